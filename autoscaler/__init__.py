@@ -1,0 +1,1 @@
+"""A Kubernetes node autoscaler: decides like Cluster Autoscaler, faster, and says why."""

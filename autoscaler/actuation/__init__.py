@@ -1,0 +1,1 @@
+"""Effects: resizing groups, evicting pods, deleting nodes."""

@@ -1,0 +1,1 @@
+"""Capacity estimates, headroom and reservations: systems that share the daemon with the node loop."""

@@ -1,0 +1,1 @@
+"""Options of the autoscaler: one frozen tree, the flags that fill it, and the version presets."""

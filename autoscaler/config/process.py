@@ -1,0 +1,177 @@
+"""Options of the process: what it connects to, when it runs, and what it shows."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import msgspec
+
+from autoscaler.config.syntax import (
+    Address,
+    Array,
+    Count,
+    CountFromOne,
+    Gates,
+    NodeSpecs,
+    Number,
+    OptionalText,
+    Real,
+    Seconds,
+    Slice,
+    Support,
+    Switch,
+    Text,
+    choice,
+)
+
+
+class Compatibility(StrEnum):
+    """Which version of Cluster Autoscaler to decide like."""
+
+    V1_31 = "1.31"
+    HEAD = "head"
+
+
+class ResourceLock(StrEnum):
+    """Object kinds that can hold the leader's lease."""
+
+    LEASES = "leases"
+
+
+class LogFormat(StrEnum):
+    """Shapes of a log line."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+class Source(msgspec.Struct, frozen=True):
+    """Where the configuration starts from."""
+
+    compatibility: Annotated[
+        Compatibility, choice(Compatibility), "Decide, and default, as that version did.", Support.OURS
+    ] = Compatibility.HEAD
+    config: Annotated[OptionalText, "Configuration file (YAML); flags override it.", Support.OURS] = None
+
+
+class Provider(msgspec.Struct, frozen=True):
+    """Which cloud, and which of its node groups."""
+
+    cloud_provider: Annotated[OptionalText, "Name of the cloud provider."] = None
+    cloud_config: Annotated[OptionalText, "The provider's configuration file."] = None
+    nodes: Annotated[NodeSpecs, "Node groups by name, each with its minimum and maximum size."] = ()
+    node_group_auto_discovery: Annotated[Array, "Selectors by which the provider finds node groups."] = ()
+    cluster_name: Annotated[OptionalText, "Name of the cluster, for providers that need it."] = None
+    user_agent: Annotated[Text, "User agent of the provider's HTTP calls.", Support.ACCEPTED] = "cluster-autoscaler"
+    async_node_groups: Annotated[Switch, "Create and delete node groups in the background.", Support.ACCEPTED] = False
+    aws_use_static_instance_list: Annotated[
+        Switch, "AWS: use the built-in list of instance types.", Support.ACCEPTED
+    ] = False
+    bulk_mig_instances_listing_enabled: Annotated[
+        Switch, "GCE: list the instances of all groups in one call.", Support.ACCEPTED
+    ] = False
+    gce_concurrent_refreshes: Annotated[CountFromOne, "GCE: groups refreshed at the same time.", Support.ACCEPTED] = 1
+    gce_mig_instances_min_refresh_wait_time_s: Annotated[
+        Seconds, "GCE: shortest time between two listings of a group's instances.", Support.ACCEPTED
+    ] = 5.0
+    regional: Annotated[Switch, "GCE: the cluster is regional.", Support.ACCEPTED] = False
+    clusterapi_cloud_config_authoritative: Annotated[
+        Switch, "Cluster API: never fall back to --kubeconfig for the management cluster.", Support.ACCEPTED
+    ] = False
+    cloud_provider_gce_lb_src_cidrs: Annotated[
+        Slice, "GCE: ranges opened for load balancers.", Support.NOT_APPLICABLE
+    ] = ()
+    cloud_provider_gce_l7lb_src_cidrs: Annotated[
+        Slice, "GCE: ranges opened for HTTP load balancers.", Support.NOT_APPLICABLE
+    ] = ()
+
+
+class Loop(msgspec.Struct, frozen=True):
+    """When passes run, and when the process counts as stuck."""
+
+    scan_interval_s: Annotated[Seconds, "Time between two passes.", Support.BETTER] = 15.0
+    min_pass_interval_s: Annotated[Seconds, "Shortest time between two passes, however much happens.", Support.OURS] = (
+        1.0
+    )
+    frequent_loops_enabled: Annotated[
+        Switch, "Start the next pass early after activity or when pods become unschedulable."
+    ] = True
+    max_inactivity_s: Annotated[Seconds, "Without a pass for so long the health check fails."] = 600.0
+    max_failing_time_s: Annotated[Seconds, "Without a successful pass for so long the health check fails."] = 900.0
+    max_startup_time_s: Annotated[Seconds, "Until the first successful pass the health check allows so long."] = 1200.0
+    dry_run: Annotated[Switch, "Decide and report, but write nothing.", Support.OURS] = False
+
+
+class Kube(msgspec.Struct, frozen=True):
+    """How to reach the API server."""
+
+    kubeconfig: Annotated[OptionalText, "kubeconfig file; without it the pod's service account is used."] = None
+    kubernetes: Annotated[OptionalText, "Address of the API server, instead of the one in the kubeconfig."] = None
+    namespace: Annotated[Text, "Namespace of the autoscaler, its ConfigMaps and its lease."] = "kube-system"
+    kube_client_qps: Annotated[Real, "Writes a second to the API server."] = 5.0
+    kube_client_burst: Annotated[Count, "Writes that may go out at once above that rate."] = 10
+    kube_api_content_type: Annotated[
+        Text, "Media type of API requests; JSON is always used.", Support.NOT_APPLICABLE
+    ] = "application/vnd.kubernetes.protobuf"
+
+
+class Leader(msgspec.Struct, frozen=True):
+    """Election of the one replica that acts."""
+
+    leader_elect: Annotated[Switch, "Act only while holding the lease."] = True
+    leader_elect_lease_duration_s: Annotated[Seconds, "How long others wait before they take a silent lease."] = 15.0
+    leader_elect_renew_deadline_s: Annotated[Seconds, "The leader stops after failing to renew for so long."] = 10.0
+    leader_elect_retry_period_s: Annotated[Seconds, "Time between attempts to take or renew the lease."] = 2.0
+    leader_elect_resource_lock: Annotated[ResourceLock, choice(ResourceLock), "Kind of the lock object."] = (
+        ResourceLock.LEASES
+    )
+    leader_elect_resource_name: Annotated[Text, "Name of the lock object."] = "cluster-autoscaler"
+    leader_elect_resource_namespace: Annotated[
+        OptionalText, "Ignored, as in Cluster Autoscaler: --namespace is used.", Support.SAME
+    ] = None
+
+
+class Observe(msgspec.Struct, frozen=True):
+    """What people and machines can see of the process."""
+
+    address: Annotated[Address, "Listen address of the HTTP server."] = ":8085"
+    write_status_configmap: Annotated[Switch, "Write the status ConfigMap."] = True
+    status_config_map_name: Annotated[Text, "Name of the status ConfigMap."] = "cluster-autoscaler-status"
+    emit_per_nodegroup_metrics: Annotated[Switch, "Publish metrics for each node group."] = False
+    record_duplicated_events: Annotated[Switch, "Send repeated events again instead of dropping them."] = False
+    debugging_snapshot_enabled: Annotated[Switch, "Serve the data of one pass at /snapshotz.", Support.ACCEPTED] = False
+    profiling: Annotated[Switch, "Serve profiles of the process.", Support.ACCEPTED] = False
+    max_node_skip_eval_time_tracker_enabled: Annotated[
+        Switch, "Publish how long nodes went without being considered for scale-down.", Support.ACCEPTED
+    ] = False
+    node_removal_latency_tracking_enabled: Annotated[
+        Switch, "Publish how long unneeded nodes took to be removed.", Support.ACCEPTED
+    ] = False
+    record_dir: Annotated[OptionalText, "Directory that keeps the last passes as scenario files.", Support.OURS] = None
+    record_passes: Annotated[CountFromOne, "How many passes are kept there.", Support.OURS] = 20
+
+
+class Logging(msgspec.Struct, frozen=True):
+    """Log lines; the file options of klog exist so that command lines keep working."""
+
+    v: Annotated[Number, "Verbosity: 0 decisions, 4 details, 5 and more debugging."] = 0
+    vmodule: Annotated[OptionalText, "Verbosity by file, such as pattern=N,...", Support.NOT_APPLICABLE] = None
+    logging_format: Annotated[LogFormat, choice(LogFormat), "Shape of log lines."] = LogFormat.TEXT
+    logtostderr: Annotated[Switch, "Log to standard error; anything else is not supported."] = True
+    alsologtostderr: Annotated[Switch, "Log to standard error besides files."] = False
+    stderrthreshold: Annotated[
+        Text, "Least severity copied from log files to standard error; there are no log files."
+    ] = "2"
+    skip_headers: Annotated[Switch, "Leave out the header of log lines.", Support.NOT_APPLICABLE] = False
+    skip_log_headers: Annotated[Switch, "Leave out the header of log files.", Support.NOT_APPLICABLE] = False
+    add_dir_header: Annotated[Switch, "Add the source directory to log lines.", Support.NOT_APPLICABLE] = False
+    one_output: Annotated[Switch, "Write each line to one log file only.", Support.NOT_APPLICABLE] = False
+    log_dir: Annotated[OptionalText, "Directory of log files.", Support.NOT_APPLICABLE] = None
+    log_file: Annotated[OptionalText, "Log file.", Support.NOT_APPLICABLE] = None
+    log_file_max_size: Annotated[Count, "Largest log file in megabytes.", Support.NOT_APPLICABLE] = 1800
+    log_backtrace_at: Annotated[OptionalText, "file:line whose log lines carry a stack.", Support.NOT_APPLICABLE] = None
+    log_flush_frequency_s: Annotated[Seconds, "Time between flushes of the log.", Support.NOT_APPLICABLE] = 5.0
+    log_json_info_buffer_size: Annotated[Text, "Buffer of JSON log lines.", Support.NOT_APPLICABLE] = "0"
+    log_json_split_stream: Annotated[Switch, "Errors to stderr, the rest to stdout.", Support.NOT_APPLICABLE] = False
+    log_text_info_buffer_size: Annotated[Text, "Buffer of text log lines.", Support.NOT_APPLICABLE] = "0"
+    log_text_split_stream: Annotated[Switch, "Errors to stderr, the rest to stdout.", Support.NOT_APPLICABLE] = False
+    feature_gates: Annotated[Gates, "Switches of Kubernetes libraries.", Support.NOT_APPLICABLE] = ()

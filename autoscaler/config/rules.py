@@ -1,0 +1,188 @@
+"""The behaviours in which versions of Cluster Autoscaler differ, each by name.
+
+Decision modules read these fields and never a version; `--compatibility` only fills them.
+The default is what the newest version does. Versions are those that introduced the newer behaviour.
+"""
+
+from typing import Annotated, get_args, get_type_hints
+
+import msgspec
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One difference: what the field means when true, the 1.31 value, and the version that changed it."""
+
+    meaning: str
+    in_1_31: bool
+    since: str | None = None
+    """None: some version after 1.31, or this program only."""
+
+
+class Rules(msgspec.Struct, frozen=True):
+    """Which of two behaviours to follow, one field per difference; the defaults are the newest version's."""
+
+    # The pass.
+    scale_down_after_scale_up: Annotated[
+        bool, Change("A pass that scaled up goes on to scale-down instead of ending.", False, "1.34")
+    ] = True
+    return_scale_up_error: Annotated[
+        bool, Change("A failed scale-up fails the pass; otherwise it only shows in the status.", True, "1.34")
+    ] = False
+    return_min_size_error: Annotated[bool, Change("A failed enforcement of group minimums fails the pass.", True)] = (
+        False
+    )
+    max_nodes_total_result_limited: Annotated[
+        bool,
+        Change("Reaching max-nodes-total is a result and an event of its own, not `NoOptionsAvailable`.", False),
+    ] = True
+    startup_health_limit: Annotated[
+        bool, Change("Until the first successful pass the health check allows max-startup-time.", False, "1.36")
+    ] = True
+
+    # Pods and the simulated cluster.
+    nominated_pods_are_placed: Annotated[
+        bool,
+        Change(
+            "Nominated pods are a class of their own, placed on their node when the view is built; otherwise only "
+            "non-expendable ones are, when expendable pods are dropped.",
+            False,
+            "1.35",
+        ),
+    ] = True
+    hints_by_priority: Annotated[
+        bool,
+        Change(
+            "Placing on existing nodes goes by priority, pods with a hint first; otherwise as given.", False, "1.37"
+        ),
+    ] = True
+
+    # Node groups and their state.
+    template_from_all_nodes: Annotated[
+        bool, Change("Any node may be the example of its group; otherwise only ready ones.", False, "1.35")
+    ] = True
+    template_node_label: Annotated[
+        bool, Change("Simulated nodes carry the label that marks template nodes.", False, "1.32")
+    ] = True
+    impaired_volumes_taint_ignored: Annotated[
+        bool, Change("The taint `NodeWithImpairedVolumes` is left out of templates.", False)
+    ] = True
+    suspended_nodes: Annotated[
+        bool, Change("A node with condition Suspended=True is neither ready nor unready.", False, "1.36")
+    ] = True
+    node_startup_time_from_options: Annotated[
+        bool, Change("max-node-startup-time applies, per group too; otherwise 15 minutes always.", False, "1.35")
+    ] = True
+    upcoming_needs_request: Annotated[
+        bool,
+        Change("Missing nodes of a group without scale-up request, or backed off, are not upcoming.", False, "1.36"),
+    ] = True
+    scaling_up_by_upcoming: Annotated[
+        bool,
+        Change(
+            "A group is scaling up when it has upcoming nodes and a request; otherwise when its target exceeds "
+            "its registered nodes that have started.",
+            False,
+        ),
+    ] = True
+    revert_timed_out_scale_up: Annotated[
+        bool, Change("When a scale-up times out the target size is lowered by what is missing.", False, "1.36")
+    ] = True
+    backoff_needs_template: Annotated[bool, Change("A group without a template is not backed off.", False)] = True
+    non_atomic_scale_up_to_max: Annotated[
+        bool,
+        Change("The group option to keep a partially failed zero-or-max scale-up is honoured.", False, "1.34"),
+    ] = True
+
+    # Scale-up.
+    limits_count_group_targets: Annotated[
+        bool,
+        Change(
+            "Resources in use are the sum over groups of target size times template, plus nodes of no group (a group "
+            "without template makes the scale-up fail); otherwise the sum over nodes and upcoming nodes.",
+            True,
+            "1.35",
+        ),
+    ] = False
+    balance_within_limits: Annotated[
+        bool, Change("Balancing leaves out groups that limits forbid and caps each increase.", False)
+    ] = True
+    all_gpu_vendors: Annotated[
+        bool, Change("GPUs of every known vendor count; otherwise NVIDIA and DirectX only.", False)
+    ] = True
+    topology_fallback_in_estimator: Annotated[
+        bool,
+        Change(
+            "A pod that misses only on a host-name spread is tried on all new nodes, not just the last.", False, "1.33"
+        ),
+    ] = True
+    least_waste_plain_containers: Annotated[
+        bool,
+        Change("least-waste sums plain containers only, without init containers and overhead.", True),
+    ] = False
+    limit_reason_names_quota: Annotated[
+        bool, Change("The reason of a group at a limit names the quota; otherwise only the resources.", False)
+    ] = True
+    grpc_messages_as_bytes: Annotated[
+        bool, Change("gRPC expander and provider exchange serialised objects, not typed ones.", False, "1.34")
+    ] = True
+
+    # Scale-down.
+    system_pods_block_forever: Annotated[
+        bool,
+        Change(
+            "kube-system pods without disruption budget block their node for ever; otherwise until "
+            "blocking-system-pod-distruption-timeout.",
+            True,
+            "1.33",
+        ),
+    ] = False
+    on_completion_pods: Annotated[
+        bool, Change("safe-to-evict: on-completion keeps the node until the pod has finished.", False, "1.36")
+    ] = True
+    ghost_node_in_removal: Annotated[
+        bool,
+        Change(
+            "A node under test stays as a tainted ghost while its pods are placed, then leaves the view; otherwise "
+            "it stays in the view, empty and untainted.",
+            False,
+            "1.32",
+        ),
+    ] = True
+    atomic_scale_down_registered_size: Annotated[
+        bool,
+        Change(
+            "A zero-or-max group may go when all its registered nodes do; otherwise all of its target.", False, "1.34"
+        ),
+    ] = True
+    minimums_count_deleting_nodes: Annotated[
+        bool, Change("Nodes being deleted still count towards the lower resource limits.", False)
+    ] = True
+    scale_down_reports_no_candidates: Annotated[
+        bool, Change("A scale-down without candidates has a result of its own.", False)
+    ] = True
+    parallel_tainting: Annotated[
+        bool, Change("Nodes to delete are tainted five at a time; otherwise one by one.", False, "1.32")
+    ] = True
+    reason_for_every_node: Annotated[
+        bool,
+        Change("Every node that stays has a reason, at its group's minimum too; Cluster Autoscaler has none.", False),
+    ] = True
+
+    # What the outside sees.
+    status_keys_sorted: Annotated[
+        bool, Change("The status ConfigMap's keys are in alphabetical order.", False, "1.35")
+    ] = True
+    wide_duration_buckets: Annotated[
+        bool, Change("function_duration_seconds has 150 buckets from 0.1 to 1800 seconds; otherwise 30.", False, "1.36")
+    ] = True
+
+
+def changes() -> dict[str, Change]:
+    """Return every difference by field name, in the order of the fields."""
+    hints = get_type_hints(Rules, include_extras=True)
+    return {name: get_args(hints[name])[1] for name in Rules.__struct_fields__}
+
+
+def rules_of_1_31() -> Rules:
+    """Return the behaviours of version 1.31."""
+    return Rules(**{name: change.in_1_31 for name, change in changes().items()})

@@ -1,0 +1,265 @@
+"""How a flag's text becomes a value and back: the syntax of Go's flag libraries, which Cluster Autoscaler uses.
+
+Every parser takes one occurrence of a flag and raises `ValueError` with what is wrong and how to write it.
+"""
+
+import csv
+import math
+import re
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+
+
+class Range(msgspec.Struct, frozen=True):
+    """Lower and upper limit, both allowed."""
+
+    min: int
+    max: int
+
+
+class GpuRange(NamedTuple):
+    """Lower and upper limit of one GPU type, which is a value of the provider's GPU label."""
+
+    gpu_type: str
+    min: int
+    max: int
+
+
+class DrainPriority(msgspec.Struct, frozen=True):
+    """Pods of this priority and above (up to the next entry) get at most so many seconds to terminate."""
+
+    priority: int
+    max_graceful_termination_sec: int
+
+
+class Support(StrEnum):
+    """How far a flag of Cluster Autoscaler is honoured."""
+
+    SAME = "same"
+    BETTER = "better"
+    OURS = "ours"
+    ACCEPTED = "accepted"
+    """Parsed and validated, without effect so far."""
+    NOT_APPLICABLE = "not-applicable"
+    """It tunes something that does not exist here."""
+
+
+class Syntax(msgspec.Struct, frozen=True):
+    """How the values of one kind of flag are read, joined and shown."""
+
+    unit: str
+    parse: Callable[[str], Any]
+    show: Callable[[Any], str]
+    repeated: bool = False
+    """Occurrences add up (each parses to a tuple) instead of the last one winning."""
+    types: tuple[type, ...] = ()
+    """Python types that a file may hold for it beside text."""
+
+
+_TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+_FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
+_INT = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|0[oO]?[0-7]+|0[bB][01]+|[1-9][0-9]*|0)")
+_FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_SPAN = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_INT64 = 1 << 63
+
+
+def parse_bool(text: str) -> bool:
+    """Read a Go boolean."""
+    if text in _TRUE:
+        return True
+    if text in _FALSE:
+        return False
+    raise ValueError("is not a boolean; write true or false")
+
+
+def parse_int(text: str) -> int:
+    """Read a Go integer: 64 bits, with Go's prefixes (a leading 0 means octal)."""
+    if not _INT.fullmatch(text):
+        raise ValueError("is not a whole number")
+    digits = text.lstrip("+-").lower()
+    octal = len(digits) > 1 and digits[0] == "0" and digits[1].isdigit()
+    value = int(digits, 8 if octal else 0) * (-1 if text.startswith("-") else 1)
+    if not -_INT64 <= value < _INT64:
+        raise ValueError("does not fit into 64 bits")
+    return value
+
+
+def parse_float(text: str) -> float:
+    """Read a finite decimal number."""
+    if not _FLOAT.fullmatch(text) or not math.isfinite(float(text)):
+        raise ValueError("is not a number")
+    return float(text)
+
+
+def parse_duration(text: str) -> float:
+    """Read a Go duration as seconds: a sign, then numbers with units such as `1h15m30.5s`; a bare `0` is allowed."""
+    negative, digits = text.startswith("-"), text[1:] if text[:1] in ("+", "-") else text
+    if digits == "0":
+        return 0.0
+    spans = _SPAN.findall(digits)
+    if not spans or "".join(number + unit for number, unit in spans) != digits:
+        raise ValueError("is not a duration; write a number with a unit, such as 90s, 10m or 1h30m")
+    seconds = math.fsum(float(number) * _SECONDS[unit] for number, unit in spans)
+    if seconds * 1e9 >= _INT64:
+        raise ValueError("is too long: the longest duration is about 292 years")
+    return -seconds if negative else seconds
+
+
+def show_duration(seconds: float) -> str:
+    """Write seconds as the shortest Go duration of hours, minutes and seconds."""
+    sign, rest = ("-", -seconds) if seconds < 0 else ("", seconds)
+    hours, rest = divmod(rest, 3600)
+    minutes, rest = divmod(rest, 60)
+    parts = [f"{hours:.0f}h" if hours else "", f"{minutes:.0f}m" if minutes else ""]
+    if rest:
+        parts.append(f"{rest:.9f}".rstrip("0").rstrip(".") + "s")
+    return sign + ("".join(parts) or "0s")
+
+
+def parse_range(text: str) -> Range:
+    """Read `min:max`, both whole and not negative."""
+    low, colon, high = text.partition(":")
+    if not colon or ":" in high:
+        raise ValueError("is not min:max; write two whole numbers, such as 0:100")
+    return Range(*_limits(low, high))
+
+
+def parse_gpu_range(text: str) -> tuple[GpuRange, ...]:
+    """Read `type:min:max`."""
+    parts = text.split(":")
+    if len(parts) != 3 or not parts[0]:
+        raise ValueError("is not type:min:max; write for example nvidia-tesla-t4:0:16")
+    return (GpuRange(parts[0], *_limits(parts[1], parts[2])),)
+
+
+def _limits(low: str, high: str) -> tuple[int, int]:
+    try:
+        limits = parse_int(low), parse_int(high)
+    except ValueError:
+        raise ValueError("holds a limit that is not a whole number") from None
+    if limits[0] < 0 or limits[1] < 0:
+        raise ValueError("holds a negative limit")
+    if limits[0] > limits[1]:
+        raise ValueError("has a minimum above its maximum; write the smaller number first")
+    return limits
+
+
+def parse_node_spec(text: str) -> tuple[str, ...]:
+    """Check `min:max:name`; the provider reads it, the name may hold colons."""
+    parts = text.split(":", 2)
+    if len(parts) != 3 or not parts[2]:
+        raise ValueError("is not min:max:name; write for example 1:10:my-group")
+    _limits(parts[0], parts[1])
+    return (text,)
+
+
+def parse_drain_priorities(text: str) -> tuple[DrainPriority, ...]:
+    """Read `priority:seconds,...` into entries of ascending priority."""
+    found: dict[int, DrainPriority] = {}
+    for part in filter(None, text.split(",")):
+        priority, colon, seconds = part.partition(":")
+        try:
+            entry = DrainPriority(parse_int(priority), parse_int(seconds))
+        except ValueError:
+            entry = None
+        if entry is None or not colon or entry.max_graceful_termination_sec < 0:
+            raise ValueError("is not priority:seconds,...; write for example 0:60,1000:300")
+        if entry.priority in found:
+            raise ValueError(f"names priority {entry.priority} twice")
+        found[entry.priority] = entry
+    return tuple(found[priority] for priority in sorted(found))
+
+
+def parse_names(text: str) -> tuple[str, ...]:
+    """Read names between commas; spaces around them and empty ones are dropped."""
+    return tuple(name for part in text.split(",") if (name := part.strip()))
+
+
+def parse_slice(text: str) -> tuple[str, ...]:
+    """Read one occurrence of a comma-separated list; double quotes protect a comma."""
+    return tuple(next(csv.reader([text]), ()))
+
+
+def parse_gates(text: str) -> tuple[str, ...]:
+    """Read `Name=true,...`."""
+    gates = parse_names(text)
+    for gate in gates:
+        name, equals, value = gate.partition("=")
+        if not name or not equals or value not in _TRUE | _FALSE:
+            raise ValueError("is not Name=true|false,...")
+    return gates
+
+
+def parse_address(text: str) -> str:
+    """Check `host:port`; an empty host means every interface, port 0 any free port."""
+    _, colon, port = text.rpartition(":")
+    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise ValueError("is not host:port; write for example :8085 or 127.0.0.1:8085")
+    return text
+
+
+def choice(kind: type[StrEnum]) -> Syntax:
+    """Return the syntax of a flag that takes one of the members of `kind`."""
+
+    def parse(text: str) -> StrEnum:
+        try:
+            return kind(text)
+        except ValueError:
+            raise ValueError(f"is not one of {', '.join(kind)}") from None
+
+    return Syntax("|".join(kind), parse, str)
+
+
+def _counted(unit: str) -> Syntax:
+    return Syntax(unit, parse_int, str, types=(int,))
+
+
+def _show_range(value: Range) -> str:
+    return f"{value.min}:{value.max}"
+
+
+def _show_gpu_ranges(value: tuple[GpuRange, ...]) -> str:
+    return ",".join(f"{gpu}:{low}:{high}" for gpu, low, high in value)
+
+
+def _show_drain_priorities(value: tuple[DrainPriority, ...]) -> str:
+    return ",".join(f"{entry.priority}:{entry.max_graceful_termination_sec}" for entry in value)
+
+
+def _show_float(value: float) -> str:
+    return f"{value:.12g}"
+
+
+_joined: Callable[[tuple[str, ...]], str] = ",".join
+_not_negative = msgspec.Meta(ge=0)
+
+Switch = Annotated[bool, Syntax("bool", parse_bool, lambda on: "true" if on else "false", types=(bool,))]
+Number = Annotated[int, _counted("int")]
+Count = Annotated[int, _counted("int"), _not_negative]
+CountFromOne = Annotated[int, _counted("int"), msgspec.Meta(ge=1)]
+OptionalNumber = Annotated[int | None, _counted("int")]
+WholeSeconds = Annotated[int, _counted("seconds"), _not_negative]
+Real = Annotated[float, Syntax("float", parse_float, _show_float, types=(int, float)), _not_negative]
+Percent = Annotated[float, Syntax("percent", parse_float, _show_float, types=(int, float)), msgspec.Meta(ge=0, le=100)]
+Seconds = Annotated[float, Syntax("duration", parse_duration, show_duration), _not_negative]
+Text = Annotated[str, Syntax("text", str, str)]
+OptionalText = Annotated[str | None, Syntax("text", lambda text: text or None, str)]
+Address = Annotated[str, Syntax("host:port", parse_address, str)]
+Names = Annotated[tuple[str, ...], Syntax("names, comma-separated", parse_names, _joined)]
+Slice = Annotated[tuple[str, ...], Syntax("text, comma-separated, repeatable", parse_slice, _joined, repeated=True)]
+Array = Annotated[tuple[str, ...], Syntax("text, repeatable", lambda text: (text,), _joined, repeated=True)]
+NodeSpecs = Annotated[tuple[str, ...], Syntax("min:max:name, repeatable", parse_node_spec, _joined, repeated=True)]
+Gates = Annotated[tuple[str, ...], Syntax("Name=bool,..., repeatable", parse_gates, _joined, repeated=True)]
+CoreRange = Annotated[Range, Syntax("min:max cores", parse_range, _show_range)]
+GibRange = Annotated[Range, Syntax("min:max GiB", parse_range, _show_range)]
+GpuRanges = Annotated[
+    tuple[GpuRange, ...], Syntax("type:min:max, repeatable", parse_gpu_range, _show_gpu_ranges, repeated=True)
+]
+DrainPriorities = Annotated[
+    tuple[DrainPriority, ...], Syntax("priority:seconds,...", parse_drain_priorities, _show_drain_priorities)
+]

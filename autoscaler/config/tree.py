@@ -1,0 +1,36 @@
+"""The whole configuration as one frozen tree; flags, file keys, defaults and documentation are derived from it.
+
+A field is named as its flag with `_` for `-`; durations are seconds and end in `_s`.
+"""
+
+import msgspec
+
+from autoscaler.config.growth import Balancing, Features, Health, Limits, Pods, ScaleUp, Templates
+from autoscaler.config.process import Kube, Leader, Logging, Loop, Observe, Provider, Source
+from autoscaler.config.rules import Rules
+from autoscaler.config.shrink import Drain, Removed, ScaleDown
+
+
+class Config(msgspec.Struct, frozen=True):
+    """Every option of the autoscaler, by section."""
+
+    source: Source = Source()
+    provider: Provider = Provider()
+    loop: Loop = Loop()
+    kube: Kube = Kube()
+    leader: Leader = Leader()
+    pods: Pods = Pods()
+    scale_up: ScaleUp = ScaleUp()
+    limits: Limits = Limits()
+    balancing: Balancing = Balancing()
+    health: Health = Health()
+    templates: Templates = Templates()
+    scale_down: ScaleDown = ScaleDown()
+    drain: Drain = Drain()
+    observe: Observe = Observe()
+    logging: Logging = Logging()
+    features: Features = Features()
+    removed: Removed = Removed()
+    rules: Rules = Rules()
+    given: tuple[str, ...] = ()
+    """Names of the flags that somebody set, in alphabetical order; the rest are defaults."""

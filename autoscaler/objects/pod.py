@@ -1,0 +1,601 @@
+"""Pods, and the classes they fall into.
+
+What decides where a pod can go, whether it may be moved and how it counts is the same for thousands of replicas, so
+it is kept once, as a `PodClass`. A `Pod` is what remains: identity, place and times. Classes are interned while pods
+are decoded: two pods are of one class exactly when they share the very same `PodClass` object, which makes a
+class a cheap dictionary key. Cluster Autoscaler's equivalence groups (same controller, equal labels, equal spec) are
+its model; environment variables, images and the names of token volumes take no part.
+"""
+
+import threading
+import weakref
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from autoscaler.objects import quantity
+from autoscaler.objects.decode import WireDecoder
+from autoscaler.objects.meta import (
+    LabelSelector,
+    ObjectMeta,
+    OwnerReference,
+    Requirement,
+    Wire,
+    controller_of,
+    optional_seconds,
+    unix_seconds,
+)
+from autoscaler.objects.node import Effect, Taint
+
+DEFAULT_GRACE_S = 30
+MIRROR = "kubernetes.io/config.mirror"
+SOURCE = "kubernetes.io/config.source"
+OURS = "cluster-autoscaler.kubernetes.io/"
+SAFE_TO_EVICT = OURS + "safe-to-evict"
+SAFE_LOCAL_VOLUMES = OURS + "safe-to-evict-local-volumes"
+SCALE_UP_DELAY = OURS + "pod-scale-up-delay"
+DAEMONSET_POD = OURS + "daemonset-pod"
+ENABLE_DS_EVICTION = OURS + "enable-ds-eviction"
+_KEPT_ANNOTATIONS = (OURS, "autoscaling.x-k8s.io/", SOURCE, "podtype", "podType")
+
+Requests = Mapping[str, int]
+"""Amounts by resource name in the engine's units (`objects.quantity`)."""
+
+
+class Toleration(Wire, frozen=True):
+    """A toleration; what it leaves out matches everything."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+    def tolerates(self, taint: Taint) -> bool:
+        """Whether it covers the taint: effect, key, then operator (Exists, Equal, numeric Lt and Gt)."""
+        if self.effect and self.effect != taint.effect:
+            return False
+        if self.key and self.key != taint.key:
+            return False
+        match self.operator:
+            case "Exists":
+                return True
+            case "Equal" | "":
+                return self.key != "" and self.value == taint.value
+            case "Lt" | "Gt":
+                return self._compares(taint.value)
+            case _:
+                return False
+
+    def _compares(self, value: str) -> bool:
+        try:
+            have, bound = int(value), int(self.value)
+        except ValueError:
+            return False
+        return have < bound if self.operator == "Lt" else have > bound
+
+
+class NodeSelectorTerm(Wire, frozen=True):
+    """Expressions that must all hold; a term with none matches nothing."""
+
+    match_expressions: list[Requirement] = []
+    match_fields: list[Requirement] = []
+
+
+class NodeSelector(Wire, frozen=True):
+    """Terms of which one must hold."""
+
+    node_selector_terms: list[NodeSelectorTerm] = []
+
+
+class NodeAffinity(Wire, frozen=True):
+    """The required part of a node affinity."""
+
+    required: NodeSelector | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
+
+
+class PodAffinityTerm(Wire, frozen=True):
+    """Which pods to be near to, or away from, within one topology domain."""
+
+    topology_key: str
+    label_selector: LabelSelector | None = None
+    namespaces: list[str] = []
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: list[str] = []
+    mismatch_label_keys: list[str] = []
+
+
+class PodAffinity(Wire, frozen=True):
+    """The required part of a pod affinity or anti-affinity."""
+
+    required: list[PodAffinityTerm] = msgspec.field(
+        default_factory=list, name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class Affinity(Wire, frozen=True):
+    """The required parts of all affinities; preferences never decide and are not kept."""
+
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class SpreadConstraint(Wire, frozen=True):
+    """A topology spread constraint."""
+
+    topology_key: str
+    max_skew: int = 1
+    when_unsatisfiable: str = "DoNotSchedule"
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str = "Honor"
+    node_taints_policy: str = "Ignore"
+    match_label_keys: list[str] = []
+
+
+class HostPort(msgspec.Struct, frozen=True, order=True, gc=False):
+    """A port claimed on the node itself."""
+
+    port: int
+    protocol: str = "TCP"
+    ip: str = "0.0.0.0"
+
+    def clashes(self, other: "HostPort") -> bool:
+        """Whether both cannot be had on one node: the same port and protocol, on addresses that overlap."""
+        anywhere = "0.0.0.0" in (self.ip, other.ip)
+        return self.port == other.port and self.protocol == other.protocol and (anywhere or self.ip == other.ip)
+
+
+class Disk(Wire, frozen=True):
+    """A directly named cloud disk; which field is used depends on the volume source."""
+
+    pd_name: str = ""
+    volume_id: str = msgspec.field(default="", name="volumeID")
+    disk_name: str = ""
+    image: str = ""
+    pool: str = ""
+    iqn: str = ""
+    read_only: bool = False
+
+
+class _Present(Wire, frozen=True):
+    """A volume source of which only the presence counts."""
+
+
+class EmptyDir(Wire, frozen=True):
+    """Scratch space on the node; `medium` Memory keeps it off the disk."""
+
+    medium: str = ""
+
+
+class ClaimSource(Wire, frozen=True):
+    """A claim used as a volume."""
+
+    claim_name: str = ""
+
+
+class CsiSource(Wire, frozen=True):
+    """An inline volume of a CSI driver."""
+
+    driver: str = ""
+
+
+class Volume(Wire, frozen=True):
+    """A volume of a pod; sources that nothing here reads (config maps, projected tokens) are not kept."""
+
+    name: str = ""
+    host_path: _Present | None = None
+    empty_dir: EmptyDir | None = None
+    persistent_volume_claim: ClaimSource | None = None
+    ephemeral: _Present | None = None
+    csi: CsiSource | None = None
+    gce_persistent_disk: Disk | None = None
+    aws_elastic_block_store: Disk | None = None
+    azure_disk: Disk | None = None
+    rbd: Disk | None = None
+    iscsi: Disk | None = None
+
+    @property
+    def matters(self) -> bool:
+        """Whether any source is kept."""
+        return any(
+            source is not None
+            for source in (
+                self.host_path,
+                self.empty_dir,
+                self.persistent_volume_claim,
+                self.ephemeral,
+                self.csi,
+                self.gce_persistent_disk,
+                self.aws_elastic_block_store,
+                self.azure_disk,
+                self.rbd,
+                self.iscsi,
+            )
+        )
+
+
+class ResourceClaimRef(Wire, frozen=True):
+    """A dynamic resource claim of a pod, by name or from a template."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class _Resources(Wire, frozen=True):
+    requests: dict[str, str | int | float] = {}
+
+
+class _Port(Wire, frozen=True):
+    container_port: int = 0
+    host_port: int = 0
+    host_ip: str = msgspec.field(default="", name="hostIP")
+    protocol: str = "TCP"
+
+
+class Container(Wire, frozen=True):
+    """What of a container counts: its requests and its ports."""
+
+    name: str = ""
+    resources: _Resources = _Resources()
+    ports: list[_Port] = []
+    restart_policy: str | None = None
+
+    @property
+    def sidecar(self) -> bool:
+        """Whether an init container keeps running beside the others."""
+        return self.restart_policy == "Always"
+
+
+class PodSpec(Wire, frozen=True):
+    """The part of a v1.PodSpec that is read."""
+
+    node_name: str = ""
+    containers: list[Container] = []
+    init_containers: list[Container] = []
+    overhead: dict[str, str | int | float] = {}
+    resources: _Resources = _Resources()
+    node_selector: dict[str, str] = {}
+    affinity: Affinity | None = None
+    tolerations: list[Toleration] = []
+    topology_spread_constraints: list[SpreadConstraint] = []
+    volumes: list[Volume] = []
+    resource_claims: list[ResourceClaimRef] = []
+    priority: int | None = None
+    priority_class_name: str = ""
+    preemption_policy: str | None = None
+    scheduler_name: str = "default-scheduler"
+    restart_policy: str = "Always"
+    termination_grace_period_seconds: int | None = None
+
+
+class _PodCondition(Wire, frozen=True):
+    type: str
+    status: str
+    reason: str = ""
+    last_transition_time: str | None = None
+
+
+class _ContainerStatus(Wire, frozen=True):
+    name: str = ""
+    allocated_resources: dict[str, str | int | float] = {}
+
+
+class _PodStatus(Wire, frozen=True):
+    phase: str = "Pending"
+    conditions: list[_PodCondition] = []
+    nominated_node_name: str = ""
+    start_time: str | None = None
+    container_statuses: list[_ContainerStatus] = []
+
+
+class PodWire(Wire, frozen=True):
+    """A v1.Pod as the API writes it."""
+
+    metadata: ObjectMeta
+    spec: PodSpec = PodSpec()
+    status: _PodStatus = _PodStatus()
+
+
+class PodClass(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True, gc=False):
+    """Everything that is equal among interchangeable pods. Compared by identity: see the module."""
+
+    key: bytes = b""
+    """Canonical form: equal for equal classes, in any process."""
+    namespace: str = "default"
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+    """Only those that the autoscaler reads."""
+    owner: OwnerReference | None = None
+    """The controller."""
+    requests: Requests = {}
+    """Effective: init containers, sidecars, overhead and pod-level resources taken in."""
+    container_requests: Requests = {}
+    """Of the plain containers alone."""
+    host_ports: tuple[HostPort, ...] = ()
+    node_selector: Mapping[str, str] = {}
+    node_affinity: NodeSelector | None = None
+    pod_affinity: tuple[PodAffinityTerm, ...] = ()
+    pod_anti_affinity: tuple[PodAffinityTerm, ...] = ()
+    spread: tuple[SpreadConstraint, ...] = ()
+    """Only constraints that forbid (`DoNotSchedule`)."""
+    tolerations: tuple[Toleration, ...] = ()
+    volumes: tuple[Volume, ...] = ()
+    claims: tuple[str, ...] = ()
+    """Names of the PersistentVolumeClaims in use."""
+    resource_claims: tuple[ResourceClaimRef, ...] = ()
+    node_name: str = ""
+    """A node asked for by name in a template; never set from a running pod's place."""
+    priority: int | None = None
+    priority_class_name: str = ""
+    preemption_policy: str | None = None
+    scheduler_name: str = "default-scheduler"
+    restart_policy: str = "Always"
+    grace_s: int = DEFAULT_GRACE_S
+
+    @property
+    def mirror(self) -> bool:
+        """Whether the kubelet made it from a file on the node."""
+        return MIRROR in self.annotations
+
+    @property
+    def static(self) -> bool:
+        """Whether it does not come from the API server."""
+        return self.annotations.get(SOURCE, "api") != "api"
+
+    @property
+    def daemonset(self) -> bool:
+        """Whether it belongs to its node: owned by a DaemonSet, or annotated to be treated so."""
+        owned = self.owner is not None and self.owner.kind == "DaemonSet"
+        return owned or self.annotations.get(DAEMONSET_POD) == "true"
+
+    def tolerates(self, taint: Taint) -> bool:
+        """Whether some toleration covers the taint, or the taint only asks."""
+        return not taint.hard or any(one.tolerates(taint) for one in self.tolerations)
+
+    @property
+    def tolerates_unschedulable(self) -> bool:
+        """Whether it may go to a cordoned node."""
+        return self.tolerates(CORDONED)
+
+
+CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect=Effect.NO_SCHEDULE)
+
+
+class Unscheduled(msgspec.Struct, frozen=True, gc=False):
+    """Condition PodScheduled=False: the scheduler's reason, and since when (Unix seconds)."""
+
+    reason: str
+    since: float | None
+
+
+class Pod(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One pod. Times are Unix seconds."""
+
+    name: str
+    cls: PodClass
+    uid: str = ""
+    node: str | None = None
+    phase: str = "Pending"
+    created: float = 0.0
+    deleted: float | None = None
+    unscheduled: Unscheduled | None = None
+    nominated_node: str | None = None
+    started: float | None = None
+
+    @property
+    def namespace(self) -> str:
+        """The namespace."""
+        return self.cls.namespace
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.cls.namespace}/{self.name}"
+
+    @property
+    def finished(self) -> bool:
+        """Whether it has run to its end and holds no resources."""
+        return self.phase in ("Succeeded", "Failed")
+
+
+def effective_requests(spec: PodSpec, allocated: Mapping[str, Requests] | None = None) -> dict[str, int]:
+    """Return what the scheduler reserves for a pod.
+
+    Per resource: the larger of all containers together with all sidecars, and of each ordinary init container with
+    the sidecars declared before it; pod-level requests replace that sum for what they name; then the overhead.
+    `allocated` gives, by container name, what a resize in place still holds: the larger value counts. Source:
+    the scheduler's NodeResourcesFit plug-in.
+    """
+    allocated = allocated or {}
+    running: dict[str, int] = {}
+    for container in spec.containers:
+        _add(running, _requests_of(container, allocated))
+    peak: dict[str, int] = {}
+    sidecars: dict[str, int] = {}
+    for container in spec.init_containers:
+        own = _requests_of(container, allocated)
+        if container.sidecar:
+            _add(sidecars, own)
+        else:
+            _add(own, sidecars)
+            _raise_to(peak, own)
+    _add(running, sidecars)
+    _raise_to(running, peak)
+    running.update(quantity.amounts(spec.resources.requests))
+    _add(running, quantity.amounts(spec.overhead))
+    return running
+
+
+def _requests_of(container: Container, allocated: Mapping[str, Requests]) -> dict[str, int]:
+    own = quantity.amounts(container.resources.requests)
+    if (held := allocated.get(container.name)) is not None:
+        _raise_to(own, held)
+    return own
+
+
+def _add(total: dict[str, int], more: Requests) -> None:
+    for resource, value in more.items():
+        total[resource] = total.get(resource, 0) + value
+
+
+def _raise_to(total: dict[str, int], floor: Requests) -> None:
+    for resource, value in floor.items():
+        total[resource] = max(total.get(resource, 0), value)
+
+
+class PodInterner:
+    """Makes kept pods of decoded ones; owns the table of classes. Safe to share between threads.
+
+    A class is forgotten when no pod is left that has it.
+    """
+
+    def __init__(self) -> None:
+        self._classes: weakref.WeakValueDictionary[bytes, PodClass] = weakref.WeakValueDictionary()
+        self._encoder = msgspec.msgpack.Encoder(order="deterministic")
+        self._lock = threading.Lock()
+
+    def keep(self, wire: PodWire) -> Pod:
+        """Turn a pod of the API into a kept one; raises `quantity.BadQuantity` or `ValueError` on bad values."""
+        meta, spec, status = wire.metadata, wire.spec, wire.status
+        held = {one.name: one.allocated_resources for one in status.container_statuses if one.allocated_resources}
+        asked = {one.name: one.resources.requests for one in spec.containers}
+        allocated = {name: amount for name, amount in held.items() if amount != asked.get(name)}
+        return Pod(
+            name=meta.name,
+            cls=self.class_of(meta, spec, allocated),
+            uid=meta.uid,
+            node=spec.node_name or None,
+            phase=status.phase,
+            created=unix_seconds(meta.creation_timestamp) if meta.creation_timestamp else 0.0,
+            deleted=optional_seconds(meta.deletion_timestamp),
+            unscheduled=None if spec.node_name else _unscheduled(status.conditions),
+            nominated_node=status.nominated_node_name or None,
+            started=optional_seconds(status.start_time),
+        )
+
+    def class_of(
+        self,
+        meta: ObjectMeta,
+        spec: PodSpec,
+        allocated: Mapping[str, Mapping[str, str | int | float]] | None = None,
+        node_name: str = "",
+    ) -> PodClass:
+        """Return the one class of pods with this metadata and spec."""
+        volumes = [volume for volume in spec.volumes if volume.matters]
+        annotations = _relevant(meta.annotations) if meta.annotations else {}
+        owner = controller_of(meta.owner_references)
+        ephemeral = [volume.name for volume in volumes if volume.ephemeral is not None]
+        claims = [v.persistent_volume_claim.claim_name for v in volumes if v.persistent_volume_claim is not None]
+        claims += [f"{meta.name}-{volume}" for volume in ephemeral]
+        identity = (
+            meta.namespace or "default",
+            meta.labels,
+            annotations,
+            owner,
+            spec.containers,
+            spec.init_containers,
+            spec.overhead,
+            spec.resources,
+            spec.node_selector,
+            spec.affinity,
+            spec.tolerations,
+            spec.topology_spread_constraints,
+            volumes,
+            claims,
+            spec.resource_claims,
+            node_name,
+            spec.priority,
+            spec.priority_class_name,
+            spec.preemption_policy,
+            spec.scheduler_name,
+            spec.restart_policy,
+            spec.termination_grace_period_seconds,
+            allocated,
+        )
+        with self._lock:
+            key = self._encoder.encode(identity)
+            known = self._classes.get(key)
+            if known is None:
+                known = _new_class(key, meta, spec, annotations, owner, volumes, claims, allocated or {}, node_name)
+                self._classes[key] = known
+            return known
+
+    def decoder(self) -> WireDecoder[PodWire, Pod]:
+        """Return the decoder of v1.Pod that keeps its classes here."""
+        return WireDecoder(PodWire, self.keep, lambda wire: wire.metadata.resource_version)
+
+    def __len__(self) -> int:
+        """Return the number of classes alive."""
+        return len(self._classes)
+
+
+def _new_class(
+    key: bytes,
+    meta: ObjectMeta,
+    spec: PodSpec,
+    annotations: dict[str, str],
+    owner: OwnerReference | None,
+    volumes: list[Volume],
+    claims: list[str],
+    allocated: Mapping[str, Mapping[str, str | int | float]],
+    node_name: str,
+) -> PodClass:
+    held = {name: quantity.amounts(amount) for name, amount in allocated.items()}
+    plain: dict[str, int] = {}
+    for container in spec.containers:
+        _add(plain, quantity.amounts(container.resources.requests))
+    affinity = spec.affinity or Affinity()
+    grace = spec.termination_grace_period_seconds
+    return PodClass(
+        key=key,
+        namespace=meta.namespace or "default",
+        labels=meta.labels,
+        annotations=annotations,
+        owner=owner,
+        requests=effective_requests(spec, held),
+        container_requests=plain,
+        host_ports=_host_ports(spec),
+        node_selector=spec.node_selector,
+        node_affinity=affinity.node_affinity.required if affinity.node_affinity else None,
+        pod_affinity=tuple(affinity.pod_affinity.required) if affinity.pod_affinity else (),
+        pod_anti_affinity=tuple(affinity.pod_anti_affinity.required) if affinity.pod_anti_affinity else (),
+        spread=tuple(c for c in spec.topology_spread_constraints if c.when_unsatisfiable == "DoNotSchedule"),
+        tolerations=tuple(spec.tolerations),
+        volumes=tuple(volumes),
+        claims=tuple(claims),
+        resource_claims=tuple(spec.resource_claims),
+        node_name=node_name,
+        priority=spec.priority,
+        priority_class_name=spec.priority_class_name,
+        preemption_policy=spec.preemption_policy,
+        scheduler_name=spec.scheduler_name,
+        restart_policy=spec.restart_policy,
+        grace_s=DEFAULT_GRACE_S if grace is None else grace,
+    )
+
+
+def _host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
+    lasting = [*spec.containers, *(one for one in spec.init_containers if one.sidecar)]
+    ports = {
+        HostPort(port.host_port, port.protocol or "TCP", port.host_ip or "0.0.0.0")
+        for container in lasting
+        for port in container.ports
+        if port.host_port > 0
+    }
+    return tuple(sorted(ports))
+
+
+def _relevant(annotations: Mapping[str, str]) -> dict[str, str]:
+    kept = {key: value for key, value in annotations.items() if key.startswith(_KEPT_ANNOTATIONS)}
+    if MIRROR in annotations:
+        kept[MIRROR] = ""
+    return kept
+
+
+def _unscheduled(conditions: Sequence[_PodCondition]) -> Unscheduled | None:
+    for condition in conditions:
+        if condition.type == "PodScheduled" and condition.status == "False":
+            return Unscheduled(condition.reason, optional_seconds(condition.last_transition_time))
+    return None

@@ -1,0 +1,121 @@
+"""Volumes, claims and what nodes can attach."""
+
+import msgspec
+
+from autoscaler.objects.meta import Resource, Wire
+from autoscaler.objects.pod import Disk, NodeSelector
+
+
+class ClaimSpec(Wire, frozen=True):
+    """What a claim asks for."""
+
+    volume_name: str = ""
+    storage_class_name: str | None = None
+    access_modes: list[str] = []
+
+
+class ClaimStatus(Wire, frozen=True):
+    """Whether a claim is bound."""
+
+    phase: str = "Pending"
+
+
+class PersistentVolumeClaim(Resource, frozen=True):
+    """A PersistentVolumeClaim."""
+
+    spec: ClaimSpec = ClaimSpec()
+    status: ClaimStatus = ClaimStatus()
+
+
+class ClaimRef(Wire, frozen=True):
+    """The claim a volume is reserved for."""
+
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class VolumeNodeAffinity(Wire, frozen=True):
+    """The nodes from which a volume can be used."""
+
+    required: NodeSelector | None = None
+
+
+class CsiVolume(Wire, frozen=True):
+    """A volume of a CSI driver."""
+
+    driver: str = ""
+    volume_handle: str = ""
+
+
+class VolumeSpec(Wire, frozen=True):
+    """Spec of a volume."""
+
+    storage_class_name: str = ""
+    access_modes: list[str] = []
+    claim_ref: ClaimRef | None = None
+    node_affinity: VolumeNodeAffinity | None = None
+    csi: CsiVolume | None = None
+    gce_persistent_disk: Disk | None = None
+    aws_elastic_block_store: Disk | None = None
+    capacity: dict[str, str] = {}
+
+
+class VolumeStatus(Wire, frozen=True):
+    """Phase of a volume."""
+
+    phase: str = "Available"
+
+
+class PersistentVolume(Resource, frozen=True):
+    """A PersistentVolume."""
+
+    spec: VolumeSpec = VolumeSpec()
+    status: VolumeStatus = VolumeStatus()
+
+
+class TopologyExpression(Wire, frozen=True):
+    """A label key and the values it may have."""
+
+    key: str
+    values: list[str] = []
+
+
+class TopologyTerm(Wire, frozen=True):
+    """Topology that a storage class allows: every expression must hold."""
+
+    match_label_expressions: list[TopologyExpression] = []
+
+
+class StorageClass(Resource, frozen=True):
+    """A StorageClass."""
+
+    provisioner: str = ""
+    volume_binding_mode: str = "Immediate"
+    allowed_topologies: list[TopologyTerm] = []
+
+
+class AttachLimit(Wire, frozen=True):
+    """How many volumes of a driver a node can attach; None: no limit known."""
+
+    count: int | None = None
+
+
+class CsiNodeDriver(Wire, frozen=True):
+    """A CSI driver on a node."""
+
+    name: str
+    node_id: str = msgspec.field(default="", name="nodeID")
+    allocatable: AttachLimit | None = None
+
+
+class CsiNodeSpec(Wire, frozen=True):
+    """Drivers of a node."""
+
+    drivers: list[CsiNodeDriver] = []
+
+
+class CsiNode(Resource, frozen=True):
+    """A CSINode; its name is the node's."""
+
+    spec: CsiNodeSpec = CsiNodeSpec()

@@ -1,0 +1,143 @@
+"""Controllers, budgets and priorities: what owns pods and what protects them."""
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from autoscaler.objects.decode import WireDecoder
+from autoscaler.objects.meta import LabelSelector, ObjectMeta, Resource, Wire
+from autoscaler.objects.pod import PodSpec
+
+R = TypeVar("R", bound=Resource)
+
+
+class Replicas(Wire, frozen=True):
+    """Spec of a controller that keeps a number of replicas."""
+
+    replicas: int | None = None
+
+
+class ReplicasStatus(Wire, frozen=True):
+    """How many replicas a controller has."""
+
+    replicas: int = 0
+
+
+class Replicated(Resource, frozen=True):
+    """A ReplicaSet, ReplicationController or StatefulSet."""
+
+    spec: Replicas = Replicas()
+    status: ReplicasStatus = ReplicasStatus()
+
+    @property
+    def replicas(self) -> int:
+        """Desired replicas; the API's default is one."""
+        return 1 if self.spec.replicas is None else self.spec.replicas
+
+
+class JobSpec(Wire, frozen=True):
+    """Size of a Job."""
+
+    parallelism: int | None = None
+    completions: int | None = None
+
+
+class JobStatus(Wire, frozen=True):
+    """Progress of a Job."""
+
+    active: int = 0
+    succeeded: int = 0
+
+
+class Job(Resource, frozen=True):
+    """A Job."""
+
+    spec: JobSpec = JobSpec()
+    status: JobStatus = JobStatus()
+
+
+class PodTemplate(Wire, frozen=True):
+    """The pods that a controller makes."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+
+
+class DaemonSetSpec(Wire, frozen=True):
+    """Spec of a DaemonSet."""
+
+    template: PodTemplate = PodTemplate()
+    selector: LabelSelector | None = None
+
+
+class DaemonSet(Resource, frozen=True):
+    """A DaemonSet."""
+
+    spec: DaemonSetSpec = DaemonSetSpec()
+
+
+class BudgetSpec(Wire, frozen=True):
+    """Which pods a budget protects. Sizes are a number or a percentage."""
+
+    selector: LabelSelector | None = None
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
+
+
+class BudgetStatus(Wire, frozen=True):
+    """What a budget has left."""
+
+    disruptions_allowed: int = 0
+    current_healthy: int = 0
+    desired_healthy: int = 0
+    expected_pods: int = 0
+    observed_generation: int = 0
+
+
+class DisruptionBudget(Resource, frozen=True):
+    """A PodDisruptionBudget."""
+
+    spec: BudgetSpec = BudgetSpec()
+    status: BudgetStatus = BudgetStatus()
+
+    def protects(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        """Whether it counts pods with these labels; an absent selector selects nothing, an empty one everything."""
+        return self.namespace == namespace and self.spec.selector is not None and self.spec.selector.matches(labels)
+
+
+class Namespace(Resource, frozen=True):
+    """A namespace; only its labels matter."""
+
+
+class PriorityClass(Resource, frozen=True):
+    """A PriorityClass."""
+
+    value: int = 0
+    global_default: bool = False
+    preemption_policy: str | None = None
+
+
+class ConfigMap(Resource, frozen=True):
+    """A ConfigMap."""
+
+    data: dict[str, str] = {}
+
+
+class LeaseSpec(Wire, frozen=True):
+    """Who holds a lease. Times are RFC 3339 texts with microseconds."""
+
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+class Lease(Resource, frozen=True):
+    """A Lease."""
+
+    spec: LeaseSpec = LeaseSpec()
+
+
+def plain_decoder(kind: type[R]) -> WireDecoder[R, R]:
+    """Return the decoder of a kind that is kept as it comes."""
+    return WireDecoder(kind, lambda wire: wire, lambda wire: wire.metadata.resource_version)

@@ -1,0 +1,1 @@
+"""What people and machines see of the autoscaler: metrics, logs, events, status, web pages."""

@@ -1,0 +1,68 @@
+"""Small Protocols that upper layers implement and pass down, so that no layer reaches sideways or up."""
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Protocol, TypeVar
+
+import msgspec
+
+from autoscaler.clock import Instant
+
+T_contra = TypeVar("T_contra", contravariant=True)
+
+
+class Executor(Protocol):
+    """The only primitive of concurrency: threads in the daemon, an event queue in the simulator."""
+
+    def submit(self, work: Callable[[], None]) -> None:
+        """Run `work` soon, beside the caller."""
+        ...
+
+    def sleep(self, seconds: float) -> bool:
+        """Wait that long; `False` means stop now."""
+        ...
+
+    def call_at(self, when: Instant, work: Callable[[], None]) -> None:
+        """Run `work` at or soon after `when`."""
+        ...
+
+
+class StoreListener(Protocol[T_contra]):
+    """Hears what changed in a store, in order, on the store's own thread: it must be quick."""
+
+    def changed(self, old: T_contra | None, new: T_contra | None) -> None:
+        """Report an object that appeared (`old` is None), changed, or went away (`new` is None)."""
+        ...
+
+
+class EventType(StrEnum):
+    """Kubernetes' two kinds of event."""
+
+    NORMAL = "Normal"
+    WARNING = "Warning"
+
+
+class Subject(msgspec.Struct, frozen=True):
+    """The object an event is about."""
+
+    kind: str
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    api_version: str = "v1"
+
+
+class EventSink(Protocol):
+    """Takes events for people (`kubectl describe`); never raises, never blocks for long."""
+
+    def event(self, about: Subject, kind: EventType, reason: str, message: str) -> None:
+        """Record one event."""
+        ...
+
+
+class Leadership(Protocol):
+    """Answers whether a write may still start: leadership is a deadline, not a flag."""
+
+    def may_write(self, now: Instant, takes_s: float) -> bool:
+        """Whether the lease outlasts a call of `takes_s` seconds that starts now."""
+        ...

@@ -1,0 +1,1 @@
+"""What the autoscaler remembers between passes."""

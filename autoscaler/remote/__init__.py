@@ -1,0 +1,1 @@
+"""Decisions taken by other processes."""

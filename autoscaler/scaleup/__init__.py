@@ -1,0 +1,1 @@
+"""Which node groups should grow, and by how much."""

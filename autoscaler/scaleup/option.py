@@ -1,0 +1,20 @@
+"""One way to help pending pods: so many nodes of one group."""
+
+import msgspec
+
+from autoscaler.objects.pod import Pod
+from autoscaler.snapshot.groups import Group
+from autoscaler.snapshot.template import Template
+
+
+class Option(msgspec.Struct, frozen=True, kw_only=True):
+    """An expansion option, as the expanders compare them."""
+
+    group: Group
+    template: Template
+    nodes: int
+    """New nodes that would get pods; at least one."""
+    pods: tuple[Pod, ...]
+    """Pending pods that would fit on them; at least one."""
+    similar: tuple[str, ...] = ()
+    """Ids of similar groups that may share the nodes."""

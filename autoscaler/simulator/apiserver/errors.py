@@ -1,0 +1,173 @@
+"""What the API server answers when it declines: every refusal is a `metav1.Status` with a code and a reason."""
+
+from typing import Any
+
+from autoscaler.errors import AutoscalerError
+from autoscaler.simulator.apiserver.kinds import Kind
+
+JsonObject = dict[str, Any]
+
+
+class ApiError(AutoscalerError):
+    """One refusal; `status()` is the body that goes over the wire."""
+
+    def __init__(self, code: int, reason: str, message: str, details: JsonObject | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.details = details or {}
+
+    @property
+    def retry_after_s(self) -> int | None:
+        """Seconds for the `Retry-After` header, if the answer carries a wish."""
+        return self.details.get("retryAfterSeconds")
+
+    def status(self) -> JsonObject:
+        """Return the error as a `Status` object."""
+        body: JsonObject = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+        }
+        if self.details:
+            body["details"] = self.details
+        body["code"] = self.code
+        return body
+
+
+def cause(reason: str, field: str, message: str) -> JsonObject:
+    """One entry of `details.causes`."""
+    return {"reason": reason, "message": message, "field": field}
+
+
+def required(field: str, message: str = "") -> JsonObject:
+    """The cause for a missing field."""
+    return cause("FieldValueRequired", field, f"Required value{': ' + message if message else ''}")
+
+
+def invalid_value(field: str, value: object, message: str) -> JsonObject:
+    """The cause for a malformed field."""
+    shown = f'"{value}"' if isinstance(value, str) else str(value)
+    return cause("FieldValueInvalid", field, f"Invalid value: {shown}: {message}")
+
+
+def not_supported(field: str, value: object, supported: tuple[str, ...]) -> JsonObject:
+    """The cause for a value outside an enumeration."""
+    known = ", ".join(f'"{one}"' for one in supported)
+    return cause("FieldValueNotSupported", field, f'Unsupported value: "{value}": supported values: {known}')
+
+
+def duplicate(field: str, value: object) -> JsonObject:
+    """The cause for a list element that repeats a key."""
+    return cause("FieldValueDuplicate", field, f'Duplicate value: "{value}"')
+
+
+def forbidden_field(field: str, message: str) -> JsonObject:
+    """The cause for a field that may not be set or changed."""
+    return cause("FieldValueForbidden", field, f"Forbidden: {message}")
+
+
+def _details(kind: Kind, name: str) -> JsonObject:
+    details: JsonObject = {"name": name, "kind": kind.plural}
+    if kind.group:
+        details["group"] = kind.group
+    return details
+
+
+def not_found(kind: Kind, name: str) -> ApiError:
+    """404: no such object."""
+    return ApiError(404, "NotFound", f'{kind.id} "{name}" not found', _details(kind, name))
+
+
+def no_such_resource() -> ApiError:
+    """404: no such path or resource type."""
+    return ApiError(404, "NotFound", "the server could not find the requested resource")
+
+
+def already_exists(kind: Kind, name: str) -> ApiError:
+    """409: the name is taken."""
+    return ApiError(409, "AlreadyExists", f'{kind.id} "{name}" already exists', _details(kind, name))
+
+
+def conflict(kind: Kind, name: str, why: str) -> ApiError:
+    """409: the object is not in the state the writer expects."""
+    message = f'Operation cannot be fulfilled on {kind.id} "{name}": {why}'
+    return ApiError(409, "Conflict", message, _details(kind, name))
+
+
+def stale(kind: Kind, name: str) -> ApiError:
+    """409: optimistic concurrency failed."""
+    why = "the object has been modified; please apply your changes to the latest version and try again"
+    return conflict(kind, name, why)
+
+
+def invalid(kind: Kind, name: str, causes: list[JsonObject]) -> ApiError:
+    """422: the object breaks a rule; one cause per problem."""
+    lines = [f"{one['field']}: {one['message']}" for one in causes]
+    text = lines[0] if len(lines) == 1 else "[" + ", ".join(lines) + "]"
+    details = _details(kind, name) | {"kind": kind.kind, "causes": causes}
+    shown = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
+    return ApiError(422, "Invalid", f'{shown} "{name}" is invalid: {text}', details)
+
+
+def bad_request(message: str) -> ApiError:
+    """400: the request makes no sense."""
+    return ApiError(400, "BadRequest", message)
+
+
+def forbidden(kind: Kind, name: str, why: str) -> ApiError:
+    """403: understood and declined."""
+    return ApiError(403, "Forbidden", f'{kind.id} "{name}" is forbidden: {why}', _details(kind, name))
+
+
+def unauthorized() -> ApiError:
+    """401: no or wrong bearer token."""
+    return ApiError(401, "Unauthorized", "Unauthorized")
+
+
+def method_not_allowed() -> ApiError:
+    """405: the verb does not apply to this resource."""
+    message = "the server does not allow this method on the requested resource"
+    return ApiError(405, "MethodNotAllowed", message)
+
+
+def not_acceptable() -> ApiError:
+    """406: none of the media types asked for can be produced."""
+    return ApiError(406, "NotAcceptable", "only application/json responses can be produced")
+
+
+def unsupported_media_type(given: str) -> ApiError:
+    """415: the body is in a format this resource does not take."""
+    message = f"the body of the request was in an unknown format: {given or 'no content type'}"
+    return ApiError(415, "UnsupportedMediaType", message)
+
+
+def too_large() -> ApiError:
+    """413: the body exceeds the limit."""
+    return ApiError(413, "RequestEntityTooLarge", "the request body is too large")
+
+
+def expired(message: str = "The resourceVersion for the provided watch is too old.") -> ApiError:
+    """410: history before this point is compacted."""
+    return ApiError(410, "Expired", message)
+
+
+def from_the_future(asked: int, current: int) -> ApiError:
+    """504: the client has seen a later resource version than this server."""
+    causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
+    details: JsonObject = {"causes": causes, "retryAfterSeconds": 1}
+    return ApiError(504, "Timeout", f"Timeout: Too large resource version: {asked}, current: {current}", details)
+
+
+def internal(message: str) -> ApiError:
+    """500: the server met a state it does not handle."""
+    return ApiError(500, "InternalError", f"Internal error occurred: {message}")
+
+
+def not_implemented(what: str) -> ApiError:
+    """501: real clusters have it, the sandbox does not."""
+    return ApiError(501, "NotImplemented", f"{what} is not available in the sandbox cluster: its kubelets run nothing")

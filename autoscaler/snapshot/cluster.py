@@ -1,0 +1,239 @@
+"""The cluster at one moment, and the builder that follows watch events from one moment to the next.
+
+A `ClusterView` never changes; everything a pass decides is a function of one. The builder is owned by the deciding
+thread: between passes it is told what changed, and the next view costs what changed, not what exists. Pods that are
+expendable (priority below the cut-off) are left out, so their room counts as free; pods of unknown nodes wait until
+the node appears.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+import numpy as np
+
+from autoscaler.objects.node import Node
+from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.objects.storage import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from autoscaler.objects.workload import (
+    ConfigMap,
+    DaemonSet,
+    DisruptionBudget,
+    Job,
+    Namespace,
+    PriorityClass,
+    Replicated,
+)
+from autoscaler.snapshot.columns import Codes, Columns, Vocabulary
+from autoscaler.snapshot.groups import Groups
+
+
+class Related(msgspec.Struct, frozen=True, kw_only=True):
+    """Objects that decisions look up, by `namespace/name` or name, each kind in the order it was listed."""
+
+    namespaces: Mapping[str, Namespace] = {}
+    budgets: Mapping[str, DisruptionBudget] = {}
+    daemon_sets: Mapping[str, DaemonSet] = {}
+    replica_sets: Mapping[str, Replicated] = {}
+    stateful_sets: Mapping[str, Replicated] = {}
+    replication_controllers: Mapping[str, Replicated] = {}
+    jobs: Mapping[str, Job] = {}
+    priority_classes: Mapping[str, PriorityClass] = {}
+    claims: Mapping[str, PersistentVolumeClaim] = {}
+    volumes: Mapping[str, PersistentVolume] = {}
+    storage_classes: Mapping[str, StorageClass] = {}
+    csi_nodes: Mapping[str, CsiNode] = {}
+    config_maps: Mapping[str, ConfigMap] = {}
+    """Only those the decisions read, such as the priority expander's."""
+
+
+class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
+    """One immutable moment of the cluster."""
+
+    nodes: tuple[Node, ...]
+    positions: Mapping[str, int]
+    """Position in `nodes` by name."""
+    pods: Sequence[tuple[Pod, ...]]
+    """Placed pods by node position."""
+    pending: tuple[Pod, ...]
+    """Pods without a node, whatever the reason."""
+    columns: Columns
+    classes: Sequence[PodClass]
+    pod_nodes: Codes
+    """Node position per placed pod; -1 marks an unused entry."""
+    pod_classes: Codes
+    """Index into `classes` per placed pod, parallel to `pod_nodes`."""
+    groups: Groups
+    related: Related
+
+    def node(self, name: str) -> Node | None:
+        """Return the node with this name."""
+        position = self.positions.get(name)
+        return None if position is None else self.nodes[position]
+
+    def pods_on(self, name: str) -> tuple[Pod, ...]:
+        """Return the pods placed on a node; none for an unknown one."""
+        position = self.positions.get(name)
+        return () if position is None else self.pods[position]
+
+
+def _same_shape(old: Node, new: Node) -> bool:
+    """Whether nothing that is held in columns differs: heartbeats must not rebuild them."""
+    return (
+        old.unschedulable == new.unschedulable
+        and old.allocatable == new.allocatable
+        and old.labels == new.labels
+        and old.taints == new.taints
+    )
+
+
+class ClusterBuilder:
+    """Follows changes of nodes and pods; makes views. Not safe to share between threads."""
+
+    def __init__(self, expendable_below: int) -> None:
+        self._expendable_below = expendable_below
+        self._vocabulary = Vocabulary()
+        self._nodes: dict[str, Node] = {}
+        self._placed: dict[str, dict[str, Pod]] = {}
+        self._pending: dict[str, Pod] = {}
+        self._reshaped: set[str] = set()
+        self._touched: set[str] = set()
+        self._stale = True
+        self._view: ClusterView | None = None
+
+    def node_changed(self, old: Node | None, new: Node | None) -> None:
+        """Take in that a node appeared (`old` None), changed or went away (`new` None)."""
+        if new is None:
+            if old is not None and self._nodes.pop(old.name, None) is not None:
+                self._stale = True
+            return
+        known = self._nodes.get(new.name)
+        self._nodes[new.name] = new
+        if known is None or not _same_shape(known, new):
+            self._stale = True
+        else:
+            self._reshaped.add(new.name)
+
+    def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        """Take in that a pod appeared (`old` None), changed or went away (`new` None)."""
+        if old is not None and (new is None or new.node != old.node or old.key != new.key or not self._counts(new)):
+            self._forget(old)
+        if new is None or not self._counts(new):
+            return
+        if new.node is None:
+            self._pending[new.key] = new
+        else:
+            self._placed.setdefault(new.node, {})[new.key] = new
+            self._touched.add(new.node)
+
+    def _counts(self, pod: Pod) -> bool:
+        if pod.finished:
+            return False
+        priority = pod.cls.priority
+        return pod.node is None or priority is None or priority >= self._expendable_below
+
+    def _forget(self, pod: Pod) -> None:
+        if pod.node is None:
+            self._pending.pop(pod.key, None)
+            return
+        on_node = self._placed.get(pod.node)
+        if on_node is not None and on_node.pop(pod.key, None) is not None:
+            self._touched.add(pod.node)
+            if not on_node:
+                del self._placed[pod.node]
+
+    def view(self, groups: Groups, related: Related) -> ClusterView:
+        """Return the cluster as it is now."""
+        before = self._view
+        if before is None or self._stale or len(self._touched) > len(self._nodes) // 4:
+            after = self._rebuilt(groups, related)
+        else:
+            after = self._updated(before, groups, related)
+        self._view = after
+        self._stale = False
+        self._reshaped.clear()
+        self._touched.clear()
+        return after
+
+    def _rebuilt(self, groups: Groups, related: Related) -> ClusterView:
+        nodes = tuple(self._nodes.values())
+        pods = [tuple(self._placed.get(node.name, {}).values()) for node in nodes]
+        ids: dict[PodClass, int] = {}
+        pod_classes = np.fromiter(
+            (ids.setdefault(pod.cls, len(ids)) for on_node in pods for pod in on_node), dtype=np.int32
+        )
+        counts = np.fromiter((len(on_node) for on_node in pods), dtype=np.int64, count=len(nodes))
+        pod_nodes = np.repeat(np.arange(len(nodes), dtype=np.int32), counts)
+        classes = list(ids)
+        for cls in classes:
+            self._vocabulary.vector(cls)
+        columns = Columns(self._vocabulary, nodes)
+        columns.widen()
+        if classes:
+            requests = np.stack([self._vocabulary.vector(cls) for cls in classes], axis=1)
+            for row in range(len(columns.used)):
+                np.add.at(columns.used[row], pod_nodes, requests[row, pod_classes])
+        return ClusterView(
+            nodes=nodes,
+            positions={node.name: position for position, node in enumerate(nodes)},
+            pods=pods,
+            pending=tuple(self._pending.values()),
+            columns=columns,
+            classes=classes,
+            pod_nodes=pod_nodes,
+            pod_classes=pod_classes,
+            groups=groups,
+            related=related,
+        )
+
+    def _updated(self, before: ClusterView, groups: Groups, related: Related) -> ClusterView:
+        nodes = before.nodes
+        if self._reshaped:
+            nodes = tuple(self._nodes.values())
+        touched = sorted(before.positions[name] for name in self._touched if name in before.positions)
+        if not touched:
+            return msgspec.structs.replace(
+                before, nodes=nodes, pending=tuple(self._pending.values()), groups=groups, related=related
+            )
+        pods = list(before.pods)
+        classes = list(before.classes)
+        ids = {cls: position for position, cls in enumerate(classes)}
+        columns = before.columns.copy()
+        fresh_nodes: list[int] = []
+        fresh_classes: list[int] = []
+        for position in touched:
+            pods[position] = tuple(self._placed.get(nodes[position].name, {}).values())
+            for pod in pods[position]:
+                fresh_nodes.append(position)
+                fresh_classes.append(ids.setdefault(pod.cls, len(ids)))
+            columns.recount(position, [pod.cls for pod in pods[position]])
+        classes = list(ids)
+        kept = ~np.isin(before.pod_nodes, touched)
+        return ClusterView(
+            nodes=nodes,
+            positions=before.positions,
+            pods=pods,
+            pending=tuple(self._pending.values()),
+            columns=columns,
+            classes=classes,
+            pod_nodes=np.concatenate([before.pod_nodes[kept], np.array(fresh_nodes, dtype=np.int32)]),
+            pod_classes=np.concatenate([before.pod_classes[kept], np.array(fresh_classes, dtype=np.int32)]),
+            groups=groups,
+            related=related,
+        )
+
+
+def view_of(
+    nodes: Iterable[Node],
+    pods: Iterable[Pod],
+    *,
+    groups: Groups | None = None,
+    related: Related | None = None,
+    expendable_below: int = -10,
+) -> ClusterView:
+    """Return a view of these objects: for offline use and tests."""
+    builder = ClusterBuilder(expendable_below)
+    for node in nodes:
+        builder.node_changed(None, node)
+    for pod in pods:
+        builder.pod_changed(None, pod)
+    return builder.view(groups or Groups(), related or Related())

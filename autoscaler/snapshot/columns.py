@@ -1,0 +1,124 @@
+"""Nodes as NumPy columns: one number per node and fact, so that a question about all nodes is one expression.
+
+Amounts are int64 in the engine's units, one row per resource (`amounts[row, node]`). Labels and taints are coded:
+each distinct value of a label key, and each distinct set of taints, has a small number. Rows and codes are only ever
+added, so a number keeps its meaning for the life of a `Vocabulary`.
+"""
+
+import weakref
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from autoscaler.objects import quantity
+from autoscaler.objects.node import Node, Taint
+from autoscaler.objects.pod import PodClass, Requests
+
+Amounts = NDArray[np.int64]
+Codes = NDArray[np.int32]
+Mask = NDArray[np.bool_]
+
+ABSENT = -1
+"""Code of a label that a node does not have."""
+
+
+class Vocabulary:
+    """Numbers for resource names, label values and taint sets; shared by all views of one cluster."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, int] = {}
+        for resource in (quantity.CPU, quantity.MEMORY, quantity.PODS, quantity.EPHEMERAL_STORAGE):
+            self.row(resource)
+        self.values: dict[str, dict[str, int]] = {}
+        self.taint_sets: dict[tuple[tuple[str, str, str], ...], int] = {}
+        self.taints: list[tuple[Taint, ...]] = []
+        self._vectors: weakref.WeakKeyDictionary[PodClass, Amounts] = weakref.WeakKeyDictionary()
+
+    def row(self, resource: str) -> int:
+        """Return the row of a resource, a new one for a new name."""
+        return self.rows.setdefault(resource, len(self.rows))
+
+    def code(self, key: str, value: str | None) -> int:
+        """Return the code of a label value."""
+        if value is None:
+            return ABSENT
+        values = self.values.setdefault(key, {})
+        return values.setdefault(value, len(values))
+
+    def taint_code(self, taints: Sequence[Taint]) -> int:
+        """Return the code of a set of taints; those that only ask are left out."""
+        hard = tuple(taint for taint in taints if taint.hard)
+        identity = tuple((taint.key, taint.value, taint.effect) for taint in hard)
+        code = self.taint_sets.setdefault(identity, len(self.taint_sets))
+        if code == len(self.taints):
+            self.taints.append(hard)
+        return code
+
+    def amounts(self, resources: Requests) -> Amounts:
+        """Return a resource list as a column as long as the rows known by now."""
+        for resource in resources:
+            self.row(resource)
+        column = np.zeros(len(self.rows), dtype=np.int64)
+        for resource, value in resources.items():
+            column[self.rows[resource]] = value
+        return column
+
+    def vector(self, cls: PodClass) -> Amounts:
+        """Return what one pod of the class takes from a node, its pod slot included; do not change it."""
+        known = self._vectors.get(cls)
+        if known is None or len(known) < len(self.rows):
+            known = self.amounts({**cls.requests, quantity.PODS: 1})
+            self._vectors[cls] = known
+        return known
+
+
+class Columns:
+    """The columns of a list of nodes. `used` counts pods placed on them."""
+
+    def __init__(self, vocabulary: Vocabulary, nodes: Sequence[Node]) -> None:
+        self.vocabulary = vocabulary
+        amounts = [vocabulary.amounts(node.allocatable) for node in nodes]
+        self.allocatable = np.zeros((len(vocabulary.rows), len(nodes)), dtype=np.int64)
+        for position, column in enumerate(amounts):
+            self.allocatable[: len(column), position] = column
+        self.used = np.zeros_like(self.allocatable)
+        self.cordoned: Mask = np.fromiter((node.unschedulable for node in nodes), dtype=np.bool_, count=len(nodes))
+        self.taint_codes: Codes = np.fromiter(
+            (vocabulary.taint_code(node.taints) for node in nodes), dtype=np.int32, count=len(nodes)
+        )
+        self._nodes = nodes
+        self._labels: dict[str, Codes] = {}
+
+    def labels(self, key: str) -> Codes:
+        """Return each node's code of this label key, `ABSENT` where it has none; computed at the first question."""
+        known = self._labels.get(key)
+        if known is None:
+            code = self.vocabulary.code
+            values = (code(key, node.labels.get(key)) for node in self._nodes)
+            known = self._labels[key] = np.fromiter(values, dtype=np.int32, count=len(self._nodes))
+        return known
+
+    def widen(self) -> None:
+        """Add rows for resources that were named since."""
+        missing = len(self.vocabulary.rows) - len(self.allocatable)
+        if missing > 0:
+            more = np.zeros((missing, self.allocatable.shape[1]), dtype=np.int64)
+            self.allocatable = np.vstack([self.allocatable, more])
+            self.used = np.vstack([self.used, more])
+
+    def copy(self) -> "Columns":
+        """Return columns whose `used` may be changed without touching these."""
+        other = object.__new__(Columns)
+        other.__dict__.update(self.__dict__)
+        other.used = self.used.copy()
+        return other
+
+    def recount(self, position: int, classes: Sequence[PodClass]) -> None:
+        """Set `used` of one node to what pods of these classes take."""
+        vectors = [self.vocabulary.vector(cls) for cls in classes]
+        self.widen()
+        column = np.zeros(len(self.used), dtype=np.int64)
+        for vector in vectors:
+            column[: len(vector)] += vector
+        self.used[:, position] = column

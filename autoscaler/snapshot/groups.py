@@ -1,0 +1,50 @@
+"""Node groups as one pass read them from the provider."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from cloudprovider.interface import GroupSettings, Instance, NodeTemplate
+
+
+class Group(msgspec.Struct, frozen=True, kw_only=True):
+    """A node group, frozen at the start of the pass."""
+
+    id: str
+    min_size: int
+    max_size: int
+    target_size: int
+    """Machines asked for: includes those not yet registered, excludes those being deleted."""
+    instances: Sequence[Instance] = ()
+    template: NodeTemplate | None = None
+    """What the provider says a new node looks like; None where it cannot tell."""
+    settings: GroupSettings = GroupSettings()
+    node_price: float | None = None
+    """Per hour; None where the provider knows no prices."""
+
+    @property
+    def room(self) -> int:
+        """How many machines may still be asked for."""
+        return max(0, self.max_size - self.target_size)
+
+
+class Groups(msgspec.Struct, frozen=True):
+    """All node groups in the provider's order, and which node belongs where."""
+
+    all: tuple[Group, ...] = ()
+    of_node: Mapping[str, str] = {}
+    """Group id by node name; nodes that are not autoscaled are absent."""
+    gone: frozenset[str] = frozenset()
+    """Names of nodes whose machine the provider no longer has (only where it can tell)."""
+    can_tell_gone: bool = False
+    """Whether the provider can tell that a machine is gone."""
+    gpu_label: str = ""
+    """Label whose value is the GPU type; empty where the provider names none."""
+
+    def get(self, group_id: str) -> Group | None:
+        """Return the group with this id."""
+        return next((group for group in self.all if group.id == group_id), None)
+
+    def nodes_in(self, group_id: str) -> list[str]:
+        """Return names of the nodes of a group."""
+        return [node for node, owner in self.of_node.items() if owner == group_id]

@@ -1,0 +1,23 @@
+"""What a provider author needs: implement `CloudProvider`, return `NodeGroup`s of `Instance`s."""
+
+from cloudprovider.interface import (
+    CloudProvider,
+    Instance,
+    InstanceError,
+    NodeGroup,
+    NodeRef,
+    NodeTemplate,
+    ProviderContext,
+    ProviderError,
+)
+
+__all__ = [
+    "CloudProvider",
+    "Instance",
+    "InstanceError",
+    "NodeGroup",
+    "NodeRef",
+    "NodeTemplate",
+    "ProviderContext",
+    "ProviderError",
+]

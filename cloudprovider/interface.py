@@ -1,0 +1,340 @@
+"""The whole contract between the autoscaler and a cloud.
+
+A provider implements `CloudProvider` and returns `NodeGroup`s. Everything else is optional: an ability is a
+Protocol of its own, found with `isinstance`. Errors are the tree below `ProviderError`; a provider raises nothing
+else on purpose. Quantities are Kubernetes quantity strings; times are seconds; prices are per node-hour in one
+currency of the provider's choosing.
+
+Calls come from one thread at a time per group, except `NodeGroup.delete`, `increase` and `instances`, which
+may run beside calls for other groups. A call may block for seconds, but `groups`, `group_of`, `min_size` and
+`max_size` must be cheap: they answer from what the last `refresh` learnt.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, Protocol, runtime_checkable
+
+import msgspec
+
+
+class ProviderError(Exception):
+    """Anything a provider raises on purpose. `code` is short and stable: it becomes a metric label."""
+
+    code = "cloudProviderError"
+
+    def __init__(self, message: str, code: str | None = None) -> None:
+        super().__init__(message)
+        if code is not None:
+            self.code = code
+
+
+class OutOfCapacity(ProviderError):
+    """The cloud has no such machines now; the group is backed off."""
+
+    code = "OUT_OF_RESOURCES"
+
+
+class QuotaExceeded(ProviderError):
+    """An account limit stands in the way; the group is backed off."""
+
+    code = "QUOTA_EXCEEDED"
+
+
+class Throttled(ProviderError):
+    """Too many calls; `retry_after` is how many seconds the cloud asks us to wait, if it said."""
+
+    code = "THROTTLED"
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class NotFound(ProviderError):
+    """The group or instance does not exist (any more)."""
+
+    code = "NOT_FOUND"
+
+
+class Transient(ProviderError):
+    """A passing fault or a time-out. The call may have taken effect: re-read before concluding."""
+
+    code = "TRANSIENT"
+
+
+class Misconfigured(ProviderError):
+    """The configuration cannot work; at start this ends the process with status 2."""
+
+    code = "MISCONFIGURED"
+
+
+class State(StrEnum):
+    """Life of an instance as the cloud sees it."""
+
+    CREATING = "creating"
+    RUNNING = "running"
+    DELETING = "deleting"
+
+
+class ErrorClass(StrEnum):
+    """Why an instance could not be created."""
+
+    OUT_OF_RESOURCES = "OutOfResources"
+    OTHER = "Other"
+
+
+class InstanceError(msgspec.Struct, frozen=True):
+    """A failed creation."""
+
+    error_class: ErrorClass
+    code: str
+    message: str = ""
+
+
+class Instance(msgspec.Struct, frozen=True):
+    """One machine of a group, registered as a node or not. `state` None means the cloud does not say."""
+
+    provider_id: str
+    """Equals the `spec.providerID` that the node has or will have."""
+    state: State | None = State.RUNNING
+    error: InstanceError | None = None
+
+
+class TaintSpec(msgspec.Struct, frozen=True):
+    """A taint on new nodes."""
+
+    key: str
+    value: str = ""
+    effect: str = "NoSchedule"
+
+
+class NodeTemplate(msgspec.Struct, frozen=True, kw_only=True):
+    """What a freshly booted node of a group looks like."""
+
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+    taints: Sequence[TaintSpec] = ()
+    capacity: Mapping[str, str] = {}
+    """Quantity strings by resource name; `pods` included."""
+    allocatable: Mapping[str, str] = {}
+    """Defaults to `capacity` where it names nothing."""
+    pods: Sequence[Mapping[str, Any]] = ()
+    """v1.Pod objects that come with every node (static pods), as plain JSON data."""
+
+
+class NodeRef(msgspec.Struct, frozen=True):
+    """What a provider is told about a node. For an instance without a node, name and provider_id are its id."""
+
+    name: str
+    provider_id: str
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+
+
+class GroupSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Per-group overrides of flags; None keeps the flag. Durations in seconds."""
+
+    scale_down_utilization_threshold: float | None = None
+    scale_down_gpu_utilization_threshold: float | None = None
+    scale_down_unneeded_time_s: float | None = None
+    scale_down_unready_time_s: float | None = None
+    max_node_provision_time_s: float | None = None
+    max_node_startup_time_s: float | None = None
+    ignore_daemonsets_utilization: bool | None = None
+    zero_or_max_node_scaling: bool = False
+    allow_non_atomic_scale_up_to_max: bool = False
+
+
+@runtime_checkable
+class NodeGroup(Protocol):
+    """A set of interchangeable machines with one size."""
+
+    @property
+    def id(self) -> str:
+        """Unique and stable across restarts."""
+        ...
+
+    @property
+    def min_size(self) -> int:
+        """Never scaled below this."""
+        ...
+
+    @property
+    def max_size(self) -> int:
+        """Never scaled above this."""
+        ...
+
+    def target_size(self) -> int:
+        """Desired size: includes machines not yet registered, excludes those being deleted."""
+        ...
+
+    def instances(self) -> Sequence[Instance]:
+        """Return every machine of the group, also those without a node, those being deleted and those that failed."""
+        ...
+
+    def template(self) -> NodeTemplate | None:
+        """Return what a new node would look like; None where the cloud cannot tell."""
+        ...
+
+    def increase(self, delta: int) -> None:
+        """Raise the target by `delta` > 0; returns once the target is updated. Above `max_size`: `ProviderError`."""
+        ...
+
+    def decrease_target(self, delta: int) -> None:
+        """Lower the target by `delta` > 0 by cancelling unfulfilled requests; never removes a machine that exists."""
+        ...
+
+    def delete(self, nodes: Sequence[NodeRef]) -> None:
+        """Delete exactly these machines and lower the target by as many.
+
+        Refuses with `ProviderError`, and deletes none, where one belongs elsewhere or `min_size` would be broken.
+        """
+        ...
+
+
+@runtime_checkable
+class CloudProvider(Protocol):
+    """The cloud, as far as an autoscaler cares."""
+
+    @property
+    def name(self) -> str:
+        """The name it is chosen by (`--cloud-provider`)."""
+        ...
+
+    def refresh(self, now: float) -> None:
+        """Bring cached state up to date; called once at the start of a pass. `now` is Unix seconds."""
+        ...
+
+    def groups(self) -> Sequence[NodeGroup]:
+        """All groups, in a stable order. Cheap."""
+        ...
+
+    def group_of(self, node: NodeRef) -> str | None:
+        """Id of the group a node belongs to, None where it is not autoscaled. Cheap."""
+        ...
+
+    def close(self) -> None:
+        """Release what was acquired; called once on a clean exit."""
+        ...
+
+
+@runtime_checkable
+class Pricing(Protocol):
+    """Ability of a provider: knows what machines and pods cost."""
+
+    def node_price(self, node: NodeTemplate, hours: float) -> float:
+        """Price of running such a node for `hours`."""
+        ...
+
+    def pod_price(self, requests: Mapping[str, str], hours: float) -> float:
+        """Price of these requests (quantity strings) for `hours`, at the cloud's unit prices."""
+        ...
+
+
+@runtime_checkable
+class KnowsInstances(Protocol):
+    """Ability of a provider: can tell whether the machine behind a node still exists."""
+
+    def has_instance(self, node: NodeRef) -> bool:
+        """Whether the machine exists."""
+        ...
+
+
+@runtime_checkable
+class AtomicIncrease(Protocol):
+    """Ability of a group: grow by `delta` or not at all."""
+
+    def increase_atomically(self, delta: int) -> None:
+        """Raise the target by `delta`; the cloud delivers all machines or none."""
+        ...
+
+
+@runtime_checkable
+class ForceDelete(Protocol):
+    """Ability of a group: delete without the minimum-size check."""
+
+    def force_delete(self, nodes: Sequence[NodeRef]) -> None:
+        """Like `NodeGroup.delete`, but `min_size` does not matter."""
+        ...
+
+
+@runtime_checkable
+class GroupOptions(Protocol):
+    """Ability of a group: overrides flags for itself."""
+
+    def settings(self) -> GroupSettings:
+        """Return the overrides."""
+        ...
+
+
+@runtime_checkable
+class Accelerators(Protocol):
+    """Ability of a provider: knows how its GPU nodes are labelled."""
+
+    @property
+    def gpu_label(self) -> str:
+        """Label whose value is the GPU type."""
+        ...
+
+    def gpu_types(self) -> Sequence[str]:
+        """Return the known values of that label."""
+        ...
+
+
+@runtime_checkable
+class ManagedGroups(Protocol):
+    """Ability of a provider: can create and delete node groups."""
+
+    def create_group(self, like: NodeTemplate, name: str) -> NodeGroup:
+        """Create an empty group whose nodes look like `like`."""
+        ...
+
+    def delete_group(self, group_id: str) -> None:
+        """Delete an empty group that this ability created."""
+        ...
+
+
+class NodeApi(Protocol):
+    """Access to Kubernetes objects for providers that keep their state there; objects are plain JSON data.
+
+    Raises `NotFound`, `Transient` or `ProviderError`.
+    """
+
+    def get_config_map(self, namespace: str, name: str) -> Mapping[str, Any]:
+        """Return a v1.ConfigMap."""
+        ...
+
+    def list_nodes(self) -> Sequence[Mapping[str, Any]]:
+        """Return all v1.Nodes."""
+        ...
+
+    def create_node(self, node: Mapping[str, Any]) -> None:
+        """Create a v1.Node."""
+        ...
+
+    def delete_node(self, name: str) -> None:
+        """Delete a v1.Node; absent is fine."""
+        ...
+
+
+class ProviderContext(msgspec.Struct, frozen=True, kw_only=True):
+    """What the engine hands to a provider's factory."""
+
+    config_file: str | None = None
+    """Path given with `--cloud-config`."""
+    node_specs: Sequence[str] = ()
+    """`--nodes=min:max:name`, verbatim."""
+    discovery_specs: Sequence[str] = ()
+    """`--node-group-auto-discovery`, verbatim."""
+    cluster_name: str = ""
+    namespace: str = "kube-system"
+    user_agent: str = "cluster-autoscaler"
+    now: Callable[[], float] = lambda: 0.0
+    """Wall clock, Unix seconds."""
+    node_api: NodeApi | None = None
+    """Kubernetes access, where the engine has it."""
+    environment: Mapping[str, str] = {}
+    """The process environment, read once by the engine."""
+
+
+ProviderFactory = Callable[[ProviderContext], CloudProvider]
