@@ -17,11 +17,11 @@ class Problems:
     """Collects what is wrong with a document, one line per problem."""
 
     def __init__(self) -> None:
-        self._lines: list[str] = []
+        self._lines: dict[str, None] = {}
 
     def add(self, path: str, text: str) -> None:
-        """Note one problem with the field at `path`."""
-        self._lines.append(f"{path}: {text}" if path else text)
+        """Note one problem with the field at `path`; said twice, it counts once."""
+        self._lines.setdefault(f"{path}: {text}" if path else text)
 
     @property
     def lines(self) -> tuple[str, ...]:

@@ -58,9 +58,11 @@ class Provider(msgspec.Struct, frozen=True):
 
     cloud_provider: Annotated[OptionalText, "Name of the cloud provider."] = None
     cloud_config: Annotated[OptionalText, "The provider's configuration file."] = None
-    nodes: Annotated[NodeSpecs, "Node groups by name, each with its minimum and maximum size."] = ()
-    node_group_auto_discovery: Annotated[Array, "Selectors by which the provider finds node groups."] = ()
-    cluster_name: Annotated[OptionalText, "Name of the cluster, for providers that need it."] = None
+    nodes: Annotated[NodeSpecs, "Node groups by name, each with its minimum and maximum size.", Support.ACCEPTED] = ()
+    node_group_auto_discovery: Annotated[
+        Array, "Selectors by which the provider finds node groups.", Support.ACCEPTED
+    ] = ()
+    cluster_name: Annotated[OptionalText, "Name of the cluster, for providers that need it.", Support.ACCEPTED] = None
     user_agent: Annotated[Text, "User agent of the provider's HTTP calls.", Support.ACCEPTED] = "cluster-autoscaler"
     async_node_groups: Annotated[Switch, "Create and delete node groups in the background.", Support.ACCEPTED] = False
     aws_use_static_instance_list: Annotated[
@@ -138,6 +140,9 @@ class Observe(msgspec.Struct, frozen=True):
     status_config_map_name: Annotated[Text, "Name of the status ConfigMap."] = "cluster-autoscaler-status"
     emit_per_nodegroup_metrics: Annotated[Switch, "Publish metrics for each node group."] = False
     record_duplicated_events: Annotated[Switch, "Send repeated events again instead of dropping them."] = False
+    v: Annotated[Number, "Verbosity: 0 decisions, 4 details, 5 and more debugging."] = 0
+    vmodule: Annotated[OptionalText, "Verbosity by file, such as pattern=N,...", Support.NOT_APPLICABLE] = None
+    logging_format: Annotated[LogFormat, choice(LogFormat), "Shape of log lines."] = LogFormat.TEXT
     debugging_snapshot_enabled: Annotated[Switch, "Serve the data of one pass at /snapshotz.", Support.ACCEPTED] = False
     profiling: Annotated[Switch, "Serve profiles of the process.", Support.ACCEPTED] = False
     max_node_skip_eval_time_tracker_enabled: Annotated[
@@ -151,11 +156,8 @@ class Observe(msgspec.Struct, frozen=True):
 
 
 class Logging(msgspec.Struct, frozen=True):
-    """Log lines; the file options of klog exist so that command lines keep working."""
+    """Options of klog beside the verbosity, so that command lines keep working."""
 
-    v: Annotated[Number, "Verbosity: 0 decisions, 4 details, 5 and more debugging."] = 0
-    vmodule: Annotated[OptionalText, "Verbosity by file, such as pattern=N,...", Support.NOT_APPLICABLE] = None
-    logging_format: Annotated[LogFormat, choice(LogFormat), "Shape of log lines."] = LogFormat.TEXT
     logtostderr: Annotated[Switch, "Log to standard error; anything else is not supported."] = True
     alsologtostderr: Annotated[Switch, "Log to standard error besides files."] = False
     stderrthreshold: Annotated[

@@ -80,7 +80,7 @@ def parse_bool(text: str) -> bool:
 def parse_int(text: str) -> int:
     """Read a Go integer: 64 bits, with Go's prefixes (a leading 0 means octal)."""
     if not _INT.fullmatch(text):
-        raise ValueError("is not a whole number")
+        raise ValueError("is not a whole number; write digits only, such as 10")
     digits = text.lstrip("+-").lower()
     octal = len(digits) > 1 and digits[0] == "0" and digits[1].isdigit()
     value = int(digits, 8 if octal else 0) * (-1 if text.startswith("-") else 1)
@@ -92,7 +92,7 @@ def parse_int(text: str) -> int:
 def parse_float(text: str) -> float:
     """Read a finite decimal number."""
     if not _FLOAT.fullmatch(text) or not math.isfinite(float(text)):
-        raise ValueError("is not a number")
+        raise ValueError("is not a number; write for example 0.5")
     return float(text)
 
 

@@ -5,10 +5,10 @@ A field is named as its flag with `_` for `-`; durations are seconds and end in 
 
 import msgspec
 
-from autoscaler.config.growth import Balancing, Features, Health, Limits, Pods, ScaleUp, Templates
 from autoscaler.config.process import Kube, Leader, Logging, Loop, Observe, Provider, Source
 from autoscaler.config.rules import Rules
-from autoscaler.config.shrink import Drain, Removed, ScaleDown
+from autoscaler.config.scaledown import Drain, Removed, ScaleDown
+from autoscaler.config.scaleup import Balancing, Features, Health, Limits, Pods, ScaleUp, Templates
 
 
 class Config(msgspec.Struct, frozen=True):

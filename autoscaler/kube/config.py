@@ -7,7 +7,7 @@ import os
 import re
 import ssl
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -20,6 +20,10 @@ from kubernetes.config.incluster_config import load_incluster_config
 from kubernetes.config.kube_config import load_kube_config
 
 from autoscaler.errors import ConfigError, RetryLater
+
+# The package is typed in part only, and differently from version to version.
+_load_in_cluster: Callable[..., None] = load_incluster_config
+_load_kube_config: Callable[..., None] = load_kube_config
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _LOADING = (ConfigException, OSError, yaml.YAMLError, ValueError, KeyError, TypeError, AttributeError)
@@ -44,7 +48,8 @@ class Credentials:
                 settings = self._configuration.auth_settings()
         except (ConfigException, OSError, ValueError) as error:
             raise RetryLater(f"credentials could not be renewed: {one_line(error)}") from error
-        return {s["key"]: s["value"] for s in settings.values() if s.get("in") == "header" and s.get("value")}
+        bearer: Any = settings.get("BearerToken")
+        return {bearer["key"]: bearer["value"]} if bearer and bearer["value"] else {}
 
 
 class Endpoint:
@@ -93,11 +98,11 @@ def load_endpoint(kubeconfig: str | None = None, master: str | None = None, cont
         _load_kubeconfig(configuration, path, context, where)
     elif address is not None and not (address.in_cluster and address.url.startswith("https:")):
         # A service-account token is never sent in the clear.
-        return Endpoint(address.url, tls=_tls(None, "API server address"))
+        return Endpoint(address.url, tls=_tls(None, address.url, "API server address"))
     else:
         where = "in-cluster configuration"
         try:
-            load_incluster_config(client_configuration=configuration)
+            _load_in_cluster(client_configuration=configuration)
         except (ConfigException, OSError) as error:
             raise ConfigError(
                 f"{where}: {one_line(error)}; outside a cluster name a kubeconfig file with --kubeconfig"
@@ -106,7 +111,7 @@ def load_endpoint(kubeconfig: str | None = None, master: str | None = None, cont
     return Endpoint(
         url,
         Credentials(configuration),
-        _tls(configuration, where),
+        _tls(configuration, url, where),
         configuration.tls_server_name or None,
         _proxy(configuration, url),
     )
@@ -140,7 +145,7 @@ def _load_kubeconfig(configuration: Configuration, path: str, context: str | Non
     user = merged.check(chosen)
     try:
         # Never written back: the file belongs to the user, and is often mounted read-only.
-        load_kube_config(path, context=chosen, client_configuration=configuration, persist_config=False)
+        _load_kube_config(path, context=chosen, client_configuration=configuration, persist_config=False)
     except _LOADING as error:
         raise ConfigError(f"{where}: context {chosen!r} cannot be used: {one_line(error)}") from error
     command = (user.get("exec") or {}).get("command")
@@ -166,9 +171,7 @@ class _Kubeconfig:
         for document in self._documents:
             if name := document.get("current-context"):
                 return str(name)
-        raise ConfigError(
-            f"{self._where}: current-context is not set; set it with `kubectl config use-context NAME`"
-        )
+        raise ConfigError(f"{self._where}: current-context is not set; set it with `kubectl config use-context NAME`")
 
     def check(self, context: str) -> Mapping[str, Any]:
         """Follow `context` to its cluster and user; returns the user's entry."""
@@ -222,7 +225,9 @@ def _read(path: Path) -> dict[str, Any]:
     return document
 
 
-def _tls(configuration: Configuration | None, where: str) -> ssl.SSLContext:
+def _tls(configuration: Configuration | None, url: str, where: str) -> ssl.SSLContext | None:
+    if not url.startswith("https:"):
+        return None
     ca_file: str | None = configuration.ssl_ca_cert if configuration is not None else None
     try:
         context = ssl.create_default_context(cafile=ca_file or None)
@@ -236,9 +241,7 @@ def _tls(configuration: Configuration | None, where: str) -> ssl.SSLContext:
         try:
             context.load_cert_chain(configuration.cert_file, configuration.key_file or None)
         except (OSError, ssl.SSLError) as error:
-            raise ConfigError(
-                f"{where}: client-certificate and client-key do not load: {one_line(error)}"
-            ) from error
+            raise ConfigError(f"{where}: client-certificate and client-key do not load: {one_line(error)}") from error
     if not configuration.verify_ssl:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

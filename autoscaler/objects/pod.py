@@ -298,7 +298,7 @@ class PodWire(Wire, frozen=True):
     status: _PodStatus = _PodStatus()
 
 
-class PodClass(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True, gc=False):
+class PodClass(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True):
     """Everything that is equal among interchangeable pods. Compared by identity: see the module."""
 
     key: bytes = b""

@@ -59,9 +59,11 @@ class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
     columns: Columns
     classes: Sequence[PodClass]
     pod_nodes: Codes
-    """Node position per placed pod; -1 marks an unused entry."""
+    """Node position per placed pod."""
     pod_classes: Codes
     """Index into `classes` per placed pod, parallel to `pod_nodes`."""
+    terminating: tuple[Pod, ...]
+    """Placed pods that are being deleted."""
     groups: Groups
     related: Related
 
@@ -95,6 +97,7 @@ class ClusterBuilder:
         self._nodes: dict[str, Node] = {}
         self._placed: dict[str, dict[str, Pod]] = {}
         self._pending: dict[str, Pod] = {}
+        self._terminating: dict[str, Pod] = {}
         self._reshaped: set[str] = set()
         self._touched: set[str] = set()
         self._stale = True
@@ -124,6 +127,8 @@ class ClusterBuilder:
         else:
             self._placed.setdefault(new.node, {})[new.key] = new
             self._touched.add(new.node)
+            if new.deleted is not None:
+                self._terminating[new.key] = new
 
     def _counts(self, pod: Pod) -> bool:
         if pod.finished:
@@ -138,6 +143,7 @@ class ClusterBuilder:
         on_node = self._placed.get(pod.node)
         if on_node is not None and on_node.pop(pod.key, None) is not None:
             self._touched.add(pod.node)
+            self._terminating.pop(pod.key, None)
             if not on_node:
                 del self._placed[pod.node]
 
@@ -181,6 +187,7 @@ class ClusterBuilder:
             classes=classes,
             pod_nodes=pod_nodes,
             pod_classes=pod_classes,
+            terminating=tuple(self._terminating.values()),
             groups=groups,
             related=related,
         )
@@ -192,7 +199,12 @@ class ClusterBuilder:
         touched = sorted(before.positions[name] for name in self._touched if name in before.positions)
         if not touched:
             return msgspec.structs.replace(
-                before, nodes=nodes, pending=tuple(self._pending.values()), groups=groups, related=related
+                before,
+                nodes=nodes,
+                pending=tuple(self._pending.values()),
+                terminating=tuple(self._terminating.values()),
+                groups=groups,
+                related=related,
             )
         pods = list(before.pods)
         classes = list(before.classes)
@@ -217,6 +229,7 @@ class ClusterBuilder:
             classes=classes,
             pod_nodes=np.concatenate([before.pod_nodes[kept], np.array(fresh_nodes, dtype=np.int32)]),
             pod_classes=np.concatenate([before.pod_classes[kept], np.array(fresh_classes, dtype=np.int32)]),
+            terminating=tuple(self._terminating.values()),
             groups=groups,
             related=related,
         )

@@ -46,6 +46,10 @@ class Vocabulary:
         values = self.values.setdefault(key, {})
         return values.setdefault(value, len(values))
 
+    def known(self, key: str, value: str) -> int | None:
+        """Return the code of a label value that some node has had, None for others."""
+        return self.values.get(key, {}).get(value)
+
     def taint_code(self, taints: Sequence[Taint]) -> int:
         """Return the code of a set of taints; those that only ask are left out."""
         hard = tuple(taint for taint in taints if taint.hard)

@@ -1,7 +1,7 @@
 """Server-side apply, simplified: a manager's configuration is merged in, and what it applied before and dropped goes.
 
-Real servers keep the ownership of each field in managedFields and refuse to take a field from another manager; here the last
-configuration per manager is remembered beside the objects and the last writer wins.
+Real servers keep the ownership of each field in managedFields and refuse to take a field from another manager; here the
+last configuration per manager is remembered beside the objects and the last writer wins.
 """
 
 from typing import Any

@@ -20,7 +20,7 @@ def merge_patch(target: Any, patch: Any) -> Any:
 
 
 def json_patch(target: JsonObject, operations: Any) -> JsonObject:
-    """Return a copy of `target` with the operations applied; raises ApiError 400 (malformed) or 422 (does not apply)."""
+    """Return a changed copy of `target`; raises ApiError 400 (malformed patch) or 422 (it does not apply)."""
     if not isinstance(operations, list):
         raise bad_request("a JSON patch must be a list of operations")
     document: Any = copy.deepcopy(target)

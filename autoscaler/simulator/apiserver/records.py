@@ -37,6 +37,8 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
     tail: bytes
     labels: Mapping[str, str]
     fields: Mapping[str, str]
+    owners: tuple[str, ...] = ()
+    """Uids of the owners, for garbage collection."""
 
     def encoded(self, kind: Kind) -> bytes:
         """The whole object as JSON under this kind's version."""
@@ -53,13 +55,13 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
 class Change:
     """One entry of a store's history; `now` is the last state when the object was deleted."""
 
-    __slots__ = ("_kind", "_lines", "before", "now", "type")
+    __slots__ = ("_lines", "before", "kind", "now", "type")
 
     def __init__(self, kind: Kind, change: ChangeType, now: Stored, before: Stored | None) -> None:
         self.type = change
         self.now = now
         self.before = before
-        self._kind = kind
+        self.kind = kind
         self._lines: dict[tuple[str, bytes], bytes] = {}
 
     @property
@@ -74,26 +76,27 @@ class Change:
 
     def object(self) -> JsonObject:
         """The object after the change (before it, when deleted), as a fresh copy."""
-        return self.now.decoded(self._kind)
+        return self.now.decoded(self.kind)
 
     def previous(self) -> JsonObject | None:
         """The object before the change, as a fresh copy."""
-        return self.before.decoded(self._kind) if self.before is not None else None
+        return self.before.decoded(self.kind) if self.before is not None else None
 
     def line(self, seen_as: ChangeType, kind: Kind) -> bytes:
         """The watch line, encoded once and shared by all watchers that see the change the same way."""
         at = (seen_as, kind.head)
         line = self._lines.get(at)
         if line is None:
-            line = watch_line(seen_as, self._stored_as(seen_as).encoded(kind))
+            line = watch_line(seen_as, self.seen(seen_as).encoded(kind))
             self._lines[at] = line
         return line
 
-    def _stored_as(self, seen_as: ChangeType) -> Stored:
+    def seen(self, seen_as: ChangeType) -> Stored:
+        """The state a watcher is shown: one whose selection the object left sees it as it was."""
         left_selection = seen_as is ChangeType.DELETED and self.type is not ChangeType.DELETED
         if not left_selection or self.before is None:
             return self.now
-        return restamped(self.before, self._kind, self.revision)
+        return restamped(self.before, self.kind, self.revision)
 
 
 def watch_line(event: str, encoded: bytes) -> bytes:
@@ -109,7 +112,8 @@ def stored(kind: Kind, obj: JsonObject, revision: int) -> Stored:
     tail = msgspec.json.encode({"metadata": metadata, **body})[1:]
     labels = dict(metadata["labels"]) if metadata.get("labels") else _NO_LABELS
     key = (metadata.get("namespace", ""), metadata["name"])
-    return Stored(key, metadata["uid"], revision, tail, labels, selectable(kind, obj))
+    owners = tuple(owner["uid"] for owner in metadata.get("ownerReferences") or ())
+    return Stored(key, metadata["uid"], revision, tail, labels, selectable(kind, obj), owners)
 
 
 def restamped(record: Stored, kind: Kind, revision: int) -> Stored:

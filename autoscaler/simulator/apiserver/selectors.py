@@ -50,6 +50,7 @@ class Requirement(msgspec.Struct, frozen=True):
                 return _integer(value) is not None and int(value or 0) < int(self.values[0])
 
 
+_OBJECT_OPERATORS = (Op.IN, Op.NOT_IN, Op.EXISTS, Op.ABSENT)
 LabelSelector = tuple[Requirement, ...]
 
 
@@ -96,7 +97,10 @@ def from_object(selector: JsonObject | None) -> LabelSelector | None:
     terms = [Requirement(key, Op.IN, (value,)) for key, value in (selector.get("matchLabels") or {}).items()]
     for expression in selector.get("matchExpressions") or ():
         values = tuple(expression.get("values") or ())
-        terms.append(Requirement(expression["key"], Op(expression["operator"]), values))
+        operator = expression.get("operator")
+        if operator not in _OBJECT_OPERATORS:
+            raise bad_request(f"{operator!r} is not a valid label selector operator")
+        terms.append(Requirement(expression["key"], Op(operator), values))
     return tuple(terms)
 
 

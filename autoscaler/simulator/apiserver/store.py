@@ -74,6 +74,10 @@ class ObjectStore:
         """The selected objects as they are now, in key order."""
         yield from self._candidates(selection, None, {})
 
+    def in_namespace(self, namespace: str | None) -> list[Stored]:
+        """Everything there, as a list that outlives changes."""
+        return list(self.records(Selection(namespace)))
+
     def any_in(self, namespace: str) -> bool:
         """Whether the namespace holds an object of this kind."""
         return next(self._keys(namespace, None), None) is not None

@@ -1,0 +1,127 @@
+"""The `autoscaler` command: finds the subcommand, runs it, and turns errors into an exit status.
+
+Exit status: 0 done, 1 failed while running, 2 bad input or configuration, 130 interrupted.
+"""
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Protocol, cast
+
+import msgspec
+
+from autoscaler.cli.arguments import flags_help, parse_words
+from autoscaler.config.settings import nearest
+from autoscaler.errors import AutoscalerError, ConfigError
+
+DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+
+
+class Subcommand(msgspec.Struct, frozen=True):
+    """One entry of the table: the module is imported only when its name is typed."""
+
+    name: str
+    module: str
+    help: str
+    only_flags: bool = False
+    """Every word after the name is a flag of Cluster Autoscaler and is left in `args.flags`."""
+
+
+class SubcommandModule(Protocol):
+    """What the module of a subcommand offers."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare options; `accept_flags` in `cli.arguments` lets Cluster Autoscaler's through."""
+        ...
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Do the job and return the exit status; errors of `autoscaler.errors` may be raised."""
+        ...
+
+
+SUBCOMMANDS = (
+    Subcommand("run", "autoscaler.cli.run", "the daemon; flags without a subcommand mean this", only_flags=True),
+    Subcommand("demo", "autoscaler.cli.demo", "a sandbox cluster, a simulated cloud and the daemon, on this machine"),
+    Subcommand("plan", "autoscaler.cli.plan", "what a pass would do to a dump, a scenario or a live cluster, and why"),
+    Subcommand("provider", "autoscaler.cli.provider", "check, list and serve cloud providers"),
+    Subcommand("config", "autoscaler.cli.config_command", "check a configuration file, list flags and rules"),
+    Subcommand("version", "autoscaler.cli.version", "print the version"),
+)
+
+
+def main(argv: Sequence[str] | None = None, subcommands: Sequence[Subcommand] = SUBCOMMANDS) -> int:
+    """Run the command line and return its exit status; only programming errors escape."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        status = _dispatch(words, {command.name: command for command in subcommands})
+        sys.stdout.flush()
+    except ConfigError as error:
+        for line in error.problems:
+            print(line, file=sys.stderr)
+        return BAD_INPUT
+    except AutoscalerError as error:
+        print(f"autoscaler: {error}", file=sys.stderr)
+        return FAILED
+    except BrokenPipeError:
+        # The reader has gone; the interpreter's own flush at exit must not complain about it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return status
+
+
+def _dispatch(words: list[str], commands: Mapping[str, Subcommand]) -> int:
+    match words:
+        case []:
+            print(_usage(commands), file=sys.stderr)
+            return BAD_INPUT
+        case ["-h" | "-help" | "--help" | "help", *_]:
+            print(_usage(commands))
+            return DONE
+        case ["--version", *_]:
+            return _run(commands["version"], [])
+        case [flag, *_] if flag.startswith("-"):
+            return _run(commands["run"], words)
+        case [name, *rest] if name in commands:
+            return _run(commands[name], rest)
+        case _:
+            raise ConfigError(
+                f"{words[0]}: unknown subcommand{nearest(words[0], commands)} (autoscaler --help lists them)"
+            )
+
+
+def _run(command: Subcommand, words: list[str]) -> int:
+    if command.only_flags and {"-h", "-help", "--help"}.isdisjoint(words):
+        args = argparse.Namespace(flags=words)
+        return _load(command).run(args)
+    if command.only_flags:
+        print(f"usage: autoscaler {command.name} [flags]\n\n{command.help}\n\n{flags_help()}")
+        return DONE
+    module = _load(command)
+    parser = argparse.ArgumentParser(f"autoscaler {command.name}", description=command.help, allow_abbrev=False)
+    module.add_arguments(parser)
+    try:
+        args = parse_words(parser, words)
+    except SystemExit as stop:  # argparse has said what is wrong, or printed the help
+        return stop.code if isinstance(stop.code, int) else BAD_INPUT
+    return module.run(args)
+
+
+def _load(command: Subcommand) -> SubcommandModule:
+    return cast("SubcommandModule", importlib.import_module(command.module))
+
+
+def _usage(commands: Mapping[str, Subcommand]) -> str:
+    width = max(map(len, commands))
+    listed = "\n".join(f"  {command.name:{width}}  {command.help}" for command in commands.values())
+    return (
+        "usage: autoscaler SUBCOMMAND [options]\n"
+        "       autoscaler [flags of Cluster Autoscaler]\n\n"
+        "A Kubernetes node autoscaler: decides like Cluster Autoscaler, faster, and says why.\n\n"
+        f"{listed}\n\n"
+        "autoscaler SUBCOMMAND --help describes one; autoscaler run --help lists the flags.\n"
+        "Exit status: 0 done, 1 failed while running, 2 bad input or configuration."
+    )

@@ -1,0 +1,95 @@
+"""How subcommands print: tables for people, JSON and YAML for programs, Markdown for the documentation."""
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import TextIO
+
+import msgspec
+
+
+class Format(StrEnum):
+    """What `-o` takes."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+    MARKDOWN = "markdown"
+
+
+DATA_FORMATS = (Format.TABLE, Format.JSON, Format.YAML)
+
+
+def add_output(parser: argparse.ArgumentParser, formats: Sequence[Format] = DATA_FORMATS) -> None:
+    """Give a subcommand `-o`; the answer is the `Format` in `args.output`."""
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Format,
+        choices=formats,
+        default=Format.TABLE,
+        metavar="|".join(formats),
+        help="how to print the answer (default table)",
+    )
+
+
+def to_json(value: object, compact: bool = False) -> str:
+    """Encode a value, msgspec structs included, as JSON without a final line break; `compact` keeps it on one line."""
+    encoded = msgspec.json.encode(value)
+    return (encoded if compact else msgspec.json.format(encoded, indent=2)).decode()
+
+
+def to_yaml(value: object) -> str:
+    """Encode a value, msgspec structs included, as YAML."""
+    return msgspec.yaml.encode(value).decode()
+
+
+def to_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Lay out rows in left-aligned columns, wide enough for their content."""
+    lines = [[str(cell) for cell in row] for row in (header, *rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    padded = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
+    return "\n".join(line.rstrip() for line in padded)
+
+
+def to_markdown(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Write rows as a Markdown table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def write(text: str, out: TextIO | None = None) -> None:
+    """Print a finished text, to standard output unless told otherwise."""
+    print(text.removesuffix("\n"), file=out or sys.stdout)
+
+
+def write_records(records: Sequence[Mapping[str, object]], form: Format, out: TextIO | None = None) -> None:
+    """Print records that have the same keys, in any format; a table on a terminal wraps when rich is there."""
+    out = out or sys.stdout
+    header = list(records[0]) if records else []
+    rows = [["" if cell is None else cell for cell in record.values()] for record in records]
+    if form is Format.JSON:
+        write(to_json(records), out)
+    elif form is Format.YAML:
+        write(to_yaml(records), out)
+    elif form is Format.MARKDOWN:
+        write(to_markdown(header, rows), out)
+    elif not (out.isatty() and _write_rich_table(header, rows, out)):
+        write(to_table(header, rows), out)
+
+
+def _write_rich_table(header: Sequence[str], rows: Sequence[Sequence[object]], out: TextIO) -> bool:
+    try:
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+    except ImportError:
+        return False  # an optional extra: plain columns will do
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in header:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(str(cell)) for cell in row))
+    Console(file=out).print(table)
+    return True

@@ -1,0 +1,101 @@
+"""Configuration as data: the configuration file, and the options of a scenario."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from autoscaler.config.flags import Flag, flags, value_of
+from autoscaler.config.presets import defaults_of
+from autoscaler.config.settings import Reading, Settings, find_flag, nearest
+from autoscaler.config.tree import Config
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Strict(_Loader):  # type: ignore[misc]
+    """The safe loader, but a key given twice is an error instead of the last one winning."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                continue
+            if key_node.value in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"key {key_node.value} is there twice", key_node.start_mark
+                )
+            seen.add(key_node.value)
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+        return mapping
+
+
+def parse_document(text: str, name: str) -> Settings:
+    """Read a configuration file: groups of camelCase keys; `name` is for messages."""
+    reading = Reading()
+    try:
+        tree = yaml.load(text, _Strict)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" line {mark.line + 1}" if mark is not None else ""
+        reading.problem(f"{name}:{where} not YAML: {getattr(error, 'problem', None) or error}")
+        return reading.settings()
+    if tree is not None and not isinstance(tree, dict):
+        reading.problem(f"{name}: holds no groups; write for example `loop: {{scanInterval: 10s}}`")
+        return reading.settings()
+    by_key = {flag.key: flag for flag in flags().values() if flag.name != "config"}
+    groups = {key.partition(".")[0] for key in by_key}
+    for group, content in (tree or {}).items():
+        if f"{group}" in by_key:
+            _read_key(reading, by_key, f"{group}", content, name)
+        elif f"{group}" not in groups:
+            reading.problem(f"{name}: {group}: unknown key{nearest(f'{group}', groups)}")
+        elif content is None:
+            continue  # a group whose keys are all commented out
+        elif not isinstance(content, dict):
+            reading.problem(f"{name}: {group}: is not a group of keys")
+        else:
+            for key, value in content.items():
+                _read_key(reading, by_key, f"{group}.{key}", value, name)
+    return reading.settings()
+
+
+def _read_key(reading: Reading, by_key: Mapping[str, Flag], key: str, value: object, name: str) -> None:
+    flag = by_key.get(key)
+    if flag is None:
+        reading.problem(f"{name}: {key}: unknown key{nearest(key, by_key)}")
+    else:
+        reading.data(flag, f"{name}: {key}", value)
+
+
+def parse_options(options: Mapping[str, Any]) -> Settings:
+    """Read flags by name, as a scenario's `options` have them; a list is a repeated flag."""
+    reading = Reading()
+    for name, value in options.items():
+        flag = find_flag(name)
+        if flag is None:
+            reading.problem(f"options.{name}: unknown flag{nearest(name, flags())}")
+        elif flag.name == "config":
+            reading.problem(f"options.{name}: a scenario reads no file; write its options here")
+        else:
+            reading.data(flag, f"options.{name}", value)
+    return reading.settings()
+
+
+def to_options(config: Config) -> dict[str, str | list[str]]:
+    """Return the flags that reproduce a configuration, as a scenario's `options` have them.
+
+    The rules follow from `compatibility`. What is the default under that preset is left out.
+    """
+    preset = defaults_of(config.source.compatibility)
+    return {
+        flag.name: _shown(flag, value)
+        for flag in flags().values()
+        if flag.name != "config" and (value := value_of(config, flag)) != preset.get(flag.name, flag.default)
+    }
+
+
+def _shown(flag: Flag, value: Any) -> str | list[str]:
+    if flag.syntax.repeated:
+        return [flag.show((item,)) for item in value]
+    return flag.show(value)

@@ -1,0 +1,108 @@
+"""The flags, derived from the fields of the tree."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from autoscaler.config.syntax import Support, Syntax
+from autoscaler.config.tree import Config
+
+
+class Flag(msgspec.Struct, frozen=True):
+    """One option: its names, its place in the tree, and how to read it."""
+
+    name: str
+    section: str
+    field: str
+    key: str
+    """Path in a configuration file, such as `scaleDown.maxDrainParallelism`."""
+    default: Any
+    help: str
+    support: Support
+    syntax: Syntax
+    bounds: msgspec.Meta | None = None
+
+    @property
+    def unit(self) -> str:
+        """What its text looks like, such as `duration`."""
+        return self.syntax.unit
+
+    @property
+    def is_switch(self) -> bool:
+        """Whether the name alone, without a value, means true."""
+        return isinstance(self.default, bool)
+
+    def show(self, value: Any) -> str:
+        """Write a value of this flag as its text; one that is not set is empty."""
+        return "" if value is None else self.syntax.show(value)
+
+    def read(self, text: str) -> Any:
+        """Read one occurrence; `ValueError` says what is wrong with it."""
+        value = self.syntax.parse(text)
+        low, high = (None, None) if self.bounds is None else (self.bounds.ge, self.bounds.le)
+        if low is not None and high is not None and not low <= value <= high:
+            raise ValueError(f"is out of range; write a number from {low} to {high}")
+        if low is not None and value < low:
+            raise ValueError(f"is too small; write {low} or more")
+        return value
+
+
+@cache
+def flags() -> Mapping[str, Flag]:
+    """Return every flag by name, in the order of the tree."""
+    tree = Config()
+    found = (flag for section in Config.__struct_fields__ for flag in _of_section(section, getattr(tree, section)))
+    return {flag.name: flag for flag in found}
+
+
+def _of_section(section: str, defaults: object) -> list[Flag]:
+    hints = get_type_hints(type(defaults), include_extras=True) if isinstance(defaults, msgspec.Struct) else {}
+    found = []
+    for field, hint in hints.items():
+        marks = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+        syntax = next((mark for mark in marks if isinstance(mark, Syntax)), None)
+        if syntax is None:
+            continue
+        name = (field.removesuffix("_s") if syntax.unit == "duration" else field).replace("_", "-")
+        own_key = camel_case(name)
+        found.append(
+            Flag(
+                name=name,
+                section=section,
+                field=field,
+                key=own_key if section == "source" else f"{camel_case(section)}.{own_key}",
+                default=getattr(defaults, field),
+                help=next(mark for mark in marks if type(mark) is str),
+                support=next((mark for mark in marks if isinstance(mark, Support)), Support.SAME),
+                syntax=syntax,
+                bounds=next((mark for mark in marks if isinstance(mark, msgspec.Meta)), None),
+            )
+        )
+    return found
+
+
+def camel_case(name: str) -> str:
+    """Turn `scan-interval` or `scan_interval` into `scanInterval`."""
+    first, *rest = name.replace("_", "-").split("-")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def value_of(config: Config, flag: Flag) -> Any:
+    """Return the value that a configuration has for a flag."""
+    return getattr(getattr(config, flag.section), flag.field)
+
+
+def without_effect(config: Config) -> tuple[str, ...]:
+    """Return the flags that somebody set to something else than the default and that change nothing here.
+
+    The daemon names them in one warning, so that no flag is ignored silently.
+    """
+    idle = (Support.ACCEPTED, Support.NOT_APPLICABLE)
+    known = flags()
+    return tuple(
+        name
+        for name in config.given
+        if known[name].support in idle and value_of(config, known[name]) != known[name].default
+    )

@@ -1,0 +1,102 @@
+"""From what somebody wrote to one validated `Config`, or to all that is wrong with it at once."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from autoscaler.config import validation
+from autoscaler.config.arguments import parse_environment, parse_flags
+from autoscaler.config.document import parse_document, parse_options
+from autoscaler.config.flags import flags
+from autoscaler.config.presets import defaults_of, rules_of
+from autoscaler.config.process import Compatibility
+from autoscaler.config.settings import Settings, merge
+from autoscaler.config.tree import Config
+from autoscaler.errors import ConfigError
+
+
+def load(argv: Sequence[str], environ: Mapping[str, str] | None = None) -> Config:
+    """Build the daemon's configuration; flags win over the file, that over the environment, that over the preset.
+
+    Reads the files named by `config` and `scheduler-config-file`. Raises `ConfigError` with every problem.
+    """
+    from_flags = parse_flags(argv)
+    from_environment = parse_environment(environ or {})
+    path = merge([from_environment, from_flags]).values.get("config")
+    from_file = Settings() if path is None else _parse_file(path)
+    given = merge([from_environment, from_file, from_flags])
+    return _build(given, _scheduler_config_problems(given))
+
+
+def load_file(path: str) -> Config:
+    """Build a configuration from a file alone; raises `ConfigError` with every problem."""
+    given = _parse_file(path)
+    return _build(given, _scheduler_config_problems(given))
+
+
+def from_options(options: Mapping[str, Any], argv: Sequence[str] = ()) -> Config:
+    """Build a configuration from flags by name, as a scenario has them, and a command line that wins over them.
+
+    Reads no file: a recording must replay where its files are not. Raises `ConfigError` with every problem, those
+    of options as `options.<flag>: ...`.
+    """
+    return _build(merge([parse_options(options), parse_flags(argv)]), unset="options.")
+
+
+def _parse_file(path: str) -> Settings:
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        return Settings(problems=(f"{path}: cannot be read: {_reason(error)}",))
+    return parse_document(text, path)
+
+
+def _build(given: Settings, further_problems: Sequence[str] = (), unset: str = "--") -> Config:
+    config = _fill(given.values)
+    contradictions = validation.problems(config, lambda name: given.places.get(name) or unset + name)
+    problems = (*given.problems, *further_problems, *contradictions)
+    if problems:
+        raise ConfigError(problems)
+    return config
+
+
+def _fill(given: Mapping[str, Any]) -> Config:
+    version = given.get("compatibility", Compatibility.HEAD)
+    values = {**defaults_of(version), **given}
+    if "max-empty-bulk-delete" in given and "max-scale-down-parallelism" not in given:
+        values["max-scale-down-parallelism"] = given["max-empty-bulk-delete"]
+    by_section: dict[str, dict[str, Any]] = {}
+    for name, value in values.items():
+        flag = flags()[name]
+        by_section.setdefault(flag.section, {})[flag.field] = value
+    defaults = Config()
+    sections = {
+        section: msgspec.structs.replace(getattr(defaults, section), **fields) for section, fields in by_section.items()
+    }
+    return msgspec.structs.replace(defaults, **sections, rules=rules_of(version), given=tuple(sorted(given)))
+
+
+def _scheduler_config_problems(given: Settings) -> list[str]:
+    path = given.values.get("scheduler-config-file")
+    if path is None:
+        return []
+    place = given.places["scheduler-config-file"]
+    try:
+        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        return [f"{place}: {path} cannot be read: {_reason(error)}"]
+    except yaml.YAMLError:
+        return [f"{place}: {path} is not YAML"]
+    if not isinstance(content, dict) or content.get("kind") != "KubeSchedulerConfiguration":
+        return [f"{place}: {path} is not a KubeSchedulerConfiguration"]
+    profiles = content.get("profiles") or []
+    if not isinstance(profiles, list) or len(profiles) != 1:
+        return [f"{place}: {path} must have exactly one profile"]
+    return []
+
+
+def _reason(error: OSError | UnicodeDecodeError) -> str:
+    return (error.strerror or str(error)) if isinstance(error, OSError) else "it is not UTF-8 text"

@@ -1,0 +1,121 @@
+"""Values that somebody set, from wherever, on their way into the tree."""
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from autoscaler.config.flags import Flag, flags
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """Values by flag name from one source, the place of each for messages, and what could not be read."""
+
+    values: Mapping[str, Any] = {}
+    places: Mapping[str, str] = {}
+    """Where a flag was set, such as `--expander` or `options.expander`."""
+    problems: tuple[str, ...] = ()
+
+
+def merge(sources: Iterable[Settings]) -> Settings:
+    """Combine sources, later ones winning flag by flag; the problems of all are kept."""
+    values: dict[str, Any] = {}
+    places: dict[str, str] = {}
+    problems: list[str] = []
+    for source in sources:
+        values |= source.values
+        places |= source.places
+        problems += source.problems
+    return Settings(values, places, tuple(problems))
+
+
+class Reading:
+    """Collects the values and the problems of one source."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, Any] = {}
+        self._places: dict[str, str] = {}
+        self._problems: list[str] = []
+
+    def problem(self, line: str) -> None:
+        """Note a problem, one line that names the place."""
+        self._problems.append(line)
+
+    def texts(self, flag: Flag, place: str, texts: Iterable[str]) -> None:
+        """Read the occurrences of a flag: a repeated one collects them, any other keeps the last."""
+        self._places[flag.name] = place
+        read = []
+        for text in texts:
+            try:
+                read.append(flag.read(text))
+            except ValueError as error:
+                self.problem(f'{place}: "{text}" {error}')
+        if flag.syntax.repeated:
+            self._values[flag.name] = tuple(item for items in read for item in items)
+        elif read:
+            self._values[flag.name] = read[-1]
+
+    def data(self, flag: Flag, place: str, value: object) -> None:
+        """Read a value as JSON and YAML have them: text in the flag's syntax, a number, a boolean, or a list."""
+        is_list_flag = isinstance(flag.default, tuple)
+        if isinstance(value, list) and is_list_flag:
+            scalars = [item for item in value if isinstance(item, str | int | float) and not isinstance(item, bool)]
+            if len(scalars) < len(value):
+                self.problem(f"{place}: holds an entry that is neither text nor a number")
+                return
+            texts = [str(item) for item in scalars]
+            self.texts(flag, place, texts if flag.syntax.repeated else [",".join(texts)])
+            return
+        text = _as_text(flag, value)
+        if text is None:
+            self.problem(f"{place}: {_describe(value)} is not {_wanted(flag)}")
+            return
+        self.texts(flag, place, [text])
+
+    def settings(self) -> Settings:
+        """Return what was collected."""
+        return Settings(self._values, self._places, tuple(self._problems))
+
+
+def _as_text(flag: Flag, value: object) -> str | None:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return str(value).lower() if flag.is_switch else None
+    if not isinstance(value, int | float) or flag.is_switch:
+        return None
+    if flag.syntax.types:
+        return str(value) if isinstance(value, flag.syntax.types) else None
+    if flag.unit == "duration":
+        return "0" if value == 0 else None
+    return str(value)
+
+
+def _describe(value: object) -> str:
+    if isinstance(value, list | dict | set):
+        return "a list" if isinstance(value, list) else "a map"
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _wanted(flag: Flag) -> str:
+    if flag.is_switch:
+        return "a boolean; write true or false"
+    if flag.unit == "duration":
+        return "a duration; write text with a unit, such as 90s, 10m or 1h30m"
+    if flag.syntax.types:
+        return "a number" if float in flag.syntax.types else "a whole number"
+    return f"text of the form {flag.unit}"
+
+
+def find_flag(name: str) -> Flag | None:
+    """Return the flag of that name; `_` stands for `-` too, as in klog's flags."""
+    return flags().get(name.replace("_", "-"))
+
+
+def nearest(word: str, words: Iterable[str]) -> str:
+    """Return a hint that names the most similar word, or nothing."""
+    close = difflib.get_close_matches(word, list(words), n=1)
+    return f"; did you mean {close[0]}?" if close else ""

@@ -1,0 +1,101 @@
+"""What must hold between options; the syntax and bounds of each are checked when it is read."""
+
+from collections.abc import Callable, Iterator
+from itertools import chain
+
+from autoscaler.config.process import Compatibility
+from autoscaler.config.tree import Config
+
+EXPANDERS = ("random", "most-pods", "least-nodes", "least-waste", "price", "priority", "grpc")
+_RETRY_JITTER = 1.2
+
+Place = Callable[[str], str]
+"""Where a flag was set, by flag name, to begin a message with."""
+
+
+def problems(config: Config, place: Place) -> list[str]:
+    """Return a line for everything that makes a configuration unusable, naming place, value and remedy."""
+    checks = (_loop, _leader, _expanders, _schedulers, _drain, _features)
+    return list(chain.from_iterable(check(config, place) for check in checks))
+
+
+def _loop(config: Config, place: Place) -> Iterator[str]:
+    loop = config.loop
+    if loop.scan_interval_s <= 0:
+        yield f"{place('scan-interval')}: 0 would leave no time between passes; write for example 10s"
+    elif loop.min_pass_interval_s > loop.scan_interval_s:
+        yield (
+            f"{place('min-pass-interval')}: {loop.min_pass_interval_s:g}s is longer than "
+            f"scan-interval ({loop.scan_interval_s:g}s); make it at most that"
+        )
+
+
+def _leader(config: Config, place: Place) -> Iterator[str]:
+    leader = config.leader
+    if not leader.leader_elect:
+        return
+    if leader.leader_elect_lease_duration_s <= leader.leader_elect_renew_deadline_s:
+        yield (
+            f"{place('leader-elect-lease-duration')}: {leader.leader_elect_lease_duration_s:g}s must be longer than "
+            f"leader-elect-renew-deadline ({leader.leader_elect_renew_deadline_s:g}s)"
+        )
+    if leader.leader_elect_renew_deadline_s <= _RETRY_JITTER * leader.leader_elect_retry_period_s:
+        yield (
+            f"{place('leader-elect-renew-deadline')}: {leader.leader_elect_renew_deadline_s:g}s must be longer than "
+            f"{_RETRY_JITTER} times leader-elect-retry-period ({leader.leader_elect_retry_period_s:g}s)"
+        )
+    if leader.leader_elect_retry_period_s <= 0:
+        yield f"{place('leader-elect-retry-period')}: must be longer than 0; write for example 2s"
+
+
+def _expanders(config: Config, place: Place) -> Iterator[str]:
+    chosen = config.scale_up.expander
+    where = place("expander")
+    if not chosen:
+        yield f"{where}: names no expander; write one or more of {', '.join(EXPANDERS)}"
+    for name in sorted(set(chosen) - set(EXPANDERS)):
+        yield f'{where}: "{name}" is not an expander; known are {", ".join(EXPANDERS)}'
+    for name in dict.fromkeys(name for name in chosen if chosen.count(name) > 1):
+        yield f'{where}: "{name}" is there twice; name it once'
+    after_random = chosen[chosen.index("random") + 1 :] if "random" in chosen else ()
+    if set(after_random) - {"random"}:
+        yield (
+            f'{where}: nothing can follow "random", which leaves one option; '
+            f"move random behind {', '.join(after_random)} or drop it"
+        )
+    if "grpc" in chosen:
+        for flag, value in (
+            ("grpc-expander-url", config.scale_up.grpc_expander_url),
+            ("grpc-expander-cert", config.scale_up.grpc_expander_cert),
+        ):
+            if value is None:
+                yield f"{place(flag)}: is missing; the grpc expander needs it"
+
+
+def _schedulers(config: Config, place: Place) -> Iterator[str]:
+    allowed = config.pods.allowed_scheduler_names
+    outside = sorted(set(config.pods.bypassed_scheduler_names) - set(allowed)) if allowed else []
+    if outside:
+        yield (
+            f"{place('bypassed-scheduler-names')}: {', '.join(outside)} is not among allowed-scheduler-names; "
+            "add it there or drop it here"
+        )
+
+
+def _drain(config: Config, place: Place) -> Iterator[str]:
+    drain = config.drain
+    default = type(drain)().max_graceful_termination_sec
+    if drain.drain_priority_config and drain.max_graceful_termination_sec != default:
+        yield (
+            f"{place('drain-priority-config')}: excludes max-graceful-termination-sec "
+            f"({drain.max_graceful_termination_sec}); give one of the two"
+        )
+
+
+def _features(config: Config, place: Place) -> Iterator[str]:
+    newest = config.source.compatibility is Compatibility.HEAD
+    if newest and not config.features.enable_dynamic_resource_allocation:
+        yield (
+            f"{place('enable-dynamic-resource-allocation')}: false is no longer possible; "
+            "drop it, or use --compatibility=1.31"
+        )

@@ -1,0 +1,300 @@
+"""One HTTP client for the API server: authenticated, verified, rate-limited, with errors named for the caller.
+
+Bodies go in and out as bytes; what they mean is the business of `watch`, `lease` and `writes`.
+"""
+
+import contextlib
+import logging
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from types import TracebackType
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+import urllib3
+from urllib3.connection import HTTPConnection
+from urllib3.exceptions import HTTPError
+from urllib3.exceptions import TimeoutError as HTTPTimeoutError
+
+from autoscaler.clock import Clock
+from autoscaler.errors import AutoscalerError, Refused, RetryLater
+from autoscaler.kube.config import Endpoint, load_endpoint, one_line
+from autoscaler.kube.status import failure
+from autoscaler.kube.throttle import TokenBucket
+
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+
+_CONNECT_S = 5.0
+_WATCH_ANSWER_S = 30.0
+_ATTEMPTS = 3
+_LONGEST_RETRY_S = 10.0
+_READ_BYTES = 64 * 1024
+_PIECE_BYTES = 1024**2
+_LARGEST_BODY_BYTES = 2 * 1024**3
+_LARGEST_LINE_BYTES = 32 * 1024**2
+_LARGEST_ERROR_BYTES = 64 * 1024
+# A watch is silent for long; without probes a peer that vanished would leave the view stale for minutes.
+_KEEPALIVE = (
+    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
+)
+
+log = logging.getLogger(__name__)
+
+Guard = Callable[[], float]
+"""Called right before each sending: returns how many seconds the call may take, or raises to forbid it."""
+
+
+class ClientSettings(msgspec.Struct, frozen=True):
+    """How the client behaves towards the API server; the defaults are Cluster Autoscaler's."""
+
+    user_agent: str = "cluster-autoscaler"
+    qps: float = 5.0
+    """Calls per second on average; zero or less lifts the limit."""
+    burst: int = 10
+    """Calls that may be made at once."""
+    connections: int = 64
+    """Connections kept open: at least one for each watch and each actuation thread."""
+
+
+class Call(msgspec.Struct, frozen=True):
+    """How one call is made; the defaults suit a small read."""
+
+    timeout_s: float = 30.0
+    accept: str = JSON
+    urgent: bool = False
+    """Do not queue behind the rate limit: lists, watches and the lease."""
+    repeatable: bool = True
+    """May be sent again when the server asks for patience (429): it changes nothing twice."""
+    guard: Guard | None = None
+    eviction: bool = False
+    """Read 429 as a disruption budget's refusal."""
+
+
+READ = Call()
+
+
+class Client:
+    """Speaks to one API server. Safe to share between threads."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        clock: Clock,
+        sleep: Callable[[float], bool],
+        settings: ClientSettings = ClientSettings(),  # noqa: B008  # frozen
+    ) -> None:
+        """`sleep` waits that many seconds and returns False when the program is stopping."""
+        self._endpoint = endpoint
+        self._clock = clock
+        self._sleep = sleep
+        self._bucket = TokenBucket(settings.qps, settings.burst)
+        self._user_agent = settings.user_agent
+        self._pool = _pool(endpoint, settings.connections)
+        if not endpoint.verified:
+            log.warning("kube.tls_not_verified server=%s: the kubeconfig sets insecure-skip-tls-verify", endpoint.url)
+
+    @classmethod
+    def connect(
+        cls,
+        kubeconfig: str | None,
+        master: str | None = None,
+        context: str | None = None,
+        *,
+        clock: Clock,
+        sleep: Callable[[float], bool],
+        settings: ClientSettings = ClientSettings(),  # noqa: B008  # frozen
+    ) -> "Client":
+        """Find the API server and prepare to talk to it; nothing is sent yet. Raises `ConfigError`."""
+        return cls(load_endpoint(kubeconfig, master, context), clock, sleep, settings)
+
+    @property
+    def server(self) -> str:
+        """The API server's base URL."""
+        return self._endpoint.url
+
+    def get(self, path: str, query: Mapping[str, str] | None = None, call: Call = READ) -> bytes:
+        """Read; returns the body."""
+        return self._send("GET", path, query, None, "", call)
+
+    def post(self, path: str, body: bytes, call: Call) -> bytes:
+        """Create."""
+        return self._send("POST", path, None, body, JSON, call)
+
+    def put(self, path: str, body: bytes, call: Call) -> bytes:
+        """Replace."""
+        return self._send("PUT", path, None, body, JSON, call)
+
+    def patch(
+        self, path: str, body: bytes, content_type: str, call: Call, query: Mapping[str, str] | None = None
+    ) -> bytes:
+        """Change parts; `content_type` names the kind of patch."""
+        return self._send("PATCH", path, query, body, content_type, call)
+
+    def delete(self, path: str, body: bytes | None, call: Call) -> bytes:
+        """Delete; `body` holds delete options."""
+        return self._send("DELETE", path, None, body, JSON, call)
+
+    def watch(self, path: str, query: Mapping[str, str], accept: str, read_timeout_s: float) -> "LineStream":
+        """Open a stream of lines; silence longer than `read_timeout_s` ends it with `RetryLater`."""
+        what = f"watch {path}"
+        response = self._open("GET", path, query, None, "", Call(timeout_s=_WATCH_ANSWER_S, accept=accept))
+        if response.status != 200:
+            raise self._failed(what, response, eviction=False)
+        # The answer must begin soon, the events may take their time.
+        connection = response.connection
+        if isinstance(connection, HTTPConnection) and connection.sock is not None:
+            connection.sock.settimeout(read_timeout_s)
+        return LineStream(response, what)
+
+    def close(self) -> None:
+        """Drop idle connections; calls in flight finish."""
+        self._pool.clear()
+
+    def _send(
+        self, method: str, path: str, query: Mapping[str, str] | None, body: bytes | None, content_type: str, call: Call
+    ) -> bytes:
+        for attempt in range(_ATTEMPTS):
+            if not call.urgent:
+                self._pause(self._bucket.reserve(self._clock.now().mono))
+            response = self._open(method, path, query, body, content_type, call)
+            if 200 <= response.status < 300:
+                return self._read(response, _LARGEST_BODY_BYTES)
+            error = self._failed(f"{method} {path}", response, eviction=call.eviction)
+            patience_s = error.retry_after_s if isinstance(error, RetryLater) else None
+            again = response.status == 429 and call.repeatable and attempt + 1 < _ATTEMPTS
+            if not again or patience_s is None or patience_s > _LONGEST_RETRY_S:
+                raise error
+            self._pause(patience_s)
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def _open(
+        self, method: str, path: str, query: Mapping[str, str] | None, body: bytes | None, content_type: str, call: Call
+    ) -> urllib3.BaseHTTPResponse:
+        """Send one request; returns the answer with its body still unread."""
+        headers = {
+            "Accept": call.accept,
+            "Accept-Encoding": "identity",  # unpacking costs more than a local network saves
+            "User-Agent": self._user_agent,
+            **self._endpoint.credentials.headers(),
+        }
+        if body is not None:
+            headers["Content-Type"] = content_type
+        url = f"{self._endpoint.url}{path}" + (f"?{urlencode(query)}" if query else "")
+        timeout_s = call.timeout_s if call.guard is None else min(call.timeout_s, call.guard())
+        timeout = urllib3.Timeout(total=timeout_s, connect=min(timeout_s, _CONNECT_S))
+        try:
+            return self._pool.urlopen(
+                method,
+                url,
+                body=body,
+                headers=headers,
+                timeout=timeout,
+                retries=False,
+                redirect=False,
+                preload_content=False,
+            )
+        except (HTTPError, OSError) as error:
+            raise self._unreachable(error) from error
+
+    def _failed(self, what: str, response: urllib3.BaseHTTPResponse, *, eviction: bool) -> AutoscalerError:
+        try:
+            body = self._read(response, _LARGEST_ERROR_BYTES)
+        except (RetryLater, Refused):
+            body = b""  # the status says enough
+        return failure(what, response.status, body, response.headers.get("Retry-After"), eviction=eviction)
+
+    def _read(self, response: urllib3.BaseHTTPResponse, at_most: int) -> bytes:
+        pieces: list[bytes] = []
+        size = 0
+        try:
+            while piece := response.read(_PIECE_BYTES):
+                pieces.append(piece)
+                size += len(piece)
+                if size > at_most:
+                    response.close()
+                    raise Refused(f"API server {self.server}: an answer of more than {at_most} bytes", response.status)
+        except (HTTPError, OSError) as error:
+            response.close()
+            raise self._unreachable(error) from error
+        response.release_conn()
+        return b"".join(pieces)
+
+    def _unreachable(self, error: Exception) -> RetryLater:
+        if isinstance(error, HTTPTimeoutError | TimeoutError):
+            return RetryLater(f"API server {self.server} did not answer in time: {one_line(error)}")
+        return RetryLater(f"API server {self.server} is unreachable: {one_line(error)}")
+
+    def _pause(self, seconds: float) -> None:
+        if seconds > 0 and not self._sleep(seconds):
+            raise RetryLater("not sent: the program is stopping")
+
+
+class LineStream:
+    """An answer that goes on and on, one JSON document a line. One thread reads; any thread may `abort`."""
+
+    def __init__(self, response: urllib3.BaseHTTPResponse, what: str) -> None:
+        self._response = response
+        self._what = what
+
+    def __enter__(self) -> "LineStream":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def batches(self) -> Iterator[list[bytes]]:
+        """Yield the complete lines of each read until the server ends the stream.
+
+        Raises `RetryLater` when the stream breaks; a line that broke off is dropped.
+        """
+        held: list[bytes] = []
+        held_bytes = 0
+        while chunk := self._chunk():
+            if b"\n" in chunk:
+                lines = b"".join((*held, chunk)).split(b"\n")
+                rest = lines.pop()
+                held, held_bytes = ([rest], len(rest)) if rest else ([], 0)
+                yield [line for line in lines if line]
+            else:
+                held.append(chunk)
+                held_bytes += len(chunk)
+                if held_bytes > _LARGEST_LINE_BYTES:
+                    raise Refused(f"{self._what}: a line of more than {_LARGEST_LINE_BYTES} bytes", 200)
+        if held:
+            raise RetryLater(f"{self._what}: the stream broke off in the middle of a line")
+
+    def abort(self) -> None:
+        """Make a reader blocked in another thread return now."""
+        # Not open any more, or never quite open: then there is no one to wake.
+        with contextlib.suppress(ValueError, RuntimeError, OSError):
+            self._response.shutdown()
+
+    def close(self) -> None:
+        """Give the connection up; only for the thread that reads."""
+        self._response.close()
+
+    def _chunk(self) -> bytes:
+        try:
+            return self._response.read1(_READ_BYTES)
+        except (HTTPError, OSError, ValueError) as error:  # ValueError: aborted while it was being read
+            raise RetryLater(f"{self._what}: the stream broke: {one_line(error)}") from error
+
+
+def _pool(endpoint: Endpoint, connections: int) -> urllib3.PoolManager:
+    options: dict[str, Any] = {"maxsize": connections, "block": False, "socket_options": list(_KEEPALIVE)}
+    if endpoint.tls is not None:
+        options["ssl_context"] = endpoint.tls
+    if endpoint.tls_server_name:
+        options |= {"server_hostname": endpoint.tls_server_name, "assert_hostname": endpoint.tls_server_name}
+    if endpoint.proxy:
+        return urllib3.ProxyManager(endpoint.proxy, **options)
+    return urllib3.PoolManager(**options)

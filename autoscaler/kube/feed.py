@@ -1,0 +1,70 @@
+"""All the kinds the autoscaler follows, started, waited for and stopped as one."""
+
+import random
+import threading
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, TypeVar
+
+from autoscaler.clock import Clock
+from autoscaler.kube.store import Store
+from autoscaler.kube.watch import KindSource, ListsAndWatches, Reflector, ReflectorStats, Wait
+from autoscaler.objects.decode import Named
+
+T = TypeVar("T", bound=Named)
+
+
+class ClusterFeed:
+    """Owns one reflector for each kind. Add every kind before `start`."""
+
+    def __init__(
+        self,
+        client: ListsAndWatches,
+        clock: Clock,
+        wait: Wait = threading.Event.wait,
+        rng: random.Random | None = None,
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._wait = wait
+        self._rng = rng
+        self._reflectors: list[Reflector[Any]] = []
+
+    def add(
+        self,
+        source: KindSource[T],
+        indexes: Mapping[str, Callable[[T], Hashable | None]] | None = None,
+        *,
+        log_changes: bool = True,
+    ) -> Store[T]:
+        """Follow one more kind; returns the store it will fill."""
+        store: Store[T] = Store(indexes, log_changes=log_changes)
+        self._reflectors.append(Reflector(source, store, self._client, self._clock, self._wait, self._rng))
+        return store
+
+    def start(self) -> None:
+        """Begin to list and watch, all kinds at once."""
+        for reflector in self._reflectors:
+            reflector.start()
+
+    def wait_synced(self, timeout_s: float) -> Mapping[str, str]:
+        """Wait until every store is complete; returns the paths that are not in time, each with what is wrong."""
+        deadline = self._clock.now().mono + timeout_s
+        late = [r for r in self._reflectors if not r.wait_synced(max(0.0, deadline - self._clock.now().mono))]
+        return {r.path: r.stats.last_error or "still listing" for r in late if not r.has_synced}
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether every store has been complete at least once."""
+        return all(r.has_synced for r in self._reflectors)
+
+    def stats(self) -> dict[str, ReflectorStats]:
+        """Return the counters of each reflector by path."""
+        return {r.path: r.stats for r in self._reflectors}
+
+    def stop(self, timeout_s: float = 5.0) -> bool:
+        """End every watch; False if a thread is still held up by the network after `timeout_s`."""
+        deadline = self._clock.now().mono + timeout_s
+        for reflector in self._reflectors:
+            reflector.interrupt()
+        stopped = [r.stop(max(0.0, deadline - self._clock.now().mono)) for r in self._reflectors]
+        return all(stopped)

@@ -1,0 +1,380 @@
+"""Leader election on a Lease, with Cluster Autoscaler's object and timings, so that the two exclude each other.
+
+`LeaseState` decides and does no I/O; `LeaderElection` asks it what to do next and does that from its own thread.
+
+Leadership is a deadline: the lease lasts from the moment the request that won or renewed it was *sent*, so a
+process that froze finds, when it wakes, that it may not write any more. Other holders are judged by how long
+we have seen no change in their lease, never by comparing their clock with ours.
+"""
+
+import logging
+import math
+import random
+import socket
+import threading
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Protocol
+
+import msgspec
+
+from autoscaler.clock import Clock, Instant
+from autoscaler.errors import AutoscalerError, Conflict
+from autoscaler.kube.config import one_line
+from autoscaler.kube.watch import Wait
+from autoscaler.kube.writes import Lease, LeaseSpec
+
+log = logging.getLogger(__name__)
+
+_RETRY_JITTER = 0.2
+
+
+class LeaseTimings(msgspec.Struct, frozen=True):
+    """Seconds; the defaults are Cluster Autoscaler's. Each must be well above the next."""
+
+    lease_s: float = 15.0
+    """How long others leave a lease alone that they do not see renewed."""
+    renew_deadline_s: float = 10.0
+    """How long the leader tries to renew before it gives up."""
+    retry_s: float = 2.0
+    """Pause between tries, of the leader and of those who wait."""
+
+
+class Phase(StrEnum):
+    """Where we stand."""
+
+    STANDBY = "standby"
+    LEADING = "leading"
+    LOST = "lost"
+    RELEASED = "released"
+
+
+class Read(msgspec.Struct, frozen=True):
+    """Read the Lease, within that many seconds."""
+
+    namespace: str
+    name: str
+    timeout_s: float
+
+
+class Write(msgspec.Struct, frozen=True):
+    """Create (`create`) or replace the Lease, within that many seconds."""
+
+    lease: Lease
+    create: bool
+    timeout_s: float
+
+
+class Rest(msgspec.Struct, frozen=True):
+    """Ask again in that many seconds."""
+
+    seconds: float
+
+
+class Leave(msgspec.Struct, frozen=True):
+    """It is over: nothing more to do, ever."""
+
+
+Step = Read | Write | Rest | Leave
+
+
+class LeaseState:
+    """What we know of the Lease and what to do about it. One thread drives it; any thread asks `may_write`.
+
+    The driver asks `next`, does it, and reports with `saw`, `wrote` or `failed`.
+    """
+
+    def __init__(self, identity: str, name: str, namespace: str, timings: LeaseTimings, rng: random.Random) -> None:
+        self._identity = identity
+        self._name = name
+        self._namespace = namespace
+        self._timings = timings
+        self._rng = rng
+        self._phase = Phase.STANDBY
+        self._until: Instant | None = None
+        self._renew_by = 0.0
+        self._observed: Lease | None = None
+        self._observed_at = 0.0
+        self._exists = False
+        self._must_read = True
+        self._not_before = -math.inf
+        self._conflicts = 0
+
+    @property
+    def phase(self) -> Phase:
+        """Where we stand."""
+        return self._phase
+
+    @property
+    def holder(self) -> str | None:
+        """Who held the lease when last seen; None when no one did."""
+        return (self._observed.spec.holder_identity or None) if self._observed is not None else None
+
+    def may_write(self, now: Instant, takes_s: float) -> bool:
+        """Whether the lease outlasts a call of `takes_s` seconds that starts now.
+
+        Both clocks have to agree: the monotonic one may stand still while a machine is suspended.
+        """
+        until = self._until
+        return until is not None and now.mono + takes_s < until.mono and now.wall + takes_s < until.wall
+
+    def next(self, now: Instant) -> Step:
+        """Say what to do at this moment."""
+        if self._phase is Phase.LEADING and now.mono >= self._renew_by:
+            self._end(Phase.LOST)
+        if self._phase in (Phase.LOST, Phase.RELEASED):
+            return Leave()
+        if now.mono < self._not_before:
+            return self._rest(now)
+        if self._must_read:
+            return Read(self._namespace, self._name, self._timeout(now))
+        if self._phase is Phase.STANDBY and self._held_by_other(now):
+            self._must_read = True
+            self._retry_after(now)
+            return self._rest(now)
+        return Write(self._record(now), create=not self._exists, timeout_s=self._timeout(now))
+
+    def saw(self, lease: Lease | None, now: Instant) -> None:
+        """Take in what a read gave; None when there is no Lease."""
+        self._must_read = False
+        self._exists = lease is not None
+        if lease is None:
+            # A holder whose Lease was deleted does not know yet: what we observed of it stays in force.
+            return
+        if self._observed is None or lease.spec != self._observed.spec:
+            self._observed_at = now.mono
+        self._observed = lease
+        if self._phase is Phase.LEADING and lease.spec.holder_identity != self._identity:
+            self._end(Phase.LOST)
+
+    def wrote(self, lease: Lease, sent: Instant) -> None:
+        """Take in the Lease as the server stored it, in answer to a request sent at `sent`."""
+        self._phase = Phase.LEADING
+        self._exists = True
+        self._conflicts = 0
+        self._observed = lease
+        self._observed_at = sent.mono
+        self._until = sent.later(self._timings.lease_s)
+        self._renew_by = sent.mono + self._timings.renew_deadline_s
+        self._retry_after(sent)
+
+    def failed(self, now: Instant, *, conflict: bool = False) -> None:
+        """Note that a call failed or that its outcome is unknown: look again before the next write.
+
+        On a `conflict` the leader looks at once, since its own write of unknown outcome may be what it met.
+        """
+        self._must_read = True
+        self._conflicts += conflict
+        if not (conflict and self._phase is Phase.LEADING and self._conflicts == 1):
+            self._retry_after(now)
+
+    def abandon(self) -> None:
+        """Stop writing from here on, without a word to the server."""
+        self._end(Phase.LOST)
+
+    def release(self, now: Instant) -> Write | None:
+        """Stop writing from here on; returns the write that hands the lease over, if we hold it."""
+        held = self._observed
+        leading = self._phase is Phase.LEADING
+        if self._phase is not Phase.LOST:
+            self._end(Phase.RELEASED)
+        if not leading or held is None:
+            return None
+        stamp = micro_time(now.wall)
+        spec = LeaseSpec(
+            holder_identity="",
+            lease_duration_seconds=1,
+            acquire_time=stamp,
+            renew_time=stamp,
+            lease_transitions=held.spec.lease_transitions,
+        )
+        return Write(msgspec.structs.replace(held, spec=spec), create=False, timeout_s=self._timings.retry_s)
+
+    def _end(self, phase: Phase) -> None:
+        self._until = None
+        self._phase = phase
+
+    def _rest(self, now: Instant) -> Rest:
+        wake = min(self._not_before, self._renew_by) if self._phase is Phase.LEADING else self._not_before
+        return Rest(max(0.0, wake - now.mono))
+
+    def _retry_after(self, now: Instant) -> None:
+        # Those who wait spread their tries; the leader keeps its pace.
+        jitter = self._rng.uniform(0.0, _RETRY_JITTER) if self._phase is Phase.STANDBY else 0.0
+        self._not_before = now.mono + self._timings.retry_s * (1.0 + jitter)
+
+    def _timeout(self, now: Instant) -> float:
+        half = self._timings.renew_deadline_s / 2
+        return min(half, self._renew_by - now.mono) if self._phase is Phase.LEADING else half
+
+    def _held_by_other(self, now: Instant) -> bool:
+        held = self._observed
+        if held is None or held.spec.holder_identity in ("", None, self._identity):
+            return False
+        lasts_s = max(self._timings.lease_s, float(held.spec.lease_duration_seconds or 0))
+        return now.mono < self._observed_at + lasts_s
+
+    def _record(self, now: Instant) -> Lease:
+        held = self._observed
+        stamp = micro_time(now.wall)
+        ours = held is not None and held.spec.holder_identity == self._identity
+        transitions = (held.spec.lease_transitions or 0) if held is not None else 0
+        spec = LeaseSpec(
+            holder_identity=self._identity,
+            lease_duration_seconds=round(self._timings.lease_s),
+            acquire_time=held.spec.acquire_time if ours and held is not None else stamp,
+            renew_time=stamp,
+            lease_transitions=transitions if ours or held is None else transitions + 1,
+        )
+        if held is not None and self._exists:
+            return msgspec.structs.replace(held, spec=spec)
+        return Lease.fresh(self._namespace, self._name, spec)
+
+
+class LeaseApi(Protocol):
+    """The calls of the election. Every call may raise any `AutoscalerError`."""
+
+    def read(self, namespace: str, name: str, timeout_s: float) -> Lease | None:
+        """Return the Lease; None when there is none."""
+        ...
+
+    def create(self, lease: Lease, timeout_s: float) -> Lease:
+        """Create the Lease; `Conflict` when someone was faster."""
+        ...
+
+    def replace(self, lease: Lease, timeout_s: float) -> Lease:
+        """Replace the Lease; `Conflict` when it changed since it was read."""
+        ...
+
+
+class LeaderElection:
+    """Competes for the lease until it wins, keeps it until `stop` or until it is lost. It is a `ports.Leadership`."""
+
+    def __init__(
+        self,
+        state: LeaseState,
+        api: LeaseApi,
+        clock: Clock,
+        on_lost: Callable[[], None],
+        wait: Wait = threading.Event.wait,
+    ) -> None:
+        """`on_lost` is called once, on the election's thread, when leadership ends without being released."""
+        self._state = state
+        self._api = api
+        self._clock = clock
+        self._on_lost = on_lost
+        self._wait = wait
+        self._leading = threading.Event()
+        self._stopping = threading.Event()
+        self._last_error: str | None = None
+        self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
+
+    @property
+    def is_leading(self) -> bool:
+        """Whether we hold the lease, for reports; before a write ask `may_write`."""
+        return self._state.phase is Phase.LEADING
+
+    @property
+    def holder(self) -> str | None:
+        """Who held the lease when last seen; None when no one did."""
+        return self._state.holder
+
+    @property
+    def last_error(self) -> str | None:
+        """Why the last call failed; None when it did not."""
+        return self._last_error
+
+    def may_write(self, now: Instant, takes_s: float) -> bool:
+        """Whether the lease outlasts a call of `takes_s` seconds that starts now."""
+        return self._state.may_write(now, takes_s)
+
+    def start(self) -> None:
+        """Begin to compete."""
+        self._thread.start()
+
+    def wait_leading(self, timeout_s: float) -> bool:
+        """Wait until we lead; False if we do not in time."""
+        return self._leading.wait(timeout_s)
+
+    def stop(self, timeout_s: float = 10.0) -> bool:
+        """Hand the lease over if we hold it, so that a successor need not wait it out, and end.
+
+        Stop writing first: what is still being written meets the successor. False if the network holds us up.
+        """
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def tick(self) -> float | None:
+        """Do the next thing; returns the seconds until there is more to do, None when there never is."""
+        step = self._state.next(self._clock.now())
+        if isinstance(step, Leave):
+            return None
+        if isinstance(step, Rest):
+            return step.seconds
+        self._do(step)
+        return 0.0
+
+    def release(self) -> None:
+        """Give the lease up. Losing the answer does no harm: the lease then runs out by itself."""
+        step = self._state.release(self._clock.now())
+        if step is not None:
+            try:
+                self._api.replace(step.lease, step.timeout_s)
+            except AutoscalerError as error:
+                log.warning("lease.not_released error=%s", one_line(error))
+            else:
+                log.info("lease.released")
+
+    def _do(self, step: Read | Write) -> None:
+        sent = self._clock.now()
+        try:
+            if isinstance(step, Read):
+                lease = self._api.read(step.namespace, step.name, step.timeout_s)
+                self._state.saw(lease, self._clock.now())
+            else:
+                write = self._api.create if step.create else self._api.replace
+                self._state.wrote(write(step.lease, step.timeout_s), sent)
+                self._note_leading()
+        except AutoscalerError as error:
+            self._state.failed(self._clock.now(), conflict=isinstance(error, Conflict))
+            self._note_error(one_line(error))
+        else:
+            self._last_error = None
+
+    def _note_leading(self) -> None:
+        if not self._leading.is_set():
+            log.info("lease.acquired")
+            self._leading.set()
+
+    def _note_error(self, text: str) -> None:
+        if self._last_error is None:
+            log.warning("lease.failing error=%s", text)
+        self._last_error = text
+
+    def _run(self) -> None:
+        try:
+            while (pause_s := self.tick()) is not None:
+                if self._wait(self._stopping, pause_s):
+                    self.release()
+                    break
+        except Exception:
+            log.exception("lease.crashed")
+            self._state.abandon()
+        if self._state.phase is Phase.LOST:
+            log.error("lease.lost holder=%s error=%s", self.holder, self._last_error)
+            self._leading.clear()
+            self._on_lost()
+
+
+def own_identity() -> str:
+    """Return a name for this process: the host's, made unique, as Cluster Autoscaler's."""
+    return f"{socket.gethostname()}_{uuid.uuid4()}"
+
+
+def micro_time(wall: float) -> str:
+    """Return Unix seconds as Kubernetes' MicroTime."""
+    return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

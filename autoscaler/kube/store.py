@@ -1,0 +1,143 @@
+"""Objects of one kind as last seen, kept by a reflector and read by everyone."""
+
+import threading
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Generic, NamedTuple, TypeVar
+
+from autoscaler.objects.decode import Named
+from autoscaler.ports import StoreListener
+
+T = TypeVar("T", bound=Named)
+
+
+class Delta(NamedTuple, Generic[T]):
+    """What became of one key: `old` is None for an object that appeared, `new` for one that went away.
+
+    Different uids in the two mean that the object was replaced by another of the same name.
+    """
+
+    old: T | None
+    new: T | None
+
+
+class Store(Generic[T]):
+    """Objects by key, with optional indexes, listeners and a log of changes.
+
+    One thread writes; any thread reads. An object equal to the one it would replace changes nothing and is not
+    reported, so what listeners and the log see is what matters to the autoscaler.
+    """
+
+    def __init__(
+        self, indexes: Mapping[str, Callable[[T], Hashable | None]] | None = None, *, log_changes: bool = True
+    ) -> None:
+        """`indexes` names functions that give an object's value, or None to leave it out.
+
+        Turn `log_changes` off where nobody drains: the log remembers each changed key until then.
+        """
+        self._lock = threading.Lock()
+        self._items: dict[str, T] = {}
+        self._value_of = dict(indexes or {})
+        self._indexes: dict[str, dict[Hashable, dict[str, T]]] = {name: {} for name in self._value_of}
+        self._listeners: tuple[StoreListener[T], ...] = ()
+        self._log: dict[str, Delta[T]] | None = {} if log_changes else None
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def get(self, key: str) -> T | None:
+        """Return the object under `namespace/name`, or the name where the kind has no namespace."""
+        return self._items.get(key)
+
+    def snapshot(self) -> dict[str, T]:
+        """Return all objects by key, as of now; the copy is the caller's."""
+        with self._lock:
+            return self._items.copy()
+
+    def by_index(self, index: str, value: Hashable) -> list[T]:
+        """Return the objects whose `index` has that value."""
+        with self._lock:
+            return list(self._indexes[index].get(value, {}).values())
+
+    def subscribe(self, listener: StoreListener[T]) -> None:
+        """Report every later change to `listener`, on the writing thread; subscribe before the reflector starts."""
+        with self._lock:
+            self._listeners = (*self._listeners, listener)
+
+    def drain_changes(self) -> dict[str, Delta[T]]:
+        """Return what changed since the last drain, one entry a key: states in between are lost.
+
+        The first drain reports everything as new. Where an object came and went in between there is no entry.
+        """
+        with self._lock:
+            if self._log is None:
+                raise ValueError("this store keeps no log of changes")
+            drained, self._log = self._log, {}
+            return drained
+
+    def apply(self, changes: Iterable[Delta[T]]) -> None:
+        """Take in changes in order; only the key of `old` counts, what the store holds is what goes away.
+
+        A change of an object never seen is an addition; the removal of one never seen, or of an earlier object of
+        the same name, is ignored.
+        """
+        reported: list[Delta[T]] = []
+        with self._lock:
+            for old, new in changes:
+                if new is not None:
+                    reported.extend(self._put(new))
+                elif old is not None:
+                    held = self._items.get(old.key)
+                    if held is not None and held.uid == old.uid:
+                        reported.append(self._change(old.key, held, None))
+        self._report(reported)
+
+    def replace(self, items: Iterable[T]) -> None:
+        """Make `items` all there is: what is missing from them goes away, what is equal stays untouched."""
+        reported: list[Delta[T]] = []
+        with self._lock:
+            kept = {item.key: item for item in items}
+            for key in self._items.keys() - kept.keys():
+                reported.append(self._change(key, self._items[key], None))
+            for item in kept.values():
+                reported.extend(self._put(item))
+        self._report(reported)
+
+    def _put(self, new: T) -> Iterable[Delta[T]]:
+        key = new.key
+        held = self._items.get(key)
+        if held is None or held.uid == new.uid:
+            return () if held == new else (self._change(key, held, new),)
+        return self._change(key, held, None), self._change(key, None, new)
+
+    def _change(self, key: str, old: T | None, new: T | None) -> Delta[T]:
+        if new is None:
+            del self._items[key]
+        else:
+            self._items[key] = new
+        for name, value_of in self._value_of.items():
+            _reindex(self._indexes[name], key, value_of(old) if old is not None else None, None)
+            _reindex(self._indexes[name], key, value_of(new) if new is not None else None, new)
+        if self._log is not None:
+            first = self._log[key].old if key in self._log else old
+            if first is None and new is None:
+                self._log.pop(key, None)
+            else:
+                self._log[key] = Delta(first, new)
+        return Delta(old, new)
+
+    def _report(self, deltas: Iterable[Delta[T]]) -> None:
+        for listener in self._listeners:
+            for old, new in deltas:
+                listener.changed(old, new)
+
+
+def _reindex(index: dict[Hashable, dict[str, T]], key: str, value: Hashable | None, item: T | None) -> None:
+    """Put `item` under `value`, or take whatever is under that key away when it is None."""
+    if value is None:
+        return
+    if item is not None:
+        index.setdefault(value, {})[key] = item
+    elif value in index:
+        index[value].pop(key, None)
+        if not index[value]:
+            del index[value]

@@ -1,0 +1,30 @@
+"""Client-side rate limit, so that a busy autoscaler does not crowd others off the API server."""
+
+import threading
+
+
+class TokenBucket:
+    """Lets `qps` calls through per second, `burst` of them at once. Safe to share between threads.
+
+    Callers reserve a place in the queue, so they are served in the order in which they asked. `qps` of zero or
+    less lifts the limit, as in client-go.
+    """
+
+    def __init__(self, qps: float, burst: int) -> None:
+        self._qps = qps
+        self._burst = max(1, burst)
+        self._tokens = float(self._burst)
+        self._at: float | None = None
+        self._lock = threading.Lock()
+
+    def reserve(self, now: float) -> float:
+        """Take one token at monotonic second `now`; returns how many seconds to wait before using it."""
+        if self._qps <= 0:
+            return 0.0
+        with self._lock:
+            if self._at is not None:
+                elapsed = max(0.0, now - self._at)
+                self._tokens = min(float(self._burst), self._tokens + elapsed * self._qps)
+            self._at = now if self._at is None else max(now, self._at)
+            self._tokens -= 1.0
+            return max(0.0, -self._tokens / self._qps)

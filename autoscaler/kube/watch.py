@@ -1,0 +1,329 @@
+"""Reflectors: each keeps one store equal to one kind of object on the API server, by list and watch.
+
+A list comes in chunks; the watch then resumes from the last version seen, over torn streams and restarts of the
+server, and only a version the server has forgotten makes the reflector list again. It never gives up.
+"""
+
+import copy
+import logging
+import random
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Generic, Protocol, TypeVar
+
+import msgspec
+
+from autoscaler.clock import Clock, stopwatch
+from autoscaler.errors import Gone, Refused, RetryLater
+from autoscaler.kube.client import JSON, Call
+from autoscaler.kube.config import one_line
+from autoscaler.kube.store import Delta, Store
+from autoscaler.objects.decode import Change, Decoder, Named, Verb
+
+T = TypeVar("T", bound=Named)
+
+_PAGE_ITEMS = 500
+_LIST_TIMEOUT_S = 60.0
+_WATCH_S = (300, 600)
+_WATCH_GRACE_S = 15.0
+_FIRST_PAUSE_S = 0.5
+_LONGEST_PAUSE_S = 30.0
+_HEALTHY_S = 60.0
+_METADATA_LIST = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=1,{JSON}"
+_METADATA_WATCH = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=1,{JSON}"
+
+log = logging.getLogger(__name__)
+
+Wait = Callable[[threading.Event, float], bool]
+"""Waits for the event or that many seconds, like `threading.Event.wait`; True once the event is set."""
+
+
+class Stream(Protocol):
+    """A watch that is open."""
+
+    def batches(self) -> Iterator[list[bytes]]:
+        """Yield the lines of each read until the server ends the stream; `RetryLater` when it breaks."""
+        ...
+
+    def abort(self) -> None:
+        """Wake a blocked reader, from another thread."""
+        ...
+
+    def close(self) -> None:
+        """Give the connection up, from the reading thread."""
+        ...
+
+
+class ListsAndWatches(Protocol):
+    """What a reflector needs of the client."""
+
+    def get(self, path: str, query: Mapping[str, str] | None = None, call: Call = ...) -> bytes:
+        """Read one chunk of a list."""
+        ...
+
+    def watch(self, path: str, query: Mapping[str, str], accept: str, read_timeout_s: float) -> Stream:
+        """Open a watch."""
+        ...
+
+
+class KindSource(msgspec.Struct, Generic[T], frozen=True):
+    """Which objects to follow, and how to read them."""
+
+    path: str
+    """The collection, such as /api/v1/pods."""
+    decoder: Decoder[T]
+    field_selector: str = ""
+    label_selector: str = ""
+    partial_metadata: bool = False
+    """Ask for names, labels and owners only; a server that cannot do so sends whole objects."""
+
+    @property
+    def selectors(self) -> dict[str, str]:
+        """The query parameters that list and watch share."""
+        query = {"fieldSelector": self.field_selector, "labelSelector": self.label_selector}
+        return {name: value for name, value in query.items() if value}
+
+
+class ReflectorStats(msgspec.Struct):
+    """A reflector's counters since it started; what `Reflector.stats` returns is a copy."""
+
+    relists: int = 0
+    """Completed lists, the first included."""
+    watch_restarts: int = 0
+    """Watches opened after the first one of each list."""
+    decode_errors: int = 0
+    failures: int = 0
+    """Lists and watches that failed, for whatever reason."""
+    events: int = 0
+    decode_s: float = 0.0
+    """Seconds spent on decoding and storing."""
+    last_heard_mono: float | None = None
+    """Monotonic second of the last page, event or bookmark: how fresh the store is known to be."""
+    last_error: str | None = None
+    """Why it does not work at the moment; None when it does."""
+
+
+class _Forgotten(Exception):
+    """The version we hold is of no more use: list again. The message says why."""
+
+
+class Reflector(Generic[T]):
+    """Keeps `store` up to date from its own thread, from `start` to `stop`."""
+
+    def __init__(
+        self,
+        source: KindSource[T],
+        store: Store[T],
+        client: ListsAndWatches,
+        clock: Clock,
+        wait: Wait = threading.Event.wait,
+        rng: random.Random | None = None,
+    ) -> None:
+        """`wait` and `rng` (backoff jitter, watch lengths) are for tests and for runs that must repeat."""
+        self._source = source
+        self._store = store
+        self._client = client
+        self._clock = clock
+        self._wait = wait
+        self._rng = rng if rng is not None else random.Random()
+        self._version: str | None = None
+        self._watches_of_list = 0
+        self._lines = 0
+        self._failed_in_row = 0
+        self._stats = ReflectorStats()
+        self._synced = threading.Event()
+        self._stopping = threading.Event()
+        self._stream: Stream | None = None
+        self._stream_lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name=f"watch {source.path}", daemon=True)
+
+    @property
+    def path(self) -> str:
+        """The collection it follows."""
+        return self._source.path
+
+    @property
+    def stats(self) -> ReflectorStats:
+        """The counters, as of now."""
+        return copy.copy(self._stats)
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether the store has held a complete list at least once."""
+        return self._synced.is_set()
+
+    def wait_synced(self, timeout_s: float) -> bool:
+        """Wait for the first complete list; False if it is not there in time."""
+        return self._synced.wait(timeout_s)
+
+    def start(self) -> None:
+        """Begin to list and watch."""
+        self._thread.start()
+
+    def interrupt(self) -> None:
+        """End the watch, without waiting for the thread."""
+        self._stopping.set()
+        with self._stream_lock:
+            if self._stream is not None:
+                self._stream.abort()
+
+    def stop(self, timeout_s: float = 5.0) -> bool:
+        """End the watch; False if the thread is still held up by the network after `timeout_s`."""
+        self.interrupt()
+        if self._thread.is_alive():
+            self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                pause_s = self.step()
+            except Exception as error:
+                log.exception("kube.watch_crashed path=%s", self.path)
+                self._version = None
+                pause_s = self._failed(error)
+            if self._wait(self._stopping, pause_s):
+                return
+
+    def step(self) -> float:
+        """List if need be, then watch until the stream ends; returns the seconds to wait before the next step."""
+        try:
+            if self._version is None:
+                self._version = self._list()
+                self._watches_of_list = 0
+            self._follow()
+        except RetryLater as error:  # resume from the last version
+            return self._failed(error, error.retry_after_s)
+        except Refused as error:
+            if error.status == 400:  # the version, perhaps: from another life of the server
+                self._version = None
+            return self._failed(error)
+        except (_Forgotten, Gone) as error:
+            in_vain = self._version is None or self._watches_of_list <= 1  # else listing again would help no more
+            self._version = None
+            pause_s = self._failed(error)
+            return pause_s if in_vain else 0.0
+        except msgspec.MsgspecError as error:
+            self._version = None
+            self._stats.decode_errors += 1
+            return self._failed(error)
+        return 0.0
+
+    def _list(self) -> str:
+        expired = 0
+        while True:
+            try:
+                return self._list_once(paged=expired < 2)
+            except Gone:
+                # A continue token expired: the list took too long. A server on which that happens again gets
+                # one unpaged request instead of an endless loop. Not found at all: let the backoff handle it.
+                expired += 1
+                if expired > 2:
+                    raise
+
+    def _list_once(self, *, paged: bool) -> str:
+        accept = _METADATA_LIST if self._source.partial_metadata else JSON
+        call = Call(timeout_s=_LIST_TIMEOUT_S, accept=accept, urgent=True)
+        query = self._source.selectors
+        if paged:
+            query["limit"] = str(_PAGE_ITEMS)
+        items: list[T] = []
+        while True:
+            if self._stopping.is_set():
+                raise RetryLater("stopped while listing")
+            body = self._client.get(self.path, query, call)
+            started = stopwatch()
+            page = self._source.decoder.page(body)
+            items.extend(page.items)
+            self._spent(started)
+            if not page.continue_token:
+                break
+            query["continue"] = page.continue_token
+        started = stopwatch()
+        self._store.replace(items)
+        self._spent(started)
+        self._stats.relists += 1
+        self._synced.set()
+        return page.resource_version
+
+    def _follow(self) -> None:
+        """Apply events until the server ends the watch. Raises what ended it otherwise."""
+        seconds = self._rng.randint(*_WATCH_S)
+        query = self._source.selectors | {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": self._version or "",
+            "timeoutSeconds": str(seconds),
+        }
+        accept = _METADATA_WATCH if self._source.partial_metadata else JSON
+        opened = self._clock.now().mono
+        lines_before = self._lines
+        self._watches_of_list += 1
+        self._stats.watch_restarts += self._watches_of_list > 1
+        stream = self._client.watch(self.path, query, accept, seconds + _WATCH_GRACE_S)
+        self._reached()
+        try:
+            with self._stream_lock:
+                self._stream = stream
+            if self._stopping.is_set():  # too late for `stop` to see the stream
+                return
+            for lines in stream.batches():
+                self._take_in(lines)
+        except RetryLater:
+            if self._lines > lines_before:
+                self._failed_in_row = 0
+            raise
+        finally:
+            with self._stream_lock:
+                self._stream = None
+            stream.close()
+        if self._lines == lines_before and self._clock.now().mono - opened < _HEALTHY_S and not self._stopping.is_set():
+            raise RetryLater(f"watch {self.path}: the server ended it at once")
+        self._failed_in_row = 0
+
+    def _take_in(self, lines: list[bytes]) -> None:
+        """Decode and store one batch; what came before a bad line is kept."""
+        started = stopwatch()
+        deltas: list[Delta[T]] = []
+        decode = self._source.decoder.change
+        try:
+            for line in lines:
+                change = decode(line)
+                if change.verb is Verb.ERROR:
+                    raise _Forgotten(f"watch {self.path}: the server says {change.code}: {change.message}")
+                if (delta := _delta(change)) is not None:
+                    deltas.append(delta)
+                self._version = change.resource_version or self._version
+                self._lines += 1
+        finally:
+            self._store.apply(deltas)
+            self._stats.events += len(deltas)
+            self._spent(started)
+
+    def _reached(self) -> None:
+        if self._stats.last_error is not None:
+            log.info("kube.watch_recovered path=%s", self.path)
+            self._stats.last_error = None
+
+    def _failed(self, error: Exception, retry_after_s: float | None = None) -> float:
+        """Note a failure; returns the pause before the next try: exponential, jittered, longer if the server asks."""
+        text = one_line(error)
+        if self._stats.last_error is None and not self._stopping.is_set():
+            log.warning("kube.watch_failing path=%s error=%s", self.path, text)
+        self._stats.failures += 1
+        self._stats.last_error = text
+        longest = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** min(self._failed_in_row, 16))
+        self._failed_in_row += 1
+        pause_s = longest * self._rng.uniform(0.5, 1.0)
+        return max(pause_s, min(retry_after_s or 0.0, _LONGEST_PAUSE_S))
+
+    def _spent(self, started: float) -> None:
+        self._stats.decode_s += stopwatch() - started
+        self._stats.last_heard_mono = self._clock.now().mono
+
+
+def _delta(change: Change[T]) -> Delta[T] | None:
+    item = change.item
+    if item is None:
+        return None
+    return Delta(item, None) if change.verb is Verb.DELETED else Delta(None, item)

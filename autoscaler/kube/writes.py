@@ -1,0 +1,387 @@
+"""Every write to the cluster: one class, so that one glance shows what the autoscaler can do to it.
+
+Nodes and ConfigMaps are read, changed and replaced, guarded by their resourceVersion: a concurrent change is
+never lost, and the permissions of a stock Cluster Autoscaler installation (get and update, no patch) are enough.
+Every write but the lease's own asks for leadership right before it is sent, after any wait for the rate limit.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import msgspec
+
+from autoscaler.clock import Clock
+from autoscaler.errors import Conflict, Gone, LeadershipLost, RetryLater
+from autoscaler.kube import paths
+from autoscaler.kube.client import APPLY_PATCH, MERGE_PATCH, Call, Client
+from autoscaler.kube.paths import ObjectRef
+from autoscaler.objects.meta import Wire, rfc3339
+from autoscaler.objects.node import Taint
+from autoscaler.ports import EventType, Leadership, Subject
+
+JsonObject = dict[str, Any]
+"""A whole object as JSON data: what we do not know of it has to survive being written back."""
+
+_FIELD_MANAGER = "cluster-autoscaler"
+_WRITE_TIMEOUTS_S = (10.0, 5.0, 2.5)
+_CONFLICT_PAUSE_S = 0.75
+_CONFLICT_PATIENCE_S = 5.0
+
+_encode = msgspec.json.encode
+
+
+class EventRecord(msgspec.Struct, frozen=True):
+    """One event as stored; `count` says how often it happened between the two moments (Unix seconds)."""
+
+    name: str
+    about: Subject
+    kind: EventType
+    reason: str
+    message: str
+    first_wall: float
+    last_wall: float
+    count: int = 1
+    component: str = "cluster-autoscaler"
+
+    @property
+    def namespace(self) -> str:
+        """Where it is stored: beside its object, in `default` for objects without a namespace."""
+        return self.about.namespace or "default"
+
+
+class LeaseSpec(Wire, frozen=True):
+    """Who holds a Lease and since when; times are RFC 3339 texts with microseconds."""
+
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+class Lease(msgspec.Struct, frozen=True, rename="camel"):
+    """A coordination.k8s.io/v1 Lease; the metadata is kept whole, to be written back."""
+
+    metadata: JsonObject
+    spec: LeaseSpec = LeaseSpec()
+    api_version: str = "coordination.k8s.io/v1"
+    kind: str = "Lease"
+
+    @classmethod
+    def fresh(cls, namespace: str, name: str, spec: LeaseSpec) -> "Lease":
+        """Return a Lease to create."""
+        return cls({"name": name, "namespace": namespace}, spec)
+
+    @property
+    def path(self) -> str:
+        """Where it lives."""
+        return paths.path(ObjectRef(self.api_version, self.kind, self.metadata["name"], self.metadata["namespace"]))
+
+
+class LeaseWrites:
+    """The election's calls: they never queue behind others and are never repeated, the election does that."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._decoder = msgspec.json.Decoder(Lease)
+
+    def read(self, namespace: str, name: str, timeout_s: float) -> Lease | None:
+        """Return the Lease; None when there is none."""
+        try:
+            body = self._client.get(Lease.fresh(namespace, name, LeaseSpec()).path, call=_lease_call(timeout_s))
+        except Gone:
+            return None
+        return self._decoded(body)
+
+    def create(self, lease: Lease, timeout_s: float) -> Lease:
+        """Create the Lease; `Conflict` when someone was faster."""
+        where = paths.collection(lease.api_version, lease.kind, lease.metadata["namespace"])
+        return self._decoded(self._client.post(where, _encode(lease), _lease_call(timeout_s)))
+
+    def replace(self, lease: Lease, timeout_s: float) -> Lease:
+        """Replace the Lease; `Conflict` when it changed since it was read."""
+        return self._decoded(self._client.put(lease.path, _encode(lease), _lease_call(timeout_s)))
+
+    def _decoded(self, body: bytes) -> Lease:
+        try:
+            return self._decoder.decode(body)
+        except msgspec.MsgspecError as error:
+            raise RetryLater(f"the API server sent something that is no Lease: {error}") from error
+
+
+class ClusterWrites(Protocol):
+    """What the autoscaler can do to a cluster. Any call may raise `LeadershipLost`, `RetryLater` or `Refused`.
+
+    After `RetryLater` the write may or may not have happened: look before deciding again.
+    """
+
+    def evict(self, namespace: str, name: str, uid: str, grace_s: int | None) -> None:
+        """Evict the pod of that uid; `Blocked` by a disruption budget, `Gone` if it is not there (any more)."""
+        ...
+
+    def delete_pod(self, namespace: str, name: str, uid: str, grace_s: int | None = None) -> None:
+        """Delete the pod of that uid, budgets or not; `Gone` if it is not there."""
+        ...
+
+    def add_taint(self, node: str, taint: Taint, *, cordon: bool = False) -> bool:
+        """Taint the node and, if asked, cordon it; False if it was so already. `Gone` if there is no such node.
+
+        A taint of the same key and effect stays as it is, time stamp included.
+        """
+        ...
+
+    def remove_taint(self, node: str, key: str, *, uncordon: bool = False) -> bool:
+        """Remove the taints of that key and, if there were any and it is asked for, uncordon the node.
+
+        False if there was nothing to remove, be it for want of the node.
+        """
+        ...
+
+    def annotate_node(self, node: str, annotations: Mapping[str, str | None]) -> bool:
+        """Set annotations (None removes one); False if they were so already. `Gone` if there is no such node."""
+        ...
+
+    def create_event(self, event: EventRecord) -> None:
+        """Store a new event."""
+        ...
+
+    def repeat_event(self, event: EventRecord) -> None:
+        """Update the count, last time and message of a stored event; one that expired is stored anew."""
+        ...
+
+    def put_config_map(
+        self, namespace: str, name: str, data: Mapping[str, str], annotations: Mapping[str, str] | None = None
+    ) -> None:
+        """Create the ConfigMap, or make `data` all it holds; other annotations and labels stay."""
+        ...
+
+    def create(self, obj: Mapping[str, Any]) -> JsonObject:
+        """Create an object (nodes of the kwok provider, ConfigMaps, ...); `Conflict` if the name is taken."""
+        ...
+
+    def replace(self, obj: Mapping[str, Any]) -> JsonObject:
+        """Replace an object; `Conflict` if it changed since the resourceVersion in its metadata."""
+        ...
+
+    def apply(self, obj: Mapping[str, Any]) -> JsonObject:
+        """Make the object's fields so by server-side apply, whoever set them before."""
+        ...
+
+    def delete(self, ref: ObjectRef, uid: str | None = None, resource_version: str | None = None) -> None:
+        """Delete an object, if it is still the one of that uid or version; `Gone` if there is none."""
+        ...
+
+
+class Writes:
+    """`ClusterWrites` on an API server. Safe to share between threads."""
+
+    def __init__(self, client: Client, leadership: Leadership, clock: Clock, sleep: Callable[[float], bool]) -> None:
+        """`sleep` waits that many seconds and returns False when the program is stopping."""
+        self._client = client
+        self._leadership = leadership
+        self._clock = clock
+        self._sleep = sleep
+        self._write = Call(timeout_s=_WRITE_TIMEOUTS_S[0], guard=self._allowed)
+        # The read before it has waited for the rate limit already; waiting between the two invites conflicts.
+        self._write_back = Call(timeout_s=_WRITE_TIMEOUTS_S[0], guard=self._allowed, urgent=True)
+        self._evict = Call(timeout_s=_WRITE_TIMEOUTS_S[0], guard=self._allowed, repeatable=False, eviction=True)
+
+    def evict(self, namespace: str, name: str, uid: str, grace_s: int | None) -> None:
+        """Evict the pod of that uid."""
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": name, "namespace": namespace},
+            "deleteOptions": _delete_options(grace_s, uid),
+        }
+        where = paths.pod(namespace, name)
+        self._of_that_uid(where, uid, lambda: self._client.post(f"{where}/eviction", _encode(body), self._evict))
+
+    def delete_pod(self, namespace: str, name: str, uid: str, grace_s: int | None = None) -> None:
+        """Delete the pod of that uid, budgets or not."""
+        where = paths.pod(namespace, name)
+        options = _encode(_delete_options(grace_s, uid))
+        self._of_that_uid(where, uid, lambda: self._client.delete(where, options, self._write))
+
+    def add_taint(self, node: str, taint: Taint, *, cordon: bool = False) -> bool:
+        """Taint the node and, if asked, cordon it; False if it was so already."""
+
+        def change(node: JsonObject) -> bool:
+            spec = node.setdefault("spec", {})
+            taints = spec.get("taints") or []
+            tainted = any(t.get("key") == taint.key and t.get("effect") == taint.effect for t in taints)
+            cordoned = not cordon or bool(spec.get("unschedulable"))
+            if not tainted:
+                spec["taints"] = [*taints, msgspec.to_builtins(taint)]
+            if not cordoned:
+                spec["unschedulable"] = True
+            return not (tainted and cordoned)
+
+        return self._edit(paths.node(node), change)
+
+    def remove_taint(self, node: str, key: str, *, uncordon: bool = False) -> bool:
+        """Remove the taints of that key and, if there were any and it is asked for, uncordon the node."""
+
+        def change(node: JsonObject) -> bool:
+            spec = node.setdefault("spec", {})
+            taints = spec.get("taints") or []
+            spec["taints"] = [t for t in taints if t.get("key") != key]
+            if len(spec["taints"]) == len(taints):
+                return False
+            if uncordon:
+                spec.pop("unschedulable", None)
+            return True
+
+        try:
+            return self._edit(paths.node(node), change)
+        except Gone:
+            return False
+
+    def annotate_node(self, node: str, annotations: Mapping[str, str | None]) -> bool:
+        """Set annotations (None removes one); False if they were so already."""
+
+        def change(node: JsonObject) -> bool:
+            present = node["metadata"].get("annotations") or {}
+            wanted = {name: value for name, value in {**present, **annotations}.items() if value is not None}
+            node["metadata"]["annotations"] = wanted
+            return bool(wanted != present)
+
+        return self._edit(paths.node(node), change)
+
+    def create_event(self, event: EventRecord) -> None:
+        """Store a new event."""
+        where = paths.collection("v1", "Event", event.namespace)
+        self._client.post(where, _encode(_event_object(event)), self._write)
+
+    def repeat_event(self, event: EventRecord) -> None:
+        """Update the count, last time and message of a stored event; one that expired is stored anew."""
+        where = paths.path(ObjectRef("v1", "Event", event.name, event.namespace))
+        change = {"count": event.count, "lastTimestamp": rfc3339(event.last_wall), "message": event.message}
+        try:
+            self._client.patch(where, _encode(change), MERGE_PATCH, self._write)
+        except Gone:
+            self.create_event(event)
+
+    def put_config_map(
+        self, namespace: str, name: str, data: Mapping[str, str], annotations: Mapping[str, str] | None = None
+    ) -> None:
+        """Create the ConfigMap, or make `data` all it holds; other annotations and labels stay."""
+        ref = ObjectRef("v1", "ConfigMap", name, namespace)
+        noted = dict(annotations or {})
+
+        def change(held: JsonObject) -> bool:
+            held["data"] = dict(data)
+            held.pop("binaryData", None)
+            held["metadata"]["annotations"] = (held["metadata"].get("annotations") or {}) | noted
+            return True
+
+        try:
+            self._edit(paths.path(ref), change)
+        except Gone:
+            metadata = {"name": name, "namespace": namespace, "annotations": noted}
+            self.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)})
+
+    def create(self, obj: Mapping[str, Any]) -> JsonObject:
+        """Create an object (nodes of the kwok provider, ConfigMaps, ...); `Conflict` if the name is taken."""
+        ref = _ref(obj)
+        where = paths.collection(ref.api_version, ref.kind, ref.namespace)
+        return _object(self._client.post(where, _encode(obj), self._write))
+
+    def replace(self, obj: Mapping[str, Any]) -> JsonObject:
+        """Replace an object; `Conflict` if it changed since the resourceVersion in its metadata.
+
+        Without one it is refused here: the server would overwrite what others have written since.
+        """
+        if not obj["metadata"].get("resourceVersion"):
+            raise ValueError("an object is replaced only by its resourceVersion")
+        return _object(self._client.put(paths.path(_ref(obj)), _encode(obj), self._write))
+
+    def apply(self, obj: Mapping[str, Any]) -> JsonObject:
+        """Make the object's fields so by server-side apply, whoever set them before."""
+        query = {"fieldManager": _FIELD_MANAGER, "force": "true"}
+        return _object(self._client.patch(paths.path(_ref(obj)), _encode(obj), APPLY_PATCH, self._write, query))
+
+    def delete(self, ref: ObjectRef, uid: str | None = None, resource_version: str | None = None) -> None:
+        """Delete an object, if it is still the one of that uid or version; `Gone` if there is none."""
+        self._client.delete(paths.path(ref), _encode(_delete_options(None, uid, resource_version)), self._write)
+
+    def _edit(self, where: str, change: Callable[[JsonObject], bool]) -> bool:
+        """Read, change and replace until no one comes between; False if `change` finds nothing to do."""
+        give_up = self._clock.now().mono + _CONFLICT_PATIENCE_S
+        while True:
+            current = _object(self._client.get(where))
+            if not change(current):
+                return False
+            try:
+                self._client.put(where, _encode(current), self._write_back)
+            except Conflict:
+                if self._clock.now().mono + _CONFLICT_PAUSE_S > give_up or not self._sleep(_CONFLICT_PAUSE_S):
+                    raise
+            else:
+                return True
+
+    def _of_that_uid(self, where: str, uid: str, remove: Callable[[], object]) -> None:
+        """Run `remove`; a conflict because the name belongs to another object by now means that ours is gone."""
+        try:
+            remove()
+        except Conflict as conflict:
+            if uid and _object(self._client.get(where))["metadata"].get("uid") != uid:
+                raise Gone(f"{where}: the object of uid {uid} is gone, another has its name") from conflict
+            raise
+
+    def _allowed(self) -> float:
+        """Return the longest time-out that the lease outlasts: short ones will do while a renewal is slow."""
+        now = self._clock.now()
+        for seconds in _WRITE_TIMEOUTS_S:
+            if self._leadership.may_write(now, seconds):
+                return seconds
+        raise LeadershipLost("the lease is lost or about to run out: nothing is written")
+
+
+def _lease_call(timeout_s: float) -> Call:
+    return Call(timeout_s=timeout_s, urgent=True, repeatable=False)
+
+
+def _object(body: bytes) -> JsonObject:
+    try:
+        return msgspec.json.decode(body, type=JsonObject)
+    except msgspec.MsgspecError as error:
+        raise RetryLater(f"the API server sent something that is no object: {error}") from error
+
+
+def _ref(obj: Mapping[str, Any]) -> ObjectRef:
+    metadata = obj["metadata"]
+    return ObjectRef(obj["apiVersion"], obj["kind"], metadata["name"], metadata.get("namespace", ""))
+
+
+def _delete_options(grace_s: int | None, uid: str | None, resource_version: str | None = None) -> JsonObject:
+    options: JsonObject = {"apiVersion": "v1", "kind": "DeleteOptions"}
+    if grace_s is not None:
+        options["gracePeriodSeconds"] = grace_s
+    conditions = {"uid": uid, "resourceVersion": resource_version}
+    if only := {name: value for name, value in conditions.items() if value}:
+        options["preconditions"] = only
+    return options
+
+
+def _event_object(event: EventRecord) -> JsonObject:
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": event.name, "namespace": event.namespace},
+        "involvedObject": {
+            "apiVersion": event.about.api_version,
+            "kind": event.about.kind,
+            "name": event.about.name,
+            **({"namespace": event.about.namespace} if event.about.namespace else {}),
+            **({"uid": event.about.uid} if event.about.uid else {}),
+        },
+        "type": str(event.kind),
+        "reason": event.reason,
+        "message": event.message,
+        "source": {"component": event.component},
+        "reportingComponent": event.component,
+        "firstTimestamp": rfc3339(event.first_wall),
+        "lastTimestamp": rfc3339(event.last_wall),
+        "count": event.count,
+    }

@@ -1,0 +1,302 @@
+"""Every metric in one table: the metrics are made, and docs/metrics.md is written, from it.
+
+Names, types and labels are Cluster Autoscaler's, so that dashboards and alerts keep working.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+import msgspec
+
+PREFIX = "cluster_autoscaler_"
+
+WIDE_BUCKETS = tuple(0.1 * (1800 / 0.1) ** (step / 149) for step in range(150))
+NARROW_BUCKETS = tuple(0.01 * 1.5**step for step in range(30))
+
+
+class Kind(StrEnum):
+    """Prometheus types."""
+
+    GAUGE = "gauge"
+    COUNTER = "counter"
+    HISTOGRAM = "histogram"
+    SUMMARY = "summary"
+
+
+class When(StrEnum):
+    """When a metric exists."""
+
+    ALWAYS = ""
+    PER_NODE_GROUP = "--emit-per-nodegroup-metrics"
+
+
+class Function(StrEnum):
+    """Parts of a pass whose duration is measured: values of the label `function`."""
+
+    MAIN = "main"
+    REFRESH = "cloudProviderRefresh"
+    UPDATE_STATE = "updateClusterState"
+    FILTER_SCHEDULABLE = "filterOutSchedulable"
+    FIND_UNNEEDED = "findUnneeded"
+    SCALE_UP = "scaleUp"
+    SCALE_UP_GROUPING = "scaleUp:buildPodEquivalenceGroups"
+    SCALE_UP_ESTIMATE = "scaleUp:estimate"
+    SCALE_DOWN = "scaleDown"
+    SCALE_DOWN_DELETION = "scaleDown:nodeDeletion"
+    SCALE_DOWN_SOFT_TAINTS = "scaleDown:softTaintUnneeded"
+    LOOP_WAIT = "loopWait"
+
+
+class Step(StrEnum):
+    """Steps whose last time is published: values of the label `activity`."""
+
+    MAIN = "main"
+    MAIN_SUCCESSFUL = "mainSuccessful"
+    AUTOSCALING = "autoscaling"
+    SCALE_UP = "scaleUp"
+    SCALE_DOWN = "scaleDown"
+
+
+class ErrorType(StrEnum):
+    """Why a pass failed: values of the label `type` of errors_total."""
+
+    CLOUD_PROVIDER = "cloudProviderError"
+    API_CALL = "apiCallError"
+    INTERNAL = "internalError"
+    TRANSIENT = "transientError"
+    CONFIGURATION = "configurationError"
+    NODE_GROUP_MISSING = "nodeGroupDoesNotExistError"
+    SCALE_DOWN_STATE = "unexpectedScaleDownStateError"
+
+
+class ScaleUpFailure(StrEnum):
+    """Why a scale-up failed where the provider gave no code of its own."""
+
+    CLOUD_PROVIDER = "cloudProviderError"
+    API_CALL = "apiCallError"
+    TIMEOUT = "timeout"
+
+
+class RemovalReason(StrEnum):
+    """Why a node was removed."""
+
+    UNDERUTILIZED = "underutilized"
+    EMPTY = "empty"
+    UNREADY = "unready"
+
+
+class EvictionResult(StrEnum):
+    """How an eviction ended."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+
+
+class Direction(StrEnum):
+    """Which way a skipped scaling would have gone."""
+
+    UP = "up"
+    DOWN = "down"
+
+
+class LimitedResource(StrEnum):
+    """Which limit made a scaling be skipped."""
+
+    CPU = "CpuResourceLimit"
+    MEMORY = "MemoryResourceLimit"
+
+
+class PendingKind(StrEnum):
+    """What kind of pods wait."""
+
+    UNSCHEDULABLE = "unschedulable"
+    UNPROCESSED = "scheduler_unprocessed"
+
+
+class Metric(msgspec.Struct, frozen=True, kw_only=True):
+    """One metric; `name` is without the prefix unless `foreign`."""
+
+    name: str
+    kind: Kind
+    help: str
+    labels: tuple[str, ...] = ()
+    values: Mapping[str, str] = {}
+    """What the values of a label mean, for the docs."""
+    buckets: tuple[float, ...] = ()
+    when: When = When.ALWAYS
+    foreign: bool = False
+    """The name is somebody else's convention and has no prefix."""
+
+    @property
+    def full_name(self) -> str:
+        """The name as it is scraped."""
+        return self.name if self.foreign else PREFIX + self.name
+
+
+_GPU = ("gpu_resource_name", "gpu_name")
+_DEVICES = (*_GPU, "dra_drivers")
+
+
+def _gauge(name: str, text: str, *labels: str, **values: str) -> Metric:
+    return Metric(name=name, kind=Kind.GAUGE, help=text, labels=labels, values=values)
+
+
+def _counter(name: str, text: str, *labels: str, **values: str) -> Metric:
+    return Metric(name=name, kind=Kind.COUNTER, help=text, labels=labels, values=values)
+
+
+def _of_group(name: str, text: str, *labels: str) -> Metric:
+    return Metric(name=name, kind=Kind.GAUGE, help=text, labels=("node_group", *labels), when=When.PER_NODE_GROUP)
+
+
+def _listed(kind: type[StrEnum]) -> str:
+    return ", ".join(f"`{member}`" for member in kind)
+
+
+TABLE: tuple[Metric, ...] = (
+    _gauge("cluster_safe_to_autoscale", "Whether the cluster is healthy enough to be autoscaled: 1 or 0."),
+    _gauge(
+        "nodes_count",
+        "Nodes of the cluster by state.",
+        "state",
+        state="`ready`, `unready`, `notStarted`, `suspended`, `longUnregistered`, `unregistered`",
+    ),
+    _gauge(
+        "node_groups_count",
+        "Node groups that are autoscaled.",
+        "node_group_type",
+        node_group_type="`autoscaled`, `autoprovisioned`",
+    ),
+    _gauge("unschedulable_pods_count", "Pods that wait for a node.", "type", type=_listed(PendingKind)),
+    _gauge("max_nodes_count", "Largest number of nodes the node groups may have together."),
+    _gauge("cluster_cpu_current_cores", "CPU cores of the cluster, without nodes being deleted."),
+    _gauge("cluster_memory_current_bytes", "Memory of the cluster in bytes, without nodes being deleted."),
+    _gauge("cpu_limits_cores", "Least and most CPU cores allowed.", "direction", direction="`minimum`, `maximum`"),
+    _gauge(
+        "memory_limits_bytes",
+        "Least and most memory allowed, in bytes.",
+        "direction",
+        direction="`minimum`, `maximum`",
+    ),
+    _gauge(
+        "last_activity",
+        "When a step of the loop last began (`mainSuccessful`: ended), in Unix seconds.",
+        "activity",
+        activity=_listed(Step),
+    ),
+    Metric(
+        name="function_duration_seconds",
+        kind=Kind.HISTOGRAM,
+        help="Time taken by parts of a pass.",
+        labels=("function",),
+        values={"function": _listed(Function)},
+        buckets=WIDE_BUCKETS,
+    ),
+    Metric(
+        name="function_duration_quantile_seconds",
+        kind=Kind.SUMMARY,
+        help="Time taken by parts of a pass: count and sum.",
+        labels=("function",),
+        values={"function": "as above"},
+    ),
+    _counter("errors_total", "Passes that failed, by type of error.", "type", type=_listed(ErrorType)),
+    _counter("scaled_up_nodes_total", "Nodes added.", *_DEVICES),
+    _counter("scaled_up_gpu_nodes_total", "GPU nodes added.", *_GPU),
+    _counter(
+        "failed_scale_ups_total",
+        "Scale-ups that failed.",
+        "reason",
+        *_DEVICES,
+        reason=f"{_listed(ScaleUpFailure)}, or the provider's code",
+    ),
+    _counter("failed_gpu_scale_ups_total", "Scale-ups of GPU groups that failed.", "reason", *_GPU),
+    _counter(
+        "failed_node_creations_total",
+        "Nodes that could not be created.",
+        "reason",
+        reason="the provider's code",
+    ),
+    _counter("scaled_down_nodes_total", "Nodes removed.", "reason", *_DEVICES, reason=_listed(RemovalReason)),
+    _counter("scaled_down_gpu_nodes_total", "GPU nodes removed.", "reason", *_GPU),
+    _counter(
+        "evicted_pods_total",
+        "Pods evicted from nodes on their way out.",
+        "eviction_result",
+        eviction_result=_listed(EvictionResult),
+    ),
+    _gauge("unneeded_nodes_count", "Nodes that could be removed."),
+    _gauge(
+        "unremovable_nodes_count",
+        "Nodes that stay, by reason; a reason that no node has any more shows 0.",
+        "reason",
+        reason="see the list of reasons",
+    ),
+    _gauge("scale_down_in_cooldown", "Whether scale-down is in a cool-down: 1 or 0."),
+    _counter("old_unregistered_nodes_removed_count", "Machines removed because they never became nodes."),
+    _gauge("overflowing_controllers_count", "Controllers whose pods differ too much to be treated as equivalent."),
+    _counter(
+        "skipped_scale_events_count",
+        "Scalings skipped because of a cluster-wide limit.",
+        "direction",
+        "reason",
+        direction=_listed(Direction),
+        reason=_listed(LimitedResource),
+    ),
+    _gauge("pending_node_deletions", "Nodes waiting to be deleted when the last deletion phase began."),
+    _gauge(
+        "node_taints_count",
+        "Taints on nodes by type.",
+        "type",
+        type="the key of a well-known taint, `startup-taint`, `status-taint` or `other`",
+    ),
+    Metric(
+        name="binpacking_heterogeneity",
+        kind=Kind.HISTOGRAM,
+        help="Groups of equivalent pods in one binpacking estimate.",
+        labels=("instance_type", "cpu_count", "namespace_count"),
+        buckets=(1, 2, 4, 8, 16, 32),
+    ),
+    _of_group("node_group_min_count", "Smallest allowed size of the node group."),
+    _of_group("node_group_max_count", "Largest allowed size of the node group."),
+    _of_group("node_group_target_count", "Target size of the node group."),
+    _of_group("node_group_healthiness", "Whether the node group is healthy enough to be autoscaled: 1 or 0."),
+    _of_group("node_group_backoff_status", "Whether the node group is backed off: 1 or 0.", "reason"),
+    _counter("events_dropped_total", "Kubernetes events given up because the API server was too slow or refused."),
+    Metric(
+        name="leader_election_master_status",
+        kind=Kind.GAUGE,
+        help="Whether this replica holds the lease: 1 or 0.",
+        labels=("name",),
+        values={"name": "name of the lease"},
+        foreign=True,
+    ),
+)
+
+
+def markdown() -> str:
+    """Write docs/metrics.md."""
+    lines = [
+        "# Metrics",
+        "",
+        "Generated from `autoscaler/observe/metric_table.py`; do not edit.",
+        "",
+        "Served at `/metrics` in the Prometheus text format, with the process metrics (`process_*`) of the",
+        "Prometheus client. Names, types and labels are Cluster Autoscaler's.",
+        "",
+        "| Name | Type | Labels | Meaning |",
+        "|---|---|---|---|",
+        *(_row(metric) for metric in TABLE),
+        "",
+        "Label values of GPUs: `gpu_resource_name` is the extended resource, `gpu_name` the type if the provider",
+        "knows it (else `not-listed`, `generic` or `missing-gpu`); all are empty without GPU.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _row(metric: Metric) -> str:
+    labels = "<br>".join(
+        f"`{label}`" + (f": {metric.values[label]}" if label in metric.values else "") for label in metric.labels
+    )
+    extra = f" Only with `{metric.when}`." if metric.when is not When.ALWAYS else ""
+    return f"| `{metric.full_name}` | {metric.kind} | {labels} | {metric.help}{extra} |"

@@ -1,0 +1,350 @@
+"""What one pass leaves behind for people: an immutable value that web pages, the API and the status ConfigMap show.
+
+Times end in `_at` and are Unix seconds; durations end in `_s`. What is not known is None.
+"""
+
+import threading
+from collections.abc import Iterable
+from enum import StrEnum
+
+import msgspec
+
+from autoscaler.reasons import ScaleUpResult
+
+
+class AutoscalerState(StrEnum):
+    """Whether passes have begun to take effect."""
+
+    INITIALIZING = "Initializing"
+    RUNNING = "Running"
+
+
+class Health(StrEnum):
+    """State of the cluster or of a node group."""
+
+    HEALTHY = "Healthy"
+    UNHEALTHY = "Unhealthy"
+
+
+class ScaleUpActivity(StrEnum):
+    """What scale-up is doing; a node group shows the first that is true."""
+
+    IN_PROGRESS = "InProgress"
+    UNHEALTHY = "Unhealthy"
+    BACKOFF = "Backoff"
+    NO_ACTIVITY = "NoActivity"
+
+
+class ScaleDownActivity(StrEnum):
+    """Whether there are nodes that could go."""
+
+    CANDIDATES = "CandidatesPresent"
+    NO_CANDIDATES = "NoCandidates"
+
+
+class Condition(msgspec.Struct, frozen=True, gc=False):
+    """One status and its times."""
+
+    status: Health | ScaleUpActivity | ScaleDownActivity
+    probed_at: float
+    since_at: float | None = None
+    """When it took this status; None until `with_transitions` has looked at the value before."""
+
+
+class NodeCounts(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Nodes of the cluster or of a group by readiness, and instances that have no node."""
+
+    total: int = 0
+    ready: int = 0
+    not_started: int = 0
+    suspended: int = 0
+    being_deleted: int = 0
+    unready: int = 0
+    resource_unready: int = 0
+    """Part of `unready`."""
+    long_unregistered: int = 0
+    unregistered: int = 0
+
+
+class Scope(msgspec.Struct, frozen=True):
+    """Conditions and counts that the cluster and every node group have."""
+
+    health: Condition
+    scale_up: Condition
+    scale_down: Condition
+    candidates: int = 0
+    """Nodes that could go."""
+    counts: NodeCounts = NodeCounts()
+
+
+class Capacity(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """One resource of the cluster, in the engine's units (milli-CPU, bytes)."""
+
+    running: int
+    """Requested by pods on nodes."""
+    pending: int
+    """Requested by pods that wait for a node."""
+    total: int
+    """Allocatable."""
+
+
+class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The cluster as a whole."""
+
+    scope: Scope
+    upcoming: int = 0
+    """Nodes asked for that are not ready yet."""
+    cpu_milli: Capacity | None = None
+    memory_bytes: Capacity | None = None
+
+
+class Backoff(msgspec.Struct, frozen=True, gc=False):
+    """Why a node group is not scaled up for a while."""
+
+    until_at: float
+    code: str
+    message: str = ""
+
+
+class TemplateSummary(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """What a new node of a group offers."""
+
+    cpu_milli: int
+    memory_bytes: int
+    pods: int
+    gpus: int = 0
+    instance_type: str | None = None
+    zone: str | None = None
+
+
+class GroupStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """One node group."""
+
+    id: str
+    min_size: int
+    max_size: int
+    target_size: int
+    scope: Scope
+    upcoming: int = 0
+    backoff: Backoff | None = None
+    node_price: float | None = None
+    """Per hour."""
+    template: TemplateSummary | None = None
+
+
+class NodeState(StrEnum):
+    """Where a node is in its life."""
+
+    READY = "ready"
+    UNREADY = "unready"
+    NOT_STARTED = "notStarted"
+    SUSPENDED = "suspended"
+    BEING_DELETED = "beingDeleted"
+    UPCOMING = "upcoming"
+
+
+class Stay(msgspec.Struct, frozen=True, gc=False):
+    """Why a node is not removed: a typed reason (`autoscaler.reasons`) and a sentence for people."""
+
+    reason: str
+    detail: str = ""
+
+
+class NodeStatus(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """One node. The utilization of a resource is requested / allocatable."""
+
+    name: str
+    group: str | None = None
+    state: NodeState = NodeState.READY
+    cpu_utilization: float | None = None
+    memory_utilization: float | None = None
+    gpu_utilization: float | None = None
+    stays: Stay | None = None
+    unneeded_since_at: float | None = None
+
+
+class GroupReason(msgspec.Struct, frozen=True, gc=False):
+    """Why one node group does not help a pod."""
+
+    group: str
+    reason: str
+    detail: str = ""
+
+
+class PodStatus(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """A pod without a node."""
+
+    namespace: str
+    name: str
+    pending_since_at: float
+    verdict: str
+    """Class of the reason: one typed word."""
+    detail: str = ""
+    reasons: tuple[GroupReason, ...] = ()
+    """Pods of one class share this object."""
+    planned_group: str | None = None
+    """The group that grows for it."""
+    eta_s: float | None = None
+    """Expected seconds until it is ready."""
+
+
+class DecisionKind(StrEnum):
+    """What was decided."""
+
+    SCALE_UP = "scaleUp"
+    SCALE_DOWN = "scaleDown"
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """One change of a node group's size, and how it went."""
+
+    at: float
+    kind: DecisionKind
+    group: str
+    delta: int
+    """Nodes added (positive) or removed (negative)."""
+    pods: int = 0
+    """Pods that are helped or moved."""
+    result: str
+    detail: str = ""
+
+
+class RecentEvent(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """An event that was recorded."""
+
+    at: float
+    kind: str
+    reason: str
+    about: str
+    message: str
+
+
+class Phase(msgspec.Struct, frozen=True, gc=False):
+    """A part of a pass."""
+
+    name: str
+    seconds: float
+
+
+class PassStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """How the last pass went."""
+
+    number: int
+    started_at: float
+    duration_s: float
+    phases: tuple[Phase, ...] = ()
+    scale_up: ScaleUpResult | None = None
+    scale_down_in_cooldown: bool = False
+    error: str | None = None
+
+
+class ProcessStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The process itself."""
+
+    identity: str
+    version: str
+    started_at: float
+    leading: bool = False
+    leader: str | None = None
+    """Identity of whoever holds the lease."""
+    kubernetes_version: str | None = None
+    compatibility: str | None = None
+    dry_run: bool = False
+
+
+class PublishedStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything there is to show, as of the last pass; without a pass all but `process` is empty."""
+
+    process: ProcessStatus
+    state: AutoscalerState = AutoscalerState.INITIALIZING
+    message: str | None = None
+    last_pass: PassStatus | None = None
+    cluster: ClusterStatus | None = None
+    groups: tuple[GroupStatus, ...] = ()
+    nodes: tuple[NodeStatus, ...] = ()
+    pods: tuple[PodStatus, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+    """Of this pass only; the board keeps the history."""
+    events: tuple[RecentEvent, ...] = ()
+    """The newest ones, oldest first."""
+
+
+def with_transitions(current: PublishedStatus, previous: PublishedStatus | None) -> PublishedStatus:
+    """Fill in since when each condition has had its status.
+
+    A status that did not change keeps its time, a new one starts when it was probed (as Cluster Autoscaler's
+    lastTransitionTime).
+    """
+    before = {} if previous is None else {group.id: group.scope for group in previous.groups}
+    cluster = current.cluster
+    if cluster is not None:
+        cluster_before = previous.cluster.scope if previous is not None and previous.cluster is not None else None
+        cluster = msgspec.structs.replace(cluster, scope=_scope_since(cluster.scope, cluster_before))
+    groups = tuple(
+        msgspec.structs.replace(group, scope=_scope_since(group.scope, before.get(group.id)))
+        for group in current.groups
+    )
+    return msgspec.structs.replace(current, cluster=cluster, groups=groups)
+
+
+def _scope_since(scope: Scope, before: Scope | None) -> Scope:
+    old = scope if before is None else before
+    return msgspec.structs.replace(
+        scope,
+        health=_since(scope.health, old.health),
+        scale_up=_since(scope.scale_up, old.scale_up),
+        scale_down=_since(scope.scale_down, old.scale_down),
+    )
+
+
+def _since(condition: Condition, before: Condition) -> Condition:
+    since_at = before.since_at if before.status == condition.status else None
+    return Condition(condition.status, condition.probed_at, condition.probed_at if since_at is None else since_at)
+
+
+class View(msgspec.Struct, frozen=True):
+    """A consistent pair: the newest status and the decisions that led to it, oldest first."""
+
+    status: PublishedStatus
+    history: tuple[Decision, ...] = ()
+
+
+class Board:
+    """Holds the newest status for every reader; one writer at a time replaces it whole."""
+
+    def __init__(self, process: ProcessStatus, history_s: float = 6 * 3600.0, history_size: int = 1000) -> None:
+        self._view = View(PublishedStatus(process=process))
+        self._history_s = history_s
+        self._history_size = history_size
+        self._writing = threading.Lock()
+
+    @property
+    def view(self) -> View:
+        """The newest value; never changes under the reader."""
+        return self._view
+
+    def publish(self, status: PublishedStatus) -> PublishedStatus:
+        """Show the status of a pass; returns it with transition times filled in.
+
+        The process part is the board's own: what `process_changed` said last stays.
+        """
+        with self._writing:
+            old = self._view
+            known = msgspec.structs.replace(status, process=old.status.process)
+            settled = with_transitions(known, old.status)
+            newest_at = settled.last_pass.started_at if settled.last_pass is not None else None
+            self._view = View(settled, self._grown(old.history, settled.decisions, newest_at))
+            return settled
+
+    def process_changed(self, process: ProcessStatus) -> None:
+        """Show a change of leadership or versions at once, between passes too."""
+        with self._writing:
+            status = msgspec.structs.replace(self._view.status, process=process)
+            self._view = View(status, self._view.history)
+
+    def _grown(
+        self, history: tuple[Decision, ...], new: Iterable[Decision], newest_at: float | None
+    ) -> tuple[Decision, ...]:
+        oldest_at = None if newest_at is None else newest_at - self._history_s
+        kept = (one for one in (*history, *new) if oldest_at is None or one.at >= oldest_at)
+        return tuple(kept)[-self._history_size :]

@@ -1,0 +1,67 @@
+"""Leaving a node group alone after a failed scale-up, for longer each time.
+
+Behaviour as Cluster Autoscaler's exponential backoff: a failure during a window restarts it at the same length, one
+after it doubles the length, success changes nothing, and only time without failures forgets the group.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from autoscaler.clock import Instant
+from autoscaler.config.growth import Health
+from cloudprovider.interface import InstanceError
+
+_LONGEST_MESSAGE = 500
+_CUT = "<truncated>"
+
+
+class Backoff(msgspec.Struct, frozen=True):
+    """Why and for how long a group is, or was, left alone."""
+
+    last_failure: Instant
+    duration_s: float
+    error: InstanceError
+
+    @property
+    def until(self) -> Instant:
+        """The last moment of the window."""
+        return self.last_failure.later(self.duration_s)
+
+    def holds(self, now: Instant) -> bool:
+        """Whether the window is still open; its last moment belongs to it."""
+        return now.mono <= self.last_failure.mono + self.duration_s
+
+
+Backoffs = Mapping[str, Backoff]
+"""By group id; an entry outlives its window so that the next failure lasts longer."""
+
+
+def failed(backoffs: Backoffs, group_id: str, error: InstanceError, now: Instant, health: Health) -> Backoffs:
+    """Return the backoffs after one more failure of a group; the error's message is cut to 500 characters."""
+    before = backoffs.get(group_id)
+    if before is None:
+        duration_s = health.initial_node_group_backoff_duration_s
+    elif before.holds(now):
+        duration_s = before.duration_s
+    else:
+        duration_s = min(2 * before.duration_s, health.max_node_group_backoff_duration_s)
+    return {**backoffs, group_id: Backoff(now, duration_s, _shortened(error))}
+
+
+def backed_off(backoffs: Backoffs, group_id: str, now: Instant) -> Backoff | None:
+    """Return the backoff of a group whose window is open."""
+    backoff = backoffs.get(group_id)
+    return backoff if backoff is not None and backoff.holds(now) else None
+
+
+def expire(backoffs: Backoffs, now: Instant, health: Health) -> Backoffs:
+    """Forget groups whose last failure is older than the reset time-out."""
+    reset_s = health.node_group_backoff_reset_timeout_s
+    return {group: one for group, one in backoffs.items() if one.last_failure.mono + reset_s >= now.mono}
+
+
+def _shortened(error: InstanceError) -> InstanceError:
+    if len(error.message) <= _LONGEST_MESSAGE:
+        return error
+    return msgspec.structs.replace(error, message=error.message[:_LONGEST_MESSAGE] + _CUT)

@@ -1,0 +1,56 @@
+"""Targets that no longer agree with the nodes that exist."""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from autoscaler.clock import Instant
+from autoscaler.config.growth import Health
+from autoscaler.registry.buckets import Buckets, provision_time_s
+from autoscaler.snapshot.groups import Group
+
+
+class IncorrectSize(msgspec.Struct, frozen=True):
+    """A disagreement, and since when it has been exactly this one."""
+
+    registered: int
+    target: int
+    since: Instant
+
+
+class SizeFix(msgspec.Struct, frozen=True):
+    """A target to lower: so many machines were asked for and do not exist."""
+
+    group: str
+    decrease: int
+
+
+def incorrect_sizes(
+    groups: Iterable[Group], buckets: Mapping[str, Buckets], known: Mapping[str, IncorrectSize], now: Instant
+) -> Mapping[str, IncorrectSize]:
+    """Return the disagreements by group; an unchanged one keeps its first time."""
+    found: dict[str, IncorrectSize] = {}
+    for group in groups:
+        own = buckets.get(group.id, Buckets())
+        registered, target = len(own.registered), group.target_size
+        unregistered = len(own.unregistered) + len(own.long_unregistered)
+        if target - unregistered <= registered <= target:
+            continue
+        before = known.get(group.id)
+        same = before is not None and (before.registered, before.target) == (registered, target)
+        found[group.id] = before if same and before is not None else IncorrectSize(registered, target, now)
+    return found
+
+
+def size_fixes(
+    groups: Iterable[Group], incorrect: Mapping[str, IncorrectSize], now: Instant, health: Health
+) -> tuple[SizeFix, ...]:
+    """Return the targets to lower: too large for longer than a machine may take. Targets are never raised."""
+    fixes = []
+    for group in groups:
+        one = incorrect.get(group.id)
+        if one is None or one.registered >= one.target:
+            continue
+        if one.since.mono + provision_time_s(group, health) < now.mono:
+            fixes.append(SizeFix(group.id, one.target - one.registered))
+    return tuple(fixes)

@@ -1,0 +1,192 @@
+"""How many new nodes of one group would help how many pods: first fit decreasing, as Cluster Autoscaler packs.
+
+Pods come in groups of equal ones, the largest first (CPU plus memory, as shares of the node). Pass A deals a group
+to the new nodes that exist already, in turns; at the first pod that fits none of them, pass B puts the rest on the
+last node and adds nodes as needed. A fresh node that received nothing ends it: another one could not help either.
+Groups that no other pod influences are packed by arithmetic; the rest pod by pod.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from autoscaler.objects import quantity
+from autoscaler.objects.node import HOSTNAME
+from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.reasons import NoFit
+from autoscaler.scheduling.placement import Placer, round_robin
+from autoscaler.snapshot.template import Template
+
+
+class PodGroup(msgspec.Struct, frozen=True):
+    """Pending pods of one class, in the order they are to be helped."""
+
+    cls: PodClass
+    pods: tuple[Pod, ...]
+
+
+class Estimate(msgspec.Struct, frozen=True):
+    """Outcome of packing: nodes that received pods, and those pods."""
+
+    nodes: int
+    pods: tuple[Pod, ...]
+
+
+def pod_groups(pods: Sequence[Pod]) -> list[PodGroup]:
+    """Group pods by class, groups and pods in order of appearance."""
+    groups: dict[PodClass, list[Pod]] = {}
+    for pod in pods:
+        groups.setdefault(pod.cls, []).append(pod)
+    return [PodGroup(cls, tuple(members)) for cls, members in groups.items()]
+
+
+def score(cls: PodClass, template: Template) -> float:
+    """Return the share of a node that a pod asks for, CPU plus memory; a resource the node lacks adds nothing."""
+    shares = 0.0
+    for resource in (quantity.CPU, quantity.MEMORY):
+        allocatable = template.node.allocatable.get(resource, 0)
+        if allocatable > 0:
+            shares += cls.requests.get(resource, 0) / allocatable
+    return shares
+
+
+def estimate(
+    placer: Placer,
+    template: Template,
+    groups: Sequence[PodGroup],
+    node_limit: int | None,
+    *,
+    topology_fallback: bool = True,
+) -> Estimate:
+    """Pack the groups onto copies of the template; at most `node_limit` copies (None: no limit).
+
+    Leaves the placer's trial as it was. `topology_fallback` lets a pod that only its host-name spread constraint
+    keeps off the last node go to any other node.
+    """
+    with placer.trial.fork():
+        packing = _Packing(placer, template, node_limit, topology_fallback)
+        placed: list[Pod] = []
+        for group in sorted(groups, key=lambda group: -score(group.cls, template)):
+            placed.extend(group.pods[: packing.pack(group.cls, len(group.pods))])
+        return Estimate(packing.nodes_used, tuple(placed))
+
+
+class _Packing:
+    """New nodes of one estimation, and where the next search for room starts."""
+
+    def __init__(self, placer: Placer, template: Template, limit: int | None, topology_fallback: bool) -> None:
+        self._placer = placer
+        self._trial = placer.trial
+        self._template = template
+        self._allowed = limit
+        self._topology_fallback = topology_fallback
+        self._first = placer.trial.count
+        self._start = 0
+        self._may_add = True
+        self._used = np.zeros(0, dtype=np.int64)
+
+    @property
+    def nodes_used(self) -> int:
+        """New nodes with at least one pod."""
+        return int(np.count_nonzero(self._used))
+
+    @property
+    def _window(self) -> slice:
+        return slice(self._first, self._trial.count)
+
+    def pack(self, cls: PodClass, count: int) -> int:
+        """Place as many of `count` pods as can be; return how many."""
+        if self._placer.guards(cls):
+            return self._pack_singly(cls, count)
+        left = self._deal(cls, count)
+        return count - (self._fill_new(cls, left) if left and self._may_add else left)
+
+    def _deal(self, cls: PodClass, count: int) -> int:
+        """Pass A for a class without guards; return how many found no room."""
+        if self._trial.count == self._first:
+            return count
+        capacity = self._placer.copies(cls, self._window)
+        taken, left, self._start = round_robin(capacity, count, self._start)
+        self._put(cls, np.flatnonzero(taken), taken[taken > 0])
+        return left
+
+    def _fill_new(self, cls: PodClass, count: int) -> int:
+        """Pass B for a class without guards; return how many are left."""
+        if len(self._used) and self._used[-1] == 0:
+            return count
+        if self._add(1) == 0:
+            return count
+        each = int(self._placer.copies(cls, slice(self._trial.count - 1, self._trial.count))[0])
+        if each == 0:
+            return count
+        first = len(self._used) - 1
+        wanted = -(-count // each)
+        nodes = 1 + (self._add(wanted - 1) if wanted > 1 else 0)
+        counts = np.full(nodes, each, dtype=np.int64)
+        counts[-1] = min(each, count - each * (nodes - 1))
+        self._put(cls, np.arange(first, first + nodes), counts)
+        return count - int(counts.sum())
+
+    def _pack_singly(self, cls: PodClass, count: int) -> int:
+        left = count
+        while left and (position := self._search(cls)) is not None:
+            self._put_one(cls, position)
+            self._start = (position - self._first + 1) % (self._trial.count - self._first)
+            left -= 1
+        while left and self._may_add:
+            last = self._trial.count - 1
+            if last >= self._first:
+                if self._placer.fits(cls, last):
+                    self._put_one(cls, last)
+                    left -= 1
+                    continue
+                if self._falls_back(cls, last):
+                    left -= 1
+                    continue
+                if self._used[-1] == 0:
+                    break
+            if self._add(1) == 0 or not self._placer.fits(cls, self._trial.count - 1):
+                break
+        return count - left
+
+    def _search(self, cls: PodClass) -> int | None:
+        if self._trial.count == self._first:
+            return None
+        return self._placer.first(cls, self._window, self._first + self._start)
+
+    def _falls_back(self, cls: PodClass, last: int) -> bool:
+        """Place the pod elsewhere when only its spread over host names keeps it off the last node."""
+        if not self._topology_fallback or all(constraint.topology_key != HOSTNAME for constraint in cls.spread):
+            return False
+        reasons = self._placer.why(cls, last)
+        if not reasons or reasons[0].reason is not NoFit.SPREAD:
+            return False
+        position = self._placer.first(cls, slice(0, last), 0)
+        if position is None:
+            return False
+        self._put_one(cls, position)
+        return True
+
+    def _add(self, count: int) -> int:
+        """Add up to `count` nodes; a refusal by the limit is final for this estimation. Return how many came."""
+        granted = count if self._allowed is None else min(count, self._allowed)
+        if granted < count:
+            self._may_add = False
+        if granted <= 0:
+            return 0
+        if self._allowed is not None:
+            self._allowed -= granted
+        self._trial.add(self._template, granted)
+        self._used = np.concatenate([self._used, np.zeros(granted, dtype=np.int64)])
+        return granted
+
+    def _put(self, cls: PodClass, offsets: np.typing.NDArray[np.int64], counts: np.typing.NDArray[np.int64]) -> None:
+        if len(offsets):
+            self._placer.place_many(cls, offsets + self._first, counts)
+            self._used[offsets] += counts
+
+    def _put_one(self, cls: PodClass, position: int) -> None:
+        self._placer.place(cls, position)
+        if position >= self._first:
+            self._used[position - self._first] += 1

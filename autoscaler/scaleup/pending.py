@@ -1,0 +1,175 @@
+"""Which pending pods need new nodes.
+
+Once per pass the pods without a node are sorted: those the scheduler has not judged, those that may be ignored, those
+that fit on nodes that exist or are on their way, those that are too young. What is left is what the planner helps.
+Every pod that drops out has a reason.
+"""
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from autoscaler.clock import Instant
+from autoscaler.config.rules import Rules
+from autoscaler.config.scaleup import Pods
+from autoscaler.config.syntax import parse_duration
+from autoscaler.objects.pod import SCALE_UP_DELAY, Pod, PodClass
+from autoscaler.reasons import Waiting
+from autoscaler.scheduling.placement import Placer
+
+NVIDIA_GPU = "nvidia.com/gpu"
+_YOUNG_S = 2.0
+_YOUNG_GPU_S = 30.0
+
+
+class Sorted(msgspec.Struct, frozen=True):
+    """Pods without a node, sorted by what the scheduler said of them."""
+
+    unschedulable: tuple[Pod, ...] = ()
+    """Judged: no node fits."""
+    unprocessed: tuple[Pod, ...] = ()
+    """Of bypassed schedulers, not judged yet."""
+    nominated: tuple[Pod, ...] = ()
+    """Waiting for victims of preemption to leave their node."""
+    waiting: Mapping[str, Waiting] = {}
+    """Why each other pod is left alone, by key."""
+
+
+def sort_pending(pods: Iterable[Pod], options: Pods, rules: Rules) -> Sorted:
+    """Sort pods without a node into classes; the first matching rule wins.
+
+    Source: Cluster Autoscaler's pod lister (`utils/kubernetes/listers.go`).
+    """
+    unschedulable: list[Pod] = []
+    unprocessed: list[Pod] = []
+    nominated: list[Pod] = []
+    waiting: dict[str, Waiting] = {}
+    for pod in pods:
+        scheduler = pod.cls.scheduler_name
+        if options.allowed_scheduler_names and scheduler not in options.allowed_scheduler_names:
+            waiting[pod.key] = Waiting.FOREIGN_SCHEDULER
+        elif pod.deleted is not None:
+            waiting[pod.key] = Waiting.TERMINATING
+        elif rules.nominated_pods_are_placed and pod.nominated_node is not None:
+            nominated.append(pod)
+        elif pod.unscheduled is not None and pod.unscheduled.reason == "Unschedulable":
+            unschedulable.append(pod)
+        elif scheduler in options.bypassed_scheduler_names and (pod.unscheduled is None or not pod.unscheduled.reason):
+            unprocessed.append(pod)
+        elif pod.unscheduled is not None and pod.unscheduled.reason == "SchedulingGated":
+            waiting[pod.key] = Waiting.GATED
+        else:
+            waiting[pod.key] = Waiting.NOT_JUDGED
+    return Sorted(tuple(unschedulable), tuple(unprocessed), tuple(nominated), waiting)
+
+
+class Hints(msgspec.Struct, frozen=True):
+    """Where pending pods would have fitted, by uid: the node's name; kept for two passes."""
+
+    newer: Mapping[str, str] = {}
+    older: Mapping[str, str] = {}
+
+    def get(self, pod: Pod) -> str | None:
+        """Return the node a pod was last seen to fit on."""
+        return self.newer.get(pod.uid) or self.older.get(pod.uid)
+
+
+class Needy(msgspec.Struct, frozen=True):
+    """Pods that need a scale-up, and why the others do not."""
+
+    pods: tuple[Pod, ...]
+    waiting: Mapping[str, Waiting]
+    hints: Hints
+
+
+def filter_schedulable(placer: Placer, pods: Sequence[Pod], options: Pods, hints: Hints, rules: Rules) -> Needy:
+    """Drop expendable pods, those that fit on the trial's nodes, and DaemonSet pods.
+
+    Pods that fit are placed and stay: their room is taken for the rest of the pass. Highest priority first; equal
+    ones as given. Source: Cluster Autoscaler's `core/podlistprocessor`.
+    """
+    waiting: dict[str, Waiting] = {}
+    important: list[Pod] = []
+    for pod in pods:
+        if expendable(pod, options.expendable_pods_priority_cutoff):
+            waiting[pod.key] = Waiting.EXPENDABLE
+        elif pod.nominated_node in placer.trial.view.positions:
+            placer.place(pod.cls, placer.trial.view.positions[pod.nominated_node or ""])
+            waiting[pod.key] = Waiting.NOMINATED
+        else:
+            important.append(pod)
+    placed = _place_by_priority(placer, important, hints, hints_first=rules.hints_by_priority)
+    needy: list[Pod] = []
+    for pod in important:
+        if pod.key in placed:
+            waiting[pod.key] = Waiting.FITS
+        elif pod.cls.daemonset:
+            waiting[pod.key] = Waiting.DAEMONSET
+        else:
+            needy.append(pod)
+    newer = {pod.uid: placed[pod.key] for pod in important if pod.key in placed}
+    return Needy(tuple(needy), waiting, Hints(newer, hints.newer))
+
+
+def expendable(pod: Pod, cutoff: int) -> bool:
+    """Whether a pod may go without: its priority is set, and below the cut-off."""
+    return pod.cls.priority is not None and pod.cls.priority < cutoff
+
+
+def _place_by_priority(placer: Placer, pods: Sequence[Pod], hints: Hints, *, hints_first: bool) -> dict[str, str]:
+    """Place what fits; return node names by pod key.
+
+    A controller's pod that fitted nowhere speaks for its equals. So does any pod without guards: room only shrinks.
+    """
+    trial = placer.trial
+    everywhere = slice(0, trial.count)
+    placed: dict[str, str] = {}
+    hopeless: set[PodClass] = set()
+    start = 0
+    for pod, node in _in_order(pods, hints, hints_first=hints_first):
+        cls = pod.cls
+        if cls in hopeless:
+            continue
+        position = None if node is None else trial.view.positions.get(node)
+        if position is None or not placer.fits(cls, position):
+            position = placer.first(cls, everywhere, start)
+            if position is None:
+                if (cls.owner is not None and not cls.daemonset) or not placer.guards(cls):
+                    hopeless.add(cls)
+                continue
+            start = (position + 1) % trial.count
+        placer.place(cls, position)
+        placed[pod.key] = trial.name(position)
+    return placed
+
+
+def _in_order(pods: Sequence[Pod], hints: Hints, *, hints_first: bool) -> Iterator[tuple[Pod, str | None]]:
+    ordered = sorted(pods, key=lambda pod: -(pod.cls.priority or 0))
+    pairs = [(pod, hints.get(pod)) for pod in ordered]
+    if hints_first:
+        pairs.sort(key=lambda pair: (-(pair[0].cls.priority or 0), pair[1] is None))
+    yield from pairs
+
+
+def too_young(pod: Pod, options: Pods, now: Instant) -> bool:
+    """Whether a pod has to wait for its scale-up delay; the longer of the flag and its own annotation counts.
+
+    An annotation that is shorter than the flag, or no duration, is passed over.
+    """
+    delay = options.new_pod_scale_up_delay_s
+    own = pod.cls.annotations.get(SCALE_UP_DELAY)
+    if own is not None:
+        with contextlib.suppress(ValueError):
+            delay = max(delay, parse_duration(own))
+    return now.wall - pod.created <= delay
+
+
+def all_new(pods: Sequence[Pod], now: Instant) -> bool:
+    """Whether every pod appeared so recently that more of the same burst are likely: under 2 s, with GPUs 30 s."""
+    if not pods:
+        return False
+    if now.wall - min(pod.created for pod in pods) < _YOUNG_S:
+        return True
+    wanting_gpu = [pod.created for pod in pods if pod.cls.requests.get(NVIDIA_GPU, 0) > 0]
+    return bool(wanting_gpu) and now.wall - min(wanting_gpu) < _YOUNG_GPU_S

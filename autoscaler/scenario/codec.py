@@ -1,0 +1,178 @@
+"""From a scenario file to a `Scenario`: defaults filled in, everything checked, all problems reported at once."""
+
+import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from autoscaler.config.load import from_options
+from autoscaler.config.tree import Config
+from autoscaler.errors import ConfigError
+from autoscaler.objects.meta import ObjectMeta
+from autoscaler.objects.node import Node
+from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.objects.workload import ConfigMap
+from autoscaler.scenario.clouds import check_membership, read_cloud, read_instances
+from autoscaler.scenario.defaults import Defaults
+from autoscaler.scenario.format import ChangeEntry
+from autoscaler.scenario.objects import ObjectReader
+from autoscaler.scenario.read import Shape, parse, read_bytes
+from autoscaler.scenario.scenario import PRIORITIES, PRIORITY_CONFIG, Change, Scenario, config_maps_key, machine_of
+from autoscaler.snapshot.cluster import Related
+from cloudprovider.duration import parse_duration_s
+from cloudprovider.static.spec import CloudSpec
+
+NO_OVERRIDES: Mapping[str, Any] = {}
+
+
+def load(path: str, overrides: Mapping[str, Any] = NO_OVERRIDES) -> Scenario:
+    """Read a scenario file. `overrides` are options by flag name that go before the file's own.
+
+    Raises `ConfigError` with a line `FILE: path: problem` for everything that is wrong.
+    """
+    return decode(read_bytes(path), path, overrides)
+
+
+def decode(body: bytes, name: str, overrides: Mapping[str, Any] = NO_OVERRIDES) -> Scenario:
+    """Decode the content of a scenario file called `name`; otherwise as `load`."""
+    shape = parse(body, name)
+    scenario = _build(shape, Path(name).stem, overrides)
+    if shape.problems:
+        raise ConfigError(f"{name}: {problem}" for problem in shape.problems)
+    return scenario
+
+
+def _build(shape: Shape, stem: str, overrides: Mapping[str, Any]) -> Scenario:
+    file = shape.file
+    now_s = _time_s(shape, "now", file.now)
+    interner = PodInterner()
+    defaults = Defaults(now_s, interner, file.complete)
+    reader = ObjectReader(shape, defaults)
+    config = _config(shape, overrides)
+    nodes = reader.nodes("nodes", file.nodes)
+    pods = reader.pods("pods", file.pods)
+    cloud = read_cloud(shape, defaults)
+    check_membership(shape, "nodeToGroup", file.node_to_group, {group.id for group in cloud.groups})
+    changes = _changes(shape, reader, cloud, nodes)
+    return Scenario(
+        name=file.name or stem,
+        kind=file.class_,
+        description=file.description,
+        now_s=now_s,
+        config=config,
+        cloud=cloud,
+        nodes=nodes,
+        pods=pods,
+        related=_related(shape, reader, defaults, config, [*pods, *(pod for one in changes for pod in one.add_pods)]),
+        runs=file.runs,
+        step_s=_step_s(shape),
+        changes=changes,
+        interner=interner,
+        warnings=tuple(_warnings(shape, nodes, pods, changes)),
+    )
+
+
+def _time_s(shape: Shape, path: str, text: str) -> float:
+    try:
+        time = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        time = None
+    if time is None or time.tzinfo is None:
+        shape.problems.append(f"{path}: {text!r} is not a time with a zone, such as 2026-01-05T12:00:00Z")
+        return 0.0
+    return time.timestamp()
+
+
+def _step_s(shape: Shape) -> float:
+    try:
+        seconds = parse_duration_s(shape.file.step)
+    except ValueError as error:
+        shape.problems.append(f"step: {error}")
+        return 1.0
+    if seconds <= 0:
+        shape.problems.append(f"step: {shape.file.step} is not above 0")
+    return seconds
+
+
+def _config(shape: Shape, overrides: Mapping[str, Any]) -> Config:
+    try:
+        return from_options({**shape.file.options, **overrides})
+    except ConfigError as error:
+        shape.problems.extend(error.problems)
+        return Config()
+
+
+def _related(shape: Shape, reader: ObjectReader, defaults: Defaults, config: Config, pods: Sequence[Pod]) -> Related:
+    file = shape.file
+    config_maps = {}
+    if file.priority_config is not None:
+        meta = ObjectMeta(name=PRIORITY_CONFIG, namespace=config.kube.namespace)
+        config_maps[config_maps_key(meta.namespace)] = ConfigMap(metadata=meta, data={PRIORITIES: file.priority_config})
+    named = reader.named
+    return Related(
+        namespaces=defaults.namespaces(named("namespaces", file.namespaces), {pod.namespace for pod in pods}),
+        budgets=named("podDisruptionBudgets", file.pod_disruption_budgets, "PodDisruptionBudget"),
+        daemon_sets=named("daemonSets", file.daemon_sets, "DaemonSet"),
+        replica_sets=named("replicaSets", file.replica_sets, "ReplicaSet"),
+        stateful_sets=named("statefulSets", file.stateful_sets, "StatefulSet"),
+        replication_controllers=named("replicationControllers", file.replication_controllers, "ReplicationController"),
+        jobs=named("jobs", file.jobs, "Job"),
+        priority_classes=named("priorityClasses", file.priority_classes),
+        claims=named("persistentVolumeClaims", file.persistent_volume_claims, "PersistentVolumeClaim"),
+        volumes=named("persistentVolumes", file.persistent_volumes),
+        storage_classes=named("storageClasses", file.storage_classes),
+        csi_nodes=named("csiNodes", file.csi_nodes),
+        config_maps=config_maps,
+    )
+
+
+def _changes(shape: Shape, reader: ObjectReader, cloud: CloudSpec, nodes: Sequence[Node]) -> tuple[Change, ...]:
+    known = {node.name: node for node in nodes}
+    changes = []
+    for index, entry in enumerate(shape.file.changes):
+        change = _change(shape, shape.path("changes", index), entry, reader, cloud, known)
+        known.update((node.name, node) for node in change.add_nodes)
+        changes.append(change)
+    return tuple(changes)
+
+
+def _change(
+    shape: Shape, path: str, entry: ChangeEntry, reader: ObjectReader, cloud: CloudSpec, known: Mapping[str, Node]
+) -> Change:
+    group_ids = {group.id for group in cloud.groups}
+    check_membership(shape, f"{path}.nodeToGroup", entry.node_to_group, group_ids)
+    for position, key in enumerate(entry.remove_pods):
+        if key.count("/") != 1:
+            shape.problems.append(f"{path}.removePods[{position}]: {key!r} is not namespace/name")
+    add_nodes = reader.nodes(f"{path}.addNodes", entry.add_nodes)
+    here = {**known, **{node.name: node for node in add_nodes}}
+    members = []
+    for name, group in entry.node_to_group.items():
+        if name in here:
+            members.append(machine_of(here[name], group))
+        else:
+            shape.problems.append(f"{path}.nodeToGroup.{name}: there is no such node by then")
+    return Change(
+        before_run=entry.before_run,
+        remove_pods=tuple(entry.remove_pods),
+        update_nodes=reader.nodes(f"{path}.updateNodes", entry.update_nodes),
+        add_nodes=add_nodes,
+        add_machines=(*members, *read_instances(shape, f"{path}.addInstances", entry.add_instances, group_ids)),
+        add_pods=reader.pods(f"{path}.addPods", entry.add_pods),
+    )
+
+
+def _warnings(shape: Shape, nodes: Sequence[Node], pods: Sequence[Pod], changes: Sequence[Change]) -> Iterator[str]:
+    names = {node.name for node in nodes} | {node.name for change in changes for node in change.add_nodes}
+    for pod in (*pods, *(pod for change in changes for pod in change.add_pods)):
+        if pod.node is not None and pod.node not in names:
+            yield f"pod {pod.key} is on node {pod.node}, which is not in the file: it is left out"
+    for name in shape.file.node_to_group:
+        if name not in names:
+            yield f"nodeToGroup.{name}: there is no such node"
+    for change in changes:
+        if change.before_run >= shape.file.runs:
+            yield f"a change before run {change.before_run} never happens: there are {shape.file.runs} runs"
+        for node in change.update_nodes:
+            if node.name not in names:
+                yield f"updateNodes before run {change.before_run}: there is no node {node.name}"

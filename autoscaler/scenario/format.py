@@ -1,0 +1,83 @@
+"""The scenario file as it is written: JSON or YAML, camelCase keys, unknown keys are errors.
+
+Kubernetes objects inside it are decoded as the API spells them, so fields that nothing here reads are fine there.
+Node groups, options and prices stay plain data: `cloudprovider.static.file` and `autoscaler.config.load` read them.
+"""
+
+from typing import Annotated, Any
+
+import msgspec
+
+from autoscaler.objects.node import NodeWire
+from autoscaler.objects.pod import PodWire
+from autoscaler.objects.storage import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from autoscaler.objects.workload import DaemonSet, DisruptionBudget, Job, Namespace, PriorityClass, Replicated
+from cloudprovider.interface import ErrorClass, State
+
+Index = Annotated[int, msgspec.Meta(ge=0)]
+FromOne = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class Strict(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Base of the file's own structs."""
+
+
+class InstanceEntry(Strict, frozen=True, kw_only=True):
+    """A cloud instance without a node."""
+
+    group: str
+    id: str
+    state: State = State.RUNNING
+    error_class: ErrorClass | None = None
+    error_code: str | None = None
+    error_message: str | None = None
+
+
+class ChangeEntry(Strict, frozen=True, kw_only=True):
+    """What happens to the cluster right before a run."""
+
+    before_run: Index
+    add_pods: list[PodWire] = []
+    remove_pods: list[str] = []
+    """`namespace/name`."""
+    add_nodes: list[NodeWire] = []
+    node_to_group: dict[str, str] = {}
+    update_nodes: list[NodeWire] = []
+    add_instances: list[InstanceEntry] = []
+
+
+class ScenarioFile(Strict, frozen=True, kw_only=True):
+    """The whole file. Fields that are left out get the defaults of `scenario.defaults`."""
+
+    name: str | None = None
+    """None: the file's name without its ending."""
+    class_: str = msgspec.field(default="", name="class")
+    description: str = ""
+    now: str
+    options: dict[str, Any] = {}
+    node_groups: list[Any] = []
+    nodes: list[NodeWire] = []
+    node_to_group: dict[str, str] = {}
+    missing_instances: list[str] = []
+    instances: list[InstanceEntry] = []
+    pods: list[PodWire] = []
+    pod_disruption_budgets: list[DisruptionBudget] = []
+    daemon_sets: list[DaemonSet] = []
+    replica_sets: list[Replicated] = []
+    stateful_sets: list[Replicated] = []
+    jobs: list[Job] = []
+    replication_controllers: list[Replicated] = []
+    namespaces: list[Namespace] = []
+    persistent_volume_claims: list[PersistentVolumeClaim] = []
+    persistent_volumes: list[PersistentVolume] = []
+    storage_classes: list[StorageClass] = []
+    csi_nodes: list[CsiNode] = []
+    priority_classes: list[PriorityClass] = []
+    prices: Any = None
+    gpu_label: str | None = None
+    priority_config: str | None = None
+    runs: FromOne = 1
+    step: str = "10s"
+    changes: list[ChangeEntry] = []
+    complete: bool = False
+    """Whether objects are as an API server returned them, so that no default may be filled in."""

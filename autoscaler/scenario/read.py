@@ -1,0 +1,196 @@
+"""From bytes to the file's structs, or to everything that is wrong with their shape.
+
+A good file is decoded in one go. Only where that fails is it taken apart, entry by entry: what is well-formed is kept,
+so that the checks of `scenario.codec` can find their problems in it as well and all are reported together.
+"""
+
+import difflib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+import msgspec
+import yaml
+
+from autoscaler.errors import ConfigError
+from autoscaler.scenario.format import ScenarioFile, Strict
+
+_YAML_ENDINGS = {".yaml", ".yml"}
+_NOT_READ = object()
+_MESSAGE = re.compile(r"(?P<text>.*?)(?: - at (?:`key` in )?`\$(?P<path>.*)`)?", re.DOTALL)
+_UNDATED = "0001-01-01T00:00:00Z"
+"""Stands for a `now` that could not be read while the rest is checked."""
+
+_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _ScenarioLoader(_Loader):  # type: ignore[misc]
+    """The safe loader as Kubernetes reads YAML: times stay text; a key given twice is an error."""
+
+    yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+        for first, resolvers in _Loader.yaml_implicit_resolvers.items()
+    }
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"key {key.value} is there twice", key.start_mark)
+            seen.add(key.value if isinstance(key, yaml.ScalarNode) else None)
+        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
+        return mapping
+
+
+class Shape(msgspec.Struct):
+    """A file whose well-formed parts are at hand, and what is wrong with the rest."""
+
+    file: ScenarioFile
+    problems: list[str] = []
+    positions: dict[str, list[int]] = {}
+    """Where entries of a list had to be left out: the places in the file of those that remain, by the list's path."""
+
+    def path(self, of_list: str, index: int) -> str:
+        """Return where entry `index` of a list stands in the file."""
+        at = self.positions[of_list][index] if of_list in self.positions else index
+        return f"{of_list}[{at}]"
+
+
+def read_bytes(path: str) -> bytes:
+    """Return what a file holds; `ConfigError` with one line where it cannot be read."""
+    try:
+        return Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ConfigError(f"{path}: cannot be read: {reason}") from error
+
+
+def parse(body: bytes, name: str) -> Shape:
+    """Decode a scenario file; `name` tells its format by its ending, else the first character does.
+
+    Raises `ConfigError` with one line, naming the place, for what is neither JSON nor YAML.
+    """
+    suffix = Path(name).suffix.lower()
+    is_yaml = suffix in _YAML_ENDINGS or (suffix != ".json" and not body.lstrip().startswith(b"{"))
+    try:
+        return _shape_of_yaml(body, name) if is_yaml else _shape_of_json(body, name)
+    except RecursionError:
+        raise ConfigError(f"{name}: is nested too deeply") from None
+
+
+def _shape_of_json(body: bytes, name: str) -> Shape:
+    try:
+        return Shape(msgspec.json.decode(body, type=ScenarioFile))
+    except msgspec.ValidationError:
+        pass  # well-formed, as far as it was read: taken apart below
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{name}: is not JSON: {_place(error, body)}") from error
+    try:
+        data = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{name}: is not JSON: {_place(error, body)}") from error
+    return _take_apart(data)
+
+
+def _shape_of_yaml(body: bytes, name: str) -> Shape:
+    try:
+        data = yaml.load(body, _ScenarioLoader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" (line {mark.line + 1}, column {mark.column + 1})" if mark is not None else ""
+        text = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise ConfigError(f"{name}: is not YAML: {text}{where}") from error
+    except (UnicodeDecodeError, ValueError) as error:
+        raise ConfigError(f"{name}: is not YAML: {error}") from error
+    try:
+        return Shape(msgspec.convert(data, ScenarioFile))
+    except msgspec.ValidationError:
+        return _take_apart(data)
+
+
+def _place(error: Exception, body: bytes) -> str:
+    """Say what is wrong with a JSON text, and where: line, column and byte, counted from one."""
+    if isinstance(error, UnicodeDecodeError):
+        return "holds bytes that are not UTF-8"
+    text = str(error).removeprefix("JSON is malformed: ")
+    found = re.search(r" \(byte (\d+)\)$", text)
+    if found is None:  # the end came too early
+        offset = len(body)
+    else:
+        offset, text = int(found[1]), text[: found.start()]
+    line = body.count(b"\n", 0, offset) + 1
+    column = offset - body.rfind(b"\n", 0, offset)
+    text = text[:1].lower() + text[1:]
+    return f"{text} (line {line}, column {column}, byte {offset + 1})"
+
+
+def _take_apart(data: Any) -> Shape:
+    problems: list[str] = []
+    if not isinstance(data, Mapping):
+        return Shape(ScenarioFile(now=_UNDATED), ["must be a mapping of keys such as now, nodes and pods"])
+    shape = Shape(ScenarioFile(now=_UNDATED), problems)
+    fields = _fields(data, ScenarioFile, "", shape)
+    fields.setdefault("now", _UNDATED)
+    return msgspec.structs.replace(shape, file=ScenarioFile(**fields))
+
+
+def _fields(data: Mapping[Any, Any], kind: type[Strict], path: str, shape: Shape) -> dict[str, Any]:
+    """Return the fields of a strict struct that can be read."""
+    known = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+    for key in data:
+        if key not in known:
+            close = difflib.get_close_matches(str(key), known, n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            shape.problems.append(f"{_join(path, str(key))}: unknown key{hint}")
+    found: dict[str, Any] = {}
+    for key, field in known.items():
+        if key in data:
+            value = _value(data[key], field.type, _join(path, key), shape)
+            if value is not _NOT_READ:
+                found[field.name] = value
+        elif field.required:
+            shape.problems.append(f"{_join(path, key)}: is required")
+    return found
+
+
+def _value(data: Any, kind: Any, path: str, shape: Shape) -> Any:
+    if isinstance(kind, type) and issubclass(kind, Strict) and isinstance(data, Mapping):
+        fields = _fields(data, kind, path, shape)
+        missing = [field.name for field in msgspec.structs.fields(kind) if field.required and field.name not in fields]
+        return _NOT_READ if missing else kind(**fields)
+    if get_origin(kind) is list and isinstance(data, list):
+        return _entries(data, get_args(kind)[0], path, shape)
+    if get_origin(kind) is dict and isinstance(data, Mapping):
+        item = get_args(kind)[1]
+        read = {f"{key}": _value(value, item, _join(path, f"{key}"), shape) for key, value in data.items()}
+        return {key: value for key, value in read.items() if value is not _NOT_READ}
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError as error:
+        shape.problems.append(worded(str(error), path))
+        return _NOT_READ
+
+
+def _entries(data: list[Any], kind: Any, path: str, shape: Shape) -> list[Any]:
+    kept: list[Any] = []
+    positions: list[int] = []
+    for index, item in enumerate(data):
+        value = _value(item, kind, f"{path}[{index}]", shape)
+        if value is not _NOT_READ:
+            kept.append(value)
+            positions.append(index)
+    if len(kept) < len(data):
+        shape.positions[path] = positions
+    return kept
+
+
+def worded(message: str, path: str) -> str:
+    """Turn the decoder's message about a part into a line about the file."""
+    parts = _MESSAGE.fullmatch(message)
+    text, rest = (message, None) if parts is None else (parts["text"], parts["path"])
+    return f"{path}{rest or ''}: {text[:1].lower()}{text[1:]}"
+
+
+def _join(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key

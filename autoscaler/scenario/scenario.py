@@ -1,0 +1,75 @@
+"""A scenario as the engine uses it: kept objects, a cloud, a configuration, and what changes from run to run."""
+
+import msgspec
+
+from autoscaler.config.tree import Config
+from autoscaler.objects.node import Node
+from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.snapshot.cluster import Related
+from cloudprovider.interface import NodeRef
+from cloudprovider.static.spec import CloudSpec, MachineSpec
+
+PRIORITY_CONFIG = "cluster-autoscaler-priority-expander"
+"""Name of the priority expander's ConfigMap."""
+PRIORITIES = "priorities"
+"""Its only key."""
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """What happens to the cluster right before a run, in the order of the fields."""
+
+    before_run: int
+    remove_pods: tuple[str, ...] = ()
+    """`namespace/name`; a pod that is gone already is passed over."""
+    update_nodes: tuple[Node, ...] = ()
+    """Take the place of the nodes of the same name, taints included."""
+    add_nodes: tuple[Node, ...] = ()
+    add_machines: tuple[MachineSpec, ...] = ()
+    """Machines of added nodes and instances without a node; none of them changes a target size."""
+    add_pods: tuple[Pod, ...] = ()
+
+
+class Scenario(msgspec.Struct, frozen=True, kw_only=True):
+    """A checked scenario. Times are Unix seconds."""
+
+    name: str
+    kind: str = ""
+    """The file's `class`."""
+    description: str = ""
+    now_s: float
+    """When it starts; run `i` happens `1 + i * step_s` seconds later."""
+    config: Config = Config()
+    cloud: CloudSpec = CloudSpec(groups=())
+    nodes: tuple[Node, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    related: Related = Related()
+    runs: int = 1
+    step_s: float = 10.0
+    changes: tuple[Change, ...] = ()
+    interner: PodInterner
+    """Owns the classes of the pods; decode further pods (of templates, say) with it."""
+    warnings: tuple[str, ...] = ()
+    """What looks like a mistake but does no harm, one line each."""
+
+    def run_at_s(self, run: int) -> float:
+        """Return when a run happens, in Unix seconds."""
+        return self.now_s + 1.0 + run * self.step_s
+
+    def changes_before(self, run: int) -> list[Change]:
+        """Return what changes right before a run."""
+        return [change for change in self.changes if change.before_run == run]
+
+
+def node_ref(node: Node) -> NodeRef:
+    """Return what a provider is told about a node."""
+    return NodeRef(node.name, node.provider_id, node.labels, node.annotations)
+
+
+def config_maps_key(namespace: str) -> str:
+    """Return the key under which `Related.config_maps` has the priority expander's ConfigMap."""
+    return f"{namespace}/{PRIORITY_CONFIG}"
+
+
+def machine_of(node: Node, group: str) -> MachineSpec:
+    """Return the running machine behind a node of a group."""
+    return MachineSpec(group=group, provider_id=node.provider_id or node.name, name=node.name)

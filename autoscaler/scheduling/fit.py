@@ -1,0 +1,61 @@
+"""The scheduler's filters that look at one node alone, as plain definitions with reasons.
+
+`columns.py` of the snapshot and `masks.py` answer the same questions for all nodes at once; tests hold the two
+against each other. Source: the scheduler's plug-ins of the names in `reasons.NoFit`.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from autoscaler.objects import quantity
+from autoscaler.objects.matching import untolerated, wants_node
+from autoscaler.objects.node import Node
+from autoscaler.objects.pod import PodClass, Requests
+from autoscaler.reasons import NoFit, Rejection
+
+
+def rejections(cls: PodClass, node: Node, free: Requests, present: Mapping[PodClass, int]) -> Iterator[Rejection]:
+    """Yield why one more pod of the class cannot go to the node, in the order the scheduler asks.
+
+    `free` is what nobody has reserved yet, `pods` included; `present` counts the pods on the node by class.
+    """
+    if node.unschedulable and not cls.tolerates_unschedulable:
+        yield Rejection(NoFit.UNSCHEDULABLE, "node(s) were unschedulable", "the node is cordoned")
+    if cls.node_name and cls.node_name != node.name:
+        message = "node(s) didn't match the requested node name"
+        yield Rejection(NoFit.NODE_NAME, message, f"wants node {cls.node_name}")
+    if (taint := untolerated(cls, node.taints)) is not None:
+        message = f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
+        yield Rejection(NoFit.TAINT, message, f"taint {taint} not tolerated")
+    if not wants_node(cls, node.labels, node.name):
+        message = "node(s) didn't match Pod's node affinity/selector"
+        yield Rejection(NoFit.NODE_AFFINITY, message, _unwanted(cls, node))
+    if (clash := _port_clash(cls, present)) is not None:
+        message = "node(s) didn't have free ports for the requested pod ports"
+        yield Rejection(NoFit.PORTS, message, f"host port {clash} is taken")
+    yield from shortages(cls, free)
+
+
+def shortages(cls: PodClass, free: Requests) -> Iterator[Rejection]:
+    """Yield each resource of which the node has too little left."""
+    if free.get(quantity.PODS, 0) < 1:
+        yield Rejection(NoFit.RESOURCES, "Too many pods", "no pod slot left")
+    for resource, needed in cls.requests.items():
+        left = free.get(resource, 0)
+        if needed > 0 and needed > left:
+            need, have = quantity.text(resource, needed), quantity.text(resource, max(left, 0))
+            yield Rejection(NoFit.RESOURCES, f"Insufficient {resource}", f"needs {need} {resource}, {have} free")
+
+
+def _unwanted(cls: PodClass, node: Node) -> str:
+    for key, value in cls.node_selector.items():
+        if node.labels.get(key) != value:
+            return f"selector wants {key}={value}, the node has {node.labels.get(key, 'no such label')}"
+    return "no term of the required node affinity matches"
+
+
+def _port_clash(cls: PodClass, present: Mapping[PodClass, int]) -> str | None:
+    for wanted in cls.host_ports:
+        for other in present:
+            if any(wanted.clashes(taken) for taken in other.host_ports):
+                return f"{wanted.port}/{wanted.protocol}"
+    return None

@@ -1,0 +1,186 @@
+"""Would kube-scheduler place a pod of this class, and where.
+
+A search goes round robin, as Cluster Autoscaler's does: from a start position to the end and then from the
+beginning, and the first node that passes every filter wins. Resources, selectors and taints are answered from columns;
+what depends on other pods is answered by guards, which follow the trial. A class without guards is placed by counts.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from autoscaler.objects.matching import untolerated, wants_node
+from autoscaler.objects.node import Node
+from autoscaler.objects.pod import PodClass
+from autoscaler.reasons import Rejection
+from autoscaler.scheduling import fit, masks
+from autoscaler.scheduling.affinity import AntiAffinityOfOthers, affinity_guards
+from autoscaler.scheduling.ports import PortGuard
+from autoscaler.scheduling.topology import spread_guards
+from autoscaler.snapshot.columns import Mask
+from autoscaler.snapshot.overlay import Positions, Trial
+
+_BLOCK = 512
+"""Nodes looked at in one step of a search: most searches end in the first block."""
+
+
+class Guard(Protocol):
+    """A filter that depends on other pods."""
+
+    def mask(self, window: slice) -> Mask:
+        """Return the nodes of the window that pass."""
+        ...
+
+    def why(self, position: int) -> Rejection | None:
+        """Return why a node does not pass; None where it does."""
+        ...
+
+
+def accepts(cls: PodClass, node: Node) -> bool:
+    """Whether name, labels and taints of a node suit the class, cordon aside."""
+    if cls.node_name and cls.node_name != node.name:
+        return False
+    return untolerated(cls, node.taints) is None and wants_node(cls, node.labels, node.name)
+
+
+class Placer:
+    """Places pods on a trial; remembers per class what does not change while the trial lives."""
+
+    def __init__(self, trial: Trial) -> None:
+        self.trial = trial
+        self._accepted: dict[PodClass, Mask] = {}
+        self._accepted_templates: dict[PodClass, list[bool]] = {}
+        self._guards: dict[PodClass, tuple[Guard, ...]] = {}
+        self._others = AntiAffinityOfOthers(trial, trial.view.related.namespaces)
+        self._concerned: dict[PodClass, tuple[int, bool]] = {}
+
+    def accepted(self, cls: PodClass, window: slice) -> Mask:
+        """Return the nodes of the window whose name, labels and taints suit the class, cordon aside."""
+        trial = self.trial
+        known = self._accepted.get(cls)
+        if known is None:
+            known = (masks.wanted(cls, trial) & masks.tolerated(cls, trial))[: trial.base]
+            self._accepted[cls] = known
+        if window.stop <= trial.base:
+            return known[window]
+        verdicts = self._accepted_templates.setdefault(cls, [])
+        verdicts.extend(accepts(cls, template.node) for template in trial.templates[len(verdicts) :])
+        kinds = trial.kinds[max(window.start, trial.base) : window.stop]
+        added: Mask = np.array(verdicts, dtype=np.bool_)[kinds]
+        return added if window.start >= trial.base else np.concatenate([known[window.start :], added])
+
+    def guards(self, cls: PodClass) -> Sequence[Guard]:
+        """Return the filters of the class that depend on other pods; empty where counting is enough."""
+        known = self._guards.get(cls)
+        if known is None:
+            known = self._guards[cls] = self._build_guards(cls)
+        return known if self._is_concerned(cls) else known[:-1]
+
+    def _build_guards(self, cls: PodClass) -> tuple[Guard, ...]:
+        guards: list[Guard] = []
+        if cls.host_ports:
+            guards.append(PortGuard(cls, self.trial))
+        guards.extend(spread_guards(cls, self.trial))
+        guards.extend(affinity_guards(cls, self.trial, self._others, self.trial.view.related.namespaces))
+        return tuple(guards)
+
+    def _is_concerned(self, cls: PodClass) -> bool:
+        """Whether anti-affinity of placed pods is about the class: otherwise its last guard never refuses."""
+        read, concerned = self._concerned.get(cls, (0, False))
+        if read < len(self._others) and not concerned:
+            concerned = any(self._others.concerns(owner, term, cls) for owner, term in self._others.terms(read))
+        self._concerned[cls] = len(self._others), concerned
+        return concerned
+
+    def passing(self, cls: PodClass, window: slice) -> Mask:
+        """Return the nodes of the window that pass every filter and may be searched."""
+        trial = self.trial
+        mask = trial.open(window) & self.accepted(cls, window)
+        mask &= masks.roomy(trial.vocabulary.vector(cls), trial.free[:, window])
+        if mask.any():
+            for guard in self.guards(cls):
+                mask &= guard.mask(window)
+        return mask
+
+    def fits(self, cls: PodClass, position: int) -> bool:
+        """Whether one more pod of the class passes every filter on this one node."""
+        trial = self.trial
+        vector = trial.vocabulary.vector(cls)
+        free = trial.free[:, position]
+        if len(free) < len(vector) or not bool(((free >= vector) | (vector <= 0)).all()):
+            return False
+        window = slice(position, position + 1)
+        if not trial.alive[position] or not self.accepted(cls, window)[0]:
+            return False
+        if trial.cordoned(position) and not cls.tolerates_unschedulable:
+            return False
+        return all(bool(guard.mask(window)[0]) for guard in self.guards(cls))
+
+    def first(self, cls: PodClass, window: slice, start: int, among: Mask | None = None) -> int | None:
+        """Return the first passing node from `start` on, wrapping within the window; `among` narrows the window."""
+        start = start if window.start <= start < window.stop else window.start
+        for low, high in ((start, window.stop), (window.start, start)):
+            for block in range(low, high, _BLOCK):
+                part = slice(block, min(block + _BLOCK, high))
+                mask = self.passing(cls, part)
+                if among is not None:
+                    mask = mask & among[part]
+                if mask.any():
+                    return block + int(mask.argmax())
+        return None
+
+    def place(self, cls: PodClass, position: int) -> None:
+        """Put one pod of the class on a node."""
+        self._others.note(cls)
+        self.trial.place(cls, position)
+
+    def place_many(self, cls: PodClass, positions: Positions, counts: Positions) -> None:
+        """Put several pods of the class on nodes."""
+        self._others.note(cls)
+        self.trial.place_many(cls, positions, counts)
+
+    def copies(self, cls: PodClass, window: slice) -> Positions:
+        """Return how many pods of a class without guards each node of the window has room for."""
+        trial = self.trial
+        counts = masks.copies(trial.vocabulary.vector(cls), trial.free[:, window])
+        counts[~(trial.open(window) & self.accepted(cls, window))] = 0
+        return counts
+
+    def why(self, cls: PodClass, position: int) -> tuple[Rejection, ...]:
+        """Return every reason that keeps one more pod of the class off a node, in the scheduler's order."""
+        trial = self.trial
+        free = {resource: int(trial.free[row, position]) for resource, row in trial.vocabulary.rows.items()}
+        found = list(fit.rejections(cls, trial.node(position), free, trial.classes_on(position)))
+        for guard in self.guards(cls):
+            if not isinstance(guard, PortGuard) and (rejection := guard.why(position)) is not None:
+                found.append(rejection)
+        return tuple(found)
+
+
+def round_robin(capacity: Positions, count: int, start: int) -> tuple[Positions, int, int]:
+    """Deal `count` equal pods to nodes in turns.
+
+    Each turn starts where the last pod went and skips full nodes: what placing them one by one with a search that
+    resumes after the last match gives. Returns pods per node, how many found no room, and where the next search
+    starts.
+    """
+    size = len(capacity)
+    taken = np.zeros(size, dtype=np.int64)
+    left = min(count, int(capacity.sum()))
+    unplaced = count - left
+    if left == 0:
+        return taken, unplaced, start
+    order = np.roll(np.arange(size), -start)
+    room = capacity[order]
+    while left:
+        having = np.flatnonzero(room > 0)
+        turns = min(left // len(having), int(room[having].min()))
+        if turns == 0:
+            having = having[:left]
+            turns = 1
+        taken[order[having]] += turns
+        room[having] -= turns
+        left -= turns * len(having)
+        last = int(order[having[-1]])
+    return taken, unplaced, (last + 1) % size

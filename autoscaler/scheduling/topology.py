@@ -1,0 +1,97 @@
+"""Topology spread constraints that forbid (`whenUnsatisfiable: DoNotSchedule`).
+
+Skew is the count of matching pods in a domain, this pod included, over the smallest count of any domain. Only nodes
+that have every topology key of the pod, and pass its inclusion policies, make up domains. Source: the scheduler's
+PodTopologySpread plug-in.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from autoscaler.objects.matching import untolerated, wants_node
+from autoscaler.objects.meta import selects
+from autoscaler.objects.node import Node
+from autoscaler.objects.pod import PodClass, SpreadConstraint
+from autoscaler.reasons import NoFit, Rejection
+from autoscaler.scheduling import masks
+from autoscaler.scheduling.domains import Eligibility, Tally
+from autoscaler.snapshot.columns import Mask
+from autoscaler.snapshot.overlay import Trial
+
+
+def spread_counts(constraint: SpreadConstraint, owner: PodClass, other: PodClass) -> bool:
+    """Whether pods of class `other` count towards a constraint of `owner`: same namespace, selected, same keys."""
+    if other.namespace != owner.namespace or constraint.label_selector is None or constraint.label_selector.empty:
+        return False
+    if not selects(constraint.label_selector, other.labels):
+        return False
+    keys = constraint.match_label_keys
+    return all(other.labels.get(key) == owner.labels[key] for key in keys if key in owner.labels)
+
+
+class SpreadGuard:
+    """Keeps a class out of domains that would be too full compared with the emptiest."""
+
+    def __init__(self, constraint: SpreadConstraint, cls: PodClass, trial: Trial, keys: Sequence[str]) -> None:
+        self.constraint = constraint
+        self.own = 1 if spread_counts(constraint, cls, cls) else 0
+        """How much a pod of the class adds to the domain it goes to."""
+        self.tally = Tally(
+            trial,
+            constraint.topology_key,
+            lambda other: spread_counts(constraint, cls, other),
+            eligible=_eligible(constraint, cls, keys, trial),
+            skip_terminating=True,
+        )
+
+    @property
+    def ceiling(self) -> int:
+        """The most pods a domain may hold before one of the class comes."""
+        least = self.tally.fewest(self.constraint.min_domains or 1)
+        return least + self.constraint.max_skew - self.own
+
+    def mask(self, window: slice) -> Mask:
+        """Return the nodes of the window that pass."""
+        return self.tally.has_key(window) & (self.tally.at(window) <= self.ceiling)
+
+    def why(self, position: int) -> Rejection | None:
+        """Return why a node does not pass."""
+        window = slice(position, position + 1)
+        key, words = self.constraint.topology_key, "node(s) didn't match pod topology spread constraints"
+        if not self.tally.has_key(window)[0]:
+            return Rejection(NoFit.SPREAD, f"{words} (missing required label)", f"the node has no label {key}")
+        count = int(self.tally.at(window)[0])
+        if count <= self.ceiling:
+            return None
+        skew = count + self.own - self.tally.fewest(self.constraint.min_domains or 1)
+        return Rejection(
+            NoFit.SPREAD, words, f"its domain of {key} would have skew {skew} > {self.constraint.max_skew}"
+        )
+
+
+def _eligible(constraint: SpreadConstraint, cls: PodClass, keys: Sequence[str], trial: Trial) -> Eligibility:
+    by_affinity = constraint.node_affinity_policy != "Ignore"
+    by_taints = constraint.node_taints_policy == "Honor"
+    mask = np.ones(trial.base, dtype=np.bool_)
+    for key in keys:
+        mask &= trial.labels(key)[: trial.base] >= 0
+    if by_affinity:
+        mask &= masks.wanted(cls, trial)[: trial.base]
+    if by_taints:
+        mask &= masks.tolerated(cls, trial)[: trial.base]
+
+    def judge(node: Node) -> bool:
+        if any(key not in node.labels for key in keys):
+            return False
+        if by_affinity and not wants_node(cls, node.labels, node.name):
+            return False
+        return not by_taints or untolerated(cls, node.taints) is None
+
+    return Eligibility(mask, judge)
+
+
+def spread_guards(cls: PodClass, trial: Trial) -> list[SpreadGuard]:
+    """Return a guard per constraint of the class."""
+    keys = [constraint.topology_key for constraint in cls.spread]
+    return [SpreadGuard(constraint, cls, trial, keys) for constraint in cls.spread]

@@ -1,0 +1,83 @@
+"""What one node adds to the resources of the cluster, as limits count them, and what makes a node a GPU node."""
+
+import msgspec
+
+from autoscaler.config.rules import Rules
+from autoscaler.objects import quantity
+from autoscaler.objects.node import Node
+from autoscaler.snapshot.groups import Group
+
+NVIDIA = "nvidia.com/gpu"
+DIRECTX = "microsoft.com/directx"
+ALL_GPU_RESOURCES = (NVIDIA, "habana.ai/gaudi", "gpu.intel.com/xe", "amd.com/gpu", DIRECTX)
+_VIRTUAL_KUBELET = "virtual-kubelet"
+
+
+class Contribution(msgspec.Struct, frozen=True):
+    """Whole cores, bytes and GPUs of one node."""
+
+    cores: int
+    memory_bytes: int
+    gpu_type: str | None = None
+    gpus: int | None = 0
+    """None: it should have some, but nothing tells how many."""
+
+
+def gpu_resources(rules: Rules) -> tuple[str, ...]:
+    """Return the extended resources that count as GPUs, the first that a node has going before the others."""
+    return ALL_GPU_RESOURCES if rules.all_gpu_vendors else (NVIDIA, DIRECTX)
+
+
+def allocatable_gpus(node: Node, resources: tuple[str, ...]) -> int:
+    """Return the count of the first of these resources that the node has; 0 where it has none."""
+    return next((count for name in resources if (count := node.allocatable.get(name, 0)) > 0), 0)
+
+
+def has_gpu(node: Node, gpu_label: str, resources: tuple[str, ...]) -> bool:
+    """Whether it is a GPU node: by the provider's label, or because pods can get GPUs there."""
+    return _labelled(node, gpu_label) or allocatable_gpus(node, resources) > 0
+
+
+def gpus_missing(node: Node, gpu_label: str, resources: tuple[str, ...]) -> bool:
+    """Whether the label promises GPUs that pods cannot get yet: such a node counts as not ready."""
+    return _labelled(node, gpu_label) and allocatable_gpus(node, resources) == 0
+
+
+def virtual_kubelet(node: Node) -> bool:
+    """Whether no machine is behind the node; limits do not count such nodes."""
+    return node.labels.get("type") == _VIRTUAL_KUBELET
+
+
+def cores_of(node: Node) -> int:
+    """Return its CPU capacity, rounded up to whole cores."""
+    return -(-node.capacity.get(quantity.CPU, 0) // 1000)
+
+
+def contribution(node: Node, group: Group | None, gpu_label: str, resources: tuple[str, ...]) -> Contribution:
+    """Return what a node, real or a template's, adds. `group` is its own, None where it is not autoscaled.
+
+    GPUs that the label promises but pods cannot get yet (drivers are being installed) are counted by the cloud's
+    description of the group.
+    """
+    cores, memory_bytes = cores_of(node), node.capacity.get(quantity.MEMORY, 0)
+    if not _labelled(node, gpu_label):
+        return Contribution(cores, memory_bytes)
+    gpus: int | None = allocatable_gpus(node, resources)
+    if gpus == 0:
+        gpus = _promised(group, resources)
+    return Contribution(cores, memory_bytes, node.labels[gpu_label], gpus)
+
+
+def _labelled(node: Node, gpu_label: str) -> bool:
+    return gpu_label != "" and gpu_label in node.labels
+
+
+def _promised(group: Group | None, resources: tuple[str, ...]) -> int | None:
+    if group is None or group.template is None:
+        return None
+    capacity = group.template.capacity
+    found = next((capacity[name] for name in resources if name in capacity), "0")
+    try:
+        return quantity.whole(found)
+    except quantity.BadQuantity:
+        return None

@@ -1,0 +1,321 @@
+"""What if: trial nodes and placements on top of a view, undone when the block ends.
+
+    trial = Trial(view)
+    with trial.fork() as fork:
+        new = trial.add(template, 3)
+        trial.place(cls, new.start)
+        fork.keep()             # without it nothing remains
+
+Forks nest. A node is its position: those of the view first, then added ones in order. Added nodes share their
+template and get names only when asked, so a thousand of them cost no more than a few array columns.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol, TypeVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from autoscaler.objects.node import HOSTNAME, Node
+from autoscaler.objects.pod import PodClass
+from autoscaler.snapshot.cluster import ClusterView
+from autoscaler.snapshot.columns import Amounts, Codes, Mask
+from autoscaler.snapshot.template import Template
+
+Positions = NDArray[np.int64]
+S = TypeVar("S", bound=np.generic)
+
+
+class Watcher(Protocol):
+    """Hears of everything that a trial changes, undoing included."""
+
+    def moved(self, cls: PodClass, positions: Positions, counts: Positions) -> None:
+        """Note that `counts` pods of the class came to (or, negative, left) nodes at `positions`, all different."""
+        ...
+
+    def appeared(self, positions: Positions, sign: int) -> None:
+        """Note that nodes were added (`sign` 1) or are going away (-1)."""
+        ...
+
+
+class Fork:
+    """One level of what-if."""
+
+    def __init__(self) -> None:
+        self.kept = False
+
+    def keep(self) -> None:
+        """Leave the changes in place when the block ends; an outer fork still undoes them."""
+        self.kept = True
+
+
+class _Move(msgspec.Struct, frozen=True):
+    cls: PodClass
+    positions: Positions
+    counts: Positions
+
+
+class _Added(msgspec.Struct, frozen=True):
+    count: int
+
+
+class _Removed(msgspec.Struct, frozen=True):
+    position: int
+
+
+class Trial:
+    """A cluster to try things on. Not safe to share between threads."""
+
+    def __init__(self, view: ClusterView) -> None:
+        columns = view.columns
+        columns.widen()
+        self.view = view
+        self.vocabulary = columns.vocabulary
+        self.base = len(view.nodes)
+        """Positions below this are nodes of the view."""
+        self.count = self.base
+        self._free: Amounts = columns.allocatable - columns.used
+        self._alive: Mask = np.ones(self.base, dtype=np.bool_)
+        self._cordoned: Mask = columns.cordoned
+        self._taints: Codes = columns.taint_codes
+        self._labels: dict[str, Codes] = {}
+        self.templates: list[Template] = []
+        """Every template that nodes were added from, in no matter which fork."""
+        self._kinds: Codes = np.full(self.base, -1, dtype=np.int32)
+        self._added: list[Template] = []
+        self._suffixes: list[str] = []
+        self._deltas: dict[PodClass, dict[int, int]] = {}
+        self._log: list[_Move | _Added | _Removed] = []
+        self._watchers: list[Watcher] = []
+        self._hostnames = len(self.vocabulary.values.get(HOSTNAME, ()))
+
+    @property
+    def free(self) -> Amounts:
+        """Unreserved amounts, a row per resource, a column per node; change them only by placing and lifting."""
+        return self._free[:, : self.count]
+
+    def open(self, window: slice) -> Mask:
+        """Return the nodes of the window that a search may use: present and not cordoned."""
+        return self._alive[window] & ~self._cordoned[window]
+
+    def cordoned(self, position: int) -> bool:
+        """Whether a node is marked unschedulable."""
+        return bool(self._cordoned[position])
+
+    @property
+    def alive(self) -> Mask:
+        """Nodes not removed by this trial."""
+        return self._alive[: self.count]
+
+    @property
+    def taint_codes(self) -> Codes:
+        """Code of each node's set of taints."""
+        return self._taints[: self.count]
+
+    @property
+    def kinds(self) -> Codes:
+        """Index into `templates` of each added node; -1 for nodes of the view."""
+        return self._kinds[: self.count]
+
+    def labels(self, key: str) -> Codes:
+        """Return each node's code of a label key."""
+        known = self._labels.get(key)
+        if known is None:
+            known = np.empty(len(self._alive), dtype=np.int32)
+            known[: self.base] = self.view.columns.labels(key)
+            if key == HOSTNAME:
+                self._hostnames = len(self.vocabulary.values.get(HOSTNAME, ()))
+            for offset in range(self.count - self.base):
+                known[self.base + offset] = self._label_code(key, self.base + offset)
+            self._labels[key] = known
+        return known[: self.count]
+
+    def _label_code(self, key: str, position: int) -> int:
+        if key == HOSTNAME:
+            return self._hostnames + position - self.base
+        return self.vocabulary.code(key, self._added[position - self.base].node.labels.get(key))
+
+    def node(self, position: int) -> Node:
+        """Return the node at a position; an added one gets its name now."""
+        if position < self.base:
+            return self.view.nodes[position]
+        template, name = self._added[position - self.base].node, self.name(position)
+        return msgspec.structs.replace(template, name=name, labels={**template.labels, HOSTNAME: name})
+
+    def name(self, position: int) -> str:
+        """Return the name of the node at a position."""
+        if position < self.base:
+            return self.view.nodes[position].name
+        added = position - self.base
+        return f"{self._added[added].node.name}-{self._suffixes[added]}"
+
+    def template(self, position: int) -> Template | None:
+        """Return the template of an added node; None for nodes of the view."""
+        return None if position < self.base else self._added[position - self.base]
+
+    def classes_on(self, position: int) -> dict[PodClass, int]:
+        """Return how many pods of each class are on a node, trial placements included."""
+        counts: dict[PodClass, int] = {}
+        if position < self.base:
+            for pod in self.view.pods[position]:
+                counts[pod.cls] = counts.get(pod.cls, 0) + 1
+        else:
+            for pod in self._added[position - self.base].pods:
+                counts[pod.cls] = counts.get(pod.cls, 0) + 1
+        for cls, deltas in self._deltas.items():
+            if delta := deltas.get(position, 0):
+                counts[cls] = counts.get(cls, 0) + delta
+        return {cls: count for cls, count in counts.items() if count > 0}
+
+    def moves(self) -> Iterator[tuple[PodClass, Positions, Positions]]:
+        """Yield what differs from the view, template pods of added nodes included, for a watcher that starts late."""
+        for offset, template in enumerate(self._added):
+            for pod in template.pods:
+                yield pod.cls, np.array([self.base + offset]), np.array([1])
+        for cls, deltas in self._deltas.items():
+            if deltas:
+                yield cls, np.fromiter(deltas.keys(), dtype=np.int64), np.fromiter(deltas.values(), dtype=np.int64)
+
+    def watch(self, watcher: Watcher) -> None:
+        """Tell `watcher` of every move from now on."""
+        self._watchers.append(watcher)
+
+    @contextmanager
+    def fork(self) -> Iterator[Fork]:
+        """Undo on exit whatever happens inside, unless the fork is kept."""
+        fork = Fork()
+        start = len(self._log)
+        try:
+            yield fork
+        except BaseException:
+            fork.kept = False
+            raise
+        finally:
+            if not fork.kept:
+                while len(self._log) > start:
+                    self._undo(self._log.pop())
+
+    def add(self, template: Template, count: int, suffix: str = "e-") -> range:
+        """Add copies of a template, named `<template>-<suffix><number>`; return their positions."""
+        first = self.count
+        if count <= 0:
+            return range(first, first)
+        vectors = [self.vocabulary.vector(pod.cls) for pod in template.pods]
+        allocatable = self.vocabulary.amounts(template.node.allocatable)
+        self._reserve(first + count)
+        free = np.zeros(len(self._free), dtype=np.int64)
+        free[: len(allocatable)] = allocatable
+        for vector in vectors:
+            free[: len(vector)] -= vector
+        new = slice(first, first + count)
+        self._free[:, new] = free[:, None]
+        self._alive[new] = True
+        self._cordoned[new] = template.node.unschedulable
+        self._taints[new] = self.vocabulary.taint_code(template.node.taints)
+        self._kinds[new] = self._kind(template)
+        numbered = len(self._added)
+        self._added.extend([template] * count)
+        self._suffixes.extend(f"{suffix}{numbered + offset}" for offset in range(count))
+        self.count = first + count
+        for key, codes in self._labels.items():
+            if key == HOSTNAME:
+                codes[new] = np.arange(first, self.count) - self.base + self._hostnames
+            else:
+                codes[new] = self.vocabulary.code(key, template.node.labels.get(key))
+        self._log.append(_Added(count))
+        self._announce(template, first, count, 1)
+        return range(first, self.count)
+
+    def _kind(self, template: Template) -> int:
+        for kind, known in enumerate(self.templates):
+            if known is template:
+                return kind
+        self.templates.append(template)
+        return len(self.templates) - 1
+
+    def _announce(self, template: Template, first: int, count: int, sign: int) -> None:
+        positions = np.arange(first, first + count)
+        for watcher in self._watchers:
+            watcher.appeared(positions, sign)
+        if self._watchers:
+            for pod in template.pods:
+                self._tell(pod.cls, positions, np.full(count, sign, dtype=np.int64))
+
+    def place(self, cls: PodClass, position: int, count: int = 1) -> None:
+        """Put pods of a class on a node, whether they fit or not."""
+        self.place_many(cls, np.array([position]), np.array([count]))
+
+    def lift(self, cls: PodClass, position: int, count: int = 1) -> None:
+        """Take pods of a class off a node."""
+        self.place_many(cls, np.array([position]), np.array([-count]))
+
+    def place_many(self, cls: PodClass, positions: Positions, counts: Positions) -> None:
+        """Put `counts` pods of a class on the nodes at `positions`, all different."""
+        self._move(cls, positions, counts)
+        self._log.append(_Move(cls, positions, counts))
+
+    def remove(self, position: int) -> None:
+        """Take a node away. Its pods keep counting for their neighbours unless they are lifted first."""
+        self._alive[position] = False
+        self._log.append(_Removed(position))
+        self._appeared(position, -1)
+
+    def _appeared(self, position: int, sign: int) -> None:
+        for watcher in self._watchers:
+            watcher.appeared(np.array([position]), sign)
+
+    def _move(self, cls: PodClass, positions: Positions, counts: Positions) -> None:
+        vector = self.vocabulary.vector(cls)
+        self._reserve(self.count)
+        for row in np.flatnonzero(vector):
+            self._free[row, positions] -= vector[row] * counts
+        deltas = self._deltas.setdefault(cls, {})
+        for position, count in zip(positions.tolist(), counts.tolist(), strict=True):
+            total = deltas.get(position, 0) + count
+            if total:
+                deltas[position] = total
+            else:
+                deltas.pop(position, None)
+        self._tell(cls, positions, counts)
+
+    def _tell(self, cls: PodClass, positions: Positions, counts: Positions) -> None:
+        for watcher in self._watchers:
+            watcher.moved(cls, positions, counts)
+
+    def _undo(self, entry: _Move | _Added | _Removed) -> None:
+        match entry:
+            case _Move(cls, positions, counts):
+                self._move(cls, positions, -counts)
+            case _Added(count):
+                first = self.count - count
+                self._announce(self._added[-1], first, count, -1)
+                del self._added[-count:], self._suffixes[-count:]
+                self.count = first
+            case _Removed(position):
+                self._alive[position] = True
+                self._appeared(position, 1)
+
+    def _reserve(self, count: int) -> None:
+        """Make room for `count` nodes and for every resource row known by now."""
+        rows, capacity = self._free.shape
+        wanted_rows = len(self.vocabulary.rows)
+        if count <= capacity and wanted_rows <= rows and capacity == len(self._alive):
+            return
+        wanted = capacity if count <= capacity else max(count, capacity + capacity // 2 + 64)
+        free = np.zeros((max(rows, wanted_rows), wanted), dtype=np.int64)
+        free[:rows, :capacity] = self._free
+        self._free = free
+        if wanted > capacity:
+            self._alive = _grown(self._alive, wanted)
+            self._cordoned = _grown(self._cordoned, wanted)
+            self._taints = _grown(self._taints, wanted)
+            self._kinds = _grown(self._kinds, wanted)
+            self._labels = {key: _grown(codes, wanted) for key, codes in self._labels.items()}
+
+
+def _grown(array: NDArray[S], size: int) -> NDArray[S]:
+    larger = np.zeros(size, dtype=array.dtype)
+    larger[: len(array)] = array
+    return larger

@@ -1,0 +1,125 @@
+"""Providers by name. An adapter, and whatever it needs, is imported when it is asked for and not before.
+
+Plug-ins register an entry point in the group `autoscaler.cloudprovider` whose value is a `ProviderFactory`. The
+providers of this package are known without one, so that a source checkout works without being installed.
+"""
+
+import typing
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.metadata import EntryPoint, entry_points
+from types import UnionType
+from typing import Any
+
+import msgspec
+
+from cloudprovider import interface
+from cloudprovider.interface import CloudProvider, Misconfigured, ProviderContext, ProviderFactory
+
+GROUP = "autoscaler.cloudprovider"
+BUILT_IN = (
+    EntryPoint("kwok", "cloudprovider.kwok:create", GROUP),
+    EntryPoint("static", "cloudprovider.static:create", GROUP),
+)
+_PROVIDER_ABILITIES = (
+    interface.Pricing,
+    interface.KnowsInstances,
+    interface.Accelerators,
+    interface.ManagedGroups,
+)
+_GROUP_ABILITIES = (interface.AtomicIncrease, interface.ForceDelete, interface.GroupOptions)
+
+
+class Listing(msgspec.Struct, frozen=True):
+    """One provider that can be chosen."""
+
+    name: str
+    module: str
+    extra: str | None
+    """The optional dependencies it needs, as in `pip install node-autoscaler[extra]`."""
+    abilities: Sequence[str] | None
+    """Optional Protocols that it may have, as its factory's annotations tell; None where it cannot be imported."""
+
+
+def registered() -> Sequence[EntryPoint]:
+    """Return the providers of this package and those that installed distributions register."""
+    return (*BUILT_IN, *entry_points(group=GROUP))
+
+
+def factory(name: str, known: Iterable[EntryPoint] | None = None) -> ProviderFactory:
+    """Import and return a provider's factory.
+
+    `Misconfigured` where the name is unknown (the message lists the known ones), claimed by two distributions, or
+    where the adapter's optional dependencies are not installed.
+    """
+    entries = list(registered() if known is None else known)
+    found = {entry.value: entry for entry in entries if entry.name == name}
+    if not found:
+        names = ", ".join(sorted({entry.name for entry in entries}))
+        raise Misconfigured(f"cloud-provider: {name!r} is not installed; known are: {names}")
+    if len(found) > 1:
+        raise Misconfigured(f"cloud-provider: {name!r} is registered more than once: {', '.join(sorted(found))}")
+    return _load(next(iter(found.values())))
+
+
+def create_provider(name: str, context: ProviderContext) -> CloudProvider:
+    """Import a provider and make it; raises as `factory` and as the provider's own factory."""
+    return factory(name)(context)
+
+
+def installed(known: Iterable[EntryPoint] | None = None) -> Sequence[Listing]:
+    """Describe every registered provider, by name. Imports them all."""
+    unique = {(entry.name, entry.value): entry for entry in (registered() if known is None else known)}
+    return [_listing(entry) for _, entry in sorted(unique.items())]
+
+
+def _listing(entry: EntryPoint) -> Listing:
+    extra = next(iter(entry.extras), None)
+    try:
+        abilities: Sequence[str] | None = tuple(abilities_of(_load(entry)))
+    except Misconfigured:
+        abilities = None
+    return Listing(entry.name, entry.module, extra, abilities)
+
+
+def _load(entry: EntryPoint) -> ProviderFactory:
+    try:
+        made = entry.load()
+    except (ImportError, AttributeError) as error:
+        extra = next(iter(entry.extras), None)
+        hint = f"; install the extra: pip install 'node-autoscaler[{extra}]'" if extra else ""
+        raise Misconfigured(f"cloud-provider: {entry.name} ({entry.value}) cannot be loaded: {error}{hint}") from error
+    if not callable(made):
+        raise Misconfigured(f"cloud-provider: {entry.name} ({entry.value}) is not a factory")
+    return typing.cast("ProviderFactory", made)
+
+
+def abilities_of(made_by: ProviderFactory) -> Iterator[str]:
+    """Yield the optional Protocols that a factory's products may have, going by return annotations.
+
+    A factory that returns a union is taken to have the abilities of any member: which one it makes depends on its
+    configuration.
+    """
+    providers = [made_by] if isinstance(made_by, type) else list(_classes(_returned(made_by)))
+    groups = [found for provider in providers for found in _classes(_returned(getattr(provider, "groups", None)))]
+    for classes, abilities in ((providers, _PROVIDER_ABILITIES), (groups, _GROUP_ABILITIES)):
+        for ability in abilities:
+            members = [member for member in vars(ability) if not member.startswith("_")]
+            if any(all(hasattr(owner, member) for member in members) for owner in classes):
+                yield ability.__name__
+
+
+def _returned(function: Any) -> Any:
+    try:
+        return typing.get_type_hints(function).get("return")
+    except (TypeError, NameError):
+        return None
+
+
+def _classes(annotation: Any) -> Iterator[type]:
+    """Yield the classes that an annotation mentions: members of a union, elements of a sequence."""
+    arguments = typing.get_args(annotation)
+    if arguments and (typing.get_origin(annotation) in {typing.Union, UnionType} or len(arguments) in {1, 2}):
+        for argument in arguments:
+            yield from _classes(argument)
+    elif isinstance(annotation, type):
+        yield annotation

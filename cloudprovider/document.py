@@ -1,0 +1,34 @@
+"""YAML and JSON text to plain JSON data, the way Kubernetes reads it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import yaml
+
+_TIMESTAMP = "tag:yaml.org,2002:timestamp"
+
+
+class _Loader(yaml.CSafeLoader):
+    """Leaves timestamps as the strings they are, and refuses a key given twice, which YAML would let win silently."""
+
+    yaml_implicit_resolvers = {  # declared so by PyYAML
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
+        for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
+            if key is not None and key in seen and key != "<<":
+                raise yaml.constructor.ConstructorError(None, None, f"duplicate key {key!r}", key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def parse_documents(text: str) -> Sequence[Any]:
+    """Return every document of a YAML (or JSON) text that is not empty; `ValueError` says what is wrong, and where."""
+    try:
+        return [document for document in yaml.load_all(text, Loader=_Loader) if document is not None]
+    except yaml.YAMLError as error:
+        raise ValueError(" ".join(str(error).split())) from error

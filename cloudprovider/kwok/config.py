@@ -1,0 +1,225 @@
+"""The kwok provider's two ConfigMaps, as Cluster Autoscaler's reads them: one chooses, one holds template nodes."""
+
+import copy
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from cloudprovider.document import parse_documents
+from cloudprovider.fields import Fields, Problems
+from cloudprovider.interface import Misconfigured, NodeApi, NotFound
+
+MANAGED_ANNOTATION = "kwok.x-k8s.io/node"
+MANAGED_VALUE = "fake"
+GROUP_ANNOTATION = "cluster-autoscaler.kwok.nodegroup/name"
+MIN_ANNOTATION = "cluster-autoscaler.kwok.nodegroup/min-count"
+MAX_ANNOTATION = "cluster-autoscaler.kwok.nodegroup/max-count"
+DESIRED_ANNOTATION = "cluster-autoscaler.kwok.nodegroup/desired-count"
+PROVIDER_ID_PREFIX = "kwok:"
+
+_CONFIG_KEY = "config"
+_TEMPLATES_KEY = "templates"
+_TEMPLATES_CONFIG_MAP = "kwok-provider-templates"
+_API_VERSION = "v1alpha1"
+_DEFAULT_MAX = 200
+_NAME_PREFIX = "kwok-fake-"
+_TAINT = {"key": "kwok-provider", "value": "true", "effect": "NoSchedule"}
+_NODE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,240}[a-z0-9])?")
+
+
+class Source(StrEnum):
+    """Where template nodes come from."""
+
+    CONFIG_MAP = "configmap"
+    CLUSTER = "cluster"
+
+
+class KwokConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """Which nodes are templates and how they form groups."""
+
+    source: Source
+    label_key: str | None
+    annotation_key: str | None
+    """Exactly one of the two keys is set; nodes that agree on its value form the group of that name."""
+    skip_taint: bool = False
+    gpu_label: str | None = None
+    gpu_types: Sequence[str] = ()
+    templates_config_map: str = _TEMPLATES_CONFIG_MAP
+    templates_key: str = _TEMPLATES_KEY
+
+    def group_name(self, node: Mapping[str, Any]) -> str | None:
+        """Return the group that a template node belongs to."""
+        metadata = node.get("metadata") or {}
+        if self.label_key is not None:
+            return (metadata.get("labels") or {}).get(self.label_key) or None
+        return (metadata.get("annotations") or {}).get(self.annotation_key) or None
+
+
+class KwokGroupSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """One group of fake nodes."""
+
+    id: str
+    min_size: int
+    max_size: int
+    initial_size: int
+    node: Mapping[str, Any]
+    """The prepared template, a v1.Node; each new node is a copy of it under another name."""
+
+
+def read_config(api: NodeApi, namespace: str, name: str) -> KwokConfig:
+    """Read the choosing ConfigMap. Raises one `Misconfigured` with a line for every problem."""
+    where = f"ConfigMap {namespace}/{name}: {_CONFIG_KEY}"
+    documents = _documents(_data(api, namespace, name), _CONFIG_KEY, where)
+    problems = Problems()
+    fields = Fields(documents[0] if documents else None, where, problems)
+    version = fields.text("apiVersion")
+    if version not in (None, _API_VERSION):
+        fields.complain("apiVersion", f"is {version}, not {_API_VERSION}")
+    source = fields.choice("readNodesFrom", Source, required=True)
+    groups = Fields(fields.mapping("nodegroups"), fields.at("nodegroups"), problems)
+    label_key, annotation_key = groups.text("fromNodeLabelKey") or None, groups.text("fromNodeAnnotationKey") or None
+    if (label_key is None) == (annotation_key is None):
+        fields.complain("nodegroups", "must have exactly one of fromNodeLabelKey and fromNodeAnnotationKey")
+    nodes = Fields(fields.mapping("nodes"), fields.at("nodes"), problems)
+    gpu = Fields(nodes.mapping("gpuConfig"), nodes.at("gpuConfig"), problems)
+    templates = Fields(fields.mapping("configmap"), fields.at("configmap"), problems)
+    config = KwokConfig(
+        source=source or Source.CONFIG_MAP,
+        label_key=label_key,
+        annotation_key=annotation_key,
+        skip_taint=nodes.flag("skipTaint") or False,
+        gpu_label=gpu.text("gpuLabelKey") or None,
+        gpu_types=tuple(sorted(gpu.mapping("availableGPUTypes"))),
+        templates_config_map=templates.text("name", required=source is Source.CONFIG_MAP) or _TEMPLATES_CONFIG_MAP,
+        templates_key=templates.text("key") or _TEMPLATES_KEY,
+    )
+    problems.raise_if_any()
+    return config
+
+
+def read_groups(api: NodeApi, namespace: str, config: KwokConfig) -> Sequence[KwokGroupSpec]:
+    """Read the template nodes and form groups, in the order in which they appear; raises as `read_config`."""
+    if config.source is Source.CLUSTER:
+        nodes = [node for node in api.list_nodes() if not is_fake(node)]
+        where = "cluster"
+    else:
+        nodes = _template_nodes(api, namespace, config)
+        where = f"ConfigMap {namespace}/{config.templates_config_map}"
+    members: dict[str, list[Mapping[str, Any]]] = {}
+    for node in nodes:
+        group = config.group_name(node)
+        if group is not None:
+            members.setdefault(group, []).append(node)
+    problems = Problems()
+    if not members:
+        problems.add(where, f"no node has the key {config.label_key or config.annotation_key} to form a group by")
+    groups = [_group(name, found, config, f"{where}, group {name}", problems) for name, found in members.items()]
+    problems.raise_if_any()
+    return groups
+
+
+def is_fake(node: Mapping[str, Any]) -> bool:
+    """Whether a v1.Node was made by a kwok provider."""
+    annotations = (node.get("metadata") or {}).get("annotations") or {}
+    provider_id = (node.get("spec") or {}).get("providerID") or ""
+    return annotations.get(MANAGED_ANNOTATION) == MANAGED_VALUE and provider_id.startswith(PROVIDER_ID_PREFIX)
+
+
+def _data(api: NodeApi, namespace: str, name: str) -> Mapping[str, str]:
+    try:
+        return api.get_config_map(namespace, name).get("data") or {}
+    except NotFound as error:
+        raise Misconfigured(f"the kwok provider needs the ConfigMap {namespace}/{name}: {error}") from error
+
+
+def _documents(data: Mapping[str, str], key: str, where: str) -> Sequence[Any]:
+    if not data.get(key):
+        raise Misconfigured(f"{where}: is missing or empty")
+    try:
+        return parse_documents(data[key])
+    except ValueError as error:
+        raise Misconfigured(f"{where}: {error}") from error
+
+
+def _template_nodes(api: NodeApi, namespace: str, config: KwokConfig) -> list[Mapping[str, Any]]:
+    name = config.templates_config_map
+    data = _data(api, namespace, name)
+    # The original reads the key `templates` whatever the configuration says, so that is where old set-ups have them.
+    key = config.templates_key if config.templates_key in data else _TEMPLATES_KEY
+    nodes = list(_nodes_in(_documents(data, key, f"ConfigMap {namespace}/{name}: {key}")))
+    if not nodes:
+        raise Misconfigured(f"ConfigMap {namespace}/{name}: {key}: holds no v1.Node")
+    return nodes
+
+
+def _nodes_in(documents: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
+    for document in documents:
+        match document:
+            case {"kind": "List" | "NodeList", "items": list(items)}:
+                yield from (item for item in items if isinstance(item, Mapping) and item.get("kind", "Node") == "Node")
+            case {"kind": "Node"}:
+                yield document
+
+
+def _group(
+    name: str, nodes: Sequence[Mapping[str, Any]], config: KwokConfig, where: str, problems: Problems
+) -> KwokGroupSpec:
+    template = nodes[0]
+    annotations = (template.get("metadata") or {}).get("annotations") or {}
+    if not _NODE_NAME.fullmatch(name):
+        problems.add(where, "the name cannot begin a node's name: use lower case letters, digits, '-' and '.'")
+    status = Fields(template.get("status") or {}, f"{where}: status", problems)
+    for key in ("capacity", "allocatable"):
+        status.quantities(key)
+    low = _count(annotations, MIN_ANNOTATION, 0, where, problems)
+    high = _count(annotations, MAX_ANNOTATION, _DEFAULT_MAX, where, problems)
+    desired = _count(annotations, DESIRED_ANNOTATION, low, where, problems)
+    if high < low:
+        problems.add(where, f"max-count {high} is below min-count {low}")
+    elif not low <= desired <= high:
+        problems.add(where, f"desired-count {desired} is not within min-count {low} and max-count {high}")
+    # Nodes of the cluster beyond the first stand there already, whereas those of a ConfigMap ask to be made.
+    further = len(nodes) - 1 if config.source is Source.CONFIG_MAP else 0
+    return KwokGroupSpec(
+        id=name,
+        min_size=low,
+        max_size=high,
+        initial_size=min(desired + further, high),
+        node=_prepared(template, name, config.skip_taint),
+    )
+
+
+def _count(annotations: Mapping[str, Any], key: str, default: int, where: str, problems: Problems) -> int:
+    text = str(annotations.get(key) or default)
+    if text.isascii() and text.isdecimal():
+        return int(text)
+    problems.add(where, f"annotation {key}: {text!r} is not a whole number from 0")
+    return default
+
+
+def _prepared(node: Mapping[str, Any], group: str, skip_taint: bool) -> Mapping[str, Any]:
+    """Turn a node into a template: nothing in it identifies the node that it was made from."""
+    fake: dict[str, Any] = copy.deepcopy(dict(node))
+    fake["apiVersion"], fake["kind"] = "v1", "Node"
+    metadata, spec, status = (fake.setdefault(part, None) or {} for part in ("metadata", "spec", "status"))
+    fake["metadata"], fake["spec"], fake["status"] = metadata, spec, status
+    for field in ("resourceVersion", "uid", "creationTimestamp", "generation", "managedFields", "selfLink"):
+        metadata.pop(field, None)
+    for field in ("podCIDR", "podCIDRs"):
+        spec.pop(field, None)
+    name = f"{_NAME_PREFIX}{metadata.get('name') or group}"
+    metadata["name"] = name
+    metadata["labels"] = metadata.get("labels") or {}
+    metadata["annotations"] = {
+        **(metadata.get("annotations") or {}),
+        MANAGED_ANNOTATION: MANAGED_VALUE,
+        GROUP_ANNOTATION: group,
+    }
+    spec["providerID"] = PROVIDER_ID_PREFIX + name
+    if not skip_taint:
+        spec["taints"] = [*(spec.get("taints") or []), dict(_TAINT)]
+    status["nodeInfo"] = {**(status.get("nodeInfo") or {}), "kubeletVersion": "fake"}
+    return fake

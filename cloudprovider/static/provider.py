@@ -1,0 +1,63 @@
+"""Makes the static provider from what the engine hands over."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from cloudprovider.fields import Problems
+from cloudprovider.interface import Misconfigured, NodeApi, NodeRef, ProviderContext
+from cloudprovider.static.cloud import PricedStaticCloud, StaticCloud, open_cloud
+from cloudprovider.static.file import load_cloud
+from cloudprovider.static.spec import CloudSpec, GroupSpec
+
+
+def create(context: ProviderContext) -> StaticCloud | PricedStaticCloud:
+    """Open the cloud that the groups file (`--cloud-config`) describes.
+
+    `--nodes=min:max:id` overrides the sizes of a group in the file. Nodes of the cluster that a group claims are its
+    first machines. Raises `Misconfigured` with a line for every problem.
+    """
+    if context.config_file is None:
+        raise Misconfigured("cloud-config: the static provider needs the path of a groups file")
+    if context.discovery_specs:
+        raise Misconfigured("node-group-auto-discovery: the static provider takes its groups from the groups file")
+    spec = with_sizes(load_cloud(context.config_file), context.node_specs)
+    return open_cloud(spec, now=context.now, list_nodes=_lister(context.node_api))
+
+
+def with_sizes(spec: CloudSpec, node_specs: Sequence[str]) -> CloudSpec:
+    """Apply `min:max:id` specifications; `Misconfigured` for malformed ones and unknown ids."""
+    problems = Problems()
+    groups: dict[str, GroupSpec] = {group.id: group for group in spec.groups}
+    for text in node_specs:
+        low, high, group_id = (*text.split(":", 2), "", "")[:3]
+        if not (_is_size(low) and _is_size(high) and int(low) <= int(high)):
+            problems.add("nodes", f"{text!r} is not min:max:name with 0 <= min <= max")
+        elif group_id not in groups:
+            problems.add("nodes", f"{text!r} names no group of the groups file")
+        else:
+            groups[group_id] = msgspec.structs.replace(groups[group_id], min_size=int(low), max_size=int(high))
+    problems.raise_if_any()
+    return msgspec.structs.replace(spec, groups=tuple(groups.values()))
+
+
+def node_ref(node: Mapping[str, Any]) -> NodeRef:
+    """Return what providers are told about a v1.Node given as plain JSON data."""
+    metadata, spec = node.get("metadata") or {}, node.get("spec") or {}
+    return NodeRef(
+        name=metadata.get("name", ""),
+        provider_id=spec.get("providerID", ""),
+        labels=metadata.get("labels") or {},
+        annotations=metadata.get("annotations") or {},
+    )
+
+
+def _lister(api: NodeApi | None) -> Callable[[], Iterable[NodeRef]] | None:
+    if api is None:
+        return None
+    return lambda: [node_ref(node) for node in api.list_nodes()]
+
+
+def _is_size(text: str) -> bool:
+    return text.isascii() and text.isdecimal()

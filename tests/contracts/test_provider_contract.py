@@ -1,0 +1,178 @@
+"""Every provider that ships passes the suite that plug-in authors run."""
+
+import json
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from cloudprovider.conformance import CHECKS, Check, Harness, MemoryNodeApi, run_check
+from cloudprovider.interface import (
+    Accelerators,
+    CloudProvider,
+    Instance,
+    NodeRef,
+    NodeTemplate,
+    Pricing,
+    ProviderContext,
+)
+from cloudprovider.kwok.config import read_config, read_groups
+from cloudprovider.kwok.provider import KwokGpuProvider, KwokProvider, create
+from cloudprovider.static import BootDelay, CloudSpec, GroupSpec, Prices, StaticCloud, open_cloud
+from cloudprovider.static.provider import node_ref
+
+_TEMPLATE = NodeTemplate(
+    labels={"pool": "web", "cloud.google.com/gke-accelerator": "t4"},
+    capacity={"cpu": "4", "memory": "16Gi", "pods": "110"},
+    allocatable={"cpu": "3900m", "memory": "15Gi", "pods": "110"},
+)
+
+
+class StaticHarness:
+    """Time passes when the suite says so; `list_nodes` stands for requests to the outside."""
+
+    def __init__(self, boot_s: float | None, delete_s: float) -> None:
+        self._now = 1_000.0
+        self._lists = 0
+        boot = None if boot_s is None else BootDelay(boot_s, boot_s)
+        shape: dict[str, Any] = {"max_size": 6, "template": _TEMPLATE, "boot": boot, "delete_s": delete_s}
+        groups = [GroupSpec(id="web", min_size=1, **shape), GroupSpec(id="batch", min_size=0, **shape)]
+        spec = CloudSpec(groups=groups, prices=Prices())
+        self.cloud: StaticCloud = open_cloud(spec, now=lambda: self._now, list_nodes=self._list_nodes)
+
+    @property
+    def provider(self) -> CloudProvider:
+        return self.cloud
+
+    @property
+    def group_ids(self) -> Sequence[str]:
+        return ("web", "batch")
+
+    def settle(self) -> None:
+        self._now += 600.0
+        self.cloud.refresh(self._now)
+
+    def node_for(self, instance: Instance) -> NodeRef:
+        names = {machine.provider_id: machine.name for machine in self.cloud.machines()}
+        return NodeRef(names[instance.provider_id], instance.provider_id, labels=_TEMPLATE.labels)
+
+    def remote_calls(self) -> int:
+        return self._lists
+
+    def _list_nodes(self) -> list[NodeRef]:
+        self._lists += 1
+        return []
+
+
+class KwokHarness:
+    def __init__(self, gpu: bool) -> None:
+        self.api = MemoryNodeApi()
+        nodes = {"gpuConfig": {"gpuLabelKey": "accelerator", "availableGPUTypes": {"t4": {}}}} if gpu else {}
+        config = {"readNodesFrom": "configmap", "configmap": {"name": "templates"}, "nodes": nodes}
+        config["nodegroups"] = {"fromNodeLabelKey": "pool"}
+        self.api.put_config_map("kube-system", "kwok-provider-config", {"config": json.dumps(config)})
+        templates = {"kind": "List", "items": [_kwok_node("web", low=1), _kwok_node("batch", low=0)]}
+        self.api.put_config_map("kube-system", "templates", {"templates": json.dumps(templates)})
+        self._provider = create(ProviderContext(node_api=self.api))
+
+    @property
+    def provider(self) -> CloudProvider:
+        return self._provider
+
+    @property
+    def group_ids(self) -> Sequence[str]:
+        return ("web", "batch")
+
+    def settle(self) -> None:
+        self._provider.refresh(0.0)
+
+    def node_for(self, instance: Instance) -> NodeRef:
+        refs = [node_ref(node) for node in self.api.list_nodes()]
+        return next(ref for ref in refs if ref.provider_id == instance.provider_id)
+
+    def remote_calls(self) -> int:
+        return self.api.calls
+
+
+def _kwok_node(pool: str, low: int) -> dict[str, Any]:
+    prefix = "cluster-autoscaler.kwok.nodegroup"
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": pool,
+            "labels": {"pool": pool},
+            "annotations": {f"{prefix}/min-count": str(low), f"{prefix}/max-count": "6"},
+        },
+        "status": {"capacity": {"cpu": "4", "memory": "16Gi", "pods": "110"}},
+    }
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
+@pytest.mark.parametrize(
+    "harness",
+    [
+        pytest.param(lambda: StaticHarness(boot_s=60.0, delete_s=0.0), id="static"),
+        pytest.param(lambda: StaticHarness(boot_s=60.0, delete_s=30.0), id="static that takes time to delete"),
+        pytest.param(lambda: StaticHarness(boot_s=None, delete_s=0.0), id="static where no machine appears"),
+        pytest.param(lambda: KwokHarness(gpu=False), id="kwok"),
+        pytest.param(lambda: KwokHarness(gpu=True), id="kwok with GPUs"),
+    ],
+)
+def test_contract(harness: Callable[[], Harness], check: Check) -> None:
+    result = run_check(check, harness())
+    assert result.passed is not False, result.detail
+
+
+def _skipped(harness: Harness) -> set[str]:
+    return {check.name for check in CHECKS if run_check(check, harness).passed is None}
+
+
+def test_static_is_tried_on_all_but_what_its_machines_rule_out() -> None:
+    assert _skipped(StaticHarness(boot_s=60.0, delete_s=0.0)) == {
+        "decrease_target cancels requests that no machine answers yet"
+    }
+
+
+def test_without_machines_the_suite_still_tries_cancelling() -> None:
+    skipped = _skipped(StaticHarness(boot_s=None, delete_s=0.0))
+    assert "decrease_target cancels requests that no machine answers yet" not in skipped
+    assert "AtomicIncrease: all or nothing" not in skipped
+
+
+def test_kwok_is_tried_on_all_but_what_it_cannot_do() -> None:
+    assert _skipped(KwokHarness(gpu=True)) == {
+        "decrease_target cancels requests that no machine answers yet",
+        "AtomicIncrease: all or nothing",
+        "GroupOptions: the settings make sense",
+        "Pricing: prices make sense",
+    }
+
+
+def test_abilities_follow_the_configuration() -> None:
+    assert isinstance(KwokHarness(gpu=True).provider, Accelerators)
+    assert not isinstance(KwokHarness(gpu=False).provider, Accelerators)
+    assert isinstance(open_cloud(CloudSpec(groups=[], prices=Prices())), Pricing)
+    assert not isinstance(open_cloud(CloudSpec(groups=[])), Pricing)
+
+
+def test_the_suite_leaves_groups_as_it_found_them() -> None:
+    harness = StaticHarness(boot_s=60.0, delete_s=0.0)
+    for check in CHECKS:
+        run_check(check, harness)
+        assert [group.target_size() for group in harness.provider.groups()] == [1, 0], check.name
+
+
+def test_kwok_names_repeat_with_the_same_chance() -> None:
+    names = []
+    for _ in range(2):
+        harness = KwokHarness(gpu=False)
+        config = read_config(harness.api, "kube-system", "kwok-provider-config")
+        groups = read_groups(harness.api, "kube-system", config)
+        provider = KwokProvider(groups, harness.api, random.Random(7))
+        provider.refresh(0.0)
+        names.append([node["metadata"]["name"] for node in harness.api.list_nodes()])
+    assert names[0] == names[1]
+    assert len(names[0]) == 1
+    assert not isinstance(provider, KwokGpuProvider)
