@@ -37,6 +37,10 @@ class Conflict(RetryLater):
     """The object changed since it was read (HTTP 409)."""
 
 
+class CloudUnavailable(RetryLater):
+    """The cloud provider cannot be asked now."""
+
+
 class Gone(AutoscalerError):
     """The object, or the resource version asked for, does not exist (HTTP 404 and 410)."""
 

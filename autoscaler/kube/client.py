@@ -9,12 +9,12 @@ import socket
 from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import msgspec
 import urllib3
 from urllib3.connection import HTTPConnection
-from urllib3.exceptions import HTTPError
+from urllib3.exceptions import HTTPError, NewConnectionError
 from urllib3.exceptions import TimeoutError as HTTPTimeoutError
 
 from autoscaler.clock import Clock
@@ -40,9 +40,11 @@ _LARGEST_ERROR_BYTES = 64 * 1024
 _KEEPALIVE = (
     (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
+    *(
+        (socket.IPPROTO_TCP, getattr(socket, name), value)
+        for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
+        if hasattr(socket, name)  # not every system lets us choose
+    ),
 )
 
 log = logging.getLogger(__name__)
@@ -97,6 +99,8 @@ class Client:
         self._bucket = TokenBucket(settings.qps, settings.burst)
         self._user_agent = settings.user_agent
         self._pool = _pool(endpoint, settings.connections)
+        plain_proxy = endpoint.proxy is not None and endpoint.tls is None
+        self._base = endpoint.url if plain_proxy else urlsplit(endpoint.url).path
         if not endpoint.verified:
             log.warning("kube.tls_not_verified server=%s: the kubeconfig sets insecure-skip-tls-verify", endpoint.url)
 
@@ -155,7 +159,7 @@ class Client:
 
     def close(self) -> None:
         """Drop idle connections; calls in flight finish."""
-        self._pool.clear()
+        self._pool.close()
 
     def _send(
         self, method: str, path: str, query: Mapping[str, str] | None, body: bytes | None, content_type: str, call: Call
@@ -186,7 +190,7 @@ class Client:
         }
         if body is not None:
             headers["Content-Type"] = content_type
-        url = f"{self._endpoint.url}{path}" + (f"?{urlencode(query)}" if query else "")
+        url = f"{self._base}{path}" + (f"?{urlencode(query)}" if query else "")
         timeout_s = call.timeout_s if call.guard is None else min(call.timeout_s, call.guard())
         timeout = urllib3.Timeout(total=timeout_s, connect=min(timeout_s, _CONNECT_S))
         try:
@@ -198,6 +202,7 @@ class Client:
                 timeout=timeout,
                 retries=False,
                 redirect=False,
+                assert_same_host=False,
                 preload_content=False,
             )
         except (HTTPError, OSError) as error:
@@ -227,7 +232,8 @@ class Client:
         return b"".join(pieces)
 
     def _unreachable(self, error: Exception) -> RetryLater:
-        if isinstance(error, HTTPTimeoutError | TimeoutError):
+        late = isinstance(error, HTTPTimeoutError | TimeoutError)
+        if late and not isinstance(error, NewConnectionError):  # which urllib3 counts among the timeouts
             return RetryLater(f"API server {self.server} did not answer in time: {one_line(error)}")
         return RetryLater(f"API server {self.server} is unreachable: {one_line(error)}")
 
@@ -289,12 +295,11 @@ class LineStream:
             raise RetryLater(f"{self._what}: the stream broke: {one_line(error)}") from error
 
 
-def _pool(endpoint: Endpoint, connections: int) -> urllib3.PoolManager:
+def _pool(endpoint: Endpoint, connections: int) -> urllib3.HTTPConnectionPool:
     options: dict[str, Any] = {"maxsize": connections, "block": False, "socket_options": list(_KEEPALIVE)}
     if endpoint.tls is not None:
         options["ssl_context"] = endpoint.tls
     if endpoint.tls_server_name:
         options |= {"server_hostname": endpoint.tls_server_name, "assert_hostname": endpoint.tls_server_name}
-    if endpoint.proxy:
-        return urllib3.ProxyManager(endpoint.proxy, **options)
-    return urllib3.PoolManager(**options)
+    manager = urllib3.ProxyManager(endpoint.proxy, **options) if endpoint.proxy else urllib3.PoolManager(**options)
+    return manager.connection_from_url(endpoint.url)

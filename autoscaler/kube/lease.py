@@ -13,7 +13,7 @@ import random
 import socket
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Protocol
@@ -40,6 +40,16 @@ class LeaseTimings(msgspec.Struct, frozen=True):
     """How long the leader tries to renew before it gives up."""
     retry_s: float = 2.0
     """Pause between tries, of the leader and of those who wait."""
+
+    def problems(self) -> Iterator[str]:
+        """Say what makes these timings impossible."""
+        if self.lease_s <= self.renew_deadline_s:
+            deadline = f"the renew deadline ({self.renew_deadline_s:g} s)"
+            yield f"lease duration: {self.lease_s:g} s must be longer than {deadline}"
+        if self.renew_deadline_s <= self.retry_s * (1 + _RETRY_JITTER):
+            yield f"renew deadline must be longer than {1 + _RETRY_JITTER:g} retry periods of {self.retry_s:g} s"
+        if self.retry_s <= 0:
+            yield f"retry period: {self.retry_s:g} s is not a pause"
 
 
 class Phase(StrEnum):
@@ -86,12 +96,19 @@ class LeaseState:
     The driver asks `next`, does it, and reports with `saw`, `wrote` or `failed`.
     """
 
-    def __init__(self, identity: str, name: str, namespace: str, timings: LeaseTimings, rng: random.Random) -> None:
+    def __init__(
+        self,
+        identity: str,
+        timings: LeaseTimings,
+        namespace: str = "kube-system",
+        name: str = "cluster-autoscaler",
+        rng: random.Random | None = None,
+    ) -> None:
         self._identity = identity
         self._name = name
         self._namespace = namespace
         self._timings = timings
-        self._rng = rng
+        self._rng = rng if rng is not None else random.Random()
         self._phase = Phase.STANDBY
         self._until: Instant | None = None
         self._renew_by = 0.0
@@ -368,6 +385,14 @@ class LeaderElection:
             log.error("lease.lost holder=%s error=%s", self.holder, self._last_error)
             self._leading.clear()
             self._on_lost()
+
+
+class Unopposed:
+    """The `ports.Leadership` of a process that runs without election."""
+
+    def may_write(self, now: Instant, takes_s: float) -> bool:
+        """Say yes."""
+        return True
 
 
 def own_identity() -> str:

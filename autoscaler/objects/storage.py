@@ -6,12 +6,19 @@ from autoscaler.objects.meta import Resource, Wire
 from autoscaler.objects.pod import Disk, NodeSelector
 
 
+class ClaimRequests(Wire, frozen=True):
+    """How much storage a claim asks for."""
+
+    requests: dict[str, str | int | float] = {}
+
+
 class ClaimSpec(Wire, frozen=True):
     """What a claim asks for."""
 
     volume_name: str = ""
     storage_class_name: str | None = None
     access_modes: list[str] = []
+    resources: ClaimRequests = ClaimRequests()
 
 
 class ClaimStatus(Wire, frozen=True):
@@ -58,7 +65,7 @@ class VolumeSpec(Wire, frozen=True):
     csi: CsiVolume | None = None
     gce_persistent_disk: Disk | None = None
     aws_elastic_block_store: Disk | None = None
-    capacity: dict[str, str] = {}
+    capacity: dict[str, str | int | float] = {}
 
 
 class VolumeStatus(Wire, frozen=True):

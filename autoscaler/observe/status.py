@@ -180,6 +180,8 @@ class PodStatus(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     verdict: str
     """Class of the reason: one typed word."""
     detail: str = ""
+    owner: str | None = None
+    """Its controller, such as `ReplicaSet web-7d9f`."""
     reasons: tuple[GroupReason, ...] = ()
     """Pods of one class share this object."""
     planned_group: str | None = None

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import msgspec
 
 from autoscaler.clock import Instant
-from autoscaler.config.growth import Health
+from autoscaler.config.scaleup import Health
 from cloudprovider.interface import InstanceError
 
 _LONGEST_MESSAGE = 500

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 import msgspec
 
 from autoscaler.clock import Instant
-from autoscaler.config.growth import Health
 from autoscaler.config.rules import Rules
+from autoscaler.config.scaleup import Health
 from autoscaler.registry.readiness import RESOURCE_NOT_READY, Readings
 from autoscaler.snapshot.groups import Group, Groups
 
@@ -103,7 +103,7 @@ def sort_nodes(
             own = by_group[owner] = _Slots()  # type: ignore[index]  # only an owner can be missing
         own.registered.append(name)
         total.registered.append(name)
-        if name in groups.gone if groups.can_tell_gone else reading.to_be_deleted:
+        if (name in groups.gone) if groups.can_tell_gone else reading.to_be_deleted:
             own.deleted.append(name)
             total.deleted.append(name)
         elif reading.suspended and rules.suspended_nodes:

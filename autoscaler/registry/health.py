@@ -1,6 +1,6 @@
 """When the cluster, or a group, has lost too many nodes to be scaled."""
 
-from autoscaler.config.growth import Health
+from autoscaler.config.scaleup import Health
 from autoscaler.registry.buckets import Buckets
 from autoscaler.registry.requests import AcceptableRange
 

@@ -9,48 +9,28 @@ from collections.abc import Iterator
 
 import msgspec
 
-from autoscaler.config.growth import Templates
 from autoscaler.config.rules import Rules
+from autoscaler.config.scaleup import Templates
 from autoscaler.objects.node import TO_BE_DELETED, Node, Readiness, readiness
+from autoscaler.snapshot.contribution import ALL_GPU_RESOURCES, gpu_resources, gpus_missing
+from autoscaler.snapshot.template import PassingTaints, passing_taints
 
 RESOURCE_NOT_READY = "cluster-autoscaler.kubernetes.io/resource-not-ready"
 STARTUP_TAINT = "cluster-autoscaler.kubernetes.io/startup-taint"
-
-_STARTUP_PREFIXES = ("startup-taint.cluster-autoscaler.kubernetes.io/", "ignore-taint.cluster-autoscaler.kubernetes.io/")
-_FIRST_GPU_RESOURCES = ("nvidia.com/gpu", "microsoft.com/directx")
-_LATER_GPU_RESOURCES = ("amd.com/gpu", "gpu.intel.com/xe", "habana.ai/gaudi")
 
 
 class ReadyTerms(msgspec.Struct, frozen=True):
     """What a node must meet beside being ready."""
 
-    startup_keys: frozenset[str] = frozenset()
-    startup_prefixes: tuple[str, ...] = _STARTUP_PREFIXES
-    gpu_label: str | None = None
-    """Label that promises a GPU; None where the provider names none."""
-    gpu_resources: tuple[str, ...] = _FIRST_GPU_RESOURCES + _LATER_GPU_RESOURCES
-
-    def starting(self, node: Node) -> bool:
-        """Whether the node carries a start-up taint."""
-        return any(
-            taint.key in self.startup_keys or taint.key.startswith(self.startup_prefixes) for taint in node.taints
-        )
-
-    def lacks_gpu(self, node: Node) -> bool:
-        """Whether the node's label promises a GPU that is not allocatable (yet)."""
-        if self.gpu_label is None or self.gpu_label not in node.labels:
-            return False
-        return not any(node.allocatable.get(resource) for resource in self.gpu_resources)
+    taints: PassingTaints = PassingTaints()
+    gpu_label: str = ""
+    """Label that promises a GPU; empty where the provider names none."""
+    gpu_resources: tuple[str, ...] = ALL_GPU_RESOURCES
 
 
 def ready_terms(templates: Templates, gpu_label: str, rules: Rules) -> ReadyTerms:
     """Return the terms that the configuration and the provider's GPU label (empty: none) set."""
-    return ReadyTerms(
-        startup_keys=frozenset(templates.startup_taint) | frozenset(templates.ignore_taint),
-        startup_prefixes=_STARTUP_PREFIXES + tuple(templates.startup_taint_prefix),
-        gpu_label=gpu_label or None,
-        gpu_resources=_FIRST_GPU_RESOURCES + (_LATER_GPU_RESOURCES if rules.all_gpu_vendors else ()),
-    )
+    return ReadyTerms(passing_taints(templates, rules), gpu_label, gpu_resources(rules))
 
 
 def usable_readiness(node: Node, terms: ReadyTerms) -> Readiness:
@@ -58,9 +38,9 @@ def usable_readiness(node: Node, terms: ReadyTerms) -> Readiness:
     plain = readiness(node)
     if not plain.ready or node.unschedulable:
         return plain
-    if terms.lacks_gpu(node):
+    if gpus_missing(node, terms.gpu_label, terms.gpu_resources):
         return Readiness(False, node.created, RESOURCE_NOT_READY)
-    if terms.starting(node):
+    if terms.taints.starting(node):
         return Readiness(False, node.created, STARTUP_TAINT)
     return plain
 

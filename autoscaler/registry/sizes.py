@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from autoscaler.clock import Instant
-from autoscaler.config.growth import Health
+from autoscaler.config.scaleup import Health
 from autoscaler.registry.buckets import Buckets, provision_time_s
 from autoscaler.snapshot.groups import Group
 
@@ -15,6 +15,7 @@ class IncorrectSize(msgspec.Struct, frozen=True):
 
     registered: int
     target: int
+    unregistered: int
     since: Instant
 
 
@@ -38,19 +39,23 @@ def incorrect_sizes(
             continue
         before = known.get(group.id)
         same = before is not None and (before.registered, before.target) == (registered, target)
-        found[group.id] = before if same and before is not None else IncorrectSize(registered, target, now)
+        since = before.since if before is not None and same else now
+        found[group.id] = IncorrectSize(registered, target, unregistered, since)
     return found
 
 
 def size_fixes(
     groups: Iterable[Group], incorrect: Mapping[str, IncorrectSize], now: Instant, health: Health
 ) -> tuple[SizeFix, ...]:
-    """Return the targets to lower: too large for longer than a machine may take. Targets are never raised."""
+    """Return the targets to lower: too large for longer than a machine may take. Targets are never raised.
+
+    Machines that have not registered are left standing: a provider refuses a target below the machines that exist.
+    """
     fixes = []
     for group in groups:
         one = incorrect.get(group.id)
         if one is None or one.registered >= one.target:
             continue
         if one.since.mono + provision_time_s(group, health) < now.mono:
-            fixes.append(SizeFix(group.id, one.target - one.registered))
+            fixes.append(SizeFix(group.id, one.target - one.registered - one.unregistered))
     return tuple(fixes)

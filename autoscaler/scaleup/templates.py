@@ -16,18 +16,16 @@ from autoscaler.config.scaleup import Templates
 from autoscaler.objects import quantity
 from autoscaler.objects.matching import daemon_belongs
 from autoscaler.objects.meta import ObjectMeta, OwnerReference
-from autoscaler.objects.node import INSTANCE_TYPES, REGIONS, TO_BE_DELETED, ZONES, Node, Taint, readiness
+from autoscaler.objects.node import INSTANCE_TYPES, REGIONS, TO_BE_DELETED, ZONES, Node, Taint
 from autoscaler.objects.pod import Pod, PodClass, PodInterner
 from autoscaler.objects.workload import DaemonSet
+from autoscaler.registry.readiness import ReadyTerms, ready_terms, usable_readiness
 from autoscaler.snapshot.cluster import ClusterView
-from autoscaler.snapshot.contribution import gpu_resources, gpus_missing
-from autoscaler.snapshot.groups import Group
 from autoscaler.snapshot.template import (
     PassingTaints,
     Template,
     fresh_node,
     fresh_pod,
-    passing_taints,
     suffix_of,
     template_name,
 )
@@ -90,9 +88,9 @@ def choose_templates(
     daemon_sets = tuple(view.related.daemon_sets.values())
     same_daemons = daemon_sets == cache.daemon_sets
     daemons = cache.daemons if same_daemons else tuple(_daemon(one, interner) for one in daemon_sets)
-    taints = passing_taints(options, rules)
-    maker = _Maker(view, options, rules, now, taints, daemons, interner)
-    good, unfit = _examples(view, rules, now, taints)
+    terms = ready_terms(options, view.groups.gpu_label, rules)
+    maker = _Maker(view, options, rules, now, terms.taints, daemons, interner)
+    good, unfit = _examples(view, rules, now, terms)
     entries: dict[str, Entry] = {}
     faults: dict[str, str] = {}
     for group in view.groups.all:
@@ -126,7 +124,7 @@ def _with_source(entry: Entry, source: Source) -> Entry:
 
 
 def _examples(
-    view: ClusterView, rules: Rules, now: Instant, taints: PassingTaints
+    view: ClusterView, rules: Rules, now: Instant, terms: ReadyTerms
 ) -> tuple[dict[str, int], dict[str, int]]:
     """Return the position of each group's first node in good order and, where there is none, of its first other node.
 
@@ -140,10 +138,8 @@ def _examples(
         group_id = owner_of(node.name)
         if group_id is None or group_id not in missing:
             continue
-        state = readiness(node)
-        ready = state.ready and not taints.starting(node)
-        ready = ready and not gpus_missing(node, view.groups.gpu_label, gpu_resources(rules))
-        available = ready and not node.unschedulable
+        state = usable_readiness(node, terms)
+        available = state.ready and not node.unschedulable
         stable = state.since is None or now.wall - state.since > STABLE_AFTER_S
         if available and stable and node.taint(TO_BE_DELETED) is None:
             good[group_id] = position
@@ -202,7 +198,7 @@ class _Maker(msgspec.Struct, frozen=True):
         owners = (pod.cls.owner for pod in staying)
         running = {owner.uid for owner in owners if owner is not None and owner.kind == "DaemonSet"}
         added = [
-            Pod(name=f"{daemon.name}-{suffix}", cls=daemon.cls, uid=f"{daemon.uid}-{suffix}", node=name)
+            fresh_pod(Pod(name=daemon.name, cls=daemon.cls, uid=daemon.uid), name, suffix)
             for daemon in self.daemons
             if (all_daemons or daemon.critical) and daemon.uid not in running and daemon_belongs(daemon.cls, node)
         ]
@@ -245,8 +241,3 @@ def _described(cloud: NodeTemplate) -> Node:
         capacity=quantity.amounts(cloud.capacity),
         allocatable=quantity.amounts({**cloud.capacity, **cloud.allocatable}),
     )
-
-
-def groups_without_template(groups: tuple[Group, ...], templates: Mapping[str, Template]) -> list[str]:
-    """Return ids of the groups that cannot be scaled because nobody knows what their nodes look like."""
-    return [group.id for group in groups if group.id not in templates]

@@ -19,7 +19,7 @@ from autoscaler.scenario.format import ScenarioFile, Strict
 _YAML_ENDINGS = {".yaml", ".yml"}
 _NOT_READ = object()
 _MESSAGE = re.compile(r"(?P<text>.*?)(?: - at (?:`key` in )?`\$(?P<path>.*)`)?", re.DOTALL)
-_UNDATED = "0001-01-01T00:00:00Z"
+_UNDATED = "2000-01-01T00:00:00Z"
 """Stands for a `now` that could not be read while the rest is checked."""
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

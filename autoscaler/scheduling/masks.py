@@ -4,7 +4,7 @@ import numpy as np
 
 from autoscaler.objects.matching import untolerated
 from autoscaler.objects.meta import Operator, Requirement
-from autoscaler.objects.pod import NodeSelectorTerm, PodClass
+from autoscaler.objects.pod import NodeSelector, NodeSelectorTerm, PodClass
 from autoscaler.snapshot.columns import Amounts, Mask
 from autoscaler.snapshot.overlay import Trial
 
@@ -17,12 +17,17 @@ def wanted(cls: PodClass, trial: Trial) -> Mask:
     for key, value in cls.node_selector.items():
         mask &= _matching(trial, Requirement(key=key, operator=Operator.IN, values=[value]))
     if cls.node_affinity is not None:
-        terms = np.zeros(trial.count, dtype=np.bool_)
-        for term in cls.node_affinity.node_selector_terms:
-            terms |= _term(trial, term)
-        mask &= terms
+        mask &= selected(cls.node_affinity, trial)
     if cls.node_name:
         mask &= _named(trial, Requirement(key=NAME_FIELD, operator=Operator.IN, values=[cls.node_name]))
+    return mask
+
+
+def selected(selector: NodeSelector, trial: Trial) -> Mask:
+    """Return the nodes that one of the selector's terms matches."""
+    mask = np.zeros(trial.count, dtype=np.bool_)
+    for term in selector.node_selector_terms:
+        mask |= _term(trial, term)
     return mask
 
 

@@ -18,6 +18,7 @@ from autoscaler.scheduling import fit, masks
 from autoscaler.scheduling.affinity import AntiAffinityOfOthers, affinity_guards
 from autoscaler.scheduling.ports import PortGuard
 from autoscaler.scheduling.topology import spread_guards
+from autoscaler.scheduling.volumes import VolumeGuard, has_volumes
 from autoscaler.snapshot.columns import Mask
 from autoscaler.snapshot.overlay import Positions, Trial
 
@@ -81,6 +82,8 @@ class Placer:
         guards: list[Guard] = []
         if cls.host_ports:
             guards.append(PortGuard(cls, self.trial))
+        if has_volumes(cls):
+            guards.append(VolumeGuard(cls, self.trial))
         guards.extend(spread_guards(cls, self.trial))
         guards.extend(affinity_guards(cls, self.trial, self._others, self.trial.view.related.namespaces))
         return tuple(guards)

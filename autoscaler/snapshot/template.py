@@ -113,7 +113,7 @@ def fresh_node(example: Node, name: str, taints: PassingTaints, *, marked: bool,
 
 def fresh_pod(pod: Pod, node: str, suffix: str) -> Pod:
     """Return the like of a pod on another node."""
-    return Pod(name=f"{pod.name}-{suffix}", cls=pod.cls, uid=f"{pod.uid}-{suffix}", node=node, phase=pod.phase)
+    return Pod(name=f"{pod.name}-{suffix}", cls=pod.cls, uid=f"{pod.uid}-{suffix}", node=node, phase="Running")
 
 
 def copied(template: Template, suffix: str) -> Template:

@@ -133,7 +133,10 @@ def _import(target: str) -> Callable[..., Any]:
 
 
 def _call(made_by: Callable[..., Any], context: ProviderContext) -> Any:
-    parameters = inspect.signature(made_by).parameters.values()
+    try:
+        parameters = inspect.signature(made_by).parameters.values()
+    except ValueError as error:
+        raise Misconfigured(f"{made_by!r}: cannot tell how to call it: {error}") from error
     wanted = [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
     if len(wanted) > 1:
         raise Misconfigured(f"{made_by!r}: takes {len(wanted)} arguments, not one context")

@@ -149,10 +149,32 @@ def _template_nodes(api: NodeApi, namespace: str, config: KwokConfig) -> list[Ma
     data = _data(api, namespace, name)
     # The original reads the key `templates` whatever the configuration says, so that is where old set-ups have them.
     key = config.templates_key if config.templates_key in data else _TEMPLATES_KEY
-    nodes = list(_nodes_in(_documents(data, key, f"ConfigMap {namespace}/{name}: {key}")))
+    where = f"ConfigMap {namespace}/{name}: {key}"
+    nodes = list(_nodes_in(_documents(data, key, where)))
     if not nodes:
-        raise Misconfigured(f"ConfigMap {namespace}/{name}: {key}: holds no v1.Node")
+        raise Misconfigured(f"{where}: holds no v1.Node")
+    problems = Problems()
+    for index, node in enumerate(nodes):
+        _check_shape(node, f"{where}, node {index}", problems)
+    problems.raise_if_any()
     return nodes
+
+
+def _check_shape(node: Mapping[str, Any], where: str, problems: Problems) -> None:
+    """Note where a hand-written node is not built as a v1.Node, as far as it is used here."""
+    metadata, spec, status = (
+        Fields(node.get(part) or {}, f"{where}: {part}", problems) for part in ("metadata", "spec", "status")
+    )
+    metadata.text("name")
+    metadata.string_map("labels")
+    metadata.string_map("annotations")
+    for path, taint in spec.entries("taints"):
+        fields = Fields(taint, path, problems)
+        fields.text("key", required=True)
+        fields.text("effect", required=True)
+    status.mapping("nodeInfo")
+    for key in ("capacity", "allocatable"):
+        status.quantities(key)
 
 
 def _nodes_in(documents: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
@@ -171,9 +193,6 @@ def _group(
     annotations = (template.get("metadata") or {}).get("annotations") or {}
     if not _NODE_NAME.fullmatch(name):
         problems.add(where, "the name cannot begin a node's name: use lower case letters, digits, '-' and '.'")
-    status = Fields(template.get("status") or {}, f"{where}: status", problems)
-    for key in ("capacity", "allocatable"):
-        status.quantities(key)
     low = _count(annotations, MIN_ANNOTATION, 0, where, problems)
     high = _count(annotations, MAX_ANNOTATION, _DEFAULT_MAX, where, problems)
     desired = _count(annotations, DESIRED_ANNOTATION, low, where, problems)

@@ -73,7 +73,7 @@ class StaticGroup:
         with self._fleet.lock:
             self._check_growth(delta)
             failure = self._begin(Call.INCREASE)
-            self._grow([self._fate() for _ in range(delta)])
+            self._grow(self._fates(delta))
             _end(failure)
 
     def increase_atomically(self, delta: int) -> None:
@@ -81,7 +81,7 @@ class StaticGroup:
         with self._fleet.lock:
             self._check_growth(delta)
             failure = self._begin(Call.INCREASE)
-            fates = [self._fate(ahead) for ahead in range(delta)]
+            fates = self._fates(delta)
             failed = next((fate for fate in fates if fate is not None), None)
             if failed is not None:
                 raise OutOfCapacity(f"{self.id}: {failed.error.message}", failed.error.code)
@@ -138,7 +138,7 @@ class StaticGroup:
                 return
             self._target -= 1
             if replace:
-                self._grow([self._fate()])
+                self._grow(self._fates(1))
 
     def live_machines(self) -> int:
         """Count the machines that are not being deleted; whoever calls holds the lock."""
@@ -157,16 +157,18 @@ class StaticGroup:
             raise failure.error
         return failure
 
-    def _fate(self, ahead: int = 0) -> CreationFault | None:
-        """How the next machine fails, if it does; `ahead` machines were decided on but not made yet."""
-        limit = self._spec.stock_out_after
-        if limit is not None:
-            healthy = sum(
-                not record.deleting and record.error is None for record in self._fleet.of_group(self.id).values()
-            )
-            if healthy + ahead >= limit:
-                return stock_out(self.id)
-        return self._faults.of_creation(self._fleet.now())
+    def _fates(self, machines: int) -> list[CreationFault | None]:
+        """How each of the next machines fails; None: it does not."""
+        limit, now = self._spec.stock_out_after, self._fleet.now()
+        records = self._fleet.of_group(self.id).values()
+        healthy = sum(not record.deleting and record.error is None for record in records)
+        fates: list[CreationFault | None] = []
+        for _ in range(machines):
+            beyond_stock = limit is not None and healthy >= limit
+            fate = stock_out(self.id) if beyond_stock else self._faults.of_creation(now)
+            healthy += fate is None
+            fates.append(fate)
+        return fates
 
     def _grow(self, fates: Sequence[CreationFault | None]) -> None:
         self._target += len(fates)

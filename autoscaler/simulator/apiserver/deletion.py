@@ -48,7 +48,7 @@ class Deletion:
 
     def delete(self, kind: Kind, record: Stored, options: DeleteOptions, *, dry_run: bool = False) -> Deleted:
         """Delete, or mark for deletion what must first be finalized; raises ApiError 403 or 409."""
-        _check_preconditions(kind, record, options)
+        check_preconditions(kind, record, options)
         if kind.id == "namespaces" and record.key[1] in PERMANENT_NAMESPACES:
             raise forbidden(kind, record.key[1], "this namespace may not be deleted")
         obj = record.decoded(kind)
@@ -69,8 +69,11 @@ class Deletion:
     def finalized(self, kind: Kind, record: Stored) -> None:
         """Take an object away whose deletion was only waiting for finalizers, if it was."""
         metadata = record.decoded(kind)["metadata"]
-        waiting = metadata.get("deletionTimestamp") is not None and not metadata.get("finalizers")
-        if waiting and not metadata.get("deletionGracePeriodSeconds") and kind.id != "namespaces":
+        if metadata.get("deletionTimestamp") is None or metadata.get("finalizers"):
+            return
+        if kind.id == "namespaces":
+            self.finish_namespace(record.key[1])
+        elif not metadata.get("deletionGracePeriodSeconds"):
             self._finish(kind, record, Propagation.BACKGROUND)
 
     def empty_namespace(self, namespace: str) -> bool:
@@ -188,7 +191,8 @@ class Deletion:
         self._registry.remove(group, plural)
 
 
-def _check_preconditions(kind: Kind, record: Stored, options: DeleteOptions) -> None:
+def check_preconditions(kind: Kind, record: Stored, options: DeleteOptions) -> None:
+    """Raise ApiError 409 unless the object is the one, in the state, that the caller wants to delete."""
     if options.uid is not None and options.uid != record.uid:
         raise _precondition_failed(kind, record, "UID", options.uid, record.uid)
     wanted, actual = options.resource_version, str(record.revision)

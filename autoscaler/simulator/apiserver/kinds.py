@@ -161,10 +161,10 @@ class Registry:
         return self._rows
 
     def add(self, rows: Iterable[Kind]) -> None:
-        """Serve these as well; a row with the same group, version and plural is replaced."""
-        fresh = {(row.group, row.version, row.plural): row for row in rows}
-        kept = tuple(row for row in self._rows if (row.group, row.version, row.plural) not in fresh)
-        self._set((*kept, *fresh.values()))
+        """Serve these as well; they replace every version of the same resources."""
+        fresh = tuple(rows)
+        replaced = {(row.group, row.plural) for row in fresh}
+        self._set((*(row for row in self._rows if (row.group, row.plural) not in replaced), *fresh))
 
     def remove(self, group: str, plural: str) -> None:
         """Stop serving every version of a custom resource."""

@@ -70,9 +70,7 @@ def render(storage: Storage, kind: Kind, page: Page, request: Request) -> Answer
 
 def _joined(kind: Kind, page: Page, metadata: JsonObject) -> bytes:
     """The list as bytes: items of built-in kinds carry no kind and apiVersion, as the real server's do not."""
-    if kind.custom:
-        items = b",".join([record.encoded(kind) for record in page.records])
-    elif kind.store:
+    if kind.custom or kind.store:
         items = b",".join([record.encoded(kind) for record in page.records])
     else:
         items = b",{".join([record.tail for record in page.records])

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import yaml
 
+from autoscaler.simulator.apiserver import protobuf
 from autoscaler.simulator.apiserver.errors import ApiError, JsonObject, bad_request, not_acceptable
 
 JSON = "application/json"
@@ -17,7 +18,7 @@ _TIMESTAMP = "tag:yaml.org,2002:timestamp"
 class _PlainLoader(yaml.CSafeLoader):
     """YAML as Kubernetes reads it: timestamps are strings."""
 
-    yaml_implicit_resolvers = {  # noqa: RUF012 - the name and type are PyYAML's
+    yaml_implicit_resolvers = {
         start: [one for one in resolvers if one[0] != _TIMESTAMP]
         for start, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
     }
@@ -85,7 +86,9 @@ class Request(msgspec.Struct, frozen=True):
         raise not_acceptable()
 
     def decoded(self) -> Any:
-        """The body as JSON or YAML; raises ApiError 400."""
+        """The body as JSON, YAML or protobuf; raises ApiError 400 or 415."""
+        if self.media_type == protobuf.MEDIA_TYPE:
+            return protobuf.decode(self.body)
         try:
             return msgspec.json.decode(self.body)
         except msgspec.DecodeError as error:

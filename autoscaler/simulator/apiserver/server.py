@@ -73,8 +73,8 @@ class _Listener(ThreadingHTTPServer):
 class ApiServer:
     """Serves a storage over HTTP until stopped; also a context manager.
 
-    `port=0` lets the system choose. With `token`, requests need it as bearer token. `faults` injects trouble, `requests`
-    records what was asked.
+    `port=0` lets the system choose. With `token`, requests need it as bearer token. `faults` injects trouble,
+    `requests` records what was asked.
     """
 
     def __init__(

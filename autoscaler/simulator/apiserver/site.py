@@ -18,7 +18,7 @@ from autoscaler.simulator.apiserver.verbs import Verbs, verb_of
 _HEALTH = ("/healthz", "/livez", "/readyz")
 
 
-class Dropped(Exception):  # noqa: N818 - what happens to the connection
+class Dropped(Exception):
     """The connection is to be cut without (the rest of) an answer."""
 
 

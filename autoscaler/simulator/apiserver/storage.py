@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from autoscaler.clock import Clock
 from autoscaler.simulator.apiserver import apply, crd, eviction, scaling, selectors
 from autoscaler.simulator.apiserver.admission import Admission, fresh, settle_namespace, stamp
-from autoscaler.simulator.apiserver.deletion import CRD_ID, Deleted, DeleteOptions, Deletion
+from autoscaler.simulator.apiserver.deletion import CRD_ID, Deleted, DeleteOptions, Deletion, check_preconditions
 from autoscaler.simulator.apiserver.errors import (
     JsonObject,
     already_exists,
@@ -242,6 +242,7 @@ class Storage:
         now = self._journal.timestamp()
         with self._journal.transaction():
             record = self.record(pods, name, namespace)
+            check_preconditions(pods, record, options)
             pod = record.decoded(pods)
             if eviction.needs_budget(pod):
                 budget = eviction.guarding(pod, self.list(budgets, namespace=namespace))
@@ -251,7 +252,7 @@ class Storage:
                         self._journal.put(budgets, spent)
             if not dry_run:
                 record = self._journal.put(pods, eviction.disrupted(pod, now))
-            self._deletion.delete(pods, record, options, dry_run=dry_run)
+            self._deletion.delete(pods, record, DeleteOptions(options.grace_s, options.propagation), dry_run=dry_run)
 
     def bind(self, name: str, node: str, *, namespace: str = "default", dry_run: bool = False) -> None:
         """Assign a pod to a node, which need not exist; raises ApiError 409 if it has one."""

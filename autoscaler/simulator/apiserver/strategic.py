@@ -86,11 +86,12 @@ def _merge_field(base: JsonObject, parent: str, key: str, value: Any, order: lis
     elif key in _PRIMITIVE_SETS:
         live = base.get(key) or []
         merged = [*live, *(one for one in value if one not in live)]
-        base[key] = _ordered(merged, live, order, None) if order is not None else merged
+        base[key] = _ordered(merged, live, value if order is None else order, None)
     elif (by := merge_key(parent, key)) is not None:
         live = base.get(key) or []
         merged = _merge_list(live, value, by, key)
-        base[key] = _ordered(merged, live, order, by) if order is not None else merged
+        listed = [one for one in value if one.get(_DIRECTIVE) != "delete"] if order is None else order
+        base[key] = _ordered(merged, live, listed, by)
     else:
         base[key] = value
 
@@ -117,7 +118,7 @@ def _merge_list(live: list[Any], patch: list[Any], by: str, field: str) -> list[
 
 
 def _ordered(merged: list[Any], live: list[Any], order: Iterable[Any], by: str | None) -> list[Any]:
-    """Elements the patch orders come in that order; the others stay before what followed them when live."""
+    """Elements in `order` come in that order, new ones first; others stay before what followed them when live."""
 
     def identity(element: Any) -> Any:
         return element.get(by) if by is not None and isinstance(element, dict) else element

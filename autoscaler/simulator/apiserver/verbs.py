@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from autoscaler.clock import Clock
-from autoscaler.simulator.apiserver import event_forms, listing, watching
+from autoscaler.simulator.apiserver import event_forms, listing, protobuf, watching
 from autoscaler.simulator.apiserver.deletion import DeleteOptions, Propagation
 from autoscaler.simulator.apiserver.errors import (
     ApiError,
@@ -26,7 +26,7 @@ from autoscaler.simulator.apiserver.storage import Storage
 from autoscaler.simulator.apiserver.table import partial, table
 
 _APPLY = ("application/apply-patch+yaml", "application/apply-patch+json")
-_BODY_TYPES = ("", JSON, "application/yaml")
+_BODY_TYPES = ("", JSON, "application/yaml", protobuf.MEDIA_TYPE)
 _DEFAULT_WATCH_S = 1800.0
 _RETURNED_WHEN_DELETED = ("pods", "serviceaccounts", "persistentvolumes", "persistentvolumeclaims", "resourcequotas")
 """Kinds whose deletion answers with the object even when it is gone at once; the others answer with a Status."""

@@ -12,7 +12,7 @@ from autoscaler.simulator.apiserver.messages import Form
 from autoscaler.simulator.apiserver.records import watch_line
 from autoscaler.simulator.apiserver.table import partial, table
 
-_TICK_S = 0.5
+_TICK_S = 0.25
 _INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 
 
@@ -98,5 +98,3 @@ class _Encoder:
             shown["columnDefinitions"] = None
         self._first = False
         return shown
-
-

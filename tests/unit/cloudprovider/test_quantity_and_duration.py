@@ -34,7 +34,7 @@ def test_a_quantity_has_its_exact_value(text: str, value: Fraction | int) -> Non
     ["", ".", "m", "1.2.3", "1K", "1ki", "1 Gi", " 1", "1\n", "4x", "1e", "0x10", "1e9999999", "1e41", "٣", "1" * 65],
 )
 def test_what_is_no_quantity_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="quantity|exponent"):
+    with pytest.raises(ValueError, match=r"quantity|exponent"):
         parse_quantity(text)
 
 

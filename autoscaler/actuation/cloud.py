@@ -1,0 +1,183 @@
+"""The provider at the edge of a pass: read once into frozen values, resized by id.
+
+Everything that talks to the cloud goes through here. A call that timed out may have taken effect, so after a
+`Transient` error the target size is read back before anything is concluded.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from autoscaler.errors import CloudUnavailable
+from autoscaler.objects.node import Node
+from autoscaler.scaleup.plan import Resized
+from autoscaler.snapshot.groups import Group, Groups
+from cloudprovider.interface import (
+    Accelerators,
+    CloudProvider,
+    ErrorClass,
+    ForceDelete,
+    GroupOptions,
+    GroupSettings,
+    InstanceError,
+    KnowsInstances,
+    NodeGroup,
+    NodeRef,
+    NodeTemplate,
+    OutOfCapacity,
+    Pricing,
+    ProviderError,
+    QuotaExceeded,
+    Transient,
+)
+
+GROUP_GONE = "nodeGroupDoesNotExistError"
+
+
+def ref_of(node: Node) -> NodeRef:
+    """Return a node as providers are told of it."""
+    return NodeRef(node.name, node.provider_id, node.labels, node.annotations)
+
+
+def placeholder(provider_id: str, reason: str) -> NodeRef:
+    """Return an instance without a node as providers are told of it."""
+    return NodeRef(provider_id, provider_id, {}, {"k8s.io/cluster-autoscaler/fake-node-reason": reason})
+
+
+class Cloud:
+    """A provider's groups, read and resized. Owned by the deciding thread."""
+
+    def __init__(self, provider: CloudProvider) -> None:
+        self.provider = provider
+        self._groups: Mapping[str, NodeGroup] = {}
+
+    def refresh(self, wall: float) -> None:
+        """Let the provider bring its state up to date; raises `CloudUnavailable`."""
+        try:
+            self.provider.refresh(wall)
+            self._groups = {group.id: group for group in self.provider.groups()}
+        except ProviderError as error:
+            raise CloudUnavailable(f"provider {self.provider.name} cannot be refreshed: {error}") from error
+
+    def read(self, nodes: Iterable[Node]) -> Groups:
+        """Return all groups and which of the nodes belong to which; raises `CloudUnavailable`."""
+        try:
+            groups = tuple(self._read_group(group) for group in self._groups.values())
+            return self._read_nodes(nodes, groups)
+        except ProviderError as error:
+            raise CloudUnavailable(f"provider {self.provider.name} cannot be read: {error}") from error
+
+    def _read_group(self, group: NodeGroup) -> Group:
+        template = group.template()
+        return Group(
+            id=group.id,
+            min_size=group.min_size,
+            max_size=group.max_size,
+            target_size=group.target_size(),
+            instances=tuple(group.instances()),
+            template=template,
+            settings=group.settings() if isinstance(group, GroupOptions) else GroupSettings(),
+            node_price=self._price(template),
+        )
+
+    def _price(self, template: NodeTemplate | None) -> float | None:
+        if template is None or not isinstance(self.provider, Pricing):
+            return None
+        try:
+            return self.provider.node_price(template, 1.0)
+        except ProviderError:
+            return None
+
+    def _read_nodes(self, nodes: Iterable[Node], groups: tuple[Group, ...]) -> Groups:
+        provider = self.provider
+        knows = provider if isinstance(provider, KnowsInstances) else None
+        owners: dict[str, str] = {}
+        gone: set[str] = set()
+        for node in nodes:
+            ref = ref_of(node)
+            owner = provider.group_of(ref)
+            if owner is None:
+                continue
+            owners[node.name] = owner
+            if knows is not None and not knows.has_instance(ref):
+                gone.add(node.name)
+        return Groups(
+            all=groups,
+            of_node=owners,
+            gone=frozenset(gone),
+            can_tell_gone=knows is not None,
+            gpu_label=provider.gpu_label if isinstance(provider, Accelerators) else "",
+        )
+
+    def increase(self, group_id: str, delta: int) -> Resized:
+        """Ask for `delta` more machines; never raises `ProviderError`."""
+        group = self._groups.get(group_id)
+        if group is None:
+            error = InstanceError(ErrorClass.OTHER, GROUP_GONE, f"node group {group_id} does not exist any more")
+            return Resized(group=group_id, before=0, wanted=0, after=0, error=error)
+        before = 0
+        try:
+            before = group.target_size()
+            group.increase(delta)
+        except Transient as error:
+            return self._concluded(group, before, before + delta, error)
+        except ProviderError as error:
+            return Resized(group=group_id, before=before, wanted=before + delta, after=before, error=failure_of(error))
+        return Resized(group=group_id, before=before, wanted=before + delta, after=before + delta)
+
+    def decrease_target(self, group_id: str, delta: int) -> Resized:
+        """Cancel `delta` machines that were asked for and never came; never raises `ProviderError`."""
+        group = self._groups[group_id]
+        before = 0
+        try:
+            before = group.target_size()
+            group.decrease_target(delta)
+        except Transient as error:
+            return self._concluded(group, before, before - delta, error)
+        except ProviderError as error:
+            return Resized(group=group_id, before=before, wanted=before - delta, after=before, error=failure_of(error))
+        return Resized(group=group_id, before=before, wanted=before - delta, after=before - delta)
+
+    def _concluded(self, group: NodeGroup, before: int, wanted: int, error: Transient) -> Resized:
+        """Read the target back after a call that may have taken effect."""
+        try:
+            after = group.target_size()
+        except ProviderError:
+            after = before
+        failed = None if after == wanted else failure_of(error)
+        return Resized(group=group.id, before=before, wanted=wanted, after=after, error=failed)
+
+    def targets(self, group_ids: Iterable[str]) -> dict[str, int]:
+        """Read target sizes back; groups that cannot be read are left out."""
+        found: dict[str, int] = {}
+        for group_id in group_ids:
+            try:
+                found[group_id] = self._groups[group_id].target_size()
+            except (KeyError, ProviderError):
+                continue
+        return found
+
+    def delete_instances(
+        self, group_id: str, provider_ids: Sequence[str], reason: str, *, force: bool = False
+    ) -> InstanceError | None:
+        """Delete machines that have no node; return why not, None where it worked."""
+        group = self._groups.get(group_id)
+        if group is None:
+            return InstanceError(ErrorClass.OTHER, GROUP_GONE, f"node group {group_id} does not exist any more")
+        refs = [placeholder(provider_id, reason) for provider_id in provider_ids]
+        try:
+            if force and isinstance(group, ForceDelete):
+                group.force_delete(refs)
+            else:
+                group.delete(refs)
+        except ProviderError as error:
+            return failure_of(error)
+        return None
+
+    def close(self) -> None:
+        """Let the provider clean up."""
+        self.provider.close()
+
+
+def failure_of(error: ProviderError) -> InstanceError:
+    """Return a provider's error as the registry remembers it."""
+    short = isinstance(error, OutOfCapacity | QuotaExceeded)
+    return InstanceError(ErrorClass.OUT_OF_RESOURCES if short else ErrorClass.OTHER, error.code, str(error))

@@ -1,0 +1,29 @@
+"""HTML that cannot be forged: every value put into a template is escaped unless it is markup already."""
+
+from collections.abc import Iterable
+from html import escape
+
+
+class Html(str):
+    """Text that is safe to send as HTML."""
+
+    __slots__ = ()
+
+
+NOTHING = Html("")
+
+
+def html(template: str, *values: object) -> Html:
+    """Fill the `{}` of a template; `template` must be a literal. None shows as nothing."""
+    return Html(template.format(*(_safe(value) for value in values)))
+
+
+def joined(parts: Iterable[Html], between: str = "") -> Html:
+    """Concatenate markup; `between` must be a literal."""
+    return Html(between.join(parts))
+
+
+def _safe(value: object) -> str:
+    if isinstance(value, Html):
+        return value
+    return "" if value is None else escape(str(value))

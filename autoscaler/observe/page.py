@@ -1,0 +1,243 @@
+"""The status page: one HTML document that works without scripts, refreshes itself, and loads nothing else."""
+
+from collections.abc import Sequence
+from urllib.parse import urlencode
+
+import msgspec
+
+from autoscaler.observe.display import ago, cpus, duration, gib, lasting, moment
+from autoscaler.observe.markup import NOTHING, Html, html, joined
+from autoscaler.observe.page_style import STYLE
+from autoscaler.observe.page_tables import (
+    decisions_table,
+    events_table,
+    groups_table,
+    nodes_table,
+    pill,
+    pods_table,
+)
+from autoscaler.observe.plots import share_bar, timeline
+from autoscaler.observe.status import (
+    Capacity,
+    ClusterStatus,
+    Health,
+    PassStatus,
+    ProcessStatus,
+    PublishedStatus,
+    ScaleUpActivity,
+    View,
+)
+
+DEFAULT_REFRESH_S = 15
+_LINKS = ("/api/v1/status", "/api/v1/groups", "/api/v1/nodes", "/api/v1/pods", "/api/v1/plans", "/metrics")
+
+
+class PageOptions(msgspec.Struct, frozen=True):
+    """What the reader asked for in the URL."""
+
+    all_rows: bool = False
+    refresh_s: int = DEFAULT_REFRESH_S
+    """0: the page stays as it is."""
+
+    def link(self, *, all_rows: bool, refresh_s: int) -> str:
+        """Return the relative address of the page with other options."""
+        changed = [("all", 1 if all_rows else 0, 0), ("refresh", refresh_s, DEFAULT_REFRESH_S)]
+        return "?" + urlencode([(name, value) for name, value, default in changed if value != default])
+
+
+def status_page(view: View, now_wall: float, options: PageOptions) -> Html:
+    """Return the whole document."""
+    status = view.status
+    body = joined(
+        (
+            _header(status, now_wall, options),
+            _main(view, now_wall, options),
+            _footer(status.process, now_wall),
+        )
+    )
+    refresh = html('<meta http-equiv="refresh" content="{}">', options.refresh_s) if options.refresh_s else NOTHING
+    return html(
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{} · cluster autoscaler</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">{}<style>{}</style></head>'
+        "<body>{}</body></html>\n",
+        _headline(status),
+        refresh,
+        Html(STYLE),
+        body,
+    )
+
+
+def _headline(status: PublishedStatus) -> str:
+    if not status.process.leading:
+        return "Standby"
+    if status.cluster is None:
+        return "Starting"
+    return str(status.cluster.scope.health.status)
+
+
+def _header(status: PublishedStatus, now_wall: float, options: PageOptions) -> Html:
+    process = status.process
+    pills = [pill("Leading", "good") if process.leading else pill("Standby", "warn")]
+    if status.cluster is not None:
+        health = status.cluster.scope.health.status
+        pills.append(pill(f"Cluster {health.lower()}", "good" if health == Health.HEALTHY else "bad"))
+    if process.dry_run:
+        pills.append(pill("Dry run: nothing is written", "warn"))
+    if options.refresh_s:
+        pause = options.link(all_rows=options.all_rows, refresh_s=0)
+        refresh = html('refreshes every {} s (<a href="{}">pause</a>)', options.refresh_s, pause)
+    else:
+        resume = options.link(all_rows=options.all_rows, refresh_s=DEFAULT_REFRESH_S)
+        refresh = html('does not refresh (<a href="{}">resume</a>)', resume)
+    return html(
+        '<header>{}<div class="line"><h1>Cluster autoscaler</h1>{}</div>'
+        '<p class="small muted">{} · up {} · {}</p>{}</header>',
+        _standby_notice(process),
+        joined(pills, " "),
+        process.identity,
+        lasting(process.started_at, now_wall),
+        refresh,
+        _notices(status),
+    )
+
+
+def _standby_notice(process: ProcessStatus) -> Html:
+    if process.leading:
+        return NOTHING
+    leader = html("<code>{}</code> leads", process.leader) if process.leader else Html("nobody leads yet")
+    return html('<p class="notice">This replica is on standby: {}. What follows is its own view.</p>', leader)
+
+
+def _notices(status: PublishedStatus) -> Html:
+    notices = []
+    if status.message is not None:
+        notices.append(html('<p class="notice">{}</p>', status.message))
+    if status.last_pass is not None and status.last_pass.error is not None:
+        notices.append(html('<p class="notice">The last pass failed: {}</p>', status.last_pass.error))
+    return joined(notices)
+
+
+def _main(view: View, now_wall: float, options: PageOptions) -> Html:
+    status = view.status
+    if status.last_pass is None:
+        waiting = "No pass has finished yet."
+        return html("<main><section><h2>Waiting</h2><p>{}</p></section></main>", waiting)
+    everything = None if options.all_rows else options.link(all_rows=True, refresh_s=options.refresh_s)
+    return html(
+        "<main>{}{}{}{}{}{}{}</main>",
+        _tiles(status, status.last_pass, now_wall),
+        _capacity(status.cluster),
+        _section(
+            "Node groups",
+            groups_table(status.groups, now_wall) if status.groups else _empty("The provider has no node groups."),
+        ),
+        _section(
+            "Pending pods",
+            pods_table(status.pods, now_wall, everything) if status.pods else _empty("Every pod has a node."),
+        ),
+        _section("Decisions", _decisions(view, now_wall)),
+        _section(
+            "Nodes",
+            nodes_table(status.nodes, now_wall, everything) if status.nodes else _empty("There are no nodes."),
+        ),
+        _section(
+            "Events", events_table(status.events, now_wall) if status.events else _empty("No event was recorded yet.")
+        ),
+    )
+
+
+def _section(title: str, body: Html) -> Html:
+    anchor = title.lower().replace(" ", "-")
+    return html('<section aria-labelledby="{}"><h2 id="{}">{}</h2>{}</section>', anchor, anchor, title, body)
+
+
+def _empty(text: str) -> Html:
+    return html('<p class="muted">{}</p>', text)
+
+
+def _decisions(view: View, now_wall: float) -> Html:
+    if not view.history:
+        return _empty("Nothing was added or removed yet.")
+    return joined((timeline(view.history, now_wall), decisions_table(view.history, now_wall)))
+
+
+def _tiles(status: PublishedStatus, last: PassStatus, now_wall: float) -> Html:
+    unneeded = sum(node.unneeded_since_at is not None for node in status.nodes)
+    planned = sum(pod.planned_group is not None for pod in status.pods)
+    ready, total, upcoming = _node_totals(status.cluster)
+    cooling = "in cool-down" if last.scale_down_in_cooldown else "ready to act"
+    tiles = (
+        _tile("Nodes ready", f"{ready:,}", f"of {total:,}" + (f", {upcoming:,} upcoming" if upcoming else "")),
+        _tile("Node groups", f"{len(status.groups):,}", _backed_off(status)),
+        _tile("Pending pods", f"{len(status.pods):,}", f"{planned:,} with a plan" if status.pods else "none"),
+        _tile("Unneeded nodes", f"{unneeded:,}", f"scale-down {cooling}"),
+        _tile("Last pass", duration(last.duration_s), _pass_note(last, now_wall)),
+        _tile("Scale-up", str(last.scale_up or "not reached"), _scale_up_note(status.cluster)),
+    )
+    return html('<div class="tiles">{}</div>', joined(tiles))
+
+
+def _tile(title: str, value: str, note: str | Html) -> Html:
+    return html('<dl class="tile"><dt>{}</dt><dd>{}</dd><dd class="note">{}</dd></dl>', title, value, note)
+
+
+def _node_totals(cluster: ClusterStatus | None) -> tuple[int, int, int]:
+    if cluster is None:
+        return 0, 0, 0
+    return cluster.scope.counts.ready, cluster.scope.counts.total, cluster.upcoming
+
+
+def _backed_off(status: PublishedStatus) -> str:
+    number = sum(group.backoff is not None for group in status.groups)
+    return f"{number} backed off" if number else "none backed off"
+
+
+def _pass_note(last: PassStatus, now_wall: float) -> Html:
+    note = html("{}, number {}", ago(last.started_at, now_wall), last.number)
+    if not last.phases:
+        return note
+    lines = joined(html("<li>{}: {}</li>", phase.name, duration(phase.seconds)) for phase in last.phases)
+    return html("{}<details><summary>Time by phase</summary><ul>{}</ul></details>", note, lines)
+
+
+def _scale_up_note(cluster: ClusterStatus | None) -> str:
+    activity = None if cluster is None else cluster.scope.scale_up.status
+    return "machines are on their way" if activity == ScaleUpActivity.IN_PROGRESS else "nothing on its way"
+
+
+def _capacity(cluster: ClusterStatus | None) -> Html:
+    if cluster is None:
+        return NOTHING
+    lines = []
+    if cluster.cpu_milli is not None:
+        one = cluster.cpu_milli
+        busy = f"{cpus(one.running)} CPUs running, {cpus(one.pending)} CPUs pending"
+        text = f"{busy}, {cpus(one.total)} total CPUs in cluster"
+        lines.append(_capacity_line(text, one, "CPU"))
+    if cluster.memory_bytes is not None:
+        one = cluster.memory_bytes
+        busy = f"{gib(one.running)} GiB running, {gib(one.pending)} GiB pending"
+        text = f"{busy}, {gib(one.total)} total GiB in cluster"
+        lines.append(_capacity_line(text, one, "Memory"))
+    return _section("Capacity", html('<div class="capacity">{}</div>', joined(lines))) if lines else NOTHING
+
+
+def _capacity_line(text: str, capacity: Capacity, label: str) -> Html:
+    return html(
+        '<div>{}<p class="small">{}</p></div>', share_bar(capacity.running / max(1, capacity.total), label), text
+    )
+
+
+def _footer(process: ProcessStatus, now_wall: float) -> Html:
+    versions: Sequence[str] = [
+        f"autoscaler {process.version}",
+        *([f"Kubernetes {process.kubernetes_version}"] if process.kubernetes_version else []),
+        *([f"decides like Cluster Autoscaler {process.compatibility}"] if process.compatibility else []),
+    ]
+    links = joined(html('<li><a href="{}">{}</a></li>', link, link) for link in _LINKS)
+    return html(
+        '<footer><p>{} · as of {}</p><nav aria-label="Data"><ul>{}</ul></nav></footer>',
+        " · ".join(versions),
+        moment(now_wall),
+        links,
+    )

@@ -1,0 +1,97 @@
+"""Small charts as inline SVG. Colours come from style classes; no text is inside, so that nothing shrinks on phones."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from autoscaler.observe.display import count, percent, time_of_day
+from autoscaler.observe.markup import NOTHING, Html, html, joined
+from autoscaler.observe.status import Decision
+
+_BINS = 96
+_SHORTEST_S = 3600.0
+_HALF = 50  # half the height of the timeline, in its own units
+_LEAST = 2.5  # a change of one node stays visible beside one of hundreds
+
+
+def share_bar(share: float, label: str) -> Html:
+    """Return a bar filled to `share` (0..1; more shows as full)."""
+    return html(
+        '<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label="{}: {}">'
+        '<rect class="track" width="100" height="10"/><rect class="{}" width="{}" height="10"/></svg>',
+        label,
+        percent(share),
+        "fill high" if share > 0.9 else "fill",
+        f"{100 * min(1.0, max(0.0, share)):.1f}",
+    )
+
+
+def size_bar(least: int, ready: int, target: int, most: int) -> Html:
+    """Return a bar from 0 to the maximum size: what is ready, what is asked for, and a mark at the minimum."""
+    scale = 100 / max(1, most, target)
+    mark = html('<rect class="mark" x="{}" width="0.8" height="10"/>', f"{min(99.2, least * scale):.1f}")
+    return html(
+        '<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" '
+        'aria-label="{} ready, target {}, between {} and {}">'
+        '<rect class="track" width="100" height="10"/><rect class="target" width="{}" height="10"/>'
+        '<rect class="fill" width="{}" height="10"/>{}</svg>',
+        ready,
+        target,
+        least,
+        most,
+        f"{target * scale:.1f}",
+        f"{min(ready, target) * scale:.1f}",
+        mark if least else NOTHING,
+    )
+
+
+class _Bin(msgspec.Struct):
+    added: int = 0
+    removed: int = 0
+
+
+def timeline(history: Sequence[Decision], now_wall: float) -> Html:
+    """Return nodes added (upwards) and removed (downwards) over time, from the oldest decision to now."""
+    start = min([now_wall - _SHORTEST_S, *(one.at for one in history)])
+    width_s = (now_wall - start) / _BINS
+    bins = [_Bin() for _ in range(_BINS)]
+    for one in history:
+        into = bins[min(_BINS - 1, max(0, int((one.at - start) / width_s)))]
+        into.added += max(0, one.delta)
+        into.removed += max(0, -one.delta)
+    most = max(1, *(max(one.added, one.removed) for one in bins))
+    bars = joined(
+        bar for place, one in enumerate(bins) for bar in _bars(place, one, most, time_of_day(start + place * width_s))
+    )
+    added, removed = sum(one.added for one in bins), sum(one.removed for one in bins)
+    return html(
+        '<figure><svg class="timeline" viewBox="0 0 {} 100" preserveAspectRatio="none" role="img" aria-label="{}">'
+        '{}<line class="axis" x1="0" x2="{}" y1="50" y2="50"/></svg>'
+        '<div class="ticks" aria-hidden="true"><span>{}</span><span>{}</span><span>now</span></div>'
+        '<figcaption><span class="key added"></span>{} added <span class="key removed"></span>{} removed '
+        "since {} UTC; the tallest bar is {}</figcaption></figure>",
+        _BINS,
+        f"Nodes over time: {added} added, {removed} removed",
+        bars,
+        _BINS,
+        time_of_day(start),
+        time_of_day((start + now_wall) / 2),
+        count(added, "node"),
+        count(removed, "node"),
+        time_of_day(start),
+        count(most, "node"),
+    )
+
+
+def _bars(place: int, one: _Bin, most: int, when: str) -> list[Html]:
+    bars: list[Html] = []
+    template = '<rect class="{}" x="{}" y="{}" width="0.8" height="{}"><title>{} UTC: {} {}</title></rect>'
+    if one.added:
+        height = max(_LEAST, _HALF * one.added / most)
+        top = f"{_HALF - height:.1f}"
+        bars.append(html(template, "added", place + 0.1, top, f"{height:.1f}", when, count(one.added, "node"), "added"))
+    if one.removed:
+        height = max(_LEAST, _HALF * one.removed / most)
+        what = count(one.removed, "node")
+        bars.append(html(template, "removed", place + 0.1, _HALF, f"{height:.1f}", when, what, "removed"))
+    return bars

@@ -1,0 +1,63 @@
+"""What one pass saw, decided and did: the one value from which status, metrics, events and answers are made."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+import msgspec
+
+from autoscaler.clock import Instant
+from autoscaler.objects.pod import Pod
+from autoscaler.observe.metric_table import ErrorType
+from autoscaler.reasons import ScaleUpResult, Waiting
+from autoscaler.registry.instances import Removal
+from autoscaler.registry.state import Registry
+from autoscaler.scaleup.plan import Resized, ScaleUpPlan
+from autoscaler.snapshot.cluster import ClusterView
+from autoscaler.snapshot.template import Template
+from cloudprovider.interface import InstanceError
+
+
+class End(StrEnum):
+    """Where a pass ended."""
+
+    COMPLETE = "Complete"
+    EMPTY_CLUSTER = "EmptyCluster"
+    UNHEALTHY = "ClusterUnhealthy"
+    SIZES_FIXED = "NodeGroupSizesFixed"
+    FAILED = "Failed"
+
+
+class Removed(msgspec.Struct, frozen=True):
+    """Machines without a node whose deletion was asked for; `error` says why it failed."""
+
+    removal: Removal
+    error: InstanceError | None = None
+
+
+class PassReport(msgspec.Struct, frozen=True, kw_only=True):
+    """One pass. What a pass that ended early never came to is empty."""
+
+    now: Instant
+    end: End = End.COMPLETE
+    error: str = ""
+    error_type: ErrorType | None = None
+    view: ClusterView | None = None
+    registry: Registry | None = None
+    """As it was when the pass ended."""
+    templates: Mapping[str, Template] = {}
+    waiting: Mapping[str, Waiting] = {}
+    """Why pending pods took no part, by key."""
+    needy: tuple[Pod, ...] = ()
+    """Pending pods that fit no node, those too young to be helped included."""
+    scale_up_result: ScaleUpResult | None = None
+    """None: the pass ended before scale-up."""
+    scale_up: ScaleUpPlan | None = None
+    increases: tuple[Resized, ...] = ()
+    """What became of each planned increase that was tried, in order."""
+    scale_up_error: str = ""
+    corrections: tuple[Resized, ...] = ()
+    """Targets lowered because the machines never came."""
+    unregistered_removed: tuple[Removed, ...] = ()
+    failed_removed: tuple[Removed, ...] = ()
+    timings: Mapping[str, float] = {}
+    """Seconds by phase; for reports only."""

@@ -1,0 +1,331 @@
+"""The HTTP server: a few fixed routes, bounded in every direction, nothing served from disk.
+
+A request line, its head, its body and the time each may take are limited, and so is the number of connections, so
+that no client can starve the health check for long. Errors are JSON: `{"error":{"code","message","field"}}`.
+"""
+
+import io
+import socket
+import socketserver
+import threading
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import msgspec
+
+from autoscaler.clock import Clock
+from autoscaler.errors import AutoscalerError, ConfigError
+from autoscaler.observe.logs import Log
+
+JSON = "application/json"
+TEXT = "text/plain; charset=utf-8"
+HTML = "text/html; charset=utf-8"
+
+_LINE_BYTES = 8 * 1024
+_HEAD_BYTES = 32 * 1024
+_BODY_BYTES = 1024 * 1024
+_HEAD_S = 10.0
+_BODY_S = 10.0
+_SEND_S = 30.0
+_IDLE_S = 75.0  # above the scrape interval of most monitoring
+_BUSY_IDLE_S = 2.0
+_CONNECTIONS = 128
+_QUERY_FIELDS = 20
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+_SAFE_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+log = Log(__name__)
+
+
+class Request(msgspec.Struct, frozen=True):
+    """What a handler gets; header names are lower case."""
+
+    method: str
+    path: str
+    query: Mapping[str, str] = {}
+    headers: Mapping[str, str] = {}
+    body: bytes = b""
+
+
+class Response(msgspec.Struct, frozen=True):
+    """What a handler returns; `headers` come on top of, and override, the server's own."""
+
+    body: bytes
+    content_type: str = TEXT
+    status: int = 200
+    headers: Mapping[str, str] = {}
+
+
+class HttpProblem(AutoscalerError):
+    """A request that cannot be served. `code` is snake_case and stable; `field` names the culprit, if it is one."""
+
+    def __init__(
+        self, status: int, code: str, message: str, field: str | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.field = field
+        self.headers = headers or {}
+
+
+Handler = Callable[[Request], Response]
+Routes = Mapping[str, Mapping[str, Handler]]
+"""Handlers by path and method; whatever takes GET takes HEAD."""
+
+
+def problem_response(problem: HttpProblem) -> Response:
+    """Return the error envelope."""
+    error: dict[str, str] = {"code": problem.code, "message": str(problem)}
+    if problem.field is not None:
+        error["field"] = problem.field
+    return Response(msgspec.json.encode({"error": error}), JSON, problem.status, problem.headers)
+
+
+def route(routes: Routes, request: Request) -> Response:
+    """Answer one request; a HEAD answer still has its body."""
+    handlers = routes.get(request.path)
+    try:
+        if handlers is None:
+            raise HttpProblem(404, "not_found", f"there is nothing at {request.path}")
+        handler = handlers.get("GET" if request.method == "HEAD" else request.method)
+        if handler is None:
+            allowed = sorted({*handlers, *(("HEAD",) if "GET" in handlers else ())})
+            message = f"{request.method} is not possible here, only {', '.join(allowed)}"
+            raise HttpProblem(405, "method_not_allowed", message, headers={"Allow": ", ".join(allowed)})
+        return handler(request)
+    except HttpProblem as problem:
+        return problem_response(problem)
+    except Exception:  # noqa: BLE001  # top of a thread: one bad request must not look like a dead server
+        log.crashed("http.failed", path=request.path)
+        return problem_response(HttpProblem(500, "internal", "the request failed; the log says why"))
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """Split `host:port`; an empty host means all interfaces. Raises `ConfigError`."""
+    host, colon, port = text.rpartition(":")
+    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    wrong = not colon or not port.isascii() or not port.isdigit() or int(port) > 65535
+    if wrong or (":" in host and bare == host):
+        raise ConfigError(f"address: {text!r} is not host:port; write for example :8085, 127.0.0.1:0 or [::1]:8085")
+    return bare, int(port)
+
+
+class WebServer:
+    """Listens from construction on, answers between `start` and `stop`. Raises `ConfigError` if it cannot listen."""
+
+    def __init__(self, address: str, routes: Routes, clock: Clock) -> None:
+        host, port = parse_address(address)
+        try:
+            self._server = _Server(host, port, routes, clock)
+        except (OSError, UnicodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+            raise ConfigError(f"address: cannot listen on {address}: {reason}") from None
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="http", daemon=True)
+
+    @property
+    def port(self) -> int:
+        """The port, also where the system chose it."""
+        return int(self._server.server_address[1])
+
+    def start(self) -> None:
+        """Begin to answer, on threads of its own."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Close the port and all connections."""
+        if self._thread.is_alive():
+            self._server.shutdown()
+            self._thread.join()
+        self._server.server_close()
+        self._server.hang_up()
+
+
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 64
+
+    def __init__(self, host: str, port: int, routes: Routes, clock: Clock) -> None:
+        self.routes = routes
+        self.clock = clock
+        self._open: set[socket.socket] = set()
+        self._counting = threading.Lock()
+        everywhere = not host and socket.has_dualstack_ipv6()
+        self.address_family = socket.AF_INET6 if everywhere or ":" in host else socket.AF_INET
+        self._dual = everywhere
+        super().__init__(("::" if everywhere else host, port), _Connection)
+
+    def server_bind(self) -> None:
+        """Bind, without the name look-up that the standard library makes here."""
+        if self._dual:
+            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = "autoscaler", int(self.server_address[1])
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection on a thread, or drop it when there are too many."""
+        with self._counting:
+            full = len(self._open) >= _CONNECTIONS
+            if not full:
+                self._open.add(request)
+        if full:
+            log.warning("http.too_many_connections", limit=_CONNECTIONS)
+            super().shutdown_request(request)
+        else:
+            super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection."""
+        with self._counting:
+            self._open.discard(request)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Note that a client went away; the standard library would print a stack."""
+        log.debug("http.connection_lost")
+
+    def idle_s(self) -> float:
+        """How long a connection may wait for its next request: less while many are open."""
+        with self._counting:
+            return _IDLE_S if len(self._open) < _CONNECTIONS // 2 else _BUSY_IDLE_S
+
+    def hang_up(self) -> None:
+        """End the connections that are still open; their threads notice."""
+        with self._counting:
+            for connection in self._open:
+                try:
+                    connection.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    log.debug("http.already_closed")
+
+
+class _Bounded(io.RawIOBase):
+    """Reads from a socket until a deadline and up to a number of bytes, however slowly they drip."""
+
+    def __init__(self, connection: socket.socket, clock: Clock) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._until = 0.0
+        self._budget = 0
+
+    def allow(self, seconds: float, more_bytes: int) -> None:
+        self._until = self._clock.now().mono + seconds
+        self._budget = more_bytes
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        left_s = self._until - self._clock.now().mono
+        if left_s <= 0:
+            raise TimeoutError
+        if self._budget <= 0:
+            raise HttpProblem(431, "head_too_large", f"the request's head is larger than {_HEAD_BYTES} bytes")
+        self._connection.settimeout(left_s)
+        got = self._connection.recv_into(memoryview(buffer)[: self._budget])
+        self._budget -= got
+        return got
+
+
+class _Connection(BaseHTTPRequestHandler):
+    server: _Server
+    protocol_version = "HTTP/1.1"
+
+    def setup(self) -> None:
+        super().setup()
+        self.rfile.close()
+        self._source = _Bounded(self.connection, self.server.clock)
+        self._reader = self.rfile = io.BufferedReader(self._source)
+        self._first = True
+
+    def handle_one_request(self) -> None:
+        self.close_connection = True
+        self.command = self.path = self.requestline = ""
+        try:
+            if not self._begun():
+                return
+            self._source.allow(_HEAD_S, _HEAD_BYTES)
+            self.raw_requestline = self.rfile.readline(_LINE_BYTES + 1)
+            self.request_version = self.protocol_version
+            if len(self.raw_requestline) > _LINE_BYTES:
+                raise HttpProblem(414, "uri_too_long", f"the request line is longer than {_LINE_BYTES} bytes")
+            if not self.parse_request():
+                return
+            keep = not self.close_connection
+            self.close_connection = True  # until the request has been read to its end
+            request = self._request()
+            self.close_connection = not keep
+            self._send(route(self.server.routes, request))
+        except HttpProblem as problem:
+            self._send(problem_response(problem))
+        except TimeoutError:
+            self.close_connection = True
+            self._send(problem_response(HttpProblem(408, "timeout", "the request took too long to arrive")))
+
+    def _begun(self) -> bool:
+        self._source.allow(_HEAD_S if self._first else self.server.idle_s(), _HEAD_BYTES)
+        self._first = False
+        try:
+            return bool(self._reader.peek(1))
+        except TimeoutError:
+            return False
+
+    def _request(self) -> Request:
+        if self.command not in _METHODS:
+            raise HttpProblem(501, "unknown_method", "the method is not known")
+        try:
+            target = urlsplit(self.path)
+            query = dict(parse_qsl(target.query, keep_blank_values=True, max_num_fields=_QUERY_FIELDS))
+        except ValueError:
+            raise HttpProblem(400, "invalid_url", "the URL cannot be parsed") from None
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        return Request(self.command, target.path, query, headers, self._body())
+
+    def _body(self) -> bytes:
+        if "transfer-encoding" in self.headers:
+            raise HttpProblem(411, "length_required", "send a Content-Length instead of a Transfer-Encoding")
+        lengths = self.headers.get_all("content-length") or ["0"]
+        if len(set(lengths)) > 1 or not (lengths[0].isascii() and lengths[0].isdigit()):
+            raise HttpProblem(400, "invalid_length", "the Content-Length is not a number")
+        if len(lengths[0]) > 10 or int(lengths[0]) > _BODY_BYTES:
+            raise HttpProblem(413, "body_too_large", f"the body is larger than {_BODY_BYTES} bytes")
+        length = int(lengths[0])
+        if length and self.headers.get("expect", "").lower() == "100-continue":
+            self.send_response_only(HTTPStatus.CONTINUE)
+            self.end_headers()
+        self._source.allow(_BODY_S, length)
+        body = self.rfile.read(length)
+        if len(body) < length:
+            raise HttpProblem(400, "body_too_short", "the body is shorter than its Content-Length")
+        return body
+
+    def _send(self, response: Response) -> None:
+        self.connection.settimeout(_SEND_S)
+        self.send_response_only(response.status)
+        own = {"Content-Type": response.content_type, "Content-Length": str(len(response.body))}
+        if self.close_connection:
+            own["Connection"] = "close"
+        for name, value in {**_SAFE_HEADERS, **response.headers, **own}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(response.body)
+        log.debug("http.answered", method=self.command, path=self.path.partition("?")[0], status=response.status)
+
+    def handle_expect_100(self) -> bool:
+        return True  # answered once the length is known to be acceptable
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        self.close_connection = True
+        self._send(problem_response(HttpProblem(code, "bad_request", message or HTTPStatus(code).phrase)))
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the standard library's name
+        pass

@@ -1,0 +1,46 @@
+"""The sentences that people read in events; wording as Cluster Autoscaler's, so that alerts on them keep working."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from autoscaler.objects.pod import PodClass
+from autoscaler.scaleup.plan import Increase, Resized, ScaleUpPlan
+
+
+def resizing(increase: Increase) -> str:
+    """Before a group is resized."""
+    size = increase.before + increase.delta
+    return (
+        f"Scale-up: setting group {increase.group} size to {size} instead of {increase.before} "
+        f"(max: {increase.max_size})"
+    )
+
+
+def resized(done: Resized, max_size: int) -> str:
+    """After a group was resized."""
+    return f"Scale-up: group {done.group} size set to {done.after} instead of {done.before} (max: {max_size})"
+
+
+def resize_failed(failed: Resized) -> str:
+    """After a resize failed."""
+    return f"Scale-up failed for group {failed.group}: {failed.error.message if failed.error else 'unknown error'}"
+
+
+def triggered(increases: Iterable[Increase]) -> str:
+    """On a pod for which nodes were asked."""
+    shown = " ".join(
+        f"{{{one.group} {one.before}->{one.before + one.delta} (max: {one.max_size})}}" for one in increases
+    )
+    return f"pod triggered scale-up: [{shown}]"
+
+
+def not_triggered(plan: ScaleUpPlan, cls: PodClass) -> str:
+    """On a pod for which nothing could be done: how many groups had which reason against it."""
+    reasons: Counter[str] = Counter()
+    for rejections in plan.rejected.get(cls, {}).values():
+        reasons.update({rejections[0].message: 1} if rejections else {})
+    reasons.update(skipped.message for skipped in plan.skipped)
+    if plan.capped_by_nodes_total and not reasons:
+        return "pod didn't trigger scale-up: max total nodes in cluster reached"
+    listed = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
+    return f"pod didn't trigger scale-up: {listed}"

@@ -1,0 +1,147 @@
+"""Machines without a node: those that have yet to register, those that failed, and those to delete for it."""
+
+from collections.abc import Collection, Iterable, Mapping
+from enum import StrEnum
+
+import msgspec
+
+from autoscaler.clock import Instant
+from autoscaler.config.rules import Rules
+from autoscaler.config.scaleup import Health
+from autoscaler.registry.buckets import provision_time_s
+from autoscaler.registry.occurrence import Incident, Occurrence
+from autoscaler.snapshot.groups import Group
+from cloudprovider.interface import Instance, InstanceError, State
+
+
+class Unregistered(msgspec.Struct, frozen=True):
+    """Ids of a group's machines that have no node yet, by whether they still may take their time."""
+
+    waiting: tuple[str, ...] = ()
+    overdue: tuple[str, ...] = ()
+
+
+class Placeholder(StrEnum):
+    """Why a machine without a node is deleted; the value annotates the node that stands in for it."""
+
+    UNREGISTERED = "unregistered"
+    CREATION_FAILED = "create-error"
+    ATOMIC = ""
+    """The group is all or nothing, and some machine of it failed."""
+
+
+class Removal(msgspec.Struct, frozen=True, kw_only=True):
+    """Machines of one group to delete in one call."""
+
+    group: str
+    instances: tuple[str, ...]
+    because_of: tuple[str, ...]
+    """Those that caused it; fewer than `instances` where the group is all or nothing."""
+    reason: Placeholder
+    force: bool
+    """Delete without the check of the minimum size, where the group can."""
+
+
+class CreationFailure(msgspec.Struct, frozen=True):
+    """Machines of a group that failed for the same reason and were not seen failed before."""
+
+    error: InstanceError
+    """The message joins all distinct ones."""
+    instances: tuple[str, ...]
+    messages: tuple[str, ...]
+
+
+def unregistered(
+    groups: Iterable[Group], registered: frozenset[str], known: Mapping[str, Instant], now: Instant, health: Health
+) -> tuple[Mapping[str, Instant], Mapping[str, Unregistered]]:
+    """Return since when each machine without a node is known, and the machines of each group that has any.
+
+    Machines being deleted, and those that failed, are not expected to register.
+    """
+    since: dict[str, Instant] = {}
+    by_group: dict[str, Unregistered] = {}
+    for group in groups:
+        expected = [one.provider_id for one in group.instances if one.provider_id not in registered and _expected(one)]
+        if not expected:
+            continue
+        provision_s = provision_time_s(group, health)
+        waiting: list[str] = []
+        overdue: list[str] = []
+        for instance_id in expected:
+            first_seen = known.get(instance_id, now)
+            since[instance_id] = first_seen
+            (overdue if first_seen.mono + provision_s < now.mono else waiting).append(instance_id)
+        by_group[group.id] = Unregistered(tuple(waiting), tuple(overdue))
+    return since, by_group
+
+
+def failed_creations(groups: Iterable[Group]) -> Mapping[str, tuple[str, ...]]:
+    """Return ids of the machines that failed to be created, for each group that has any."""
+    found: dict[str, tuple[str, ...]] = {}
+    for group in groups:
+        if failed := tuple(one.provider_id for one in group.instances if _failed(one)):
+            found[group.id] = failed
+    return found
+
+
+def new_failures(group: Group, seen: Collection[str]) -> tuple[CreationFailure, ...]:
+    """Return the failed creations of a group that were not seen before, by error class and code."""
+    by_cause: dict[tuple[str, str], list[tuple[str, InstanceError]]] = {}
+    for one in group.instances:
+        if one.error is not None and _failed(one) and one.provider_id not in seen:
+            cause = (one.error.error_class, one.error.code)
+            by_cause.setdefault(cause, []).append((one.provider_id, one.error))
+    failures = []
+    for failed in by_cause.values():
+        messages = tuple(dict.fromkeys(error.message for _, error in failed if error.message))
+        error = msgspec.structs.replace(failed[0][1], message=", ".join(messages))
+        failures.append(CreationFailure(error, tuple(instance for instance, _ in failed), messages))
+    return tuple(failures)
+
+
+def removals_of_unregistered(
+    groups: Iterable[Group], overdue: Mapping[str, tuple[str, ...]], health: Health, rules: Rules
+) -> tuple[tuple[Removal, ...], tuple[Occurrence, ...]]:
+    """Return what to delete for having been unregistered too long, and what the minimum size keeps."""
+    removals, kept = [], []
+    force = health.force_delete_unregistered_nodes
+    for group in groups:
+        machines = overdue.get(group.id, ())
+        spare = len(machines) if force else max(0, group.target_size - group.min_size)
+        if len(machines) > spare:
+            nodes = len(machines) - spare
+            kept.append(Occurrence(incident=Incident.UNREGISTERED_KEPT, group=group.id, nodes=nodes))
+        removal = _removal(group, machines[:spare], Placeholder.UNREGISTERED, force, rules)
+        if removal is not None:
+            removals.append(removal)
+    return tuple(removals), tuple(kept)
+
+
+def removals_of_failed(
+    groups: Iterable[Group], failed: Mapping[str, tuple[str, ...]], health: Health, rules: Rules
+) -> tuple[Removal, ...]:
+    """Return what to delete for having failed to be created."""
+    force = health.force_delete_failed_nodes
+    found = (_removal(group, failed.get(group.id, ()), Placeholder.CREATION_FAILED, force, rules) for group in groups)
+    return tuple(removal for removal in found if removal is not None)
+
+
+def _removal(group: Group, machines: tuple[str, ...], reason: Placeholder, force: bool, rules: Rules) -> Removal | None:
+    """Apply the all-or-nothing rule: such a group loses every machine, or none where it may stay incomplete."""
+    if not machines:
+        return None
+    if not group.settings.zero_or_max_node_scaling:
+        return Removal(group=group.id, instances=machines, because_of=machines, reason=reason, force=force)
+    everything = tuple(one.provider_id for one in group.instances)
+    may_stay = rules.non_atomic_scale_up_to_max and group.settings.allow_non_atomic_scale_up_to_max
+    if may_stay and len(machines) != len(everything):
+        return None
+    return Removal(group=group.id, instances=everything, because_of=machines, reason=Placeholder.ATOMIC, force=force)
+
+
+def _expected(instance: Instance) -> bool:
+    return instance.state is not State.DELETING and instance.error is None
+
+
+def _failed(instance: Instance) -> bool:
+    return instance.state is State.CREATING and instance.error is not None

@@ -1,0 +1,156 @@
+"""What is remembered from one pass to the next, and how the results of actions change it.
+
+A `Memory` is plain data: it can be written as JSON, read back, and moved to another clock with `rebase`. The functions
+take one and return the next; timers compare monotonic seconds, wall seconds are for people.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from autoscaler.clock import Instant
+from autoscaler.config.scaleup import Health
+from autoscaler.registry import backoff
+from autoscaler.registry.backoff import Backoffs
+from autoscaler.registry.requests import ScaleDownRequest, ScaleUpRequest, with_increase
+from autoscaler.registry.sizes import IncorrectSize
+from cloudprovider.interface import InstanceError
+
+_QUIET_AT_START_S = 3600.0
+
+
+class Activity(msgspec.Struct, frozen=True):
+    """When the last actions took place; None: never."""
+
+    scale_up: Instant | None = None
+    scale_down: Instant | None = None
+    scale_down_failure: Instant | None = None
+
+
+class Memory(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that outlives a pass, as far as node groups are concerned."""
+
+    started: Instant
+    """When the process began."""
+    last: Activity
+    """In the whole cluster; at the start an hour ago, so that nothing waits for what nobody saw."""
+    last_by_group: Mapping[str, Activity] = {}
+    scale_ups: Mapping[str, ScaleUpRequest] = {}
+    """Pending, by group id."""
+    scale_downs: tuple[ScaleDownRequest, ...] = ()
+    unregistered: Mapping[str, Instant] = {}
+    """When each machine without a node was first seen, by instance id."""
+    incorrect_sizes: Mapping[str, IncorrectSize] = {}
+    failed_creations: Mapping[str, tuple[str, ...]] = {}
+    """Instance ids that the last pass saw failed, by group id."""
+    backoffs: Backoffs = {}
+
+
+def born(now: Instant) -> Memory:
+    """Return the memory of a process that starts now."""
+    before = now.later(-_QUIET_AT_START_S)
+    return Memory(started=now, last=Activity(before, before, before))
+
+
+def scaled_up(memory: Memory, group_id: str, delta: int, now: Instant, provision_time_s: float) -> Memory:
+    """Remember that a group's target was raised by `delta`, or that it will get so many fewer where negative."""
+    scale_ups = with_increase(memory.scale_ups, group_id, delta, now, provision_time_s)
+    memory = msgspec.structs.replace(memory, scale_ups=scale_ups)
+    return _group_active(memory, group_id, scale_up=now) if delta > 0 else memory
+
+
+def scale_up_failed(memory: Memory, group_id: str, error: InstanceError, now: Instant, health: Health) -> Memory:
+    """Remember that a group could not be scaled up, and leave it alone for a while."""
+    return msgspec.structs.replace(memory, backoffs=backoff.failed(memory.backoffs, group_id, error, now, health))
+
+
+def scale_up_doubtful(
+    memory: Memory,
+    group_id: str,
+    grown_by: int,
+    error: InstanceError,
+    now: Instant,
+    *,
+    provision_time_s: float,
+    health: Health,
+) -> Memory:
+    """Remember a scale-up whose call failed in a way that may have taken effect, such as a time-out.
+
+    `grown_by` is the target size read back less the one before: what it says counts, not the error.
+    """
+    if grown_by > 0:
+        return scaled_up(memory, group_id, grown_by, now, provision_time_s)
+    return scale_up_failed(memory, group_id, error, now, health)
+
+
+def scale_up_succeeded(memory: Memory, now: Instant) -> Memory:
+    """Remember that a pass scaled up without error."""
+    return msgspec.structs.replace(memory, last=msgspec.structs.replace(memory.last, scale_up=now))
+
+
+def deletion_started(memory: Memory, group_id: str, node: str, now: Instant) -> Memory:
+    """Remember that the cloud was told to delete a node."""
+    request = ScaleDownRequest(group_id, node, now)
+    memory = msgspec.structs.replace(memory, scale_downs=(*memory.scale_downs, request))
+    return _group_active(memory, group_id, scale_down=now)
+
+
+def deletion_failed(memory: Memory, group_id: str, now: Instant) -> Memory:
+    """Remember that a node of a group could not be deleted."""
+    return _group_active(memory, group_id, scale_down_failure=now)
+
+
+def scale_down_started(memory: Memory, now: Instant) -> Memory:
+    """Remember that a pass began to remove nodes."""
+    return msgspec.structs.replace(memory, last=msgspec.structs.replace(memory.last, scale_down=now))
+
+
+def scale_down_failed(memory: Memory, now: Instant) -> Memory:
+    """Remember that a pass failed to remove nodes."""
+    return msgspec.structs.replace(memory, last=msgspec.structs.replace(memory.last, scale_down_failure=now))
+
+
+def rebase(memory: Memory, was: Instant, now: Instant) -> Memory:
+    """Move a memory that was current at `was` to a clock on which it is `now`.
+
+    Every timer has run for as long as it had at `was`: neither the time between the two nor a jump of the wall clock
+    makes anything due. Wall times are kept.
+    """
+    shift_s = now.mono - was.mono
+
+    def moved(instant: Instant) -> Instant:
+        return Instant(instant.wall, instant.mono + shift_s)
+
+    def moved_activity(activity: Activity) -> Activity:
+        times = (activity.scale_up, activity.scale_down, activity.scale_down_failure)
+        return Activity(*(None if time is None else moved(time) for time in times))
+
+    replace = msgspec.structs.replace
+    return replace(
+        memory,
+        started=moved(memory.started),
+        last=moved_activity(memory.last),
+        last_by_group={group: moved_activity(one) for group, one in memory.last_by_group.items()},
+        scale_ups={group: replace(one, asked=moved(one.asked)) for group, one in memory.scale_ups.items()},
+        scale_downs=tuple(replace(one, asked=moved(one.asked)) for one in memory.scale_downs),
+        unregistered={instance: moved(since) for instance, since in memory.unregistered.items()},
+        incorrect_sizes={g: replace(one, since=moved(one.since)) for g, one in memory.incorrect_sizes.items()},
+        backoffs={g: replace(one, last_failure=moved(one.last_failure)) for g, one in memory.backoffs.items()},
+    )
+
+
+def _group_active(
+    memory: Memory,
+    group_id: str,
+    *,
+    scale_up: Instant | None = None,
+    scale_down: Instant | None = None,
+    scale_down_failure: Instant | None = None,
+) -> Memory:
+    before = memory.last_by_group.get(group_id, Activity())
+    after = Activity(
+        scale_up or before.scale_up,
+        scale_down or before.scale_down,
+        scale_down_failure or before.scale_down_failure,
+    )
+    return msgspec.structs.replace(memory, last_by_group={**memory.last_by_group, group_id: after})

@@ -1,0 +1,310 @@
+"""The cluster state registry: from what is remembered and what is seen to what is healthy, on the way, or wrong.
+
+One `update` a pass, at its start, as a pure function; behaviour as Cluster Autoscaler's. What the pass then does to
+targets and machines is told to `recalculated`, and to the functions of `registry.memory`.
+"""
+
+from collections.abc import Collection, Mapping
+
+import msgspec
+
+from autoscaler.clock import Instant
+from autoscaler.config.rules import Rules
+from autoscaler.config.scaleup import Health
+from autoscaler.registry import backoff
+from autoscaler.registry.backoff import Backoff
+from autoscaler.registry.buckets import Buckets, sort_nodes
+from autoscaler.registry.health import cluster_is_healthy, group_is_healthy
+from autoscaler.registry.instances import (
+    Removal,
+    Unregistered,
+    failed_creations,
+    new_failures,
+    removals_of_failed,
+    removals_of_unregistered,
+    unregistered,
+)
+from autoscaler.registry.memory import Memory, scale_up_failed
+from autoscaler.registry.occurrence import Incident, Occurrence
+from autoscaler.registry.readiness import Readings
+from autoscaler.registry.requests import (
+    AcceptableRange,
+    ScaleUpRequest,
+    TimedOut,
+    acceptable_range,
+    growing,
+    missing,
+    pending_by_group,
+    revert_of,
+    with_increase,
+)
+from autoscaler.registry.sizes import SizeFix, incorrect_sizes, size_fixes
+from autoscaler.snapshot.cluster import ClusterView
+from autoscaler.snapshot.groups import Group, Groups
+from cloudprovider.interface import ErrorClass, InstanceError
+
+_TIMEOUT_CODE = "timeout"
+
+
+class GroupState(msgspec.Struct, frozen=True, kw_only=True):
+    """One node group, as the pass sees it."""
+
+    buckets: Buckets
+    acceptable: AcceptableRange
+    healthy: bool
+    scaling_up: bool
+    upcoming: int
+    """Nodes that pods may count on although they are not ready; `buckets.not_started` of them have registered."""
+    backoff: Backoff | None
+    """Set while the group is left alone after a failed scale-up."""
+
+    @property
+    def may_scale_up(self) -> bool:
+        """Whether the group is healthy and not backed off."""
+        return self.healthy and self.backoff is None
+
+
+class Registry(msgspec.Struct, frozen=True, kw_only=True):
+    """What one pass knows of nodes and node groups, and what is to be put right."""
+
+    now: Instant
+    memory: Memory
+    readings: Readings
+    cluster: Buckets
+    """Includes nodes of no group."""
+    healthy: bool
+    groups: Mapping[str, GroupState]
+    """By group id, in the provider's order."""
+    timed_out: tuple[TimedOut, ...] = ()
+    long_unregistered: tuple[Removal, ...] = ()
+    failed_creations: tuple[Removal, ...] = ()
+    size_fixes: tuple[SizeFix, ...] = ()
+    occurrences: tuple[Occurrence, ...] = ()
+
+    @property
+    def upcoming(self) -> Mapping[str, int]:
+        """Nodes on the way, by group id; only groups that have any."""
+        return {group: state.upcoming for group, state in self.groups.items() if state.upcoming > 0}
+
+    @property
+    def upcoming_registered(self) -> Mapping[str, tuple[str, ...]]:
+        """Names of the nodes that are counted as upcoming because they have not started, by group id."""
+        return {group: state.buckets.not_started for group, state in self.groups.items() if state.upcoming > 0}
+
+
+class _Settled(msgspec.Struct, frozen=True):
+    """A memory brought up to date, and what happened on the way."""
+
+    memory: Memory
+    occurrences: tuple[Occurrence, ...]
+    timed_out: tuple[TimedOut, ...] = ()
+
+
+class _Judge(msgspec.Struct, frozen=True):
+    """What every step of an update needs."""
+
+    now: Instant
+    health: Health
+    rules: Rules
+    templated: Collection[str]
+    """Ids of the groups that have a template."""
+
+    def backed_off(self, memory: Memory, group_id: str, error: InstanceError) -> Memory:
+        if self.rules.backoff_needs_template and group_id not in self.templated:
+            return memory
+        return scale_up_failed(memory, group_id, error, self.now, self.health)
+
+
+def update(
+    memory: Memory,
+    view: ClusterView,
+    readings: Readings,
+    now: Instant,
+    *,
+    health: Health,
+    rules: Rules,
+    templated: Collection[str],
+) -> Registry:
+    """Return the state of the cluster at the start of a pass, with the memory to carry on from it.
+
+    `readings` are those of the view's nodes; `templated` names the groups for which a new node can be simulated.
+    """
+    groups = view.groups.all
+    judge = _Judge(now, health, rules, templated)
+    since, waiting = unregistered(groups, readings.provider_ids, memory.unregistered, now, health)
+    cluster, buckets = _with_unregistered(sort_nodes(readings, view.groups, now, health, rules), view.groups, waiting)
+    failed = failed_creations(groups)
+
+    requests = _settle_requests(memory, view.groups, buckets, failed, judge)
+    failures = _take_failures(requests.memory, groups, judge)
+    incorrect = incorrect_sizes(groups, buckets, memory.incorrect_sizes, now)
+    after = msgspec.structs.replace(
+        failures.memory, unregistered=since, failed_creations=failed, incorrect_sizes=incorrect
+    )
+    overdue = {group: one.overdue for group, one in waiting.items()}
+    removals, kept = removals_of_unregistered(groups, overdue, health, rules)
+    return Registry(
+        now=now,
+        memory=after,
+        readings=readings,
+        cluster=cluster,
+        healthy=cluster_is_healthy(cluster, health),
+        groups=_states(after, {group.id: group.target_size for group in groups}, buckets, judge),
+        timed_out=requests.timed_out,
+        long_unregistered=removals,
+        failed_creations=removals_of_failed(groups, failed, health, rules),
+        size_fixes=size_fixes(groups, incorrect, now, health),
+        occurrences=requests.occurrences + failures.occurrences + kept,
+    )
+
+
+def recalculated(
+    registry: Registry,
+    memory: Memory,
+    targets: Mapping[str, int],
+    *,
+    health: Health,
+    rules: Rules,
+    removed: Collection[str] = (),
+) -> Registry:
+    """Return the state after the pass changed something: `memory` as it is now, target sizes as read back.
+
+    Groups not in `targets` keep theirs. Instance ids in `removed` count as unregistered no longer.
+    """
+    judge = _Judge(registry.now, health, rules, ())
+    buckets = {group: _without(state.buckets, removed) for group, state in registry.groups.items()}
+    sizes = {group: targets.get(group, state.acceptable.target) for group, state in registry.groups.items()}
+    return msgspec.structs.replace(
+        registry,
+        memory=memory,
+        cluster=_without(registry.cluster, removed),
+        groups=_states(memory, sizes, buckets, judge),
+    )
+
+
+def _with_unregistered(
+    sorted_nodes: tuple[Buckets, Mapping[str, Buckets]], groups: Groups, waiting: Mapping[str, Unregistered]
+) -> tuple[Buckets, Mapping[str, Buckets]]:
+    """Add the machines without a node to the cluster's buckets and to each group's; every group gets some."""
+    cluster, by_group = sorted_nodes
+    none = Buckets()
+    complete = {}
+    for group in groups.all:
+        buckets = by_group.get(group.id, none)
+        if (one := waiting.get(group.id)) is not None:
+            buckets = msgspec.structs.replace(buckets, unregistered=one.waiting, long_unregistered=one.overdue)
+        complete[group.id] = buckets
+    cluster = msgspec.structs.replace(
+        cluster,
+        unregistered=tuple(instance for one in waiting.values() for instance in one.waiting),
+        long_unregistered=tuple(instance for one in waiting.values() for instance in one.overdue),
+    )
+    return cluster, complete
+
+
+def _without(buckets: Buckets, removed: Collection[str]) -> Buckets:
+    if not removed:
+        return buckets
+    return msgspec.structs.replace(
+        buckets,
+        unregistered=tuple(one for one in buckets.unregistered if one not in removed),
+        long_unregistered=tuple(one for one in buckets.long_unregistered if one not in removed),
+    )
+
+
+def _settle_requests(
+    memory: Memory,
+    groups: Groups,
+    buckets: Mapping[str, Buckets],
+    failed: Mapping[str, tuple[str, ...]],
+    judge: _Judge,
+) -> _Settled:
+    """End the scale-up requests that are fulfilled or overdue, the scale-down requests that are over, old backoffs."""
+    now = judge.now
+    memory = msgspec.structs.replace(
+        memory,
+        scale_downs=tuple(request for request in memory.scale_downs if request.pending(now)),
+        backoffs=backoff.expire(memory.backoffs, now, judge.health),
+    )
+    by_id = {group.id: group for group in groups.all}
+    kept: dict[str, ScaleUpRequest] = {}
+    timed_out, occurrences = [], []
+    for group_id, request in memory.scale_ups.items():
+        group = by_id.get(group_id)
+        if group is None:
+            continue
+        if not growing(group.target_size, buckets[group_id], judge.rules):
+            occurrences.append(_occurrence(Incident.SCALE_UP_FINISHED, group_id, request, now))
+        elif request.overdue(now):
+            late = _too_late(group_id, request, now)
+            failures = len(failed.get(group_id, ()))
+            revert = revert_of(request, group.target_size, buckets[group_id], failures, judge.rules)
+            timed_out.append(TimedOut(group_id, request, revert))
+            occurrences.append(_occurrence(Incident.SCALE_UP_TIMED_OUT, group_id, request, now, late))
+            memory = judge.backed_off(memory, group_id, late)
+        else:
+            kept[group_id] = request
+    memory = msgspec.structs.replace(memory, scale_ups=kept)
+    return _Settled(memory, tuple(occurrences), tuple(timed_out))
+
+
+def _occurrence(
+    incident: Incident, group_id: str, request: ScaleUpRequest, now: Instant, error: InstanceError | None = None
+) -> Occurrence:
+    lasted_s = now.mono - request.asked.mono
+    return Occurrence(incident=incident, group=group_id, nodes=request.increase, lasted_s=lasted_s, error=error)
+
+
+def _too_late(group_id: str, request: ScaleUpRequest, now: Instant) -> InstanceError:
+    waited_s = now.mono - request.asked.mono
+    text = f"Scale-up timed out for node group {group_id} after {waited_s:.0f}s"
+    return InstanceError(ErrorClass.OTHER, _TIMEOUT_CODE, text)
+
+
+def _take_failures(memory: Memory, groups: tuple[Group, ...], judge: _Judge) -> _Settled:
+    """Back off groups whose scale-up ran into machines that could not be created, and expect so many fewer.
+
+    The requests must be settled: a group that has one is scaling up, and only such groups are to blame.
+    """
+    occurrences = []
+    for group in groups:
+        request = memory.scale_ups.get(group.id)
+        if request is None:
+            continue
+        for failure in new_failures(group, memory.failed_creations.get(group.id, ())):
+            count = len(failure.instances)
+            scale_ups = with_increase(memory.scale_ups, group.id, -count, judge.now, request.provision_time_s)
+            memory = msgspec.structs.replace(memory, scale_ups=scale_ups)
+            memory = judge.backed_off(memory, group.id, failure.error)
+            occurrences.append(
+                Occurrence(
+                    incident=Incident.CREATION_FAILED,
+                    group=group.id,
+                    nodes=count,
+                    lasted_s=judge.now.mono - request.asked.mono,
+                    error=failure.error,
+                    messages=failure.messages,
+                )
+            )
+    return _Settled(memory, tuple(occurrences))
+
+
+def _states(
+    memory: Memory, targets: Mapping[str, int], buckets: Mapping[str, Buckets], judge: _Judge
+) -> Mapping[str, GroupState]:
+    scale_downs = pending_by_group(memory.scale_downs)
+    states = {}
+    for group_id, target in targets.items():
+        own, request = buckets[group_id], memory.scale_ups.get(group_id)
+        pause = backoff.backed_off(memory.backoffs, group_id, judge.now)
+        acceptable = acceptable_range(target, own, request, scale_downs.get(group_id, 0))
+        unreliable = judge.rules.upcoming_needs_request and (request is None or pause is not None)
+        states[group_id] = GroupState(
+            buckets=own,
+            acceptable=acceptable,
+            healthy=group_is_healthy(own, acceptable, judge.health),
+            scaling_up=request is not None and growing(target, own, judge.rules),
+            upcoming=0 if unreliable else max(0, missing(target, own)),
+            backoff=pause,
+        )
+    return states

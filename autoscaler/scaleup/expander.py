@@ -1,0 +1,207 @@
+"""Expanders choose between expansion options; a chain of them narrows the choice until one option is left."""
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+from typing import Protocol, runtime_checkable
+
+import msgspec
+
+from autoscaler.config.rules import Rules
+from autoscaler.config.scaleup import TieBreak
+from autoscaler.errors import ConfigError
+from autoscaler.objects import quantity
+from autoscaler.objects.workload import ConfigMap
+from autoscaler.scaleup.option import Option
+from autoscaler.scaleup.price import Price, Prices
+from autoscaler.scaleup.priority import Occurrence, Priority, Weighed
+from autoscaler.snapshot.contribution import gpu_resources
+
+NAMES = ("random", "most-pods", "least-nodes", "least-waste", "price", "priority", "grpc")
+
+
+class Expander(Protocol):
+    """One way to narrow the choice."""
+
+    def best(self, options: Sequence[Option]) -> Sequence[Option]:
+        """Return those of the options that it rates highest, in their order; none of none."""
+        ...
+
+
+@runtime_checkable
+class Explaining(Protocol):
+    """Ability of an expander: says what people should know about its choice."""
+
+    def weigh(self, options: Sequence[Option]) -> Weighed:
+        """Return what `best` would, with warnings."""
+        ...
+
+
+class Random:
+    """Keeps one option, any."""
+
+    def __init__(self, source: random.Random) -> None:
+        self._source = source
+
+    def best(self, options: Sequence[Option]) -> Sequence[Option]:
+        """Return one option."""
+        return [self._source.choice(options)] if options else []
+
+
+class MostPods:
+    """Keeps the options that help the most pods."""
+
+    def best(self, options: Sequence[Option]) -> Sequence[Option]:
+        """Return the options with the most pods."""
+        most = max((len(option.pods) for option in options), default=0)
+        return [option for option in options if len(option.pods) == most]
+
+
+class LeastNodes:
+    """Keeps the options that add the fewest nodes."""
+
+    def best(self, options: Sequence[Option]) -> Sequence[Option]:
+        """Return the options with the fewest nodes, but at least one."""
+        fewest = min((option.nodes for option in options if option.nodes > 0), default=None)
+        return [option for option in options if option.nodes == fewest]
+
+
+class LeastWaste:
+    """Keeps the options that leave the least of the new nodes' CPU and memory unused.
+
+    An option's score is the unused share of CPU capacity plus that of memory capacity; only exact ties stay.
+    `plain_containers` leaves init containers and overhead out of what pods use.
+    """
+
+    def __init__(self, *, plain_containers: bool = False) -> None:
+        self._plain_containers = plain_containers
+
+    def best(self, options: Sequence[Option]) -> Sequence[Option]:
+        """Return the options with the lowest score."""
+        scored = [(self.waste(option), option) for option in options]
+        least = min((waste for waste, _ in scored), default=None)
+        return [option for waste, option in scored if waste == least]
+
+    def waste(self, option: Option) -> float:
+        """Return the score, 0 (all used) to 2 (nothing used)."""
+        cpu_milli = memory_bytes = 0
+        for cls, count in Counter(map(attrgetter("cls"), option.pods)).items():
+            requests = cls.container_requests if self._plain_containers else cls.requests
+            cpu_milli += requests.get(quantity.CPU, 0) * count
+            memory_bytes += requests.get(quantity.MEMORY, 0) * count
+        capacity = option.template.node.capacity
+        cpu = _unused(capacity.get(quantity.CPU, 0) * option.nodes, cpu_milli)
+        return cpu + _unused(capacity.get(quantity.MEMORY, 0) * option.nodes, memory_bytes)
+
+
+def _unused(available: int, used: int) -> float:
+    return (available - used) / available if available else 0.0
+
+
+class Supplies(msgspec.Struct, frozen=True, kw_only=True):
+    """What expanders may need to know beside the options, as one pass sees it."""
+
+    source: random.Random
+    """Kept from pass to pass, so that a seed fixes a whole run."""
+    tie_break: TieBreak = TieBreak.STABLE
+    rules: Rules = Rules()
+    cluster_nodes: int | None = None
+    """Nodes in the cluster, of groups or not; None where they could not be counted."""
+    gpu_label: str = ""
+    prices: Prices | None = None
+    """None: the provider knows no prices."""
+    priorities: ConfigMap | None = None
+    remote: Expander | None = None
+    """The client of the gRPC expander."""
+
+
+class Step(msgspec.Struct, frozen=True):
+    """What one expander left, as group ids."""
+
+    expander: str
+    kept: tuple[str, ...]
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """The option chosen, how it came to be, and warnings on the way."""
+
+    option: Option | None
+    """None: the expanders want none of the options."""
+    steps: tuple[Step, ...] = ()
+    occurrences: tuple[Occurrence, ...] = ()
+
+
+class Chain:
+    """Expanders in order. As soon as one option is left it wins; the tie-break decides between several."""
+
+    def __init__(self, expanders: Sequence[tuple[str, Expander]], tie_break: TieBreak, source: random.Random) -> None:
+        self._expanders = tuple(expanders)
+        self._tie_break = tie_break
+        self._source = source
+
+    def choose(self, options: Sequence[Option]) -> Choice:
+        """Choose one option; `options` come in the order of their groups, which is what a stable tie-break goes by."""
+        steps: list[Step] = []
+        occurrences: list[Occurrence] = []
+        for name, expander in self._expanders:
+            if isinstance(expander, Explaining):
+                weighed = expander.weigh(options)
+                options = weighed.options
+                occurrences.extend(weighed.occurrences)
+            else:
+                options = expander.best(options)
+            steps.append(Step(name, tuple(option.group.id for option in options)))
+            if len(options) <= 1:
+                break
+        return Choice(self._only(options), tuple(steps), tuple(occurrences))
+
+    def _only(self, options: Sequence[Option]) -> Option | None:
+        if not options:
+            return None
+        return options[0] if self._tie_break is TieBreak.STABLE else self._source.choice(options)
+
+
+def problems(names: Sequence[str], *, has_prices: bool, has_remote: bool) -> Iterator[str]:
+    """Yield a line for everything that keeps expanders of these names from making a chain."""
+    if not names:
+        yield f"expander: names none; write one or more of {', '.join(NAMES)}"
+    for name in dict.fromkeys(names):
+        if name not in NAMES:
+            yield f'expander: "{name}" is not an expander; known are {", ".join(NAMES)}'
+        elif list(names).count(name) > 1:
+            yield f'expander: "{name}" is there twice; name it once'
+    if "random" in names and (unreached := [name for name in names[names.index("random") + 1 :] if name != "random"]):
+        yield f"expander: {', '.join(unreached)} cannot follow random, which leaves one option; put random last"
+    if "price" in names and not has_prices:
+        yield 'expander: "price" needs prices, and this provider has none; give it a price list or drop the expander'
+    if "grpc" in names and not has_remote:
+        yield 'expander: "grpc" needs a server; set grpc-expander-url and grpc-expander-cert'
+
+
+def build_chain(names: Sequence[str], supplies: Supplies) -> Chain:
+    """Return the chain of these expanders; raises `ConfigError` with all that is wrong with them."""
+    wrong = tuple(problems(names, has_prices=supplies.prices is not None, has_remote=supplies.remote is not None))
+    if wrong:
+        raise ConfigError(wrong)
+    return Chain([(name, _made(name, supplies)) for name in names], supplies.tie_break, supplies.source)
+
+
+def _made(name: str, supplies: Supplies) -> Expander:
+    match name:
+        case "random":
+            return Random(supplies.source)
+        case "most-pods":
+            return MostPods()
+        case "least-nodes":
+            return LeastNodes()
+        case "least-waste":
+            return LeastWaste(plain_containers=supplies.rules.least_waste_plain_containers)
+        case "price" if supplies.prices is not None:
+            return Price(supplies.prices, supplies.cluster_nodes, supplies.gpu_label, gpu_resources(supplies.rules))
+        case "priority":
+            return Priority(supplies.priorities)
+        case "grpc" if supplies.remote is not None:
+            return supplies.remote
+        case _:
+            raise ConfigError(problems((name,), has_prices=False, has_remote=False))

@@ -1,0 +1,338 @@
+"""The scale-up decision: which groups grow, by how much, and what becomes of every pending pod.
+
+Groups are filtered, each that can take some pod makes an option, an expander chooses, limits cap, similar groups
+share. With `groups_per_pass=all` the chosen nodes are then taken as given and the rest of the pods gets another round,
+until nothing more can be helped; `one` stops after the first, as Cluster Autoscaler does. Everything is a function
+of its arguments; the trial is left as it was found. Source: Cluster Autoscaler's `core/scaleup/orchestrator`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import msgspec
+
+from autoscaler.config.rules import Rules
+from autoscaler.config.scaleup import GroupsPerPass, ScaleUp
+from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.reasons import Rejection, ScaleUpResult, Skip, Skipped
+from autoscaler.registry.state import GroupState
+from autoscaler.scaleup.balancing import balance, within_limits
+from autoscaler.scaleup.estimator import PodGroup, estimate, pod_groups
+from autoscaler.scaleup.expander import Chain
+from autoscaler.scaleup.limits import Allowance, Uncountable, need_of, nodes_left
+from autoscaler.scaleup.option import Option
+from autoscaler.scaleup.plan import Increase, Round, ScaleUpPlan
+from autoscaler.scheduling.placement import Placer
+from autoscaler.snapshot.contribution import Contribution
+from autoscaler.snapshot.groups import Group, Groups
+from autoscaler.snapshot.template import Template
+
+_ROUNDS_PER_GROUP = 2
+"""Bounds a pass: what is left after so many rounds per group waits for the next one."""
+
+
+class Situation(msgspec.Struct, frozen=True, kw_only=True):
+    """What the decision depends on, beside the pods and the simulated cluster."""
+
+    groups: Groups
+    templates: Mapping[str, Template]
+    states: Mapping[str, GroupState]
+    allowance: Allowance | Uncountable
+    present: int
+    """Nodes that count towards `max_nodes_total`, upcoming ones included."""
+    max_nodes_total: int
+    similar: Mapping[str, tuple[str, ...]] = {}
+    """Similar groups by group id; empty where balancing is off."""
+
+    @property
+    def nodes_left(self) -> int | None:
+        """How many nodes the cluster may still get; None: no limit."""
+        return nodes_left(self.max_nodes_total, self.present)
+
+    def after(self, increases: Sequence[Increase], needs: Mapping[str, Contribution]) -> "Situation":
+        """Return the situation once these machines are asked for."""
+        grown = {increase.group: increase.delta for increase in increases}
+        groups = tuple(
+            msgspec.structs.replace(group, target_size=group.target_size + grown.get(group.id, 0))
+            for group in self.groups.all
+        )
+        allowance = self.allowance
+        if isinstance(allowance, Allowance):
+            for increase in increases:
+                allowance = allowance.after(needs[increase.group], increase.delta)
+        return msgspec.structs.replace(
+            self,
+            groups=msgspec.structs.replace(self.groups, all=groups),
+            allowance=allowance,
+            present=self.present + sum(grown.values()),
+        )
+
+
+def plan_scale_up(
+    placer: Placer, pods: Sequence[Pod], situation: Situation, chain: Chain, options: ScaleUp, rules: Rules
+) -> ScaleUpPlan:
+    """Decide how to help the pods. The placer's trial holds real and upcoming nodes with what fits on them already."""
+    if not pods:
+        return ScaleUpPlan(result=ScaleUpResult.NOT_NEEDED)
+    if isinstance(situation.allowance, Uncountable):
+        error = f"could not compute total resources: no template for node group {situation.allowance.group}"
+        return ScaleUpPlan(result=ScaleUpResult.ERROR, remaining=tuple(pods), error=error)
+    with placer.trial.fork():
+        return _Decision(placer, pods, situation, chain, options, rules).plan()
+
+
+class _Decision:
+    """One scale-up decision in the making."""
+
+    def __init__(
+        self,
+        placer: Placer,
+        pods: Sequence[Pod],
+        situation: Situation,
+        chain: Chain,
+        options: ScaleUp,
+        rules: Rules,
+    ) -> None:
+        self._placer = placer
+        self._pods = tuple(pods)
+        self._situation = situation
+        self._chain = chain
+        self._options = options
+        self._rules = rules
+        self._needs = {
+            group.id: need_of(group, situation.templates[group.id], situation.groups, rules)
+            for group in situation.groups.all
+            if group.id in situation.templates
+        }
+        self._capped_by_nodes_total = False
+
+    def plan(self) -> ScaleUpPlan:
+        """Play rounds until one leads nowhere."""
+        first = self._situation
+        skipped, valid = self._filtered()
+        helpable = self._helpable(valid, pod_groups(self._pods))
+        remaining = tuple(pod for pod in self._pods if not helpable.get(pod.cls))
+        rejected = self._rejections(valid, remaining)
+        rounds: list[Round] = []
+        helped: set[str] = set()
+        left = self._pods
+        most = 1 if self._options.groups_per_pass is GroupsPerPass.ONE else _ROUNDS_PER_GROUP * len(first.groups.all)
+        error = ""
+        while left and len(rounds) < max(1, most):
+            if rounds:
+                _, valid = self._filtered()
+                helpable = self._helpable(valid, pod_groups(left))
+            options = self._build_options(valid, helpable, pod_groups(left))
+            played, error = self._play(options)
+            if not played.increases:
+                if not rounds:
+                    rounds.append(played)
+                break
+            rounds.append(played)
+            left = self._settle(played, left, helped)
+        grown = any(each.increases for each in rounds)
+        first_chosen = rounds[0].chosen if rounds else None
+        plan_error = "" if grown else error
+        result = ScaleUpResult.SUCCESSFUL if grown else ScaleUpResult.ERROR if plan_error else ScaleUpResult.NO_OPTIONS
+        return ScaleUpPlan(
+            result=result,
+            rounds=tuple(rounds),
+            triggered=tuple(pod for pod in self._pods if pod.key in helped),
+            remaining=remaining,
+            awaiting=self._awaiting(first_chosen, helpable, helped, remaining) if grown else (),
+            rejected=rejected,
+            skipped=skipped,
+            capped_by_nodes_total=self._capped_by_nodes_total,
+            error=plan_error,
+        )
+
+    def _filtered(self) -> tuple[tuple[Skipped, ...], list[Group]]:
+        skipped: list[Skipped] = []
+        valid: list[Group] = []
+        for group in self._situation.groups.all:
+            reason = self._skip(group)
+            if reason is None:
+                valid.append(group)
+            else:
+                skipped.append(reason)
+        return tuple(skipped), valid
+
+    def _skip(self, group: Group) -> Skipped | None:
+        situation = self._situation
+        state = situation.states[group.id]
+        if state.backoff is not None:
+            message = "in backoff after failed scale-up"
+            return Skipped(group.id, Skip.BACKED_OFF, message, state.backoff.error.message)
+        if not state.healthy:
+            return Skipped(group.id, Skip.NOT_READY, "not ready for scale-up", "too many of its nodes are not ready")
+        if group.room == 0:
+            detail = f"{group.target_size} of {group.max_size}"
+            return Skipped(group.id, Skip.MAX_SIZE, "max node group size reached", detail)
+        wanted = group.room if group.settings.zero_or_max_node_scaling else 1
+        left = situation.nodes_left
+        if group.settings.zero_or_max_node_scaling and left is not None and wanted > left:
+            message = "atomic scale-up exceeds cluster node count limit"
+            return Skipped(group.id, Skip.ATOMIC_LIMIT, message, f"needs {wanted} nodes, {left} allowed")
+        if group.id not in situation.templates:
+            return Skipped(
+                group.id, Skip.NO_TEMPLATE, "not ready for scale-up", "nothing tells what its nodes look like"
+            )
+        assert isinstance(situation.allowance, Allowance)
+        exceeded = situation.allowance.exceeded_by(self._needs[group.id], wanted)
+        if exceeded is not None:
+            message = exceeded.message(names_quota=self._rules.limit_reason_names_quota)
+            return Skipped(group.id, Skip.LIMIT, message, ", ".join(exceeded.resources))
+        return None
+
+    def _helpable(self, valid: Sequence[Group], pods: Sequence[PodGroup]) -> dict[PodClass, set[str]]:
+        """Return the groups whose fresh node each class fits, by class."""
+        fitting: dict[PodClass, set[str]] = {group.cls: set() for group in pods}
+        for group in valid:
+            with self._one_more(group.id) as position:
+                for cls, groups in fitting.items():
+                    if self._placer.fits(cls, position):
+                        groups.add(group.id)
+        return fitting
+
+    def _rejections(
+        self, valid: Sequence[Group], remaining: Sequence[Pod]
+    ) -> dict[PodClass, dict[str, tuple[Rejection, ...]]]:
+        rejected: dict[PodClass, dict[str, tuple[Rejection, ...]]] = {pod.cls: {} for pod in remaining}
+        for group in valid if rejected else ():
+            with self._one_more(group.id) as position:
+                for cls, by_group in rejected.items():
+                    by_group[group.id] = self._placer.why(cls, position)
+        return rejected
+
+    @contextmanager
+    def _one_more(self, group_id: str) -> Iterator[int]:
+        """Yield the position of one more node of the group, gone afterwards."""
+        with self._placer.trial.fork():
+            yield self._placer.trial.add(self._situation.templates[group_id], 1)[0]
+
+    def _build_options(
+        self, valid: Sequence[Group], helpable: Mapping[PodClass, set[str]], pods: Sequence[PodGroup]
+    ) -> tuple[Option, ...]:
+        options: list[Option] = []
+        for group in valid:
+            candidates = [one for one in pods if group.id in helpable.get(one.cls, ())]
+            if not candidates:
+                continue
+            similar = self._similar(group, helpable)
+            template = self._situation.templates[group.id]
+            packed = estimate(
+                self._placer,
+                template,
+                candidates,
+                self._node_limit(group, similar),
+                topology_fallback=self._rules.topology_fallback_in_estimator,
+            )
+            nodes = packed.nodes
+            if nodes > 0 and group.settings.zero_or_max_node_scaling:
+                nodes = group.max_size
+            if nodes > 0 and packed.pods:
+                options.append(
+                    Option(group=group, template=template, nodes=nodes, pods=packed.pods, similar=tuple(similar))
+                )
+        return tuple(options)
+
+    def _similar(self, group: Group, helpable: Mapping[PodClass, set[str]]) -> list[str]:
+        """Return similar groups that may grow and can host whatever this group can."""
+        if group.settings.zero_or_max_node_scaling:
+            return []
+        return [
+            other
+            for other in self._situation.similar.get(group.id, ())
+            if self._situation.states[other].may_scale_up
+            and all(other in groups for groups in helpable.values() if group.id in groups)
+        ]
+
+    def _node_limit(self, group: Group, similar: Sequence[str]) -> int | None:
+        """Return how many nodes an estimation may add: the strictest of all limits."""
+        by_id = {each.id: each for each in self._situation.groups.all}
+        limits = [group.room + sum(by_id[other].room for other in similar)]
+        if self._options.max_nodes_per_scaleup > 0:
+            limits.append(self._options.max_nodes_per_scaleup)
+        if self._situation.nodes_left is not None:
+            limits.append(self._situation.nodes_left)
+        return min(limits)
+
+    def _play(self, options: tuple[Option, ...]) -> tuple[Round, str]:
+        """Choose among options and turn the choice into increases; an error says why there are none."""
+        if not options:
+            return Round(options=()), ""
+        choice = self._chain.choose(options)
+        if choice.option is None:
+            return Round(options=options), ""
+        nodes, left = choice.option.nodes, self._situation.nodes_left
+        if left is not None and nodes > left:
+            self._capped_by_nodes_total = True
+            nodes = left
+            if nodes < 1:
+                return Round(options=options, chosen=choice.option), "max node total count already reached"
+        allowance = self._situation.allowance
+        assert isinstance(allowance, Allowance)
+        nodes = allowance.cap(self._needs[choice.option.group.id], nodes)
+        if nodes < 1:
+            return Round(options=options, chosen=choice.option), "max resource limit reached"
+        return Round(options=options, chosen=choice.option, increases=self._shared(choice.option, nodes)), ""
+
+    def _shared(self, option: Option, nodes: int) -> tuple[Increase, ...]:
+        """Share the nodes among the chosen group and its similar ones."""
+        by_id = {group.id: group for group in self._situation.groups.all}
+        takers = [by_id[group_id] for group_id in (option.group.id, *option.similar)]
+        shares = balance(takers, nodes)
+        allowance = self._situation.allowance
+        if self._rules.balance_within_limits and isinstance(allowance, Allowance):
+            shares = within_limits(shares, self._needs, allowance)
+        return tuple(
+            Increase(
+                group=group_id,
+                delta=delta,
+                before=by_id[group_id].target_size,
+                max_size=by_id[group_id].max_size,
+            )
+            for group_id, delta in shares.items()
+        )
+
+    def _settle(self, played: Round, pods: Sequence[Pod], helped: set[str]) -> tuple[Pod, ...]:
+        """Take a round's nodes as given; return the pods that still need help."""
+        if played.chosen is not None:
+            helped.update(pod.key for pod in played.chosen.pods)
+        if self._options.groups_per_pass is GroupsPerPass.ONE:
+            return ()
+        placer, trial = self._placer, self._placer.trial
+        first = trial.count
+        for increase in played.increases:
+            trial.add(self._situation.templates[increase.group], increase.delta, "planned-")
+        self._situation = self._situation.after(played.increases, self._needs)
+        window = slice(first, trial.count)
+        full: set[PodClass] = set()
+        left: list[Pod] = []
+        for pod in pods:
+            position = None if pod.cls in full else placer.first(pod.cls, window, first)
+            if position is None:
+                full.add(pod.cls)
+                helped.discard(pod.key)
+                left.append(pod)
+            else:
+                placer.place(pod.cls, position)
+                helped.add(pod.key)
+        return tuple(left)
+
+    def _awaiting(
+        self,
+        chosen: Option | None,
+        helpable: Mapping[PodClass, set[str]],
+        helped: set[str],
+        remaining: Sequence[Pod],
+    ) -> tuple[Pod, ...]:
+        """Return pods that fit some group, though not the one chosen first."""
+        if chosen is None:
+            return ()
+        hopeless = {pod.key for pod in remaining}
+        return tuple(
+            pod
+            for pod in self._pods
+            if pod.key not in helped and pod.key not in hopeless and chosen.group.id not in helpable.get(pod.cls, ())
+        )

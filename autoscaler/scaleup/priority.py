@@ -1,0 +1,165 @@
+"""The priority expander: people rank node groups in a ConfigMap, which is read anew for every decision.
+
+The entry `priorities` is YAML: a whole number, then regular expressions that are searched (not anchored) in group
+ids. The options at the highest number that matches any of them stay. Source: Cluster Autoscaler's priority expander.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+
+import msgspec
+import yaml
+
+from autoscaler.objects.workload import ConfigMap
+from autoscaler.ports import Subject
+from autoscaler.scaleup.option import Option
+
+CONFIG_MAP = "cluster-autoscaler-priority-expander"
+ENTRY = "priorities"
+
+_POSIX = {
+    "alnum": "0-9A-Za-z",
+    "alpha": "A-Za-z",
+    "digit": "0-9",
+    "lower": "a-z",
+    "punct": r"!-/:-@\[-`{-~",
+    "space": r"\s",
+    "upper": "A-Z",
+    "word": r"\w",
+    "xdigit": "0-9A-Fa-f",
+}
+
+Priorities = Mapping[int, tuple[re.Pattern[str], ...]]
+"""Expressions by priority."""
+
+
+class PriorityWarning(StrEnum):
+    """Reasons of the warning events on the ConfigMap."""
+
+    INVALID = "PriorityConfigMapInvalid"
+    NOT_MATCHED = "PriorityConfigMapNotMatchedGroup"
+    NONE_MATCHED = "PriorityConfigMapNoGroupMatched"
+
+
+class Occurrence(msgspec.Struct, frozen=True):
+    """Something that deserves a warning event."""
+
+    about: Subject
+    reason: PriorityWarning
+    message: str
+
+
+class Weighed(msgspec.Struct, frozen=True):
+    """The options that stay, and what is to be said about it."""
+
+    options: tuple[Option, ...]
+    occurrences: tuple[Occurrence, ...] = ()
+
+
+def config_map_in(config_maps: Mapping[str, ConfigMap], namespace: str) -> ConfigMap | None:
+    """Return the priority expander's ConfigMap."""
+    return config_maps.get(f"{namespace}/{CONFIG_MAP}")
+
+
+def parse(text: str) -> Priorities:
+    """Read the entry; raises `ValueError` with what is wrong and where."""
+    try:
+        # The base loader makes nothing but texts, lists and maps: an expression such as 10 stays as it is written.
+        found = yaml.load(text, Loader=yaml.CBaseLoader)
+    except yaml.YAMLError as error:
+        raise ValueError(f"is not YAML: {error}") from error
+    if not found:
+        raise ValueError("is empty; write a priority, such as 10:, and under it a list of regular expressions")
+    if not isinstance(found, dict):
+        raise ValueError("is not a map of priorities to lists of regular expressions")
+    return {_number(key): _patterns(key, expressions) for key, expressions in found.items()}
+
+
+def _number(key: object) -> int:
+    try:
+        return int(str(key))
+    except ValueError:
+        raise ValueError(f"has {key!r} where a whole number belongs") from None
+
+
+def _patterns(key: str, expressions: object) -> tuple[re.Pattern[str], ...]:
+    if expressions == "":
+        return ()
+    if not isinstance(expressions, list) or not all(isinstance(one, str) for one in expressions):
+        raise ValueError(f"has no list of regular expressions under {key}")
+    return tuple(_pattern(key, one) for one in expressions)
+
+
+def _pattern(key: str, expression: str) -> re.Pattern[str]:
+    try:
+        return re.compile(_spelled_for_python(expression), re.ASCII)
+    except re.error as error:
+        raise ValueError(f"has a bad regular expression under {key}: {expression}: {error}") from error
+
+
+def _spelled_for_python(expression: str) -> str:
+    """Translate what Go's regular expressions spell differently: POSIX classes and the end of the text."""
+    expression = re.sub(r"\[:([a-z]+):\]", lambda found: _POSIX.get(found[1], found[0]), expression)
+    return re.sub(r"(?<!\\)((?:\\\\)*)\\z", r"\1\\Z", expression)
+
+
+class Priority:
+    """Keeps the options that people rank highest; all of them where the ConfigMap is missing or unusable."""
+
+    def __init__(self, config_map: ConfigMap | None) -> None:
+        self._config_map = config_map
+
+    def best(self, options: Sequence[Option]) -> Sequence[Option]:
+        """Return the options at the highest priority."""
+        return self.weigh(options).options
+
+    def weigh(self, options: Sequence[Option]) -> Weighed:
+        """Return the options at the highest priority, and warnings about groups and a ConfigMap that do not fit."""
+        source = self._config_map
+        if source is None:
+            return Weighed(tuple(options))
+        about = Subject(kind="ConfigMap", name=source.name, namespace=source.namespace, uid=source.uid)
+        try:
+            priorities = _read(source)
+        except ValueError as error:
+            message = f"Wrong configuration for priority expander: {error}. No options filtered."
+            return Weighed(tuple(options), (Occurrence(about, PriorityWarning.INVALID, message),))
+        ranks = [_rank(option.group.id, priorities) for option in options]
+        occurrences = [
+            Occurrence(
+                about,
+                PriorityWarning.NOT_MATCHED,
+                f"Priority expander: node group {option.group.id} not found in priority expander configuration. "
+                "The group won't be used.",
+            )
+            for option, rank in zip(options, ranks, strict=True)
+            if rank is None
+        ]
+        highest = max((rank for rank in ranks if rank is not None), default=None)
+        if highest is None:
+            message = (
+                "Priority expander: no priorities info found for any of the expansion options. No options filtered."
+            )
+            occurrences.append(Occurrence(about, PriorityWarning.NONE_MATCHED, message))
+            return Weighed(tuple(options), tuple(occurrences))
+        kept = tuple(option for option, rank in zip(options, ranks, strict=True) if rank == highest)
+        return Weighed(kept, tuple(occurrences))
+
+
+def _read(source: ConfigMap) -> Priorities:
+    if ENTRY not in source.data:
+        raise ValueError(f"the ConfigMap has no entry {ENTRY}")
+    try:
+        return parse(source.data[ENTRY])
+    except ValueError as error:
+        raise ValueError(f"{ENTRY} {error}") from error
+
+
+def _rank(group_id: str, priorities: Priorities) -> int | None:
+    matching = (
+        priority
+        for priority, patterns in priorities.items()
+        if any(pattern.search(group_id) is not None for pattern in patterns)
+    )
+    return max(matching, default=None)

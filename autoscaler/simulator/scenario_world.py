@@ -1,0 +1,103 @@
+"""The world of a scenario file: its cluster and its cloud in memory, moved from run to run.
+
+The cloud only raises targets: no node appears unless the file's changes add it. A deletion takes effect in the cloud
+at once, while the node and the pods on it are there until the next run begins.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from autoscaler.clock import VirtualClock
+from autoscaler.objects.node import Node
+from autoscaler.scenario.scenario import Change, Scenario, node_ref
+from autoscaler.simulator.memory_cluster import MemoryCluster, MemoryWrites
+from autoscaler.simulator.recorded_cloud import CloudCall, Verb, recorded
+from autoscaler.snapshot.cluster import ClusterBuilder, ClusterView
+from autoscaler.snapshot.groups import Groups
+from cloudprovider.interface import NodeRef
+from cloudprovider.static.cloud import open_cloud
+
+FINISH_S = 120.0
+"""How long after the last run what it started may still take effect."""
+
+
+class ScenarioWorld:
+    """Plays one scenario once. The loop sees `observe`, `cloud`, `writes` and `clock`."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.clock = VirtualClock(wall=scenario.now_s)
+        self._static = open_cloud(scenario.cloud, now=lambda: self.clock.now().wall)
+        self.cloud = recorded(self._static)
+        self._builder = ClusterBuilder(scenario.config.pods.expendable_pods_priority_cutoff)
+        self.cluster = MemoryCluster(self._builder.node_changed, self._builder.pod_changed)
+        self.writes = MemoryWrites(self.cluster, self.clock)
+        self._calls_seen = 0
+        self._marks: list[int] = []
+        self._add_nodes(scenario.nodes)
+        for pod in scenario.pods:
+            self.cluster.put_pod(pod)
+
+    def begin_run(self, run: int) -> None:
+        """Move on to a run: its time comes, deleted nodes vanish, the file's changes happen.
+
+        Runs begin in order, none is left out. Whoever has work waiting for the clock does it up to
+        `scenario.run_at_s(run)` first; where that took longer, the run is late.
+        """
+        self._move_to(self.scenario.run_at_s(run))
+        self._settle_deletions()
+        self._marks.append(len(self.cloud.calls))
+        for change in self.scenario.changes_before(run):
+            self._apply(change)
+
+    def finish(self) -> None:
+        """Let the time pass that the last run's deletions may take, and take the deleted nodes away."""
+        self._move_to(self.scenario.run_at_s(self.scenario.runs - 1) + FINISH_S)
+        self._settle_deletions()
+
+    def observe(self, read_groups: Callable[[Sequence[Node]], Groups]) -> ClusterView:
+        """Return the cluster as it is now; `read_groups` reads the cloud for these nodes."""
+        nodes = tuple(self.cluster.nodes.values())
+        return self._builder.view(read_groups(nodes), self.scenario.related)
+
+    def calls_of(self, run: int) -> Sequence[CloudCall]:
+        """Return what was asked of the cloud from the beginning of a run until that of the next, oldest first."""
+        following = self._marks[run + 1] if run + 1 < len(self._marks) else None
+        return self.cloud.calls[self._marks[run] : following]
+
+    def target_sizes(self) -> dict[str, int]:
+        """Return every group's target size as of now."""
+        return {group.id: group.target_size() for group in self.cloud.groups()}
+
+    def _move_to(self, wall_s: float) -> None:
+        self.clock.advance(max(0.0, wall_s - self.clock.now().wall))
+
+    def _settle_deletions(self) -> None:
+        fresh = self.cloud.calls[self._calls_seen :]
+        self._calls_seen = len(self.cloud.calls)
+        deleted = [ref for call in fresh if call.verb is Verb.DELETE and call.delta < 0 for ref in call.nodes]
+        self.cluster.remove_nodes(ref.name for ref in deleted if self._is_of(ref))
+
+    def _is_of(self, ref: NodeRef) -> bool:
+        """Whether a node is still the one that was deleted, not a new one of its name."""
+        node = self.cluster.nodes.get(ref.name)
+        return node is not None and node.provider_id == ref.provider_id
+
+    def _apply(self, change: Change) -> None:
+        for key in change.remove_pods:
+            self.cluster.remove_pod(key)
+        for node in change.update_nodes:
+            if node.name in self.cluster.nodes:
+                self.cluster.put_node(node)
+        for machine in change.add_machines:
+            known = NodeRef(machine.name or machine.provider_id, machine.provider_id)
+            if self._static.group_of(known) is None or not self._static.has_instance(known):
+                self._static.add_machine(machine)
+        self._add_nodes(change.add_nodes)
+        for pod in change.add_pods:
+            self.cluster.put_pod(pod)
+
+    def _add_nodes(self, nodes: Iterable[Node]) -> None:
+        added = tuple(nodes)
+        for node in added:
+            self.cluster.put_node(node)
+        self._static.adopt(node_ref(node) for node in added)

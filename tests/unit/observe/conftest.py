@@ -1,0 +1,234 @@
+"""A cluster of any size to look at, the same every time."""
+
+from collections.abc import Callable
+
+import pytest
+
+from autoscaler.observe.status import (
+    AutoscalerState,
+    Backoff,
+    Capacity,
+    ClusterStatus,
+    Condition,
+    Decision,
+    DecisionKind,
+    GroupReason,
+    GroupStatus,
+    Health,
+    NodeCounts,
+    NodeState,
+    NodeStatus,
+    PassStatus,
+    Phase,
+    PodStatus,
+    ProcessStatus,
+    PublishedStatus,
+    RecentEvent,
+    ScaleDownActivity,
+    ScaleUpActivity,
+    Scope,
+    Stay,
+    TemplateSummary,
+)
+from autoscaler.reasons import ScaleUpResult
+
+NOW = 1_785_578_400.0  # 2026-08-01 10:00:00 UTC
+GIB = 1024**3
+
+
+def a_process(leading: bool = True) -> ProcessStatus:
+    return ProcessStatus(
+        identity="cluster-autoscaler-5d7c9-x2x",
+        version="0.1.0",
+        started_at=NOW - 7300,
+        leading=leading,
+        leader="cluster-autoscaler-5d7c9-x2x" if leading else "cluster-autoscaler-5d7c9-abc",
+        kubernetes_version="v1.36.2",
+    )
+
+
+def a_scope(
+    ready: int = 0,
+    *,
+    health: Health = Health.HEALTHY,
+    scale_up: ScaleUpActivity = ScaleUpActivity.NO_ACTIVITY,
+    candidates: int = 0,
+    unregistered: int = 0,
+    unready: int = 0,
+    at: float = NOW,
+) -> Scope:
+    down = ScaleDownActivity.CANDIDATES if candidates else ScaleDownActivity.NO_CANDIDATES
+    return Scope(
+        Condition(health, at),
+        Condition(scale_up, at),
+        Condition(down, at),
+        candidates,
+        NodeCounts(total=ready + unready, ready=ready, unready=unready, unregistered=unregistered),
+    )
+
+
+def _groups(nodes: int) -> tuple[GroupStatus, ...]:
+    web = GroupStatus(
+        id="web-general",
+        min_size=1,
+        max_size=max(10, nodes),
+        target_size=nodes // 2 + 3,
+        scope=a_scope(nodes // 2, scale_up=ScaleUpActivity.IN_PROGRESS, unregistered=3),
+        upcoming=3,
+        node_price=0.192,
+        template=TemplateSummary(
+            cpu_milli=3920, memory_bytes=15 * GIB, pods=110, instance_type="m5.xlarge", zone="eu-west-1a"
+        ),
+    )
+    gpu = GroupStatus(
+        id="gpu-a100",
+        min_size=0,
+        max_size=4,
+        target_size=0,
+        scope=a_scope(0, scale_up=ScaleUpActivity.BACKOFF),
+        backoff=Backoff(NOW + 290, "OUT_OF_RESOURCES", "no a100 left in eu-west-1a"),
+        node_price=3.06,
+        template=TemplateSummary(cpu_milli=11_500, memory_bytes=80 * GIB, pods=110, gpus=1),
+    )
+    batch = GroupStatus(
+        id="batch-spot",
+        min_size=0,
+        max_size=max(20, nodes),
+        target_size=nodes - nodes // 2,
+        scope=a_scope(nodes - nodes // 2, candidates=min(nodes, 5)),
+        template=TemplateSummary(cpu_milli=15_800, memory_bytes=62 * GIB, pods=110, instance_type="c5.4xlarge"),
+    )
+    return web, gpu, batch
+
+
+def _nodes(nodes: int) -> tuple[NodeStatus, ...]:
+    made = []
+    for number in range(nodes):
+        spread = (number * 37) % 100 / 100
+        state, stays, unneeded = NodeState.READY, Stay("NotUnderutilized", f"cpu at {spread:.0%}"), None
+        if number % 40 == 3:
+            stays, unneeded, spread = None, NOW - 60 * (number % 12), 0.12  # type: ignore[assignment]
+        elif number % 10 == 5:
+            stays = Stay("BlockedByPod", "kube-system/metrics-server-0 has local storage and no replica")
+        elif number % 100 == 7:
+            state, stays = NodeState.UNREADY, Stay("ScaleDownUnreadyDisabled")
+        made.append(
+            NodeStatus(
+                name=f"ip-10-0-{number // 250}-{number % 250}.eu-west-1.compute.internal",
+                group="web-general" if number < nodes // 2 else "batch-spot",
+                state=state,
+                cpu_utilization=spread,
+                memory_utilization=(number * 53) % 100 / 100,
+                stays=stays,
+                unneeded_since_at=unneeded,
+            )
+        )
+    return tuple(made)
+
+
+def _pods(pods: int) -> tuple[PodStatus, ...]:
+    gpu_reasons = (
+        GroupReason("gpu-a100", "InBackoff", "for another 4 min"),
+        GroupReason("web-general", "NodeResourcesFit", "Insufficient nvidia.com/gpu"),
+        GroupReason("batch-spot", "NodeResourcesFit", "Insufficient nvidia.com/gpu"),
+    )
+    made = []
+    for number in range(pods):
+        if number % 3:
+            made.append(
+                PodStatus(
+                    namespace="shop",
+                    name=f"web-7d9f8b6c5-{number:05d}",
+                    pending_since_at=NOW - 40,
+                    verdict="Helped",
+                    owner="ReplicaSet web-7d9f8b6c5",
+                    planned_group="web-general",
+                    eta_s=85,
+                )
+            )
+        else:
+            made.append(
+                PodStatus(
+                    namespace="ml",
+                    name=f"train-{number}",
+                    pending_since_at=NOW - 600 - number,
+                    verdict="NoGroupFits",
+                    owner="Job train",
+                    detail="needs 1 nvidia.com/gpu",
+                    reasons=gpu_reasons,
+                )
+            )
+    return tuple(made)
+
+
+def some_decisions() -> tuple[Decision, ...]:
+    made = [
+        Decision(
+            at=NOW - 5 * 3600 + step * 1400,
+            kind=DecisionKind.SCALE_UP if step % 3 else DecisionKind.SCALE_DOWN,
+            group="web-general",
+            delta=(step * 7) % 9 + 1 if step % 3 else -((step * 5) % 4 + 1),
+            pods=step * 3,
+            result="Successful" if step % 5 else "Error",
+            detail="" if step % 5 else "the cloud has no such machines",
+        )
+        for step in range(13)
+    ]
+    return tuple(made)
+
+
+def _events() -> tuple[RecentEvent, ...]:
+    return (
+        RecentEvent(
+            at=NOW - 70,
+            kind="Normal",
+            reason="ScaledUpGroup",
+            about="ConfigMap kube-system/cluster-autoscaler-status",
+            message="Scale-up: setting group web-general size to 8 instead of 5 (max: 10)",
+        ),
+        RecentEvent(
+            at=NOW - 9,
+            kind="Warning",
+            reason="FailedToScaleUpGroup",
+            about="ConfigMap kube-system/cluster-autoscaler-status",
+            message="Scale-up failed for group gpu-a100: OUT_OF_RESOURCES",
+        ),
+    )
+
+
+def sample_status(nodes: int, pods: int | None = None) -> PublishedStatus:
+    """A pass over so many nodes; without nodes everything is empty."""
+    pending = nodes // 5 if pods is None else pods
+    empty = nodes == 0 and not pending
+    return PublishedStatus(
+        process=a_process(),
+        state=AutoscalerState.RUNNING,
+        last_pass=PassStatus(
+            number=4812,
+            started_at=NOW - 4,
+            duration_s=0.412,
+            phases=(Phase("snapshot", 0.05), Phase("scale_up", 0.3), Phase("scale_down", 0.06)),
+            scale_up=ScaleUpResult.NOT_NEEDED if empty else ScaleUpResult.SUCCESSFUL,
+        ),
+        cluster=ClusterStatus(
+            scope=a_scope(nodes, scale_up=ScaleUpActivity.NO_ACTIVITY if empty else ScaleUpActivity.IN_PROGRESS),
+            upcoming=0 if empty else 3,
+            cpu_milli=Capacity(running=nodes * 2300, pending=pending * 500, total=nodes * 3920),
+            memory_bytes=Capacity(running=nodes * 9 * GIB, pending=pending * GIB, total=nodes * 15 * GIB),
+        ),
+        groups=() if empty else _groups(nodes),
+        nodes=_nodes(nodes),
+        pods=_pods(pending),
+        decisions=() if empty else some_decisions(),
+        events=() if empty else _events(),
+    )
+
+
+@pytest.fixture
+def status_of() -> Callable[..., PublishedStatus]:
+    return sample_status
+
+
+@pytest.fixture
+def now_wall() -> float:
+    return NOW

@@ -1,0 +1,75 @@
+import msgspec
+import pytest
+
+from autoscaler.clock import Instant, VirtualClock
+from autoscaler.config.process import Loop
+from autoscaler.observe.health import Activity, HealthCheck, Limits, limits_of, liveness, readiness
+
+LIMITS = Limits(max_inactivity_s=600, max_failing_time_s=900, max_startup_time_s=1200)
+ZERO = Instant(1e9, 0.0)
+
+
+def after(seconds: float) -> Instant:
+    return ZERO.later(seconds)
+
+
+def activity(last_activity: float, last_success: float, *, monitored: bool = True, succeeded: bool = True) -> Activity:
+    return Activity(after(last_activity), after(last_success), monitored, succeeded)
+
+
+@pytest.mark.parametrize(
+    ("state", "now_s", "alive", "ready"),
+    [
+        pytest.param(activity(0, 0, monitored=False, succeeded=False), 9e9, True, True, id="standby is always fine"),
+        pytest.param(activity(0, 0), 600, True, True, id="idle exactly as long as allowed"),
+        pytest.param(activity(0, 0), 600.1, False, False, id="idle too long"),
+        pytest.param(activity(900, 0), 900, True, True, id="failing exactly as long as allowed"),
+        pytest.param(activity(900, 0), 901, False, False, id="active but failing too long"),
+        pytest.param(activity(0, 0, succeeded=False), 1200, True, False, id="the first pass may take longer"),
+        pytest.param(activity(1200, 0, succeeded=False), 1201, False, False, id="but not for ever"),
+    ],
+)
+def test_health(state: Activity, now_s: float, alive: bool, ready: bool) -> None:
+    assert liveness(state, LIMITS, after(now_s)).ok is alive
+    assert readiness(state, LIMITS, after(now_s)).ok is ready
+
+
+def test_without_start_up_limit_the_first_pass_has_the_usual_ones() -> None:
+    limits = Limits(600, 900)
+    assert not liveness(activity(0, 0, succeeded=False), limits, after(601)).ok
+
+
+def test_the_answer_tells_both_ages() -> None:
+    verdict = liveness(activity(100, 0), LIMITS, after(1000))
+    assert verdict.text == "Error: last activity more than 900.0s ago, last success more than 1000.0s ago"
+
+
+def test_the_start_up_limit_is_the_longest_of_the_three() -> None:
+    loop = Loop(max_inactivity_s=600, max_failing_time_s=3000, max_startup_time_s=1200)
+    assert limits_of(loop, startup_limit=True) == Limits(600, 3000, 3000)
+    assert limits_of(loop, startup_limit=False).max_startup_time_s is None
+
+
+def test_a_life_in_virtual_time() -> None:
+    clock = VirtualClock(wall=1e9)
+    check = HealthCheck(LIMITS, clock.now())
+    clock.advance(5000)
+    assert check.alive(clock.now()).ok, "waiting for the lease"
+    check.start_monitoring(clock.now())
+    assert check.alive(clock.now()).ok, "limits count from the start of monitoring"
+    assert not check.ready(clock.now()).ok
+    clock.advance(1100)
+    check.pass_started(clock.now())
+    check.pass_succeeded(clock.now())
+    assert check.ready(clock.now()).ok
+    clock.advance(599)
+    check.pass_started(clock.now())
+    clock.advance(302)
+    assert not check.alive(clock.now()).ok, "passes run but none has succeeded for 901 s"
+    check.pass_succeeded(clock.now())
+    assert check.alive(clock.now()).ok
+
+
+def test_a_clock_jump_makes_nothing_unhealthy() -> None:
+    jumped = msgspec.structs.replace(after(10), wall=5e9)
+    assert liveness(activity(0, 0), LIMITS, jumped).ok

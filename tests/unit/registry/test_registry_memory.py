@@ -1,0 +1,99 @@
+import msgspec
+
+from autoscaler.clock import Instant
+from autoscaler.registry import memory as remembered
+from autoscaler.registry.memory import Memory, born, rebase
+from autoscaler.registry.state import Registry
+from tests.unit.registry.pieces import HEALTH, NOW, STOCK_OUT, a_group, a_machine, failing, look, ready_nodes, state_of
+
+
+def full_memory() -> Memory:
+    """One with something in every field."""
+    memory = look(a_group(9, [a_machine("ghost"), *failing("e0")]), ready_nodes(2)).memory
+    memory = remembered.scaled_up(memory, "web", 3, NOW, 900.0)
+    memory = remembered.deletion_started(memory, "web", "n9", NOW)
+    memory = remembered.deletion_failed(memory, "db", NOW.later(1))
+    return remembered.scale_up_failed(memory, "web", STOCK_OUT, NOW, HEALTH)
+
+
+def test_the_example_fills_every_field() -> None:
+    assert all(getattr(full_memory(), field) for field in Memory.__struct_fields__)
+
+
+def test_a_new_process_has_done_nothing_for_an_hour() -> None:
+    last = born(NOW).last
+    assert last.scale_up == last.scale_down == last.scale_down_failure == NOW.later(-3600)
+
+
+def test_actions_are_remembered_for_the_cluster_and_for_the_group() -> None:
+    memory = remembered.scaled_up(born(NOW), "web", 2, NOW.later(1), 900.0)
+    memory = remembered.scale_up_succeeded(memory, NOW.later(2))
+    memory = remembered.deletion_started(memory, "web", "n1", NOW.later(3))
+    memory = remembered.scale_down_started(memory, NOW.later(4))
+    memory = remembered.deletion_failed(memory, "web", NOW.later(5))
+    memory = remembered.scale_down_failed(memory, NOW.later(6))
+    of_group = memory.last_by_group["web"]
+    assert [of_group.scale_up, of_group.scale_down, of_group.scale_down_failure] == [NOW.later(s) for s in (1, 3, 5)]
+    of_all = memory.last
+    assert [of_all.scale_up, of_all.scale_down, of_all.scale_down_failure] == [NOW.later(s) for s in (2, 4, 6)]
+
+
+def test_fewer_nodes_than_asked_for_are_no_scale_up_of_the_group() -> None:
+    memory = remembered.scaled_up(born(NOW), "web", -1, NOW, 900.0)
+    assert memory.last_by_group == {}
+
+
+def doubtful(grown_by: int) -> Memory:
+    return remembered.scale_up_doubtful(
+        born(NOW), "web", grown_by, STOCK_OUT, NOW, provision_time_s=900.0, health=HEALTH
+    )
+
+
+def test_after_a_doubtful_call_the_size_read_back_counts() -> None:
+    grown = doubtful(2)
+    assert grown.scale_ups["web"].increase == 2
+    assert grown.backoffs == {}
+
+
+def test_a_doubtful_call_that_changed_nothing_has_failed() -> None:
+    same = doubtful(0)
+    assert same.scale_ups == {}
+    assert same.backoffs["web"].error == STOCK_OUT
+
+
+def test_a_memory_survives_json() -> None:
+    memory = full_memory()
+    assert msgspec.json.decode(msgspec.json.encode(memory), type=Memory) == memory
+
+
+def test_rebasing_onto_the_same_moment_changes_nothing() -> None:
+    assert rebase(full_memory(), NOW, NOW) == full_memory()
+
+
+def look_after(memory: Memory, now: Instant) -> Registry:
+    return look(a_group(9, [a_machine("ghost"), *failing("e0")]), ready_nodes(2), memory=memory, now=now)
+
+
+def due(registry: Registry) -> tuple[bool, bool, bool, bool, bool]:
+    return (
+        bool(registry.long_unregistered),
+        bool(registry.timed_out),
+        bool(registry.size_fixes),
+        state_of(registry).backoff is None,
+        not registry.memory.scale_downs,
+    )
+
+
+def test_rebased_timers_run_on_from_where_they_were() -> None:
+    saved_at = NOW.later(250)
+    restarted = Instant(wall=NOW.wall + 10**7, mono=3.0)
+    memory = rebase(full_memory(), saved_at, restarted)
+    assert due(look_after(memory, restarted)) == (False, False, False, False, False)
+    assert due(look_after(memory, restarted.later(49))) == (False, False, False, False, False)
+    assert due(look_after(memory, restarted.later(51))) == (False, False, False, True, True)
+    assert due(look_after(memory, restarted.later(651))) == (True, True, True, False, True)
+
+
+def test_rebasing_keeps_wall_times_for_people() -> None:
+    memory = rebase(full_memory(), NOW, Instant(wall=5.0, mono=5.0))
+    assert memory.backoffs["web"].last_failure == Instant(NOW.wall, 5.0)

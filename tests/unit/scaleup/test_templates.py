@@ -1,0 +1,393 @@
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from autoscaler.clock import Instant
+from autoscaler.config.rules import Rules
+from autoscaler.config.scaleup import Templates
+from autoscaler.objects.node import Condition, Node, Taint
+from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.objects.workload import DaemonSet, plain_decoder
+from autoscaler.scaleup.templates import Source, TemplateCache, choose_templates
+from autoscaler.snapshot.cluster import ClusterView, Related, view_of
+from autoscaler.snapshot.groups import Group, Groups
+from autoscaler.snapshot.template import TEMPLATE_NODE, Template, template_name
+from cloudprovider.interface import NodeTemplate, TaintSpec
+
+NOW = Instant(wall=1_700_000_000.0, mono=5000.0)
+LONG_AGO = "2023-11-14T21:00:00Z"
+"""An hour and some before NOW, which is 22:13:20."""
+HALF_A_MINUTE_AGO = "2023-11-14T22:12:50Z"
+A_MINUTE_AGO = "2023-11-14T22:12:20Z"
+CLOUD = NodeTemplate(labels={"from": "cloud"}, capacity={"cpu": "8", "memory": "16Gi", "pods": "110"})
+INTERNER = PodInterner()
+READY_ONLY = Rules(template_from_all_nodes=False)
+
+
+def a_node(
+    name: str,
+    since: str = LONG_AGO,
+    status: str = "True",
+    taints: tuple[str, ...] = (),
+    cordoned: bool = False,
+    labels: Mapping[str, str] | None = None,
+) -> Node:
+    return Node(
+        name=name,
+        labels={"from": name, **(labels or {})},
+        taints=tuple(Taint(key=key, effect="NoSchedule") for key in taints),
+        unschedulable=cordoned,
+        capacity={"cpu": 4000, "memory": 8 << 30, "pods": 110},
+        allocatable={"cpu": 4000, "memory": 8 << 30, "pods": 110},
+        conditions=(Condition(type="Ready", status=status, last_transition_time=since),),
+    )
+
+
+def a_pod(name: str, node: str, owner: tuple[str, str] | None = None, **meta: Any) -> Pod:
+    metadata: dict[str, Any] = {"name": name, "uid": f"uid-{name}", **meta}
+    if owner is not None:
+        kind, owner_name = owner
+        metadata["ownerReferences"] = [
+            {"kind": kind, "name": owner_name, "uid": f"ds-{owner_name}", "controller": True}
+        ]
+    return INTERNER.decoder().one({"metadata": metadata, "spec": {"nodeName": node}, "status": {"phase": "Running"}})
+
+
+def a_daemon_set(name: str, **spec: Any) -> DaemonSet:
+    return plain_decoder(DaemonSet).one(
+        {
+            "metadata": {"name": name, "namespace": "kube-system", "uid": f"ds-{name}"},
+            "spec": {"template": {"metadata": {"labels": {"app": name}}, "spec": spec}},
+        }
+    )
+
+
+def a_view(
+    nodes: Sequence[Node] = (),
+    pods: Sequence[Pod] = (),
+    daemon_sets: Sequence[DaemonSet] = (),
+    cloud: NodeTemplate | None = CLOUD,
+    gpu_label: str = "",
+) -> ClusterView:
+    group = Group(id="web", min_size=0, max_size=10, target_size=1, template=cloud)
+    groups = Groups((group,), {node.name: "web" for node in nodes}, gpu_label=gpu_label)
+    related = Related(daemon_sets={one.key: one for one in daemon_sets})
+    return view_of(nodes, pods, groups=groups, related=related)
+
+
+def choose(
+    view: ClusterView,
+    cache: TemplateCache | None = None,
+    options: Templates | None = None,
+    rules: Rules | None = None,
+    now: Instant = NOW,
+) -> tuple[Template | None, TemplateCache]:
+    templates, after = choose_templates(
+        view, cache or TemplateCache(), options or Templates(), rules or Rules(), now, INTERNER
+    )
+    return templates.get("web"), after
+
+
+def source_of(cache: TemplateCache) -> Source | None:
+    entry = cache.entries.get("web")
+    return None if entry is None else entry.source
+
+
+@pytest.mark.parametrize(
+    ("nodes", "origin", "source"),
+    [
+        pytest.param([a_node("a"), a_node("b")], "a", Source.NODE, id="the first good node is the example"),
+        pytest.param([a_node("a", status="False"), a_node("b")], "b", Source.NODE, id="an unready node is passed over"),
+        pytest.param([a_node("a", HALF_A_MINUTE_AGO), a_node("b")], "b", Source.NODE, id="a young node is passed over"),
+        pytest.param([a_node("a", A_MINUTE_AGO)], "cloud", Source.PROVIDER, id="exactly one minute is too young"),
+        pytest.param([a_node("a", cordoned=True), a_node("b")], "b", Source.NODE, id="a cordoned node is passed over"),
+        pytest.param(
+            [a_node("a", taints=("ToBeDeletedByClusterAutoscaler",)), a_node("b")],
+            "b",
+            Source.NODE,
+            id="a node being deleted is passed over",
+        ),
+        pytest.param(
+            [a_node("a", taints=("startup-taint.cluster-autoscaler.kubernetes.io/x",)), a_node("b")],
+            "b",
+            Source.NODE,
+            id="a starting node is passed over",
+        ),
+        pytest.param(
+            [a_node("a", labels={"gpu": "t4"}), a_node("b")],
+            "b",
+            Source.NODE,
+            id="a node whose GPUs are not there yet is passed over",
+        ),
+        pytest.param([], "cloud", Source.PROVIDER, id="without nodes the cloud is asked"),
+    ],
+)
+def test_the_example(nodes: list[Node], origin: str, source: Source) -> None:
+    template, cache = choose(a_view(nodes, gpu_label="gpu"))
+    assert template is not None
+    assert (template.node.labels["from"], source_of(cache)) == (origin, source)
+
+
+@pytest.mark.parametrize(
+    ("node", "rules", "found"),
+    [
+        pytest.param(a_node("a", status="False"), Rules(), True, id="an unready node is better than nothing"),
+        pytest.param(a_node("a", status="False"), READY_ONLY, False, id="but not where only ready nodes count"),
+        pytest.param(a_node("a", cordoned=True), READY_ONLY, False, id="nor does a cordoned one"),
+        pytest.param(a_node("a", HALF_A_MINUTE_AGO), READY_ONLY, True, id="a young node counts there"),
+    ],
+)
+def test_the_last_resort(node: Node, rules: Rules, found: bool) -> None:
+    template, cache = choose(a_view([node], cloud=None), rules=rules)
+    assert (template is not None) is found
+    assert source_of(cache) is (Source.UNFIT_NODE if found else None)
+
+
+def test_each_group_has_its_own_example_and_others_nodes_are_nobodys() -> None:
+    groups = Groups(
+        tuple(Group(id=name, min_size=0, max_size=10, target_size=1) for name in ("web", "db", "none")),
+        {"w1": "web", "w2": "web", "d1": "db", "x1": "vanished"},
+    )
+    view = view_of([a_node(name) for name in ("alien", "x1", "w1", "w2", "d1")], [], groups=groups)
+    templates, _ = choose_templates(view, TemplateCache(), Templates(), Rules(), NOW, INTERNER)
+    assert {name: one.node.labels["from"] for name, one in templates.items()} == {"web": "w1", "db": "d1"}
+    assert list(templates) == ["web", "db"]
+
+
+def test_the_cache_outlives_the_node_until_it_expires() -> None:
+    options = Templates(node_info_cache_expire_time_s=600.0)
+    first, cache = choose(a_view([a_node("a")]), options=options)
+    later, cache = choose(a_view(), cache, options, now=NOW.later(600))
+    assert later is first
+    assert source_of(cache) is Source.CACHE
+    expired, cache = choose(a_view(), cache, options, now=NOW.later(601))
+    assert expired is not None
+    assert (expired.node.labels["from"], source_of(cache)) == ("cloud", Source.PROVIDER)
+
+
+def test_a_node_seen_again_renews_the_cache() -> None:
+    options = Templates(node_info_cache_expire_time_s=600.0)
+    view = a_view([a_node("a")])
+    first, cache = choose(view, options=options)
+    _, cache = choose(view, cache, options, now=NOW.later(500))
+    later, _ = choose(a_view(), cache, options, now=NOW.later(1000))
+    assert later is first
+
+
+def test_what_the_cloud_says_is_not_cached() -> None:
+    _, cache = choose(a_view())
+    template, cache = choose(a_view(cloud=None), cache)
+    assert template is None
+    assert cache.entries == {}
+
+
+def test_entries_of_vanished_groups_go() -> None:
+    _, cache = choose(a_view([a_node("a")]))
+    templates, cache = choose_templates(view_of([], []), cache, Templates(), Rules(), NOW, INTERNER)
+    assert templates == {}
+    assert cache.entries == {}
+
+
+def test_the_clouds_description_becomes_a_node() -> None:
+    cloud = NodeTemplate(
+        labels={
+            "node.kubernetes.io/instance-type": "m5",
+            "topology.kubernetes.io/region": "eu",
+            "topology.kubernetes.io/zone": "eu-a",
+        },
+        taints=(TaintSpec("dedicated", "web"), TaintSpec("node.kubernetes.io/not-ready")),
+        capacity={"cpu": "4", "memory": "8Gi", "pods": "110"},
+        allocatable={"cpu": "3500m"},
+    )
+    template, _ = choose(a_view(cloud=cloud))
+    assert template is not None
+    name = template_name("web")
+    assert template.node == Node(
+        name=name,
+        uid=name,
+        labels={
+            "kubernetes.io/hostname": name,
+            TEMPLATE_NODE: "true",
+            "node.kubernetes.io/instance-type": "m5",
+            "beta.kubernetes.io/instance-type": "m5",
+            "topology.kubernetes.io/region": "eu",
+            "failure-domain.beta.kubernetes.io/region": "eu",
+            "topology.kubernetes.io/zone": "eu-a",
+            "failure-domain.beta.kubernetes.io/zone": "eu-a",
+        },
+        taints=(Taint(key="dedicated", effect="NoSchedule", value="web"),),
+        capacity={"cpu": 4000, "memory": 8 << 30, "pods": 110},
+        allocatable={"cpu": 3500, "memory": 8 << 30, "pods": 110},
+        conditions=(Condition(type="Ready", status="True"),),
+    )
+
+
+def test_rules_leave_the_mark_out() -> None:
+    template, _ = choose(a_view([a_node("a")]), rules=Rules(template_node_label=False))
+    assert template is not None
+    assert TEMPLATE_NODE not in template.node.labels
+
+
+def test_a_broken_description_is_a_fault_of_its_group() -> None:
+    template, cache = choose(a_view(cloud=NodeTemplate(capacity={"cpu": "plenty"})))
+    assert template is None
+    assert "plenty" in cache.faults["web"]
+    bad_pod = NodeTemplate(capacity={"cpu": "4"}, pods=({"metadata": {"name": 7}},))
+    _, cache = choose(a_view([a_node("a", status="False")], cloud=bad_pod))
+    assert source_of(cache) is Source.UNFIT_NODE
+    assert "web" in cache.faults
+
+
+def names(template: Template | None) -> list[str]:
+    assert template is not None
+    end = template.node.name.removeprefix("template-node-for-web")
+    assert all(pod.name.endswith(end) and pod.node == template.node.name for pod in template.pods)
+    return [pod.name.removesuffix(end) for pod in template.pods]
+
+
+MIRROR: dict[str, Any] = {"annotations": {"kubernetes.io/config.mirror": "x"}}
+CRITICAL = a_daemon_set("critical", priorityClassName="system-node-critical")
+LOG = a_daemon_set("log")
+
+
+@pytest.mark.parametrize(
+    ("pods", "daemon_sets", "force", "expected"),
+    [
+        pytest.param([a_pod("log-1", "a", ("DaemonSet", "log"))], [LOG], False, ["log-1"], id="a daemon stays"),
+        pytest.param([a_pod("kubelet-x", "a", **MIRROR)], [], False, ["kubelet-x"], id="a mirror pod stays"),
+        pytest.param(
+            [a_pod("x", "a", annotations={"cluster-autoscaler.kubernetes.io/daemonset-pod": "true"})],
+            [],
+            False,
+            ["x"],
+            id="a pod annotated as a daemon stays",
+        ),
+        pytest.param([a_pod("web-1", "a", ("ReplicaSet", "web"))], [], False, [], id="a replica goes"),
+        pytest.param([], [LOG], False, [], id="a DaemonSet without a pod on the example is not added"),
+        pytest.param([], [LOG], True, ["log"], id="unless daemons are forced"),
+        pytest.param([], [CRITICAL], False, ["critical"], id="or it is critical to the node"),
+        pytest.param(
+            [],
+            [a_daemon_set("polite", priorityClassName="system-node-critical", preemptionPolicy="Never")],
+            False,
+            [],
+            id="a critical one that does not preempt is not added",
+        ),
+        pytest.param(
+            [a_pod("log-1", "a", ("DaemonSet", "log"))], [LOG], True, ["log-1"], id="a running daemon is not doubled"
+        ),
+        pytest.param(
+            [a_pod("log-1", "a", ("DaemonSet", "log"), deletionTimestamp=LONG_AGO)],
+            [LOG],
+            True,
+            ["log"],
+            id="a terminating daemon is replaced by a new one",
+        ),
+        pytest.param(
+            [], [a_daemon_set("gpu", nodeSelector={"gpu": "t4"})], True, [], id="a daemon of other nodes is not added"
+        ),
+    ],
+)
+def test_pods_of_a_real_example(
+    pods: list[Pod], daemon_sets: list[DaemonSet], force: bool, expected: list[str]
+) -> None:
+    template, _ = choose(a_view([a_node("a")], pods, daemon_sets), options=Templates(force_ds=force))
+    assert names(template) == expected
+
+
+@pytest.mark.parametrize(
+    ("daemon_set", "added"),
+    [
+        pytest.param(LOG, False, id="an untolerated taint keeps it off"),
+        pytest.param(a_daemon_set("t", tolerations=[{"operator": "Exists"}]), True, id="a tolerated one does not"),
+        pytest.param(
+            a_daemon_set(
+                "s", nodeSelector={"beta.kubernetes.io/instance-type": "m5"}, tolerations=[{"operator": "Exists"}]
+            ),
+            True,
+            id="deprecated labels can be selected",
+        ),
+        pytest.param(
+            a_daemon_set("n", nodeName="elsewhere", tolerations=[{"operator": "Exists"}]),
+            False,
+            id="a daemon bound to another node stays there",
+        ),
+    ],
+)
+def test_daemons_of_the_clouds_description(daemon_set: DaemonSet, added: bool) -> None:
+    cloud = NodeTemplate(
+        labels={"node.kubernetes.io/instance-type": "m5"},
+        taints=(TaintSpec("dedicated"),),
+        capacity={"cpu": "4"},
+        pods=({"metadata": {"name": "proxy", "annotations": {"kubernetes.io/config.mirror": "x"}}},),
+    )
+    template, _ = choose(a_view(daemon_sets=[daemon_set], cloud=cloud))
+    assert names(template) == (["proxy", daemon_set.name] if added else ["proxy"])
+
+
+def test_a_passing_taint_does_not_keep_daemons_off() -> None:
+    node = a_node("a", taints=("status-taint.cluster-autoscaler.kubernetes.io/busy",))
+    template, _ = choose(a_view([node], daemon_sets=[LOG]), options=Templates(force_ds=True))
+    assert names(template) == ["log"]
+
+
+def test_an_added_daemon_counts_with_its_requests_and_its_owner() -> None:
+    heavy = a_daemon_set("heavy", containers=[{"resources": {"requests": {"cpu": "250m"}}}])
+    template, _ = choose(a_view(daemon_sets=[heavy]))
+    assert template is not None
+    cls = template.pods[0].cls
+    assert cls.requests == {"cpu": 250}
+    assert cls.labels == {"app": "heavy"}
+    assert cls.daemonset
+    assert cls.namespace == "kube-system"
+
+
+def test_the_same_inputs_give_the_same_object() -> None:
+    view = a_view([a_node("a")], [a_pod("log-1", "a", ("DaemonSet", "log"))], [LOG])
+    first, cache = choose(view)
+    second, cache = choose(view, cache)
+    assert second is first
+    assert cache.entries["web"].example is view.nodes[0]
+
+
+def test_changes_that_do_not_matter_give_the_same_object() -> None:
+    first, cache = choose(a_view([a_node("a")], [], [LOG]))
+    heartbeat = a_node("a", since="2023-11-14T21:30:00Z")
+    newer = msgspec.structs.replace(LOG, metadata=msgspec.structs.replace(LOG.metadata, resource_version="2"))
+    second, _ = choose(a_view([heartbeat], [a_pod("web-1", "a", ("ReplicaSet", "web"))], [newer]), cache)
+    assert second is first
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        pytest.param(a_view([a_node("a", labels={"zone": "b"})], [], [LOG]), id="a label"),
+        pytest.param(a_view([a_node("a")], [a_pod("log-1", "a", ("DaemonSet", "log"))], [LOG]), id="a daemon's pod"),
+        pytest.param(a_view([a_node("a")], [], [LOG, CRITICAL]), id="a DaemonSet"),
+    ],
+)
+def test_changes_that_matter_give_another_template(view: ClusterView) -> None:
+    first, cache = choose(a_view([a_node("a")], [], [LOG]))
+    second, _ = choose(view, cache)
+    assert second != first
+
+
+def test_a_changed_description_gives_another_template() -> None:
+    first, cache = choose(a_view())
+    same, cache = choose(a_view(cloud=NodeTemplate(labels=dict(CLOUD.labels), capacity=dict(CLOUD.capacity))), cache)
+    other, _ = choose(a_view(cloud=NodeTemplate(labels={"from": "cloud"}, capacity={"cpu": "16"})), cache)
+    assert same is first
+    assert other is not None
+    assert other.node.capacity == {"cpu": 16000}
+
+
+def test_a_cordoned_example_can_be_uncordoned() -> None:
+    view = a_view([a_node("a", cordoned=True)], cloud=None)
+    kept, _ = choose(view)
+    freed, _ = choose(view, options=Templates(scale_from_unschedulable=True))
+    assert kept is not None
+    assert kept.node.unschedulable
+    assert freed is not None
+    assert not freed.node.unschedulable

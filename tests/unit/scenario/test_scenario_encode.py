@@ -1,0 +1,187 @@
+"""A recorded view, read back, is the same view."""
+
+import json
+from typing import Any
+
+import msgspec
+
+from autoscaler.config.document import to_options
+from autoscaler.config.load import from_options
+from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.scenario.codec import decode
+from autoscaler.scenario.encode import encode
+from autoscaler.scenario.scenario import Scenario
+from autoscaler.snapshot.cluster import ClusterView, view_of
+from autoscaler.snapshot.groups import Group, Groups
+from cloudprovider.interface import ErrorClass, GroupSettings, Instance, InstanceError, NodeTemplate, State, TaintSpec
+
+AT_S = 1767614401.25
+EVERYTHING: dict[str, Any] = {
+    "now": "2026-01-05T12:00:00Z",
+    "priorityConfig": "10: [web]",
+    "nodes": [
+        {
+            "metadata": {"name": "n1", "labels": {"zone": "a"}, "annotations": {"k": "v"}},
+            "spec": {"unschedulable": True, "taints": [{"key": "t", "effect": "NoSchedule", "value": "v"}]},
+            "status": {"allocatable": {"cpu": "3920m", "memory": "14900Mi", "nvidia.com/gpu": 1}},
+        }
+    ],
+    "pods": [
+        {
+            "metadata": {
+                "name": "placed",
+                "labels": {"app": "a"},
+                "annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false", "secret": "x"},
+                "ownerReferences": [{"kind": "ReplicaSet", "name": "a"}],
+                "deletionTimestamp": "2026-01-05T11:59:00Z",
+            },
+            "spec": {
+                "nodeName": "n1",
+                "priority": 5,
+                "priorityClassName": "high",
+                "terminationGracePeriodSeconds": 5,
+                "containers": [
+                    {
+                        "image": "registry.example/app",
+                        "env": [{"name": "PASSWORD", "value": "hunter2"}],
+                        "resources": {"requests": {"cpu": "250m", "memory": "1Gi"}},
+                        "ports": [{"containerPort": 80, "hostPort": 8080}],
+                    }
+                ],
+                "initContainers": [{"restartPolicy": "Always", "resources": {"requests": {"cpu": 1}}}],
+                "overhead": {"cpu": "10m"},
+                "volumes": [
+                    {"name": "data", "persistentVolumeClaim": {"claimName": "c"}},
+                    {"name": "scratch", "ephemeral": {}},
+                    {"name": "tmp", "emptyDir": {"medium": "Memory"}},
+                ],
+            },
+            "status": {"containerStatuses": [{"name": "c0", "allocatedResources": {"cpu": "300m"}}]},
+        },
+        {
+            "metadata": {"name": "waiting", "namespace": "other"},
+            "spec": {
+                "containers": [{}],
+                "nodeSelector": {"zone": "a"},
+                "tolerations": [{"key": "t", "operator": "Exists"}],
+                "schedulerName": "mine",
+                "topologySpreadConstraints": [{"topologyKey": "zone", "labelSelector": {"matchLabels": {"a": "b"}}}],
+                "affinity": {
+                    "nodeAffinity": {
+                        "requiredDuringSchedulingIgnoredDuringExecution": {
+                            "nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "Exists"}]}]
+                        }
+                    },
+                    "podAntiAffinity": {
+                        "requiredDuringSchedulingIgnoredDuringExecution": [
+                            {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "a"}}}
+                        ]
+                    },
+                },
+            },
+            "status": {"nominatedNodeName": "n1"},
+        },
+    ],
+    "replicaSets": [{"metadata": {"name": "a"}, "spec": {"replicas": 3}}],
+    "podDisruptionBudgets": [
+        {
+            "metadata": {"name": "b"},
+            "spec": {"selector": {}, "minAvailable": "50%"},
+            "status": {"disruptionsAllowed": 1},
+        }
+    ],
+    "storageClasses": [{"metadata": {"name": "fast"}, "provisioner": "csi.example"}],
+}
+ANY = PodClass()
+GROUPS = Groups(
+    all=(
+        Group(
+            id="web",
+            min_size=1,
+            max_size=9,
+            target_size=4,
+            instances=(
+                Instance("n1"),
+                Instance("i-2", State.CREATING, InstanceError(ErrorClass.OUT_OF_RESOURCES, "X", "why")),
+                Instance("i-3", State.DELETING),
+            ),
+            template=NodeTemplate(
+                labels={"zone": "a"},
+                taints=(TaintSpec("t", "v"),),
+                capacity={"cpu": "4", "pods": "30"},
+                allocatable={"cpu": "3920m", "pods": "30"},
+                pods=({"metadata": {"name": "agent", "namespace": "kube-system"}, "spec": {"containers": [{}]}},),
+            ),
+            settings=GroupSettings(scale_down_unneeded_time_s=90.5, zero_or_max_node_scaling=True),
+        ),
+        Group(id="bare", min_size=0, max_size=1, target_size=0),
+    ),
+    of_node={"n1": "web"},
+    gpu_label="example.com/gpu",
+)
+
+
+def a_view() -> ClusterView:
+    scenario = decode(json.dumps(EVERYTHING).encode(), "everything.json")
+    return view_of(scenario.nodes, scenario.pods, groups=GROUPS, related=scenario.related)
+
+
+def replayed(view: ClusterView, options: dict[str, Any] | None = None) -> Scenario:
+    return decode(encode(view, name="pass", at_s=AT_S, options=options or {}), "recording.json")
+
+
+def facts(pods: tuple[Pod, ...] | list[Pod]) -> list[tuple[object, ...]]:
+    """Classes of two files are different objects; what makes them equal is their key."""
+    return [
+        (pod.cls.key, dict(pod.cls.requests), pod.cls.host_ports, pod.cls.claims, msgspec.structs.replace(pod, cls=ANY))
+        for pod in pods
+    ]
+
+
+def test_nodes_pods_and_related_objects_come_back_as_they_were() -> None:
+    view = a_view()
+    again = replayed(view)
+    assert again.nodes == view.nodes
+    assert facts(again.pods) == facts([*view.pods[0], *view.pending])
+    assert again.related == view.related
+
+
+def test_the_first_run_is_at_the_recorded_moment() -> None:
+    assert replayed(a_view()).run_at_s(0) == AT_S
+
+
+def test_the_cloud_comes_back_as_it_was() -> None:
+    cloud = replayed(a_view()).cloud
+    web, bare = cloud.groups
+    assert (web.id, web.min_size, web.max_size, web.target_size) == ("web", 1, 9, 4)
+    assert tuple(web.node_names) == ("n1",)
+    assert web.settings == GROUPS.all[0].settings
+    assert web.template is not None
+    given = GROUPS.all[0].template
+    assert given is not None
+    assert dict(web.template.capacity) == given.capacity
+    assert dict(web.template.allocatable) == given.allocatable
+    assert tuple(web.template.taints) == given.taints
+    assert [pod["metadata"]["name"] for pod in web.template.pods] == ["agent"]
+    assert bare.template is None
+    assert [(one.provider_id, one.state) for one in cloud.machines] == [
+        ("i-2", State.CREATING),
+        ("i-3", State.DELETING),
+    ]
+    assert cloud.gpu_label == "example.com/gpu"
+
+
+def test_a_provider_without_gpu_label_is_not_given_one() -> None:
+    view = msgspec.structs.replace(a_view(), groups=Groups())
+    assert replayed(view).cloud.gpu_label == ""
+
+
+def test_the_configuration_comes_back() -> None:
+    config = from_options({"compatibility": "1.31", "expander": "least-waste", "max-nodes-total": 7})
+    assert replayed(a_view(), dict(to_options(config))).config == config
+
+
+def test_images_environment_and_foreign_annotations_are_never_written() -> None:
+    body = encode(a_view(), name="pass", at_s=AT_S, options={})
+    for secret in (b"hunter2", b"PASSWORD", b"registry.example", b"secret"):
+        assert secret not in body
