@@ -31,12 +31,14 @@ from autoscaler.registry.readiness import Readings, read, ready_terms
 from autoscaler.registry.state import Registry, recalculated, update
 from autoscaler.scaleup.expander import Chain, Supplies, build_chain
 from autoscaler.scaleup.limits import allowance
+from autoscaler.scaleup.minimum import plan_minimum_sizes
 from autoscaler.scaleup.pending import Hints, Needy, all_new, expendable, filter_schedulable, sort_pending, too_young
 from autoscaler.scaleup.plan import Increase, Resized, ScaleUpPlan
-from autoscaler.scaleup.planner import Situation, plan_scale_up
+from autoscaler.scaleup.planner import plan_scale_up
 from autoscaler.scaleup.price import ProviderPrices
 from autoscaler.scaleup.priority import config_map_in
 from autoscaler.scaleup.similarity import comparison, similar_groups
+from autoscaler.scaleup.situation import Situation
 from autoscaler.scaleup.templates import TemplateCache, choose_templates
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.cluster import ClusterView
@@ -90,6 +92,7 @@ class Autoscaler:
                 report = self._repaired(report)
             if report.end is End.COMPLETE:
                 report = self._scaled_up(report)
+                report = self._with_minimum_sizes(report)
         except CloudUnavailable as error:
             report = _failed(report, ErrorType.CLOUD_PROVIDER, str(error))
         except RetryLater as error:
@@ -119,7 +122,14 @@ class Autoscaler:
         )
         self.remembered = replace(before, registry=registry.memory, templates=cache, readings=readings)
         self._note_occurrences(registry)
-        return _timed(replace(report, view=view, registry=registry, templates=templates), "update_state", began)
+        report = replace(
+            report,
+            view=view,
+            registry=registry,
+            templates=templates,
+            scale_up_result=ScaleUpResult.NOT_TRIED,
+        )
+        return _timed(report, "update_state", began)
 
     def _repaired(self, report: PassReport) -> PassReport:
         """Put right what went wrong in the cloud; end the pass where the cluster is too unhealthy to go on."""
@@ -155,7 +165,7 @@ class Autoscaler:
             if one.error is None
             for instance in one.removal.instances
         ]
-        touched = {one.group for one in report.corrections}
+        touched = {one.group for one in (*report.corrections, *report.increases)}
         touched |= {one.removal.group for one in (*report.unregistered_removed, *report.failed_removed)}
         if not touched:
             return report
@@ -192,7 +202,7 @@ class Autoscaler:
         )
         report = replace(report, scale_up=plan, scale_up_result=plan.result, scale_up_error=plan.error)
         if plan.increases:
-            report = self._grown(report, plan)
+            report = self._grown(report, plan.increases)
         self._tell_pods(report, plan)
         return _timed(report, "scale_up", began)
 
@@ -277,10 +287,23 @@ class Autoscaler:
         )
         return build_chain(config.scale_up.expander, supplies)
 
-    def _grown(self, report: PassReport, plan: ScaleUpPlan) -> PassReport:
+    def _with_minimum_sizes(self, report: PassReport) -> PassReport:
+        """Raise groups below their minimum, where that is asked for."""
+        if not self._config.scale_up.enforce_node_group_min_size:
+            return report
+        increases = plan_minimum_sizes(self._situation(self._recalculated(report)), self._config.rules)
+        if not increases:
+            return report
+        result, error = report.scale_up_result, report.scale_up_error
+        report = self._grown(report, increases)
+        if report.scale_up_result is ScaleUpResult.ERROR or result is ScaleUpResult.ERROR:
+            return replace(report, scale_up_result=ScaleUpResult.ERROR, scale_up_error=report.scale_up_error or error)
+        return replace(report, scale_up_result=ScaleUpResult.SUCCESSFUL)
+
+    def _grown(self, report: PassReport, increases: Sequence[Increase]) -> PassReport:
         """Resize group by group; the first failure ends it, what was resized before stays."""
-        done: list[Resized] = []
-        for increase in plan.increases:
+        done: list[Resized] = list(report.increases)
+        for increase in increases:
             self._tell_status(EventType.NORMAL, "ScaledUpGroup", words.resizing(increase))
             resized = self._cloud.increase(increase.group, increase.delta)
             done.append(resized)

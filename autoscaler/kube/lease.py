@@ -1,34 +1,56 @@
-"""Leader election on a Lease, with Cluster Autoscaler's object and timings, so that the two exclude each other.
+"""Leader election on a Lease, decided: with Cluster Autoscaler's object and timings, so that the two exclude each other.
 
-`LeaseState` decides and does no I/O; `LeaderElection` asks it what to do next and does that from its own thread.
+`LeaseState` says what to do next and does no I/O; `election` does it.
 
 Leadership is a deadline: the lease lasts from the moment the request that won or renewed it was *sent*, so a
 process that froze finds, when it wakes, that it may not write any more. Other holders are judged by how long
 we have seen no change in their lease, never by comparing their clock with ours.
 """
 
-import logging
 import math
 import random
-import socket
-import threading
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import Any
 
 import msgspec
 
-from autoscaler.clock import Clock, Instant
-from autoscaler.errors import AutoscalerError, Conflict
-from autoscaler.kube.config import one_line
-from autoscaler.kube.watch import Wait
-from autoscaler.kube.writes import Lease, LeaseSpec
-
-log = logging.getLogger(__name__)
+from autoscaler.clock import Instant
+from autoscaler.kube import paths
+from autoscaler.kube.paths import ObjectRef
+from autoscaler.objects.meta import Wire
 
 _RETRY_JITTER = 0.2
+
+
+class LeaseSpec(Wire, frozen=True):
+    """Who holds a Lease and since when; times are RFC 3339 texts with microseconds."""
+
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+class Lease(msgspec.Struct, frozen=True, rename="camel"):
+    """A coordination.k8s.io/v1 Lease; the metadata is kept whole, to be written back."""
+
+    metadata: dict[str, Any]
+    spec: LeaseSpec = LeaseSpec()
+    api_version: str = "coordination.k8s.io/v1"
+    kind: str = "Lease"
+
+    @classmethod
+    def fresh(cls, namespace: str, name: str, spec: LeaseSpec) -> "Lease":
+        """Return a Lease to create."""
+        return cls({"name": name, "namespace": namespace}, spec)
+
+    @property
+    def path(self) -> str:
+        """Where it lives."""
+        return paths.path(ObjectRef(self.api_version, self.kind, self.metadata["name"], self.metadata["namespace"]))
 
 
 class LeaseTimings(msgspec.Struct, frozen=True):
@@ -248,156 +270,6 @@ class LeaseState:
         if held is not None and self._exists:
             return msgspec.structs.replace(held, spec=spec)
         return Lease.fresh(self._namespace, self._name, spec)
-
-
-class LeaseApi(Protocol):
-    """The calls of the election. Every call may raise any `AutoscalerError`."""
-
-    def read(self, namespace: str, name: str, timeout_s: float) -> Lease | None:
-        """Return the Lease; None when there is none."""
-        ...
-
-    def create(self, lease: Lease, timeout_s: float) -> Lease:
-        """Create the Lease; `Conflict` when someone was faster."""
-        ...
-
-    def replace(self, lease: Lease, timeout_s: float) -> Lease:
-        """Replace the Lease; `Conflict` when it changed since it was read."""
-        ...
-
-
-class LeaderElection:
-    """Competes for the lease until it wins, keeps it until `stop` or until it is lost. It is a `ports.Leadership`."""
-
-    def __init__(
-        self,
-        state: LeaseState,
-        api: LeaseApi,
-        clock: Clock,
-        on_lost: Callable[[], None],
-        wait: Wait = threading.Event.wait,
-    ) -> None:
-        """`on_lost` is called once, on the election's thread, when leadership ends without being released."""
-        self._state = state
-        self._api = api
-        self._clock = clock
-        self._on_lost = on_lost
-        self._wait = wait
-        self._leading = threading.Event()
-        self._stopping = threading.Event()
-        self._last_error: str | None = None
-        self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
-
-    @property
-    def is_leading(self) -> bool:
-        """Whether we hold the lease, for reports; before a write ask `may_write`."""
-        return self._state.phase is Phase.LEADING
-
-    @property
-    def holder(self) -> str | None:
-        """Who held the lease when last seen; None when no one did."""
-        return self._state.holder
-
-    @property
-    def last_error(self) -> str | None:
-        """Why the last call failed; None when it did not."""
-        return self._last_error
-
-    def may_write(self, now: Instant, takes_s: float) -> bool:
-        """Whether the lease outlasts a call of `takes_s` seconds that starts now."""
-        return self._state.may_write(now, takes_s)
-
-    def start(self) -> None:
-        """Begin to compete."""
-        self._thread.start()
-
-    def wait_leading(self, timeout_s: float) -> bool:
-        """Wait until we lead; False if we do not in time."""
-        return self._leading.wait(timeout_s)
-
-    def stop(self, timeout_s: float = 10.0) -> bool:
-        """Hand the lease over if we hold it, so that a successor need not wait it out, and end.
-
-        Stop writing first: what is still being written meets the successor. False if the network holds us up.
-        """
-        self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout_s)
-        return not self._thread.is_alive()
-
-    def tick(self) -> float | None:
-        """Do the next thing; returns the seconds until there is more to do, None when there never is."""
-        step = self._state.next(self._clock.now())
-        if isinstance(step, Leave):
-            return None
-        if isinstance(step, Rest):
-            return step.seconds
-        self._do(step)
-        return 0.0
-
-    def release(self) -> None:
-        """Give the lease up. Losing the answer does no harm: the lease then runs out by itself."""
-        step = self._state.release(self._clock.now())
-        if step is not None:
-            try:
-                self._api.replace(step.lease, step.timeout_s)
-            except AutoscalerError as error:
-                log.warning("lease.not_released error=%s", one_line(error))
-            else:
-                log.info("lease.released")
-
-    def _do(self, step: Read | Write) -> None:
-        sent = self._clock.now()
-        try:
-            if isinstance(step, Read):
-                lease = self._api.read(step.namespace, step.name, step.timeout_s)
-                self._state.saw(lease, self._clock.now())
-            else:
-                write = self._api.create if step.create else self._api.replace
-                self._state.wrote(write(step.lease, step.timeout_s), sent)
-                self._note_leading()
-        except AutoscalerError as error:
-            self._state.failed(self._clock.now(), conflict=isinstance(error, Conflict))
-            self._note_error(one_line(error))
-        else:
-            self._last_error = None
-
-    def _note_leading(self) -> None:
-        if not self._leading.is_set():
-            log.info("lease.acquired")
-            self._leading.set()
-
-    def _note_error(self, text: str) -> None:
-        if self._last_error is None:
-            log.warning("lease.failing error=%s", text)
-        self._last_error = text
-
-    def _run(self) -> None:
-        try:
-            while (pause_s := self.tick()) is not None:
-                if self._wait(self._stopping, pause_s):
-                    self.release()
-                    break
-        except Exception:
-            log.exception("lease.crashed")
-            self._state.abandon()
-        if self._state.phase is Phase.LOST:
-            log.error("lease.lost holder=%s error=%s", self.holder, self._last_error)
-            self._leading.clear()
-            self._on_lost()
-
-
-class Unopposed:
-    """The `ports.Leadership` of a process that runs without election."""
-
-    def may_write(self, now: Instant, takes_s: float) -> bool:
-        """Say yes."""
-        return True
-
-
-def own_identity() -> str:
-    """Return a name for this process: the host's, made unique, as Cluster Autoscaler's."""
-    return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
 def micro_time(wall: float) -> str:

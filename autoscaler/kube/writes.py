@@ -14,8 +14,9 @@ from autoscaler.clock import Clock
 from autoscaler.errors import Conflict, Gone, LeadershipLost, RetryLater
 from autoscaler.kube import paths
 from autoscaler.kube.client import APPLY_PATCH, MERGE_PATCH, Call, Client
+from autoscaler.kube.lease import Lease, LeaseSpec
 from autoscaler.kube.paths import ObjectRef
-from autoscaler.objects.meta import Wire, rfc3339
+from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.node import Taint
 from autoscaler.ports import EventType, Leadership, Subject
 
@@ -47,35 +48,6 @@ class EventRecord(msgspec.Struct, frozen=True):
     def namespace(self) -> str:
         """Where it is stored: beside its object, in `default` for objects without a namespace."""
         return self.about.namespace or "default"
-
-
-class LeaseSpec(Wire, frozen=True):
-    """Who holds a Lease and since when; times are RFC 3339 texts with microseconds."""
-
-    holder_identity: str | None = None
-    lease_duration_seconds: int | None = None
-    acquire_time: str | None = None
-    renew_time: str | None = None
-    lease_transitions: int | None = None
-
-
-class Lease(msgspec.Struct, frozen=True, rename="camel"):
-    """A coordination.k8s.io/v1 Lease; the metadata is kept whole, to be written back."""
-
-    metadata: JsonObject
-    spec: LeaseSpec = LeaseSpec()
-    api_version: str = "coordination.k8s.io/v1"
-    kind: str = "Lease"
-
-    @classmethod
-    def fresh(cls, namespace: str, name: str, spec: LeaseSpec) -> "Lease":
-        """Return a Lease to create."""
-        return cls({"name": name, "namespace": namespace}, spec)
-
-    @property
-    def path(self) -> str:
-        """Where it lives."""
-        return paths.path(ObjectRef(self.api_version, self.kind, self.metadata["name"], self.metadata["namespace"]))
 
 
 class LeaseWrites:

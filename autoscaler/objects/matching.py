@@ -5,7 +5,7 @@ Source of every rule: the scheduler's plug-ins NodeName, NodeUnschedulable, Tain
 
 from collections.abc import Mapping
 
-from autoscaler.objects.node import Node, Taint
+from autoscaler.objects.node import Effect, Node, Taint
 from autoscaler.objects.pod import NodeSelector, NodeSelectorTerm, PodClass
 
 
@@ -39,18 +39,22 @@ def wants_node(cls: PodClass, labels: Mapping[str, str], name: str) -> bool:
 def daemon_belongs(cls: PodClass, node: Node) -> bool:
     """Whether the DaemonSet controller would run such a pod on the node.
 
-    It asks node name, selector, affinity and taints, and gives its pods the tolerations of a daemon: everything the
-    node life-cycle adds, being cordoned included. Resources do not matter to it.
+    It asks node name, selector, affinity and taints, and gives its pods the tolerations of a daemon: a node that is
+    cordoned, under pressure or not ready keeps them. Resources do not matter to it.
     """
     if cls.node_name and cls.node_name != node.name:
         return False
     if not wants_node(cls, node.labels, node.name):
         return False
-    return all(taint.key in DAEMON_TOLERATED or cls.tolerates(taint) for taint in node.taints)
+    return all((taint.key, taint.effect) in DAEMON_TOLERATED or cls.tolerates(taint) for taint in node.taints)
 
 
 DAEMON_TOLERATED = frozenset(
-    f"node.kubernetes.io/{condition}"
-    for condition in ("not-ready", "unreachable", "disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
+    (f"node.kubernetes.io/{condition}", effect)
+    for effect, conditions in (
+        (Effect.NO_EXECUTE, ("not-ready", "unreachable")),
+        (Effect.NO_SCHEDULE, ("disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")),
+    )
+    for condition in conditions
 )
-"""Taint keys that the DaemonSet controller tolerates for all its pods."""
+"""Keys and effects of the taints that the DaemonSet controller tolerates for all its pods."""

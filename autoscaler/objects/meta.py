@@ -1,6 +1,7 @@
 """Names, owners, times, labels and selectors."""
 
 import datetime
+import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
@@ -67,8 +68,11 @@ class Resource(Wire, frozen=True):
 
 @lru_cache(maxsize=65536)
 def unix_seconds(text: str) -> float:
-    """Return an RFC 3339 time as Unix seconds; raises `ValueError`."""
-    return datetime.datetime.fromisoformat(text).timestamp()
+    """Return an RFC 3339 time as Unix seconds; raises `ValueError`, for a time without a zone too."""
+    moment = datetime.datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        raise ValueError(f"{text!r} has no time zone; write it as 2006-01-02T15:04:05Z")
+    return moment.timestamp()
 
 
 def optional_seconds(text: str | None) -> float | None:
@@ -84,6 +88,17 @@ def rfc3339(wall: float) -> str:
 def controller_of(owners: Sequence[OwnerReference]) -> OwnerReference | None:
     """Return the managing owner, if there is one."""
     return next((owner for owner in owners if owner.controller), None)
+
+
+def integer(text: str) -> int | None:
+    """Return a text as the API's integer comparisons read it: decimal ASCII digits with a sign, within 64 bits."""
+    if _INTEGER.fullmatch(text) is None:
+        return None
+    value = int(text)
+    return value if -(1 << 63) <= value < 1 << 63 else None
+
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
 
 
 class Operator(StrEnum):
@@ -124,9 +139,8 @@ class Requirement(Wire, frozen=True):
     def _compares(self, value: str | None) -> bool:
         if value is None or len(self.values) != 1:
             return False
-        try:
-            have, bound = int(value), int(self.values[0])
-        except ValueError:
+        have, bound = integer(value), integer(self.values[0])
+        if have is None or bound is None:
             return False
         return have > bound if self.operator is Operator.GT else have < bound
 

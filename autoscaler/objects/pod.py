@@ -22,6 +22,7 @@ from autoscaler.objects.meta import (
     Requirement,
     Wire,
     controller_of,
+    integer,
     optional_seconds,
     unix_seconds,
 )
@@ -67,9 +68,8 @@ class Toleration(Wire, frozen=True):
                 return False
 
     def _compares(self, value: str) -> bool:
-        try:
-            have, bound = int(value), int(self.value)
-        except ValueError:
+        have, bound = integer(value), integer(self.value)
+        if have is None or bound is None:
             return False
         return have < bound if self.operator == "Lt" else have > bound
 
@@ -288,6 +288,7 @@ class _PodStatus(Wire, frozen=True):
     nominated_node_name: str = ""
     start_time: str | None = None
     container_statuses: list[_ContainerStatus] = []
+    init_container_statuses: list[_ContainerStatus] = []
 
 
 class PodWire(Wire, frozen=True):
@@ -459,9 +460,11 @@ class PodInterner:
     def keep(self, wire: PodWire) -> Pod:
         """Turn a pod of the API into a kept one; raises `quantity.BadQuantity` or `ValueError` on bad values."""
         meta, spec, status = wire.metadata, wire.spec, wire.status
-        held = {one.name: one.allocated_resources for one in status.container_statuses if one.allocated_resources}
-        asked = {one.name: one.resources.requests for one in spec.containers}
-        allocated = {name: amount for name, amount in held.items() if amount != asked.get(name)}
+        lasting = [*spec.containers, *(one for one in spec.init_containers if one.sidecar)]
+        asked = {one.name: one.resources.requests for one in lasting}
+        statuses = [*status.container_statuses, *status.init_container_statuses]
+        held = {one.name: one.allocated_resources for one in statuses if one.allocated_resources and one.name in asked}
+        allocated = {name: amount for name, amount in held.items() if amount != asked[name]}
         return Pod(
             name=meta.name,
             cls=self.class_of(meta, spec, allocated),

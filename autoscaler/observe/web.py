@@ -4,6 +4,7 @@ A request line, its head, its body and the time each may take are limited, and s
 that no client can starve the health check for long. Errors are JSON: `{"error":{"code","message","field"}}`.
 """
 
+import contextlib
 import io
 import socket
 import socketserver
@@ -30,6 +31,8 @@ _BODY_BYTES = 1024 * 1024
 _HEAD_S = 10.0
 _BODY_S = 10.0
 _SEND_S = 30.0
+_LINGER_S = 1.0
+_LINGER_BYTES = 256 * 1024
 _IDLE_S = 75.0  # above the scrape interval of most monitoring
 _BUSY_IDLE_S = 2.0
 _CONNECTIONS = 128
@@ -238,6 +241,8 @@ class _Bounded(io.RawIOBase):
 class _Connection(BaseHTTPRequestHandler):
     server: _Server
     protocol_version = "HTTP/1.1"
+    wbufsize = 64 * 1024  # head and body in one packet
+    default_request_version = "HTTP/1.1"  # or answers to garbage would have no status line
 
     def setup(self) -> None:
         super().setup()
@@ -249,12 +254,12 @@ class _Connection(BaseHTTPRequestHandler):
     def handle_one_request(self) -> None:
         self.close_connection = True
         self.command = self.path = self.requestline = ""
+        self.request_version = self.protocol_version
         try:
             if not self._begun():
                 return
             self._source.allow(_HEAD_S, _HEAD_BYTES)
             self.raw_requestline = self.rfile.readline(_LINE_BYTES + 1)
-            self.request_version = self.protocol_version
             if len(self.raw_requestline) > _LINE_BYTES:
                 raise HttpProblem(414, "uri_too_long", f"the request line is longer than {_LINE_BYTES} bytes")
             if not self.parse_request():
@@ -265,10 +270,9 @@ class _Connection(BaseHTTPRequestHandler):
             self.close_connection = not keep
             self._send(route(self.server.routes, request))
         except HttpProblem as problem:
-            self._send(problem_response(problem))
+            self._refuse(problem)
         except TimeoutError:
-            self.close_connection = True
-            self._send(problem_response(HttpProblem(408, "timeout", "the request took too long to arrive")))
+            self._refuse(HttpProblem(408, "timeout", "the request took too long to arrive"))
 
     def _begun(self) -> bool:
         self._source.allow(_HEAD_S if self._first else self.server.idle_s(), _HEAD_BYTES)
@@ -301,6 +305,7 @@ class _Connection(BaseHTTPRequestHandler):
         if length and self.headers.get("expect", "").lower() == "100-continue":
             self.send_response_only(HTTPStatus.CONTINUE)
             self.end_headers()
+            self.wfile.flush()
         self._source.allow(_BODY_S, length)
         body = self.rfile.read(length)
         if len(body) < length:
@@ -318,14 +323,25 @@ class _Connection(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(response.body)
+        self.wfile.flush()
         log.debug("http.answered", method=self.command, path=self.path.partition("?")[0], status=response.status)
+
+    def _refuse(self, problem: HttpProblem) -> None:
+        self.close_connection = True
+        self._send(problem_response(problem))
+        # Closing with input unread would reset the connection, and the client might never see the answer.
+        self.connection.shutdown(socket.SHUT_WR)
+        self.connection.settimeout(_LINGER_S)
+        left = _LINGER_BYTES
+        with contextlib.suppress(TimeoutError):
+            while left > 0 and (piece := self.connection.recv(_LINE_BYTES)):
+                left -= len(piece)
 
     def handle_expect_100(self) -> bool:
         return True  # answered once the length is known to be acceptable
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        self.close_connection = True
-        self._send(problem_response(HttpProblem(code, "bad_request", message or HTTPStatus(code).phrase)))
+        self._refuse(HttpProblem(code, "bad_request", message or HTTPStatus(code).phrase))
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the standard library's name
         pass

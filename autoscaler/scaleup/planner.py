@@ -9,63 +9,22 @@ of its arguments; the trial is left as it was found. Source: Cluster Autoscaler'
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-import msgspec
-
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import GroupsPerPass, ScaleUp
 from autoscaler.objects.pod import Pod, PodClass
-from autoscaler.reasons import Rejection, ScaleUpResult, Skip, Skipped
-from autoscaler.registry.state import GroupState
+from autoscaler.reasons import Rejection, ScaleUpResult
 from autoscaler.scaleup.balancing import balance, within_limits
 from autoscaler.scaleup.estimator import PodGroup, estimate, pod_groups
 from autoscaler.scaleup.expander import Chain
-from autoscaler.scaleup.limits import Allowance, Uncountable, need_of, nodes_left
+from autoscaler.scaleup.limits import Allowance, Uncountable
 from autoscaler.scaleup.option import Option
 from autoscaler.scaleup.plan import Increase, Round, ScaleUpPlan
+from autoscaler.scaleup.situation import Situation, considered
 from autoscaler.scheduling.placement import Placer
-from autoscaler.snapshot.contribution import Contribution
-from autoscaler.snapshot.groups import Group, Groups
-from autoscaler.snapshot.template import Template
+from autoscaler.snapshot.groups import Group
 
 _ROUNDS_PER_GROUP = 2
 """Bounds a pass: what is left after so many rounds per group waits for the next one."""
-
-
-class Situation(msgspec.Struct, frozen=True, kw_only=True):
-    """What the decision depends on, beside the pods and the simulated cluster."""
-
-    groups: Groups
-    templates: Mapping[str, Template]
-    states: Mapping[str, GroupState]
-    allowance: Allowance | Uncountable
-    present: int
-    """Nodes that count towards `max_nodes_total`, upcoming ones included."""
-    max_nodes_total: int
-    similar: Mapping[str, tuple[str, ...]] = {}
-    """Similar groups by group id; empty where balancing is off."""
-
-    @property
-    def nodes_left(self) -> int | None:
-        """How many nodes the cluster may still get; None: no limit."""
-        return nodes_left(self.max_nodes_total, self.present)
-
-    def after(self, increases: Sequence[Increase], needs: Mapping[str, Contribution]) -> "Situation":
-        """Return the situation once these machines are asked for."""
-        grown = {increase.group: increase.delta for increase in increases}
-        groups = tuple(
-            msgspec.structs.replace(group, target_size=group.target_size + grown.get(group.id, 0))
-            for group in self.groups.all
-        )
-        allowance = self.allowance
-        if isinstance(allowance, Allowance):
-            for increase in increases:
-                allowance = allowance.after(needs[increase.group], increase.delta)
-        return msgspec.structs.replace(
-            self,
-            groups=msgspec.structs.replace(self.groups, all=groups),
-            allowance=allowance,
-            present=self.present + sum(grown.values()),
-        )
 
 
 def plan_scale_up(
@@ -99,17 +58,13 @@ class _Decision:
         self._chain = chain
         self._options = options
         self._rules = rules
-        self._needs = {
-            group.id: need_of(group, situation.templates[group.id], situation.groups, rules)
-            for group in situation.groups.all
-            if group.id in situation.templates
-        }
+        self._needs = situation.needs(rules)
         self._capped_by_nodes_total = False
 
     def plan(self) -> ScaleUpPlan:
         """Play rounds until one leads nowhere."""
         first = self._situation
-        skipped, valid = self._filtered()
+        skipped, valid = considered(self._situation, self._needs, self._rules)
         helpable = self._helpable(valid, pod_groups(self._pods))
         remaining = tuple(pod for pod in self._pods if not helpable.get(pod.cls))
         rejected = self._rejections(valid, remaining)
@@ -120,7 +75,7 @@ class _Decision:
         error = ""
         while left and len(rounds) < max(1, most):
             if rounds:
-                _, valid = self._filtered()
+                _, valid = considered(self._situation, self._needs, self._rules)
                 helpable = self._helpable(valid, pod_groups(left))
             options = self._build_options(valid, helpable, pod_groups(left))
             played, error = self._play(options)
@@ -145,44 +100,6 @@ class _Decision:
             capped_by_nodes_total=self._capped_by_nodes_total,
             error=plan_error,
         )
-
-    def _filtered(self) -> tuple[tuple[Skipped, ...], list[Group]]:
-        skipped: list[Skipped] = []
-        valid: list[Group] = []
-        for group in self._situation.groups.all:
-            reason = self._skip(group)
-            if reason is None:
-                valid.append(group)
-            else:
-                skipped.append(reason)
-        return tuple(skipped), valid
-
-    def _skip(self, group: Group) -> Skipped | None:
-        situation = self._situation
-        state = situation.states[group.id]
-        if state.backoff is not None:
-            message = "in backoff after failed scale-up"
-            return Skipped(group.id, Skip.BACKED_OFF, message, state.backoff.error.message)
-        if not state.healthy:
-            return Skipped(group.id, Skip.NOT_READY, "not ready for scale-up", "too many of its nodes are not ready")
-        if group.room == 0:
-            detail = f"{group.target_size} of {group.max_size}"
-            return Skipped(group.id, Skip.MAX_SIZE, "max node group size reached", detail)
-        wanted = group.room if group.settings.zero_or_max_node_scaling else 1
-        left = situation.nodes_left
-        if group.settings.zero_or_max_node_scaling and left is not None and wanted > left:
-            message = "atomic scale-up exceeds cluster node count limit"
-            return Skipped(group.id, Skip.ATOMIC_LIMIT, message, f"needs {wanted} nodes, {left} allowed")
-        if group.id not in situation.templates:
-            return Skipped(
-                group.id, Skip.NO_TEMPLATE, "not ready for scale-up", "nothing tells what its nodes look like"
-            )
-        assert isinstance(situation.allowance, Allowance)
-        exceeded = situation.allowance.exceeded_by(self._needs[group.id], wanted)
-        if exceeded is not None:
-            message = exceeded.message(names_quota=self._rules.limit_reason_names_quota)
-            return Skipped(group.id, Skip.LIMIT, message, ", ".join(exceeded.resources))
-        return None
 
     def _helpable(self, valid: Sequence[Group], pods: Sequence[PodGroup]) -> dict[PodClass, set[str]]:
         """Return the groups whose fresh node each class fits, by class."""

@@ -15,7 +15,7 @@ from autoscaler.objects.workload import Namespace
 from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling.domains import Tally
 from autoscaler.snapshot.columns import Mask
-from autoscaler.snapshot.overlay import Trial
+from autoscaler.snapshot.overlay import Positions, Trial
 
 
 def term_covers(term: PodAffinityTerm, owner: PodClass, other: PodClass, namespaces: Mapping[str, Namespace]) -> bool:
@@ -118,12 +118,19 @@ class AntiAffinityOfOthers:
         self._seen: set[PodClass] = set()
         self._tallies: dict[tuple[PodClass, str], Tally] = {}
         for cls in trial.view.classes:
-            self.note(cls)
+            self._note(cls)
         for cls, _, _ in trial.moves():
-            self.note(cls)
+            self._note(cls)
+        trial.watch(self)
 
-    def note(self, cls: PodClass) -> None:
-        """Take in a class that is about to be placed."""
+    def moved(self, cls: PodClass, positions: Positions, counts: Positions) -> None:
+        """Take in a class that is placed; see `overlay.Watcher`."""
+        self._note(cls)
+
+    def appeared(self, positions: Positions, sign: int) -> None:
+        """Nodes have no terms; see `overlay.Watcher`."""
+
+    def _note(self, cls: PodClass) -> None:
         if cls.pod_anti_affinity and cls not in self._seen:
             self._seen.add(cls)
             self._terms.extend((cls, term) for term in cls.pod_anti_affinity)

@@ -110,8 +110,7 @@ class Placer:
         """Whether one more pod of the class passes every filter on this one node."""
         trial = self.trial
         vector = trial.vocabulary.vector(cls)
-        free = trial.free[:, position]
-        if len(free) < len(vector) or not bool(((free >= vector) | (vector <= 0)).all()):
+        if not bool(((trial.free[:, position] >= vector) | (vector <= 0)).all()):
             return False
         window = slice(position, position + 1)
         if not trial.alive[position] or not self.accepted(cls, window)[0]:
@@ -135,12 +134,10 @@ class Placer:
 
     def place(self, cls: PodClass, position: int) -> None:
         """Put one pod of the class on a node."""
-        self._others.note(cls)
         self.trial.place(cls, position)
 
     def place_many(self, cls: PodClass, positions: Positions, counts: Positions) -> None:
         """Put several pods of the class on nodes."""
-        self._others.note(cls)
         self.trial.place_many(cls, positions, counts)
 
     def copies(self, cls: PodClass, window: slice) -> Positions:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from autoscaler.objects.matching import untolerated, wants_node
-from autoscaler.objects.meta import selects
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import PodClass, SpreadConstraint
 from autoscaler.reasons import NoFit, Rejection
@@ -21,13 +20,15 @@ from autoscaler.snapshot.overlay import Trial
 
 
 def spread_counts(constraint: SpreadConstraint, owner: PodClass, other: PodClass) -> bool:
-    """Whether pods of class `other` count towards a constraint of `owner`: same namespace, selected, same keys."""
-    if other.namespace != owner.namespace or constraint.label_selector is None or constraint.label_selector.empty:
+    """Whether pods of class `other` count towards a constraint of `owner`: same namespace, selected, same keys.
+
+    A selector that asks for nothing counts nothing.
+    """
+    selector = constraint.label_selector
+    keys = [key for key in constraint.match_label_keys if key in owner.labels]
+    if other.namespace != owner.namespace or selector is None or (selector.empty and not keys):
         return False
-    if not selects(constraint.label_selector, other.labels):
-        return False
-    keys = constraint.match_label_keys
-    return all(other.labels.get(key) == owner.labels[key] for key in keys if key in owner.labels)
+    return selector.matches(other.labels) and all(other.labels.get(key) == owner.labels[key] for key in keys)
 
 
 class SpreadGuard:

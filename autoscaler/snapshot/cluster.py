@@ -88,6 +88,16 @@ def _same_shape(old: Node, new: Node) -> bool:
     )
 
 
+def _overgrown(view: ClusterView) -> bool:
+    """Whether most of the view's classes have no pod left: updates only ever add classes."""
+    if len(view.classes) < _SPARE_CLASSES:
+        return False
+    return len(view.classes) > 2 * int(np.count_nonzero(np.bincount(view.pod_classes, minlength=len(view.classes))))
+
+
+_SPARE_CLASSES = 256
+
+
 class ClusterBuilder:
     """Follows changes of nodes and pods; makes views. Not safe to share between threads."""
 
@@ -129,6 +139,8 @@ class ClusterBuilder:
             self._touched.add(new.node)
             if new.deleted is not None:
                 self._terminating[new.key] = new
+            else:
+                self._terminating.pop(new.key, None)
 
     def _counts(self, pod: Pod) -> bool:
         if pod.finished:
@@ -150,7 +162,7 @@ class ClusterBuilder:
     def view(self, groups: Groups, related: Related) -> ClusterView:
         """Return the cluster as it is now."""
         before = self._view
-        if before is None or self._stale or len(self._touched) > len(self._nodes) // 4:
+        if before is None or self._stale or len(self._touched) > len(self._nodes) // 4 or _overgrown(before):
             after = self._rebuilt(groups, related)
         else:
             after = self._updated(before, groups, related)
@@ -162,6 +174,8 @@ class ClusterBuilder:
 
     def _rebuilt(self, groups: Groups, related: Related) -> ClusterView:
         nodes = tuple(self._nodes.values())
+        if self._vocabulary.outgrown(len(nodes)):
+            self._vocabulary = Vocabulary()
         pods = [tuple(self._placed.get(node.name, {}).values()) for node in nodes]
         ids: dict[PodClass, int] = {}
         pod_classes = np.fromiter(

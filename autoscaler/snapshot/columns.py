@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoscaler.objects import quantity
-from autoscaler.objects.node import Node, Taint
+from autoscaler.objects.node import HOSTNAME, Node, Taint
 from autoscaler.objects.pod import PodClass, Requests
 
 Amounts = NDArray[np.int64]
@@ -21,6 +21,9 @@ Mask = NDArray[np.bool_]
 
 ABSENT = -1
 """Code of a label that a node does not have."""
+MOST = 1 << 53
+"""Amounts beyond this count as this: more than any machine has, and a thousand of them still fit int64."""
+_SPARE_CODES = 1024
 
 
 class Vocabulary:
@@ -34,6 +37,10 @@ class Vocabulary:
         self.taint_sets: dict[tuple[tuple[str, str, str], ...], int] = {}
         self.taints: list[tuple[Taint, ...]] = []
         self._vectors: weakref.WeakKeyDictionary[PodClass, Amounts] = weakref.WeakKeyDictionary()
+
+    def outgrown(self, nodes: int) -> bool:
+        """Whether most host names have gone since: time for a new vocabulary, for one that never forgets only grows."""
+        return len(self.values.get(HOSTNAME, ())) > 4 * nodes + _SPARE_CODES
 
     def row(self, resource: str) -> int:
         """Return the row of a resource, a new one for a new name."""
@@ -65,7 +72,7 @@ class Vocabulary:
             self.row(resource)
         column = np.zeros(len(self.rows), dtype=np.int64)
         for resource, value in resources.items():
-            column[self.rows[resource]] = value
+            column[self.rows[resource]] = min(value, MOST)
         return column
 
     def vector(self, cls: PodClass) -> Amounts:

@@ -93,7 +93,13 @@ class Trial:
 
     @property
     def free(self) -> Amounts:
-        """Unreserved amounts, a row per resource, a column per node; change them only by placing and lifting."""
+        """Unreserved amounts, a row per resource known by now, a column per node.
+
+        Change them only by placing and lifting.
+        """
+        self._reserve(self.count)
+        if len(self._free) < len(self.vocabulary.rows):
+            self._reserve(self.count)
         return self._free[:, : self.count]
 
     def open(self, window: slice) -> Mask:

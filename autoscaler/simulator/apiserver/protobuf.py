@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from autoscaler.simulator.apiserver.errors import JsonObject, bad_request, unsupported_media_type
+from autoscaler.simulator.apiserver.errors import ApiError, JsonObject, bad_request, unsupported_media_type
 from autoscaler.simulator.apiserver.protobuf_schema import MESSAGES
 
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
@@ -65,8 +65,6 @@ def _message(message: str, data: bytes) -> JsonObject:
     for number, raw in _wire(data):
         field = fields.get(number)
         if field is None:
-            if raw in (b"", 0):
-                continue
             if _is_hollow(raw):
                 continue
             raise unsupported_media_type(f"{MEDIA_TYPE} with field {number} of {message}")
@@ -82,10 +80,13 @@ def _message(message: str, data: bytes) -> JsonObject:
 
 
 def _is_hollow(raw: Any) -> bool:
-    """Whether a message says nothing: Go writes the empty status of a new object out."""
+    """Whether a field says nothing: Go writes the empty status of a new object out."""
     if not isinstance(raw, bytes):
+        return not raw
+    try:
+        return all(_is_hollow(value) for _, value in _wire(raw))
+    except (IndexError, ApiError):
         return False
-    return all(value in (0, b"") or _is_hollow(value) for _, value in _wire(raw))
 
 
 def _value(kind: str, raw: Any) -> Any:

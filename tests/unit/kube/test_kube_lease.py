@@ -6,16 +6,8 @@ import pytest
 
 from autoscaler.clock import Instant, VirtualClock
 from autoscaler.errors import AutoscalerError, Conflict, Gone, Refused, RetryLater
-from autoscaler.kube.lease import (
-    LeaderElection,
-    LeaseState,
-    LeaseTimings,
-    Phase,
-    Write,
-    micro_time,
-    own_identity,
-)
-from autoscaler.kube.writes import Lease, LeaseSpec
+from autoscaler.kube.election import LeaderElection, own_identity
+from autoscaler.kube.lease import Lease, LeaseSpec, LeaseState, LeaseTimings, Phase, Write, micro_time
 
 PATIENCE_S = 20.0
 

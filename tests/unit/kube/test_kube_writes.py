@@ -6,9 +6,10 @@ import pytest
 from autoscaler.clock import Instant, VirtualClock
 from autoscaler.errors import AutoscalerError, Blocked, Conflict, Gone, LeadershipLost, RetryLater
 from autoscaler.kube.client import Client
-from autoscaler.kube.lease import Unopposed
+from autoscaler.kube.election import Unopposed
+from autoscaler.kube.lease import Lease, LeaseSpec
 from autoscaler.kube.paths import ObjectRef, collection
-from autoscaler.kube.writes import ClusterWrites, EventRecord, Lease, LeaseSpec, LeaseWrites, Writes
+from autoscaler.kube.writes import ClusterWrites, EventRecord, LeaseWrites, Writes
 from autoscaler.objects.node import Taint
 from autoscaler.ports import EventType, Subject
 from tests.unit.kube.scripted import ScriptedApi, Sleeps, client_of, ok, scripted_api, status

@@ -92,6 +92,32 @@ def test_a_waiting_watch_wakes_for_a_change_and_for_close() -> None:
     assert len(got) <= 1
 
 
+def test_writers_that_retry_conflicts_lose_no_update_and_watchers_see_each_once() -> None:
+    storage, _ = a_storage()
+    storage.create("configmaps", a_config(n="0"))
+    watch = storage.watch("configmaps", storage.revision)
+    refusals: set[int] = set()
+
+    def count_up(times: int) -> None:
+        while times:
+            obj = storage.get("configmaps", "c")
+            obj["data"]["n"] = str(int(obj["data"]["n"]) + 1)
+            try:
+                storage.update("configmaps", obj)
+            except ApiError as error:
+                refusals.add(error.code)
+            else:
+                times -= 1
+
+    threads = [threading.Thread(target=count_up, args=(50,)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert [event.object()["data"]["n"] for event in watch.poll()] == [str(n) for n in range(1, 201)]
+    assert refusals <= {409}
+
+
 def test_pages_show_one_moment_whatever_is_written_between_them() -> None:
     storage, _ = a_storage()
     for i in range(6):

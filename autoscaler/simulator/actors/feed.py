@@ -1,0 +1,141 @@
+"""What the actors know of the cluster: mirrors of the storage that move only when they are told to.
+
+Between two calls of `Feed.poll` every actor sees the same cluster, whatever other clients write meanwhile. Mirrored
+objects are shared: nobody may change them.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from autoscaler.simulator.apiserver.errors import ApiError, JsonObject
+from autoscaler.simulator.apiserver.journal import WatchEvent
+from autoscaler.simulator.apiserver.records import ChangeType, Key
+from autoscaler.simulator.apiserver.storage import Storage
+from autoscaler.simulator.actors.wire import key_of
+
+Handler = Callable[[JsonObject | None, JsonObject | None], None]
+"""Hears of an object that appeared (first is None), changed, or went away (second is None); must not write."""
+ValueOf = Callable[[JsonObject], str | None]
+
+_NONE: Mapping[Key, JsonObject] = {}
+
+
+class Index:
+    """Objects by a value that each has, such as its node's name."""
+
+    def __init__(self, value_of: ValueOf) -> None:
+        self._value_of = value_of
+        self._groups: dict[str, dict[Key, JsonObject]] = {}
+
+    def of(self, value: str) -> Mapping[Key, JsonObject]:
+        """Return the objects with this value, in the order in which they got it."""
+        return self._groups.get(value, _NONE)
+
+    def change(self, key: Key, old: JsonObject | None, new: JsonObject | None) -> None:
+        """Take in a change."""
+        before = self._value_of(old) if old is not None else None
+        after = self._value_of(new) if new is not None else None
+        if before is not None and before != after:
+            group = self._groups[before]
+            del group[key]
+            if not group:
+                del self._groups[before]
+        if new is not None and after is not None:
+            self._groups.setdefault(after, {})[key] = new
+
+
+class Mirror:
+    """The objects of one kind as of the last poll, by namespace and name."""
+
+    def __init__(self, storage: Storage, resource: str) -> None:
+        self.objects: dict[Key, JsonObject] = {}
+        self._storage = storage
+        self._resource = resource
+        self._subscription = storage.watch(resource)
+        self._handlers: list[Handler] = []
+        self._indexes: dict[ValueOf, Index] = {}
+
+    def subscribe(self, handler: Handler) -> None:
+        """Call `handler` for each change from now on, and now for each object that is known."""
+        self._handlers.append(handler)
+        for obj in tuple(self.objects.values()):
+            handler(None, obj)
+
+    def index(self, value_of: ValueOf) -> Index:
+        """Return the index by this function, which is made once and kept up to date."""
+        found = self._indexes.get(value_of)
+        if found is None:
+            found = self._indexes[value_of] = Index(value_of)
+            for key, obj in self.objects.items():
+                found.change(key, None, obj)
+        return found
+
+    def in_namespace(self, namespace: str) -> Iterator[JsonObject]:
+        """Yield the objects there."""
+        return iter(self.index(_namespace_of).of(namespace).values())
+
+    def poll(self) -> bool:
+        """Catch up with the storage; return whether anything was new."""
+        try:
+            events = self._subscription.poll()
+        except ApiError as error:
+            if error.code != 410:
+                raise
+            events = self._relist()
+        news = bool(events)
+        while events:
+            for event in events:
+                self._take(event)
+            events = self._subscription.poll()
+        return news
+
+    def _take(self, event: WatchEvent) -> None:
+        if event.type is ChangeType.DELETED:
+            self._change(event.change.key, None)
+        else:
+            self._change(event.change.key, event.object())
+
+    def _change(self, key: Key, new: JsonObject | None) -> None:
+        old = self.objects.get(key)
+        if new is not None:
+            self.objects[key] = new
+        elif self.objects.pop(key, None) is None:
+            return
+        for index in self._indexes.values():
+            index.change(key, old, new)
+        for handler in self._handlers:
+            handler(old, new)
+
+    def _relist(self) -> list[WatchEvent]:
+        """Start over after the history outran us; what is gone by now is dropped at once."""
+        self._subscription = self._storage.watch(self._resource)
+        events = self._subscription.poll()
+        present = {event.change.key for event in events}
+        for key in [key for key in self.objects if key not in present]:
+            self._change(key, None)
+        return events
+
+
+class Feed:
+    """One mirror per kind, shared by all actors."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._mirrors: dict[str, Mirror] = {}
+
+    def mirror(self, resource: str) -> Mirror:
+        """Return the mirror of a kind."""
+        found = self._mirrors.get(resource)
+        if found is None:
+            found = self._mirrors[resource] = Mirror(self._storage, resource)
+        return found
+
+    def poll(self) -> bool:
+        """Bring every mirror up to date; return whether anything was new."""
+        news = False
+        for mirror in self._mirrors.values():
+            news = mirror.poll() or news
+        return news
+
+
+def _namespace_of(obj: JsonObject) -> str:
+    return key_of(obj)[0]

@@ -1,0 +1,245 @@
+"""What a run of a scenario decided, in the form that `plan -o json` prints.
+
+The fields up to `target_sizes` are the common format for comparing autoscalers: pods are `namespace/name`, lists are
+sorted, wording is informative. `reasons` is ours: the same facts typed, pods of one class together.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.observe.report import PassReport
+from autoscaler.reasons import Rejection, Skipped, Waiting
+from autoscaler.scaleup.option import Option
+from autoscaler.scaleup.plan import ScaleUpPlan
+from autoscaler.simulator.recorded_cloud import CloudCall, Verb
+
+NOT_TRIED = "NotTried"
+
+
+class Form(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Base of the parts of an answer."""
+
+
+class SizeChange(Form, frozen=True, kw_only=True):
+    """How a group's target changed; negative where it was lowered."""
+
+    group: str
+    increase: int
+
+
+class OptionForm(Form, frozen=True, kw_only=True, omit_defaults=True):
+    """An option as it was offered to the expander."""
+
+    group: str
+    node_count: int
+    pods: list[str]
+    similar_groups: list[str] = []
+
+
+class CloudDelete(Form, frozen=True, kw_only=True):
+    """A machine whose deletion reached the cloud."""
+
+    group: str
+    id: str
+
+
+class NotHelped(Form, frozen=True, kw_only=True, omit_defaults=True):
+    """Messages by group, for one pod."""
+
+    rejected: dict[str, list[str]] = {}
+    skipped: dict[str, list[str]] = {}
+
+
+class WaitingPods(Form, frozen=True, kw_only=True):
+    """Pods that took no part, and why."""
+
+    reason: Waiting
+    pods: list[str]
+
+
+class HelpedPods(Form, frozen=True, kw_only=True):
+    """Pods of one class that get new nodes, and of which groups."""
+
+    owner: str
+    groups: list[str]
+    pods: list[str]
+
+
+class StuckPods(Form, frozen=True, kw_only=True):
+    """Pods of one class that no new node would take: what rejects them, by group."""
+
+    owner: str
+    pods: list[str]
+    rejected: dict[str, list[Rejection]]
+
+
+class Reasons(Form, frozen=True, kw_only=True):
+    """Why, typed."""
+
+    waiting: list[WaitingPods] = []
+    helped: list[HelpedPods] = []
+    unschedulable: list[StuckPods] = []
+    skipped_groups: list[Skipped] = []
+
+
+class RunAnswer(Form, frozen=True, kw_only=True):
+    """One run."""
+
+    run: int
+    at: str
+    """RFC 3339."""
+    end: str
+    """Where the pass ended."""
+    error: str = ""
+    scale_up_error: str = ""
+    pods_needing_scale_up: list[str] = []
+    scale_up_options: list[OptionForm] = []
+    chosen_option: str = ""
+    scale_ups: list[SizeChange] = []
+    target_decreases: list[SizeChange] = []
+    scale_up_result: str = ""
+    pods_triggered_scale_up: list[str] = []
+    pods_remain_unschedulable: list[str] = []
+    pods_await_evaluation: list[str] = []
+    no_scale_up_reasons: dict[str, NotHelped] = {}
+    cloud_deletes: list[CloudDelete] = []
+    target_sizes: dict[str, int] = {}
+    reasons: Reasons = Reasons()
+    timings: dict[str, float] = {}
+    """Seconds by phase; the only field that differs from time to time."""
+
+
+class Answer(Form, frozen=True, kw_only=True):
+    """All runs of a scenario."""
+
+    name: str
+    runs: list[RunAnswer]
+
+
+def run_answer(
+    run: int, at: str, report: PassReport, calls: Sequence[CloudCall], targets: Mapping[str, int]
+) -> RunAnswer:
+    """Return the answer of one run. `calls` are those that its pass made, `targets` the sizes when it ended."""
+    plan = report.scale_up
+    played = None if plan is None or not plan.rounds else plan.rounds[0]
+    options = [] if plan is None else [option for each in plan.rounds for option in each.options]
+    return RunAnswer(
+        run=run,
+        at=at,
+        end=report.end.value,
+        error=report.error,
+        scale_up_error=report.scale_up_error,
+        pods_needing_scale_up=_keys(report.needy),
+        scale_up_options=[_option(option) for option in options],
+        chosen_option="" if played is None or played.chosen is None else played.chosen.group.id,
+        scale_ups=_changes(calls, Verb.INCREASE),
+        target_decreases=_changes(calls, Verb.DECREASE_TARGET),
+        scale_up_result=_result(report),
+        pods_triggered_scale_up=[] if plan is None else _keys(plan.triggered),
+        pods_remain_unschedulable=[] if plan is None else _keys(plan.remaining),
+        pods_await_evaluation=[] if plan is None else _keys(plan.awaiting),
+        no_scale_up_reasons={} if plan is None else _messages(plan),
+        target_sizes=dict(targets),
+        reasons=_reasons(report),
+        timings=dict(report.timings),
+    )
+
+
+def deletes_in(calls: Iterable[CloudCall]) -> list[CloudDelete]:
+    """Return the deletions among calls that took effect."""
+    deletes = [
+        CloudDelete(group=call.group, id=node.provider_id)
+        for call in calls
+        if call.verb is Verb.DELETE and call.delta < 0
+        for node in call.nodes
+    ]
+    return sorted(deletes, key=lambda one: (one.group, one.id))
+
+
+def owner_of(cls: PodClass) -> str:
+    """Return what to call the pods of a class: their controller, or nothing where there is none."""
+    return "" if cls.owner is None else f"{cls.owner.kind} {cls.namespace}/{cls.owner.name}"
+
+
+def _result(report: PassReport) -> str:
+    """Return the result as Cluster Autoscaler's status has it: none where the pass ended before there was one."""
+    if report.scale_up_result is not None:
+        return report.scale_up_result.value
+    return "" if report.registry is None else NOT_TRIED
+
+
+def _changes(calls: Iterable[CloudCall], verb: Verb) -> list[SizeChange]:
+    by_group: dict[str, int] = defaultdict(int)
+    for call in calls:
+        if call.verb is verb and call.delta:
+            by_group[call.group] += call.delta
+    return [SizeChange(group=group, increase=delta) for group, delta in sorted(by_group.items())]
+
+
+def _option(option: Option) -> OptionForm:
+    return OptionForm(
+        group=option.group.id,
+        node_count=option.nodes,
+        pods=_keys(option.pods),
+        similar_groups=sorted(option.similar),
+    )
+
+
+def _messages(plan: ScaleUpPlan) -> dict[str, NotHelped]:
+    skipped = {one.group: [one.message] for one in plan.skipped}
+    by_class = {
+        cls: NotHelped(
+            rejected={group: [one.message for one in found] for group, found in groups.items()}, skipped=skipped
+        )
+        for cls, groups in plan.rejected.items()
+    }
+    nothing = NotHelped(skipped=skipped)
+    return {pod.key: by_class.get(pod.cls, nothing) for pod in plan.remaining}
+
+
+def _reasons(report: PassReport) -> Reasons:
+    waiting: dict[Waiting, list[str]] = defaultdict(list)
+    for key, reason in report.waiting.items():
+        waiting[reason].append(key)
+    plan = report.scale_up
+    return Reasons(
+        waiting=[WaitingPods(reason=reason, pods=sorted(keys)) for reason, keys in sorted(waiting.items())],
+        helped=[] if plan is None else _helped(plan),
+        unschedulable=[] if plan is None else _stuck(plan),
+        skipped_groups=[] if plan is None else list(plan.skipped),
+    )
+
+
+def _helped(plan: ScaleUpPlan) -> list[HelpedPods]:
+    triggered = {pod.key for pod in plan.triggered}
+    return [
+        HelpedPods(owner=owner_of(cls), groups=[one.group for one in each.increases], pods=_keys(pods))
+        for each in plan.rounds
+        if each.chosen is not None
+        for cls, pods in _by_class(pod for pod in each.chosen.pods if pod.key in triggered).items()
+    ]
+
+
+def _stuck(plan: ScaleUpPlan) -> list[StuckPods]:
+    return [
+        StuckPods(
+            owner=owner_of(cls),
+            pods=_keys(pods),
+            rejected={group: list(found) for group, found in plan.rejected.get(cls, {}).items()},
+        )
+        for cls, pods in _by_class(plan.remaining).items()
+    ]
+
+
+def _by_class(pods: Iterable[Pod]) -> dict[PodClass, list[Pod]]:
+    found: dict[PodClass, list[Pod]] = defaultdict(list)
+    for pod in pods:
+        found[pod.cls].append(pod)
+    return found
+
+
+def _keys(pods: Iterable[Pod]) -> list[str]:
+    return sorted(pod.key for pod in pods)

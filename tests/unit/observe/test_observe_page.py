@@ -1,0 +1,271 @@
+import base64
+import hashlib
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from typing import Any
+
+import msgspec
+import pytest
+
+from autoscaler.observe.display import count, cpus, duration, gib, percent
+from autoscaler.observe.markup import Html, html, joined
+from autoscaler.observe.page import PageOptions, status_page
+from autoscaler.observe.page_style import CONTENT_SECURITY_POLICY
+from autoscaler.observe.plots import share_bar, size_bar, timeline
+from autoscaler.observe.status import (
+    Backoff,
+    Decision,
+    DecisionKind,
+    GroupReason,
+    NodeStatus,
+    PodStatus,
+    PublishedStatus,
+    Stay,
+    View,
+)
+
+VOID = {"meta"}
+EVIL = '<script>alert("x")</script>\'&"'
+StatusOf = Callable[..., PublishedStatus]
+
+
+class Page(HTMLParser):
+    """A strict reader: tags must nest, ids must be unique; collects text, tags and links."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+        ids = [attributes["id"] for _, attributes in self.tags if "id" in attributes]
+        assert len(ids) == len(set(ids))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] != "style":
+            self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"\s+", " ", " ".join(self.texts))
+
+    def named(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+def page_of(status: PublishedStatus, now_wall: float, **options: Any) -> Page:
+    return Page(status_page(View(status, status.decisions), now_wall, PageOptions(**options)))
+
+
+@pytest.mark.parametrize("nodes", [0, 1, 10, 1000])
+def test_the_document_is_well_formed_at_any_size(status_of: StatusOf, now_wall: float, nodes: int) -> None:
+    page = page_of(status_of(nodes), now_wall)
+    assert [tag for tag, _ in page.tags if tag in ("header", "main", "footer", "nav")] == [
+        "header",
+        "main",
+        "footer",
+        "nav",
+    ]
+    assert page.named("html")[0]["lang"] == "en"
+    assert len(page.named("h1")) == 1
+    assert not page.named("script")
+    assert len(page.named("table")) == len(page.named("caption"))
+    assert all(head["scope"] == "col" for head in page.named("th"))
+    assert all(image["aria-label"] for image in page.named("svg"))
+
+
+def test_it_refreshes_itself_unless_told_not_to(status_of: StatusOf, now_wall: float) -> None:
+    def refresh(page: Page) -> list[str | None]:
+        return [meta["content"] for meta in page.named("meta") if meta.get("http-equiv") == "refresh"]
+
+    status = status_of(10)
+    assert refresh(page_of(status, now_wall)) == ["15"]
+    still = page_of(status, now_wall, refresh_s=0, all_rows=True)
+    assert refresh(still) == []
+    assert "?all=1" in [link["href"] for link in still.named("a")], "resuming keeps the other option"
+
+
+def test_it_loads_nothing(status_of: StatusOf, now_wall: float) -> None:
+    page = page_of(status_of(10), now_wall)
+    assert not [tag for tag, attributes in page.tags if "src" in attributes or "style" in attributes]
+    assert not page.named("link")
+    assert all((link["href"] or "").startswith(("/", "?")) for link in page.named("a"))
+
+
+def test_the_policy_matches_the_style(status_of: StatusOf, now_wall: float) -> None:
+    text = status_page(View(status_of(0)), now_wall, PageOptions())
+    (style,) = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert f"'sha256-{digest}'" in CONTENT_SECURITY_POLICY
+
+
+def test_everything_from_the_cluster_is_escaped(status_of: StatusOf, now_wall: float) -> None:
+    status = status_of(10)
+    replace = msgspec.structs.replace
+    group = replace(status.groups[0], id=EVIL, backoff=Backoff(now_wall, EVIL, EVIL))
+    node = NodeStatus(name=EVIL, group=EVIL, stays=Stay(EVIL, EVIL))
+    pod = PodStatus(
+        namespace=EVIL,
+        name=EVIL,
+        pending_since_at=now_wall,
+        verdict=EVIL,
+        detail=EVIL,
+        owner=EVIL,
+        reasons=(GroupReason(EVIL, EVIL, EVIL),),
+        planned_group=EVIL,
+    )
+    event = replace(status.events[0], kind=EVIL, reason=EVIL, about=EVIL, message=EVIL)
+    decision = replace(status.decisions[0], group=EVIL, result=EVIL, detail=EVIL)
+    assert status.last_pass is not None
+    evil = replace(
+        status,
+        process=replace(
+            status.process, identity=EVIL, leading=False, leader=EVIL, version=EVIL, kubernetes_version=EVIL
+        ),
+        message=EVIL,
+        last_pass=replace(status.last_pass, error=EVIL),
+        groups=(group,),
+        nodes=(node,),
+        pods=(pod,),
+        events=(event,),
+        decisions=(decision,),
+    )
+    text = status_page(View(evil, evil.decisions), now_wall, PageOptions())
+    assert "<script" not in text
+    page = Page(text)
+    assert page.text.count("alert") > 20
+    known = {"class", "href", "content", "charset", "name", "lang", "id", "scope", "role", "title", "datetime", "width"}
+    known |= {"height", "x", "y", "x1", "x2", "y1", "y2", "viewbox", "preserveaspectratio", "http-equiv"}
+    made = {name for _, attributes in page.tags for name in attributes if not name.startswith(("aria-", "data-"))}
+    assert made <= known
+
+
+def test_groups_show_sizes_and_trouble(status_of: StatusOf, now_wall: float) -> None:
+    text = page_of(status_of(10), now_wall).text
+    assert "min 1 · target 8 · max 10" in text
+    assert "m5.xlarge · eu-west-1a · 3.9 CPU, 15 GiB" in text
+    assert "OUT_OF_RESOURCES for another" in text
+    assert "Scaling up" in text
+
+
+def test_pending_pods_of_one_fate_share_a_row(status_of: StatusOf, now_wall: float) -> None:
+    page = page_of(status_of(1000), now_wall)
+    assert "200 pods without a node" in page.text
+    assert "and 132 like it" in page.text
+    assert "NodeResourcesFit (2), InBackoff" in page.text
+    assert "Insufficient nvidia.com/gpu" in page.text
+    each = page_of(status_of(1000), now_wall, all_rows=True)
+    assert "like it" not in each.text
+    assert len(each.named("details")) > len(page.named("details"))
+
+
+def test_many_different_pods_are_cut(status_of: StatusOf, now_wall: float) -> None:
+    pods = tuple(
+        PodStatus(namespace="a", name=f"p{number}", pending_since_at=now_wall, verdict="TooYoung")
+        for number in range(150)
+    )
+    text = page_of(msgspec.structs.replace(status_of(1), pods=pods), now_wall).text
+    assert "150 pods without a node, 50 of them not shown" in text
+
+
+def test_nodes_are_cut_to_the_most_relevant(status_of: StatusOf, now_wall: float) -> None:
+    page = page_of(status_of(1000), now_wall)
+    assert "The 200 most relevant of 1,000 nodes" in page.text
+    rows = [cell for cell in page.named("td") if cell.get("data-label") == "Node"]
+    assert len(rows) == 200
+    assert page.text.count("unneeded for") == 25, "all unneeded nodes are among them"
+    assert "NotUnderutilized 865" in page.text, "the counts are of all nodes"
+    assert "?all=1" in [link["href"] for link in page.named("a")]
+    everything = page_of(status_of(1000), now_wall, all_rows=True)
+    assert len([cell for cell in everything.named("td") if cell.get("data-label") == "Node"]) == 1000
+
+
+def test_gpu_column_only_where_there_are_gpus(status_of: StatusOf, now_wall: float) -> None:
+    def heads(status: PublishedStatus) -> set[str | None]:
+        return {cell.get("data-label") for cell in page_of(status, now_wall).named("td")}
+
+    status = status_of(1)
+    assert "GPU" not in heads(status)
+    assert "GPU" in heads(msgspec.structs.replace(status, nodes=(NodeStatus(name="n", gpu_utilization=0.5),)))
+
+
+def test_a_standby_replica_says_so_first(status_of: StatusOf, now_wall: float) -> None:
+    status = status_of(0)
+    process = msgspec.structs.replace(status.process, leading=False, leader="other-1")
+    page = page_of(msgspec.structs.replace(status, process=process), now_wall)
+    first = page.text.split("</title>")[0].strip()
+    assert first.startswith("Standby · cluster autoscaler This replica is on standby: other-1 leads.")
+
+
+def test_a_failed_pass_is_announced(status_of: StatusOf, now_wall: float) -> None:
+    status = status_of(1)
+    assert status.last_pass is not None
+    failed = msgspec.structs.replace(status.last_pass, error="the cloud is away")
+    text = page_of(msgspec.structs.replace(status, last_pass=failed), now_wall).text
+    assert "The last pass failed: the cloud is away" in text
+
+
+def test_the_timeline_adds_up(now_wall: float) -> None:
+    def one(at: float, delta: int) -> Decision:
+        return Decision(at=at, kind=DecisionKind.SCALE_UP, group="g", delta=delta, result="ok")
+
+    plot = Page(timeline([one(now_wall - 7200, 3), one(now_wall - 7200, 4), one(now_wall, -2)], now_wall))
+    bars = [bar for bar in plot.named("rect") if bar["class"] in ("added", "removed")]
+    assert [(bar["class"], bar["height"]) for bar in bars] == [("added", "50.0"), ("removed", "14.3")]
+    assert "7 nodes added" in plot.text
+    assert "2 nodes removed" in plot.text
+    assert "08:00 UTC: 7 nodes added" in plot.text
+
+
+def test_bars_stay_within_their_track() -> None:
+    def widths(svg: Html) -> list[float]:
+        return [float(bar["width"] or 0) for bar in Page(svg).named("rect")]
+
+    assert widths(share_bar(1.7, "CPU")) == [100, 100]
+    assert widths(share_bar(0.25, "CPU")) == [100, 25]
+    assert widths(size_bar(0, 0, 0, 0)) == [100, 0, 0]
+    assert widths(size_bar(1, 7, 5, 10)) == [100, 50, 50, 0.8], "ready never exceeds the target"
+    assert max(widths(size_bar(0, 20, 20, 10))) == 100, "a target above the maximum fits"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0 ms"),
+        (0.0421, "42 ms"),
+        (3.21, "3.2 s"),
+        (59.6, "60 s"),
+        (200, "3 min"),
+        (3600, "1 h"),
+        (3599, "1 h"),
+        (11_100, "3 h 5 min"),
+        (187_200, "2 d 4 h"),
+    ],
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
+def test_amounts() -> None:
+    assert (cpus(3920), cpus(4000), gib(15 * 1024**3), percent(0.126)) == ("3.9", "4", "15", "13%")
+    assert (count(1, "node"), count(1200, "node")) == ("1 node", "1,200 nodes")
+
+
+def test_markup_is_not_escaped_twice() -> None:
+    inner = html("<b>{}</b>", "<")
+    assert html("<p>{}{}</p>", inner, None) == "<p><b>&lt;</b></p>"
+    assert joined([inner, inner], ", ") == "<b>&lt;</b>, <b>&lt;</b>"

@@ -1,0 +1,272 @@
+import http.client
+import json
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+import pytest
+
+from autoscaler.clock import VirtualClock
+from autoscaler.errors import ConfigError
+from autoscaler.observe.web import JSON, HttpProblem, Request, Response, Routes, WebServer, parse_address, route
+
+WAIT_S = 10.0
+
+
+def hello(request: Request) -> Response:
+    return Response(f"hello {request.query.get('name', '')}".encode())
+
+
+def echo(request: Request) -> Response:
+    return Response(request.body, JSON)
+
+
+def broken(_: Request) -> Response:
+    raise RuntimeError("secret inside")
+
+
+def picky(_: Request) -> Response:
+    raise HttpProblem(400, "invalid_parameter", "limit must be a number", "limit")
+
+
+ROUTES: Routes = {
+    "/hello": {"GET": hello},
+    "/echo": {"POST": echo},
+    "/broken": {"GET": broken},
+    "/picky": {"GET": picky},
+}
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture
+def server(clock: VirtualClock) -> Iterator[WebServer]:
+    server = WebServer("127.0.0.1:0", ROUTES, clock)
+    server.start()
+    yield server
+    server.stop()
+
+
+Ask = Callable[..., tuple[http.client.HTTPResponse, bytes]]
+
+
+@pytest.fixture
+def ask(server: WebServer) -> Ask:
+    def one(
+        method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
+    ) -> tuple[http.client.HTTPResponse, bytes]:
+        with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=WAIT_S)) as connection:
+            connection.request(method, path, body, headers or {})
+            response = connection.getresponse()
+            return response, response.read()
+
+    return one
+
+
+def raw(server: WebServer, *pieces: bytes) -> bytes:
+    """Send bytes as they are and return everything until the server hangs up."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_S) as connection:
+        for piece in pieces:
+            connection.sendall(piece)
+        return until_closed(connection)
+
+
+def until_closed(connection: socket.socket) -> bytes:
+    received = b""
+    try:
+        while piece := connection.recv(65536):
+            received += piece
+    except ConnectionResetError:
+        pass
+    return received
+
+
+def error_of(body: bytes) -> dict[str, str]:
+    (envelope,) = [json.loads(body)]
+    assert list(envelope) == ["error"]
+    error: dict[str, str] = envelope["error"]
+    return error
+
+
+def test_an_answer_with_safe_headers(ask: Ask) -> None:
+    response, body = ask("GET", "/hello?name=world")
+    assert (response.status, body) == (200, b"hello world")
+    assert response.headers["Content-Type"] == "text/plain; charset=utf-8"
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
+    assert response.headers["Content-Security-Policy"].startswith("default-src 'none'")
+    assert response.headers["Cache-Control"] == "no-store"
+    assert "Server" not in response.headers
+
+
+def test_head_has_the_headers_of_get_and_no_body(ask: Ask) -> None:
+    response, body = ask("HEAD", "/hello?name=you")
+    assert (response.status, body) == (200, b"")
+    assert response.headers["Content-Length"] == "9"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        pytest.param("GET", "/nowhere", 404, "not_found", id="unknown path"),
+        pytest.param("GET", "/../etc/passwd", 404, "not_found", id="nothing is served from disk"),
+        pytest.param("GET", "/hello/", 404, "not_found", id="no directories"),
+        pytest.param("DELETE", "/hello", 405, "method_not_allowed", id="wrong method"),
+        pytest.param("HEAD", "/echo", 405, "method_not_allowed", id="no HEAD without GET"),
+        pytest.param("BREW", "/hello", 501, "unknown_method", id="unknown method"),
+        pytest.param("GET", "/broken", 500, "internal", id="a bug in a handler"),
+        pytest.param(
+            "GET", "/hello?" + "&".join("a=1" for _ in range(50)), 400, "invalid_url", id="too many parameters"
+        ),
+        pytest.param("GET", "/hello?" + "a" * 9000, 414, "uri_too_long", id="endless URL"),
+    ],
+)
+def test_refusals(ask: Ask, method: str, path: str, status: int, code: str) -> None:
+    response, body = ask(method, path)
+    assert response.status == status
+    if method != "HEAD":
+        assert error_of(body)["code"] == code
+        assert b"secret inside" not in body
+
+
+def test_405_names_what_is_possible(ask: Ask) -> None:
+    response, _ = ask("PUT", "/hello")
+    assert response.headers["Allow"] == "GET, HEAD"
+
+
+def test_the_envelope_names_the_field(ask: Ask) -> None:
+    _, body = ask("GET", "/picky")
+    assert error_of(body) == {"code": "invalid_parameter", "message": "limit must be a number", "field": "limit"}
+
+
+def test_a_body_comes_through(ask: Ask) -> None:
+    response, body = ask("POST", "/echo", b'{"a": 1}')
+    assert (response.status, body) == (200, b'{"a": 1}')
+
+
+def test_connections_are_kept(server: WebServer) -> None:
+    with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=WAIT_S)) as connection:
+        for _ in range(3):
+            connection.request("POST", "/echo", b"x" * 70_000)
+            first = connection.sock
+            assert len(connection.getresponse().read()) == 70_000
+            assert connection.sock is first
+
+
+def test_expect_100_is_answered(server: WebServer) -> None:
+    head = b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n"
+    answer = raw(server, head, b"hi")
+    assert answer.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK")
+    assert answer.endswith(b"hi")
+
+
+@pytest.mark.parametrize(
+    ("head", "status", "code"),
+    [
+        pytest.param(b"Content-Length: 99999999", 413, "body_too_large", id="a huge body"),
+        pytest.param(b"Content-Length: -1", 400, "invalid_length", id="a negative length"),
+        pytest.param(b"Content-Length: 1\r\nContent-Length: 2", 400, "invalid_length", id="two lengths"),
+        pytest.param(b"Transfer-Encoding: chunked", 411, "length_required", id="chunks"),
+    ],
+)
+def test_bodies_are_bounded(server: WebServer, head: bytes, status: int, code: str) -> None:
+    answer = raw(server, b"POST /echo HTTP/1.1\r\nHost: x\r\n" + head + b"\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 %d " % status)
+    assert error_of(answer.partition(b"\r\n\r\n")[2])["code"] == code
+
+
+def test_an_endless_head_is_cut_off(server: WebServer) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_S) as connection:
+        line = b"GET /hello HTTP/1.1\r\n"
+        connection.sendall(line + b"X: y" * 16 * 1024)
+        assert until_closed(connection).startswith(b"HTTP/1.1 431 ")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param(b"nonsense\r\n\r\n", id="no request line"),
+        pytest.param(b"GET /hello HTTP/7.x\r\n\r\n", id="bad version"),
+        pytest.param(b"\x16\x03\x01\x02\x00\r\n\r\n", id="TLS on a plain port"),
+    ],
+)
+def test_garbage_is_answered_with_an_error(server: WebServer, line: bytes) -> None:
+    answer = raw(server, line)
+    assert b"400" in answer.partition(b"\r\n")[0]
+    assert error_of(answer.partition(b"\r\n\r\n")[2])["code"] == "bad_request"
+
+
+def test_a_dripping_client_runs_out_of_time(server: WebServer, clock: VirtualClock) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_S) as connection:
+        connection.sendall(b"GET /hello HTTP/1.1\r\n")
+        # The first answer proves that the server is at work on this very connection.
+        with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_S) as other:
+            other.sendall(b"GET /hello HTTP/1.1\r\nConnection: close\r\n\r\n")
+            assert b"200 OK" in until_closed(other)
+        for _ in range(100):
+            clock.advance(1.0)
+            try:
+                connection.sendall(b"X-Drip: 1\r\n")
+            except OSError:
+                break
+        assert until_closed(connection)[:12] in (b"HTTP/1.1 408", b"")
+
+
+def test_stopping_ends_open_connections(clock: VirtualClock) -> None:
+    server = WebServer("127.0.0.1:0", ROUTES, clock)
+    server.start()
+    with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_S) as connection:
+        connection.sendall(b"GET /hello HTTP/1.1\r\n\r\n")
+        assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+        server.stop()
+        assert until_closed(connection) == b""
+
+
+def test_a_server_that_never_started_can_be_stopped(clock: VirtualClock) -> None:
+    WebServer("127.0.0.1:0", ROUTES, clock).stop()
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [
+        pytest.param(":8085", "", 8085, id="all interfaces"),
+        pytest.param("127.0.0.1:0", "127.0.0.1", 0, id="any free port"),
+        pytest.param("[::1]:8085", "::1", 8085, id="IPv6"),
+        pytest.param("localhost:80", "localhost", 80, id="a name"),
+    ],
+)
+def test_addresses(text: str, host: str, port: int) -> None:
+    assert parse_address(text) == (host, port)
+
+
+@pytest.mark.parametrize("text", ["8085", "host:", ":x", ":65536", "::1:8085", ":-1"])
+def test_bad_addresses(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"address: .* is not host:port"):
+        parse_address(text)
+
+
+def test_a_taken_port_is_one_clear_line(server: WebServer, clock: VirtualClock) -> None:
+    with pytest.raises(
+        ConfigError, match=rf"address: cannot listen on 127.0.0.1:{server.port}: Address already in use"
+    ):
+        WebServer(f"127.0.0.1:{server.port}", ROUTES, clock)
+
+
+@pytest.mark.parametrize("address", [":0", "[::1]:0"])
+def test_other_families_answer_too(address: str, clock: VirtualClock) -> None:
+    if not socket.has_dualstack_ipv6():
+        pytest.skip("no IPv6 here")
+    server = WebServer(address, ROUTES, clock)
+    server.start()
+    host = "::1" if address.startswith("[") else "127.0.0.1"
+    with closing(http.client.HTTPConnection(host, server.port, timeout=WAIT_S)) as connection:
+        connection.request("GET", "/hello")
+        assert connection.getresponse().read() == b"hello "
+    server.stop()
+
+
+def test_routing_without_a_network() -> None:
+    assert route(ROUTES, Request("GET", "/hello")).body == b"hello "
+    assert route(ROUTES, Request("GET", "/nope")).status == 404
