@@ -45,7 +45,10 @@ def run(args: argparse.Namespace) -> int:
             continue
         for warning in scenario.warnings:
             print(f"{path}: warning: {warning}", file=sys.stderr)
-        _write(play(scenario), args.output)
+        try:
+            _write(play(scenario), args.output)
+        except ConfigError as error:
+            problems.extend(f"{path}: options: {problem}" for problem in error.problems)
     if problems:
         raise ConfigError(problems)
     return 0
@@ -87,11 +90,11 @@ def _headline(run_: RunAnswer) -> str:
         return f"failed: {run_.error or run_.scale_up_error}"
     bought = sum(change.increase for change in run_.scale_ups)
     if bought:
-        return f"{bought} new nodes for {len(run_.pods_triggered_scale_up)} pods"
+        return f"{_count(bought, 'new node')} for {_count(len(run_.pods_triggered_scale_up), 'pod')}"
     if run_.end != "Complete":
         return f"the pass ended early: {run_.end}"
     left = len(run_.pods_needing_scale_up)
-    return f"no new nodes; {left} pods need some ({run_.scale_up_result})" if left else "no new nodes needed"
+    return f"no new nodes, {_count(left, 'pod')} without one: {run_.scale_up_result}" if left else "no new nodes needed"
 
 
 def _tables(run_: RunAnswer) -> Iterator[tuple[str, Sequence[str], list[tuple[object, ...]]]]:
@@ -147,6 +150,10 @@ def _tables(run_: RunAnswer) -> Iterator[tuple[str, Sequence[str], list[tuple[ob
         ("GROUP", "REASON", "WHY"),
         [(one.group, one.reason, _why(one.message, one.detail)) for one in reasons.skipped_groups],
     )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _why(message: str, detail: str) -> str:

@@ -66,6 +66,7 @@ span.added{background:var(--added)}span.removed{background:var(--removed)}
 .capacity{display:grid;grid-template-columns:repeat(auto-fit,minmax(17rem,1fr));gap:.25rem 2rem}
 footer{font-size:.85rem}
 footer ul{display:flex;flex-wrap:wrap;gap:.2rem 1rem;padding:0;margin:.3rem 0;list-style:none}
+@media (max-width:70rem){.tiles{grid-template-columns:repeat(3,1fr)}}
 @media (max-width:44rem){body{padding:.75rem .6rem 1.5rem}section{padding:.75rem .7rem}
 thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
 table,tbody,tr,td,caption{display:block;width:100%}

@@ -28,7 +28,7 @@ def rfc3339(wall: float) -> str:
 def _renamed(data: Any) -> Any:
     if isinstance(data, dict):
         return {_public_name(name): _shown(name, value) for name, value in data.items()}
-    if isinstance(data, list):
+    if isinstance(data, list | tuple):
         return [_renamed(one) for one in data]
     return data
 

@@ -14,8 +14,8 @@ import numpy as np
 from autoscaler.objects import quantity
 from autoscaler.objects.node import HOSTNAME
 from autoscaler.objects.pod import Pod, PodClass
-from autoscaler.reasons import NoFit
 from autoscaler.scheduling.placement import Placer, round_robin
+from autoscaler.scheduling.topology import SKEWED
 from autoscaler.snapshot.template import Template
 
 
@@ -82,9 +82,10 @@ class _Packing:
         self._allowed = limit
         self._topology_fallback = topology_fallback
         self._first = placer.trial.count
-        self._start = 0
+        self._cursor = 0
         self._may_add = True
         self._used = np.zeros(0, dtype=np.int64)
+        placer.expect(template)
 
     @property
     def nodes_used(self) -> int:
@@ -97,7 +98,8 @@ class _Packing:
 
     def pack(self, cls: PodClass, count: int) -> int:
         """Place as many of `count` pods as can be; return how many."""
-        if self._placer.guards(cls):
+        # A search passes over cordoned nodes, the last node is asked by name: counting cannot tell these apart.
+        if self._placer.guards(cls) or self._template.node.unschedulable:
             return self._pack_singly(cls, count)
         left = self._deal(cls, count)
         return count - (self._fill_new(cls, left) if left and self._may_add else left)
@@ -107,7 +109,9 @@ class _Packing:
         if self._trial.count == self._first:
             return count
         capacity = self._placer.copies(cls, self._window)
-        taken, left, self._start = round_robin(capacity, count, self._start)
+        taken, left, start = round_robin(capacity, count, max(0, self._cursor - self._first))
+        if left < count:
+            self._cursor = (self._first + start) if start else 0
         self._put(cls, np.flatnonzero(taken), taken[taken > 0])
         return left
 
@@ -130,9 +134,7 @@ class _Packing:
 
     def _pack_singly(self, cls: PodClass, count: int) -> int:
         left = count
-        while left and (position := self._search(cls)) is not None:
-            self._put_one(cls, position)
-            self._start = (position - self._first + 1) % (self._trial.count - self._first)
+        while left and self._finds_room(cls, self._window):
             left -= 1
         while left and self._may_add:
             last = self._trial.count - 1
@@ -150,23 +152,21 @@ class _Packing:
                 break
         return count - left
 
-    def _search(self, cls: PodClass) -> int | None:
-        if self._trial.count == self._first:
-            return None
-        return self._placer.first(cls, self._window, self._first + self._start)
+    def _finds_room(self, cls: PodClass, window: slice) -> bool:
+        """Place one pod within the window, where a search that goes on after the last match finds room first."""
+        position = self._placer.first(cls, window, self._cursor)
+        if position is None:
+            return False
+        self._put_one(cls, position)
+        self._cursor = (position + 1) % self._trial.count
+        return True
 
     def _falls_back(self, cls: PodClass, last: int) -> bool:
         """Place the pod elsewhere when only its spread over host names keeps it off the last node."""
         if not self._topology_fallback or all(constraint.topology_key != HOSTNAME for constraint in cls.spread):
             return False
         reasons = self._placer.why(cls, last)
-        if not reasons or reasons[0].reason is not NoFit.SPREAD:
-            return False
-        position = self._placer.first(cls, slice(0, last), 0)
-        if position is None:
-            return False
-        self._put_one(cls, position)
-        return True
+        return bool(reasons) and reasons[0].message == SKEWED and self._finds_room(cls, slice(0, last))
 
     def _add(self, count: int) -> int:
         """Add up to `count` nodes; a refusal by the limit is final for this estimation. Return how many came."""

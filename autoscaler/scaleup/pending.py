@@ -7,6 +7,7 @@ Every pod that drops out has a reason.
 
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 
 import msgspec
 
@@ -127,29 +128,41 @@ def _place_by_priority(placer: Placer, pods: Sequence[Pod], hints: Hints, *, hin
     placed: dict[str, str] = {}
     hopeless: set[PodClass] = set()
     start = 0
-    for pod, node in _in_order(pods, hints, hints_first=hints_first):
+    for pod, hint in _attempts(pods, hints, hints_first=hints_first):
         cls = pod.cls
-        if cls in hopeless:
+        if pod.key in placed:
             continue
-        position = None if node is None else trial.view.positions.get(node)
-        if position is None or not placer.fits(cls, position):
-            position = placer.first(cls, everywhere, start)
-            if position is None:
-                if (cls.owner is not None and not cls.daemonset) or not placer.guards(cls):
-                    hopeless.add(cls)
+        if hint is not None:
+            position = trial.view.positions.get(hint)
+            if position is None or not placer.fits(cls, position):
                 continue
+        elif cls in hopeless:
+            continue
+        elif (position := placer.first(cls, everywhere, start)) is not None:
             start = (position + 1) % trial.count
+        else:
+            if (cls.owner is not None and not cls.daemonset) or not placer.guards(cls):
+                hopeless.add(cls)
+            continue
         placer.place(cls, position)
         placed[pod.key] = trial.name(position)
     return placed
 
 
-def _in_order(pods: Sequence[Pod], hints: Hints, *, hints_first: bool) -> Iterator[tuple[Pod, str | None]]:
-    ordered = sorted(pods, key=lambda pod: -(pod.cls.priority or 0))
-    pairs = [(pod, hints.get(pod)) for pod in ordered]
-    if hints_first:
-        pairs.sort(key=lambda pair: (-(pair[0].cls.priority or 0), pair[1] is None))
-    yield from pairs
+def _attempts(pods: Sequence[Pod], hints: Hints, *, hints_first: bool) -> Iterator[tuple[Pod, str | None]]:
+    """Yield what to try in turn: a pod on the node of its hint, or (None) on any node.
+
+    `hints_first`: of equal priority, all hints are tried before any search.
+    """
+    ordered = sorted(pods, key=_urgency)
+    for _, equals in groupby(ordered, key=_urgency) if hints_first else ((0, [pod]) for pod in ordered):
+        members = list(equals)
+        yield from ((pod, hint) for pod in members if (hint := hints.get(pod)) is not None)
+        yield from ((pod, None) for pod in members)
+
+
+def _urgency(pod: Pod) -> int:
+    return -(pod.cls.priority or 0)
 
 
 def too_young(pod: Pod, options: Pods, now: Instant) -> bool:

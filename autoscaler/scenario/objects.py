@@ -61,6 +61,10 @@ class ObjectReader:
         kept: dict[str, R] = {}
         for index, given in enumerate(resources):
             resource = given if kind is None else self._defaults.owned_resource(given, kind)
+            where = self._shape.path(path, index)
+            self._shape.problems.extend(
+                f"{where}{at}: {text}" for at, text in unreadable_values(msgspec.to_builtins(resource))
+            )
             if self._is_new(resource.key if resource.name else "", kept, path, index, "entry"):
                 kept[resource.key] = resource
         return kept

@@ -118,19 +118,20 @@ class AntiAffinityOfOthers:
         self._seen: set[PodClass] = set()
         self._tallies: dict[tuple[PodClass, str], Tally] = {}
         for cls in trial.view.classes:
-            self._note(cls)
+            self.note(cls)
         for cls, _, _ in trial.moves():
-            self._note(cls)
+            self.note(cls)
         trial.watch(self)
 
     def moved(self, cls: PodClass, positions: Positions, counts: Positions) -> None:
         """Take in a class that is placed; see `overlay.Watcher`."""
-        self._note(cls)
+        self.note(cls)
 
     def appeared(self, positions: Positions, sign: int) -> None:
         """Nodes have no terms; see `overlay.Watcher`."""
 
-    def _note(self, cls: PodClass) -> None:
+    def note(self, cls: PodClass) -> None:
+        """Take in a class of which pods are, or may come to be, placed."""
         if cls.pod_anti_affinity and cls not in self._seen:
             self._seen.add(cls)
             self._terms.extend((cls, term) for term in cls.pod_anti_affinity)

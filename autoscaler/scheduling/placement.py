@@ -21,6 +21,7 @@ from autoscaler.scheduling.topology import spread_guards
 from autoscaler.scheduling.volumes import VolumeGuard, has_volumes
 from autoscaler.snapshot.columns import Mask
 from autoscaler.snapshot.overlay import Positions, Trial
+from autoscaler.snapshot.template import Template
 
 _BLOCK = 512
 """Nodes looked at in one step of a search: most searches end in the first block."""
@@ -70,6 +71,11 @@ class Placer:
         kinds = trial.kinds[max(window.start, trial.base) : window.stop]
         added: Mask = np.array(verdicts, dtype=np.bool_)[kinds]
         return added if window.start >= trial.base else np.concatenate([known[window.start :], added])
+
+    def expect(self, template: Template) -> None:
+        """Take in whom the template's own pods will keep away, so that `guards` tells before its nodes are added."""
+        for pod in template.pods:
+            self._others.note(pod.cls)
 
     def guards(self, cls: PodClass) -> Sequence[Guard]:
         """Return the filters of the class that depend on other pods; empty where counting is enough."""
@@ -141,7 +147,7 @@ class Placer:
         self.trial.place_many(cls, positions, counts)
 
     def copies(self, cls: PodClass, window: slice) -> Positions:
-        """Return how many pods of a class without guards each node of the window has room for."""
+        """Return how many pods of a class without guards a search puts on each node of the window."""
         trial = self.trial
         counts = masks.copies(trial.vocabulary.vector(cls), trial.free[:, window])
         counts[~(trial.open(window) & self.accepted(cls, window))] = 0

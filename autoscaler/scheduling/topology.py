@@ -31,6 +31,10 @@ def spread_counts(constraint: SpreadConstraint, owner: PodClass, other: PodClass
     return selector.matches(other.labels) and all(other.labels.get(key) == owner.labels[key] for key in keys)
 
 
+SKEWED = "node(s) didn't match pod topology spread constraints"
+"""The scheduler's words for a domain that is too full."""
+
+
 class SpreadGuard:
     """Keeps a class out of domains that would be too full compared with the emptiest."""
 
@@ -59,15 +63,15 @@ class SpreadGuard:
     def why(self, position: int) -> Rejection | None:
         """Return why a node does not pass."""
         window = slice(position, position + 1)
-        key, words = self.constraint.topology_key, "node(s) didn't match pod topology spread constraints"
+        key = self.constraint.topology_key
         if not self.tally.has_key(window)[0]:
-            return Rejection(NoFit.SPREAD, f"{words} (missing required label)", f"the node has no label {key}")
+            return Rejection(NoFit.SPREAD, f"{SKEWED} (missing required label)", f"the node has no label {key}")
         count = int(self.tally.at(window)[0])
         if count <= self.ceiling:
             return None
         skew = count + self.own - self.tally.fewest(self.constraint.min_domains or 1)
         return Rejection(
-            NoFit.SPREAD, words, f"its domain of {key} would have skew {skew} > {self.constraint.max_skew}"
+            NoFit.SPREAD, SKEWED, f"its domain of {key} would have skew {skew} > {self.constraint.max_skew}"
         )
 
 

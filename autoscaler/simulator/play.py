@@ -2,8 +2,7 @@
 
 from msgspec.structs import replace
 
-from autoscaler.actuation.cloud import Cloud
-from autoscaler.loop import Autoscaler
+from autoscaler.app.build import build_autoscaler
 from autoscaler.objects.meta import rfc3339
 from autoscaler.ports import EventType, Subject
 from autoscaler.scenario.scenario import Scenario
@@ -19,10 +18,18 @@ class NoEvents:
 
 
 def play(scenario: Scenario) -> Answer:
-    """Return what the autoscaler decides in each run. The same scenario gives the same answer, timings aside."""
+    """Return what the autoscaler decides in each run. The same scenario gives the same answer, timings aside.
+
+    Raises `ConfigError` where the options do not suit the scenario's cloud.
+    """
     world = ScenarioWorld(scenario)
-    autoscaler = Autoscaler(
-        scenario.config, world, Cloud(world.cloud), NoEvents(), scenario.interner, world.clock.now()
+    autoscaler = build_autoscaler(
+        scenario.config,
+        source=world,
+        provider=world.cloud,
+        events=NoEvents(),
+        interner=scenario.interner,
+        now=world.clock.now(),
     )
     answers: list[RunAnswer] = []
     for run in range(scenario.runs):

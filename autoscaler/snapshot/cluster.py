@@ -113,6 +113,11 @@ class ClusterBuilder:
         self._stale = True
         self._view: ClusterView | None = None
 
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        """The nodes known by now, by name, in order of appearance."""
+        return self._nodes
+
     def node_changed(self, old: Node | None, new: Node | None) -> None:
         """Take in that a node appeared (`old` None), changed or went away (`new` None)."""
         if new is None:

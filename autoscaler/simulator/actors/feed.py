@@ -6,11 +6,11 @@ objects are shared: nobody may change them.
 
 from collections.abc import Callable, Iterator, Mapping
 
+from autoscaler.simulator.actors.wire import key_of
 from autoscaler.simulator.apiserver.errors import ApiError, JsonObject
 from autoscaler.simulator.apiserver.journal import WatchEvent
 from autoscaler.simulator.apiserver.records import ChangeType, Key
 from autoscaler.simulator.apiserver.storage import Storage
-from autoscaler.simulator.actors.wire import key_of
 
 Handler = Callable[[JsonObject | None, JsonObject | None], None]
 """Hears of an object that appeared (first is None), changed, or went away (second is None); must not write."""
@@ -73,20 +73,18 @@ class Mirror:
         """Yield the objects there."""
         return iter(self.index(_namespace_of).of(namespace).values())
 
-    def poll(self) -> bool:
-        """Catch up with the storage; return whether anything was new."""
+    def poll(self) -> None:
+        """Catch up with the storage."""
         try:
             events = self._subscription.poll()
         except ApiError as error:
             if error.code != 410:
                 raise
             events = self._relist()
-        news = bool(events)
         while events:
             for event in events:
                 self._take(event)
             events = self._subscription.poll()
-        return news
 
     def _take(self, event: WatchEvent) -> None:
         if event.type is ChangeType.DELETED:
@@ -121,20 +119,23 @@ class Feed:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._mirrors: dict[str, Mirror] = {}
+        self._revision: int | None = None
 
     def mirror(self, resource: str) -> Mirror:
         """Return the mirror of a kind."""
         found = self._mirrors.get(resource)
         if found is None:
             found = self._mirrors[resource] = Mirror(self._storage, resource)
+            self._revision = None
         return found
 
-    def poll(self) -> bool:
-        """Bring every mirror up to date; return whether anything was new."""
-        news = False
-        for mirror in self._mirrors.values():
-            news = mirror.poll() or news
-        return news
+    def poll(self) -> None:
+        """Bring every mirror up to date; costs next to nothing while nothing was written."""
+        revision = self._storage.revision
+        if revision != self._revision:
+            for mirror in self._mirrors.values():
+                mirror.poll()
+            self._revision = revision
 
 
 def _namespace_of(obj: JsonObject) -> str:

@@ -10,14 +10,17 @@ from autoscaler.simulator.actors.timing import Timing
 from autoscaler.simulator.apiserver.errors import ApiError, JsonObject
 from autoscaler.simulator.apiserver.storage import Storage
 
-_Identity = tuple[str, str, str, str]
+_Identity = tuple[str, str, str]
 
 
 class _Noted(msgspec.Struct):
+    """An event as it was last written; `last` is Unix seconds."""
+
     name: str
     namespace: str
-    count: int
+    message: str
     last: float
+    count: int = 1
 
 
 class Recorder:
@@ -28,27 +31,32 @@ class Recorder:
         self._component = component
         self._repeat_s = timing.event_repeat_s
         self._ttl_s = timing.event_ttl_s
-        self._noted: dict[_Identity, _Noted] = {}
-        self._oldest: deque[_Identity] = deque()
+        self._latest: dict[_Identity, _Noted] = {}
+        self._kept: deque[tuple[_Identity, _Noted]] = deque()
         self._serial = 0
 
     def event(self, about: Subject, kind: EventType, reason: str, message: str) -> None:
-        """Record one event, or count it if it is known; a repetition that comes too soon is dropped."""
+        """Record one event, or count it if it says the same again.
+
+        One that follows too soon after another with the same object and reason is dropped.
+        """
         now = self._storage.now()
         self._expire(now)
-        identity = (about.kind, about.uid or about.name, reason, message)
-        noted = self._noted.get(identity)
+        identity = (about.kind, about.uid or about.name, reason)
+        noted = self._latest.get(identity)
+        if noted is not None and now - noted.last < self._repeat_s:
+            return
         try:
-            if noted is None:
-                self._noted[identity] = self._create(about, kind, reason, message, now)
-                self._oldest.append(identity)
-            elif now - noted.last >= self._repeat_s:
+            if noted is None or noted.message != message:
+                noted = self._latest[identity] = self._create(about, kind, reason, message, now)
+                self._kept.append((identity, noted))
+            else:
                 noted.count, noted.last = noted.count + 1, now
                 repeated = {"count": noted.count, "lastTimestamp": rfc3339(now)}
                 self._storage.patch("events", noted.name, repeated, namespace=noted.namespace)
         except ApiError:
             # Events are best effort: the namespace may be going, or somebody deleted the event.
-            self._noted.pop(identity, None)
+            self._latest.pop(identity, None)
 
     def _create(self, about: Subject, kind: EventType, reason: str, message: str, now: float) -> _Noted:
         self._serial += 1
@@ -63,20 +71,17 @@ class Recorder:
         source = {"source": {"component": self._component}, "reportingComponent": self._component}
         event = {"metadata": {"name": name, "namespace": namespace}, "involvedObject": involved}
         self._storage.create("events", {**event, **told, **when, **source, "reportingInstance": ""})
-        return _Noted(name, namespace, 1, now)
+        return _Noted(name, namespace, message, now)
 
     def _expire(self, now: float) -> None:
-        while self._oldest:
-            noted = self._noted.get(self._oldest[0])
-            if noted is not None and now - noted.last < self._ttl_s:
-                return
-            identity = self._oldest.popleft()
-            if noted is not None:
-                del self._noted[identity]
-                try:
-                    self._storage.delete("events", noted.name, namespace=noted.namespace)
-                except ApiError:
-                    continue
+        while self._kept and now - self._kept[0][1].last >= self._ttl_s:
+            identity, noted = self._kept.popleft()
+            if self._latest.get(identity) is noted:
+                del self._latest[identity]
+            try:
+                self._storage.delete("events", noted.name, namespace=noted.namespace)
+            except ApiError:
+                continue
 
 
 def subject(obj: JsonObject) -> Subject:

@@ -270,3 +270,13 @@ def test_other_families_answer_too(address: str, clock: VirtualClock) -> None:
 def test_routing_without_a_network() -> None:
     assert route(ROUTES, Request("GET", "/hello")).body == b"hello "
     assert route(ROUTES, Request("GET", "/nope")).status == 404
+
+
+def test_too_many_connections_are_dropped_and_room_comes_back(server: WebServer) -> None:
+    held = [socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_S) for _ in range(128)]
+    with closing(socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_S)) as one_more:
+        assert until_closed(one_more) == b""
+    for connection in held:
+        connection.sendall(b"GET /hello HTTP/1.1\r\nConnection: close\r\n\r\n")
+        assert until_closed(connection).startswith(b"HTTP/1.1 200 ")
+        connection.close()

@@ -17,6 +17,9 @@ NOW = "2026-01-05T12:00:00Z"
 GROUP = {"id": "web", "minSize": 0, "maxSize": 9, "targetSize": 1, "template": {"status": {"capacity": {"cpu": "4"}}}}
 
 
+TOO_VAGUE = {"spec": {"containers": [{"resources": {"requests": {"cpu": "?"}}}]}}
+
+
 def scenario(**fields: Any) -> Scenario:
     return decode(json.dumps({"now": NOW, **fields}).encode(), "case.json")
 
@@ -271,6 +274,11 @@ class TestProblems:
                 {"nodes": [a_node(spec={"taints": [{"key": "k", "effect": "NoSchedule", "timeAdded": "x"}]})]},
                 "nodes[0].spec.taints[0].timeAdded: 'x' is not a time",
                 id="time in a taint",
+            ),
+            pytest.param(
+                {"daemonSets": [{"metadata": {"name": "agent"}, "spec": {"template": TOO_VAGUE}}]},
+                "daemonSets[0].spec.template.spec.containers[0].resources.requests[cpu]: '?' is not a quantity",
+                id="quantity in a daemon set",
             ),
             pytest.param(
                 {"nodeGroups": [{**GROUP, "minSize": -1}]},

@@ -1,4 +1,4 @@
-"""Where everything is made and wired, for the daemon and for every offline run alike."""
+"""Makes the decision loop of a configuration."""
 
 from autoscaler.actuation.cloud import Cloud
 from autoscaler.clock import Instant

@@ -1,0 +1,21 @@
+# The wheel first, so that the image holds what is packaged and nothing else of the source tree.
+ARG PYTHON_IMAGE=python:3.11.14-slim-bookworm
+
+FROM ${PYTHON_IMAGE} AS build
+WORKDIR /source
+COPY . .
+RUN pip wheel --no-cache-dir --wheel-dir /wheels .
+RUN python -m venv --without-pip /autoscaler \
+    && pip --python /autoscaler/bin/python install --no-cache-dir --no-index --find-links /wheels node-autoscaler
+
+FROM ${PYTHON_IMAGE}
+COPY --from=build /autoscaler /autoscaler
+# Installations of Cluster Autoscaler start ./cluster-autoscaler in the root directory.
+RUN ln -s /autoscaler/bin/autoscaler /cluster-autoscaler
+ENV PATH=/autoscaler/bin:$PATH \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1
+WORKDIR /
+USER 65532:65532
+EXPOSE 8085
+ENTRYPOINT ["autoscaler"]

@@ -1,0 +1,59 @@
+"""Nodes and ConfigMaps for providers that keep their state in the cluster."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, cast
+
+import msgspec
+
+from autoscaler.errors import AutoscalerError, Gone, RetryLater
+from autoscaler.kube import paths
+from autoscaler.kube.client import Client
+from autoscaler.kube.paths import ObjectRef
+from autoscaler.kube.writes import ClusterWrites
+from cloudprovider.interface import NotFound, ProviderError, Transient
+
+
+@contextmanager
+def _as_provider_errors() -> Iterator[None]:
+    try:
+        yield
+    except Gone as error:
+        raise NotFound(str(error)) from error
+    except RetryLater as error:
+        raise Transient(str(error)) from error
+    except AutoscalerError as error:
+        raise ProviderError(str(error)) from error
+
+
+class ClusterNodeApi:
+    """A `cloudprovider.interface.NodeApi` on the API server; it asks for `writes` when it first needs them."""
+
+    def __init__(self, client: Client, writes: Callable[[], ClusterWrites]) -> None:
+        self._client = client
+        self._writes = writes
+
+    def get_config_map(self, namespace: str, name: str) -> Mapping[str, Any]:
+        """Return a v1.ConfigMap."""
+        with _as_provider_errors():
+            body = self._client.get(paths.path(ObjectRef("v1", "ConfigMap", name, namespace)))
+        return cast("Mapping[str, Any]", msgspec.json.decode(body))
+
+    def list_nodes(self) -> Sequence[Mapping[str, Any]]:
+        """Return all v1.Nodes."""
+        with _as_provider_errors():
+            body = self._client.get(paths.collection("v1", "Node"))
+        return cast("Sequence[Mapping[str, Any]]", msgspec.json.decode(body).get("items") or [])
+
+    def create_node(self, node: Mapping[str, Any]) -> None:
+        """Create a v1.Node."""
+        with _as_provider_errors():
+            self._writes().create({"apiVersion": "v1", "kind": "Node", **node})
+
+    def delete_node(self, name: str) -> None:
+        """Delete a v1.Node; absent is fine."""
+        with _as_provider_errors():
+            try:
+                self._writes().delete(ObjectRef("v1", "Node", name))
+            except Gone:
+                return

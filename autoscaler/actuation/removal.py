@@ -1,0 +1,124 @@
+"""Removing nodes, as values: what was planned, what became of it, and why a removal was given up."""
+
+from enum import StrEnum
+
+import msgspec
+
+from autoscaler.clock import Instant
+from autoscaler.objects.node import Node
+from autoscaler.objects.pod import Pod
+
+
+class RemovedAs(StrEnum):
+    """What kind of node was removed: Cluster Autoscaler's values of the label `reason` of scaled_down_nodes_total."""
+
+    UNDERUTILIZED = "underutilized"
+    EMPTY = "empty"
+    UNREADY = "unready"
+
+
+class Removal(msgspec.Struct, frozen=True, kw_only=True):
+    """One node that is to go, as it was when that was decided."""
+
+    node: Node
+    group: str
+    pods: tuple[Pod, ...] = ()
+    """Pods that have to move; none where the node is empty but for pods that belong to it."""
+    ready: bool = True
+    utilization: float | None = None
+    atomic: bool = False
+    """Its group goes as a whole or not at all."""
+
+    @property
+    def drained(self) -> bool:
+        """Whether pods have to move first."""
+        return bool(self.pods)
+
+    @property
+    def removed_as(self) -> RemovedAs:
+        """The kind of node."""
+        if not self.ready:
+            return RemovedAs.UNREADY
+        return RemovedAs.UNDERUTILIZED if self.drained else RemovedAs.EMPTY
+
+
+class RemovalPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """Nodes to remove now, in order and within all budgets."""
+
+    empty: tuple[Removal, ...] = ()
+    drained: tuple[Removal, ...] = ()
+
+
+class Outcome(StrEnum):
+    """How a removal ended, in Cluster Autoscaler's words; `ABANDONED` is ours."""
+
+    DELETED = "NodeDeleteOk"
+    NOT_EVICTED = "NodeDeleteErrorFailedToEvictPods"
+    NOT_DELETED = "NodeDeleteErrorFailedToDelete"
+    INTERNAL = "NodeDeleteErrorInternal"
+    ABANDONED = "Abandoned"
+    """The program stops or leads no more: whoever leads next cleans up."""
+
+
+class Why(StrEnum):
+    """What spoke against a removal that had begun."""
+
+    DISABLED = "ScaleDownDisabledAnnotation"
+    BLOCKED = "BlockedByPod"
+    ON_COMPLETION = "BlockedByOnCompletionPod"
+    MIN_SIZE = "NodeGroupMinSizeReached"
+    ATOMIC = "AtomicScaleDownFailed"
+    NODE_GONE = "NodeGone"
+    TAINT_LOST = "TaintLost"
+    NEW_PODS = "NewPodsScheduled"
+    NOT_EVICTED = "EvictionFailed"
+    PODS_REMAIN = "PodsRemain"
+    UNREADABLE = "ClusterUnreadable"
+    REFUSED = "ProviderRefused"
+    NO_LEASE = "LeaseTooShort"
+    BUG = "UnexpectedError"
+
+
+class Eviction(msgspec.Struct, frozen=True, kw_only=True):
+    """How the eviction of one pod ended; `error` is empty where it worked."""
+
+    pod: Pod
+    error: str = ""
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the pod is gone or going."""
+        return not self.error
+
+
+class Finished(msgspec.Struct, frozen=True, kw_only=True):
+    """A removal that is over."""
+
+    removal: Removal
+    outcome: Outcome
+    at: Instant
+    why: Why | None = None
+    message: str = ""
+    """For people; nothing parses it."""
+    evictions: tuple[Eviction, ...] = ()
+    rolled_back: bool = False
+    """Whether the node was given back to the scheduler."""
+    certain: bool = True
+    """False: the cloud could not be asked whether the machine is being deleted."""
+
+
+class Aborted(Exception):
+    """Something speaks against going on with a removal: its node is given back."""
+
+    def __init__(self, why: Why, message: str, *, certain: bool = True) -> None:
+        super().__init__(message)
+        self.why = why
+        self.message = message
+        self.certain = certain
+
+    @property
+    def outcome(self) -> Outcome:
+        """The same in Cluster Autoscaler's words."""
+        if self.why in (Why.NOT_EVICTED, Why.PODS_REMAIN):
+            return Outcome.NOT_EVICTED
+        return Outcome.INTERNAL if self.why is Why.BUG else Outcome.NOT_DELETED

@@ -1,0 +1,53 @@
+"""When the next pass runs."""
+
+import threading
+
+from autoscaler.clock import Clock, Instant
+from autoscaler.config.process import Loop
+from autoscaler.objects.pod import Pod
+
+_FRESH_S = 10.0
+"""A verdict of the scheduler older than this wakes nobody: the pass that follows the interval will see it."""
+
+
+class Pace:
+    """Waits out the scan interval; a pod that became unschedulable, or a pass that acted, cuts the wait short.
+
+    It is a `ports.StoreListener` of pods. Source: Cluster Autoscaler's `loop/trigger.go`.
+    """
+
+    def __init__(self, loop: Loop, clock: Clock) -> None:
+        self._loop = loop
+        self._clock = clock
+        self._wake = threading.Event()
+        self._stopping = False
+
+    def changed(self, old: Pod | None, new: Pod | None) -> None:
+        """Notice pods for which the scheduler just found no node."""
+        if not self._loop.frequent_loops_enabled or new is None or new.unscheduled is None:
+            return
+        if new.unscheduled.reason != "Unschedulable":
+            return
+        since = new.unscheduled.since
+        if since is not None and self._clock.now().wall - since <= _FRESH_S:
+            self._wake.set()
+
+    def stop(self) -> None:
+        """End any wait, now and from here on."""
+        self._stopping = True
+        self._wake.set()
+
+    def wait(self, began: Instant, *, acted: bool) -> bool:
+        """Wait until the pass after the one that `began` then is due; False means stop."""
+        passed = self._clock.now().mono - began.mono
+        shortest = max(0.0, self._loop.min_pass_interval_s - passed)
+        longest = max(0.0, self._loop.scan_interval_s - passed)
+        if not (acted and self._loop.frequent_loops_enabled):
+            self._wake.wait(longest)
+            shortest = max(0.0, began.mono + self._loop.min_pass_interval_s - self._clock.now().mono)
+        self._wake.clear()
+        if self._stopping:
+            return False
+        if shortest and self._wake.wait(shortest) and self._stopping:
+            return False
+        return True

@@ -1,0 +1,90 @@
+"""The cluster as the watches know it: the daemon's `loop.Source`."""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TypeVar
+
+from autoscaler.config.tree import Config
+from autoscaler.errors import RetryLater
+from autoscaler.kube.feed import ClusterFeed
+from autoscaler.kube.store import Store
+from autoscaler.kube.watch import KindSource
+from autoscaler.objects.meta import Resource
+from autoscaler.objects.node import Node, node_decoder
+from autoscaler.objects.pod import PodInterner
+from autoscaler.objects.storage import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from autoscaler.objects.workload import (
+    ConfigMap,
+    DaemonSet,
+    DisruptionBudget,
+    Job,
+    Namespace,
+    Replicated,
+    plain_decoder,
+)
+from autoscaler.scaleup.priority import CONFIG_MAP
+from autoscaler.snapshot.cluster import ClusterBuilder, ClusterView, Related
+from autoscaler.snapshot.groups import Groups
+
+R = TypeVar("R", bound=Resource)
+_LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+class ClusterSource:
+    """Follows the kinds that decisions read and turns what changed into the next view."""
+
+    def __init__(self, feed: ClusterFeed, interner: PodInterner, config: Config) -> None:
+        self._feed = feed
+        self._builder = ClusterBuilder(config.pods.expendable_pods_priority_cutoff)
+        self.nodes = feed.add(KindSource("/api/v1/nodes", node_decoder()))
+        self.pods = feed.add(KindSource("/api/v1/pods", interner.decoder(), _LIVE_PODS))
+        self._namespaces = self._plain("/api/v1/namespaces", Namespace)
+        self._budgets = self._plain("/apis/policy/v1/poddisruptionbudgets", DisruptionBudget)
+        self._daemon_sets = self._plain("/apis/apps/v1/daemonsets", DaemonSet)
+        self._replica_sets = self._plain("/apis/apps/v1/replicasets", Replicated)
+        self._stateful_sets = self._plain("/apis/apps/v1/statefulsets", Replicated)
+        self._replication_controllers = self._plain("/api/v1/replicationcontrollers", Replicated)
+        self._jobs = self._plain("/apis/batch/v1/jobs", Job)
+        self._claims = self._plain("/api/v1/persistentvolumeclaims", PersistentVolumeClaim)
+        self._volumes = self._plain("/api/v1/persistentvolumes", PersistentVolume)
+        self._storage_classes = self._plain("/apis/storage.k8s.io/v1/storageclasses", StorageClass)
+        self._csi_nodes = self._plain("/apis/storage.k8s.io/v1/csinodes", CsiNode)
+        self._config_maps = self._priorities(config)
+
+    def _plain(self, path: str, kind: type[R], field_selector: str = "") -> Store[R]:
+        source = KindSource(path, plain_decoder(kind), field_selector)
+        no_indexes: Mapping[str, Callable[[R], Hashable | None]] = {}
+        return self._feed.add(source, no_indexes, log_changes=False)
+
+    def _priorities(self, config: Config) -> Store[ConfigMap] | None:
+        """Follow the priority expander's ConfigMap, and no other, where that expander is used."""
+        if "priority" not in config.scale_up.expander:
+            return None
+        path = f"/api/v1/namespaces/{config.kube.namespace}/configmaps"
+        return self._plain(path, ConfigMap, f"metadata.name={CONFIG_MAP}")
+
+    def observe(self, read_groups: Callable[[Sequence[Node]], Groups]) -> ClusterView:
+        """Return the cluster as it is now; raises `RetryLater` until every kind has been listed once."""
+        if not self._feed.has_synced:
+            late = ", ".join(sorted(self._feed.wait_synced(0.0)))
+            raise RetryLater(f"the API server has not answered yet for {late}")
+        for node in self.nodes.drain_changes().values():
+            self._builder.node_changed(node.old, node.new)
+        for pod in self.pods.drain_changes().values():
+            self._builder.pod_changed(pod.old, pod.new)
+        return self._builder.view(read_groups(tuple(self._builder.nodes.values())), self._related())
+
+    def _related(self) -> Related:
+        return Related(
+            namespaces=self._namespaces.snapshot(),
+            budgets=self._budgets.snapshot(),
+            daemon_sets=self._daemon_sets.snapshot(),
+            replica_sets=self._replica_sets.snapshot(),
+            stateful_sets=self._stateful_sets.snapshot(),
+            replication_controllers=self._replication_controllers.snapshot(),
+            jobs=self._jobs.snapshot(),
+            claims=self._claims.snapshot(),
+            volumes=self._volumes.snapshot(),
+            storage_classes=self._storage_classes.snapshot(),
+            csi_nodes=self._csi_nodes.snapshot(),
+            config_maps={} if self._config_maps is None else self._config_maps.snapshot(),
+        )

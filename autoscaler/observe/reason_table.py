@@ -1,0 +1,149 @@
+"""What every reason means and what helps, in one table: docs/reasons.md is written from it."""
+
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+
+import msgspec
+
+from autoscaler.reasons import NoFit, ScaleUpResult, Skip, Waiting
+
+
+class Meaning(msgspec.Struct, frozen=True):
+    """One reason explained to people; `remedy` is empty where nothing needs to be done."""
+
+    text: str
+    remedy: str = ""
+
+
+TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
+    NoFit: {
+        NoFit.UNSCHEDULABLE: Meaning(
+            "The node is cordoned.", "Uncordon it; for new nodes see `--scale-from-unschedulable`."
+        ),
+        NoFit.NODE_NAME: Meaning(
+            "The pod names one node in `spec.nodeName`, and this is another.", "No new node can help; leave it out."
+        ),
+        NoFit.TAINT: Meaning(
+            "The node has a taint that the pod does not tolerate.",
+            "Add the toleration, or name a taint that goes away after boot with `--startup-taint`.",
+        ),
+        NoFit.NODE_AFFINITY: Meaning(
+            "The node's labels do not match the pod's node selector or required node affinity.",
+            "Correct the selector, or the labels of the group's template.",
+        ),
+        NoFit.PORTS: Meaning(
+            "A pod on the node has the host port already.", "Do without host ports, or allow one node for each pod."
+        ),
+        NoFit.RESOURCES: Meaning(
+            "Too little is left of a resource, or of pod slots; the detail has the figures.",
+            "On every group: the pod is larger than any node there is; add a group with larger nodes.",
+        ),
+        NoFit.VOLUME_RESTRICTIONS: Meaning(
+            "Another pod uses the volume in a way that excludes this one, such as ReadWriteOncePod.",
+            "Let that pod finish, or use another access mode.",
+        ),
+        NoFit.VOLUME_LIMITS: Meaning(
+            "The node has as many volumes of that CSI driver as it can attach.", "Spread the pods over more nodes."
+        ),
+        NoFit.VOLUME_BINDING: Meaning(
+            "A claim is missing or unbound, or its volume cannot be reached from the node.",
+            "Look at the claim; bound to a zone, it needs a group in that zone.",
+        ),
+        NoFit.VOLUME_ZONE: Meaning(
+            "The claim's volume lies in another zone than the node.", "Allow a group in the volume's zone to grow."
+        ),
+        NoFit.SPREAD: Meaning(
+            "One more pod in this domain would make the spread more uneven than `maxSkew` allows.",
+            "Allow groups in the emptier domains to grow, or raise `maxSkew`.",
+        ),
+        NoFit.POD_AFFINITY: Meaning(
+            "Required affinity has no pod near, or anti-affinity, this pod's or another's, has one.",
+            "Compare the terms with the labels of the pods in the domain.",
+        ),
+        NoFit.DEVICES: Meaning(
+            "No device of the node answers the pod's resource claim.", "Compare the claim with the device classes."
+        ),
+    },
+    Skip: {
+        Skip.NOT_READY: Meaning(
+            "Too many nodes of the group are not ready, or did not come after they were asked for.",
+            "Look at why its nodes fail; it is taken back when they recover.",
+        ),
+        Skip.BACKED_OFF: Meaning(
+            "A recent scale-up of the group failed; it is left alone for a while, longer each time.",
+            "The detail has the provider's error; see `--initial-node-group-backoff-duration`.",
+        ),
+        Skip.MAX_SIZE: Meaning("The group has reached its maximum size.", "Raise the maximum."),
+        Skip.LIMIT: Meaning(
+            "A limit of the whole cluster on cores, memory or GPUs is reached.",
+            "Raise `--cores-total`, `--memory-total` or `--gpu-total`.",
+        ),
+        Skip.ATOMIC_LIMIT: Meaning(
+            "The group grows by all its nodes or none, and all are more than `--max-nodes-total` leaves.",
+            "Raise the limit, or make the group smaller.",
+        ),
+        Skip.NO_TEMPLATE: Meaning(
+            "Nothing tells what a node of the group looks like: it has none, and the provider cannot describe one.",
+            "Let the provider describe its nodes, or start the group with one node.",
+        ),
+    },
+    Waiting: {
+        Waiting.TOO_YOUNG: Meaning(
+            "The pod is younger than `--new-pod-scale-up-delay` or its own annotation asks for.", "Wait."
+        ),
+        Waiting.EXPENDABLE: Meaning(
+            "The pod's priority is below `--expendable-pods-priority-cutoff`: it takes what is left over.",
+            "Give it a higher priority, or lower the cut-off.",
+        ),
+        Waiting.DAEMONSET: Meaning(
+            "A DaemonSet's pod belongs to one node that has no room; other nodes do not help it.",
+            "Make room on that node, for example with a higher priority.",
+        ),
+        Waiting.FITS: Meaning("The pod fits on a node that exists or is on its way."),
+        Waiting.TERMINATING: Meaning("The pod is being deleted."),
+        Waiting.NOT_JUDGED: Meaning(
+            "The scheduler has not looked at the pod yet.",
+            "Lasting: is its scheduler running? See also `--bypassed-scheduler-names`.",
+        ),
+        Waiting.NOMINATED: Meaning("The scheduler has made room for the pod on a node by preemption."),
+        Waiting.GATED: Meaning("The pod has scheduling gates.", "Whoever set the gates has to remove them."),
+        Waiting.FOREIGN_SCHEDULER: Meaning(
+            "The pod's scheduler is not in `--allowed-scheduler-names`.", "Add the scheduler to the flag."
+        ),
+    },
+    ScaleUpResult: {
+        ScaleUpResult.SUCCESSFUL: Meaning("Nodes were asked for."),
+        ScaleUpResult.ERROR: Meaning("The decision, or a call to the provider, failed.", "The log has the error."),
+        ScaleUpResult.NO_OPTIONS: Meaning(
+            "Pods need nodes, and no group can help any of them.", "See the reasons pod by pod and group by group."
+        ),
+        ScaleUpResult.NOT_NEEDED: Meaning("No pod needs a new node."),
+        ScaleUpResult.NOT_TRIED: Meaning("The pass ended before it came to scale-up."),
+        ScaleUpResult.IN_COOLDOWN: Meaning(
+            "All pods that need nodes are so new that more may follow; the next pass helps them together."
+        ),
+        ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL: Meaning(
+            "The cluster has as many nodes as `--max-nodes-total` allows.", "Raise the limit."
+        ),
+    },
+}
+
+
+def markdown() -> str:
+    """Write docs/reasons.md."""
+    return "\n".join(_lines()) + "\n"
+
+
+def _lines() -> Iterator[str]:
+    yield from (
+        "# Reasons",
+        "",
+        "Generated from `autoscaler/observe/reason_table.py`; do not edit.",
+        "",
+        "The same words stand in the log, the metrics, the events, the status page, the JSON API and the output of",
+        "`autoscaler plan`. They are Cluster Autoscaler's, or the scheduler's, where those have one.",
+    )
+    for kind, meanings in TABLE.items():
+        title = (kind.__doc__ or "").partition("\n")[0].removesuffix(".")
+        yield from ("", f"## {title}", "", "| Reason | Meaning | What helps |", "|---|---|---|")
+        yield from (f"| `{reason}` | {meaning.text} | {meaning.remedy} |" for reason, meaning in meanings.items())

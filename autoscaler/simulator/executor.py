@@ -1,0 +1,165 @@
+"""Concurrency in virtual time: a `ports.Executor` whose works take turns in an order that never varies.
+
+Every work has a thread of its own, for a work may sleep anywhere in its calls, but only one thread runs at any
+moment: it passes the turn on when it sleeps or ends. Who is next follows from the time of waking, then from the order
+of asking. So the same program gives the same run, to the byte, and a day passes as fast as its work can be done.
+"""
+
+import heapq
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import NamedTuple
+
+from autoscaler.clock import Instant, VirtualClock
+
+_LONGEST_TURN_S = 120.0
+"""Real seconds after which a work that holds the turn is taken for stuck on something outside the executor."""
+
+Work = Callable[[], None]
+
+
+class _Thread:
+    """A thread that runs works one after the other, whenever it has the turn."""
+
+    def __init__(self, number: int, ended: Callable[["_Thread", BaseException | None], None]) -> None:
+        self.turn = threading.Semaphore(0)
+        self.work: Work | None = None
+        self._ended = ended
+        self.thread = threading.Thread(target=self._run, name=f"virtual-{number}", daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        while True:
+            self.turn.acquire()
+            if self.work is None:
+                return
+            error: BaseException | None = None
+            try:
+                self.work()
+            except BaseException as raised:  # noqa: BLE001  # raised again in the thread that drives
+                error = raised
+            self._ended(self, error)
+
+
+class _Due(NamedTuple):
+    mono: float
+    serial: int
+    work: Work | None
+    """What begins; None: `sleeper` goes on."""
+    sleeper: _Thread | None
+
+
+class VirtualExecutor:
+    """An executor on a `VirtualClock`. One thread, the one that drives, calls `run_until`; works call the rest.
+
+    When the driving thread itself sleeps, time passes and what is due by then runs. An exception that a work lets
+    escape is raised in the driving thread.
+    """
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock = clock
+        self._queue: list[_Due] = []
+        self._serial = 0
+        self._threads: list[_Thread] = []
+        self._idle: list[_Thread] = []
+        self._running: _Thread | None = None
+        self._driver = threading.Semaphore(0)
+        self._error: BaseException | None = None
+        self._stopping = False
+
+    def __enter__(self) -> "VirtualExecutor":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def submit(self, work: Work) -> None:
+        """Run `work` at the present moment, after what is due by now; after `stop` it is dropped."""
+        self._push(self._clock.now().mono, work, None)
+
+    def call_at(self, when: Instant, work: Work) -> None:
+        """Run `work` once the monotonic clock has reached `when`."""
+        self._push(max(when.mono, self._clock.now().mono), work, None)
+
+    def sleep(self, seconds: float) -> bool:
+        """Let others run until so many seconds have passed; `False` means that the executor is stopping."""
+        wake = self._clock.now().mono + max(0.0, seconds)
+        sleeper = self._running
+        if sleeper is None:
+            self.run_until(wake)
+        elif sleeper.thread is not threading.current_thread():
+            raise RuntimeError("only the driving thread and the works of an executor may sleep on it")
+        elif not self._stopping:
+            self._push(wake, None, sleeper)
+            self._driver.release()
+            sleeper.turn.acquire()
+        return not self._stopping
+
+    @property
+    def next_due(self) -> float | None:
+        """Monotonic second at which the next work begins or goes on; None: nothing waits."""
+        return self._queue[0].mono if self._queue else None
+
+    def run_until(self, mono: float) -> None:
+        """Run everything that is due up to that monotonic second, then let the clock stand there.
+
+        Where the clock is past it, what is due by now runs.
+        """
+        if self._running is not None:
+            raise RuntimeError("a work cannot drive the executor that runs it")
+        end = max(mono, self._clock.now().mono)
+        while self._queue and self._queue[0].mono <= end:
+            due = heapq.heappop(self._queue)
+            self._advance_to(due.mono)
+            self._give_turn(due)
+        self._advance_to(end)
+
+    def stop(self) -> None:
+        """Drop works that have not begun, wake every sleeper, and run what is left to its end."""
+        self._stopping = True
+        while self._queue:
+            due = heapq.heappop(self._queue)
+            if due.sleeper is not None:
+                self._give_turn(due)
+        for thread in self._idle:
+            thread.work = None
+            thread.turn.release()
+        for thread in self._idle:
+            thread.thread.join(_LONGEST_TURN_S)
+        self._idle.clear()
+
+    def _push(self, mono: float, work: Work | None, sleeper: _Thread | None) -> None:
+        if self._stopping:
+            return
+        self._serial += 1
+        heapq.heappush(self._queue, _Due(mono, self._serial, work, sleeper))
+
+    def _advance_to(self, mono: float) -> None:
+        self._clock.advance(max(0.0, mono - self._clock.now().mono))
+
+    def _give_turn(self, due: _Due) -> None:
+        thread = due.sleeper
+        if thread is None:
+            thread = self._idle.pop() if self._idle else self._new_thread()
+            thread.work = due.work
+        self._running = thread
+        thread.turn.release()
+        if not self._driver.acquire(timeout=_LONGEST_TURN_S):
+            raise RuntimeError(f"{thread.thread.name} waits for something that is not the executor")
+        self._running = None
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+
+    def _new_thread(self) -> _Thread:
+        thread = _Thread(len(self._threads), self._ended)
+        self._threads.append(thread)
+        return thread
+
+    def _ended(self, thread: _Thread, error: BaseException | None) -> None:
+        self._error = error
+        self._idle.append(thread)
+        self._driver.release()

@@ -1,0 +1,214 @@
+"""Small random clusters in which every feature of scheduling meets every other; the same seed, the same cluster."""
+
+import random
+from collections.abc import Sequence
+
+import msgspec
+
+from autoscaler.objects.node import HOSTNAME, ZONES, Node
+from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.objects.workload import Namespace, plain_decoder
+from autoscaler.snapshot.cluster import ClusterView, Related, view_of
+from autoscaler.snapshot.overlay import Trial
+from autoscaler.snapshot.template import Template
+from tests.builders import Json, a_node, a_pod, expression, over, term
+from tests.properties.slow_scheduler import Placed, SlowCluster
+
+ZONE = ZONES[0]
+RACK = "rack"
+KEYS = (HOSTNAME, HOSTNAME, ZONE, ZONE, RACK)
+"""Topology keys, as often as they should come up; not every node has a zone and a rack."""
+EXPENDABLE = -20
+NAMESPACES = {"red": {"team": "a"}, "blue": {"team": "b"}, "grey": {}}
+TAINTS = ("gpu=a100", "gpu=t4:NoExecute", "old:PreferNoSchedule", "cores=8")
+
+
+class Case(msgspec.Struct, frozen=True):
+    """A view, classes to place on it, and templates to add to it."""
+
+    view: ClusterView
+    classes: tuple[PodClass, ...]
+    templates: tuple[Template, ...]
+
+
+class Dice:
+    """A source of random objects."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+
+    def maybe(self, chance: float) -> bool:
+        return self.random.random() < chance
+
+    def node(self, name: str) -> Node:
+        pick = self.random
+        labels = {"disk": pick.choice(("ssd", "hdd")), "cores": pick.choice(("4", "8", "many"))}
+        if self.maybe(0.85):
+            labels[RACK] = pick.choice(("r1", "r2", "r3"))
+        return a_node(
+            name,
+            cpu=pick.choice(("2", "4", "4")),
+            memory=pick.choice(("4Gi", "8Gi")),
+            pods=pick.choice((3, 6, 110, 110, 110)),
+            extra={"example.com/dongle": "2"} if self.maybe(0.3) else None,
+            labels=labels,
+            zone=pick.choice(("a", "b", "c")) if self.maybe(0.9) else None,
+            taints=pick.sample(TAINTS, pick.choice((0, 0, 0, 0, 1, 2))),
+            cordoned=self.maybe(0.1),
+        )
+
+    def app(self) -> dict[str, str]:
+        labels = {"app": self.random.choice("xyz")}
+        if self.maybe(0.5):
+            labels["version"] = self.random.choice("12")
+        return labels
+
+    def selector(self) -> Json:
+        kind = self.random.randrange(10)
+        if kind == 0:
+            return {}
+        if kind == 1:
+            return {"labelSelector": {}}
+        if kind == 2:
+            operator = self.random.choice(("In", "NotIn"))
+            return {"labelSelector": {"matchExpressions": [expression("app", operator, "x", "y")]}}
+        if kind == 3:
+            return {"labelSelector": {"matchExpressions": [expression("version", "Exists")]}}
+        return {"labelSelector": {"matchLabels": {"app": self.random.choice("xyz")}}}
+
+    def affinity_term(self) -> Json:
+        more = self.selector()
+        if self.maybe(0.2):
+            more["namespaces"] = [self.random.choice(tuple(NAMESPACES))]
+        if self.maybe(0.2):
+            more["namespaceSelector"] = self.random.choice(({}, {"matchLabels": {"team": "a"}}))
+        if self.maybe(0.15):
+            more["matchLabelKeys"] = ["version"]
+        if self.maybe(0.15):
+            more["mismatchLabelKeys"] = ["version"]
+        return term(self.random.choice(KEYS), **more)
+
+    def constraint(self) -> Json:
+        more = self.selector()
+        if self.maybe(0.2):
+            more["minDomains"] = self.random.randint(1, 4)
+        if self.maybe(0.3):
+            more["nodeAffinityPolicy"] = self.random.choice(("Honor", "Ignore"))
+        if self.maybe(0.3):
+            more["nodeTaintsPolicy"] = self.random.choice(("Honor", "Ignore"))
+        if self.maybe(0.2):
+            more["matchLabelKeys"] = ["version", "nobody-has-this"]
+        return over(self.random.choice(KEYS), max_skew=self.random.randint(1, 2), **more)
+
+    def port(self) -> Json:
+        port: Json = {"containerPort": 1, "hostPort": self.random.choice((80, 81))}
+        if self.maybe(0.3):
+            port["protocol"] = "UDP"
+        if self.maybe(0.5):
+            port["hostIP"] = self.random.choice(("10.0.0.1", "10.0.0.2", "0.0.0.0"))
+        return port
+
+    def toleration(self) -> Json:
+        return self.random.choice(
+            (
+                {"operator": "Exists"},
+                {"key": "gpu", "operator": "Exists", "effect": "NoSchedule"},
+                {"key": "gpu", "value": "t4"},
+                {"key": "cores", "operator": "Equal", "value": "8", "effect": "NoSchedule"},
+                {"key": "node.kubernetes.io/unschedulable", "operator": "Exists"},
+            )
+        )
+
+    def node_term(self) -> Json:
+        wanted = self.random.choice(
+            (
+                expression("disk", "In", "ssd", "nvme"),
+                expression("disk", "NotIn", "hdd"),
+                expression(RACK, "Exists"),
+                expression(RACK, "DoesNotExist"),
+                expression("cores", "Gt", "5"),
+                expression("cores", "Lt", "5"),
+                expression(HOSTNAME, "NotIn", "n0"),
+                expression(ZONE, "In", "a", "b"),
+            )
+        )
+        if self.maybe(0.15):
+            return {"matchFields": [expression("metadata.name", self.random.choice(("In", "NotIn")), "n1")]}
+        return {"matchExpressions": [wanted]}
+
+    def several(self, chance: float) -> range:
+        """Range over none, one or two."""
+        return range((1 + self.maybe(0.25)) if self.maybe(chance) else 0)
+
+    def replica(self, name: str, *, plain: bool = False) -> Pod:
+        """Return an unplaced pod; a plain one is not about other pods."""
+        pick, chance = self.random, 0.0 if plain else 0.3
+        return a_pod(
+            name,
+            namespace=pick.choice(tuple(NAMESPACES)),
+            cpu=pick.choice((None, "100m", "250m", "500m", "1500m")),
+            memory=pick.choice((None, None, "256Mi", "1Gi", "3Gi")),
+            requests={"example.com/dongle": "1"} if self.maybe(0.1) else None,
+            labels=self.app(),
+            owner=f"ReplicaSet/{name}",
+            host_ports=[self.port() for _ in self.several(chance / 2)],
+            selector={"disk": pick.choice(("ssd", "hdd"))} if self.maybe(0.15) else None,
+            node_terms=[self.node_term() for _ in range(pick.randint(1, 2))] if self.maybe(0.15) else None,
+            near=[self.affinity_term() for _ in self.several(chance / 2)],
+            away=[self.affinity_term() for _ in self.several(chance)],
+            spread=[self.constraint() for _ in self.several(chance)],
+            tolerations=[self.toleration() for _ in self.several(0.4)],
+        )
+
+    def templates(self) -> tuple[Template, ...]:
+        daemons = [self.replica(f"daemon-{number}", plain=self.maybe(0.5)) for number in range(2)]
+        picked = [tuple(daemons[: self.random.randrange(3)]) for _ in range(2)]
+        nodes = [self.node("t0"), a_node("t1", cpu="4", memory="8Gi", zone="c", labels={RACK: "r3", "disk": "ssd"})]
+        return tuple(Template(node, pods) for node, pods in zip(nodes, picked, strict=True))
+
+
+def related() -> Related:
+    """Return the namespaces with their labels; `grey` has none, and pods may be in unknown ones."""
+    decoder = plain_decoder(Namespace)
+    known = [decoder.one({"metadata": {"name": name, "labels": labels}}) for name, labels in NAMESPACES.items()]
+    return Related(namespaces={one.name: one for one in known})
+
+
+def random_case(seed: int, *, classes: int = 6, nodes: int = 9, pods: int = 14, plain: bool = False) -> Case:
+    """Return a cluster with pods placed whether they fit or not, some of them on their way out."""
+    dice = Dice(seed)
+    made = [dice.node(f"n{number}") for number in range(dice.random.randint(0, nodes))]
+    replicas = [dice.replica(f"web-{number}", plain=plain) for number in range(classes)]
+    placed = [_placed(dice, dice.random.choice(replicas), made, number) for number in range(pods)]
+    view = view_of(made, placed, related=related())
+    return Case(view, tuple(replica.cls for replica in replicas), dice.templates())
+
+
+def _placed(dice: Dice, replica: Pod, nodes: Sequence[Node], number: int) -> Pod:
+    names = [*(node.name for node in nodes), "unknown"]
+    return msgspec.structs.replace(
+        replica,
+        name=f"pod-{number}",
+        uid=f"uid-{number}",
+        node=dice.random.choice(names) if dice.maybe(0.9) else None,
+        deleted=99.0 if dice.maybe(0.15) else None,
+    )
+
+
+def slow_twin(view: ClusterView) -> SlowCluster:
+    """Return the slow cluster that is this view."""
+    placed = [
+        Placed(pod.cls, position, pod.deleted is not None)
+        for position, on_node in enumerate(view.pods)
+        for pod in on_node
+    ]
+    namespaces = {name: one.metadata.labels for name, one in view.related.namespaces.items()}
+    return SlowCluster(view.nodes, placed, namespaces)
+
+
+def add_to_both(trial: Trial, twin: SlowCluster, template: Template, count: int) -> range:
+    """Add copies of a template to a trial and to its twin."""
+    new = trial.add(template, count)
+    for position in new:
+        twin.add(trial.node(position), [pod.cls for pod in template.pods])
+    return new

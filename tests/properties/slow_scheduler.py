@@ -1,0 +1,263 @@
+"""The scheduler's filters as plain definitions over lists of nodes and pods: the slow twin of `scheduling`.
+
+One pod, one node, one filter at a time, nothing remembered between questions. It shares no code with the masks,
+tallies and guards that it is held against, nor with the selectors of `objects`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from autoscaler.objects.meta import LabelSelector, Requirement
+from autoscaler.objects.node import Node, Taint
+from autoscaler.objects.pod import PodAffinityTerm, PodClass, SpreadConstraint
+
+SKEWED = "node(s) didn't match pod topology spread constraints"
+
+
+class Placed(NamedTuple):
+    """A pod on the node at a position."""
+
+    cls: PodClass
+    at: int
+    terminating: bool = False
+
+
+class SlowCluster:
+    """Nodes in order, the pods on them, and labels of namespaces. A removed node is None."""
+
+    def __init__(
+        self, nodes: Sequence[Node | None], placed: Sequence[Placed], namespaces: Mapping[str, Mapping[str, str]]
+    ) -> None:
+        self.nodes = list(nodes)
+        self.placed = list(placed)
+        self.namespaces = namespaces
+        self.cursor = 0
+
+    def copy(self) -> "SlowCluster":
+        return SlowCluster(self.nodes, self.placed, self.namespaces)
+
+    def place(self, cls: PodClass, at: int) -> None:
+        self.placed.append(Placed(cls, at))
+
+    def lift(self, cls: PodClass, at: int) -> None:
+        self.placed.remove(Placed(cls, at))
+
+    def add(self, node: Node, pods: Sequence[PodClass]) -> int:
+        self.nodes.append(node)
+        self.placed.extend(Placed(cls, len(self.nodes) - 1) for cls in pods)
+        return len(self.nodes) - 1
+
+    def remove(self, at: int) -> None:
+        self.nodes[at] = None
+
+    def node(self, at: int) -> Node:
+        node = self.nodes[at]
+        assert node is not None
+        return node
+
+    def existing(self) -> list[int]:
+        return [at for at, node in enumerate(self.nodes) if node is not None]
+
+    def fits(self, cls: PodClass, at: int) -> bool:
+        return self.nodes[at] is not None and not self.objections(cls, at)
+
+    def search(self, cls: PodClass, acceptable: Callable[[int], bool]) -> int | None:
+        """The first node that fits, round robin from after the last match; cordoned nodes are passed over."""
+        for step in range(len(self.nodes)):
+            at = (self.cursor + step) % len(self.nodes)
+            node = self.nodes[at]
+            if node is not None and acceptable(at) and not node.unschedulable and self.fits(cls, at):
+                self.cursor = (at + 1) % len(self.nodes)
+                return at
+        return None
+
+    def objections(self, cls: PodClass, at: int) -> list[str]:
+        """What every filter says against the node, in the scheduler's order and words."""
+        return [
+            *self._unschedulable(cls, at),
+            *self._name(cls, at),
+            *self._taints(cls, at),
+            *self._node_affinity(cls, at),
+            *self._ports(cls, at),
+            *self._resources(cls, at),
+            *self._spread(cls, at),
+            *self._affinity(cls, at),
+            *self._anti_affinity(cls, at),
+            *self._anti_affinity_of_others(cls, at),
+        ]
+
+    def _unschedulable(self, cls: PodClass, at: int) -> Iterator[str]:
+        cordon = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+        if self.node(at).unschedulable and not tolerates(cls, cordon):
+            yield "node(s) were unschedulable"
+
+    def _name(self, cls: PodClass, at: int) -> Iterator[str]:
+        if cls.node_name not in ("", self.node(at).name):
+            yield "node(s) didn't match the requested node name"
+
+    def _taints(self, cls: PodClass, at: int) -> Iterator[str]:
+        for taint in self.node(at).taints:
+            if taint.effect != "PreferNoSchedule" and not tolerates(cls, taint):
+                yield f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
+                return
+
+    def _node_affinity(self, cls: PodClass, at: int) -> Iterator[str]:
+        if not wants(cls, self.node(at)):
+            yield "node(s) didn't match Pod's node affinity/selector"
+
+    def _ports(self, cls: PodClass, at: int) -> Iterator[str]:
+        for pod in self.placed:
+            for theirs in pod.cls.host_ports if pod.at == at else ():
+                for ours in cls.host_ports:
+                    same = (ours.port, ours.protocol) == (theirs.port, theirs.protocol)
+                    if same and (ours.ip == theirs.ip or "0.0.0.0" in (ours.ip, theirs.ip)):
+                        yield "node(s) didn't have free ports for the requested pod ports"
+                        return
+
+    def _resources(self, cls: PodClass, at: int) -> Iterator[str]:
+        allocatable = self.node(at).allocatable
+        here = [pod.cls for pod in self.placed if pod.at == at]
+        if len(here) + 1 > allocatable.get("pods", 0):
+            yield "Too many pods"
+        for resource, asked in cls.requests.items():
+            used = sum(other.requests.get(resource, 0) for other in here)
+            if asked > 0 and asked > allocatable.get(resource, 0) - used:
+                yield f"Insufficient {resource}"
+
+    def _spread(self, cls: PodClass, at: int) -> Iterator[str]:
+        for constraint in cls.spread:
+            value = self.node(at).labels.get(constraint.topology_key)
+            if value is None:
+                yield f"{SKEWED} (missing required label)"
+                continue
+            counts = self._domains(cls, constraint)
+            fewest = min(counts.values(), default=0) if len(counts) >= (constraint.min_domains or 1) else 0
+            own = 1 if counts_towards(constraint, cls, cls) else 0
+            if counts.get(value, 0) + own - fewest > constraint.max_skew:
+                yield SKEWED
+
+    def _domains(self, cls: PodClass, constraint: SpreadConstraint) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for at in self.existing():
+            node = self.node(at)
+            if any(other.topology_key not in node.labels for other in cls.spread):
+                continue
+            if constraint.node_affinity_policy == "Honor" and not wants(cls, node):
+                continue
+            hard = [taint for taint in node.taints if taint.effect != "PreferNoSchedule"]
+            if constraint.node_taints_policy == "Honor" and not all(tolerates(cls, taint) for taint in hard):
+                continue
+            here = [pod for pod in self.placed if pod.at == at and not pod.terminating]
+            value = node.labels[constraint.topology_key]
+            counts[value] = counts.get(value, 0) + sum(counts_towards(constraint, cls, pod.cls) for pod in here)
+        return counts
+
+    def _value(self, at: int, key: str) -> str | None:
+        return self.node(at).labels.get(key)
+
+    def _affinity(self, cls: PodClass, at: int) -> Iterator[str]:
+        if not cls.pod_affinity:
+            return
+        words = "node(s) didn't match pod affinity rules"
+        keys = [term.topology_key for term in cls.pod_affinity]
+        if any(self._value(at, key) is None for key in keys):
+            yield words
+            return
+        near = [pod for pod in self.placed if self._meant_by_all(cls, pod.cls)]
+        if all(any(self._value(pod.at, key) == self._value(at, key) for pod in near) for key in keys):
+            return
+        nobody = not any(self._value(pod.at, key) is not None for pod in near for key in keys)
+        if not (nobody and self._meant_by_all(cls, cls)):
+            yield words
+
+    def _meant_by_all(self, cls: PodClass, other: PodClass) -> bool:
+        return all(self.means(term, cls, other) for term in cls.pod_affinity)
+
+    def _anti_affinity(self, cls: PodClass, at: int) -> Iterator[str]:
+        for term in cls.pod_anti_affinity:
+            value = self._value(at, term.topology_key)
+            for pod in self.placed:
+                here = value is not None and self._value(pod.at, term.topology_key) == value
+                if here and self.means(term, cls, pod.cls):
+                    yield "node(s) didn't match pod anti-affinity rules"
+                    return
+
+    def _anti_affinity_of_others(self, cls: PodClass, at: int) -> Iterator[str]:
+        for pod in self.placed:
+            for term in pod.cls.pod_anti_affinity:
+                value = self._value(pod.at, term.topology_key)
+                if value is not None and value == self._value(at, term.topology_key) and self.means(term, pod.cls, cls):
+                    yield "node(s) didn't satisfy existing pods anti-affinity rules"
+                    return
+
+    def means(self, term: PodAffinityTerm, owner: PodClass, other: PodClass) -> bool:
+        """Whether a term of `owner` is about a pod of class `other`."""
+        if not term.namespaces and term.namespace_selector is None:
+            covered = other.namespace == owner.namespace
+        else:
+            covered = other.namespace in term.namespaces
+            if term.namespace_selector is not None:
+                nothing_asked = term.namespace_selector == LabelSelector()
+                labels = self.namespaces.get(other.namespace)
+                covered |= nothing_asked or (labels is not None and selected(term.namespace_selector, labels))
+        if not covered or term.label_selector is None or not selected(term.label_selector, other.labels):
+            return False
+        for key in term.match_label_keys:
+            if key in owner.labels and other.labels.get(key) != owner.labels[key]:
+                return False
+        for key in term.mismatch_label_keys:
+            if key in owner.labels and other.labels.get(key) == owner.labels[key]:
+                return False
+        return True
+
+
+def tolerates(cls: PodClass, taint: Taint) -> bool:
+    for one in cls.tolerations:
+        if one.effect not in ("", taint.effect) or one.key not in ("", taint.key):
+            continue
+        if one.operator == "Exists" or (one.key and one.value == taint.value):
+            return True
+    return False
+
+
+def holds(requirement: Requirement, value: str | None) -> bool:
+    if requirement.operator == "In":
+        return value in requirement.values
+    if requirement.operator == "NotIn":
+        return value not in requirement.values
+    if requirement.operator == "Exists":
+        return value is not None
+    if requirement.operator == "DoesNotExist":
+        return value is None
+    if value is None or not value.lstrip("-").isdigit():
+        return False
+    bound = int(requirement.values[0])
+    return int(value) > bound if requirement.operator == "Gt" else int(value) < bound
+
+
+def selected(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
+    plain = all(labels.get(key) == value for key, value in selector.match_labels.items())
+    return plain and all(holds(one, labels.get(one.key)) for one in selector.match_expressions)
+
+
+def wants(cls: PodClass, node: Node) -> bool:
+    if any(node.labels.get(key) != value for key, value in cls.node_selector.items()):
+        return False
+    if cls.node_affinity is None:
+        return True
+    for term in cls.node_affinity.node_selector_terms:
+        labels_hold = all(holds(one, node.labels.get(one.key)) for one in term.match_expressions)
+        fields_hold = all(holds(one, node.name if one.key == "metadata.name" else None) for one in term.match_fields)
+        if labels_hold and fields_hold and (term.match_expressions or term.match_fields):
+            return True
+    return False
+
+
+def counts_towards(constraint: SpreadConstraint, owner: PodClass, other: PodClass) -> bool:
+    selector = constraint.label_selector
+    if selector is None or other.namespace != owner.namespace:
+        return False
+    pinned = {key: owner.labels[key] for key in constraint.match_label_keys if key in owner.labels}
+    if not pinned and selector == LabelSelector():
+        return False
+    return selected(selector, other.labels) and all(other.labels.get(key) == value for key, value in pinned.items())
