@@ -82,6 +82,10 @@ class Autoscaler:
         self.remembered = Remembered(registry=memories.born(started))
         """What the next pass starts from; replaced as a whole when a pass ends."""
 
+    def close(self) -> None:
+        """Let the provider clean up; called once, after the last pass."""
+        self._cloud.close()
+
     def run_once(self, now: Instant) -> PassReport:
         """Run one pass. What it raises is a bug: failures that are expected are in the report."""
         began = stopwatch()

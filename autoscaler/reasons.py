@@ -78,3 +78,65 @@ class Waiting(StrEnum):
     NOMINATED = "Nominated"
     GATED = "SchedulingGated"
     FOREIGN_SCHEDULER = "SchedulerNotAllowed"
+
+
+class Keep(StrEnum):
+    """Why a node stays."""
+
+    DISABLED = "ScaleDownDisabledAnnotation"
+    UNREADY_DISABLED = "ScaleDownUnreadyDisabled"
+    NOT_AUTOSCALED = "NotAutoscaled"
+    NOT_UNNEEDED_LONG_ENOUGH = "NotUnneededLongEnough"
+    NOT_UNREADY_LONG_ENOUGH = "NotUnreadyLongEnough"
+    MIN_SIZE = "NodeGroupMinSizeReached"
+    MAX_DELETIONS = "NodeGroupMaxDeletionCountReached"
+    ATOMIC = "AtomicScaleDownFailed"
+    MINIMAL_RESOURCES = "MinimalResourceLimitExceeded"
+    BEING_DELETED = "CurrentlyBeingDeleted"
+    NOT_UNDERUTILIZED = "NotUnderutilized"
+    NOT_TRIED = "NotUnneededOtherReason"
+    RECENTLY_UNREMOVABLE = "RecentlyUnremovable"
+    NO_PLACE = "NoPlaceToMovePods"
+    BLOCKED_BY_POD = "BlockedByPod"
+    ON_COMPLETION = "BlockedByOnCompletionPod"
+    UNEXPECTED = "UnexpectedError"
+    GROUP_COOLING_DOWN = "NodeGroupInCooldown"
+    NOT_STARTED = "NodeNotStarted"
+
+
+class Blocking(StrEnum):
+    """Why a pod keeps its node."""
+
+    CONTROLLER_NOT_FOUND = "ControllerNotFound"
+    MIN_REPLICAS = "MinReplicasReached"
+    NOT_REPLICATED = "NotReplicated"
+    LOCAL_STORAGE = "LocalStorageRequested"
+    NOT_SAFE_TO_EVICT = "NotSafeToEvictAnnotation"
+    SYSTEM = "UnmovableKubeSystemPod"
+    BUDGET = "NotEnoughPdb"
+
+
+class Kept(msgspec.Struct, frozen=True, gc=False):
+    """A node that stays. `detail` has the figures for people; nothing parses it."""
+
+    node: str
+    reason: Keep
+    detail: str = ""
+    pod: str | None = None
+    """`namespace/name` of the pod that keeps it."""
+    pod_reason: Blocking | None = None
+    utilization: float | None = None
+    """Requested / allocatable of its scarcest resource; None where that was not computed."""
+
+
+class ScaleDownResult(StrEnum):
+    """How the scale-down part of a pass ended."""
+
+    NO_UNNEEDED = "NoUnneeded"
+    NO_NODE_DELETED = "NoNodeDeleted"
+    NODE_DELETE_STARTED = "NodeDeleteStarted"
+    NOT_TRIED = "NotTried"
+    IN_COOLDOWN = "InCooldown"
+    IN_PROGRESS = "InProgress"
+    NO_CANDIDATES = "NoCandidates"
+    ERROR = "Error"

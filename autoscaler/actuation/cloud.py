@@ -4,7 +4,11 @@ Everything that talks to the cloud goes through here. A call that timed out may 
 `Transient` error the target size is read back before anything is concluded.
 """
 
+import threading
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
 
 from autoscaler.errors import CloudUnavailable
 from autoscaler.objects.node import Node
@@ -26,10 +30,23 @@ from cloudprovider.interface import (
     Pricing,
     ProviderError,
     QuotaExceeded,
+    State,
     Transient,
 )
 
 GROUP_GONE = "nodeGroupDoesNotExistError"
+BELOW_MINIMUM = "nodeGroupMinSizeReached"
+
+
+class Deleted(msgspec.Struct, frozen=True):
+    """What became of a call that deletes machines."""
+
+    gone: frozenset[str] = frozenset()
+    """Names of the nodes whose machine is gone or going."""
+    error: InstanceError | None = None
+    """Why the others are not; None where there are none."""
+    certain: bool = True
+    """False: the call may have taken effect on the others, and the cloud cannot be read now."""
 
 
 def ref_of(node: Node) -> NodeRef:
@@ -48,6 +65,7 @@ class Cloud:
     def __init__(self, provider: CloudProvider) -> None:
         self.provider = provider
         self._groups: Mapping[str, NodeGroup] = {}
+        self._deleting: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
     def refresh(self, wall: float) -> None:
         """Let the provider bring its state up to date; raises `CloudUnavailable`."""
@@ -171,6 +189,55 @@ class Cloud:
         except ProviderError as error:
             return failure_of(error)
         return None
+
+    def delete_nodes(self, group_id: str, nodes: Sequence[NodeRef], *, force: bool = False) -> Deleted:
+        """Delete machines with their nodes; never raises `ProviderError`. Safe beside the deciding thread.
+
+        Below the minimum size nothing is deleted, unless with `force`. After a time-out the machines are read back.
+        """
+        group = self._groups.get(group_id)
+        if group is None:
+            return Deleted(error=InstanceError(ErrorClass.OTHER, GROUP_GONE, f"node group {group_id} is gone"))
+        with self._deleting[group_id]:
+            try:
+                before = group.target_size()
+                if not force and before - len(nodes) < group.min_size:
+                    text = f"{before} - {len(nodes)} is below the minimum size {group.min_size} of {group_id}"
+                    return Deleted(error=InstanceError(ErrorClass.OTHER, BELOW_MINIMUM, text))
+                if force and isinstance(group, ForceDelete):
+                    group.force_delete(nodes)
+                else:
+                    group.delete(nodes)
+            except Transient as error:
+                return self._concluded_deletion(group, nodes, before, error)
+            except ProviderError as error:
+                return Deleted(error=failure_of(error))
+        return Deleted(frozenset(node.name for node in nodes))
+
+    def gone_of(self, group_id: str, nodes: Sequence[NodeRef]) -> frozenset[str] | None:
+        """Return the names of those nodes whose machine is gone or going; None where the cloud cannot tell now."""
+        group = self._groups.get(group_id)
+        if group is None:
+            return None
+        try:
+            states = {instance.provider_id: instance.state for instance in group.instances()}
+        except ProviderError:
+            return None
+        staying = {provider_id for provider_id, state in states.items() if state is not State.DELETING}
+        return frozenset(node.name for node in nodes if node.provider_id and node.provider_id not in staying)
+
+    def _concluded_deletion(self, group: NodeGroup, nodes: Sequence[NodeRef], before: int, error: Transient) -> Deleted:
+        """Read machines and target back after a call that may have taken effect: either may show it first."""
+        gone = self.gone_of(group.id, nodes)
+        try:
+            lowered = group.target_size() == before - len(nodes)
+        except ProviderError:
+            lowered = False
+        if lowered:
+            return Deleted(frozenset(node.name for node in nodes))
+        if gone is None:
+            return Deleted(error=failure_of(error), certain=False)
+        return Deleted(gone, None if len(gone) == len(nodes) else failure_of(error))
 
     def close(self) -> None:
         """Let the provider clean up."""

@@ -98,8 +98,7 @@ class News:
 
 
 def _of_node(node: Node) -> Subject:
-    # Events about nodes carry the node's name as uid: `kubectl describe node` looks for that.
-    return Subject(kind="Node", name=node.name, uid=node.name)
+    return Subject(kind="Node", name=node.name, uid=node.uid)
 
 
 def _of_pod(pod: Pod) -> Subject:

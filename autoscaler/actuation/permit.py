@@ -56,20 +56,20 @@ class Permit:
             self.pause(_LEASE_PAUSE_S)
         return True
 
-    def beside(self, works: Sequence[Work], at_most: int) -> tuple[BaseException | None, ...]:
+    def beside(self, works: Sequence[Work], at_most: int) -> tuple[Exception | None, ...]:
         """Run works beside each other, so many at once, and return what each raised when all have ended.
 
         After the first that fails no further one begins: those left return None as well, and did nothing. Raises
         `Stopping`.
         """
-        errors: list[BaseException | None] = [None] * len(works)
+        errors: list[Exception | None] = [None] * len(works)
         waiting = iter(range(len(works)))
         ended: list[None] = []
 
         def take_turns() -> None:
             try:
                 for index in waiting:
-                    if any(errors):
+                    if any(error is not None for error in errors):
                         break
                     try:
                         works[index]()

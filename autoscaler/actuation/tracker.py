@@ -20,7 +20,9 @@ class UnderWay(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def nodes(self) -> frozenset[str]:
         """Names of all nodes."""
-        return frozenset(name for by_group in (self.empty, self.drained) for names in by_group.values() for name in names)
+        return frozenset(
+            name for by_group in (self.empty, self.drained) for names in by_group.values() for name in names
+        )
 
     @property
     def empty_count(self) -> int:

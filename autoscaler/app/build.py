@@ -1,6 +1,7 @@
 """Makes the decision loop of a configuration."""
 
 from autoscaler.actuation.cloud import Cloud
+from autoscaler.actuation.rehearsal import RehearsedCloud
 from autoscaler.clock import Instant
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
@@ -26,4 +27,5 @@ def build_autoscaler(
     )
     if wrong:
         raise ConfigError(wrong)
-    return Autoscaler(config, source, Cloud(provider), events, interner, now)
+    cloud = RehearsedCloud(provider) if config.loop.dry_run else Cloud(provider)
+    return Autoscaler(config, source, cloud, events, interner, now)

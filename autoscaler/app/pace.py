@@ -20,7 +20,7 @@ class Pace:
         self._loop = loop
         self._clock = clock
         self._wake = threading.Event()
-        self._stopping = False
+        self._stopping = threading.Event()
 
     def changed(self, old: Pod | None, new: Pod | None) -> None:
         """Notice pods for which the scheduler just found no node."""
@@ -34,20 +34,15 @@ class Pace:
 
     def stop(self) -> None:
         """End any wait, now and from here on."""
-        self._stopping = True
+        self._stopping.set()
         self._wake.set()
 
     def wait(self, began: Instant, *, acted: bool) -> bool:
         """Wait until the pass after the one that `began` then is due; False means stop."""
-        passed = self._clock.now().mono - began.mono
-        shortest = max(0.0, self._loop.min_pass_interval_s - passed)
-        longest = max(0.0, self._loop.scan_interval_s - passed)
         if not (acted and self._loop.frequent_loops_enabled):
-            self._wake.wait(longest)
-            shortest = max(0.0, began.mono + self._loop.min_pass_interval_s - self._clock.now().mono)
+            self._wake.wait(self._left(began, self._loop.scan_interval_s))
         self._wake.clear()
-        if self._stopping:
-            return False
-        if shortest and self._wake.wait(shortest) and self._stopping:
-            return False
-        return True
+        return not self._stopping.wait(self._left(began, self._loop.min_pass_interval_s))
+
+    def _left(self, began: Instant, interval_s: float) -> float:
+        return max(0.0, began.mono + interval_s - self._clock.now().mono)

@@ -84,6 +84,11 @@ class HealthCheck:
                 _later(now, old.last_activity), _later(now, old.last_success), True, old.succeeded
             )
 
+    def stand_by(self, now: Instant) -> None:
+        """Stop holding the loop to limits: another replica leads, and we can see that it does."""
+        with self._writing:
+            self._activity = Activity(now, now, succeeded=self._activity.succeeded)
+
     def pass_started(self, now: Instant) -> None:
         """Note a sign of life."""
         with self._writing:

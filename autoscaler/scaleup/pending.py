@@ -66,14 +66,18 @@ def sort_pending(pods: Iterable[Pod], options: Pods, rules: Rules) -> Sorted:
 
 
 class Hints(msgspec.Struct, frozen=True):
-    """Where pending pods would have fitted, by uid: the node's name; kept for two passes."""
+    """Where pending pods would have fitted, by uid, or by key where they have none: the node's name, for two passes."""
 
     newer: Mapping[str, str] = {}
     older: Mapping[str, str] = {}
 
     def get(self, pod: Pod) -> str | None:
         """Return the node a pod was last seen to fit on."""
-        return self.newer.get(pod.uid) or self.older.get(pod.uid)
+        return self.newer.get(_identity(pod)) or self.older.get(_identity(pod))
+
+
+def _identity(pod: Pod) -> str:
+    return pod.uid or pod.key
 
 
 class Needy(msgspec.Struct, frozen=True):
@@ -109,7 +113,7 @@ def filter_schedulable(placer: Placer, pods: Sequence[Pod], options: Pods, hints
             waiting[pod.key] = Waiting.DAEMONSET
         else:
             needy.append(pod)
-    newer = {pod.uid: placed[pod.key] for pod in important if pod.key in placed}
+    newer = {_identity(pod): placed[pod.key] for pod in important if pod.key in placed}
     return Needy(tuple(needy), waiting, Hints(newer, hints.newer))
 
 

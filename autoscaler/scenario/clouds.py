@@ -17,6 +17,8 @@ from cloudprovider.static.file import decode_group, decode_prices
 from cloudprovider.static.spec import GPU_LABEL, CloudSpec, GroupSpec, MachineSpec
 
 GROUPS = "nodeGroups"
+LARGEST_GROUP = 1_000_000
+"""More than any cluster has; keeps a slip of the pen from filling the memory with nodes on their way."""
 
 
 def read_cloud(shape: Shape, defaults: Defaults) -> CloudSpec:
@@ -103,6 +105,10 @@ def _contradictions(groups: Sequence[GroupSpec]) -> Iterator[str]:
         if group.id in seen:
             yield f"{GROUPS}[{index}].id: {group.id} is used by an earlier group"
         seen.add(group.id)
+        sizes = {"minSize": group.min_size, "maxSize": group.max_size, "targetSize": group.target_size or 0}
+        for field, size in sizes.items():
+            if size > LARGEST_GROUP:
+                yield f"{GROUPS}[{index}].{field}: {size} is above {LARGEST_GROUP}"
         if group.max_size < group.min_size:
             yield f"{GROUPS}[{index}].maxSize: {group.max_size} is below minSize {group.min_size}"
 

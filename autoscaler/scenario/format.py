@@ -15,7 +15,7 @@ from autoscaler.objects.workload import DaemonSet, DisruptionBudget, Job, Namesp
 from cloudprovider.interface import ErrorClass, State
 
 Index = Annotated[int, msgspec.Meta(ge=0)]
-FromOne = Annotated[int, msgspec.Meta(ge=1)]
+FromOne = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 
 
 class Strict(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):

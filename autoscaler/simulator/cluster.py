@@ -118,12 +118,13 @@ class SandboxCluster:
             self.run_for(tick_s, tick_s=tick_s)
         return True
 
-    def start(self, tick_s: float = 0.25) -> "SandboxCluster":
-        """Step on in a thread of its own, a step every `tick_s` real seconds."""
+    def start(self, tick_s: float = 0.25) -> None:
+        """Step on in a thread of its own, a step every `tick_s` real seconds; raises RuntimeError if it does so."""
+        if self._ticker is not None:
+            raise RuntimeError("the cluster is running")
         self._stopping.clear()
         self._ticker = threading.Thread(target=self._tick, args=(tick_s,), name="sandbox", daemon=True)
         self._ticker.start()
-        return self
 
     def stop(self) -> None:
         """End the ticker and wait for its last step."""
@@ -133,7 +134,8 @@ class SandboxCluster:
             self._ticker = None
 
     def __enter__(self) -> "SandboxCluster":
-        return self.start()
+        self.start()
+        return self
 
     def __exit__(self, *_: object) -> None:
         self.stop()

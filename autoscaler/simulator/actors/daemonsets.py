@@ -125,7 +125,8 @@ class DaemonSets:
             return
         outdated = [pod for pod in found.values() if _digest(pod) != digest and is_active(pod)]
         limit = (strategy.get("rollingUpdate") or {}).get("maxUnavailable")
-        spare = max(1, scaled(limit, wanted, round_up=True, default=1)) - sum(not _serves(p) for p in found.values())
+        missing = wanted - sum(_serves(pod) for pod in found.values())
+        spare = max(1, scaled(limit, wanted, round_up=True, default=1)) - missing
         useless = [pod for pod in outdated if not is_ready(pod)]
         serving = [pod for pod in outdated if is_ready(pod)]
         for pod in (*useless, *serving[: max(0, spare)]):

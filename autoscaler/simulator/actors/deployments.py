@@ -48,6 +48,7 @@ class Deployments:
         self._queue: WorkQueue[Key] = WorkQueue(refusals(self._deployments, recorder))
         self._deployments.subscribe(self._deployment_changed)
         self._sets.subscribe(self._set_changed)
+        feed.mirror("pods").subscribe(self._pod_changed)
 
     def step(self, now: Instant) -> None:
         """Take each roll that has news one step further."""
@@ -62,6 +63,12 @@ class Deployments:
             owner = controller_of(one) if one is not None else None
             if one is not None and owner is not None and owner["kind"] == "Deployment":
                 self._queue.add((key_of(one)[0], owner["name"]))
+
+    def _pod_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
+        """The last old pod's end is what a Recreate waits for."""
+        owner = controller_of(old) if new is None and old is not None else None
+        if old is not None and owner is not None and owner["kind"] == "ReplicaSet":
+            self._set_changed(self._sets.objects.get((key_of(old)[0], owner["name"])), None)
 
     def _sync(self, key: Key, now: Instant) -> None:
         deployment = self._deployments.objects.get(key)
@@ -117,14 +124,16 @@ class Deployments:
             self._promote(deployment, new, old)
         wanted, bounds = _wanted(deployment), _bounds(deployment)
         total = _wanted(new) + sum(_wanted(one) for one in old)
-        if _wanted(new) != wanted:
-            grown = min(wanted, _wanted(new) + max(0, bounds.most - total))
-            self._scale(new, grown)
+        size = min(wanted, _wanted(new) + max(0, bounds.most - total))
+        if _wanted(new) != size:
+            self._scale(new, size)
             return
         lacking = max(0, _wanted(new) - _available(new))
         spare = total - bounds.least - lacking
+        if spare <= 0:
+            return
         for one in old:
-            useless = min(_wanted(one) - _available(one), max(0, spare))
+            useless = min(_wanted(one) - _available(one), spare)
             if useless > 0:
                 self._scale(one, _wanted(one) - useless)
                 return

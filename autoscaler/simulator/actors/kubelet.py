@@ -18,6 +18,7 @@ from autoscaler.simulator.actors.wire import (
     key_of,
     node_of,
     phase_of,
+    spec_of,
     uid_of,
 )
 from autoscaler.simulator.actors.workqueue import WorkQueue
@@ -130,7 +131,7 @@ class Kubelets:
     def _new_address(self, pod: JsonObject, node: JsonObject, host: _Host) -> str:
         if pod["spec"].get("hostNetwork"):
             return _address_of(node)
-        subnet = str(node["spec"].get("podCIDR") or "10.255.0.0/24")
+        subnet = str(spec_of(node).get("podCIDR") or "10.255.0.0/24")
         host.addresses = host.addresses % 253 + 1
         return f"{subnet.rpartition('.')[0]}.{host.addresses + 1}"
 

@@ -7,7 +7,7 @@ its pods follows within seconds.
 from autoscaler.clock import Instant
 from autoscaler.simulator.actors.feed import Feed
 from autoscaler.simulator.actors.timing import Timing
-from autoscaler.simulator.actors.wire import condition, key_of, node_of
+from autoscaler.simulator.actors.wire import condition, key_of, node_of, spec_of
 from autoscaler.simulator.actors.workqueue import WorkQueue
 from autoscaler.simulator.apiserver.deletion import DeleteOptions
 from autoscaler.simulator.apiserver.errors import JsonObject
@@ -39,10 +39,10 @@ class NodeTaints:
         node = self._nodes.objects.get(("", key[0]))
         if node is None or _present(node) == (wanted := wanted_taints(node)):
             return
-        others = [one for one in node["spec"].get("taints") or () if not _is_ours(one)]
+        others = [one for one in spec_of(node).get("taints") or () if not _is_ours(one)]
         taints = [*others, *({"key": name, "effect": _NO_SCHEDULE} for name in sorted(wanted))]
         # With the resource version: somebody else may be writing a taint of theirs at this moment.
-        self._storage.update("nodes", {**node, "spec": {**node["spec"], "taints": taints}})
+        self._storage.update("nodes", {**node, "spec": {**spec_of(node), "taints": taints}})
 
 
 def wanted_taints(node: JsonObject) -> frozenset[str]:
@@ -53,13 +53,13 @@ def wanted_taints(node: JsonObject) -> frozenset[str]:
         wanted.add(_OURS[0])
     if ready is not None and ready["status"] == "Unknown":
         wanted.add(_OURS[1])
-    if node["spec"].get("unschedulable"):
+    if spec_of(node).get("unschedulable"):
         wanted.add(_OURS[2])
     return frozenset(wanted)
 
 
 def _present(node: JsonObject) -> frozenset[str]:
-    return frozenset(taint["key"] for taint in node["spec"].get("taints") or () if _is_ours(taint))
+    return frozenset(taint["key"] for taint in spec_of(node).get("taints") or () if _is_ours(taint))
 
 
 def _is_ours(taint: JsonObject) -> bool:

@@ -14,7 +14,7 @@ from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.node import HOSTNAME
 from autoscaler.simulator.actors.feed import Feed
 from autoscaler.simulator.actors.timing import Timing
-from autoscaler.simulator.actors.wire import holds, new_condition
+from autoscaler.simulator.actors.wire import holds, new_condition, spec_of
 from autoscaler.simulator.actors.workqueue import WorkQueue
 from autoscaler.simulator.apiserver.errors import ApiError, JsonObject
 from autoscaler.simulator.apiserver.patch import PatchType
@@ -107,7 +107,7 @@ class Machines:
 
     def _node(self, provider_id: str, machine: _Machine) -> JsonObject | None:
         node = self._nodes.objects.get(("", machine.name))
-        return node if node is not None and node["spec"].get("providerID") == provider_id else None
+        return node if node is not None and spec_of(node).get("providerID") == provider_id else None
 
     def _register(self, provider_id: str, machine: _Machine, now: Instant) -> None:
         template = self._cloud.group(machine.group).template() or NodeTemplate()

@@ -16,6 +16,11 @@ def uid_of(obj: JsonObject) -> str:
     return str(obj["metadata"]["uid"])
 
 
+def spec_of(obj: JsonObject) -> JsonObject:
+    """The spec, which clients may leave out of some kinds."""
+    return obj.get("spec") or {}
+
+
 def controller_of(obj: JsonObject) -> JsonObject | None:
     """The owner reference of the controller."""
     owners = obj["metadata"].get("ownerReferences") or ()

@@ -286,6 +286,11 @@ class TestProblems:
                 id="negative size",
             ),
             pytest.param(
+                {"nodeGroups": [{**GROUP, "targetSize": 10**30}]},
+                "nodeGroups[0].targetSize: 1000000000000000000000000000000 is above 1000000",
+                id="size beyond any",
+            ),
+            pytest.param(
                 {"nodeGroups": [{**GROUP, "minSize": 10}]},
                 "nodeGroups[0].maxSize: 9 is below minSize 10",
                 id="minimum above maximum",

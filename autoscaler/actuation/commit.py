@@ -1,0 +1,113 @@
+"""The dangerous verb: machines are deleted here and nowhere else, after one more look at each node."""
+
+import logging
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+from autoscaler.actuation.cloud import BELOW_MINIMUM, Deleted, ref_of
+from autoscaler.actuation.evict import Evictor
+from autoscaler.actuation.job import Job
+from autoscaler.actuation.permit import Permit
+from autoscaler.actuation.recheck import Recheck
+from autoscaler.actuation.removal import Aborted, Why
+from autoscaler.objects.pod import Pod
+from cloudprovider.interface import NodeRef
+
+CALL_S = 10.0
+"""The lease has to outlast this when a deletion is sent to the cloud."""
+_LOOKS = 3
+_SETTLE_PAUSE_S = 5.0
+_SETTLE_PATIENCE_S = 60.0
+
+log = logging.getLogger(__name__)
+
+
+class Machines(Protocol):
+    """Deletes machines; `actuation.cloud.Cloud` is one. Safe beside the deciding thread."""
+
+    def delete_nodes(self, group_id: str, nodes: Sequence[NodeRef], *, force: bool = False) -> Deleted:
+        """Delete machines with their nodes; never raises `ProviderError`."""
+        ...
+
+    def gone_of(self, group_id: str, nodes: Sequence[NodeRef]) -> frozenset[str] | None:
+        """Return the names of those nodes whose machine is gone or going; None where the cloud cannot tell now."""
+        ...
+
+
+class Committed(msgspec.Struct, frozen=True, kw_only=True):
+    """Which nodes go, and which stay and why."""
+
+    going: tuple[Job, ...] = ()
+    kept: tuple[tuple[Job, Aborted], ...] = ()
+
+
+class Commit:
+    """Deletes the machines of nodes that are ready to go. Safe to share between threads."""
+
+    def __init__(self, machines: Machines, recheck: Recheck, evictor: Evictor, permit: Permit) -> None:
+        self._machines = machines
+        self._recheck = recheck
+        self._evictor = evictor
+        self._permit = permit
+
+    def delete(self, jobs: Sequence[Job]) -> Committed:
+        """Delete the machines of one group's nodes in one call. Raises `LeadershipLost` and `Stopping`."""
+        refs, kept = self._last_look(jobs)
+        if not refs:
+            return Committed(kept=tuple(kept))
+        deleted = self._machines.delete_nodes(jobs[0].removal.group, tuple(refs.values()))
+        if not deleted.certain:
+            deleted = self._settled(jobs[0].removal.group, tuple(refs.values()), deleted)
+        sent = [job for job in jobs if job.name in refs]
+        kept += [(job, _refusal(deleted)) for job in sent if job.name not in deleted.gone]
+        return Committed(going=tuple(job for job in sent if job.name in deleted.gone), kept=tuple(kept))
+
+    def _last_look(self, jobs: Sequence[Job]) -> tuple[dict[str, NodeRef], list[tuple[Job, Aborted]]]:
+        """Check every node again, and anew where the lease got short meanwhile; returns who may go now, and who not."""
+        for _ in range(_LOOKS):
+            if not self._permit.await_lease(CALL_S):
+                break
+            refs, kept = self._checked(jobs)
+            if not refs or self._permit.leads(CALL_S):
+                return refs, kept
+        short = Aborted(Why.NO_LEASE, f"the lease never outlasts a call of {CALL_S:g} s")
+        return {}, [(job, short) for job in jobs]
+
+    def _checked(self, jobs: Sequence[Job]) -> tuple[dict[str, NodeRef], list[tuple[Job, Aborted]]]:
+        refs: dict[str, NodeRef] = {}
+        kept: list[tuple[Job, Aborted]] = []
+        returned: list[Pod] = []
+        for job in jobs:
+            try:
+                node, pods = self._recheck.before_deletion(job)
+            except Aborted as aborted:
+                kept.append((job, aborted))
+                if job.batch is not None:
+                    whole = Aborted(Why.ATOMIC, f"node {job.name} of the same group has to stay: {aborted.message}")
+                    return {}, [*kept, *((one, whole) for one in jobs if one is not job)]
+            else:
+                refs[job.name] = ref_of(node)
+                returned += pods
+        self._evictor.last_call(returned)
+        return refs, kept
+
+    def _settled(self, group: str, refs: Sequence[NodeRef], deleted: Deleted) -> Deleted:
+        """Ask until the cloud can tell which machines go, as long as patience lasts."""
+        give_up = self._permit.now().mono + _SETTLE_PATIENCE_S
+        while self._permit.now().mono < give_up:
+            self._permit.pause(_SETTLE_PAUSE_S)
+            gone = self._machines.gone_of(group, refs)
+            if gone is not None:
+                return Deleted(gone, deleted.error)
+        log.error("scale_down.outcome_unknown group=%s nodes=%s", group, [ref.name for ref in refs])
+        return deleted
+
+
+def _refusal(deleted: Deleted) -> Aborted:
+    error = deleted.error
+    if error is None:
+        return Aborted(Why.REFUSED, "the cloud kept the machine")
+    why = Why.MIN_SIZE if error.code == BELOW_MINIMUM else Why.REFUSED
+    return Aborted(why, error.message or error.code, certain=deleted.certain)

@@ -1,0 +1,272 @@
+"""Removing nodes: taint, wait, look again, drain, delete; and the way back from every step.
+
+`Deleter.start` runs on the deciding thread: it taints, and hands each node to a work of its own. What becomes of them
+comes back through the `Tracker`. Order and rules are Cluster Autoscaler's (core/scaledown/actuation); beyond it, a
+node is checked again right before its machine is deleted, a roll-back outlives an outage of the API server, and
+nothing at all is written once leadership is lost or the program stops.
+"""
+
+import contextlib
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from autoscaler.actuation.batch import WholeBatch, Windows
+from autoscaler.actuation.commit import Commit, Machines
+from autoscaler.actuation.drain import Drainer
+from autoscaler.actuation.evict import Evictor
+from autoscaler.actuation.job import FreshReader, Job, Judge
+from autoscaler.actuation.latency import TaintLatency
+from autoscaler.actuation.news import News
+from autoscaler.actuation.permit import Permit, Stopping
+from autoscaler.actuation.recheck import Recheck
+from autoscaler.actuation.removal import Aborted, Finished, Outcome, Removal, RemovalPlan, Why
+from autoscaler.actuation.taints import HardTaint, Mark
+from autoscaler.actuation.tracker import Tracker
+from autoscaler.clock import Clock
+from autoscaler.config.rules import Rules
+from autoscaler.config.scaledown import Drain
+from autoscaler.errors import AutoscalerError, LeadershipLost
+from autoscaler.kube.writes import ClusterWrites
+from autoscaler.objects.node import Node
+from autoscaler.ports import Executor, Leadership
+
+_TAINTS_AT_ONCE = 5
+_LATENCY_POLL_S = 0.1
+_LONGEST_LATENCY_S = 60.0
+
+_NOT_OURS = (Why.NODE_GONE, Why.TAINT_LOST)
+"""Reasons after which there is no taint of ours to remove."""
+
+log = logging.getLogger(__name__)
+
+Batch = WholeBatch[Job]
+
+
+class Site(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything outside that removals touch."""
+
+    writes: ClusterWrites
+    machines: Machines
+    fresh: FreshReader
+    judge: Judge
+    news: News
+    executor: Executor
+    clock: Clock
+    leadership: Leadership
+
+
+class Started(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a plan: these removals go on by themselves from here."""
+
+    empty: tuple[Removal, ...] = ()
+    drained: tuple[Removal, ...] = ()
+    error: str = ""
+    """Why the rest did not begin; empty where all did."""
+
+
+class Deleter:
+    """Removes nodes. `start` belongs to the deciding thread; the tracker may be asked from any."""
+
+    def __init__(self, site: Site, tracker: Tracker, config: Drain, rules: Rules) -> None:
+        self.tracker = tracker
+        self._config = config
+        self._news = site.news
+        self._executor = site.executor
+        self._permit = Permit(site.executor, site.clock, site.leadership)
+        self._hard_taint = HardTaint(site.writes, self._permit, cordon=config.cordon_node_before_terminating)
+        self._recheck = Recheck(site.fresh, site.judge, self._permit)
+        evictor = Evictor(site.writes, self._permit, site.news, tracker)
+        self._drainer = Drainer(evictor, self._recheck, self._permit, config)
+        self._commit = Commit(site.machines, self._recheck, evictor, self._permit)
+        self._windows: Windows[Job] = Windows()
+        self._latency = TaintLatency()
+        self._taints_at_once = _TAINTS_AT_ONCE if rules.parallel_tainting else 1
+
+    def start(self, plan: RemovalPlan) -> Started:
+        """Begin removals: all empty nodes, then all that are drained. Raises `LeadershipLost`.
+
+        A node that cannot be tainted stops its phase and the next one; those tainted in the same phase are given back.
+        """
+        self._news.listener.deletions_pending(len(plan.empty) + len(plan.drained))
+        sizes = Counter(removal.group for removal in (*plan.empty, *plan.drained) if removal.atomic)
+        batches = {group: Batch(group, size) for group, size in sizes.items()}
+        error = self._begin(plan.empty, batches)
+        if error:
+            return Started(error=error)
+        error = self._begin(plan.drained, batches)
+        if error:
+            self._strand({removal.group for removal in plan.drained if removal.atomic}, batches)
+            return Started(empty=plan.empty, error=error)
+        return Started(empty=plan.empty, drained=plan.drained)
+
+    def _begin(self, removals: Sequence[Removal], batches: Mapping[str, Batch]) -> str:
+        """Taint nodes, then hand each to its own work; returns why not, or nothing."""
+        marks: dict[str, Mark] = {}
+
+        def tainting(node: Node) -> Callable[[], None]:
+            def taint() -> None:
+                marks[node.name] = self._hard_taint.mark(node)
+                self._hard_taint.put(node, marks[node.name])
+
+            return taint
+
+        try:
+            works = [tainting(removal.node) for removal in removals]
+            errors = self._permit.beside(works, self._taints_at_once)
+        except Stopping:
+            return "the program is stopping"
+        if any(error is not None for error in errors):
+            return self._taint_failed([removal.node for removal in removals], marks, errors)
+        for removal in removals:
+            self._news.marked(removal.node)
+        for removal in removals:
+            job = Job(removal, marks[removal.node.name], batches.get(removal.group) if removal.atomic else None)
+            self.tracker.begun(removal)
+            self._news.begun(removal)
+            self._executor.submit(self._removing(job))
+        return ""
+
+    def _taint_failed(
+        self, nodes: Sequence[Node], marks: Mapping[str, Mark], errors: Sequence[Exception | None]
+    ) -> str:
+        """Give back every node that was, or may have been, tainted; returns the first error's text."""
+        messages: list[str] = []
+        for node, error in zip(nodes, errors, strict=True):
+            if error is None:
+                continue
+            if isinstance(error, LeadershipLost) or not isinstance(error, AutoscalerError):
+                raise error
+            messages.append(str(error))
+            self._news.not_marked(node, str(error))
+        tried = [(node, marks[node.name]) for node in nodes if node.name in marks]
+
+        def give_back() -> None:
+            with contextlib.suppress(Stopping, LeadershipLost):
+                self._hard_taint.release(tried)
+
+        self._executor.submit(give_back)
+        return messages[0]
+
+    def _removing(self, job: Job) -> Callable[[], None]:
+        return lambda: self._guarded((job,), lambda: self._remove(job))
+
+    def _remove(self, job: Job) -> None:
+        """Take one node all the way; raises `Aborted`, `LeadershipLost` and `Stopping`."""
+        self._settle(job)
+        found = self._recheck.before_eviction(job)
+        self._drainer.empty(job, found)
+        self._drainer.await_consent(job)
+        if job.batch is not None:
+            self._delete(job.batch.join(job))
+            return
+        interval_s = self._config.node_deletion_batcher_interval_s
+        if interval_s <= 0:
+            self._delete((job,))
+        elif self._windows.join(job.removal.group, job):
+            # Windows of different groups close on their own, and nodes that join later need no thread.
+            open_still = self._executor.sleep(interval_s)
+            jobs = self._windows.close(job.removal.group)
+            self._delete(jobs) if open_still else self._abandon(jobs)
+
+    def _strand(self, groups: Iterable[str], batches: Mapping[str, Batch]) -> None:
+        """Stop the empty nodes of groups that go as a whole: they wait for drained ones that will not come."""
+        stays = Aborted(Why.ATOMIC, "another node of the same group could not be tainted")
+        for group in sorted(groups):
+            waiting = batches[group].fail()
+            if waiting:
+                self._executor.submit(
+                    lambda jobs=waiting: self._guarded(jobs, lambda: self._roll_back([(job, stays) for job in jobs]))
+                )
+
+    def _settle(self, job: Job) -> None:
+        """Wait until schedulers know of the taint, as far as that can be told."""
+        wait_s = self._config.node_delete_delay_after_taint_s
+        if self._config.dynamic_node_delete_delay_after_taint_enabled:
+            self._measure(job)
+            measured = self._latency.wait_s(self._permit.now())
+            wait_s = wait_s if measured is None else measured
+        self._permit.pause(wait_s)
+
+    def _measure(self, job: Job) -> None:
+        began = job.mark.at.mono
+        while (took := self._permit.now().mono - began) < _LONGEST_LATENCY_S:
+            if self._recheck.taint_seen(job):
+                self._latency.took(took, self._permit.now())
+                return
+            self._permit.pause(_LATENCY_POLL_S)
+
+    def _delete(self, jobs: Sequence[Job]) -> None:
+        if jobs:
+            self._guarded(jobs, lambda: self._commit_all(jobs))
+
+    def _commit_all(self, jobs: Sequence[Job]) -> None:
+        committed = self._commit.delete(jobs)
+        for job in committed.going:
+            self._news.removed(job.removal)
+            self._end(job, Outcome.DELETED)
+        self._roll_back(committed.kept)
+
+    def _guarded(self, jobs: Sequence[Job], work: Callable[[], None]) -> None:
+        """Do the work, with every way out of it taken care of: the top of its thread."""
+        try:
+            try:
+                work()
+            except Aborted as aborted:
+                self._roll_back([(job, aborted) for job in jobs])
+            except (Stopping, LeadershipLost):
+                raise
+            except Exception as error:
+                log.exception("scale_down.crashed nodes=%s", [job.name for job in jobs])
+                bug = Aborted(Why.BUG, f"unexpected error: {error}")
+                self._roll_back([(job, bug) for job in jobs if not job.ended])
+        except (Stopping, LeadershipLost) as over:
+            log.warning("scale_down.abandoned nodes=%s: %s", [job.name for job in jobs], over or "stopping")
+            self._abandon(jobs)
+
+    def _roll_back(self, kept: Sequence[tuple[Job, Aborted]]) -> None:
+        """Give nodes back, and with each all that cannot go without it."""
+        kept = [*kept, *self._left_alone(kept)]
+        self._permit.pause(0.0)  # neither stopping nor deposed: from here on it writes
+        for job, aborted in kept:
+            log.warning("scale_down.aborted node=%s reason=%s: %s", job.name, aborted.why, aborted.message)
+            self._news.aborted(job.removal, aborted.message)
+        ours = [(job.removal.node, job.mark) for job, aborted in kept if aborted.why not in _NOT_OURS]
+        free = self._hard_taint.release(ours)
+        for job, aborted in kept:
+            self._end(job, aborted.outcome, aborted, rolled_back=job.name in free)
+
+    def _left_alone(self, kept: Sequence[tuple[Job, Aborted]]) -> list[tuple[Job, Aborted]]:
+        """Break the batches of these nodes; returns those that waited there."""
+        staying = {job.name for job, _ in kept}
+        return [
+            (other, Aborted(Why.ATOMIC, f"node {job.name} of the same group has to stay: {aborted.message}"))
+            for job, aborted in kept
+            if job.batch is not None
+            for other in job.batch.fail()
+            if other.name not in staying
+        ]
+
+    def _abandon(self, jobs: Sequence[Job]) -> None:
+        """Let go without a write: the next leader cleans up."""
+        waiting = [other for job in jobs if job.batch is not None for other in job.batch.fail()]
+        for job in (*jobs, *waiting):
+            if not job.ended:
+                self._end(job, Outcome.ABANDONED)
+
+    def _end(self, job: Job, outcome: Outcome, aborted: Aborted | None = None, *, rolled_back: bool = False) -> None:
+        job.ended = True
+        self.tracker.ended(
+            Finished(
+                removal=job.removal,
+                outcome=outcome,
+                at=self._permit.now(),
+                why=None if aborted is None else aborted.why,
+                message="" if aborted is None else aborted.message,
+                evictions=tuple(job.evictions),
+                rolled_back=rolled_back,
+                certain=aborted is None or aborted.certain,
+            )
+        )

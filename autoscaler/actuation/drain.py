@@ -1,0 +1,129 @@
+"""Emptying a node before it is deleted: evictions in order of priority, each group waited for."""
+
+import logging
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from autoscaler.actuation.evict import Evictor, Patience
+from autoscaler.actuation.job import Job, Judgement
+from autoscaler.actuation.permit import Permit
+from autoscaler.actuation.recheck import Recheck
+from autoscaler.actuation.removal import Aborted, Why
+from autoscaler.config.scaledown import Drain
+from autoscaler.config.syntax import DrainPriority
+from autoscaler.objects.pod import ENABLE_DS_EVICTION, Pod
+
+DELAY_DELETION = "delay-deletion.cluster-autoscaler.kubernetes.io/"
+
+_POLL_S = 5.0
+_HEADROOM_S = 30.0
+_RETRY_S = 10.0
+_DAEMON_PATIENCE = Patience(10.0, 3.0)
+
+log = logging.getLogger(__name__)
+
+
+class DrainGroup(msgspec.Struct, frozen=True):
+    """Pods that are evicted together; `limit_s` caps the time each gets to terminate, 0 means no cap."""
+
+    pods: tuple[Pod, ...]
+    limit_s: int
+
+
+def by_priority(pods: Iterable[Pod], priorities: Sequence[DrainPriority]) -> tuple[DrainGroup, ...]:
+    """Return pods in groups of ascending priority: each with the highest entry not above its own priority.
+
+    Pods below every entry go with the lowest. `priorities` ascend; behaviour as Cluster Autoscaler's
+    --drain-priority-config.
+    """
+    groups: dict[DrainPriority, list[Pod]] = {entry: [] for entry in priorities}
+    for pod in pods:
+        priority = pod.cls.priority or 0
+        reached = [entry for entry in priorities if entry.priority <= priority]
+        groups[reached[-1] if reached else priorities[0]].append(pod)
+    return tuple(DrainGroup(tuple(some), entry.max_graceful_termination_sec) for entry, some in groups.items() if some)
+
+
+def daemons_to_evict(daemons: Iterable[Pod], by_default: bool) -> tuple[Pod, ...]:
+    """Return the DaemonSet pods to evict: an annotation on the pod overrides the flag both ways."""
+    overrides = {"true": True, "false": False}
+    return tuple(pod for pod in daemons if overrides.get(pod.cls.annotations.get(ENABLE_DS_EVICTION, ""), by_default))
+
+
+class Drainer:
+    """Empties nodes. Safe to share between threads; raises `Aborted`, `LeadershipLost` and `Stopping`."""
+
+    def __init__(self, evictor: Evictor, recheck: Recheck, permit: Permit, config: Drain) -> None:
+        self._evictor = evictor
+        self._recheck = recheck
+        self._permit = permit
+        self._config = config
+
+    def empty(self, job: Job, found: Judgement) -> None:
+        """Make every pod that has to move leave the node, and those of DaemonSets as configured."""
+        config, drained = self._config, job.removal.drained
+        by_default = (
+            config.daemonset_eviction_for_occupied_nodes if drained else config.daemonset_eviction_for_empty_nodes
+        )
+        daemons = daemons_to_evict(found.daemons, by_default)
+        if drained and config.drain_priority_config:
+            for group in by_priority((*found.move, *daemons), config.drain_priority_config):
+                self._evict_group(job, group, ())
+        elif found.move:
+            self._evict_group(job, DrainGroup(found.move, config.max_graceful_termination_sec), daemons)
+        else:
+            self._evict_daemons(job, daemons)
+
+    def await_consent(self, job: Job) -> None:
+        """Wait while annotations on the node delay its deletion, up to the configured time."""
+        give_up = self._permit.now().mono + self._config.node_deletion_delay_timeout_s
+        while True:
+            node = self._recheck.while_draining(job)
+            if node is not None and not any(key.startswith(DELAY_DELETION) for key in node.annotations):
+                return
+            if self._permit.now().mono >= give_up:
+                log.warning("scale_down.delay_over node=%s", job.name)
+                return
+            self._permit.pause(_POLL_S)
+
+    def _evict_daemons(self, job: Job, daemons: Sequence[Pod]) -> None:
+        self._evictor.evict(
+            job,
+            (),
+            daemons,
+            limit_s=self._config.max_graceful_termination_sec,
+            patience=_DAEMON_PATIENCE,
+            check=lambda: self._recheck.while_draining(job),
+        )
+
+    def _evict_group(self, job: Job, group: DrainGroup, optional: Sequence[Pod]) -> None:
+        results = self._evictor.evict(
+            job,
+            group.pods,
+            optional,
+            limit_s=group.limit_s,
+            patience=Patience(self._config.max_pod_eviction_time_s, _RETRY_S),
+            check=lambda: self._recheck.while_draining(job),
+        )
+        failed = [f"{one.pod.key}: {one.error}" for one in results if not one.succeeded]
+        if failed:
+            raise Aborted(Why.NOT_EVICTED, f"failed to evict {len(failed)} pods: {'; '.join(failed)}")
+        self._await_departure(job, group)
+
+    def _await_departure(self, job: Job, group: DrainGroup) -> None:
+        """Wait until the pods of a group are gone or elsewhere."""
+        longest_s = group.limit_s or max((pod.cls.grace_s for pod in group.pods), default=0)
+        give_up = self._permit.now().mono + longest_s + _HEADROOM_S
+        pods: Sequence[Pod] = group.pods
+        while True:
+            remaining = self._recheck.remaining(job, pods)
+            if remaining is not None:
+                pods = remaining
+            if not pods:
+                return
+            if self._permit.now().mono >= give_up:
+                names = ", ".join(pod.key for pod in pods)
+                raise Aborted(Why.PODS_REMAIN, f"pods remaining after timeout: {names}")
+            self._permit.pause(_POLL_S)
+            self._recheck.while_draining(job)

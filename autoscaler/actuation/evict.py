@@ -1,0 +1,150 @@
+"""Evictions of the pods of one node, each tried again until its time is up."""
+
+import logging
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from autoscaler.actuation.job import Job
+from autoscaler.actuation.news import News
+from autoscaler.actuation.permit import Permit
+from autoscaler.actuation.removal import Eviction
+from autoscaler.actuation.tracker import Tracker
+from autoscaler.errors import AutoscalerError, Gone, LeadershipLost, RetryLater
+from autoscaler.kube.writes import ClusterWrites
+from autoscaler.objects.pod import Pod
+
+log = logging.getLogger(__name__)
+
+_NOT_TRIED = "not tried: another pod of the node could not be evicted"
+
+
+class Patience(msgspec.Struct, frozen=True):
+    """How long an eviction is tried, and how long after a failure it is tried again; seconds."""
+
+    total_s: float
+    pause_s: float
+
+
+class _Attempt:
+    """One pod, and when it is to be tried next."""
+
+    __slots__ = ("due", "error", "pod", "required")
+
+    def __init__(self, pod: Pod, required: bool, due: float) -> None:
+        self.pod = pod
+        self.required = required
+        self.due = due
+        self.error = ""
+
+
+class Evictor:
+    """Evicts pods. Safe to share between threads.
+
+    The pods of one node are tried in turn by the node's own thread: the API server's rate limit would line them up
+    anyway, and no drain can starve another of threads.
+    """
+
+    def __init__(self, writes: ClusterWrites, permit: Permit, news: News, tracker: Tracker) -> None:
+        self._writes = writes
+        self._permit = permit
+        self._news = news
+        self._tracker = tracker
+
+    def evict(
+        self,
+        job: Job,
+        required: Sequence[Pod],
+        optional: Sequence[Pod],
+        *,
+        limit_s: int,
+        patience: Patience,
+        check: Callable[[], None],
+    ) -> tuple[Eviction, ...]:
+        """Evict pods and return how it went for the required ones; all that is known is noted in the job as well.
+
+        `limit_s` caps each pod's time to terminate (0: no cap). Every pod is tried once, and again until patience runs
+        out; then the first required pod that stays ends it for the others, which would be disrupted for nothing.
+        Optional pods are tried as long as the required ones take. `check` is called before each round and may raise.
+        """
+        start = self._permit.now().mono
+        give_up = start + patience.total_s
+        waiting = [_Attempt(pod, True, start) for pod in required]
+        waiting += [_Attempt(pod, False, start) for pod in optional]
+        results: list[Eviction] = []
+        for attempt in waiting:
+            self._news.evicting(attempt.pod)
+        while waiting:
+            check()
+            waiting, ended = self._round(job, waiting, limit_s, give_up, patience.pause_s)
+            results += ended
+            if not any(attempt.required for attempt in waiting) and (required or not waiting):
+                break
+            if waiting:
+                self._permit.pause(min(attempt.due for attempt in waiting) - self._permit.now().mono)
+        job.evictions += results
+        return tuple(results)
+
+    def last_call(self, pods: Sequence[Pod]) -> None:
+        """Evict pods of a node that is about to be deleted, without waiting for any."""
+        for pod in pods:
+            self._news.evicting(pod)
+            try:
+                self._writes.evict(pod.namespace, pod.name, pod.uid, None)
+                self._news.evicted()
+            except LeadershipLost:
+                raise
+            except AutoscalerError as error:
+                log.warning("scale_down.eviction_failed pod=%s: %s", pod.key, error)
+
+    def _round(
+        self, job: Job, attempts: list[_Attempt], limit_s: int, give_up: float, pause_s: float
+    ) -> tuple[list[_Attempt], list[Eviction]]:
+        """Try every pod that is due; returns those to try again, and the results of required ones that ended."""
+        waiting: list[_Attempt] = []
+        ended: list[Eviction] = []
+        doomed = False
+        for attempt in attempts:
+            if doomed:
+                ended += self._given_up(attempt, _NOT_TRIED)
+            elif attempt.due > self._permit.now().mono:
+                waiting.append(attempt)
+            elif (wait_s := self._try(job, attempt, limit_s, pause_s)) is None:
+                ended += [Eviction(pod=attempt.pod)] if attempt.required else []
+            elif self._permit.now().mono < give_up:
+                attempt.due = min(self._permit.now().mono + wait_s, give_up)
+                waiting.append(attempt)
+            else:
+                ended += self._given_up(attempt, attempt.error)
+                doomed = attempt.required
+        if doomed:
+            ended += [one for attempt in waiting for one in self._given_up(attempt, attempt.error)]
+            waiting = []
+        return waiting, ended
+
+    def _given_up(self, attempt: _Attempt, error: str) -> list[Eviction]:
+        if not attempt.required:
+            log.info("scale_down.daemon_pod_stays pod=%s: %s", attempt.pod.key, error)
+            return []
+        if error != _NOT_TRIED:
+            self._news.not_evicted(attempt.pod, error)
+        return [Eviction(pod=attempt.pod, error=error)]
+
+    def _try(self, job: Job, attempt: _Attempt, limit_s: int, pause_s: float) -> float | None:
+        """Evict one pod; None where that worked, else how long to wait before the next try."""
+        pod = attempt.pod
+        grace_s = min(pod.cls.grace_s, limit_s) if limit_s > 0 else pod.cls.grace_s
+        try:
+            self._writes.evict(pod.namespace, pod.name, pod.uid, grace_s)
+        except Gone:
+            pass
+        except LeadershipLost:
+            raise
+        except AutoscalerError as error:
+            log.info("scale_down.eviction_failed pod=%s: %s", pod.key, error)
+            attempt.error = str(error)
+            wished_s = error.retry_after_s if isinstance(error, RetryLater) else None
+            return max(pause_s, wished_s or 0.0)
+        self._news.evicted()
+        self._tracker.evicted(job.removal, pod)
+        return None

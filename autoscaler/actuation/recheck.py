@@ -1,0 +1,135 @@
+"""Doubt before deletion: a plan may be minutes old, so the node and its pods are read again before each step."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from autoscaler.actuation.job import FreshReader, Job, Judge, Judgement
+from autoscaler.actuation.permit import Permit
+from autoscaler.actuation.removal import Aborted, Why
+from autoscaler.errors import Refused, RetryLater
+from autoscaler.objects.node import TO_BE_DELETED, Node
+from autoscaler.objects.pod import Pod
+
+SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+
+_READ_PAUSE_S = 5.0
+_READ_PATIENCE_S = 60.0
+
+T = TypeVar("T")
+
+
+class Recheck:
+    """Raises `Aborted` where anything speaks against a removal. Safe to share between threads."""
+
+    def __init__(self, fresh: FreshReader, judge: Judge, permit: Permit) -> None:
+        self._fresh = fresh
+        self._judge = judge
+        self._permit = permit
+
+    def before_eviction(self, job: Job) -> Judgement:
+        """Check a removal before its first eviction; returns which of the planned pods are still there to move."""
+        self._still_ours(job, self._read(lambda: self._fresh.node(job.name)))
+        pods = self._running(job)
+        judgement = self._judged(job, pods)
+        planned = {pod.uid for pod in job.removal.pods}
+        _no_newcomers([pod for pod in judgement.move if pod.uid not in planned])
+        return judgement
+
+    def before_deletion(self, job: Job) -> tuple[Node, tuple[Pod, ...]]:
+        """Check a removal right before its machine is deleted.
+
+        Returns the node as it is now, and pods that came back to it after their eviction because they tolerate the
+        taint. As long as the node is there they always will: they cannot hold it, but they deserve a last eviction.
+        """
+        node = self._still_ours(job, self._read(lambda: self._fresh.node(job.name)))
+        pods = self._running(job)
+        returned = [pod for pod in pods if _came_back(pod, job)]
+        back = {pod.uid for pod in returned}
+        _no_newcomers(self._judged(job, [pod for pod in pods if pod.uid not in back]).move)
+        self._judged(job, returned, spent_budgets_count=False)
+        return node, tuple(returned)
+
+    def while_draining(self, job: Job) -> Node | None:
+        """Check the node alone and return it; None where it cannot be read now, which the next time may tell."""
+        try:
+            node = self._fresh.node(job.name)
+        except (RetryLater, Refused):
+            return None
+        return self._still_ours(job, node)
+
+    def remaining(self, job: Job, pods: Sequence[Pod]) -> tuple[Pod, ...] | None:
+        """Return which of these pods are still on the node; None where that cannot be told now."""
+        try:
+            there = {pod.uid for pod in self._fresh.pods_on(job.name)}
+        except (RetryLater, Refused):
+            return None
+        return tuple(pod for pod in pods if pod.uid in there)
+
+    def taint_seen(self, job: Job) -> bool:
+        """Whether the watch has brought our taint back."""
+        node = self._fresh.last_seen(job.name)
+        return node is not None and _is_ours(job, node)
+
+    def _running(self, job: Job) -> list[Pod]:
+        """Return the pods that have not run to their end: the others hold nothing."""
+        return [pod for pod in self._read(lambda: self._fresh.pods_on(job.name)) if not pod.finished]
+
+    def _still_ours(self, job: Job, node: Node | None) -> Node:
+        planned = job.removal.node
+        if node is None or node.uid != planned.uid:
+            raise Aborted(Why.NODE_GONE, f"node {planned.name} does not exist any more")
+        if not _is_ours(job, node):
+            raise Aborted(Why.TAINT_LOST, f"somebody else changed the taint {TO_BE_DELETED}")
+        if node.annotations.get(SCALE_DOWN_DISABLED) == "true":
+            raise Aborted(Why.DISABLED, f"annotation {SCALE_DOWN_DISABLED} was set")
+        return node
+
+    def _judged(self, job: Job, pods: Sequence[Pod], *, spent_budgets_count: bool = True) -> Judgement:
+        budgets = self._read(self._fresh.budgets) if pods else ()
+        if not spent_budgets_count:
+            lifted = len(pods)
+            budgets = [replace(one, status=replace(one.status, disruptions_allowed=lifted)) for one in budgets]
+        judgement = self._judge(job.removal.node, pods, budgets, self._permit.now())
+        if (pod := judgement.blocked_by) is not None:
+            raise Aborted(Why.BLOCKED, f"pod {pod.key} blocks: {judgement.detail}")
+        if (pod := judgement.waits_for) is not None:
+            raise Aborted(Why.ON_COMPLETION, f"pod {pod.key} has to run to its end")
+        return judgement
+
+    def _read(self, read: Callable[[], T]) -> T:
+        """Read, trying again for a while."""
+        give_up = self._permit.now().mono + _READ_PATIENCE_S
+        while True:
+            try:
+                return read()
+            except RetryLater as error:
+                if self._permit.now().mono >= give_up:
+                    raise Aborted(Why.UNREADABLE, f"the cluster cannot be read: {error}") from error
+            except Refused as error:
+                raise Aborted(Why.UNREADABLE, f"the cluster cannot be read: {error}") from error
+            self._permit.pause(_READ_PAUSE_S)
+
+
+def _is_ours(job: Job, node: Node) -> bool:
+    taint = node.taint(TO_BE_DELETED)
+    return taint is not None and taint.value == job.mark.taint.value
+
+
+def _no_newcomers(pods: Sequence[Pod]) -> None:
+    if pods:
+        raise Aborted(Why.NEW_PODS, f"new pods scheduled: {', '.join(pod.key for pod in pods)}")
+
+
+def _came_back(pod: Pod, job: Job) -> bool:
+    """Whether it is a new pod of a controller whose pod we evicted, and the taint does not keep it off."""
+    planned = job.removal.pods
+    if pod.uid in {one.uid for one in planned} or not pod.cls.tolerates(job.mark.taint):
+        return False
+    return _owner(pod) is not None and _owner(pod) in {_owner(one) for one in planned}
+
+
+def _owner(pod: Pod) -> tuple[str, str, str, str] | None:
+    owner = pod.cls.owner
+    return None if owner is None else (pod.namespace, owner.kind, owner.name, owner.uid)

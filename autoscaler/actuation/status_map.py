@@ -1,0 +1,28 @@
+"""The status ConfigMap in the cluster."""
+
+import contextlib
+
+from autoscaler.errors import Gone
+from autoscaler.kube.paths import ObjectRef
+from autoscaler.kube.writes import ClusterWrites
+
+KEY = "status"
+LAST_UPDATED = "cluster-autoscaler.kubernetes.io/last-updated"
+
+
+class ClusterStatusMap:
+    """Writes and removes the ConfigMap that holds the status text."""
+
+    def __init__(self, writes: ClusterWrites, namespace: str, name: str) -> None:
+        self._writes = writes
+        self._namespace = namespace
+        self._name = name
+
+    def put(self, text: str, last_updated: str) -> None:
+        """Write the text; raises `AutoscalerError`."""
+        self._writes.put_config_map(self._namespace, self._name, {KEY: text}, {LAST_UPDATED: last_updated})
+
+    def remove(self) -> None:
+        """Delete the ConfigMap; absent is fine; raises other `AutoscalerError`s."""
+        with contextlib.suppress(Gone):
+            self._writes.delete(ObjectRef("v1", "ConfigMap", self._name, self._namespace))

@@ -1,0 +1,194 @@
+"""The two taints: one keeps pods off nodes that are about to go, the other asks the scheduler to prefer other nodes."""
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+import msgspec
+
+from autoscaler.actuation.news import News
+from autoscaler.actuation.permit import Permit
+from autoscaler.clock import Clock, Instant
+from autoscaler.config.scaledown import ScaleDown
+from autoscaler.errors import AutoscalerError, LeadershipLost, RetryLater
+from autoscaler.kube.writes import ClusterWrites
+from autoscaler.objects.node import DELETION_CANDIDATE, TO_BE_DELETED, Effect, Node, Taint
+
+_RELEASE_PAUSE_S = 10.0
+_RELEASE_PATIENCE_S = 900.0
+
+log = logging.getLogger(__name__)
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """A hard taint as we write it."""
+
+    taint: Taint
+    at: Instant
+    uncordon: bool
+    """Whether the node has to be uncordoned when it is given back: we cordoned it, nobody else had."""
+
+
+def tainted_at(taint: Taint) -> float | None:
+    """Return when one of the two taints was written, Unix seconds; None where its value does not say."""
+    return float(taint.value) if taint.value.isascii() and taint.value.isdigit() else None
+
+
+class HardTaint:
+    """Taints nodes for deletion and gives them back. Safe to share between threads."""
+
+    def __init__(self, writes: ClusterWrites, permit: Permit, *, cordon: bool) -> None:
+        self._writes = writes
+        self._permit = permit
+        self._cordon = cordon
+
+    def mark(self, node: Node) -> Mark:
+        """Return the taint that `put` is to write now."""
+        now = self._permit.now()
+        taint = Taint(TO_BE_DELETED, Effect.NO_SCHEDULE, str(int(now.wall)))
+        ours = node.taint(TO_BE_DELETED) is not None or not node.unschedulable
+        return Mark(taint, now, uncordon=self._cordon and ours)
+
+    def put(self, node: Node, mark: Mark) -> None:
+        """Taint a node, and cordon it where that is configured; raises `AutoscalerError`.
+
+        A taint that is there already was left by a removal that came to nothing: it is replaced, so that its time
+        counts from now on.
+        """
+        if node.taint(TO_BE_DELETED) is not None:
+            self._writes.remove_taint(node.name, TO_BE_DELETED)
+        self._writes.add_taint(node.name, mark.taint, cordon=self._cordon)
+
+    def release(self, marked: Iterable[tuple[Node, Mark]]) -> frozenset[str]:
+        """Remove the taint from nodes, as patiently as an outage of the API server takes; returns which are free.
+
+        Raises `LeadershipLost` and `Stopping`.
+        """
+        waiting = list(marked)
+        free: set[str] = set()
+        give_up = self._permit.now().mono + _RELEASE_PATIENCE_S
+        while waiting:
+            self._permit.pause(0.0)  # neither stopping nor deposed
+            again = []
+            for node, mark in waiting:
+                try:
+                    self._writes.remove_taint(node.name, TO_BE_DELETED, uncordon=mark.uncordon)
+                    free.add(node.name)
+                except LeadershipLost:
+                    raise
+                except RetryLater:
+                    again.append((node, mark))
+                except AutoscalerError as error:
+                    log.error("scale_down.taint_stays node=%s: %s", node.name, error)
+            waiting = again
+            if waiting and self._permit.now().mono >= give_up:
+                log.error("scale_down.taint_stays nodes=%s: the API server is away", [node.name for node, _ in waiting])
+                break
+            if waiting:
+                self._permit.pause(_RELEASE_PAUSE_S)
+        return frozenset(free)
+
+
+class SoftTainted(msgspec.Struct, frozen=True, kw_only=True):
+    """What one pass did about soft taints; names of nodes."""
+
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+    left: int = 0
+    """Changes that the budget left for later passes."""
+
+
+def update_soft_taints(
+    writes: ClusterWrites, clock: Clock, nodes: Sequence[Node], unneeded: Collection[str], config: ScaleDown
+) -> SoftTainted:
+    """Make the soft taint tell which nodes are unneeded, as far as the budget of calls and time goes.
+
+    `nodes` are all nodes, `unneeded` the names of those of managed groups. Nodes that are needed again come first;
+    those tainted for deletion are left alone. Raises `LeadershipLost`; other failures count as calls and are retried
+    by the next pass.
+    """
+    if config.max_bulk_soft_taint_count == 0:
+        return SoftTainted()
+    open_to_change = [node for node in nodes if node.taint(TO_BE_DELETED) is None]
+    needed = [n for n in open_to_change if n.name not in unneeded and n.taint(DELETION_CANDIDATE) is not None]
+    fresh = [n for n in open_to_change if n.name in unneeded and n.taint(DELETION_CANDIDATE) is None]
+    give_up = clock.now().mono + config.max_bulk_soft_taint_time_s
+    budget = config.max_bulk_soft_taint_count
+    failed: list[str] = []
+
+    def change_each(nodes: Sequence[Node], change: Callable[[Node], object]) -> tuple[str, ...]:
+        nonlocal budget
+        done = []
+        for node in nodes:
+            if budget == 0 or clock.now().mono >= give_up:
+                break
+            budget -= 1
+            try:
+                change(node)
+                done.append(node.name)
+            except LeadershipLost:
+                raise
+            except AutoscalerError as error:
+                log.warning("scale_down.soft_taint_failed node=%s: %s", node.name, error)
+                failed.append(node.name)
+        return tuple(done)
+
+    def add(node: Node) -> None:
+        value = str(int(clock.now().wall))
+        writes.add_taint(node.name, Taint(DELETION_CANDIDATE, Effect.PREFER_NO_SCHEDULE, value))
+
+    removed = change_each(needed, lambda node: writes.remove_taint(node.name, DELETION_CANDIDATE))
+    added = change_each(fresh, add)
+    left = len(needed) + len(fresh) - len(removed) - len(added) - len(failed)
+    return SoftTainted(added=added, removed=removed, failed=tuple(failed), left=left)
+
+
+class CleanUp:
+    """Removes, once after the start, the taints that an earlier process left."""
+
+    def __init__(self, writes: ClusterWrites, clock: Clock, news: News) -> None:
+        self._writes = writes
+        self._clock = clock
+        self._news = news
+
+    def hard_taints(self, nodes: Iterable[Node], managed: Collection[str], *, cordoned: bool) -> tuple[str, ...]:
+        """Give back every node of a group (`managed` has their names); returns those that failed.
+
+        With `cordoned` they are uncordoned as well: who cordoned them is not known. Raises `LeadershipLost`.
+        """
+        mine = [node for node in nodes if node.name in managed]
+        return self._clean(mine, TO_BE_DELETED, uncordon=cordoned)
+
+    def soft_taints(self, nodes: Iterable[Node], config: ScaleDown) -> tuple[str, ...]:
+        """Where soft taints are switched off, remove those older than the time they survive; returns failures.
+
+        Raises `LeadershipLost`.
+        """
+        if config.max_bulk_soft_taint_count != 0:
+            return ()
+        oldest = self._clock.now().wall - config.node_deletion_candidate_ttl_s
+        return self._clean([node for node in nodes if _older(node, oldest)], DELETION_CANDIDATE, uncordon=False)
+
+    def _clean(self, nodes: Iterable[Node], key: str, *, uncordon: bool) -> tuple[str, ...]:
+        failed = []
+        for node in nodes:
+            if node.taint(key) is None:
+                continue
+            try:
+                self._writes.remove_taint(node.name, key, uncordon=uncordon)
+                self._news.cleaned(node, key)
+            except LeadershipLost:
+                raise
+            except AutoscalerError as error:
+                self._news.not_cleaned(node, key, str(error))
+                failed.append(node.name)
+        return tuple(failed)
+
+
+def _older(node: Node, oldest_wall: float) -> bool:
+    """Whether the soft taint was written before then; one that does not say when counts as old."""
+    taint = node.taint(DELETION_CANDIDATE)
+    if taint is None:
+        return False
+    written = tainted_at(taint)
+    return written is None or written <= oldest_wall

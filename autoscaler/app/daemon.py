@@ -1,0 +1,336 @@
+"""The daemon: serves HTTP, competes for the lease, follows the cluster, and runs passes until it is told to stop.
+
+Threads: the caller's decides; each watch has one that only decodes and stores; the election has one; events have one;
+HTTP threads read published values. Whatever ends it, it leaves in this order: no more passes, news written, provider
+cleaned up, lease released.
+"""
+
+import gc
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from importlib import metadata
+
+from autoscaler.actuation.node_api import ClusterNodeApi
+from autoscaler.actuation.status_map import ClusterStatusMap
+from autoscaler.app.build import build_autoscaler
+from autoscaler.app.pace import Pace
+from autoscaler.app.source import ClusterSource
+from autoscaler.clock import Clock, ThreadExecutor
+from autoscaler.config.flags import without_effect
+from autoscaler.config.tree import Config
+from autoscaler.errors import ConfigError, RetryLater
+from autoscaler.kube.client import Client, ClientSettings
+from autoscaler.kube.election import LeaderElection, Unopposed, own_identity
+from autoscaler.kube.feed import ClusterFeed
+from autoscaler.kube.lease import LeaseState, LeaseTimings
+from autoscaler.kube.writes import LeaseWrites, Writes
+from autoscaler.loop import Autoscaler
+from autoscaler.objects.pod import PodInterner
+from autoscaler.observe.api import read_routes
+from autoscaler.observe.correlator import Correlator
+from autoscaler.observe.events import EventRecorder
+from autoscaler.observe.health import HealthCheck, limits_of
+from autoscaler.observe.logs import Log
+from autoscaler.observe.metrics import Metrics
+from autoscaler.observe.publish import Publisher
+from autoscaler.observe.status import Board, ProcessStatus, RecentEvent
+from autoscaler.observe.web import WebServer
+from autoscaler.ports import EventSink, EventType, Leadership, Subject
+from cloudprovider.catalog import factory
+from cloudprovider.interface import CloudProvider, Misconfigured, ProviderContext, ProviderError
+
+log = Log(__name__)
+
+_LISTEN_S = 1.0
+"""How often the main thread looks up while it waits for something else than the next pass."""
+_PATIENCE_S = 10.0
+"""How long it waits for the API server before it says again that it is waiting."""
+_ACTUATION_THREADS = 16
+
+
+class Daemon:
+    """One replica. `run` blocks; `stop` may be called from a signal handler or another thread."""
+
+    def __init__(self, config: Config, clock: Clock, environment: Mapping[str, str]) -> None:
+        """Raises `ConfigError` for whatever can be known to be wrong without asking anybody."""
+        self._config = config
+        self._clock = clock
+        self._environment = environment
+        self._stopping = threading.Event()
+        self._pace = Pace(config.loop, clock)
+        self._lost = False
+        self._executor = ThreadExecutor(_ACTUATION_THREADS)
+        kube = config.kube
+        self._client = Client.connect(
+            kube.kubeconfig,
+            kube.kubernetes,
+            clock=clock,
+            sleep=self._executor.sleep,
+            settings=ClientSettings(config.provider.user_agent, kube.kube_client_qps, kube.kube_client_burst),
+        )
+        self._identity = own_identity()
+        self._election = None if self._unopposed else self._make_election()
+        self._leadership: Leadership = self._election or Unopposed()
+        self._writes = Writes(self._client, self._leadership, clock, self._executor.sleep)
+        self._interner = PodInterner()
+        self._feed = ClusterFeed(self._client, clock)
+        self._source = ClusterSource(self._feed, self._interner, config)
+        self._source.pods.subscribe(self._pace)
+        self._metrics = Metrics(
+            per_node_group=config.observe.emit_per_nodegroup_metrics,
+            wide_duration_buckets=config.rules.wide_duration_buckets,
+        )
+        self._health = HealthCheck(limits_of(config.loop, config.rules.startup_health_limit), clock.now())
+        self._board = Board(self._process())
+        self._news = _News(config, self._writes, clock, self._metrics)
+        self._publisher = Publisher(
+            config, self._board, self._metrics, self._health, self._news.tail, self._status_map()
+        )
+        self._web = WebServer(
+            config.observe.address, read_routes(self._board, self._metrics, self._health, clock), clock
+        )
+
+    @property
+    def _unopposed(self) -> bool:
+        return self._config.loop.dry_run or not self._config.leader.leader_elect
+
+    @property
+    def port(self) -> int:
+        """The port that HTTP is served on; known once `run` has started."""
+        return self._web.port
+
+    @property
+    def leading(self) -> bool:
+        """Whether this replica may act."""
+        return self._election is None or self._election.is_leading
+
+    def stop(self) -> None:
+        """Ask `run` to come to an orderly end."""
+        self._stopping.set()
+        self._pace.stop()
+
+    def run(self, provider: CloudProvider | None = None) -> int:
+        """Work until `stop`; return the exit status, 1 where leadership was lost.
+
+        `provider` takes the place of the configured one. Raises `ConfigError` where the provider says so.
+        """
+        _tune_interpreter()
+        self._say_hello()
+        make = _provider_maker(self._config, self._context(), provider)
+        self._web.start()
+        try:
+            if self._election is not None:
+                self._election.start()
+            self._feed.start()
+            if self._lead() and self._synced():
+                self._work(make)
+        finally:
+            self._leave()
+        return 1 if self._lost else 0
+
+    def _say_hello(self) -> None:
+        log.info("daemon.started", server=self._client.server, address=self._config.observe.address)
+        if ignored := without_effect(self._config):
+            log.warning("config.flags_without_effect", flags=", ".join(ignored))
+
+    def _lead(self) -> bool:
+        """Wait until this replica leads; False means stop."""
+        if self._election is None:
+            self._health.start_monitoring(self._clock.now())
+            return not self._stopping.is_set()
+        silent = False
+        while not self._stopping.is_set():
+            if self._election.wait_leading(_LISTEN_S):
+                break
+            if (error := self._election.last_error) is None:
+                self._health.stand_by(self._clock.now())
+                silent = False
+            elif not silent:
+                log.error("kube.unreachable", server=self._client.server, error=error, next="trying again")
+                self._health.start_monitoring(self._clock.now())
+                silent = True
+            self._board.process_changed(self._process())
+        self._board.process_changed(self._process())
+        self._metrics.leading(self._config.leader.leader_elect_resource_name, self.leading)
+        self._health.start_monitoring(self._clock.now())
+        return not self._stopping.is_set()
+
+    def _synced(self) -> bool:
+        """Wait until every kind has been listed; False means stop."""
+        began = self._clock.now()
+        while not self._stopping.is_set():
+            late = self._feed.wait_synced(_LISTEN_S)
+            if not late:
+                log.info("kube.synced", seconds=round(self._clock.now().mono - began.mono, 2))
+                gc.freeze()
+                return True
+            if int(self._clock.now().mono - began.mono) % int(_PATIENCE_S) == 0:
+                path, why = next(iter(late.items()))
+                log.warning("kube.not_synced", kinds=len(late), path=path, error=why)
+        return False
+
+    def _work(self, make: Callable[[], CloudProvider]) -> None:
+        autoscaler = self._make_autoscaler(make)
+        if autoscaler is None:
+            return
+        self._publisher.starting(self._clock.now())
+        while not self._stopping.is_set():
+            began = self._clock.now()
+            self._publisher.begins(began)
+            report = autoscaler.run_once(began)
+            self._publisher.passed(report)
+            if not self._pace.wait(began, acted=bool(report.increases)):
+                break
+        if not self._lost:
+            autoscaler.close()
+            self._publisher.stopped()
+
+    def _make_autoscaler(self, make: Callable[[], CloudProvider]) -> Autoscaler | None:
+        """Make provider and loop, trying again while the cloud does not answer; None means stop."""
+        while not self._stopping.is_set():
+            try:
+                return build_autoscaler(
+                    self._config,
+                    source=self._source,
+                    provider=make(),
+                    events=self._news.sink,
+                    interner=self._interner,
+                    now=self._clock.now(),
+                )
+            except RetryLater as error:
+                log.error("provider.unavailable", error=str(error), next="trying again")
+                self._stopping.wait(_PATIENCE_S)
+        return None
+
+    def _leave(self) -> None:
+        self._news.stop()
+        self._feed.stop()
+        if self._election is not None:
+            self._election.stop()
+        self._executor.stop()
+        self._web.stop()
+        self._client.close()
+        log.info("daemon.stopped", lost_leadership=self._lost)
+
+    def _make_election(self) -> LeaderElection:
+        leader = self._config.leader
+        timings = LeaseTimings(
+            leader.leader_elect_lease_duration_s,
+            leader.leader_elect_renew_deadline_s,
+            leader.leader_elect_retry_period_s,
+        )
+        if wrong := tuple(timings.problems()):
+            raise ConfigError(wrong)
+        state = LeaseState(self._identity, timings, self._config.kube.namespace, leader.leader_elect_resource_name)
+        return LeaderElection(state, LeaseWrites(self._client), self._clock, self._on_lost)
+
+    def _on_lost(self) -> None:
+        self._lost = True
+        self.stop()
+
+    def _process(self) -> ProcessStatus:
+        holder = None if self._election is None else self._election.holder
+        return ProcessStatus(
+            identity=self._identity,
+            version=version(),
+            started_at=self._clock.now().wall,
+            leading=self.leading,
+            leader=self._identity if self.leading else holder,
+            compatibility=self._config.source.compatibility,
+            dry_run=self._config.loop.dry_run,
+        )
+
+    def _status_map(self) -> ClusterStatusMap | None:
+        observe = self._config.observe
+        if self._config.loop.dry_run or not observe.write_status_configmap:
+            return None
+        return ClusterStatusMap(self._writes, self._config.kube.namespace, observe.status_config_map_name)
+
+    def _context(self) -> ProviderContext:
+        provider = self._config.provider
+        return ProviderContext(
+            config_file=provider.cloud_config,
+            node_specs=provider.nodes,
+            discovery_specs=provider.node_group_auto_discovery,
+            cluster_name=provider.cluster_name or "",
+            namespace=self._config.kube.namespace,
+            user_agent=provider.user_agent,
+            now=lambda: self._clock.now().wall,
+            node_api=ClusterNodeApi(self._client, lambda: self._writes),
+            environment=self._environment,
+        )
+
+
+class _News:
+    """Events: to the cluster, or in a dry run to the log alone."""
+
+    def __init__(self, config: Config, writes: Writes, clock: Clock, metrics: Metrics) -> None:
+        self._recorder: EventRecorder | None = None
+        self._executor = ThreadExecutor(1)
+        if not config.loop.dry_run:
+            status = Subject(
+                kind="ConfigMap", name=config.observe.status_config_map_name, namespace=config.kube.namespace
+            )
+            correlator = Correlator(status, duplicates=config.observe.record_duplicated_events)
+            self._recorder = EventRecorder(writes, self._executor, clock, correlator, metrics)
+        self.sink: EventSink = self._recorder or _LoggedEvents()
+
+    def tail(self) -> tuple[RecentEvent, ...]:
+        return () if self._recorder is None else self._recorder.tail()
+
+    def stop(self) -> None:
+        if self._recorder is not None:
+            self._recorder.stop()
+        self._executor.stop()
+
+
+class _LoggedEvents:
+    def event(self, about: Subject, kind: EventType, reason: str, message: str) -> None:
+        name = f"{about.namespace}/{about.name}" if about.namespace else about.name
+        log.detail("event.withheld", about=f"{about.kind} {name}", kind=kind, reason=reason, message=message)
+
+
+def _provider_maker(
+    config: Config, context: ProviderContext, given: CloudProvider | None
+) -> Callable[[], CloudProvider]:
+    """Return what makes the provider; an unknown name or a bad file is found now. Raises `ConfigError`."""
+    if given is not None:
+        return lambda: given
+    name = config.provider.cloud_provider
+    if name is None:
+        raise ConfigError("cloud-provider: none is chosen; set --cloud-provider (autoscaler provider list shows them)")
+    try:
+        made = factory(name)
+        first: list[CloudProvider] = [made(context)]
+    except Misconfigured as error:
+        raise ConfigError(str(error).splitlines()) from error
+    except ProviderError as error:
+        log.error("provider.unavailable", error=str(error), next="trying again")
+        first = []
+
+    def make() -> CloudProvider:
+        if first:
+            return first.pop()
+        try:
+            return made(context)
+        except Misconfigured as error:
+            raise ConfigError(str(error).splitlines()) from error
+        except ProviderError as error:
+            raise RetryLater(f"provider {name}: {error}") from error
+
+    return make
+
+
+def version() -> str:
+    """Return the version of the installed package."""
+    try:
+        return metadata.version("node-autoscaler")
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def _tune_interpreter() -> None:
+    """Keep the collector away from what lives for ever, and let watch threads in quickly."""
+    gc.set_threshold(100_000, 50, 50)
+    sys.setswitchinterval(0.001)

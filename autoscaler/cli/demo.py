@@ -1,0 +1,112 @@
+"""`autoscaler demo`: a cluster, a cloud and the daemon on this machine, to watch and to play with."""
+
+import argparse
+import signal
+import socket
+import sys
+import threading
+
+import msgspec
+
+from autoscaler.cli import output
+from autoscaler.cli.arguments import accept_flags
+from autoscaler.cli.output import Format
+from autoscaler.clock import SystemClock
+from autoscaler.config.process import LogFormat
+from autoscaler.config.syntax import parse_duration
+from autoscaler.observe import logs
+from autoscaler.simulator.demo import Demo, Progress
+
+_ADDRESS = "127.0.0.1"
+_PORT = 8085
+_LOOK_S = 1.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the demo's options; flags of Cluster Autoscaler are let through."""
+    parser.add_argument("--until-settled", action="store_true", help="end once every pod of the workload runs")
+    parser.add_argument("--timeout", type=_seconds, default=120.0, help="with --until-settled: give up after so long")
+    parser.add_argument("--port", type=int, help=f"port of the status page (default {_PORT}, or a free one)")
+    parser.add_argument(
+        "--api-port", type=int, default=0, help="port of the cluster's API server (default: a free one)"
+    )
+    output.add_output(parser)
+    accept_flags(parser)
+
+
+def _seconds(text: str) -> float:
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} {error}") from error
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run until interrupted or, with `--until-settled`, until settled (0) or out of time (1)."""
+    clock = SystemClock()
+    logs.configure(0, LogFormat.TEXT, clock, sys.stderr)
+    stopping = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopping.set())
+    port = args.port if args.port is not None else _usual_port()
+    with Demo(clock, tuple(args.flags), address=f"{_ADDRESS}:{port}", api_port=args.api_port) as demo:
+        print(_welcome(demo, port), file=sys.stderr, flush=True)
+        began = clock.now().mono
+        settled = False
+        while True:
+            progress = demo.progress()
+            if progress.settled and not settled:
+                settled = True
+                print(_settled(progress), file=sys.stderr, flush=True)
+            if args.until_settled and (settled or clock.now().mono - began > args.timeout):
+                break
+            if stopping.wait(_LOOK_S):
+                break
+        if args.until_settled:
+            _print(progress, args.output)
+    return 0 if settled or not args.until_settled else 1
+
+
+def _print(progress: Progress, form: Format) -> None:
+    if form is Format.TABLE:
+        output.write_records([msgspec.to_builtins(progress)], form)
+    else:
+        output.write(output.to_json(progress, compact=True) if form is Format.JSON else output.to_yaml(progress))
+
+
+def _usual_port() -> int:
+    """Return the usual port where it is free, else one that is."""
+    for port in (_PORT, 0):
+        with socket.socket() as probe:
+            try:
+                probe.bind((_ADDRESS, port))
+            except OSError:
+                continue
+            return int(probe.getsockname()[1])
+    return 0
+
+
+def _welcome(demo: Demo, port: int) -> str:
+    kubectl = f"kubectl --kubeconfig {demo.kubeconfig}"
+    return f"""
+A small cluster with too little room is running here, with a simulated cloud and the autoscaler.
+
+  status page   http://{_ADDRESS}:{port}/status
+  API server    {demo.api_url}
+  kubeconfig    {demo.kubeconfig}
+
+Try, in another terminal:
+
+  {kubectl} get nodes,pods -A
+  {kubectl} -n shop scale deployment web --replicas=40
+  {kubectl} get events -A
+
+Ctrl-C ends it and leaves nothing behind.
+"""
+
+
+def _settled(progress: Progress) -> str:
+    return (
+        f"Every pod runs: {progress.pods_running} pods, {progress.nodes_bought} nodes bought, "
+        f"{progress.seconds:g} s after the start."
+    )

@@ -1,0 +1,26 @@
+"""`autoscaler run`: the daemon. Cluster Autoscaler's flags without a subcommand come here too."""
+
+import argparse
+import os
+import signal
+import sys
+
+from autoscaler.app.daemon import Daemon
+from autoscaler.cli.arguments import daemon_config
+from autoscaler.clock import SystemClock
+from autoscaler.observe import logs
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare nothing: every word is a flag of Cluster Autoscaler."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run until SIGINT, SIGTERM or SIGQUIT, or until leadership is lost."""
+    config = daemon_config(args)
+    clock = SystemClock()
+    logs.configure(config.observe.v, config.observe.logging_format, clock, sys.stderr)
+    daemon = Daemon(config, clock, os.environ)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT):
+        signal.signal(number, lambda *_: daemon.stop())
+    return daemon.run()

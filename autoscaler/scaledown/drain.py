@@ -1,0 +1,293 @@
+"""Which pods let their node go: an ordered list of small rules, the first that decides wins.
+
+Behaviour as Cluster Autoscaler's `simulator/drainability`; a pod on which no rule decides is evicted.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
+
+import msgspec
+
+from autoscaler.config.rules import Rules
+from autoscaler.config.scaledown import Drain
+from autoscaler.objects.meta import OwnerReference
+from autoscaler.objects.pod import SAFE_LOCAL_VOLUMES, SAFE_TO_EVICT, Pod, PodClass, Volume
+from autoscaler.objects.workload import Replicated
+from autoscaler.reasons import Blocking
+from autoscaler.scaledown.disruption import Budgets
+from autoscaler.snapshot.cluster import Related
+
+_SYSTEM_NAMESPACE = "kube-system"
+_REPLICATING = frozenset(("ReplicationController", "Job", "ReplicaSet", "StatefulSet"))
+_TERMINATION_SLACK_S = 30.0
+
+
+class Outcome(StrEnum):
+    """What becomes of a pod when its node is removed."""
+
+    SKIP = "skip"
+    """Nothing: it does not count."""
+    EVICT = "evict"
+    WAIT = "wait"
+    """It runs to its end first."""
+    BLOCK = "block"
+    """It keeps the node."""
+
+
+class Verdict(msgspec.Struct, frozen=True, gc=False):
+    """What a rule decides; a reason where it blocks. `detail` is for people."""
+
+    outcome: Outcome
+    reason: Blocking | None = None
+    detail: str = ""
+
+
+SKIP, EVICT, WAIT = Verdict(Outcome.SKIP), Verdict(Outcome.EVICT), Verdict(Outcome.WAIT)
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """What the rules look at beside the pod."""
+
+    options: Drain
+    rules: Rules
+    wall: float
+    """Unix seconds."""
+    related: Related | None = None
+    """Controllers; None: they are not looked up."""
+    budgets: Budgets = msgspec.field(default_factory=Budgets)
+
+
+Rule = Callable[[Pod, Terms], Verdict | None]
+"""None: not my case."""
+
+
+def _block(reason: Blocking, detail: str) -> Verdict:
+    return Verdict(Outcome.BLOCK, reason, detail)
+
+
+def mirror(pod: Pod, terms: Terms) -> Verdict | None:
+    """Pods that the kubelet made from files go and come with their node."""
+    return SKIP if pod.cls.mirror else None
+
+
+def long_terminating(pod: Pod, wall: float) -> bool:
+    """Whether a pod should have been gone for a while: its grace period and half a minute are over."""
+    return pod.deleted is not None and pod.deleted + pod.cls.grace_s + _TERMINATION_SLACK_S < wall
+
+
+def overdue(pod: Pod, terms: Terms) -> Verdict | None:
+    """Pods that should have terminated by now do not count."""
+    return SKIP if long_terminating(pod, terms.wall) else None
+
+
+def replica_count(pod: Pod, terms: Terms) -> Verdict | None:
+    """The controller must exist and, for ReplicaSets and ReplicationControllers, want enough replicas."""
+    owner, related = pod.cls.owner, terms.related
+    if not terms.options.skip_nodes_with_custom_controller_pods or owner is None or related is None:
+        return None
+    key = f"{pod.namespace}/{owner.name}"
+    in_apps = owner.api_version.startswith("apps/")
+    if owner.kind == "ReplicationController":
+        return _enough(owner, related.replication_controllers.get(key), terms.options.min_replica_count)
+    if pod.cls.daemonset:
+        found = not (in_apps and owner.kind == "DaemonSet") or key in related.daemon_sets
+    elif owner.kind == "ReplicaSet":
+        return _enough(owner, related.replica_sets.get(key), terms.options.min_replica_count)
+    elif owner.kind == "Job":
+        found = key in related.jobs
+    else:
+        found = not (in_apps and owner.kind == "StatefulSet") or key in related.stateful_sets
+    return None if found else _missing(owner)
+
+
+def _missing(owner: OwnerReference) -> Verdict:
+    return _block(Blocking.CONTROLLER_NOT_FOUND, f"there is no {owner.kind} {owner.name}")
+
+
+def _enough(owner: OwnerReference, controller: Replicated | None, fewest: int) -> Verdict | None:
+    if controller is None:
+        return _missing(owner)
+    if controller.replicas >= fewest:
+        return None
+    words = f"{owner.kind} {owner.name} has {controller.replicas} replicas, fewer than {fewest}"
+    return _block(Blocking.MIN_REPLICAS, words)
+
+
+def daemonset(pod: Pod, terms: Terms) -> Verdict | None:
+    """DaemonSet pods are evicted at best effort and need no other place."""
+    return EVICT if pod.cls.daemonset else None
+
+
+def safe_to_evict(pod: Pod, terms: Terms) -> Verdict | None:
+    """Its annotation says that it may go, whatever comes below."""
+    return EVICT if pod.cls.annotations.get(SAFE_TO_EVICT) == "true" else None
+
+
+def terminal(pod: Pod, terms: Terms) -> Verdict | None:
+    """A pod that has run to its end, and will not be restarted, may go."""
+    policy = pod.cls.restart_policy
+    ended = pod.phase == "Failed" or (pod.phase == "Succeeded" and policy in ("Never", "OnFailure"))
+    return EVICT if ended else None
+
+
+def on_completion(pod: Pod, terms: Terms) -> Verdict | None:
+    """Its annotation says that it may go once it has run to its end."""
+    waits = terms.rules.on_completion_pods and pod.cls.annotations.get(SAFE_TO_EVICT) == "on-completion"
+    return WAIT if waits else None
+
+
+def replicated(pod: Pod, terms: Terms) -> Verdict | None:
+    """Something must make the pod anew elsewhere."""
+    owner = pod.cls.owner
+    if owner is None:
+        return _block(Blocking.NOT_REPLICATED, "no controller would make the pod again")
+    if terms.options.skip_nodes_with_custom_controller_pods and owner.kind not in _REPLICATING:
+        return _block(Blocking.NOT_REPLICATED, f"controllers of kind {owner.kind} are not trusted to make pods again")
+    return None
+
+
+def system(pod: Pod, terms: Terms) -> Verdict | None:
+    """System pods that no budget protects stay, for a while or for ever."""
+    if not terms.options.skip_nodes_with_system_pods or not _unprotected_system(pod.cls, terms.budgets):
+        return None
+    patience_s = terms.options.blocking_system_pod_distruption_timeout_s
+    if not terms.rules.system_pods_block_forever and 0 < pod.created < terms.wall - patience_s:
+        return EVICT
+    return _block(Blocking.SYSTEM, f"a pod of {_SYSTEM_NAMESPACE} without a disruption budget")
+
+
+def _unprotected_system(cls: PodClass, budgets: Budgets) -> bool:
+    return cls.namespace == _SYSTEM_NAMESPACE and not budgets.protect(cls)
+
+
+def not_safe_to_evict(pod: Pod, terms: Terms) -> Verdict | None:
+    """Its annotation says that it stays."""
+    if pod.cls.annotations.get(SAFE_TO_EVICT) != "false":
+        return None
+    return _block(Blocking.NOT_SAFE_TO_EVICT, f"annotated {SAFE_TO_EVICT}: false")
+
+
+def local_storage(pod: Pod, terms: Terms) -> Verdict | None:
+    """Data on the node's disk would be lost, unless an annotation names the volume."""
+    if not terms.options.skip_nodes_with_local_storage:
+        return None
+    harmless = pod.cls.annotations.get(SAFE_LOCAL_VOLUMES, "").split(",")
+    name = next((one.name for one in pod.cls.volumes if _is_local(one) and one.name not in harmless), None)
+    return None if name is None else _block(Blocking.LOCAL_STORAGE, f"volume {name} is on the node's disk")
+
+
+def _is_local(volume: Volume) -> bool:
+    if volume.host_path is not None:
+        return True
+    return volume.empty_dir is not None and volume.empty_dir.medium != "Memory"
+
+
+def budget_spent(pod: Pod, terms: Terms) -> Verdict | None:
+    """A disruption budget allows no further eviction."""
+    budget = terms.budgets.spent(pod.cls)
+    return None if budget is None else _block(Blocking.BUDGET, f"budget {budget.key} allows no more disruptions")
+
+
+RULES: tuple[Rule, ...] = (
+    mirror,
+    overdue,
+    replica_count,
+    daemonset,
+    safe_to_evict,
+    terminal,
+    on_completion,
+    replicated,
+    system,
+    not_safe_to_evict,
+    local_storage,
+    budget_spent,
+)
+_LASTING: tuple[Rule, ...] = RULES[:-1]
+"""Rules whose answer holds for the whole pass: `budget_spent`, the last one, changes with every planned removal."""
+
+
+def judge(pod: Pod, terms: Terms, rules: Sequence[Rule] = RULES) -> Verdict:
+    """Return what becomes of a pod."""
+    return _decide(pod, terms, rules) or EVICT
+
+
+def _decide(pod: Pod, terms: Terms, rules: Sequence[Rule]) -> Verdict | None:
+    verdicts = (rule(pod, terms) for rule in rules)
+    return next((verdict for verdict in verdicts if verdict is not None), None)
+
+
+class Judge:
+    """`judge` for many pods: pods of one class that differ in nothing the rules read are judged once."""
+
+    def __init__(self, terms: Terms) -> None:
+        self.terms = terms
+        self._lasting: dict[PodClass, Verdict | None] = {}
+
+    def judge(self, pod: Pod) -> Verdict:
+        """Return what becomes of a pod, as budgets stand now."""
+        cls = pod.cls
+        if pod.deleted is None and cls in self._lasting:
+            lasting = self._lasting[cls]
+        else:
+            lasting = _decide(pod, self.terms, _LASTING)
+            if self._typical(pod):
+                self._lasting[cls] = lasting
+        return lasting or budget_spent(pod, self.terms) or EVICT
+
+    def _typical(self, pod: Pod) -> bool:
+        """Whether rules read nothing of the pod but its class."""
+        if pod.deleted is not None or pod.finished:
+            return False
+        ages = not self.terms.rules.system_pods_block_forever
+        return not (ages and pod.cls.namespace == _SYSTEM_NAMESPACE)
+
+
+class Departure(msgspec.Struct, frozen=True):
+    """What becomes of the pods of a node that is removed."""
+
+    move: tuple[Pod, ...] = ()
+    """They need another place."""
+    daemons: tuple[Pod, ...] = ()
+    """Evicted at best effort; they need none."""
+    wait_for: tuple[Pod, ...] = ()
+    """The node may go when these have run to their end."""
+
+
+class Blocked(msgspec.Struct, frozen=True):
+    """The first pod that keeps its node."""
+
+    pod: Pod
+    verdict: Verdict
+
+
+def departure(pods: Sequence[Pod], judge_pod: Callable[[Pod], Verdict]) -> Departure | Blocked:
+    """Return what becomes of a node's pods, or which one keeps it."""
+    move: list[Pod] = []
+    daemons: list[Pod] = []
+    wait_for: list[Pod] = []
+    for pod in pods:
+        verdict = judge_pod(pod)
+        match verdict.outcome:
+            case Outcome.BLOCK:
+                return Blocked(pod, verdict)
+            case Outcome.EVICT:
+                (daemons if pod.cls.daemonset else move).append(pod)
+            case Outcome.WAIT:
+                wait_for.append(pod)
+            case Outcome.SKIP:
+                pass
+    return Departure(tuple(move), tuple(daemons), tuple(wait_for))
+
+
+def leaves_empty(classes: Sequence[PodClass], terms: Terms) -> Mapping[PodClass, Verdict]:
+    """Return, for each class whose pods do not stop a node from counting as empty, how they leave.
+
+    Neither controllers nor budgets count here: `terms` should have none.
+    """
+    found: dict[PodClass, Verdict] = {}
+    for cls in classes:
+        verdict = judge(Pod(name="", cls=cls), terms)
+        leaves = cls.daemonset if verdict.outcome is Outcome.EVICT else verdict.outcome is not Outcome.BLOCK
+        if leaves:
+            found[cls] = verdict
+    return found

@@ -1,0 +1,82 @@
+"""What scale-down remembers from pass to pass: since when nodes are unneeded, what not to look at again, and hints.
+
+A `ScaleDownMemory` is plain data: it can be written as JSON, read back, and moved to another clock with `rebase`.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from autoscaler.clock import Instant
+from autoscaler.objects.node import DELETION_CANDIDATE, Node
+from autoscaler.reasons import Blocking, Keep, Kept
+from autoscaler.scaledown.taints import taint_time
+
+
+class MoveHints(msgspec.Struct, frozen=True):
+    """Where moved pods found room, by pod uid: the node's name; kept for two passes."""
+
+    newer: Mapping[str, str] = {}
+    older: Mapping[str, str] = {}
+
+
+class Unremovable(msgspec.Struct, frozen=True, gc=False):
+    """A node that a simulation could not remove, and why; not looked at again until `until`."""
+
+    until: Instant
+    reason: Keep
+    detail: str = ""
+    pod: str | None = None
+    pod_reason: Blocking | None = None
+
+
+class ScaleDownMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that outlives a pass, as far as scale-down is concerned."""
+
+    unneeded: Mapping[str, Instant] = {}
+    """Since when each node is unneeded, without a break; in the order in which removals were simulated."""
+    unremovable: Mapping[str, Unremovable] = {}
+    hints: MoveHints = MoveHints()
+    last_update: Instant | None = None
+    """When nodes were last looked at."""
+    shortest_interval_s: float | None = None
+    """Shortest time between two looks so far; None before the second."""
+
+
+def forgotten(memory: ScaleDownMemory) -> ScaleDownMemory:
+    """Forget since when nodes are unneeded: what an unhealthy or empty cluster asks for."""
+    return msgspec.structs.replace(memory, unneeded={})
+
+
+def seeded(nodes: Iterable[Node], ttl_s: float, now: Instant) -> ScaleDownMemory:
+    """Return the memory of a process that starts now: unneeded times as the soft taints on nodes tell them.
+
+    Taints older than `ttl_s` count for nothing; a `ttl_s` of 0 leaves them all out. A time in the future counts as now.
+    """
+    unneeded: dict[str, Instant] = {}
+    for node in nodes if ttl_s > 0 else ():
+        since = taint_time(node, DELETION_CANDIDATE)
+        if since is not None and now.wall - since <= ttl_s:
+            unneeded[node.name] = now.later(min(0.0, since - now.wall))
+    return ScaleDownMemory(unneeded=unneeded)
+
+
+def remembered(kept: Kept, until: Instant) -> Unremovable:
+    """Return what to remember of a node that could not be removed."""
+    return Unremovable(until, kept.reason, kept.detail, kept.pod, kept.pod_reason)
+
+
+def rebase(memory: ScaleDownMemory, was: Instant, now: Instant) -> ScaleDownMemory:
+    """Move a memory that was current at `was` to a clock on which it is `now`; every timer has run as long as then."""
+    shift_s = now.mono - was.mono
+
+    def moved(instant: Instant) -> Instant:
+        return Instant(instant.wall, instant.mono + shift_s)
+
+    replace = msgspec.structs.replace
+    return replace(
+        memory,
+        unneeded={node: moved(since) for node, since in memory.unneeded.items()},
+        unremovable={node: replace(one, until=moved(one.until)) for node, one in memory.unremovable.items()},
+        last_update=None if memory.last_update is None else moved(memory.last_update),
+    )

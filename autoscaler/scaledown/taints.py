@@ -1,0 +1,66 @@
+"""The two taints of scale-down: the hard one on nodes that are being deleted, the soft one on unneeded nodes.
+
+Both carry a time, in Unix seconds, as their value.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from autoscaler.clock import Instant
+from autoscaler.objects.node import DELETION_CANDIDATE, TO_BE_DELETED, Node
+from autoscaler.snapshot.groups import Groups
+
+_STUCK_AFTER_S = 300.0
+"""How long a deletion may take before its node counts as any other again."""
+
+
+class SoftTaint(msgspec.Struct, frozen=True):
+    """A node to mark, and since when it is unneeded (Unix seconds): the taint's value."""
+
+    node: str
+    since: int
+
+
+class SoftTaints(msgspec.Struct, frozen=True):
+    """Which nodes to mark as unneeded, and which no longer; the latter come first."""
+
+    untaint: tuple[str, ...] = ()
+    taint: tuple[SoftTaint, ...] = ()
+
+
+def taint_time(node: Node, key: str) -> float | None:
+    """Return the time in the node's taint of this key; None without such a taint or with a value that is no time."""
+    taint = node.taint(key)
+    return float(taint.value) if taint is not None and taint.value.isascii() and taint.value.isdigit() else None
+
+
+def being_deleted(node: Node, wall: float) -> bool:
+    """Whether the node was marked for deletion less than five minutes ago; after that it counts as stuck."""
+    marked = taint_time(node, TO_BE_DELETED)
+    return marked is not None and wall - marked < _STUCK_AFTER_S
+
+
+def plan_soft_taints(
+    nodes: Iterable[Node], groups: Groups, unneeded: Mapping[str, Instant], most: int | None
+) -> SoftTaints:
+    """Return which soft taints to change, at most `most` (None: all).
+
+    Nodes of no group and nodes on their way out are left alone; taints that are there stay as they are, so that their
+    time survives.
+    """
+    tainted: list[str] = []
+    plain: list[str] = []
+    for node in nodes:
+        if node.name not in groups.of_node or node.taint(TO_BE_DELETED) is not None:
+            continue
+        if node.taint(DELETION_CANDIDATE) is None:
+            plain.append(node.name)
+        elif node.name not in unneeded:
+            tainted.append(node.name)
+    wanted = set(plain)
+    missing = tuple(SoftTaint(name, int(since.wall)) for name, since in unneeded.items() if name in wanted)
+    if most is None:
+        return SoftTaints(tuple(tainted), missing)
+    untaint = tuple(tainted[:most])
+    return SoftTaints(untaint, missing[: most - len(untaint)])

@@ -1,0 +1,120 @@
+"""The sandbox: cluster, cloud and the real daemon in one process, connected by HTTP as in earnest."""
+
+import tempfile
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from autoscaler.app.daemon import Daemon
+from autoscaler.clock import Clock
+from autoscaler.config.load import from_options
+from autoscaler.errors import AutoscalerError
+from autoscaler.simulator.apiserver.server import ApiServer
+from autoscaler.simulator.apiserver.storage import Storage
+from autoscaler.simulator.cluster import SandboxCluster
+from autoscaler.simulator.workload import demo_cloud, demo_workload
+from cloudprovider.static.cloud import open_cloud
+
+_OPTIONS: Mapping[str, Any] = {"cloud-provider": "static", "scan-interval": "3s", "expander": "least-waste"}
+
+
+class Progress(msgspec.Struct, frozen=True, rename="camel"):
+    """How far the demo has come."""
+
+    settled: bool
+    """Whether every pod of the workload runs, or has run to its end."""
+    seconds: float
+    nodes_bought: int
+    pods_running: int
+    pods_pending: int
+
+
+class Demo:
+    """A context: inside it everything runs; leaving it stops everything in order."""
+
+    def __init__(self, clock: Clock, flags: tuple[str, ...], *, address: str, api_port: int = 0) -> None:
+        """`flags` are Cluster Autoscaler's and win over the demo's own. Raises `ConfigError` for bad ones."""
+        self._clock = clock
+        self._folder = tempfile.TemporaryDirectory(prefix="autoscaler-demo-")
+        self.kubeconfig = Path(self._folder.name) / "kubeconfig"
+        self._storage = Storage(clock)
+        self._server = ApiServer(self._storage, port=api_port)
+        self._cloud = open_cloud(demo_cloud(), now=lambda: clock.now().wall)
+        self._cluster = SandboxCluster(clock, self._cloud, storage=self._storage)
+        self._options = {**_OPTIONS, "address": address, "kubeconfig": str(self.kubeconfig)}
+        self._flags = flags
+        self._daemon: Daemon | None = None
+        self._thread: threading.Thread | None = None
+        self._failure: AutoscalerError | None = None
+        self._began = clock.now()
+        self._machines = len(self._cloud.machines())
+
+    def __enter__(self) -> "Demo":
+        self._server.start()
+        self._server.write_kubeconfig(self.kubeconfig)
+        try:
+            self._daemon = Daemon(from_options(self._options, self._flags), self._clock, {})
+        except AutoscalerError:
+            self._stop_cluster()
+            raise
+        self._cluster.apply(demo_workload())
+        self._cluster.start()
+        self._thread = threading.Thread(target=self._work, args=(self._daemon,), name="daemon")
+        self._thread.start()
+        self._began = self._clock.now()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._daemon is not None:
+            self._daemon.stop()
+        if self._thread is not None:
+            self._thread.join()
+        self._stop_cluster()
+
+    def _work(self, daemon: Daemon) -> None:
+        try:
+            daemon.run(self._cloud)
+        except AutoscalerError as error:
+            self._failure = error
+
+    def _stop_cluster(self) -> None:
+        self._cluster.stop()
+        self._server.stop()
+        self._folder.cleanup()
+
+    @property
+    def api_url(self) -> str:
+        """Where kubectl finds the cluster."""
+        return self._server.url
+
+    def progress(self) -> Progress:
+        """Return how far things are; raises what ended the daemon."""
+        if self._failure is not None:
+            raise self._failure
+        census = self._cluster.census()
+        bought = len(self._cloud.machines()) - self._machines
+        return Progress(
+            settled=census.pending == 0 and self._complete(),
+            seconds=round(self._clock.now().mono - self._began.mono, 1),
+            nodes_bought=max(0, bought),
+            pods_running=census.pods.get("Running", 0),
+            pods_pending=census.pending,
+        )
+
+    def _complete(self) -> bool:
+        """Whether every controller has as many ready pods as it wants."""
+        for workload in self._storage.list("deployments.apps"):
+            if workload.get("status", {}).get("readyReplicas", 0) < workload["spec"].get("replicas", 1):
+                return False
+        for workload in self._storage.list("daemonsets.apps"):
+            status = workload.get("status", {})
+            if not 0 < status.get("desiredNumberScheduled", 0) <= status.get("numberReady", 0):
+                return False
+        for job in self._storage.list("jobs.batch"):
+            status = job.get("status", {})
+            if status.get("ready", 0) + status.get("succeeded", 0) < 1:
+                return False
+        return True

@@ -1,0 +1,229 @@
+"""The manifests: they build, lock the container down, and allow what the code asks for and no more."""
+
+import configparser
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from autoscaler.app.source import ClusterSource
+from autoscaler.clock import VirtualClock
+from autoscaler.config.load import load
+from autoscaler.kube import paths
+from autoscaler.kube.election import Unopposed
+from autoscaler.kube.feed import ClusterFeed
+from autoscaler.kube.lease import Lease, LeaseSpec
+from autoscaler.kube.writes import EventRecord, LeaseWrites, Writes
+from autoscaler.objects.node import Taint
+from autoscaler.objects.pod import PodInterner
+from autoscaler.observe import metric_table
+from autoscaler.ports import EventType, Subject
+from autoscaler.scaleup.priority import CONFIG_MAP
+from cloudprovider.conformance import MemoryNodeApi
+from cloudprovider.interface import ProviderContext
+from cloudprovider.kwok import create
+from tests.unit.kube.scripted import Asked, client_of, ok, scripted_api
+
+ROOT = Path(__file__).parents[2]
+MANIFESTS = ROOT / "manifests"
+OVERLAYS = sorted(path.name for path in (MANIFESTS / "overlays").iterdir())
+
+Rule = tuple[str, str, str]
+"""API group, resource and verb."""
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def documents(path: Path) -> list[Any]:
+    return [document for document in yaml.safe_load_all(path.read_text()) if document]
+
+
+def manifest(*parts: str, kind: str) -> Any:
+    return next(one for one in documents(MANIFESTS.joinpath(*parts)) if one["kind"] == kind)
+
+
+@pytest.mark.parametrize("path", sorted(MANIFESTS.rglob("*.yaml")), ids=name_of)
+def test_manifests_parse_and_have_a_kind(path: Path) -> None:
+    found = documents(path)
+    assert found
+    assert all({"apiVersion", "kind"} <= document.keys() for document in found)
+
+
+@pytest.mark.parametrize("path", sorted(MANIFESTS.rglob("kustomization.yaml")), ids=name_of)
+def test_kustomizations_use_every_file_beside_them(path: Path) -> None:
+    kustomization = documents(path)[0]
+    listed = {*kustomization.get("resources", []), *kustomization.get("components", [])}
+    assert [one for one in listed if not (path.parent / one).exists()] == []
+    assert {file.name for file in path.parent.glob("*.yaml")} - listed == {"kustomization.yaml"}
+
+
+@pytest.mark.kubectl
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_overlays_build(overlay: str) -> None:
+    kubectl = shutil.which("kubectl")
+    if kubectl is None:
+        pytest.skip("no kubectl on the PATH")
+    command = [kubectl, "kustomize", str(MANIFESTS / "overlays" / overlay)]
+    built = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert built.returncode == 0, built.stderr
+    objects = [document for document in yaml.safe_load_all(built.stdout) if document]
+    deployment = next(one for one in objects if one["kind"] == "Deployment")
+    assert deployment["spec"]["replicas"] == (2 if overlay == "ha" else 1)
+    assert all(one["metadata"]["namespace"] == "kube-system" for one in objects if "Cluster" not in one["kind"])
+    args = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert load(args).provider.cloud_provider == "kwok"
+
+
+def container() -> Any:
+    return manifest("base", "deployment.yaml", kind="Deployment")["spec"]["template"]["spec"]
+
+
+def test_the_container_is_locked_down() -> None:
+    pod = container()
+    inner = pod["containers"][0]["securityContext"]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert inner == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert pod["priorityClassName"] == "system-cluster-critical"
+    assert f"USER {pod['securityContext']['runAsUser']}:" in (ROOT / "Dockerfile").read_text()
+
+
+def test_probes_ask_the_port_that_is_the_default() -> None:
+    main_container = container()["containers"][0]
+    asked = {probe: main_container[probe]["httpGet"] for probe in ("livenessProbe", "readinessProbe")}
+    assert {probe: get["path"] for probe, get in asked.items()} == {
+        "livenessProbe": "/health-check",
+        "readinessProbe": "/readyz",
+    }
+    assert {get["port"] for get in asked.values()} == {"http"}
+    assert main_container["ports"] == [{"name": "http", "containerPort": int(load([]).observe.address[1:])}]
+
+
+def test_the_image_is_tagged_with_the_version() -> None:
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    images = documents(MANIFESTS / "base" / "kustomization.yaml")[0]["images"]
+    assert [image["newTag"] for image in images] == [config["metadata"]["version"]]
+
+
+def test_the_kwok_overlay_has_groups_that_the_provider_understands() -> None:
+    maps = documents(MANIFESTS / "overlays" / "kwok" / "node-groups.yaml")
+    api = MemoryNodeApi()
+    for one in maps:
+        api.put_config_map("kube-system", one["metadata"]["name"], one["data"])
+    provider = create(ProviderContext(node_api=api))
+    sizes = {group.id: (group.min_size, group.max_size) for group in provider.groups()}
+    assert sizes == {"small": (0, 20), "large": (0, 5)}
+
+
+def test_alerts_use_metrics_that_exist() -> None:
+    text = (MANIFESTS / "components" / "monitoring" / "alerts.yaml").read_text()
+    named = set(re.findall(r"\b(?:cluster_autoscaler|leader_election)_\w+", text))
+    assert named
+    assert named <= {metric.full_name for metric in metric_table.TABLE}
+
+
+# Permissions
+
+
+def granted(role: Mapping[str, Any]) -> set[Rule]:
+    return {
+        (group, resource, verb)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def followed() -> set[tuple[str, str]]:
+    """Return API group and resource of every kind that the daemon follows in the whole cluster."""
+    clock = VirtualClock()
+    with client_of("http://127.0.0.1:1", clock) as client:
+        feed = ClusterFeed(client, clock)
+        ClusterSource(feed, PodInterner(), load(["--expander=priority"]))
+        everywhere = [path for path in feed.stats() if "/namespaces/" not in path]
+    return {(path.split("/")[2] if path.startswith("/apis/") else "", path.rsplit("/", 1)[1]) for path in everywhere}
+
+
+def asked_rule(asked: Asked) -> Rule:
+    """Return what RBAC calls a request for one object or one subresource, or for a collection to create in."""
+    verb = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}[asked.method]
+    parts = asked.path.strip("/").split("/")
+    group, rest = (parts[1], parts[3:]) if parts[0] == "apis" else ("", parts[2:])
+    if rest[0] == "namespaces" and len(rest) > 2:
+        rest = rest[2:]
+    return group, "/".join([rest[0], *rest[2:]]), verb
+
+
+def written() -> set[Rule]:
+    """Make every write of the running daemon once, against an API server that agrees with everything."""
+    clock = VirtualClock(wall=1_700_000_000, mono=100)
+    status_map = paths.ObjectRef("v1", "ConfigMap", "cluster-autoscaler-status", "kube-system")
+    lease = Lease.fresh("kube-system", "cluster-autoscaler", LeaseSpec())
+    event = EventRecord("e", Subject("Pod", "p", "ns"), EventType.NORMAL, "R", "m", 1.0, 1.0)
+    agreed = ok({"metadata": {"name": "x", "resourceVersion": "1"}, "spec": {}})
+    with scripted_api() as api, client_of(api.url, clock) as client:
+        for path in (paths.node("n"), paths.path(status_map), lease.path):
+            for method in ("GET", "PUT", "DELETE"):
+                api.script(f"{method} {path}", agreed)
+            api.script(f"POST {path.rpartition('/')[0]}", agreed)
+        api.script(f"POST {paths.pod('ns', 'p')}/eviction", agreed)
+        api.script("POST /api/v1/namespaces/ns/events", agreed)
+        api.script("PATCH /api/v1/namespaces/ns/events/e", agreed)
+        writes = Writes(client, Unopposed(), clock, lambda _seconds: True)
+        writes.add_taint("n", Taint("ToBeDeletedByClusterAutoscaler", "NoSchedule", "1"), cordon=True)
+        writes.evict("ns", "p", "u", 30)
+        writes.create_event(event)
+        writes.repeat_event(event)
+        writes.put_config_map("kube-system", status_map.name, {"status": "x"})
+        writes.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "kube-system"}})
+        writes.delete(status_map)
+        leases = LeaseWrites(client)
+        leases.read("kube-system", "cluster-autoscaler", 1.0)
+        leases.create(lease, 1.0)
+        leases.replace(lease, 1.0)
+        return {asked_rule(asked) for asked in api.asked}
+
+
+def test_the_cluster_role_reads_what_is_followed_and_no_more() -> None:
+    role = granted(manifest("base", "cluster-role.yaml", kind="ClusterRole"))
+    read = {(group, resource) for group, resource, verb in role if verb in {"get", "list", "watch"}}
+    assert read == followed()
+    assert {(*kind, verb) for kind in read for verb in ("get", "list", "watch")} <= role
+
+
+def test_roles_allow_the_writes_that_are_made_and_no_more() -> None:
+    everywhere = granted(manifest("base", "cluster-role.yaml", kind="ClusterRole"))
+    here = granted(manifest("base", "role.yaml", kind="Role"))
+    asked = written()
+    writing = {rule for rule in everywhere | here if rule[2] not in {"get", "list", "watch"}}
+    assert writing == {rule for rule in asked if rule[2] != "get"}
+    assert asked <= everywhere | here
+
+
+def test_writes_in_the_namespace_name_their_objects_wherever_rbac_can() -> None:
+    rules = manifest("base", "role.yaml", kind="Role")["rules"]
+    assert [rule for rule in rules if "resourceNames" not in rule and rule["verbs"] != ["create"]] == []
+    named = {name for rule in rules for name in rule.get("resourceNames", [])}
+    config = load([])
+    assert named == {config.leader.leader_elect_resource_name, config.observe.status_config_map_name, CONFIG_MAP}
+
+
+@pytest.mark.parametrize("path", sorted(MANIFESTS.rglob("*role.yaml")), ids=name_of)
+def test_no_rule_has_a_wildcard_or_reads_secrets(path: Path) -> None:
+    for role in documents(path):
+        for group, resource, verb in granted(role) if "rules" in role else ():
+            assert "*" not in (group, resource, verb)
+            assert resource != "secrets"
