@@ -26,9 +26,7 @@ run: $(INSTALLED)  ## start the sandbox cluster and the autoscaler on this machi
 test: $(INSTALLED)  ## run every test
 	$(BIN)/python -m pytest -n auto $(ARGS)
 
-check: $(INSTALLED)  ## format, lint, types, import contracts and unit tests: what must pass before a commit
-	@$(MAKE) --no-print-directory -j 2 -O lint types contracts
-	@$(MAKE) --no-print-directory unit
+check: lint types contracts unit  ## format, lint, types, import contracts and unit tests: what must pass before a commit
 
 lint: $(INSTALLED)
 	$(BIN)/ruff format --check $(CODE)

@@ -341,10 +341,10 @@ class Autoscaler:
         """Let every pod know whether nodes are on their way for it."""
         if report.scale_up_result is ScaleUpResult.ERROR:
             return
-        helped = {pod.key for pod in plan.triggered} if report.increases else set()
-        message = words.triggered(plan.increases)
-        for pod in plan.triggered if helped else ():
-            self._events.event(_subject(pod), EventType.NORMAL, "TriggeredScaleUp", message)
+        for each in plan.rounds:
+            message = words.triggered(each.increases)
+            for pod in each.helped:
+                self._events.event(_subject(pod), EventType.NORMAL, "TriggeredScaleUp", message)
         if report.scale_up_result is ScaleUpResult.SUCCESSFUL:
             return
         for pod in (*plan.remaining, *plan.awaiting):

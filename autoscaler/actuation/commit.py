@@ -18,8 +18,8 @@ from cloudprovider.interface import NodeRef
 CALL_S = 10.0
 """The lease has to outlast this when a deletion is sent to the cloud."""
 _LOOKS = 3
-_SETTLE_PAUSE_S = 5.0
-_SETTLE_PATIENCE_S = 60.0
+_SETTLE_PAUSE_S = 10.0
+_SETTLE_PATIENCE_S = 600.0
 
 log = logging.getLogger(__name__)
 

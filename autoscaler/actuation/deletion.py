@@ -89,7 +89,11 @@ class Deleter:
         """Begin removals: all empty nodes, then all that are drained. Raises `LeadershipLost`.
 
         A node that cannot be tainted stops its phase and the next one; those tainted in the same phase are given back.
+        Raises `ValueError` for a node that is being removed already.
         """
+        twice = self.tracker.under_way().nodes & {removal.node.name for removal in (*plan.empty, *plan.drained)}
+        if twice:
+            raise ValueError(f"already being removed: {', '.join(sorted(twice))}")
         self._news.listener.deletions_pending(len(plan.empty) + len(plan.drained))
         sizes = Counter(removal.group for removal in (*plan.empty, *plan.drained) if removal.atomic)
         batches = {group: Batch(group, size) for group, size in sizes.items()}
@@ -114,6 +118,7 @@ class Deleter:
             return taint
 
         try:
+            self._permit.pause(0.0)
             works = [tainting(removal.node) for removal in removals]
             errors = self._permit.beside(works, self._taints_at_once)
         except Stopping:
@@ -174,12 +179,10 @@ class Deleter:
     def _strand(self, groups: Iterable[str], batches: Mapping[str, Batch]) -> None:
         """Stop the empty nodes of groups that go as a whole: they wait for drained ones that will not come."""
         stays = Aborted(Why.ATOMIC, "another node of the same group could not be tainted")
-        for group in sorted(groups):
-            waiting = batches[group].fail()
-            if waiting:
-                self._executor.submit(
-                    lambda jobs=waiting: self._guarded(jobs, lambda: self._roll_back([(job, stays) for job in jobs]))
-                )
+        waiting = [(job, stays) for group in sorted(groups) for job in batches[group].fail()]
+        if waiting:
+            jobs = [job for job, _ in waiting]
+            self._executor.submit(lambda: self._guarded(jobs, lambda: self._roll_back(waiting)))
 
     def _settle(self, job: Job) -> None:
         """Wait until schedulers know of the taint, as far as that can be told."""

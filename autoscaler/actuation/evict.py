@@ -59,7 +59,7 @@ class Evictor:
         *,
         limit_s: int,
         patience: Patience,
-        check: Callable[[], None],
+        check: Callable[[], object],
     ) -> tuple[Eviction, ...]:
         """Evict pods and return how it went for the required ones; all that is known is noted in the job as well.
 
@@ -78,11 +78,11 @@ class Evictor:
             check()
             waiting, ended = self._round(job, waiting, limit_s, give_up, patience.pause_s)
             results += ended
+            job.evictions += ended
             if not any(attempt.required for attempt in waiting) and (required or not waiting):
                 break
             if waiting:
                 self._permit.pause(min(attempt.due for attempt in waiting) - self._permit.now().mono)
-        job.evictions += results
         return tuple(results)
 
     def last_call(self, pods: Sequence[Pod]) -> None:

@@ -49,6 +49,7 @@ class Permit:
 
         False where it never does; raises as `pause` does.
         """
+        self.require()
         give_up = self.now().mono + _LEASE_PATIENCE_S
         while not self.leads(takes_s):
             if self.now().mono >= give_up:

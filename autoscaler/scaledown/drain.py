@@ -107,10 +107,10 @@ def _missing(owner: OwnerReference) -> Verdict:
 def _enough(owner: OwnerReference, controller: Replicated | None, fewest: int) -> Verdict | None:
     if controller is None:
         return _missing(owner)
-    if controller.replicas >= fewest:
+    replicas = controller.spec.replicas
+    if replicas is None or replicas >= fewest:
         return None
-    words = f"{owner.kind} {owner.name} has {controller.replicas} replicas, fewer than {fewest}"
-    return _block(Blocking.MIN_REPLICAS, words)
+    return _block(Blocking.MIN_REPLICAS, f"{owner.kind} {owner.name} has {replicas} replicas, fewer than {fewest}")
 
 
 def daemonset(pod: Pod, terms: Terms) -> Verdict | None:
@@ -226,7 +226,7 @@ class Judge:
     def judge(self, pod: Pod) -> Verdict:
         """Return what becomes of a pod, as budgets stand now."""
         cls = pod.cls
-        if pod.deleted is None and cls in self._lasting:
+        if cls in self._lasting and pod.deleted is None and not pod.finished:
             lasting = self._lasting[cls]
         else:
             lasting = _decide(pod, self.terms, _LASTING)

@@ -35,6 +35,8 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
     options: tuple[Option, ...]
     chosen: Option | None = None
     increases: tuple[Increase, ...] = ()
+    helped: tuple[Pod, ...] = ()
+    """Pods that these machines are for."""
 
 
 class ScaleUpPlan(msgspec.Struct, frozen=True, kw_only=True):

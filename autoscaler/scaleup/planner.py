@@ -9,6 +9,8 @@ of its arguments; the trial is left as it was found. Source: Cluster Autoscaler'
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+import msgspec
+
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import GroupsPerPass, ScaleUp
 from autoscaler.objects.pod import Pod, PodClass
@@ -83,8 +85,10 @@ class _Decision:
                 if not rounds:
                     rounds.append(played)
                 break
-            rounds.append(played)
-            left = self._settle(played, left, helped)
+            ours = self._settle(played, left)
+            rounds.append(msgspec.structs.replace(played, helped=ours))
+            helped.update(pod.key for pod in ours)
+            left = tuple(pod for pod in left if pod.key not in helped)
         grown = any(each.increases for each in rounds)
         first_chosen = rounds[0].chosen if rounds else None
         plan_error = "" if grown else error
@@ -212,12 +216,10 @@ class _Decision:
             for group_id, delta in shares.items()
         )
 
-    def _settle(self, played: Round, pods: Sequence[Pod], helped: set[str]) -> tuple[Pod, ...]:
-        """Take a round's nodes as given; return the pods that still need help."""
-        if played.chosen is not None:
-            helped.update(pod.key for pod in played.chosen.pods)
+    def _settle(self, played: Round, pods: Sequence[Pod]) -> tuple[Pod, ...]:
+        """Take a round's nodes as given; return the pods that they help."""
         if self._options.groups_per_pass is GroupsPerPass.ONE:
-            return ()
+            return () if played.chosen is None else played.chosen.pods
         placer, trial = self._placer, self._placer.trial
         first = trial.count
         for increase in played.increases:
@@ -225,17 +227,15 @@ class _Decision:
         self._situation = self._situation.after(played.increases, self._needs)
         window = slice(first, trial.count)
         full: set[PodClass] = set()
-        left: list[Pod] = []
+        helped: list[Pod] = []
         for pod in pods:
             position = None if pod.cls in full else placer.first(pod.cls, window, first)
             if position is None:
                 full.add(pod.cls)
-                helped.discard(pod.key)
-                left.append(pod)
             else:
                 placer.place(pod.cls, position)
-                helped.add(pod.key)
-        return tuple(left)
+                helped.append(pod)
+        return tuple(helped)
 
     def _awaiting(
         self,

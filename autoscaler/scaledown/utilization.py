@@ -1,0 +1,144 @@
+"""How much of each node is asked for: what decides whether it may be unneeded.
+
+A GPU node is judged by its GPUs alone, any other by CPU or memory, whichever is scarcer. Requested / allocatable; pods
+that should have terminated by now do not count; DaemonSet and mirror pods may be left out of both numbers. Behaviour
+as Cluster Autoscaler's `simulator/utilization`.
+"""
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from autoscaler.objects import quantity
+from autoscaler.objects.pod import PodClass
+from autoscaler.scaledown.drain import long_terminating
+from autoscaler.snapshot.columns import Amounts, Mask
+from autoscaler.snapshot.overlay import Trial
+
+Shares = NDArray[np.float64]
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """Which pods do not count, neither as requested nor as allocatable."""
+
+    daemonsets: Mask
+    """By node: whether its DaemonSet pods are left out."""
+    mirrors: bool = False
+
+
+class Utilization(msgspec.Struct, frozen=True):
+    """Requested / allocatable of every node of a trial's view, by position."""
+
+    share: Shares
+    """0 where `unknown`."""
+    unknown: Mask
+    """Nodes that say nothing of their CPU or memory."""
+    gpu: Mask
+    """Nodes judged by their GPUs."""
+    by_cpu: Mask
+    """Nodes whose CPU is scarcer than their memory."""
+
+    def resource(self, position: int) -> str:
+        """Return what a node was judged by."""
+        if self.gpu[position]:
+            return "GPU"
+        return quantity.CPU if self.by_cpu[position] else quantity.MEMORY
+
+
+class _Counter:
+    """Sums of requests by node: of everything on the trial, and of what does not count."""
+
+    def __init__(self, trial: Trial, left_out: LeftOut, wall: float) -> None:
+        self._trial = trial
+        self._left_out = left_out
+        self._placed = list(_placed(trial))
+        self._overdue = [
+            (pod.cls, position)
+            for pod in trial.view.terminating
+            if long_terminating(pod, wall) and (position := trial.view.positions.get(pod.node or "")) is not None
+        ]
+
+    def share(self, row: int) -> Shares:
+        """Return requested / allocatable of one resource; 0 where nothing is allocatable."""
+        trial, base = self._trial, self._trial.base
+        allocatable = trial.view.columns.allocatable[row]
+        requested = allocatable - trial.free[row, :base]
+        excluded = np.zeros(base, dtype=np.int64)
+        if self._left_out.mirrors:
+            excluded += self._sum(row, lambda cls: cls.mirror)
+        if self._left_out.daemonsets.any():
+            counted_as_mirror = self._left_out.mirrors
+            daemons = self._sum(row, lambda cls: cls.daemonset and not (counted_as_mirror and cls.mirror))
+            excluded += np.where(self._left_out.daemonsets, daemons, 0)
+        requested = requested - excluded - self._overdue_sum(row)
+        available = allocatable - excluded
+        # Daemons that ask for the whole node or more leave x/0 or a negative share, which only compares.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share: Shares = requested / available
+        return np.where(allocatable > 0, share, 0.0)
+
+    def _sum(self, row: int, chosen: Callable[[PodClass], bool]) -> Amounts:
+        view = self._trial.view
+        amounts = np.fromiter(
+            (self._amount(cls, row) if chosen(cls) else 0 for cls in view.classes),
+            dtype=np.int64,
+            count=len(view.classes),
+        )
+        total = np.zeros(self._trial.base, dtype=np.int64)
+        if amounts.any():
+            each = amounts[view.pod_classes]
+            having = np.flatnonzero(each)
+            np.add.at(total, view.pod_nodes[having], each[having])
+        for cls, position, count in self._placed:
+            if chosen(cls):
+                total[position] += self._amount(cls, row) * count
+        return total
+
+    def _overdue_sum(self, row: int) -> Amounts:
+        total = np.zeros(self._trial.base, dtype=np.int64)
+        for cls, position in self._overdue:
+            left_out = (cls.daemonset and self._left_out.daemonsets[position]) or (
+                cls.mirror and self._left_out.mirrors
+            )
+            if not left_out:
+                total[position] += self._amount(cls, row)
+        return total
+
+    def _amount(self, cls: PodClass, row: int) -> int:
+        vector = self._trial.vocabulary.vector(cls)
+        return int(vector[row]) if row < len(vector) else 0
+
+
+def _placed(trial: Trial) -> Iterator[tuple[PodClass, int, int]]:
+    """Yield class, position and count of what the trial placed on nodes of the view."""
+    for cls, positions, counts in trial.moves():
+        for position, count in zip(positions.tolist(), counts.tolist(), strict=True):
+            if position < trial.base:
+                yield cls, position, count
+
+
+def utilization(
+    trial: Trial, wall: float, left_out: LeftOut, gpu_label: str, gpu_resources: tuple[str, ...]
+) -> Utilization:
+    """Return how much of each node of the view is asked for, trial placements included.
+
+    `gpu_label` marks GPU nodes (empty: no label does), and so do `gpu_resources`, of which the first that a node has
+    counts. A node whose GPUs are not there yet is not used at all.
+    """
+    counter, base, rows = _Counter(trial, left_out, wall), trial.base, trial.vocabulary.rows
+    allocatable = trial.view.columns.allocatable
+    cpu_row, memory_row = rows[quantity.CPU], rows[quantity.MEMORY]
+    cpu, memory = counter.share(cpu_row), counter.share(memory_row)
+    by_cpu = cpu > memory
+    share = np.where(by_cpu, cpu, memory)
+    gpu = trial.labels(gpu_label)[:base] >= 0 if gpu_label else np.zeros(base, dtype=np.bool_)
+    share = np.where(gpu, 0.0, share)
+    for resource in reversed(gpu_resources):
+        row = rows.get(resource)
+        if row is not None and row < len(allocatable) and (having := allocatable[row] > 0).any():
+            share = np.where(having, counter.share(row), share)
+            gpu = gpu | having
+    unknown = ~gpu & ((allocatable[cpu_row] == 0) | (allocatable[memory_row] == 0))
+    return Utilization(share=np.where(unknown, 0.0, share), unknown=unknown, gpu=gpu, by_cpu=by_cpu)

@@ -1,0 +1,100 @@
+"""What a trial's followers have learnt bit by bit, against counting again; and that what-if leaves no trace."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from autoscaler.objects.node import HOSTNAME, Node
+from autoscaler.objects.pod import PodClass
+from autoscaler.scheduling.domains import Eligibility, Tally
+from autoscaler.scheduling.ports import PortGuard
+from autoscaler.snapshot.overlay import Trial
+from tests.properties.random_clusters import RACK, ZONE, Case, Dice, random_case
+
+
+def only_ssd(node: Node) -> bool:
+    return node.labels.get("disk") == "ssd"
+
+
+def app_x(cls: PodClass) -> bool:
+    return cls.labels.get("app") == "x"
+
+
+def anybody(cls: PodClass) -> bool:
+    return True
+
+
+class Followers:
+    """Tallies and port guards that follow one trial."""
+
+    def __init__(self, trial: Trial, case: Case) -> None:
+        self.trial = trial
+        self.mask = np.fromiter((only_ssd(node) for node in case.view.nodes), dtype=np.bool_, count=trial.base)
+        choices: list[tuple[str, Callable[[PodClass], bool], bool, bool]] = [
+            (HOSTNAME, anybody, False, False),
+            (ZONE, app_x, False, False),
+            (RACK, anybody, True, True),
+            (ZONE, app_x, True, True),
+        ]
+        self.tallies = [self._tally(*choice) for choice in choices]
+        self.ports = [PortGuard(cls, trial) for cls in case.classes]
+
+    def _tally(self, key: str, counted: Callable[[PodClass], bool], eligible: bool, skip: bool) -> Tally:
+        eligibility = Eligibility(self.mask, only_ssd) if eligible else None
+        return Tally(self.trial, key, counted, eligibility, skip_terminating=skip)
+
+    def answers(self) -> list[object]:
+        window = slice(0, self.trial.count)
+        counts = [tally.at(window).tolist() for tally in self.tallies]
+        summaries = [(tally.total, tally.fewest(), tally.fewest(3)) for tally in self.tallies]
+        return [counts, summaries, [guard.mask(window).tolist() for guard in self.ports]]
+
+
+def state(trial: Trial) -> list[object]:
+    return [
+        trial.count,
+        [(row, trial.free[at].tolist()) for row, at in trial.vocabulary.rows.items() if trial.free[at].any()],
+        trial.open(slice(0, trial.count)).tolist(),
+        trial.alive.tolist(),
+        [trial.labels(key).tolist() for key in (HOSTNAME, ZONE, RACK)],
+        [(trial.name(at), trial.classes_on(at)) for at in range(trial.count)],
+    ]
+
+
+def disturb(trial: Trial, case: Case, dice: Dice, depth: int) -> None:
+    """Change the trial at random, in forks of its own too."""
+    for _ in range(dice.random.randint(1, 5)):
+        alive = np.flatnonzero(trial.alive).tolist()
+        match dice.random.randrange(6):
+            case 0 | 1 if alive:
+                trial.place(dice.random.choice(case.classes), dice.random.choice(alive), dice.random.randint(1, 3))
+            case 2 if alive:
+                at = dice.random.choice(alive)
+                for cls, count in trial.classes_on(at).items():
+                    trial.lift(cls, at, count)
+            case 3:
+                trial.add(dice.random.choice(case.templates), dice.random.randint(1, 3))
+            case 4 if alive:
+                trial.remove(dice.random.choice(alive))
+            case 5 if depth:
+                with trial.fork() as fork:
+                    disturb(trial, case, dice, depth - 1)
+                    if dice.maybe(0.5):
+                        fork.keep()
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_followers_know_what_counting_again_would_tell_and_a_fork_leaves_no_trace(seed: int) -> None:
+    dice, case = Dice(seed), random_case(seed)
+    trial = Trial(case.view)
+    early = Followers(trial, case)
+    before = [state(trial), early.answers()]
+    with trial.fork():
+        disturb(trial, case, dice, depth=2)
+        late = Followers(trial, case)
+        assert early.answers() == late.answers()
+        disturb(trial, case, dice, depth=2)
+        assert early.answers() == late.answers() == Followers(trial, case).answers()
+    assert [state(trial), early.answers()] == before
+    assert late.answers() == early.answers()
