@@ -3,7 +3,7 @@
 import threading
 from typing import Generic, TypeVar
 
-from autoscaler.actuation.removal import Aborted, Why
+from autoscaler.actuation.outcome import Aborted, Why
 
 J = TypeVar("J")
 

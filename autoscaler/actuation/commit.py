@@ -9,9 +9,9 @@ import msgspec
 from autoscaler.actuation.cloud import BELOW_MINIMUM, Deleted, ref_of
 from autoscaler.actuation.evict import Evictor
 from autoscaler.actuation.job import Job
+from autoscaler.actuation.outcome import Aborted, Why
 from autoscaler.actuation.permit import Permit
 from autoscaler.actuation.recheck import Recheck
-from autoscaler.actuation.removal import Aborted, Why
 from autoscaler.objects.pod import Pod
 from cloudprovider.interface import NodeRef
 

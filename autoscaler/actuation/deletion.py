@@ -17,12 +17,12 @@ from autoscaler.actuation.batch import WholeBatch, Windows
 from autoscaler.actuation.commit import Commit, Machines
 from autoscaler.actuation.drain import Drainer
 from autoscaler.actuation.evict import Evictor
-from autoscaler.actuation.job import FreshReader, Job, Judge
+from autoscaler.actuation.job import FreshReader, Job
 from autoscaler.actuation.latency import TaintLatency
 from autoscaler.actuation.news import News
+from autoscaler.actuation.outcome import Aborted, Finished, Outcome, Why
 from autoscaler.actuation.permit import Permit, Stopping
 from autoscaler.actuation.recheck import Recheck
-from autoscaler.actuation.removal import Aborted, Finished, Outcome, Removal, RemovalPlan, Why
 from autoscaler.actuation.taints import HardTaint, Mark
 from autoscaler.actuation.tracker import Tracker
 from autoscaler.clock import Clock
@@ -32,6 +32,7 @@ from autoscaler.errors import AutoscalerError, LeadershipLost
 from autoscaler.kube.writes import ClusterWrites
 from autoscaler.objects.node import Node
 from autoscaler.ports import Executor, Leadership
+from autoscaler.scaledown.plan import Deletions, Removal
 
 _TAINTS_AT_ONCE = 5
 _LATENCY_POLL_S = 0.1
@@ -51,7 +52,6 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     writes: ClusterWrites
     machines: Machines
     fresh: FreshReader
-    judge: Judge
     news: News
     executor: Executor
     clock: Clock
@@ -70,14 +70,14 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
 class Deleter:
     """Removes nodes. `start` belongs to the deciding thread; the tracker may be asked from any."""
 
-    def __init__(self, site: Site, tracker: Tracker, config: Drain, rules: Rules) -> None:
+    def __init__(self, site: Site, tracker: Tracker, config: Drain, rules: Rules, expendable_below: int) -> None:
         self.tracker = tracker
         self._config = config
         self._news = site.news
         self._executor = site.executor
         self._permit = Permit(site.executor, site.clock, site.leadership)
         self._hard_taint = HardTaint(site.writes, self._permit, cordon=config.cordon_node_before_terminating)
-        self._recheck = Recheck(site.fresh, site.judge, self._permit)
+        self._recheck = Recheck(site.fresh, self._permit, config, rules, expendable_below)
         evictor = Evictor(site.writes, self._permit, site.news, tracker)
         self._drainer = Drainer(evictor, self._recheck, self._permit, config)
         self._commit = Commit(site.machines, self._recheck, evictor, self._permit)
@@ -85,7 +85,7 @@ class Deleter:
         self._latency = TaintLatency()
         self._taints_at_once = _TAINTS_AT_ONCE if rules.parallel_tainting else 1
 
-    def start(self, plan: RemovalPlan) -> Started:
+    def start(self, plan: Deletions) -> Started:
         """Begin removals: all empty nodes, then all that are drained. Raises `LeadershipLost`.
 
         A node that cannot be tainted stops its phase and the next one; those tainted in the same phase are given back.
@@ -161,8 +161,8 @@ class Deleter:
     def _remove(self, job: Job) -> None:
         """Take one node all the way; raises `Aborted`, `LeadershipLost` and `Stopping`."""
         self._settle(job)
-        found = self._recheck.before_eviction(job)
-        self._drainer.empty(job, found)
+        leaving = self._recheck.before_eviction(job)
+        self._drainer.empty(job, leaving)
         self._drainer.await_consent(job)
         if job.batch is not None:
             self._delete(job.batch.join(job))
@@ -174,7 +174,10 @@ class Deleter:
             # Windows of different groups close on their own, and nodes that join later need no thread.
             open_still = self._executor.sleep(interval_s)
             jobs = self._windows.close(job.removal.group)
-            self._delete(jobs) if open_still else self._abandon(jobs)
+            if open_still:
+                self._delete(jobs)
+            else:
+                self._abandon(jobs)
 
     def _strand(self, groups: Iterable[str], batches: Mapping[str, Batch]) -> None:
         """Stop the empty nodes of groups that go as a whole: they wait for drained ones that will not come."""
@@ -215,29 +218,29 @@ class Deleter:
     def _guarded(self, jobs: Sequence[Job], work: Callable[[], None]) -> None:
         """Do the work, with every way out of it taken care of: the top of its thread."""
         try:
-            try:
-                work()
-            except Aborted as aborted:
-                self._roll_back([(job, aborted) for job in jobs])
-            except (Stopping, LeadershipLost):
-                raise
-            except Exception as error:
-                log.exception("scale_down.crashed nodes=%s", [job.name for job in jobs])
-                bug = Aborted(Why.BUG, f"unexpected error: {error}")
-                self._roll_back([(job, bug) for job in jobs if not job.ended])
-        except (Stopping, LeadershipLost) as over:
-            log.warning("scale_down.abandoned nodes=%s: %s", [job.name for job in jobs], over or "stopping")
+            work()
+        except Aborted as aborted:
+            self._roll_back([(job, aborted) for job in jobs])
+        except (Stopping, LeadershipLost):
             self._abandon(jobs)
+        except Exception as error:
+            log.exception("scale_down.crashed nodes=%s", [job.name for job in jobs])
+            bug = Aborted(Why.BUG, f"unexpected error: {error}")
+            self._roll_back([(job, bug) for job in jobs if not job.ended])
 
     def _roll_back(self, kept: Sequence[tuple[Job, Aborted]]) -> None:
         """Give nodes back, and with each all that cannot go without it."""
         kept = [*kept, *self._left_alone(kept)]
-        self._permit.pause(0.0)  # neither stopping nor deposed: from here on it writes
-        for job, aborted in kept:
-            log.warning("scale_down.aborted node=%s reason=%s: %s", job.name, aborted.why, aborted.message)
-            self._news.aborted(job.removal, aborted.message)
-        ours = [(job.removal.node, job.mark) for job, aborted in kept if aborted.why not in _NOT_OURS]
-        free = self._hard_taint.release(ours)
+        try:
+            self._permit.pause(0.0)  # neither stopping nor deposed: from here on it writes
+            for job, aborted in kept:
+                log.warning("scale_down.aborted node=%s reason=%s: %s", job.name, aborted.why, aborted.message)
+                self._news.aborted(job.removal, aborted.message)
+            ours = [(job.removal.node, job.mark) for job, aborted in kept if aborted.why not in _NOT_OURS]
+            free = self._hard_taint.release(ours)
+        except (Stopping, LeadershipLost):
+            self._abandon([job for job, _ in kept])
+            return
         for job, aborted in kept:
             self._end(job, aborted.outcome, aborted, rolled_back=job.name in free)
 
@@ -257,6 +260,7 @@ class Deleter:
         waiting = [other for job in jobs if job.batch is not None for other in job.batch.fail()]
         for job in (*jobs, *waiting):
             if not job.ended:
+                log.warning("scale_down.abandoned node=%s", job.name)
                 self._end(job, Outcome.ABANDONED)
 
     def _end(self, job: Job, outcome: Outcome, aborted: Aborted | None = None, *, rolled_back: bool = False) -> None:

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from autoscaler.actuation.evict import Evictor, Patience
-from autoscaler.actuation.job import Job, Judgement
+from autoscaler.actuation.job import Job
+from autoscaler.actuation.outcome import Aborted, Why
 from autoscaler.actuation.permit import Permit
 from autoscaler.actuation.recheck import Recheck
-from autoscaler.actuation.removal import Aborted, Why
 from autoscaler.config.scaledown import Drain
 from autoscaler.config.syntax import DrainPriority
 from autoscaler.objects.pod import ENABLE_DS_EVICTION, Pod
+from autoscaler.scaledown.drain import Departure
 
 DELAY_DELETION = "delay-deletion.cluster-autoscaler.kubernetes.io/"
 
@@ -60,18 +61,18 @@ class Drainer:
         self._permit = permit
         self._config = config
 
-    def empty(self, job: Job, found: Judgement) -> None:
+    def empty(self, job: Job, leaving: Departure) -> None:
         """Make every pod that has to move leave the node, and those of DaemonSets as configured."""
         config, drained = self._config, job.removal.drained
         by_default = (
             config.daemonset_eviction_for_occupied_nodes if drained else config.daemonset_eviction_for_empty_nodes
         )
-        daemons = daemons_to_evict(found.daemons, by_default)
+        daemons = daemons_to_evict(leaving.daemons, by_default)
         if drained and config.drain_priority_config:
-            for group in by_priority((*found.move, *daemons), config.drain_priority_config):
+            for group in by_priority((*leaving.move, *daemons), config.drain_priority_config):
                 self._evict_group(job, group, ())
-        elif found.move:
-            self._evict_group(job, DrainGroup(found.move, config.max_graceful_termination_sec), daemons)
+        elif leaving.move:
+            self._evict_group(job, DrainGroup(leaving.move, config.max_graceful_termination_sec), daemons)
         else:
             self._evict_daemons(job, daemons)
 

@@ -7,8 +7,8 @@ import msgspec
 
 from autoscaler.actuation.job import Job
 from autoscaler.actuation.news import News
+from autoscaler.actuation.outcome import Eviction
 from autoscaler.actuation.permit import Permit
-from autoscaler.actuation.removal import Eviction
 from autoscaler.actuation.tracker import Tracker
 from autoscaler.errors import AutoscalerError, Gone, LeadershipLost, RetryLater
 from autoscaler.kube.writes import ClusterWrites

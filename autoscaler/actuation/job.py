@@ -3,19 +3,21 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-import msgspec
-
 from autoscaler.actuation.batch import WholeBatch
-from autoscaler.actuation.removal import Eviction, Removal
+from autoscaler.actuation.outcome import Eviction
 from autoscaler.actuation.taints import Mark
-from autoscaler.clock import Instant
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod
 from autoscaler.objects.workload import DisruptionBudget
+from autoscaler.scaledown.plan import Removal
+from autoscaler.snapshot.cluster import Related
 
 
 class FreshReader(Protocol):
-    """Reads the cluster as it is now, past every cache; raises `RetryLater` or `Refused` where it cannot be told."""
+    """Reads the cluster as it is now, past every cache; raises `RetryLater` or `Refused` where it cannot be told.
+
+    Only `related` and `last_seen` answer from what the watches brought, and never raise.
+    """
 
     def node(self, name: str) -> Node | None:
         """Return the node; None where there is none."""
@@ -29,30 +31,12 @@ class FreshReader(Protocol):
         """Return all disruption budgets."""
         ...
 
-    def last_seen(self, name: str) -> Node | None:
-        """Return the node as the watch last showed it: the one answer that may be old."""
+    def related(self) -> Related | None:
+        """Return controllers as the watches last showed them; None: do not ask for them."""
         ...
 
-
-class Judgement(msgspec.Struct, frozen=True, kw_only=True):
-    """What the drainability rules say of the pods of one node."""
-
-    move: tuple[Pod, ...] = ()
-    """Pods that have to go elsewhere before the node goes."""
-    daemons: tuple[Pod, ...] = ()
-    """Pods of DaemonSets: they go with the node."""
-    waits_for: Pod | None = None
-    """A pod that has to run to its end first."""
-    blocked_by: Pod | None = None
-    detail: str = ""
-    """For people: why that pod blocks."""
-
-
-class Judge(Protocol):
-    """The drainability rules, without what needs a whole snapshot. Safe to share between threads."""
-
-    def __call__(self, node: Node, pods: Sequence[Pod], budgets: Sequence[DisruptionBudget], now: Instant) -> Judgement:
-        """Judge the pods of a node; pods that never count (mirror, expendable, long terminating) are in no list."""
+    def last_seen(self, name: str) -> Node | None:
+        """Return the node as the watch last showed it."""
         ...
 
 

@@ -2,10 +2,11 @@
 
 from typing import Protocol
 
-from autoscaler.actuation.removal import Removal, RemovedAs
+from autoscaler.actuation.outcome import RemovedAs, removed_as
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod
 from autoscaler.ports import EventSink, EventType, Subject
+from autoscaler.scaledown.plan import Removal
 
 
 class Listener(Protocol):
@@ -58,7 +59,7 @@ class News:
             self._on_status("ScaleDown", f"Scale-down: node {name} removed with drain")
         else:
             self._on_status("ScaleDownEmpty", f'Scale-down: empty node "{name}" removed')
-        self.listener.node_removed(removal.group, removal.node, removal.removed_as)
+        self.listener.node_removed(removal.group, removal.node, removed_as(removal))
 
     def aborted(self, removal: Removal, message: str) -> None:
         """A removal that had begun was given up."""

@@ -5,12 +5,17 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from autoscaler.actuation.job import FreshReader, Job, Judge, Judgement
+from autoscaler.actuation.job import FreshReader, Job
+from autoscaler.actuation.outcome import Aborted, Why
 from autoscaler.actuation.permit import Permit
-from autoscaler.actuation.removal import Aborted, Why
+from autoscaler.config.rules import Rules
+from autoscaler.config.scaledown import Drain
 from autoscaler.errors import Refused, RetryLater
 from autoscaler.objects.node import TO_BE_DELETED, Node
 from autoscaler.objects.pod import Pod
+from autoscaler.scaledown.disruption import Budgets
+from autoscaler.scaledown.drain import Blocked, Departure, Terms, departure, judge
+from autoscaler.scaleup.pending import expendable
 
 SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 
@@ -23,19 +28,22 @@ T = TypeVar("T")
 class Recheck:
     """Raises `Aborted` where anything speaks against a removal. Safe to share between threads."""
 
-    def __init__(self, fresh: FreshReader, judge: Judge, permit: Permit) -> None:
+    def __init__(self, fresh: FreshReader, permit: Permit, drain: Drain, rules: Rules, expendable_below: int) -> None:
+        """Pods of a priority lower than `expendable_below` may be lost with their node."""
         self._fresh = fresh
-        self._judge = judge
         self._permit = permit
+        self._drain = drain
+        self._rules = rules
+        self._expendable_below = expendable_below
 
-    def before_eviction(self, job: Job) -> Judgement:
+    def before_eviction(self, job: Job) -> Departure:
         """Check a removal before its first eviction; returns which of the planned pods are still there to move."""
         self._still_ours(job, self._read(lambda: self._fresh.node(job.name)))
         pods = self._running(job)
-        judgement = self._judged(job, pods)
+        leaving = self._judged(job, pods)
         planned = {pod.uid for pod in job.removal.pods}
-        _no_newcomers([pod for pod in judgement.move if pod.uid not in planned])
-        return judgement
+        _no_newcomers([pod for pod in leaving.move if pod.uid not in planned])
+        return leaving
 
     def before_deletion(self, job: Job) -> tuple[Node, tuple[Pod, ...]]:
         """Check a removal right before its machine is deleted.
@@ -73,8 +81,9 @@ class Recheck:
         return node is not None and _is_ours(job, node)
 
     def _running(self, job: Job) -> list[Pod]:
-        """Return the pods that have not run to their end: the others hold nothing."""
-        return [pod for pod in self._read(lambda: self._fresh.pods_on(job.name)) if not pod.finished]
+        """Return the pods that count: none that have run to their end, none that may be lost."""
+        pods = self._read(lambda: self._fresh.pods_on(job.name))
+        return [pod for pod in pods if not pod.finished and not expendable(pod, self._expendable_below)]
 
     def _still_ours(self, job: Job, node: Node | None) -> Node:
         planned = job.removal.node
@@ -86,17 +95,24 @@ class Recheck:
             raise Aborted(Why.DISABLED, f"annotation {SCALE_DOWN_DISABLED} was set")
         return node
 
-    def _judged(self, job: Job, pods: Sequence[Pod], *, spent_budgets_count: bool = True) -> Judgement:
+    def _judged(self, job: Job, pods: Sequence[Pod], *, spent_budgets_count: bool = True) -> Departure:
         budgets = self._read(self._fresh.budgets) if pods else ()
         if not spent_budgets_count:
             lifted = len(pods)
             budgets = [replace(one, status=replace(one.status, disruptions_allowed=lifted)) for one in budgets]
-        judgement = self._judge(job.removal.node, pods, budgets, self._permit.now())
-        if (pod := judgement.blocked_by) is not None:
-            raise Aborted(Why.BLOCKED, f"pod {pod.key} blocks: {judgement.detail}")
-        if (pod := judgement.waits_for) is not None:
-            raise Aborted(Why.ON_COMPLETION, f"pod {pod.key} has to run to its end")
-        return judgement
+        terms = Terms(
+            options=self._drain,
+            rules=self._rules,
+            wall=self._permit.now().wall,
+            related=self._fresh.related(),
+            budgets=Budgets(budgets),
+        )
+        leaving = departure(pods, lambda pod: judge(pod, terms))
+        if isinstance(leaving, Blocked):
+            raise Aborted(Why.BLOCKED, f"pod {leaving.pod.key} blocks: {leaving.verdict.detail}")
+        if leaving.wait_for:
+            raise Aborted(Why.ON_COMPLETION, f"pod {leaving.wait_for[0].key} has to run to its end")
+        return leaving
 
     def _read(self, read: Callable[[], T]) -> T:
         """Read, trying again for a while."""

@@ -1,7 +1,7 @@
 """The two taints: one keeps pods off nodes that are about to go, the other asks the scheduler to prefer other nodes."""
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 
 import msgspec
 
@@ -12,6 +12,7 @@ from autoscaler.config.scaledown import ScaleDown
 from autoscaler.errors import AutoscalerError, LeadershipLost, RetryLater
 from autoscaler.kube.writes import ClusterWrites
 from autoscaler.objects.node import DELETION_CANDIDATE, TO_BE_DELETED, Effect, Node, Taint
+from autoscaler.scaledown.taints import SoftTaint, SoftTaints, taint_time
 
 _RELEASE_PAUSE_S = 10.0
 _RELEASE_PATIENCE_S = 900.0
@@ -26,11 +27,6 @@ class Mark(msgspec.Struct, frozen=True):
     at: Instant
     uncordon: bool
     """Whether the node has to be uncordoned when it is given back: we cordoned it, nobody else had."""
-
-
-def tainted_at(taint: Taint) -> float | None:
-    """Return when one of the two taints was written, Unix seconds; None where its value does not say."""
-    return float(taint.value) if taint.value.isascii() and taint.value.isdigit() else None
 
 
 class HardTaint:
@@ -95,52 +91,38 @@ class SoftTainted(msgspec.Struct, frozen=True, kw_only=True):
     removed: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
     left: int = 0
-    """Changes that the budget left for later passes."""
+    """Changes for which there was no time."""
 
 
-def update_soft_taints(
-    writes: ClusterWrites, clock: Clock, nodes: Sequence[Node], unneeded: Collection[str], config: ScaleDown
-) -> SoftTainted:
-    """Make the soft taint tell which nodes are unneeded, as far as the budget of calls and time goes.
+def apply_soft_taints(writes: ClusterWrites, clock: Clock, plan: SoftTaints, time_s: float) -> SoftTainted:
+    """Mark nodes as unneeded, or no longer, as far as the time goes: those that are needed again come first.
 
-    `nodes` are all nodes, `unneeded` the names of those of managed groups. Nodes that are needed again come first;
-    those tainted for deletion are left alone. Raises `LeadershipLost`; other failures count as calls and are retried
-    by the next pass.
+    Raises `LeadershipLost`; what else fails is for the next pass to try again.
     """
-    if config.max_bulk_soft_taint_count == 0:
-        return SoftTainted()
-    open_to_change = [node for node in nodes if node.taint(TO_BE_DELETED) is None]
-    needed = [n for n in open_to_change if n.name not in unneeded and n.taint(DELETION_CANDIDATE) is not None]
-    fresh = [n for n in open_to_change if n.name in unneeded and n.taint(DELETION_CANDIDATE) is None]
-    give_up = clock.now().mono + config.max_bulk_soft_taint_time_s
-    budget = config.max_bulk_soft_taint_count
+    give_up = clock.now().mono + time_s
     failed: list[str] = []
+    late: list[str] = []
 
-    def change_each(nodes: Sequence[Node], change: Callable[[Node], object]) -> tuple[str, ...]:
-        nonlocal budget
-        done = []
-        for node in nodes:
-            if budget == 0 or clock.now().mono >= give_up:
-                break
-            budget -= 1
-            try:
-                change(node)
-                done.append(node.name)
-            except LeadershipLost:
-                raise
-            except AutoscalerError as error:
-                log.warning("scale_down.soft_taint_failed node=%s: %s", node.name, error)
-                failed.append(node.name)
-        return tuple(done)
+    def change(node: str, write: Callable[[], object]) -> bool:
+        if clock.now().mono >= give_up:
+            late.append(node)
+            return False
+        try:
+            write()
+        except LeadershipLost:
+            raise
+        except AutoscalerError as error:
+            log.warning("scale_down.soft_taint_failed node=%s: %s", node, error)
+            failed.append(node)
+            return False
+        return True
 
-    def add(node: Node) -> None:
-        value = str(int(clock.now().wall))
-        writes.add_taint(node.name, Taint(DELETION_CANDIDATE, Effect.PREFER_NO_SCHEDULE, value))
+    def add(one: SoftTaint) -> None:
+        writes.add_taint(one.node, Taint(DELETION_CANDIDATE, Effect.PREFER_NO_SCHEDULE, str(one.since)))
 
-    removed = change_each(needed, lambda node: writes.remove_taint(node.name, DELETION_CANDIDATE))
-    added = change_each(fresh, add)
-    left = len(needed) + len(fresh) - len(removed) - len(added) - len(failed)
-    return SoftTainted(added=added, removed=removed, failed=tuple(failed), left=left)
+    removed = tuple(n for n in plan.untaint if change(n, lambda n=n: writes.remove_taint(n, DELETION_CANDIDATE)))
+    added = tuple(one.node for one in plan.taint if change(one.node, lambda one=one: add(one)))
+    return SoftTainted(added=added, removed=removed, failed=tuple(failed), left=len(late))
 
 
 class CleanUp:
@@ -187,8 +169,7 @@ class CleanUp:
 
 def _older(node: Node, oldest_wall: float) -> bool:
     """Whether the soft taint was written before then; one that does not say when counts as old."""
-    taint = node.taint(DELETION_CANDIDATE)
-    if taint is None:
+    if node.taint(DELETION_CANDIDATE) is None:
         return False
-    written = tainted_at(taint)
+    written = taint_time(node, DELETION_CANDIDATE)
     return written is None or written <= oldest_wall

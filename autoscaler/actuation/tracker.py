@@ -5,8 +5,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from autoscaler.actuation.removal import Finished, Removal
+from autoscaler.actuation.outcome import Finished
 from autoscaler.objects.pod import Pod
+from autoscaler.scaledown.plan import Removal
 
 
 class UnderWay(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 import msgspec
 
-from autoscaler.reasons import NoFit, ScaleUpResult, Skip, Waiting
+from autoscaler.reasons import Blocking, Keep, NoFit, ScaleDownResult, ScaleUpResult, Skip, Waiting
 
 
 class Meaning(msgspec.Struct, frozen=True):
@@ -125,6 +125,89 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
         ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL: Meaning(
             "The cluster has as many nodes as `--max-nodes-total` allows.", "Raise the limit."
         ),
+    },
+    Keep: {
+        Keep.DISABLED: Meaning(
+            "The node has the annotation `cluster-autoscaler.kubernetes.io/scale-down-disabled: true`.",
+            "Remove the annotation.",
+        ),
+        Keep.UNREADY_DISABLED: Meaning(
+            "The node is unready, and `--scale-down-unready-enabled` is off.", "Switch the flag on, or mend the node."
+        ),
+        Keep.NOT_AUTOSCALED: Meaning("The node belongs to no node group."),
+        Keep.NOT_UNNEEDED_LONG_ENOUGH: Meaning(
+            "The node is unneeded, but not yet for `--scale-down-unneeded-time`.", "Wait."
+        ),
+        Keep.NOT_UNREADY_LONG_ENOUGH: Meaning(
+            "The node is unready and unneeded, but not yet for `--scale-down-unready-time`.", "Wait."
+        ),
+        Keep.MIN_SIZE: Meaning("The group is at its minimum size.", "Lower the minimum."),
+        Keep.MAX_DELETIONS: Meaning("As many nodes of the group as allowed are being removed already.", "Wait."),
+        Keep.ATOMIC: Meaning(
+            "The group shrinks by all its nodes or none, and not all can go.", "Look at what keeps the others."
+        ),
+        Keep.MINIMAL_RESOURCES: Meaning(
+            "Without the node the cluster would have less than its limits ask for.",
+            "Lower the minimum of `--cores-total`, `--memory-total` or `--gpu-total`.",
+        ),
+        Keep.BEING_DELETED: Meaning("The node is on its way out already."),
+        Keep.NOT_UNDERUTILIZED: Meaning(
+            "The pods request more of the node than `--scale-down-utilization-threshold`.",
+            "Nothing, or a higher threshold; the detail has the figure.",
+        ),
+        Keep.NOT_TRIED: Meaning("The pass had found enough nodes to remove, or had no time left, before this one."),
+        Keep.RECENTLY_UNREMOVABLE: Meaning(
+            "The node was found unremovable a short while ago and is not looked at again before "
+            "`--unremovable-node-recheck-timeout`.",
+            "Wait.",
+        ),
+        Keep.NO_PLACE: Meaning(
+            "Some of its pods fit on no other node.", "Look at their requests, affinity and spread constraints."
+        ),
+        Keep.BLOCKED_BY_POD: Meaning("A pod may not be moved; its own reason follows below.", "See that reason."),
+        Keep.ON_COMPLETION: Meaning(
+            "A pod is annotated to be waited for (`safe-to-evict: on-completion`).", "It ends by itself."
+        ),
+        Keep.UNEXPECTED: Meaning("The removal could not be simulated.", "The log has the error."),
+        Keep.GROUP_COOLING_DOWN: Meaning("Something just happened to the group, and its delays are local.", "Wait."),
+        Keep.NOT_STARTED: Meaning("The node has registered and is not ready yet.", "Wait."),
+    },
+    Blocking: {
+        Blocking.CONTROLLER_NOT_FOUND: Meaning(
+            "The pod's controller does not exist: nothing would create it anew.", "Delete the pod, if it is a remnant."
+        ),
+        Blocking.MIN_REPLICAS: Meaning(
+            "Its controller has fewer replicas than `--min-replica-count`.", "More replicas, or a lower count."
+        ),
+        Blocking.NOT_REPLICATED: Meaning(
+            "The pod has no controller that would create it anew.",
+            "Run it under a controller, or annotate it `cluster-autoscaler.kubernetes.io/safe-to-evict: true`.",
+        ),
+        Blocking.LOCAL_STORAGE: Meaning(
+            "The pod keeps data on the node (`hostPath`, or `emptyDir` on disk).",
+            "Name the volumes that may be lost in `cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes`, "
+            "or set `--skip-nodes-with-local-storage=false`.",
+        ),
+        Blocking.NOT_SAFE_TO_EVICT: Meaning(
+            "The pod is annotated `cluster-autoscaler.kubernetes.io/safe-to-evict: false`.", "Remove the annotation."
+        ),
+        Blocking.SYSTEM: Meaning(
+            "The pod is in `kube-system` and no disruption budget covers it.",
+            "Give it a PodDisruptionBudget, or set `--skip-nodes-with-system-pods=false`.",
+        ),
+        Blocking.BUDGET: Meaning(
+            "A disruption budget allows no disruption now.", "More healthy replicas, or a budget that allows one."
+        ),
+    },
+    ScaleDownResult: {
+        ScaleDownResult.NO_UNNEEDED: Meaning("No node has been unneeded for long enough."),
+        ScaleDownResult.NO_NODE_DELETED: Meaning("Nodes were due, and none could be removed."),
+        ScaleDownResult.NODE_DELETE_STARTED: Meaning("The removal of nodes has begun."),
+        ScaleDownResult.NOT_TRIED: Meaning("The pass ended before it came to scale-down, or scale-down is off."),
+        ScaleDownResult.IN_COOLDOWN: Meaning("A scale-up, a removal or a failure was too recent.", "Wait."),
+        ScaleDownResult.IN_PROGRESS: Meaning("Removals that began earlier are still under way."),
+        ScaleDownResult.NO_CANDIDATES: Meaning("No node may be considered."),
+        ScaleDownResult.ERROR: Meaning("The decision, or a call, failed.", "The log has the error."),
     },
 }
 

@@ -1,1 +1,1 @@
-"""Which nodes nobody needs."""
+"""Which nodes nobody needs, and which of them go now."""

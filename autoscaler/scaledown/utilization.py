@@ -61,7 +61,7 @@ class _Counter:
         ]
 
     def share(self, row: int) -> Shares:
-        """Return requested / allocatable of one resource; 0 where nothing is allocatable."""
+        """Return requested / allocatable of one resource."""
         trial, base = self._trial, self._trial.base
         allocatable = trial.view.columns.allocatable[row]
         requested = allocatable - trial.free[row, :base]
@@ -74,10 +74,10 @@ class _Counter:
             excluded += np.where(self._left_out.daemonsets, daemons, 0)
         requested = requested - excluded - self._overdue_sum(row)
         available = allocatable - excluded
-        # Daemons that ask for the whole node or more leave x/0 or a negative share, which only compares.
-        with np.errstate(divide="ignore", invalid="ignore"):
-            share: Shares = requested / available
-        return np.where(allocatable > 0, share, 0.0)
+        share: Shares = requested / np.maximum(available, 1)
+        # Pods that do not count may ask for all there is, or more: what remains is used in full, or not at all.
+        share = np.where(available == 0, np.minimum(share, 1.0), share)
+        return np.where(available >= 0, share, 0.0)
 
     def _sum(self, row: int, chosen: Callable[[PodClass], bool]) -> Amounts:
         view = self._trial.view

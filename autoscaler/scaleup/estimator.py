@@ -14,6 +14,7 @@ import numpy as np
 from autoscaler.objects import quantity
 from autoscaler.objects.node import HOSTNAME
 from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.scheduling.bounds import Bound
 from autoscaler.scheduling.placement import Placer, round_robin
 from autoscaler.scheduling.topology import SKEWED
 from autoscaler.snapshot.template import Template
@@ -99,38 +100,47 @@ class _Packing:
     def pack(self, cls: PodClass, count: int) -> int:
         """Place as many of `count` pods as can be; return how many."""
         # A search passes over cordoned nodes, the last node is asked by name: counting cannot tell these apart.
-        if self._placer.guards(cls) or self._template.node.unschedulable:
+        bound = None if self._template.node.unschedulable else self._bound(cls)
+        if bound is None:
             return self._pack_singly(cls, count)
-        left = self._deal(cls, count)
-        return count - (self._fill_new(cls, left) if left and self._may_add else left)
+        dealt = self._deal(cls, min(count, bound.total), bound)
+        left = count - dealt
+        if left and self._may_add:
+            return dealt + self._fill_new(cls, left, bound.fresh, bound.total - dealt)
+        return dealt
 
-    def _deal(self, cls: PodClass, count: int) -> int:
-        """Pass A for a class without guards; return how many found no room."""
-        if self._trial.count == self._first:
-            return count
-        capacity = self._placer.copies(cls, self._window)
-        taken, left, start = round_robin(capacity, count, max(0, self._cursor - self._first))
+    def _bound(self, cls: PodClass) -> Bound | None:
+        """Ask how many of the class fit, with one more node to look at."""
+        window = self._window
+        with self._trial.fork():
+            return self._placer.bound(cls, window, self._trial.add(self._template, 1)[0])
+
+    def _deal(self, cls: PodClass, count: int, bound: Bound) -> int:
+        """Pass A by counting; return how many found room."""
+        if self._trial.count == self._first or count == 0:
+            return 0
+        taken, left, start = round_robin(bound.present, count, max(0, self._cursor - self._first))
         if left < count:
             self._cursor = (self._first + start) if start else 0
         self._put(cls, np.flatnonzero(taken), taken[taken > 0])
-        return left
+        return count - left
 
-    def _fill_new(self, cls: PodClass, count: int) -> int:
-        """Pass B for a class without guards; return how many are left."""
+    def _fill_new(self, cls: PodClass, count: int, each: int, allowed: int) -> int:
+        """Pass B by counting: at most `each` pods a node, `allowed` in all; return how many found room.
+
+        Where pods are left that would be allowed nowhere, the node that shows it stays, empty.
+        """
         if len(self._used) and self._used[-1] == 0:
-            return count
-        if self._add(1) == 0:
-            return count
-        each = int(self._placer.copies(cls, slice(self._trial.count - 1, self._trial.count))[0])
-        if each == 0:
-            return count
-        first = len(self._used) - 1
-        wanted = -(-count // each)
-        nodes = 1 + (self._add(wanted - 1) if wanted > 1 else 0)
-        counts = np.full(nodes, each, dtype=np.int64)
-        counts[-1] = min(each, count - each * (nodes - 1))
-        self._put(cls, np.arange(first, first + nodes), counts)
-        return count - int(counts.sum())
+            return 0
+        placeable = min(count, allowed) if each else 0
+        full = -(-placeable // each) if each else 0
+        first = len(self._used)
+        nodes = self._add(full + (placeable < count))
+        counts = np.full(min(nodes, full), each, dtype=np.int64)
+        if nodes >= full > 0:
+            counts[-1] = placeable - each * (full - 1)
+        self._put(cls, np.arange(first, first + len(counts)), counts)
+        return int(counts.sum())
 
     def _pack_singly(self, cls: PodClass, count: int) -> int:
         left = count

@@ -7,14 +7,17 @@ scheduler's InterPodAffinity plug-in.
 
 from collections.abc import Callable, Iterator, Mapping
 
+import msgspec
 import numpy as np
 
 from autoscaler.objects.meta import selects
+from autoscaler.objects.node import HOSTNAME
 from autoscaler.objects.pod import PodAffinityTerm, PodClass
 from autoscaler.objects.workload import Namespace
 from autoscaler.reasons import NoFit, Rejection
+from autoscaler.scheduling.bounds import Bound, gate, strictest
 from autoscaler.scheduling.domains import Tally
-from autoscaler.snapshot.columns import Mask
+from autoscaler.snapshot.columns import ABSENT, Mask
 from autoscaler.snapshot.overlay import Positions, Trial
 
 
@@ -66,6 +69,12 @@ class AffinityGuard:
             present = present & (tally.at(window) > 0)
         return present
 
+    def bound(self, window: slice, fresh: int) -> Bound | None:
+        """Return how many may come: as many as like where one may, since that one keeps the others company."""
+        if any(tally.key == HOSTNAME or tally.shared_code(window, fresh) is None for tally in self._tallies):
+            return None
+        return gate(self.mask(window), bool(self.mask(slice(fresh, fresh + 1))[0]))
+
     @property
     def _first_of_its_kind(self) -> bool:
         """No pod anywhere matches and this one matches itself: somebody has to be first."""
@@ -86,7 +95,8 @@ class AffinityGuard:
 class AvoidGuard:
     """Keeps a class out of domains in which certain pods are; `message` says whose wish that is."""
 
-    def __init__(self, tallies: Callable[[], list[Tally]], message: str, detail: str) -> None:
+    def __init__(self, cls: PodClass, tallies: Callable[[], list[Tally]], message: str, detail: str) -> None:
+        self._cls = cls
         self._tallies = tallies
         self._message = message
         self._detail = detail
@@ -98,6 +108,20 @@ class AvoidGuard:
         for tally in tallies:
             free &= tally.at(window) == 0
         return free
+
+    def bound(self, window: slice, fresh: int) -> Bound | None:
+        """Return how many may come: one per domain where pods of the class avoid each other."""
+        bounds: list[Bound | None] = []
+        for tally in self._tallies():
+            present, free = tally.at(window) == 0, bool(tally.at(slice(fresh, fresh + 1))[0] == 0)
+            shared = tally.shared_code(window, fresh)
+            if not tally.counts(self._cls) or shared == ABSENT:
+                bounds.append(gate(present, free))
+            elif tally.key == HOSTNAME:
+                bounds.append(gate(present, free, 1))
+            else:
+                bounds.append(None if shared is None else msgspec.structs.replace(gate(present, free), total=1))
+        return strictest(bounds, window)
 
     def why(self, position: int) -> Rejection | None:
         """Return why a node does not pass."""
@@ -127,8 +151,9 @@ class AntiAffinityOfOthers:
         """Take in a class that is placed; see `overlay.Watcher`."""
         self.note(cls)
 
-    def appeared(self, positions: Positions, sign: int) -> None:
-        """Nodes have no terms; see `overlay.Watcher`."""
+    def counts(self, cls: PodClass) -> bool:
+        """Whether the class keeps others away; see `overlay.Watcher`."""
+        return bool(cls.pod_anti_affinity)
 
     def note(self, cls: PodClass) -> None:
         """Take in a class of which pods are, or may come to be, placed."""
@@ -193,9 +218,11 @@ def affinity_guards(
         yield AffinityGuard(cls, [Tally(trial, term.topology_key, near) for term in terms], near(cls))
     if cls.pod_anti_affinity:
         own = [Tally(trial, term.topology_key, _about(term, cls, namespaces)) for term in cls.pod_anti_affinity]
-        yield AvoidGuard(lambda: own, "node(s) didn't match pod anti-affinity rules", "a pod that it keeps away from")
+        message = "node(s) didn't match pod anti-affinity rules"
+        yield AvoidGuard(cls, lambda: own, message, "a pod that it keeps away from")
     against = others.against(cls)
     yield AvoidGuard(
+        cls,
         against.tallies,
         "node(s) didn't satisfy existing pods anti-affinity rules",
         "a pod that keeps it away",

@@ -44,8 +44,8 @@ class Tally:
         self._verdicts: list[bool] = []
         self.pods: Counts = np.zeros(1, dtype=np.int64)
         """Pods by domain code."""
-        self.nodes: Counts = np.zeros(1, dtype=np.int64)
-        """Countable nodes by domain code: a domain without any does not exist."""
+        self._nodes: Counts = np.zeros(1, dtype=np.int64)
+        self._nodes_version: int | None = None
         self._load(skip_terminating)
         trial.watch(self)
 
@@ -71,19 +71,43 @@ class Tally:
         """All pods counted, in whatever domain."""
         return int(self.pods.sum())
 
+    @property
+    def nodes(self) -> Counts:
+        """Countable nodes by domain code: a domain without any does not exist."""
+        trial = self._trial
+        if self._nodes_version != trial.version:
+            codes = trial.labels(self.key)
+            self._cover(codes)
+            existing = codes[self._countable(np.arange(trial.count)) & trial.alive]
+            self._nodes = np.bincount(existing, minlength=len(self.pods))
+            self._nodes_version = trial.version
+        return self._nodes
+
+    def countable(self, position: int) -> bool:
+        """Whether a node makes up, or adds to, a domain."""
+        return bool(self._countable(np.array([position]))[0])
+
+    def fewest_but(self, code: int, min_domains: int = 1) -> int | None:
+        """Like `fewest` over all domains but one; None where there is no other, or none that counts yet."""
+        existing = self.nodes > 0
+        if np.count_nonzero(existing) < min_domains:
+            return 0
+        existing = existing.copy()
+        existing[code] = False
+        return int(self.pods[: len(existing)][existing].min()) if existing.any() else None
+
     def fewest(self, min_domains: int = 1) -> int:
         """Return the smallest count over existing domains; 0 while there are fewer than `min_domains`."""
         existing = self.nodes > 0
         if np.count_nonzero(existing) < min_domains:
             return 0
-        return int(self.pods[existing].min(initial=np.iinfo(np.int64).max)) if existing.any() else 0
+        return int(self.pods[: len(existing)][existing].min()) if existing.any() else 0
 
     def _load(self, skip_terminating: bool) -> None:
         trial, view = self._trial, self._trial.view
         codes = trial.labels(self.key)
         self._cover(codes)
         countable = self._countable(np.arange(trial.count))
-        np.add.at(self.nodes, codes[countable & trial.alive], 1)
         chosen = np.fromiter((self.counts(cls) for cls in view.classes), dtype=np.bool_, count=len(view.classes))
         if chosen.any():
             at = view.pod_nodes[chosen[view.pod_classes]]
@@ -111,6 +135,15 @@ class Tally:
         eligible[old] = self._eligible.mask[positions[old]]
         return has_key & eligible
 
+    def shared_code(self, window: slice, fresh: int) -> int | None:
+        """Return the one domain code that all nodes of the window and the node at `fresh` have; None where they differ.
+
+        `ABSENT` where none of them has the key.
+        """
+        codes = self._trial.labels(self.key)
+        code = int(codes[fresh])
+        return code if bool((codes[window] == code).all()) else None
+
     def moved(self, cls: PodClass, positions: Positions, counts: Positions) -> None:
         """Follow a placement; see `overlay.Watcher`."""
         if not self.counts(cls):
@@ -120,16 +153,8 @@ class Tally:
         self._cover(codes)
         np.add.at(self.pods, codes, counts[countable])
 
-    def appeared(self, positions: Positions, sign: int) -> None:
-        """Follow added and removed nodes; see `overlay.Watcher`."""
-        countable = self._countable(positions)
-        codes = self._trial.labels(self.key)[positions][countable]
-        self._cover(codes)
-        np.add.at(self.nodes, codes, sign)
-
     def _cover(self, codes: NDArray[np.int32]) -> None:
         highest = int(codes.max(initial=0))
         if highest >= len(self.pods):
             size = highest + 1 + highest // 2
             self.pods = np.concatenate([self.pods, np.zeros(size - len(self.pods), dtype=np.int64)])
-            self.nodes = np.concatenate([self.nodes, np.zeros(size - len(self.nodes), dtype=np.int64)])

@@ -16,6 +16,7 @@ from autoscaler.objects.pod import PodClass
 from autoscaler.reasons import Rejection
 from autoscaler.scheduling import fit, masks
 from autoscaler.scheduling.affinity import AntiAffinityOfOthers, affinity_guards
+from autoscaler.scheduling.bounds import Bound, strictest
 from autoscaler.scheduling.ports import PortGuard
 from autoscaler.scheduling.topology import spread_guards
 from autoscaler.scheduling.volumes import VolumeGuard, has_volumes
@@ -32,6 +33,13 @@ class Guard(Protocol):
 
     def mask(self, window: slice) -> Mask:
         """Return the nodes of the window that pass."""
+        ...
+
+    def bound(self, window: slice, fresh: int) -> Bound | None:
+        """Return how many pods of the class may come to added nodes of one template; None where that varies.
+
+        `window` are those that are there, `fresh` is the position of one that has nothing on it yet.
+        """
         ...
 
     def why(self, position: int) -> Rejection | None:
@@ -152,6 +160,15 @@ class Placer:
         counts = masks.copies(trial.vocabulary.vector(cls), trial.free[:, window])
         counts[~(trial.open(window) & self.accepted(cls, window))] = 0
         return counts
+
+    def bound(self, cls: PodClass, window: slice, fresh: int) -> Bound | None:
+        """Return how many pods of the class the added nodes of one template can take; None where trying must tell."""
+        others = strictest((guard.bound(window, fresh) for guard in self.guards(cls)), window)
+        if others is None:
+            return None
+        present = np.minimum(self.copies(cls, window), others.present)
+        room = int(self.copies(cls, slice(fresh, fresh + 1))[0])
+        return Bound(present, min(room, others.fresh), others.total)
 
     def why(self, cls: PodClass, position: int) -> tuple[Rejection, ...]:
         """Return every reason that keeps one more pod of the class off a node, in the scheduler's order."""

@@ -4,6 +4,7 @@ import numpy as np
 
 from autoscaler.objects.pod import PodClass
 from autoscaler.reasons import NoFit, Rejection
+from autoscaler.scheduling.bounds import Bound, gate
 from autoscaler.snapshot.columns import Mask
 from autoscaler.snapshot.overlay import Positions, Trial
 
@@ -47,8 +48,13 @@ class PortGuard:
             self._cover(int(positions.max(initial=-1)) + 1)
             np.add.at(self._taken, positions, counts)
 
-    def appeared(self, positions: Positions, sign: int) -> None:
-        """Nodes come without pods of their own; see `overlay.Watcher`."""
+    def counts(self, cls: PodClass) -> bool:
+        """Whether the class holds one of the ports; see `overlay.Watcher`."""
+        return bool(cls.host_ports) and self._clashes(cls)
+
+    def bound(self, window: slice, fresh: int) -> Bound | None:
+        """Return how many may come: one per node, where the ports are free."""
+        return gate(self.mask(window), bool(self.mask(slice(fresh, fresh + 1))[0]), 1)
 
     def _cover(self, count: int) -> None:
         if count > len(self._taken):

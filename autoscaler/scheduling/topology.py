@@ -7,15 +7,17 @@ PodTopologySpread plug-in.
 
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 
 from autoscaler.objects.matching import untolerated, wants_node
-from autoscaler.objects.node import Node
+from autoscaler.objects.node import HOSTNAME, Node
 from autoscaler.objects.pod import PodClass, SpreadConstraint
 from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling import masks
+from autoscaler.scheduling.bounds import Bound, gate
 from autoscaler.scheduling.domains import Eligibility, Tally
-from autoscaler.snapshot.columns import Mask
+from autoscaler.snapshot.columns import ABSENT, Mask
 from autoscaler.snapshot.overlay import Trial
 
 
@@ -59,6 +61,23 @@ class SpreadGuard:
     def mask(self, window: slice) -> Mask:
         """Return the nodes of the window that pass."""
         return self.tally.has_key(window) & (self.tally.at(window) <= self.ceiling)
+
+    def bound(self, window: slice, fresh: int) -> Bound | None:
+        """Return how many may come to the one domain that a template's nodes share, until it is too full.
+
+        Host names are no shared domain: each fresh node is a new one and moves the minimum.
+        """
+        code = self.tally.shared_code(window, fresh)
+        if self.constraint.topology_key == HOSTNAME or code is None:
+            return None
+        bound = gate(self.mask(window), bool(self.mask(slice(fresh, fresh + 1))[0]))
+        if code == ABSENT or self.own == 0 or not self.tally.countable(fresh):
+            return bound
+        others = self.tally.fewest_but(code, self.constraint.min_domains or 1)
+        if others is None:
+            return bound
+        count = int(self.tally.at(slice(fresh, fresh + 1))[0])
+        return msgspec.structs.replace(bound, total=max(0, others + self.constraint.max_skew - count))
 
     def why(self, position: int) -> Rejection | None:
         """Return why a node does not pass."""

@@ -17,6 +17,7 @@ from autoscaler.objects.pod import Disk, NodeSelector, NodeSelectorTerm, PodClas
 from autoscaler.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling import masks
+from autoscaler.scheduling.bounds import Bound, gate
 from autoscaler.snapshot.cluster import Related
 from autoscaler.snapshot.columns import Mask
 from autoscaler.snapshot.overlay import Trial
@@ -278,6 +279,12 @@ class VolumeGuard:
             for driver in csi.spec.drivers
             if driver.allocatable is not None and driver.allocatable.count is not None
         }
+
+    def bound(self, window: slice, fresh: int) -> Bound | None:
+        """Return how many may come: any number where the volumes can be reached, unless they cannot be shared."""
+        if self._exclusive or any(_has_disk(volume) for volume in self._cls.volumes):
+            return None
+        return gate(self.mask(window), bool(self.mask(slice(fresh, fresh + 1))[0]))
 
     def why(self, position: int) -> Rejection | None:
         """Return why a node does not pass."""

@@ -6,6 +6,7 @@
     cluster.run_for(60)         # virtual clock; with the system clock: cluster.start() ... cluster.stop()
 
 The actors know each other only through the storage, as in a real cluster; serve it with `apiserver.server.ApiServer`.
+Not played: volumes being provisioned, CronJobs, and eviction by `NoExecute` taints.
 """
 
 import threading

@@ -29,14 +29,14 @@ S = TypeVar("S", bound=np.generic)
 
 
 class Watcher(Protocol):
-    """Hears of everything that a trial changes, undoing included."""
+    """Hears of every pod that is placed or lifted, undoing included, if it is of a class that it counts."""
+
+    def counts(self, cls: PodClass) -> bool:
+        """Whether moves of this class matter; the answer never changes."""
+        ...
 
     def moved(self, cls: PodClass, positions: Positions, counts: Positions) -> None:
         """Note that `counts` pods of the class came to (or, negative, left) nodes at `positions`, all different."""
-        ...
-
-    def appeared(self, positions: Positions, sign: int) -> None:
-        """Note that nodes were added (`sign` 1) or are going away (-1)."""
         ...
 
 
@@ -89,6 +89,9 @@ class Trial:
         self._deltas: dict[PodClass, dict[int, int]] = {}
         self._log: list[_Move | _Added | _Removed] = []
         self._watchers: list[Watcher] = []
+        self._audience: dict[PodClass, list[Watcher]] = {}
+        self.version = 0
+        """Changes whenever nodes come or go."""
         self._hostnames = len(self.vocabulary.values.get(HOSTNAME, ()))
 
     @property
@@ -185,8 +188,9 @@ class Trial:
                 yield cls, np.fromiter(deltas.keys(), dtype=np.int64), np.fromiter(deltas.values(), dtype=np.int64)
 
     def watch(self, watcher: Watcher) -> None:
-        """Tell `watcher` of every move from now on."""
+        """Tell `watcher` of moves from now on."""
         self._watchers.append(watcher)
+        self._audience.clear()
 
     @contextmanager
     def fork(self) -> Iterator[Fork]:
@@ -242,10 +246,9 @@ class Trial:
         return len(self.templates) - 1
 
     def _announce(self, template: Template, first: int, count: int, sign: int) -> None:
-        positions = np.arange(first, first + count)
-        for watcher in self._watchers:
-            watcher.appeared(positions, sign)
-        if self._watchers:
+        self.version += 1
+        if self._watchers and template.pods:
+            positions = np.arange(first, first + count)
             for pod in template.pods:
                 self._tell(pod.cls, positions, np.full(count, sign, dtype=np.int64))
 
@@ -266,11 +269,7 @@ class Trial:
         """Take a node away. Its pods keep counting for their neighbours unless they are lifted first."""
         self._alive[position] = False
         self._log.append(_Removed(position))
-        self._appeared(position, -1)
-
-    def _appeared(self, position: int, sign: int) -> None:
-        for watcher in self._watchers:
-            watcher.appeared(np.array([position]), sign)
+        self.version += 1
 
     def _move(self, cls: PodClass, positions: Positions, counts: Positions) -> None:
         vector = self.vocabulary.vector(cls)
@@ -287,7 +286,10 @@ class Trial:
         self._tell(cls, positions, counts)
 
     def _tell(self, cls: PodClass, positions: Positions, counts: Positions) -> None:
-        for watcher in self._watchers:
+        audience = self._audience.get(cls)
+        if audience is None:
+            audience = self._audience[cls] = [watcher for watcher in self._watchers if watcher.counts(cls)]
+        for watcher in audience:
             watcher.moved(cls, positions, counts)
 
     def _undo(self, entry: _Move | _Added | _Removed) -> None:
@@ -301,7 +303,7 @@ class Trial:
                 self.count = first
             case _Removed(position):
                 self._alive[position] = True
-                self._appeared(position, 1)
+                self.version += 1
 
     def _reserve(self, count: int) -> None:
         """Make room for `count` nodes and for every resource row known by now."""

@@ -15,7 +15,7 @@ from autoscaler.simulator.actors.wire import (
 )
 from autoscaler.simulator.actors.workqueue import WorkQueue
 from autoscaler.simulator.apiserver import selectors
-from autoscaler.simulator.apiserver.errors import JsonObject
+from autoscaler.simulator.apiserver.errors import ApiError, JsonObject
 from autoscaler.simulator.apiserver.records import Key
 from autoscaler.simulator.apiserver.storage import Storage
 
@@ -140,5 +140,9 @@ class Budgets:
 
 
 def _selects(budget: JsonObject, pod: JsonObject) -> bool:
-    selector = selectors.from_object((budget.get("spec") or {}).get("selector"))
+    """Whether the budget is about the pod; one with a selector that makes no sense is about none."""
+    try:
+        selector = selectors.from_object((budget.get("spec") or {}).get("selector"))
+    except ApiError:
+        return False
     return selector is not None and selectors.labels_match(selector, pod["metadata"].get("labels") or {})

@@ -8,6 +8,7 @@ from autoscaler.objects.node import Effect, Node, node_decoder
 from autoscaler.objects.pod import PodClass, PodInterner
 from autoscaler.scheduling.placement import accepts
 from autoscaler.simulator.actors.feed import Feed
+from autoscaler.simulator.actors.picture import decoded
 from autoscaler.simulator.actors.recorder import Recorder
 from autoscaler.simulator.actors.replicas import delete_pod, pod_for, refusals, report, scaled, template_hash
 from autoscaler.simulator.actors.wire import (
@@ -63,14 +64,14 @@ class DaemonSets:
         self._queue.work(now, self._sync)
 
     def _node_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
-        if new is None and old is not None:
-            self._nodes.pop(old["metadata"]["name"], None)
-        elif new is not None:
-            node = self._decode_node(new)
+        node = decoded(self._decode_node, new)
+        if node is not None:
             known = self._nodes.get(node.name)
             self._nodes[node.name] = node
             if known is not None and (known.labels, known.taints) == (node.labels, node.taints):
                 return
+        elif old is not None:
+            self._nodes.pop(old["metadata"]["name"], None)
         for key in self._sets.objects:
             self._queue.add(key)
 

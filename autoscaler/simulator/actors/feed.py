@@ -4,6 +4,7 @@ Between two calls of `Feed.poll` every actor sees the same cluster, whatever oth
 objects are shared: nobody may change them.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 
 from autoscaler.simulator.actors.wire import key_of
@@ -53,6 +54,7 @@ class Mirror:
         self._subscription = storage.watch(resource)
         self._handlers: list[Handler] = []
         self._indexes: dict[ValueOf, Index] = {}
+        self._backlog: deque[WatchEvent] = deque()
 
     def subscribe(self, handler: Handler) -> None:
         """Call `handler` for each change from now on, and now for each object that is known."""
@@ -82,9 +84,11 @@ class Mirror:
                 raise
             events = self._relist()
         while events:
-            for event in events:
-                self._take(event)
+            self._backlog.extend(events)
             events = self._subscription.poll()
+        # One by one: what a handler stumbles over is lost, but not what comes after it.
+        while self._backlog:
+            self._take(self._backlog.popleft())
 
     def _take(self, event: WatchEvent) -> None:
         if event.type is ChangeType.DELETED:
@@ -106,6 +110,7 @@ class Mirror:
     def _relist(self) -> list[WatchEvent]:
         """Start over after the history outran us; what is gone by now is dropped at once."""
         self._subscription = self._storage.watch(self._resource)
+        self._backlog.clear()
         events = self._subscription.poll()
         present = {event.change.key for event in events}
         for key in [key for key in self.objects if key not in present]:

@@ -57,8 +57,11 @@ class Jobs:
             owner = controller_of(pod) if pod is not None else None
             if pod is None or owner is None or owner["kind"] != "Job":
                 continue
-            self._queue.add((key_of(pod)[0], owner["name"]))
-            if is_finished(pod):
+            key = (key_of(pod)[0], str(owner["name"]))
+            self._queue.add(key)
+            if new is None and key not in self._jobs.objects and not self._owned.of(owner["uid"]):
+                self._ended.pop(owner["uid"], None)
+            elif is_finished(pod):
                 self._ended.setdefault(owner["uid"], {})[uid_of(pod)] = phase_of(pod)
 
     def _sync(self, key: Key, now: Instant) -> None:

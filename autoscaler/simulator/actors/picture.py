@@ -68,7 +68,7 @@ class Picture:
 
     def _take_node(self, old_object: JsonObject | None, new_object: JsonObject | None) -> None:
         key = _either_key(old_object, new_object)
-        old, new = self._nodes.pop(key, None), _decoded(self._decode_node, new_object)
+        old, new = self._nodes.pop(key, None), decoded(self._decode_node, new_object)
         if new is not None:
             self._nodes[key] = new
         self._builder.node_changed(old, new)
@@ -76,7 +76,7 @@ class Picture:
 
     def _take_pod(self, old_object: JsonObject | None, new_object: JsonObject | None) -> None:
         key = _either_key(old_object, new_object)
-        old, new = self._pods.pop(key, None), _decoded(self._decode_pod, new_object)
+        old, new = self._pods.pop(key, None), decoded(self._decode_pod, new_object)
         if new is not None:
             self._pods[key] = new
         self._builder.pod_changed(old, new)
@@ -90,7 +90,7 @@ class Picture:
             namespace, name = _either_key(old_object, new_object)
             key = f"{namespace}/{name}" if namespace else name
             kept.pop(key, None)
-            new = _decoded(decode, new_object)
+            new = decoded(decode, new_object)
             if new is not None:
                 kept[key] = new
             self._related = None
@@ -106,7 +106,8 @@ def _either_key(old: JsonObject | None, new: JsonObject | None) -> Key:
     return key_of(present)
 
 
-def _decoded(decode: Callable[[Any], T], obj: JsonObject | None) -> T | None:
+def decoded(decode: Callable[[Any], T], obj: JsonObject | None) -> T | None:
+    """Decode an object; None for none, and for one that cannot be decoded."""
     if obj is None:
         return None
     try:

@@ -39,6 +39,9 @@ print(cluster.storage.revision, history.hexdigest())
 """
 
 
+ODD_CONTAINER = {"name": "c", "image": "app:1", "resources": {"requests": {"cpu": "1e99"}}}
+
+
 def a_pod(name: str) -> dict[str, object]:
     spec = {"containers": [{"name": "c", "image": "app:1"}]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
@@ -129,6 +132,35 @@ def test_the_ticker_survives_an_actor_that_fails() -> None:
     cluster.stop()
     assert any(isinstance(error, ValueError) for error in cluster.failures)
     assert [one["spec"]["replicas"] for one in cluster.storage.list("replicasets.apps")] == [1]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        pytest.param(
+            {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "odd"}, "status": {"allocatable": {"cpu": "x"}}},
+            id="a node of no size",
+        ),
+        pytest.param(
+            {
+                "apiVersion": "policy/v1",
+                "kind": "PodDisruptionBudget",
+                "metadata": {"name": "odd"},
+                "spec": {"minAvailable": 1, "selector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}},
+            },
+            id="a budget with an unknown operator",
+        ),
+        pytest.param({**a_pod("odd"), "spec": {"containers": [ODD_CONTAINER]}}, id="a pod with an enormous request"),
+    ],
+)
+def test_an_object_that_makes_no_sense_stops_nothing(odd: dict[str, object]) -> None:
+    clock = VirtualClock(wall=1_700_000_000.0)
+    cluster = SandboxCluster(clock, open_cloud(demo_cloud(), now=lambda: clock.now().wall))
+    daemon_set = {**demo_workload()[2], "metadata": {"name": "agent"}}
+    cluster.apply([odd, daemon_set, a_pod("p")])
+    cluster.run_for(10)
+    assert cluster.storage.get("pods", "p")["status"]["phase"] == "Running"
+    assert cluster.storage.get("daemonsets.apps", "agent")["status"]["numberReady"] == 1
 
 
 def test_the_demo_objects_are_what_a_server_takes() -> None:

@@ -9,6 +9,7 @@ from tests.builders import a_node, a_pod, a_template, replicas
 
 ZONE = ZONES[0]
 WEB = a_pod("web", cpu="1").cls
+BATCH = a_pod("batch", cpu="100m").cls
 DAEMON = a_pod("daemon", cpu="100m", owner="DaemonSet")
 TEMPLATE = a_template(a_node("t", cpu="2", zone="b", taints=["new"]), DAEMON)
 
@@ -23,13 +24,12 @@ class Ear:
 
     def __init__(self) -> None:
         self.moves: list[tuple[PodClass, list[int], list[int]]] = []
-        self.nodes: list[tuple[list[int], int]] = []
 
     def moved(self, cls: PodClass, positions: Positions, counts: Positions) -> None:
         self.moves.append((cls, positions.tolist(), counts.tolist()))
 
-    def appeared(self, positions: Positions, sign: int) -> None:
-        self.nodes.append((positions.tolist(), sign))
+    def counts(self, cls: PodClass) -> bool:
+        return cls is not BATCH
 
 
 def free_cpu(trial: Trial) -> list[int]:
@@ -137,13 +137,18 @@ def test_a_fork_is_undone_on_exit() -> None:
     assert state(trial) == before
 
 
-def test_a_fork_is_undone_when_an_exception_leaves_it_even_if_it_was_kept() -> None:
-    trial = a_trial()
-    before = state(trial)
-    with pytest.raises(KeyboardInterrupt), trial.fork() as fork:
+def keep_then_break_off(trial: Trial) -> None:
+    with trial.fork() as fork:
         disturb(trial)
         fork.keep()
         raise KeyboardInterrupt
+
+
+def test_a_fork_is_undone_when_an_exception_leaves_it_even_if_it_was_kept() -> None:
+    trial = a_trial()
+    before = state(trial)
+    with pytest.raises(KeyboardInterrupt):
+        keep_then_break_off(trial)
     assert state(trial) == before
 
 
@@ -191,20 +196,25 @@ def test_a_trial_leaves_its_view_alone() -> None:
     assert len(view.pods_on("n0")) == 3
 
 
-def test_watchers_hear_of_everything_undoing_included() -> None:
+def test_watchers_hear_of_the_classes_they_count_undoing_included() -> None:
     trial, ear = a_trial(), Ear()
     trial.watch(ear)
+    versions = [trial.version]
     with trial.fork():
         trial.place(WEB, 1, 2)
+        trial.place(BATCH, 1)
+        versions.append(trial.version)
         trial.add(TEMPLATE, 2)
+        versions.append(trial.version)
         trial.remove(0)
+        versions.append(trial.version)
     assert ear.moves == [
         (WEB, [1], [2]),
         (DAEMON.cls, [2, 3], [1, 1]),
         (DAEMON.cls, [2, 3], [-1, -1]),
         (WEB, [1], [-2]),
     ]
-    assert ear.nodes == [([2, 3], 1), ([0], -1), ([0], 1), ([2, 3], -1)]
+    assert versions[0] == versions[1] < versions[2] < versions[3] < trial.version
 
 
 def test_what_differs_from_the_view_is_told_to_those_who_come_late() -> None:

@@ -1,3 +1,5 @@
+import pytest
+
 from autoscaler.clock import VirtualClock
 from autoscaler.simulator.actors.feed import Feed
 from autoscaler.simulator.actors.wire import node_of
@@ -83,3 +85,19 @@ def test_an_index_follows_the_value() -> None:
     feed.poll()
     assert not index.of("n1")
     assert feed.mirror("pods").index(node_of) is index
+
+
+def test_a_handler_that_stumbles_loses_one_change_and_no_other() -> None:
+    storage, feed, heard = a_feed()
+
+    def stumble(_old: JsonObject | None, new: JsonObject | None) -> None:
+        if new is not None and new["metadata"]["name"] == "odd":
+            raise ValueError("odd")
+
+    feed.mirror("configmaps").subscribe(stumble)
+    for name in ("a", "odd", "b"):
+        storage.create("configmaps", a_config(name))
+    with pytest.raises(ValueError, match="odd"):
+        feed.poll()
+    feed.poll()
+    assert heard == ["a added", "odd added", "b added"]

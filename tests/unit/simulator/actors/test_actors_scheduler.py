@@ -13,6 +13,7 @@ from actors_pieces import (
     the_cloud,
 )
 
+from autoscaler.simulator.actors.timing import Timing
 from autoscaler.simulator.cluster import SandboxCluster
 from cloudprovider.interface import TaintSpec
 
@@ -261,3 +262,29 @@ def test_an_unschedulable_pod_is_not_written_again_while_nothing_changes() -> No
     version = pod(cluster)["metadata"]["resourceVersion"]
     cluster.run_for(100)
     assert pod(cluster)["metadata"]["resourceVersion"] == version
+
+
+def test_a_preemptor_that_is_tried_again_too_early_keeps_its_claim_and_evicts_no_more() -> None:
+    cluster = a_cluster(running=2, timing=Timing(stop_s=10.0))
+    cluster.apply([a_priority("high", 100), a_pod("v1", cpu="4"), a_pod("v2", cpu="4")])
+    cluster.run_for(5)
+    cluster.apply([a_pod("urgent", cpu="4", priorityClassName="high")])
+    cluster.run_for(1)
+    cluster.storage.patch("nodes", "general-01", {"metadata": {"labels": {"news": "yes"}}})
+    cluster.apply([a_pod("thief", cpu="1")])
+    cluster.run_for(2)
+    going = [
+        one["metadata"]["name"] for one in cluster.storage.list("pods") if one["metadata"].get("deletionTimestamp")
+    ]
+    assert going == ["v1"]
+    cluster.run_for(12)
+    assert (node_of(cluster, "urgent"), node_of(cluster, "thief")) == ("general-00", None)
+
+
+def test_old_events_go() -> None:
+    cluster = a_cluster(timing=Timing(event_ttl_s=60.0))
+    cluster.apply([a_pod("early")])
+    cluster.run_for(61)
+    cluster.apply([a_pod("late")])
+    cluster.run_for(1)
+    assert [event["involvedObject"]["name"] for event in events(cluster, "Scheduled")] == ["late"]

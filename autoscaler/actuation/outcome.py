@@ -1,12 +1,12 @@
-"""Removing nodes, as values: what was planned, what became of it, and why a removal was given up."""
+"""What became of removals, and why one was given up."""
 
 from enum import StrEnum
 
 import msgspec
 
 from autoscaler.clock import Instant
-from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod
+from autoscaler.scaledown.plan import Removal
 
 
 class RemovedAs(StrEnum):
@@ -17,36 +17,11 @@ class RemovedAs(StrEnum):
     UNREADY = "unready"
 
 
-class Removal(msgspec.Struct, frozen=True, kw_only=True):
-    """One node that is to go, as it was when that was decided."""
-
-    node: Node
-    group: str
-    pods: tuple[Pod, ...] = ()
-    """Pods that have to move; none where the node is empty but for pods that belong to it."""
-    ready: bool = True
-    utilization: float | None = None
-    atomic: bool = False
-    """Its group goes as a whole or not at all."""
-
-    @property
-    def drained(self) -> bool:
-        """Whether pods have to move first."""
-        return bool(self.pods)
-
-    @property
-    def removed_as(self) -> RemovedAs:
-        """The kind of node."""
-        if not self.ready:
-            return RemovedAs.UNREADY
-        return RemovedAs.UNDERUTILIZED if self.drained else RemovedAs.EMPTY
-
-
-class RemovalPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """Nodes to remove now, in order and within all budgets."""
-
-    empty: tuple[Removal, ...] = ()
-    drained: tuple[Removal, ...] = ()
+def removed_as(removal: Removal) -> RemovedAs:
+    """Return the kind of a node."""
+    if not removal.ready:
+        return RemovedAs.UNREADY
+    return RemovedAs.UNDERUTILIZED if removal.drained else RemovedAs.EMPTY
 
 
 class Outcome(StrEnum):

@@ -1,0 +1,87 @@
+"""The nodes of one pass as people are shown them: where each is in its life, and how much of it is asked for."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+
+from autoscaler.objects import quantity
+from autoscaler.objects.node import readiness
+from autoscaler.observe.status import NodeState, NodeStatus
+from autoscaler.registry.buckets import Buckets
+from autoscaler.registry.state import Registry
+from autoscaler.snapshot.cluster import ClusterView
+from autoscaler.snapshot.columns import Columns
+from autoscaler.snapshot.contribution import ALL_GPU_RESOURCES
+
+Shares = Sequence[float | None]
+"""Requested / allocatable by node position; None where a node has nothing of the resource."""
+
+_DIGITS = 4
+
+
+def node_statuses(view: ClusterView, registry: Registry) -> tuple[NodeStatus, ...]:
+    """Return the nodes in the view's order, then the machines that may still become nodes, under their instance id."""
+    machines = (
+        NodeStatus(name=machine, group=group, state=NodeState.UPCOMING)
+        for group, state in registry.groups.items()
+        for machine in state.buckets.unregistered
+    )
+    return (*_nodes(view, _states(registry.cluster)), *machines)
+
+
+def unjudged_node_statuses(view: ClusterView) -> tuple[NodeStatus, ...]:
+    """Return the nodes by their own word alone: for a pass that never came to judge them."""
+    states = {node.name: NodeState.READY if readiness(node).ready else NodeState.UNREADY for node in view.nodes}
+    return tuple(_nodes(view, states))
+
+
+def _nodes(view: ClusterView, states: Mapping[str, NodeState]) -> Iterator[NodeStatus]:
+    columns, owners = view.columns, view.groups.of_node
+    shares = zip(
+        view.nodes,
+        _shares(columns, quantity.CPU),
+        _shares(columns, quantity.MEMORY),
+        _gpu_shares(columns),
+        strict=True,
+    )
+    for node, cpu, memory, gpu in shares:
+        yield NodeStatus(
+            name=node.name,
+            group=owners.get(node.name),
+            state=states[node.name],
+            cpu_utilization=cpu,
+            memory_utilization=memory,
+            gpu_utilization=gpu,
+        )
+
+
+def _states(cluster: Buckets) -> dict[str, NodeState]:
+    buckets = (
+        (NodeState.READY, cluster.ready),
+        (NodeState.UNREADY, cluster.unready),
+        (NodeState.NOT_STARTED, cluster.not_started),
+        (NodeState.SUSPENDED, cluster.suspended),
+        (NodeState.BEING_DELETED, cluster.deleted),
+    )
+    return {name: state for state, names in buckets for name in names}
+
+
+def _shares(columns: Columns, resource: str) -> Shares:
+    row = columns.vocabulary.rows.get(resource)
+    if row is None or row >= len(columns.allocatable):
+        return [None] * columns.allocatable.shape[1]
+    allocatable = columns.allocatable[row]
+    shares = np.round(columns.used[row] / np.maximum(allocatable, 1), _DIGITS).tolist()
+    if bool((allocatable > 0).all()):
+        return list(shares)
+    return [share if some else None for share, some in zip(shares, (allocatable > 0).tolist(), strict=True)]
+
+
+def _gpu_shares(columns: Columns) -> Shares:
+    """Return the share of whichever GPUs a node has; the first that count where it has several."""
+    found: list[float | None] = [None] * columns.allocatable.shape[1]
+    for resource in ALL_GPU_RESOURCES:
+        if resource in columns.vocabulary.rows:
+            shares = _shares(columns, resource)
+            found = [other if known is None else known for known, other in zip(found, shares, strict=True)]
+    return found

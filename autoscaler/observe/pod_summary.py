@@ -1,0 +1,143 @@
+"""What became of every pending pod in one pass: a typed verdict, and for those that no group helps, why, by group.
+
+Pods of one class share their reasons: the very same tuple, so that ten thousand replicas cost one explanation.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+import msgspec
+
+from autoscaler.objects import quantity
+from autoscaler.objects.pod import PodClass
+from autoscaler.observe import reason_table
+from autoscaler.observe.report import End, PassReport
+from autoscaler.observe.status import GroupReason, PodStatus
+from autoscaler.reasons import Rejection, ScaleUpResult, Waiting
+from autoscaler.scaleup.plan import Resized, Round, ScaleUpPlan
+
+
+class PodVerdict(StrEnum):
+    """What became of a pod that needs a new node."""
+
+    HELPED = "Helped"
+    """Nodes were asked for, and it fits on them."""
+    NO_GROUP_FITS = "NoGroupFits"
+    """No group that may grow could take it; the reasons say why, group by group."""
+    NEXT_PASS = "AwaitsNextPass"
+    """Some group could take it, but another was chosen first, or fewer nodes than wanted were allowed."""
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What pods of one fate have in common."""
+
+    verdict: str
+    """A `Waiting`, a `PodVerdict`, or a `ScaleUpResult` where the pass did not come to judge single pods."""
+    detail: str = ""
+    reasons: tuple[GroupReason, ...] = ()
+    planned_group: str | None = None
+
+
+_WAITING = {reason: Outcome(reason.value, reason_table.TABLE[Waiting][reason].text) for reason in Waiting}
+
+
+def pod_statuses(report: PassReport) -> tuple[PodStatus, ...]:
+    """Return one status for each pod of the view that has no node, in the view's order."""
+    view, plan = report.view, report.scale_up
+    if view is None:
+        return ()
+    planned = {} if plan is None else planned_outcomes(report, plan)
+    stuck = {} if plan is None else {cls: _stuck(plan, cls) for cls in {pod.cls for pod in plan.remaining}}
+    hopeless = set() if plan is None else {pod.key for pod in plan.remaining}
+    otherwise = _otherwise(report)
+    owners: dict[PodClass, str | None] = {}
+    statuses = []
+    for pod in view.pending:
+        key, cls = pod.key, pod.cls
+        if (waiting := report.waiting.get(key)) is not None:
+            outcome = _WAITING[waiting]
+        elif key in hopeless:
+            outcome = stuck[cls]
+        else:
+            outcome = planned.get(key, otherwise)
+        if cls not in owners:
+            owners[cls] = None if cls.owner is None else f"{cls.owner.kind} {cls.owner.name}"
+        statuses.append(
+            PodStatus(
+                namespace=cls.namespace,
+                name=pod.name,
+                pending_since_at=pod.created,
+                verdict=outcome.verdict,
+                detail=outcome.detail,
+                owner=owners[cls],
+                reasons=outcome.reasons,
+                planned_group=outcome.planned_group,
+            )
+        )
+    return tuple(statuses)
+
+
+def planned_outcomes(report: PassReport, plan: ScaleUpPlan) -> Mapping[str, Outcome]:
+    """Return what became of the pods that the planned nodes are for, by pod key."""
+    done = {one.group: one for one in report.increases}
+    by_key: dict[str, Outcome] = {}
+    by_class: dict[PodClass, Outcome] = {}
+    for each in plan.rounds:
+        if each.chosen is None or not each.increases:
+            continue
+        outcome = _of_round(each, each.chosen.group.id, done)
+        # A pod for which an earlier round had no room after all is in the options of a later one.
+        for pod in each.chosen.pods:
+            by_key[pod.key] = by_class[pod.cls] = outcome
+    helped = {}
+    for pod in plan.triggered:
+        # One that found room on nodes which were chosen for others goes where its equals go.
+        outcome_of_pod = by_key.get(pod.key) or by_class.get(pod.cls)
+        helped[pod.key] = outcome_of_pod or Outcome(PodVerdict.HELPED.value)
+    return helped
+
+
+def _of_round(each: Round, chosen: str, done: Mapping[str, Resized]) -> Outcome:
+    groups = [chosen, *(one.group for one in each.increases if one.group != chosen)]
+    tried = [done[group] for group in groups if group in done]
+    grown = next((one.group for one in tried if one.after > one.before), None)
+    if grown is not None:
+        return Outcome(PodVerdict.HELPED.value, planned_group=grown)
+    error = next((one.error for one in tried if one.error is not None), None)
+    if error is not None:
+        return Outcome(ScaleUpResult.ERROR.value, error.message)
+    return Outcome(ScaleUpResult.NOT_TRIED.value, "the increase of another group failed before")
+
+
+def _stuck(plan: ScaleUpPlan, cls: PodClass) -> Outcome:
+    rejected = (
+        GroupReason(group, found[0].reason.value, "; ".join(_sentence(one) for one in found))
+        for group, found in plan.rejected.get(cls, {}).items()
+        if found
+    )
+    skipped = (GroupReason(one.group, one.reason.value, one.detail or one.message) for one in plan.skipped)
+    asked = ", ".join(f"{name} {quantity.text(name, value)}" for name, value in cls.requests.items() if value)
+    verdict = PodVerdict.NO_GROUP_FITS.value
+    return Outcome(verdict, f"requests {asked}" if asked else "", (*rejected, *skipped))
+
+
+def _sentence(one: Rejection) -> str:
+    return f"{one.message} ({one.detail})" if one.detail else one.message
+
+
+def _otherwise(report: PassReport) -> Outcome:
+    """Return what became of pods about which the pass says nothing."""
+    plan, result = report.scale_up, report.scale_up_result
+    if result is ScaleUpResult.ERROR:
+        return Outcome(result.value, report.scale_up_error)
+    if plan is not None and plan.capped_by_nodes_total:
+        return _of_result(ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL)
+    if plan is not None:
+        return Outcome(PodVerdict.NEXT_PASS.value)
+    if report.end is not End.COMPLETE:
+        return Outcome(ScaleUpResult.NOT_TRIED.value, report.error or f"the pass ended early: {report.end}")
+    return _of_result(result or ScaleUpResult.NOT_TRIED)
+
+
+def _of_result(result: ScaleUpResult) -> Outcome:
+    return Outcome(result.value, reason_table.TABLE[ScaleUpResult][result].text)

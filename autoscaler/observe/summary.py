@@ -1,0 +1,248 @@
+"""From the report of a pass to what people are shown of it: a pure function, cheap for thousands of nodes and pods."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+
+from autoscaler.config.rules import Rules
+from autoscaler.objects import quantity
+from autoscaler.objects.pod import PodClass
+from autoscaler.observe.node_summary import node_statuses, unjudged_node_statuses
+from autoscaler.observe.pod_summary import PodVerdict, pod_statuses
+from autoscaler.observe.report import PassReport, Removed
+from autoscaler.observe.status import (
+    AutoscalerState,
+    Backoff,
+    Capacity,
+    ClusterStatus,
+    Condition,
+    Decision,
+    DecisionKind,
+    GroupStatus,
+    Health,
+    NodeCounts,
+    PassStatus,
+    Phase,
+    PodStatus,
+    PublishedStatus,
+    RecentEvent,
+    ScaleDownActivity,
+    ScaleUpActivity,
+    Scope,
+    TemplateSummary,
+)
+from autoscaler.reasons import ScaleUpResult
+from autoscaler.registry.backoff import Backoff as BackedOff
+from autoscaler.registry.buckets import Buckets
+from autoscaler.registry.state import GroupState, Registry
+from autoscaler.scaleup.plan import Resized, ScaleUpPlan
+from autoscaler.snapshot.cluster import ClusterView
+from autoscaler.snapshot.contribution import allocatable_gpus, gpu_resources
+from autoscaler.snapshot.template import Template
+
+WHOLE_PASS = "pass"
+"""The phase that is all of a pass."""
+NO_NODES = "Cluster has no nodes."
+NO_READY_NODES = "Cluster has no ready nodes."
+_NEVER_CAME = "machines that never came"
+_NEVER_REGISTERED = "machines that never became nodes"
+_NOT_CREATED = "machines that could not be created"
+
+
+def summarise(
+    report: PassReport,
+    before: PublishedStatus,
+    *,
+    number: int,
+    events: tuple[RecentEvent, ...] = (),
+    rules: Rules = Rules(),  # noqa: B008  # frozen
+) -> PublishedStatus:
+    """Return the status after pass `number`; `before` is what was shown until now.
+
+    A pass that could not observe cluster and cloud leaves the picture of them as it was.
+    """
+    replace = msgspec.structs.replace
+    shown = replace(before, last_pass=_pass(report, number), decisions=(), events=events)
+    view, registry = report.view, report.registry
+    if view is None:
+        return shown
+    pods = pod_statuses(report)
+    if registry is None:
+        return replace(
+            shown,
+            state=AutoscalerState.INITIALIZING,
+            message=NO_READY_NODES if view.nodes else NO_NODES,
+            cluster=None,
+            groups=(),
+            nodes=unjudged_node_statuses(view),
+            pods=pods,
+        )
+    return replace(
+        shown,
+        state=AutoscalerState.RUNNING,
+        message=None,
+        cluster=_cluster(report, view, registry),
+        groups=tuple(_groups(report, view, registry, rules)),
+        nodes=node_statuses(view, registry),
+        pods=pods,
+        decisions=tuple(_decisions(report, pods)),
+    )
+
+
+def _pass(report: PassReport, number: int) -> PassStatus:
+    error = report.error or report.scale_up_error
+    return PassStatus(
+        number=number,
+        started_at=report.now.wall,
+        duration_s=report.timings.get(WHOLE_PASS, 0.0),
+        phases=tuple(Phase(name, seconds) for name, seconds in report.timings.items() if name != WHOLE_PASS),
+        scale_up=report.scale_up_result,
+        error=error or None,
+    )
+
+
+def _cluster(report: PassReport, view: ClusterView, registry: Registry) -> ClusterStatus:
+    at = report.now.wall
+    growing = any(state.scaling_up for state in registry.groups.values())
+    scope = Scope(
+        health=Condition(Health.HEALTHY if registry.healthy else Health.UNHEALTHY, at),
+        scale_up=Condition(ScaleUpActivity.IN_PROGRESS if growing else ScaleUpActivity.NO_ACTIVITY, at),
+        scale_down=Condition(ScaleDownActivity.NO_CANDIDATES, at),
+        counts=counts_of(registry.cluster),
+    )
+    pending = Counter(pod.cls for pod in view.pending)
+    return ClusterStatus(
+        scope=scope,
+        upcoming=sum(registry.upcoming.values()),
+        cpu_milli=_capacity(view, quantity.CPU, pending),
+        memory_bytes=_capacity(view, quantity.MEMORY, pending),
+    )
+
+
+def _capacity(view: ClusterView, resource: str, pending: Mapping[PodClass, int]) -> Capacity:
+    row = view.columns.vocabulary.rows[resource]
+    return Capacity(
+        running=int(view.columns.used[row].sum()),
+        pending=sum(cls.requests.get(resource, 0) * count for cls, count in pending.items()),
+        total=int(view.columns.allocatable[row].sum()),
+    )
+
+
+def counts_of(buckets: Buckets) -> NodeCounts:
+    """Count the nodes and machines in buckets."""
+    return NodeCounts(
+        total=len(buckets.registered),
+        ready=len(buckets.ready),
+        not_started=len(buckets.not_started),
+        suspended=len(buckets.suspended),
+        being_deleted=len(buckets.deleted),
+        unready=len(buckets.unready),
+        resource_unready=len(buckets.resource_unready),
+        long_unregistered=len(buckets.long_unregistered),
+        unregistered=len(buckets.unregistered),
+    )
+
+
+def _groups(report: PassReport, view: ClusterView, registry: Registry, rules: Rules) -> Iterator[GroupStatus]:
+    resources = gpu_resources(rules)
+    for group in view.groups.all:
+        state, template = registry.groups[group.id], report.templates.get(group.id)
+        yield GroupStatus(
+            id=group.id,
+            min_size=group.min_size,
+            max_size=group.max_size,
+            target_size=state.acceptable.target,
+            scope=_group_scope(state, report.now.wall),
+            upcoming=state.upcoming,
+            backoff=None if state.backoff is None else _backoff(state.backoff),
+            node_price=group.node_price,
+            template=None if template is None else _template(template, resources),
+        )
+
+
+def _group_scope(state: GroupState, at: float) -> Scope:
+    if state.scaling_up:
+        activity = ScaleUpActivity.IN_PROGRESS
+    elif not state.healthy:
+        activity = ScaleUpActivity.UNHEALTHY
+    elif state.backoff is not None:
+        activity = ScaleUpActivity.BACKOFF
+    else:
+        activity = ScaleUpActivity.NO_ACTIVITY
+    return Scope(
+        health=Condition(Health.HEALTHY if state.healthy else Health.UNHEALTHY, at),
+        scale_up=Condition(activity, at),
+        scale_down=Condition(ScaleDownActivity.NO_CANDIDATES, at),
+        counts=counts_of(state.buckets),
+    )
+
+
+def _backoff(pause: BackedOff) -> Backoff:
+    return Backoff(pause.until.wall, pause.error.code, pause.error.message)
+
+
+def _template(template: Template, resources: tuple[str, ...]) -> TemplateSummary:
+    node = template.node
+    return TemplateSummary(
+        cpu_milli=node.allocatable.get(quantity.CPU, 0),
+        memory_bytes=node.allocatable.get(quantity.MEMORY, 0),
+        pods=node.allocatable.get(quantity.PODS, 0),
+        gpus=allocatable_gpus(node, resources),
+        instance_type=node.instance_type,
+        zone=node.zone,
+    )
+
+
+def _decisions(report: PassReport, pods: Iterable[PodStatus]) -> Iterator[Decision]:
+    at = report.now.wall
+    helped = Counter(pod.planned_group for pod in pods if pod.verdict == PodVerdict.HELPED)
+    for done in report.corrections:
+        yield _resized(at, DecisionKind.SCALE_DOWN, done, detail=_NEVER_CAME)
+    for removed in report.unregistered_removed:
+        yield _removed(at, removed, _NEVER_REGISTERED)
+    for removed in report.failed_removed:
+        yield _removed(at, removed, _NOT_CREATED)
+    partners = {} if report.scale_up is None else _partners(report.scale_up)
+    for done in report.increases:
+        shared = ", ".join(partners.get(done.group, ()))
+        detail = f"shared with {shared}" if shared else ""
+        yield _resized(at, DecisionKind.SCALE_UP, done, pods=helped[done.group], detail=detail)
+
+
+def _resized(at: float, kind: DecisionKind, done: Resized, *, pods: int = 0, detail: str) -> Decision:
+    """Return a change of a target size; one that failed has the size that was wanted."""
+    return Decision(
+        at=at,
+        kind=kind,
+        group=done.group,
+        delta=done.wanted - done.before,
+        pods=pods,
+        result=_result(done.error is None),
+        detail=detail if done.error is None else done.error.message,
+    )
+
+
+def _removed(at: float, removed: Removed, detail: str) -> Decision:
+    return Decision(
+        at=at,
+        kind=DecisionKind.SCALE_DOWN,
+        group=removed.removal.group,
+        delta=-len(removed.removal.instances),
+        result=_result(removed.error is None),
+        detail=detail if removed.error is None else removed.error.message,
+    )
+
+
+def _result(done: bool) -> str:
+    return (ScaleUpResult.SUCCESSFUL if done else ScaleUpResult.ERROR).value
+
+
+def _partners(plan: ScaleUpPlan) -> Mapping[str, list[str]]:
+    """Return with which similar groups each group shares its new nodes."""
+    partners: dict[str, list[str]] = {}
+    for each in plan.rounds:
+        groups = [increase.group for increase in each.increases]
+        for group in groups:
+            partners.setdefault(group, []).extend(other for other in groups if other != group)
+    return {group: list(dict.fromkeys(others)) for group, others in partners.items()}

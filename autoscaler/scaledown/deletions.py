@@ -1,0 +1,141 @@
+"""From unneeded nodes to those that are removed now.
+
+Behaviour as Cluster Autoscaler's `core/scaledown/unneeded` and `processors/nodes`: long enough unneeded, group above
+its minimum, resources above theirs, groups that go as a whole complete, and all of it within the budgets.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from autoscaler.reasons import Keep, Kept
+from autoscaler.scaledown.budgets import Started, within_budgets
+from autoscaler.scaledown.minimums import Reserve
+from autoscaler.scaledown.plan import Deletions, Removal, Situation, Update
+from autoscaler.snapshot.groups import Group
+from autoscaler.snapshot.overlay import Trial
+
+
+def plan_deletions(update: Update, trial: Trial, situation: Situation) -> Deletions:
+    """Return which unneeded nodes go now, and why all other nodes stay.
+
+    `trial` is the one of the update: it tells which nodes the cluster has, upcoming ones included.
+    """
+    kept = dict(update.kept)
+    choice = _Choice(update, trial, situation)
+    due: list[Removal] = []
+    for removal in choice.in_order():
+        reason = choice.reason_to_stay(removal)
+        if reason is None:
+            due.append(removal)
+        else:
+            kept[removal.node.name] = reason
+    complete = []
+    for removal, reason in choice.without_incomplete(due):
+        if reason is None:
+            complete.append(removal)
+        elif situation.rules.reason_for_every_node or reason.reason is not Keep.ATOMIC:
+            kept[removal.node.name] = reason
+    empty = [one for one in complete if not one.drained]
+    drained = [one for one in complete if one.drained]
+    started = within_budgets(empty, drained, situation.options, situation.under_way, choice.goes_whole)
+    if situation.rules.reason_for_every_node:
+        kept.update(_beyond_budgets(complete, started, situation))
+    return Deletions(empty=started.empty, drained=started.drained, kept=kept)
+
+
+class _Choice:
+    """Sizes and resources that shrink as nodes are accepted."""
+
+    def __init__(self, update: Update, trial: Trial, situation: Situation) -> None:
+        self._update = update
+        self._situation = situation
+        self._groups = {group.id: group for group in situation.groups.all}
+        self._sizes = {group.id: group.target_size for group in situation.groups.all}
+        self._reserve = Reserve(trial, situation)
+        self._trial = trial
+
+    def in_order(self) -> Sequence[Removal]:
+        """Return empty nodes, then those to drain, those that budgets let go at once first; longest unneeded first."""
+        since = self._update.memory.unneeded
+        return sorted(
+            self._update.unneeded, key=lambda one: (one.drained, one.drained and one.risky, since[one.node.name].mono)
+        )
+
+    def reason_to_stay(self, removal: Removal) -> Kept | None:
+        """Accept a node, or return why it stays."""
+        group = self._groups[removal.group]
+        name, share = removal.node.name, removal.utilization
+        waited_s = self._situation.now.mono - self._update.memory.unneeded[name].mono
+        wait_s = self._wait_s(removal, group)
+        if waited_s <= wait_s:
+            reason = Keep.NOT_UNNEEDED_LONG_ENOUGH if removal.ready else Keep.NOT_UNREADY_LONG_ENOUGH
+            return Kept(name, reason, f"unneeded for {waited_s:.0f}s of {wait_s:.0f}s", utilization=share)
+        size = self._sizes[group.id] - self._situation.under_way.count_in(group.id)
+        if size <= group.min_size:
+            detail = f"group {group.id} would have fewer than {group.min_size} nodes"
+            return Kept(name, Keep.MIN_SIZE, detail, utilization=share)
+        scarce = self._reserve.take(removal.node, group)
+        if scarce is not None:
+            return Kept(name, Keep.MINIMAL_RESOURCES, f"too little {scarce} would remain", utilization=share)
+        self._sizes[group.id] -= 1
+        return None
+
+    def _wait_s(self, removal: Removal, group: Group) -> float:
+        options, own = self._situation.options, group.settings
+        flag_s, own_s = (
+            (options.scale_down_unneeded_time_s, own.scale_down_unneeded_time_s)
+            if removal.ready
+            else (options.scale_down_unready_time_s, own.scale_down_unready_time_s)
+        )
+        return flag_s if own_s is None else own_s
+
+    def without_incomplete(self, due: Sequence[Removal]) -> Iterator[tuple[Removal, Kept | None]]:
+        """Yield nodes with why they stay after all: part of a group that goes as a whole, or pods to wait for.
+
+        Single nodes come first.
+        """
+        together: dict[str, list[Removal]] = {}
+        for one in due:
+            if one.atomic:
+                together.setdefault(one.group, []).append(one)
+            else:
+                yield one, _waiting(one)
+        for group, members in together.items():
+            whole = self.goes_whole(group, len(members))
+            detail = f"all of group {group} must go at once, {len(members)} of its nodes can"
+            for one in members:
+                name = one.node.name
+                yield one, _waiting(one) if whole else Kept(name, Keep.ATOMIC, detail, utilization=one.utilization)
+
+    def goes_whole(self, group_id: str, count: int) -> bool:
+        """Whether so many nodes are all that a group has asked for or, where rules say so, all that have come."""
+        if count == self._groups[group_id].target_size:
+            return True
+        if not self._situation.rules.atomic_scale_down_registered_size:
+            return False
+        owner_of = self._situation.groups.of_node
+        nodes = self._trial.view.nodes
+        present = np.flatnonzero(self._trial.alive[: self._trial.base]).tolist()
+        return count == sum(1 for position in present if owner_of.get(nodes[position].name) == group_id)
+
+
+def _waiting(removal: Removal) -> Kept | None:
+    if not removal.wait_for:
+        return None
+    pod = removal.wait_for[0]
+    detail = f"{len(removal.wait_for)} pods have to run to their end first"
+    return Kept(removal.node.name, Keep.ON_COMPLETION, detail, pod.key, None, removal.utilization)
+
+
+def _beyond_budgets(due: Sequence[Removal], started: Started, situation: Situation) -> Iterator[tuple[str, Kept]]:
+    begun = {one.node.name for one in (*started.empty, *started.drained)}
+    options = situation.options
+    detail = (
+        f"at most {options.max_scale_down_parallelism} nodes are removed at a time, "
+        f"{options.max_drain_parallelism} of them drained"
+    )
+    for one in due:
+        name = one.node.name
+        if name not in begun:
+            yield name, Kept(name, Keep.MAX_DELETIONS, detail, utilization=one.utilization)

@@ -1,0 +1,220 @@
+"""Which nodes are worth a simulation, in which order, and why the others stay.
+
+All nodes are judged at once, from columns; only those that stand out are looked at one by one. The order of the
+questions is Cluster Autoscaler's (`processors/nodes`, `core/scaledown/eligibility`).
+"""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from autoscaler.objects.node import TO_BE_DELETED
+from autoscaler.reasons import Keep, Kept
+from autoscaler.scaledown.cooldown import group_in_cooldown
+from autoscaler.scaledown.drain import Outcome, Terms, leaves_empty, long_terminating
+from autoscaler.scaledown.memory import ScaleDownMemory
+from autoscaler.scaledown.plan import Situation
+from autoscaler.scaledown.taints import being_deleted
+from autoscaler.scaledown.utilization import LeftOut, Utilization, utilization
+from autoscaler.snapshot.columns import Mask
+from autoscaler.snapshot.contribution import gpu_resources
+from autoscaler.snapshot.groups import Group
+from autoscaler.snapshot.overlay import Trial
+
+SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+
+
+class Eligible(msgspec.Struct, frozen=True, kw_only=True):
+    """Nodes to simulate, by position, in order; and why each other node stays."""
+
+    order: tuple[int, ...]
+    kept: dict[str, Kept]
+    used: Utilization
+    candidates: int
+
+
+class _Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the groups say, by node; -1 in `codes` is no group."""
+
+    codes: NDArray[np.int32]
+    at_minimum: Mask
+    cooling_down: Mask
+    threshold: NDArray[np.float64]
+    gpu_threshold: NDArray[np.float64]
+    ignores_daemonsets: Mask
+
+
+def eligible(trial: Trial, situation: Situation, memory: ScaleDownMemory) -> Eligible:
+    """Sort the nodes of the view into those to simulate and those that stay."""
+    facts = _facts(trial, situation)
+    candidate, kept = _candidates(trial, situation, facts)
+    count = int(np.count_nonzero(candidate))
+    left_out = LeftOut(facts.ignores_daemonsets, situation.options.ignore_mirror_pods_utilization)
+    used = utilization(trial, situation.now.wall, left_out, situation.groups.gpu_label, gpu_resources(situation.rules))
+    for position, one in _single_reasons(trial, situation, memory, used, candidate):
+        if candidate[position]:
+            candidate[position] = False
+            kept[one.node] = one
+    _keep_used(trial, situation, facts, used, candidate, kept)
+    return Eligible(order=_ordered(trial, situation, memory, candidate), kept=kept, used=used, candidates=count)
+
+
+def _facts(trial: Trial, situation: Situation) -> _Facts:
+    groups, options = situation.groups, situation.options
+    index = {group.id: number for number, group in enumerate(groups.all)}
+    owner_of = groups.of_node
+    codes = np.fromiter(
+        (index.get(owner_of.get(node.name, ""), -1) for node in trial.view.nodes), dtype=np.int32, count=trial.base
+    )
+
+    def spread(values: Iterable[float]) -> NDArray[np.float64]:
+        """Give each node its group's value; nodes of no group get the last one, which nothing reads."""
+        return np.fromiter((*values, 0.0), dtype=np.float64)[codes]
+
+    def told(own: float | None, flag: float) -> float:
+        return flag if own is None else own
+
+    every, settings = groups.all, [group.settings for group in groups.all]
+    return _Facts(
+        codes=codes,
+        at_minimum=spread(float(group.target_size <= group.min_size) for group in every) > 0,
+        cooling_down=spread(float(_cooling_down(group, situation)) for group in every) > 0,
+        threshold=spread(
+            told(own.scale_down_utilization_threshold, options.scale_down_utilization_threshold) for own in settings
+        ),
+        gpu_threshold=spread(
+            told(own.scale_down_gpu_utilization_threshold, options.scale_down_gpu_utilization_threshold)
+            for own in settings
+        ),
+        ignores_daemonsets=spread(
+            told(own.ignore_daemonsets_utilization, options.ignore_daemonsets_utilization) for own in settings
+        )
+        > 0,
+    )
+
+
+def _cooling_down(group: Group, situation: Situation) -> bool:
+    return group_in_cooldown(situation.last_by_group.get(group.id), situation.options, situation.now)
+
+
+def _candidates(trial: Trial, situation: Situation, facts: _Facts) -> tuple[Mask, dict[str, Kept]]:
+    """Return the nodes of groups that may shrink, and why others stay, where rules want a reason for those too."""
+    present: Mask = trial.alive[: trial.base]
+    going = np.zeros(trial.base, dtype=np.bool_)
+    positions = trial.view.positions
+    going[[positions[name] for name in situation.under_way.nodes if name in positions]] = True
+    managed = facts.codes >= 0
+    rejected = (
+        (Keep.BEING_DELETED, going),
+        (Keep.NOT_STARTED, ~present),
+        (Keep.NOT_AUTOSCALED, ~managed),
+        (Keep.MIN_SIZE, facts.at_minimum),
+        (Keep.GROUP_COOLING_DOWN, facts.cooling_down),
+    )
+    candidate = np.ones(trial.base, dtype=np.bool_)
+    kept: dict[str, Kept] = {}
+    for reason, mask in rejected:
+        if situation.rules.reason_for_every_node:
+            for position in np.flatnonzero(candidate & mask).tolist():
+                name = trial.view.nodes[position].name
+                kept[name] = Kept(name, reason)
+        candidate &= ~mask
+    return candidate, kept
+
+
+def _single_reasons(
+    trial: Trial, situation: Situation, memory: ScaleDownMemory, used: Utilization, candidate: Mask
+) -> Iterator[tuple[int, Kept]]:
+    """Yield why single nodes stay, more important reasons first."""
+    nodes, positions, wall = trial.view.nodes, trial.view.positions, situation.now.wall
+    for name, one in memory.unremovable.items():
+        if name in positions:
+            detail = f"{one.reason}: {one.detail}" if one.detail else one.reason.value
+            yield positions[name], Kept(name, Keep.RECENTLY_UNREMOVABLE, detail, one.pod, one.pod_reason)
+    for position in _tainted(trial, TO_BE_DELETED):
+        if being_deleted(nodes[position], wall):
+            yield position, Kept(nodes[position].name, Keep.BEING_DELETED)
+    for position, node in enumerate(nodes):
+        if node.annotations.get(SCALE_DOWN_DISABLED) == "true":
+            yield position, Kept(node.name, Keep.DISABLED)
+    if not situation.unknown_is_unused:
+        for position in np.flatnonzero(candidate & used.unknown).tolist():
+            detail = "the node does not say how much CPU or memory it has"
+            yield position, Kept(nodes[position].name, Keep.UNEXPECTED, detail)
+    if not situation.options.scale_down_unready_enabled:
+        for position, reading in enumerate(situation.readings.items):
+            if not reading.readiness.ready:
+                yield position, Kept(reading.node.name, Keep.UNREADY_DISABLED)
+
+
+def _tainted(trial: Trial, key: str) -> list[int]:
+    """Return the nodes with a hard taint of this key."""
+    per_code = np.array([any(taint.key == key for taint in taints) for taints in trial.vocabulary.taints])
+    if not per_code.any():
+        return []
+    found: list[int] = np.flatnonzero(per_code[trial.view.columns.taint_codes]).tolist()
+    return found
+
+
+def _keep_used(
+    trial: Trial, situation: Situation, facts: _Facts, used: Utilization, candidate: Mask, kept: dict[str, Kept]
+) -> None:
+    """Take nodes that are used above their threshold off the candidates."""
+    threshold = np.where(used.gpu, facts.gpu_threshold, facts.threshold)
+    over = used.share >= threshold if situation.full_at_threshold else used.share > threshold
+    found = np.flatnonzero(candidate & over)
+    words: dict[tuple[str, int, float], str] = {}
+    for position, share, limit in zip(
+        found.tolist(), used.share[found].tolist(), threshold[found].tolist(), strict=True
+    ):
+        figures = used.resource(position), round(share * 100), limit
+        detail = words.get(figures)
+        if detail is None:
+            resource, percent, _ = figures
+            detail = words[figures] = f"{percent}% of its {resource} is requested, the threshold is {limit:.0%}"
+        name = trial.view.nodes[position].name
+        kept[name] = Kept(name, Keep.NOT_UNDERUTILIZED, detail, None, None, share)
+    candidate &= ~over
+
+
+def _ordered(trial: Trial, situation: Situation, memory: ScaleDownMemory, candidate: Mask) -> tuple[int, ...]:
+    """Return the candidates: empty nodes first, then those that were unneeded before, else as listed."""
+    found = np.flatnonzero(candidate)
+    if not len(found):
+        return ()
+    occupied, waiting = _occupied(trial, situation)
+    names = trial.view.nodes
+    before = memory.unneeded
+    late = [names[position].name not in before for position in found.tolist()]
+    # The last key is the most important one, and equals stay as they are.
+    order = np.lexsort((late, waiting[found] & ~occupied[found], occupied[found]))
+    ordered: list[int] = found[order].tolist()
+    return tuple(ordered)
+
+
+def _occupied(trial: Trial, situation: Situation) -> tuple[Mask, Mask]:
+    """Return which nodes have pods that would have to move (or keep the node), and which have pods to wait for."""
+    view, wall = trial.view, situation.now.wall
+    placed = [(cls, positions, counts) for cls, positions, counts in trial.moves()]
+    terms = Terms(options=situation.drain, rules=situation.rules, wall=wall)
+    light = leaves_empty([*view.classes, *(cls for cls, _, _ in placed)], terms)
+    heavy = np.fromiter((cls not in light for cls in view.classes), dtype=np.bool_, count=len(view.classes))
+    weight = np.bincount(view.pod_nodes, weights=heavy[view.pod_classes], minlength=trial.base)
+    waits = {cls for cls, verdict in light.items() if verdict.outcome is Outcome.WAIT}
+    waiting = np.zeros(trial.base, dtype=np.bool_)
+    if waits:
+        chosen = np.fromiter((cls in waits for cls in view.classes), dtype=np.bool_, count=len(view.classes))
+        waiting[view.pod_nodes[chosen[view.pod_classes]]] = True
+    for cls, positions, counts in placed:
+        inside = positions < trial.base
+        if cls not in light:
+            weight[positions[inside]] += counts[inside]
+        elif cls in waits:
+            waiting[positions[inside]] = True
+    for pod in view.terminating:
+        position = view.positions.get(pod.node or "")
+        if position is not None and pod.cls not in light and long_terminating(pod, wall):
+            weight[position] -= 1
+    return weight > 0, waiting

@@ -1,0 +1,119 @@
+"""Scale-down as values: what it goes by, the removals it considers, and what it decides."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import msgspec
+
+from autoscaler.clock import Instant
+from autoscaler.config.rules import Rules
+from autoscaler.config.scaledown import Drain, ScaleDown
+from autoscaler.config.scaleup import Limits
+from autoscaler.objects.node import Node
+from autoscaler.objects.pod import Pod
+from autoscaler.reasons import Kept
+from autoscaler.registry.memory import Activity
+from autoscaler.registry.readiness import Readings
+from autoscaler.scaledown.memory import ScaleDownMemory
+from autoscaler.snapshot.groups import Groups
+
+
+class UnderWay(Protocol):
+    """Removals that have begun and not ended."""
+
+    @property
+    def nodes(self) -> frozenset[str]:
+        """Names of their nodes."""
+        ...
+
+    @property
+    def empty_count(self) -> int:
+        """How many of them were empty."""
+        ...
+
+    @property
+    def drained_count(self) -> int:
+        """How many of them are being drained."""
+        ...
+
+    def count_in(self, group: str) -> int:
+        """How many belong to a group."""
+        ...
+
+
+class NoneUnderWay:
+    """No removals."""
+
+    nodes: frozenset[str] = frozenset()
+    empty_count = 0
+    drained_count = 0
+
+    def count_in(self, group: str) -> int:
+        """How many belong to a group."""
+        return 0
+
+
+class Situation(msgspec.Struct, frozen=True, kw_only=True):
+    """What the decisions depend on, beside the simulated cluster and the memory."""
+
+    now: Instant
+    groups: Groups
+    """With target sizes as they are now."""
+    readings: Readings
+    """Of the view's nodes."""
+    options: ScaleDown
+    drain: Drain
+    limits: Limits = Limits()
+    rules: Rules = Rules()
+    last_by_group: Mapping[str, Activity] = {}
+    under_way: UnderWay = NoneUnderWay()
+    full_at_threshold: bool = False
+    """Whether a node exactly at its threshold is needed."""
+    unknown_is_unused: bool = False
+    """Whether a node that does not say what it has counts as unused; otherwise it stays."""
+
+
+class Removal(msgspec.Struct, frozen=True, kw_only=True):
+    """A node that may go, as a simulation left it."""
+
+    node: Node
+    group: str
+    pods: tuple[Pod, ...] = ()
+    """Pods that found another place. Some may be here only in the simulation, which put them on this node before."""
+    daemons: tuple[Pod, ...] = ()
+    """Pods that are evicted and need no other place."""
+    wait_for: tuple[Pod, ...] = ()
+    """Pods that must run to their end first."""
+    ready: bool = True
+    utilization: float | None = None
+    atomic: bool = False
+    """Its group goes as a whole or not at all."""
+    risky: bool = False
+    """Disruption budgets do not allow to evict its pods all at once."""
+
+    @property
+    def drained(self) -> bool:
+        """Whether pods have to move first."""
+        return bool(self.pods)
+
+
+class Update(msgspec.Struct, frozen=True, kw_only=True):
+    """Which nodes nobody needs now."""
+
+    memory: ScaleDownMemory
+    """To carry on from; it has the time since which each node is unneeded."""
+    unneeded: tuple[Removal, ...] = ()
+    """Any number of them could go together, in this order."""
+    kept: Mapping[str, Kept] = {}
+    """Why other nodes stay, by name."""
+    candidates: int = 0
+    """How many nodes were looked at: those of groups above their minimum."""
+
+
+class Deletions(msgspec.Struct, frozen=True, kw_only=True):
+    """Nodes to remove now, in order and within all budgets."""
+
+    empty: tuple[Removal, ...] = ()
+    drained: tuple[Removal, ...] = ()
+    kept: Mapping[str, Kept] = {}
+    """Why all other nodes stay, by name."""

@@ -1,0 +1,137 @@
+"""From a simulated cluster to the nodes that nobody needs, once a pass, as a pure function.
+
+Behaviour as Cluster Autoscaler's `core/scaledown/planner`: a node must be found removable in every pass to collect
+unneeded time, and removals that are considered together must work together.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from autoscaler.clock import Instant
+from autoscaler.config.scaledown import ScaleDown
+from autoscaler.reasons import Keep, Kept
+from autoscaler.scaledown.drain import Departure
+from autoscaler.scaledown.eligibility import Eligible, eligible
+from autoscaler.scaledown.memory import ScaleDownMemory, remembered
+from autoscaler.scaledown.plan import Removal, Situation, Update
+from autoscaler.scaledown.removal import Removals
+from autoscaler.scheduling.placement import Placer
+from autoscaler.snapshot.groups import Group
+from autoscaler.snapshot.overlay import Trial
+
+_SHORTEST_S = 1e-9
+
+
+def plan_unneeded(
+    placer: Placer,
+    situation: Situation,
+    memory: ScaleDownMemory,
+    out_of_time: Callable[[], bool] = lambda: False,
+) -> Update:
+    """Return which nodes could go, all together, and why the others stay.
+
+    The placer's trial has pending pods that fit already placed, and upcoming nodes, which are no destinations; it is
+    left as it was. `out_of_time` ends the simulation: nodes not looked at by then are not unneeded.
+    """
+    memory = _looked_at(memory, placer.trial, situation.now)
+    with placer.trial.fork():
+        found = eligible(placer.trial, situation, memory)
+        if not found.order:
+            return Update(
+                memory=msgspec.structs.replace(memory, unneeded={}), kept=found.kept, candidates=found.candidates
+            )
+        return _simulated(placer, situation, memory, found, out_of_time)
+
+
+def _looked_at(memory: ScaleDownMemory, trial: Trial, now: Instant) -> ScaleDownMemory:
+    """Return the memory without what is over, knowing that nodes are looked at now."""
+    interval_s = None if memory.last_update is None else now.mono - memory.last_update.mono
+    known = memory.shortest_interval_s
+    shortest = known if interval_s is None else interval_s if known is None else min(known, interval_s)
+    positions = trial.view.positions
+    return msgspec.structs.replace(
+        memory,
+        unremovable={
+            name: one for name, one in memory.unremovable.items() if name in positions and one.until.mono > now.mono
+        },
+        last_update=now,
+        shortest_interval_s=shortest,
+    )
+
+
+def unneeded_limit(memory: ScaleDownMemory, options: ScaleDown) -> int:
+    """Return how many unneeded nodes are enough, nodes of groups that go as a whole not counted.
+
+    With N removals at a time, N more than there are plus N to spare; and no more than can be removed within the
+    unneeded time, at one look per shortest interval, plus N.
+    """
+    each = options.max_scale_down_parallelism
+    unneeded_s = options.scale_down_unneeded_time_s
+    interval_s = unneeded_s if memory.shortest_interval_s is None else min(memory.shortest_interval_s, unneeded_s)
+    looks = int(max(unneeded_s, interval_s) / max(interval_s, _SHORTEST_S)) if interval_s > 0 or unneeded_s > 0 else 1
+    return min(len(memory.unneeded) + 2 * each, each * looks + each)
+
+
+def _simulated(
+    placer: Placer,
+    situation: Situation,
+    memory: ScaleDownMemory,
+    found: Eligible,
+    out_of_time: Callable[[], bool],
+) -> Update:
+    groups = {group.id: group for group in situation.groups.all}
+    removals = Removals(placer, situation, memory.hints)
+    limit = unneeded_limit(memory, situation.options)
+    until = situation.now.later(situation.options.unremovable_node_recheck_timeout_s)
+    nodes, owner_of, kept = placer.trial.view.nodes, situation.groups.of_node, found.kept
+    unremovable = dict(memory.unremovable)
+    unneeded: list[Removal] = []
+    single = 0
+    for number, position in enumerate(found.order):
+        if single >= limit or out_of_time():
+            kept.update(_not_tried(placer.trial, situation, found, number, limit))
+            break
+        name = nodes[position].name
+        outcome = removals.simulate(position)
+        if isinstance(outcome, Kept):
+            share = float(found.used.share[position])
+            kept[name] = msgspec.structs.replace(outcome, utilization=share)
+            unremovable[name] = remembered(outcome, until)
+            continue
+        group = groups[owner_of[name]]
+        unneeded.append(_removal(position, group, outcome, situation, found, removals))
+        removals.take(outcome)
+        single += not group.settings.zero_or_max_node_scaling
+    since = {one.node.name: memory.unneeded.get(one.node.name, situation.now) for one in unneeded}
+    after = msgspec.structs.replace(memory, unneeded=since, unremovable=unremovable, hints=removals.hints)
+    return Update(memory=after, unneeded=tuple(unneeded), kept=kept, candidates=found.candidates)
+
+
+def _removal(
+    position: int, group: Group, leaving: Departure, situation: Situation, found: Eligible, removals: Removals
+) -> Removal:
+    reading = situation.readings.items[position]
+    return Removal(
+        node=reading.node,
+        group=group.id,
+        pods=leaving.move,
+        daemons=leaving.daemons,
+        wait_for=leaving.wait_for,
+        ready=reading.readiness.ready,
+        utilization=float(found.used.share[position]),
+        atomic=group.settings.zero_or_max_node_scaling,
+        risky=not removals.all_at_once(leaving),
+    )
+
+
+def _not_tried(trial: Trial, situation: Situation, found: Eligible, start: int, limit: int) -> dict[str, Kept]:
+    """Say why nodes from `start` on were left out, where rules want a reason for those too."""
+    if not situation.rules.reason_for_every_node:
+        return {}
+    detail = f"not looked at: there are enough unneeded nodes for now (at most {limit}), or time ran out"
+    names = [trial.view.nodes[position].name for position in found.order[start:]]
+    shares = found.used.share[list(found.order[start:])].tolist()
+    return {
+        name: Kept(name, Keep.NOT_TRIED, detail, None, None, share) for name, share in zip(names, shares, strict=True)
+    }

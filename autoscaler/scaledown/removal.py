@@ -1,0 +1,127 @@
+"""Simulating the removal of single nodes, one after the other, each on what the others left.
+
+A removal works when no pod keeps the node and every pod that must move finds room on another node. Pods stay where the
+simulation put them, so a node removed later moves them again. Source: Cluster Autoscaler's `simulator/cluster.go`.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.reasons import Keep, Kept
+from autoscaler.scaledown.disruption import Budgets
+from autoscaler.scaledown.drain import Blocked, Departure, Judge, Terms, departure
+from autoscaler.scaledown.memory import MoveHints
+from autoscaler.scaledown.plan import Situation
+from autoscaler.scaledown.room import Room
+from autoscaler.scheduling.placement import Placer
+from autoscaler.snapshot.overlay import Trial
+
+
+class Removals:
+    """The removals of one pass, and the cluster that they leave."""
+
+    def __init__(self, placer: Placer, situation: Situation, hints: MoveHints) -> None:
+        trial = placer.trial
+        related = trial.view.related
+        self._view = trial.view
+        self._rules = situation.rules
+        self._budgets = Budgets(related.budgets.values())
+        self._judge = Judge(
+            Terms(
+                options=situation.drain,
+                rules=situation.rules,
+                wall=situation.now.wall,
+                related=related,
+                budgets=self._budgets,
+            )
+        )
+        destinations = trial.alive[: trial.base].copy()
+        positions = trial.view.positions
+        destinations[[positions[name] for name in situation.under_way.nodes if name in positions]] = False
+        self._room = Room(placer, destinations)
+        self._arrived = arrived(trial)
+        self._hints = hints
+        self._new_hints: dict[str, str] = {}
+
+    @property
+    def hints(self) -> MoveHints:
+        """What to try first in the next pass."""
+        return MoveHints(self._new_hints, self._hints.newer)
+
+    def simulate(self, position: int) -> Departure | Kept:
+        """Remove a node, or say why that is impossible; then nothing has changed."""
+        pods = self._pods_on(position)
+        leaving = departure(pods, self._judge.judge)
+        name = self._view.nodes[position].name
+        if isinstance(leaving, Blocked):
+            pod, verdict = leaving.pod, leaving.verdict
+            return Kept(name, Keep.BLOCKED_BY_POD, verdict.detail, pod.key, verdict.reason)
+        homeless = self._move(position, pods, leaving.move)
+        if homeless is not None:
+            return Kept(name, Keep.NO_PLACE, "no other node has a place for it", homeless.key)
+        return leaving
+
+    def all_at_once(self, leaving: Departure) -> bool:
+        """Whether budgets, as they are before `take`, allow to evict the pods of a node together."""
+        return self._budgets.allow_at_once(leaving.move)
+
+    def take(self, leaving: Departure) -> None:
+        """Charge the pods of a removed node to their budgets."""
+        self._budgets.take(leaving.move)
+
+    def _pods_on(self, position: int) -> Sequence[Pod]:
+        own, more = self._view.pods[position], self._arrived.get(position)
+        return (*own, *more) if more else own
+
+    def _move(self, position: int, pods: Sequence[Pod], moving: Sequence[Pod]) -> Pod | None:
+        """Find a place for all pods; return the first that has none, with nothing changed."""
+        ghost = self._rules.ghost_node_in_removal
+        self._room.leave(position, pods if ghost else moving)
+        places: list[int] = []
+        ordered = self._in_order(moving)
+        for pod, hint in ordered:
+            place = self._room.place(pod.cls, hint)
+            if place is None:
+                self._room.undo()
+                return pod
+            places.append(place)
+            self._new_hints[pod.uid] = self._view.nodes[place].name
+        self._room.commit(gone=ghost)
+        self._arrived.pop(position, None)
+        for (pod, _), place in zip(ordered, places, strict=True):
+            self._arrived[place].append(pod)
+        return None
+
+    def _in_order(self, moving: Iterable[Pod]) -> list[tuple[Pod, int | None]]:
+        pairs = [(pod, self._hint(pod)) for pod in moving]
+        if self._rules.hints_by_priority:
+            pairs.sort(key=lambda pair: (-(pair[0].cls.priority or 0), pair[1] is None))
+        return pairs
+
+    def _hint(self, pod: Pod) -> int | None:
+        name = self._new_hints.get(pod.uid) or self._hints.newer.get(pod.uid) or self._hints.older.get(pod.uid)
+        return None if name is None else self._view.positions.get(name)
+
+
+def arrived(trial: Trial) -> defaultdict[int, list[Pod]]:
+    """Return the pods that the trial placed on nodes of the view, by position.
+
+    A trial knows classes, not pods: any pending pods of the class serve, for they are all alike.
+    """
+    waiting: dict[PodClass, list[Pod]] = defaultdict(list)
+    for pod in reversed(trial.view.pending):
+        waiting[pod.cls].append(pod)
+    found: defaultdict[int, list[Pod]] = defaultdict(list)
+    for cls, positions, counts in trial.moves():
+        inside = positions < trial.base
+        for position, count in zip(positions[inside].tolist(), counts[inside].tolist(), strict=True):
+            for _ in range(count):
+                found[position].append(waiting[cls].pop() if waiting[cls] else _virtual(cls))
+    return found
+
+
+def _virtual(cls: PodClass) -> Pod:
+    """Return a pod that stands for one which nobody has made yet."""
+    name = "virtual" if cls.owner is None else cls.owner.name
+    return Pod(name=name, cls=cls, uid=f"{cls.namespace}/{name}/virtual")

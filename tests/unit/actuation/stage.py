@@ -1,0 +1,267 @@
+"""A small cluster and cloud in virtual time on which removals run for real; only the API server is a fake."""
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from autoscaler.actuation.cloud import Cloud
+from autoscaler.actuation.deletion import Deleter, Site, Started
+from autoscaler.actuation.news import News
+from autoscaler.actuation.outcome import Finished, RemovedAs
+from autoscaler.actuation.tracker import Tracker
+from autoscaler.clock import Instant, VirtualClock
+from autoscaler.config.rules import Rules
+from autoscaler.config.scaledown import Drain
+from autoscaler.errors import AutoscalerError, LeadershipLost, RetryLater
+from autoscaler.objects.node import TO_BE_DELETED, Node, Taint
+from autoscaler.objects.pod import Pod
+from autoscaler.objects.workload import DisruptionBudget
+from autoscaler.ports import EventType, Subject
+from autoscaler.scaledown.plan import Deletions, Removal
+from autoscaler.simulator.executor import VirtualExecutor
+from autoscaler.simulator.memory_cluster import MemoryCluster, MemoryWrites
+from autoscaler.snapshot.cluster import Related
+from cloudprovider.static.cloud import StaticCloud, open_cloud
+from cloudprovider.static.spec import CloudSpec, GroupSpec, MachineSpec
+from tests.builders import a_node, a_pod
+
+START_WALL = 1_700_000_000.0
+
+
+class Leader:
+    """Leadership that ends at a monotonic second, and whose lease lasts so long beyond each moment before."""
+
+    def __init__(self) -> None:
+        self.until = 1e9
+        self.lease_s = 15.0
+
+    def may_write(self, now: Instant, takes_s: float) -> bool:
+        return now.mono < self.until and takes_s < self.lease_s
+
+
+class Api(MemoryWrites):
+    """Writes and fresh reads of a cluster in memory, with faults to order.
+
+    Evicted pods are gone at once, or after `terminating_s[pod name]` seconds.
+    """
+
+    def __init__(self, cluster: MemoryCluster, clock: VirtualClock, executor: VirtualExecutor, leader: Leader) -> None:
+        super().__init__(cluster, clock)
+        self.down = (0.0, 0.0)
+        """Monotonic seconds between which nothing answers."""
+        self.eviction_errors: dict[str, deque[AutoscalerError | None]] = defaultdict(deque)
+        """Answers to the next evictions by pod name; None: it works."""
+        self.always: dict[str, AutoscalerError] = {}
+        """Answers to every eviction by pod name."""
+        self.taint_errors: dict[str, deque[AutoscalerError]] = defaultdict(deque)
+        self.release_errors: dict[str, deque[AutoscalerError]] = defaultdict(deque)
+        self.terminating_s: dict[str, float] = {}
+        self.graces: dict[str, int | None] = {}
+        self.watch_lag_s = 0.0
+        self.budget_list: list[DisruptionBudget] = []
+        self._cluster_now = cluster
+        self._clock_now = clock
+        self._executor = executor
+        self._leader = leader
+        self._tainted_at: dict[str, float] = {}
+
+    def evict(self, namespace: str, name: str, uid: str, grace_s: int | None) -> None:
+        self._answer()
+        key = f"{namespace}/{name}"
+        self._note("tryEvict", key)
+        errors = self.eviction_errors[name]
+        error = errors.popleft() if errors else self.always.get(name)
+        if error is not None:
+            raise error
+        self.graces[name] = grace_s
+        takes_s = self.terminating_s.get(name)
+        pod = self._cluster_now.pods.get(key)
+        if takes_s is None or pod is None:
+            super().evict(namespace, name, uid, grace_s)
+            return
+        self._note("evict", key, pod.node or "")
+        if pod.deleted is None:
+            self._cluster_now.put_pod(replace(pod, deleted=self._clock_now.now().wall))
+            self._executor.call_at(self._clock_now.now().later(takes_s), lambda: self._cluster_now.remove_pod(key))
+
+    def add_taint(self, node: str, taint: Taint, *, cordon: bool = False) -> bool:
+        self._answer()
+        if self.taint_errors[node]:
+            raise self.taint_errors[node].popleft()
+        self._tainted_at[node] = self._clock_now.now().mono
+        return super().add_taint(node, taint, cordon=cordon)
+
+    def remove_taint(self, node: str, key: str, *, uncordon: bool = False) -> bool:
+        self._answer()
+        self._note("tryRelease", node)
+        if self.release_errors[node]:
+            raise self.release_errors[node].popleft()
+        return super().remove_taint(node, key, uncordon=uncordon)
+
+    def node(self, name: str) -> Node | None:
+        self._reachable()
+        return self._cluster_now.nodes.get(name)
+
+    def pods_on(self, node: str) -> Sequence[Pod]:
+        self._reachable()
+        return [pod for pod in self._cluster_now.pods.values() if pod.node == node]
+
+    def budgets(self) -> Sequence[DisruptionBudget]:
+        self._reachable()
+        return self.budget_list
+
+    def related(self) -> Related | None:
+        return None
+
+    def last_seen(self, name: str) -> Node | None:
+        node = self._cluster_now.nodes.get(name)
+        shown = self._clock_now.now().mono >= self._tainted_at.get(name, 0.0) + self.watch_lag_s
+        return node if shown or node is None else replace(node, taints=())
+
+    def _reachable(self) -> None:
+        begin, end = self.down
+        if begin <= self._clock_now.now().mono < end:
+            raise RetryLater("API server is unreachable")
+
+    def _answer(self) -> None:
+        if not self._leader.may_write(self._clock_now.now(), 0.0):
+            raise LeadershipLost("not leading")
+        self._reachable()
+
+
+class Events:
+    """Remembers events as `Kind/name reason: message`."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def event(self, about: Subject, kind: EventType, reason: str, message: str) -> None:
+        self.lines.append(f"{about.kind}/{about.name} {reason}: {message}")
+
+    def about(self, subject: str) -> list[str]:
+        return [line.removeprefix(subject + " ") for line in self.lines if line.startswith(subject + " ")]
+
+
+class Counts:
+    """A listener that counts."""
+
+    def __init__(self) -> None:
+        self.pending: list[int] = []
+        self.evicted = {True: 0, False: 0}
+        self.removed: list[tuple[str, str, RemovedAs]] = []
+
+    def deletions_pending(self, nodes: int) -> None:
+        self.pending.append(nodes)
+
+    def pod_evicted(self, succeeded: bool) -> None:
+        self.evicted[succeeded] += 1
+
+    def node_removed(self, group: str, node: Node, removed_as: RemovedAs) -> None:
+        self.removed.append((group, node.name, removed_as))
+
+
+class Stage:
+    """Nodes n1, n2, ... of group `g`, each with a machine, and whatever pods a test adds."""
+
+    def __init__(
+        self,
+        nodes: int = 3,
+        *,
+        min_size: int = 0,
+        config: Drain | None = None,
+        rules: Rules | None = None,
+        cordoned: Sequence[str] = (),
+        taints: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        self.clock = VirtualClock(wall=START_WALL)
+        self.executor = VirtualExecutor(self.clock)
+        self.leader = Leader()
+        self.cluster = MemoryCluster(lambda old, new: None, lambda old, new: None)
+        self.api = Api(self.cluster, self.clock, self.executor, self.leader)
+        self.events = Events()
+        self.counts = Counts()
+        names = [f"n{number}" for number in range(1, nodes + 1)]
+        for name in names:
+            tainted = (taints or {}).get(name, ())
+            self.cluster.put_node(a_node(name, cordoned=name in cordoned, taints=tainted))
+        self.provider: StaticCloud = open_cloud(
+            CloudSpec(
+                groups=[GroupSpec(id="g", min_size=min_size, max_size=10, target_size=nodes)],
+                machines=[MachineSpec(group="g", provider_id=f"test://{name}", name=name) for name in names],
+            ),
+            now=lambda: self.clock.now().wall,
+        )
+        self.cloud = Cloud(self.provider)
+        self.cloud.refresh(START_WALL)
+        self.tracker = Tracker()
+        self.status = Subject(kind="ConfigMap", name="status", namespace="kube-system")
+        self.deleter = Deleter(
+            Site(
+                writes=self.api,
+                machines=self.cloud,
+                fresh=self.api,
+                news=News(self.events, self.counts, self.status),
+                executor=self.executor,
+                clock=self.clock,
+                leadership=self.leader,
+            ),
+            self.tracker,
+            config or Drain(),
+            rules or Rules(),
+            expendable_below=-10,
+        )
+
+    def __enter__(self) -> "Stage":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.executor.stop()
+
+    def add(self, name: str, node: str, **about: Any) -> Pod:
+        """Put a pod on a node."""
+        pod = a_pod(name, node=node, **about)
+        self.cluster.put_pod(pod)
+        return pod
+
+    def at(self, second: float, do: Callable[[], object]) -> None:
+        """Let something happen at a monotonic second."""
+        self.executor.call_at(Instant(START_WALL + second, second), lambda: _run(do))
+
+    def removal(self, node: str, **about: Any) -> Removal:
+        """Plan the removal of a node with the pods that are on it now, those of DaemonSets left out."""
+        found = self.cluster.nodes[node]
+        pods = tuple(pod for pod in self.cluster.pods.values() if pod.node == node and not pod.cls.daemonset)
+        return Removal(**{"node": found, "group": "g", "pods": pods, **about})
+
+    def start(self, *nodes: str, **about: Any) -> Started:
+        """Begin to remove nodes."""
+        removals = [self.removal(name, **about) for name in nodes]
+        return self.deleter.start(
+            Deletions(
+                empty=tuple(one for one in removals if not one.drained),
+                drained=tuple(one for one in removals if one.drained),
+            )
+        )
+
+    def run(self, until: float) -> list[Finished]:
+        """Let time pass up to a monotonic second; returns what ended."""
+        self.executor.run_until(until)
+        return list(self.tracker.drain_results())
+
+    def tainted(self, node: str) -> bool:
+        """Whether a node carries the hard taint."""
+        return self.cluster.nodes[node].taint(TO_BE_DELETED) is not None
+
+    def machines(self) -> list[str]:
+        """Names of the machines that exist."""
+        return sorted(machine.name for machine in self.provider.machines())
+
+    def did(self, verb: str) -> list[tuple[float, str]]:
+        """Seconds since the start, and targets, of the writes of one kind."""
+        return [(one.at_s - START_WALL, one.target) for one in self.api.log if one.verb == verb]
+
+
+def _run(do: Callable[[], object]) -> None:
+    do()

@@ -1,0 +1,457 @@
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from autoscaler.actuation.outcome import Outcome, RemovedAs, Why
+from autoscaler.config.rules import Rules
+from autoscaler.config.scaledown import Drain
+from autoscaler.config.syntax import DrainPriority
+from autoscaler.errors import Conflict, Refused, RetryLater
+from autoscaler.objects.node import TO_BE_DELETED, Taint
+from tests.unit.actuation.stage import START_WALL, Stage
+
+DELAY = {"delay-deletion.cluster-autoscaler.kubernetes.io/volumes": "x"}
+
+
+class TestEmptyNode:
+    def test_goes_after_the_delay(self) -> None:
+        with Stage() as stage:
+            started = stage.start("n1")
+            assert [one.node.name for one in started.empty] == ["n1"]
+            assert stage.cluster.nodes["n1"].taint(TO_BE_DELETED) == Taint(TO_BE_DELETED, "NoSchedule", "1700000000")
+            assert stage.cluster.nodes["n1"].unschedulable
+            assert stage.run(4.9) == []
+            assert stage.machines() == ["n1", "n2", "n3"]
+            assert stage.tracker.under_way().empty == {"g": ("n1",)}
+            (finished,) = stage.run(5)
+            assert (finished.outcome, finished.why, finished.at.mono) == (Outcome.DELETED, None, 5)
+            assert stage.machines() == ["n2", "n3"]
+            assert stage.tracker.under_way().nodes == frozenset()
+
+    def test_is_announced(self) -> None:
+        with Stage() as stage:
+            stage.start("n1")
+            stage.run(5)
+            assert stage.events.lines == [
+                "Node/n1 ScaleDown: marked the node as toBeDeleted/unschedulable",
+                'ConfigMap/status ScaleDownEmpty: Scale-down: removing empty node "n1"',
+                "Node/n1 ScaleDown: nodes removed by cluster autoscaler",
+                'ConfigMap/status ScaleDownEmpty: Scale-down: empty node "n1" removed',
+            ]
+            assert stage.counts.removed == [("g", "n1", RemovedAs.EMPTY)]
+            assert stage.counts.pending == [1]
+
+    def test_stays_when_a_pod_landed_since_the_plan(self) -> None:
+        with Stage() as stage:
+            stage.start("n1")
+            stage.add("late", "n1")
+            (finished,) = stage.run(5)
+            assert (finished.outcome, finished.why) == (Outcome.NOT_DELETED, Why.NEW_PODS)
+            assert finished.rolled_back
+            assert not stage.tainted("n1")
+            assert not stage.cluster.nodes["n1"].unschedulable
+            assert stage.events.about("Node/n1")[-1] == (
+                "ScaleDownFailed: failed to delete empty node: new pods scheduled: default/late"
+            )
+
+    def test_goes_with_pods_that_have_run_to_their_end(self) -> None:
+        with Stage() as stage:
+            stage.start("n1")
+            stage.add("done", "n1", phase="Succeeded")
+            assert [one.outcome for one in stage.run(5)] == [Outcome.DELETED]
+
+    @pytest.mark.parametrize(
+        ("config", "annotations", "evicted"),
+        [
+            pytest.param(Drain(), {}, [], id="daemon pods stay by default"),
+            pytest.param(Drain(daemonset_eviction_for_empty_nodes=True), {}, ["d"], id="the flag evicts them"),
+            pytest.param(
+                Drain(),
+                {"cluster-autoscaler.kubernetes.io/enable-ds-eviction": "true"},
+                ["d"],
+                id="an annotation evicts one",
+            ),
+            pytest.param(
+                Drain(daemonset_eviction_for_empty_nodes=True),
+                {"cluster-autoscaler.kubernetes.io/enable-ds-eviction": "false"},
+                [],
+                id="an annotation spares one",
+            ),
+        ],
+    )
+    def test_daemon_pods(self, config: Drain, annotations: dict[str, str], evicted: list[str]) -> None:
+        with Stage(config=config) as stage:
+            stage.add("d", "n1", owner="DaemonSet/log", annotations=annotations)
+            stage.start("n1")
+            assert [one.outcome for one in stage.run(5)] == [Outcome.DELETED]
+            assert [target for _, target in stage.did("evict")] == [f"default/{name}" for name in evicted]
+
+    def test_daemon_pods_that_cannot_be_evicted_hold_it_for_ten_seconds_only(self) -> None:
+        with Stage(config=Drain(daemonset_eviction_for_empty_nodes=True)) as stage:
+            stage.add("d", "n1", owner="DaemonSet/log")
+            stage.api.always["d"] = RetryLater("busy")
+            stage.start("n1")
+            (finished,) = stage.run(60)
+            assert (finished.outcome, finished.at.mono) == (Outcome.DELETED, 15)
+            assert [second for second, _ in stage.did("tryEvict")] == [5, 8, 11, 14, 15]
+            assert stage.counts.evicted == {True: 0, False: 0}
+
+
+class TestRecheck:
+    @pytest.mark.parametrize(
+        ("change", "why", "tainted"),
+        [
+            pytest.param(
+                {"annotations": {"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}},
+                Why.DISABLED,
+                False,
+                id="annotation set since the plan",
+            ),
+            pytest.param({"uid": "another"}, Why.NODE_GONE, True, id="another node of the same name"),
+            pytest.param({"taints": ()}, Why.TAINT_LOST, False, id="taint removed by somebody"),
+            pytest.param(
+                {"taints": (Taint(TO_BE_DELETED, "NoSchedule", "17"),)}, Why.TAINT_LOST, True, id="taint of another"
+            ),
+        ],
+    )
+    def test_of_the_node(self, change: dict[str, Any], why: Why, tainted: bool) -> None:
+        with Stage() as stage:
+            stage.start("n1")
+            stage.cluster.put_node(replace(stage.cluster.nodes["n1"], **change))
+            (finished,) = stage.run(10)
+            assert (finished.outcome, finished.why) == (Outcome.NOT_DELETED, why)
+            assert stage.machines() == ["n1", "n2", "n3"]
+            assert stage.tainted("n1") == tainted
+
+    @pytest.mark.parametrize(
+        ("value", "why"),
+        [("false", Why.BLOCKED), ("on-completion", Why.ON_COMPLETION)],
+        ids=["a pod that may not be evicted", "a pod that has to run to its end"],
+    )
+    def test_of_the_pods(self, value: str, why: Why) -> None:
+        with Stage() as stage:
+            stage.add("p", "n1", annotations={"cluster-autoscaler.kubernetes.io/safe-to-evict": value})
+            stage.start("n1")
+            (finished,) = stage.run(10)
+            assert (finished.why, finished.rolled_back) == (why, True)
+            assert stage.did("tryEvict") == []
+
+    def test_keeps_the_group_minimum(self) -> None:
+        with Stage(min_size=3) as stage:
+            stage.start("n1")
+            (finished,) = stage.run(10)
+            assert (finished.why, finished.rolled_back) == (Why.MIN_SIZE, True)
+            assert stage.machines() == ["n1", "n2", "n3"]
+
+    def test_pods_that_landed_while_the_deletion_was_delayed_stop_it(self) -> None:
+        with Stage() as stage:
+            stage.cluster.put_node(replace(stage.cluster.nodes["n1"], annotations=DELAY))
+            stage.start("n1")
+            stage.at(20, lambda: stage.add("late", "n1"))
+            stage.at(22, lambda: stage.cluster.put_node(replace(stage.cluster.nodes["n1"], annotations={})))
+            (finished,) = stage.run(60)
+            assert (finished.why, finished.at.mono) == (Why.NEW_PODS, 25)
+
+
+class TestDelayAnnotation:
+    def test_holds_the_deletion_until_it_goes(self) -> None:
+        with Stage() as stage:
+            stage.cluster.put_node(replace(stage.cluster.nodes["n1"], annotations=DELAY))
+            stage.start("n1")
+            stage.at(42, lambda: stage.cluster.put_node(replace(stage.cluster.nodes["n1"], annotations={})))
+            (finished,) = stage.run(200)
+            assert (finished.outcome, finished.at.mono) == (Outcome.DELETED, 45)
+
+    def test_holds_it_no_longer_than_configured(self) -> None:
+        with Stage() as stage:
+            stage.cluster.put_node(replace(stage.cluster.nodes["n1"], annotations=DELAY))
+            stage.start("n1")
+            (finished,) = stage.run(200)
+            assert (finished.outcome, finished.at.mono) == (Outcome.DELETED, 125)
+
+
+class TestTainting:
+    def test_a_failure_gives_back_what_was_tainted_and_starts_nothing(self) -> None:
+        with Stage(nodes=4, rules=Rules(parallel_tainting=False)) as stage:
+            stage.api.taint_errors["n3"].append(Conflict("changed"))
+            started = stage.start("n1", "n2", "n3", "n4")
+            assert (started.empty, started.error) == ((), "changed")
+            assert stage.run(600) == []
+            assert [target for _, target in stage.did("tryRelease")] == ["n1", "n2", "n3"]
+            assert [target for _, target in stage.did("addTaint")] == ["n1", "n2"]
+            assert not any(stage.tainted(name) for name in ("n1", "n2", "n3", "n4"))
+            assert stage.events.lines == [
+                "Node/n3 ScaleDownFailed: failed to mark the node as toBeDeleted/unschedulable: changed"
+            ]
+            assert stage.machines() == ["n1", "n2", "n3", "n4"]
+
+    def test_a_failure_among_drained_nodes_leaves_the_empty_ones_going(self) -> None:
+        with Stage() as stage:
+            stage.add("p", "n2")
+            stage.add("q", "n3")
+            stage.api.taint_errors["n3"].append(Refused("forbidden", 403))
+            started = stage.start("n1", "n2", "n3")
+            assert ([one.node.name for one in started.empty], started.drained) == (["n1"], ())
+            assert started.error == "forbidden"
+            assert [one.removal.node.name for one in stage.run(60)] == ["n1"]
+            assert stage.machines() == ["n2", "n3"]
+            assert not stage.tainted("n2")
+
+    def test_all_drained_nodes_are_tainted_before_any_eviction(self) -> None:
+        with Stage(config=Drain(node_delete_delay_after_taint_s=0)) as stage:
+            stage.add("p", "n1")
+            stage.add("q", "n2")
+            stage.start("n1", "n2")
+            stage.run(10)
+            verbs = [one.verb for one in stage.api.log if one.verb in ("addTaint", "evict")]
+            assert verbs == ["addTaint", "addTaint", "evict", "evict"]
+
+    def test_a_stale_taint_is_renewed(self) -> None:
+        with Stage(taints={"n1": [f"{TO_BE_DELETED}=1600000000:NoSchedule"]}) as stage:
+            stage.start("n1")
+            taint = stage.cluster.nodes["n1"].taint(TO_BE_DELETED)
+            assert taint is not None
+            assert taint.value == str(int(START_WALL))
+            assert [one.outcome for one in stage.run(10)] == [Outcome.DELETED]
+
+    def test_a_node_that_somebody_cordoned_stays_cordoned_after_a_rollback(self) -> None:
+        with Stage(cordoned=["n1"]) as stage:
+            stage.start("n1")
+            stage.add("late", "n1")
+            stage.run(10)
+            assert not stage.tainted("n1")
+            assert stage.cluster.nodes["n1"].unschedulable
+
+    def test_without_cordoning_the_node_stays_open(self) -> None:
+        with Stage(config=Drain(cordon_node_before_terminating=False)) as stage:
+            stage.start("n1")
+            assert stage.tainted("n1")
+            assert not stage.cluster.nodes["n1"].unschedulable
+
+    def test_a_node_under_way_cannot_be_started_again(self) -> None:
+        with Stage() as stage:
+            stage.start("n1")
+            with pytest.raises(ValueError, match="n1"):
+                stage.start("n1")
+
+    def test_the_wait_follows_the_measured_latency(self) -> None:
+        with Stage(config=Drain(dynamic_node_delete_delay_after_taint_enabled=True)) as stage:
+            stage.api.watch_lag_s = 1.5
+            stage.start("n1")
+            (finished,) = stage.run(10)
+            assert finished.at.mono == pytest.approx(1.5 + 2 * 1.5)
+
+    def test_the_wait_is_the_fixed_one_when_the_watch_shows_nothing(self) -> None:
+        with Stage(config=Drain(dynamic_node_delete_delay_after_taint_enabled=True)) as stage:
+            stage.api.watch_lag_s = 1000
+            stage.start("n1")
+            (finished,) = stage.run(100)
+            assert finished.at.mono == pytest.approx(65, abs=0.2)
+
+
+class TestBatches:
+    def test_nodes_of_a_group_go_in_one_call_when_the_window_closes(self) -> None:
+        with Stage(config=Drain(node_deletion_batcher_interval_s=30)) as stage:
+            stage.add("p", "n2")
+            stage.api.terminating_s["p"] = 12
+            stage.start("n1", "n2", "n3")
+            assert stage.run(34.9) == []
+            assert [one.removal.node.name for one in stage.run(35)] == ["n1", "n3", "n2"]
+            assert stage.machines() == []
+
+    def test_a_node_that_fails_its_last_look_leaves_the_others_going(self) -> None:
+        with Stage(config=Drain(node_deletion_batcher_interval_s=30)) as stage:
+            stage.start("n1", "n2")
+            stage.at(20, lambda: stage.add("late", "n1"))
+            finished = {one.removal.node.name: one.why for one in stage.run(60)}
+            assert finished == {"n1": Why.NEW_PODS, "n2": None}
+            assert stage.machines() == ["n1", "n3"]
+
+    def test_a_window_opens_anew_after_it_closed(self) -> None:
+        with Stage(config=Drain(node_deletion_batcher_interval_s=30)) as stage:
+            stage.start("n1")
+            stage.run(40)
+            stage.start("n2")
+            assert [one.at.mono for one in stage.run(100)] == [75]
+
+
+class TestAtomicGroup:
+    def test_waits_for_its_last_node(self) -> None:
+        with Stage() as stage:
+            stage.add("p", "n2")
+            stage.api.terminating_s["p"] = 12
+            stage.start("n1", "n2", "n3", atomic=True)
+            assert stage.run(19.9) == []
+            assert stage.machines() == ["n1", "n2", "n3"]
+            assert [one.outcome for one in stage.run(20)] == [Outcome.DELETED] * 3
+            assert stage.machines() == []
+
+    def test_stays_when_one_node_cannot_be_drained(self) -> None:
+        with Stage() as stage:
+            stage.add("p", "n2")
+            stage.api.always["p"] = RetryLater("busy")
+            stage.start("n1", "n2", "n3", atomic=True)
+            finished = {one.removal.node.name: one.why for one in stage.run(600)}
+            assert finished == {"n2": Why.NOT_EVICTED, "n1": Why.ATOMIC, "n3": Why.ATOMIC}
+            assert stage.machines() == ["n1", "n2", "n3"]
+            assert not any(stage.tainted(name) for name in ("n1", "n2", "n3"))
+
+    def test_stays_when_one_node_fails_the_last_look(self) -> None:
+        with Stage() as stage:
+            stage.add("p", "n2")
+            stage.api.terminating_s["p"] = 12
+            stage.start("n1", "n2", "n3", atomic=True)
+            stage.at(18, lambda: stage.add("late", "n1"))
+            finished = {one.removal.node.name: one.why for one in stage.run(600)}
+            assert finished == {"n1": Why.NEW_PODS, "n2": Why.ATOMIC, "n3": Why.ATOMIC}
+            assert stage.machines() == ["n1", "n2", "n3"]
+
+    def test_stays_when_a_drained_node_cannot_be_tainted(self) -> None:
+        with Stage(config=Drain(node_delete_delay_after_taint_s=0)) as stage:
+            stage.add("p", "n2")
+            stage.api.taint_errors["n2"].append(RetryLater("away"))
+            stage.start("n1", "n2", "n3", atomic=True)
+            finished = {one.removal.node.name: one.why for one in stage.run(600)}
+            assert finished == {"n1": Why.ATOMIC, "n3": Why.ATOMIC}
+            assert stage.machines() == ["n1", "n2", "n3"]
+            assert not any(stage.tainted(name) for name in ("n1", "n2", "n3"))
+
+    def test_a_later_try_starts_afresh(self) -> None:
+        with Stage() as stage:
+            late = stage.add("late", "n1")
+            stage.start("n2", "n3", atomic=True)
+            stage.run(10)
+            stage.cluster.remove_pod(late.key)
+            assert stage.machines() == ["n1"]
+            stage.start("n1", atomic=True)
+            assert [one.outcome for one in stage.run(60)] == [Outcome.DELETED]
+
+
+class TestDrain:
+    def test_evicts_then_deletes(self) -> None:
+        with Stage() as stage:
+            stage.add("p", "n1")
+            stage.add("q", "n1", namespace="other")
+            stage.start("n1", utilization=0.25)
+            (finished,) = stage.run(5)
+            assert finished.outcome is Outcome.DELETED
+            assert [one.pod.name for one in finished.evictions if one.succeeded] == ["p", "q"]
+            assert stage.counts.evicted == {True: 2, False: 0}
+            assert stage.counts.removed == [("g", "n1", RemovedAs.UNDERUTILIZED)]
+            assert stage.events.about("ConfigMap/status") == [
+                "ScaleDown: Scale-down: removing node n1, utilization: 0.25, pods to reschedule: p,q",
+                "ScaleDown: Scale-down: node n1 removed with drain",
+            ]
+            assert stage.events.about("Pod/p") == ["ScaleDown: deleting pod for node scale down"]
+
+    def test_an_unready_node_counts_as_unready(self) -> None:
+        with Stage() as stage:
+            stage.add("p", "n1")
+            stage.start("n1", ready=False)
+            stage.run(5)
+            assert stage.counts.removed == [("g", "n1", RemovedAs.UNREADY)]
+
+    @pytest.mark.parametrize(
+        ("grace_s", "limit_s", "asked_s"),
+        [
+            pytest.param(None, 600, 30, id="the default of a pod"),
+            pytest.param(900, 600, 600, id="capped"),
+            pytest.param(20, 600, 20, id="shorter than the cap"),
+            pytest.param(900, 0, 900, id="no cap"),
+        ],
+    )
+    def test_time_to_terminate(self, grace_s: int | None, limit_s: int, asked_s: int) -> None:
+        with Stage(config=Drain(max_graceful_termination_sec=limit_s)) as stage:
+            stage.add("p", "n1", spec={"terminationGracePeriodSeconds": grace_s})
+            stage.start("n1")
+            stage.run(5)
+            assert stage.api.graces == {"p": asked_s}
+
+    def test_daemon_pods_go_too_and_never_hold_it(self) -> None:
+        with Stage() as stage:
+            stage.add("d", "n1", owner="DaemonSet/log")
+            stage.add("e", "n1", owner="DaemonSet/net")
+            stage.add("p", "n1")
+            stage.api.always["e"] = RetryLater("busy")
+            stage.start("n1")
+            assert [one.outcome for one in stage.run(5)] == [Outcome.DELETED]
+            assert [target for _, target in stage.did("tryEvict")] == ["default/p", "default/d", "default/e"]
+
+    def test_by_priority_lowest_first_each_group_waited_for(self) -> None:
+        config = Drain(drain_priority_config=(DrainPriority(0, 60), DrainPriority(1000, 20)))
+        with Stage(config=config) as stage:
+            stage.add("high", "n1", priority=2000)
+            stage.add("low", "n1", priority=-5)
+            stage.add("plain", "n1")
+            stage.add("daemon", "n1", owner="DaemonSet/log", priority=1000)
+            stage.api.terminating_s |= {"low": 7, "high": 3}
+            stage.start("n1")
+            (finished,) = stage.run(100)
+            assert finished.outcome is Outcome.DELETED
+            assert stage.did("evict") == [
+                (5, "default/low"),
+                (5, "default/plain"),
+                (15, "default/high"),
+                (15, "default/daemon"),
+            ]
+            assert stage.api.graces == {"low": 30, "plain": 30, "high": 20, "daemon": 20}
+            assert finished.at.mono == 20
+
+    def test_with_priorities_daemon_pods_are_required(self) -> None:
+        with Stage(config=Drain(drain_priority_config=(DrainPriority(0, 60),))) as stage:
+            stage.add("p", "n1")
+            stage.add("d", "n1", owner="DaemonSet/log")
+            stage.api.always["d"] = RetryLater("busy")
+            stage.start("n1")
+            assert [one.why for one in stage.run(300)] == [Why.NOT_EVICTED]
+
+    def test_a_pod_that_came_on_top_of_the_plan_stops_it_before_any_eviction(self) -> None:
+        with Stage() as stage:
+            stage.add("p", "n1")
+            stage.start("n1")
+            stage.add("late", "n1")
+            (finished,) = stage.run(10)
+            assert (finished.why, stage.did("tryEvict")) == (Why.NEW_PODS, [])
+
+    def test_pods_that_left_since_the_plan_are_not_missed(self) -> None:
+        with Stage() as stage:
+            pod = stage.add("p", "n1")
+            stage.start("n1")
+            stage.cluster.remove_pod(pod.key)
+            assert [one.outcome for one in stage.run(5)] == [Outcome.DELETED]
+
+    def test_pods_evicted_so_far_are_known_while_it_lasts(self) -> None:
+        with Stage() as stage:
+            pod = stage.add("p", "n1")
+            stage.api.terminating_s["p"] = 12
+            stage.start("n1")
+            stage.run(10)
+            assert stage.tracker.under_way().evicted == (pod,)
+            assert stage.tracker.under_way().drained_count == 1
+            stage.run(60)
+            assert stage.tracker.under_way().evicted == ()
+
+    def test_many_drains_run_beside_each_other(self) -> None:
+        with Stage(nodes=5) as stage:
+            names = [f"n{number}" for number in range(1, 6)]
+            for name in names:
+                stage.add(f"on-{name}", name)
+                stage.api.terminating_s[f"on-{name}"] = 20
+            stage.start(*names)
+            finished = stage.run(25)
+            assert [(one.removal.node.name, one.at.mono) for one in finished] == [(name, 25) for name in names]
+
+    def test_the_same_run_gives_the_same_log(self) -> None:
+        def play() -> tuple[list[Any], list[str]]:
+            with Stage(nodes=5) as stage:
+                for number in range(1, 6):
+                    stage.add(f"a{number}", f"n{number}")
+                    stage.add(f"b{number}", f"n{number}")
+                    stage.api.terminating_s[f"a{number}"] = 40 - 7 * number
+                    stage.api.eviction_errors[f"b{number}"].extend([RetryLater("busy")] * number)
+                stage.start("n1", "n2", "n3", "n4", "n5")
+                stage.run(600)
+                return list(stage.api.log), stage.events.lines
+
+        assert play() == play()
