@@ -1,5 +1,6 @@
 """Whether work that takes minutes may still go on: the program runs and leads."""
 
+import threading
 from collections.abc import Callable, Sequence
 
 from autoscaler.clock import Clock, Instant
@@ -9,6 +10,7 @@ from autoscaler.ports import Executor, Leadership
 _LEASE_PATIENCE_S = 30.0
 _LEASE_PAUSE_S = 1.0
 _LONGEST_POLL_S = 0.1
+_POLL_STEP_S = 0.01
 
 Work = Callable[[], None]
 
@@ -60,33 +62,52 @@ class Permit:
     def beside(self, works: Sequence[Work], at_most: int) -> tuple[Exception | None, ...]:
         """Run works beside each other, so many at once, and return what each raised when all have ended.
 
-        After the first that fails no further one begins: those left return None as well, and did nothing. Raises
-        `Stopping`.
+        After the first that fails no further one begins: those left return None as well, and did nothing. The caller
+        takes part, so all gets done even where the executor is too busy to help. Raises `Stopping`.
         """
-        errors: list[Exception | None] = [None] * len(works)
-        waiting = iter(range(len(works)))
-        ended: list[None] = []
-
-        def take_turns() -> None:
-            try:
-                for index in waiting:
-                    if any(error is not None for error in errors):
-                        break
-                    try:
-                        works[index]()
-                    except Exception as error:  # noqa: BLE001  # the top of a thread; the caller gets it
-                        errors[index] = error
-            finally:
-                ended.append(None)
-
-        lanes = min(at_most, len(works))
-        for _ in range(lanes - 1):
-            self._executor.submit(take_turns)
-        if lanes:
-            take_turns()
+        lanes = _Lanes(works)
+        for _ in range(min(at_most, len(works)) - 1):
+            self._executor.submit(lanes.run)
+        lanes.run()
         poll_s = 0.0
-        while len(ended) < lanes:
+        while lanes.busy:
             if not self._executor.sleep(poll_s):
                 raise Stopping
-            poll_s = min(_LONGEST_POLL_S, poll_s + 0.01)
-        return tuple(errors)
+            poll_s = min(_LONGEST_POLL_S, poll_s + _POLL_STEP_S)
+        return tuple(lanes.errors)
+
+
+class _Lanes:
+    """Works that several threads take from, one after the other."""
+
+    def __init__(self, works: Sequence[Work]) -> None:
+        self.errors: list[Exception | None] = [None] * len(works)
+        self._works = works
+        self._lock = threading.Lock()
+        self._begun = 0
+        self._ended = 0
+        self._closed = False
+
+    @property
+    def busy(self) -> bool:
+        """Whether a work has begun and not ended."""
+        with self._lock:
+            return self._ended < self._begun
+
+    def run(self) -> None:
+        """Take works until none is left or one has failed."""
+        while (index := self._take()) is not None:
+            try:
+                self._works[index]()
+            except Exception as error:  # noqa: BLE001  # the top of a thread; whoever called `beside` gets it
+                self.errors[index] = error
+            with self._lock:
+                self._ended += 1
+                self._closed = self._closed or self.errors[index] is not None
+
+    def _take(self) -> int | None:
+        with self._lock:
+            if self._closed or self._begun == len(self._works):
+                return None
+            self._begun += 1
+            return self._begun - 1

@@ -15,9 +15,8 @@ from autoscaler.objects.node import TO_BE_DELETED, Node
 from autoscaler.objects.pod import Pod
 from autoscaler.scaledown.disruption import Budgets
 from autoscaler.scaledown.drain import Blocked, Departure, Terms, departure, judge
+from autoscaler.scaledown.eligibility import SCALE_DOWN_DISABLED
 from autoscaler.scaleup.pending import expendable
-
-SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 
 _READ_PAUSE_S = 5.0
 _READ_PATIENCE_S = 60.0

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection, Iterable
+from functools import partial
 
 import msgspec
 
@@ -117,11 +118,14 @@ def apply_soft_taints(writes: ClusterWrites, clock: Clock, plan: SoftTaints, tim
             return False
         return True
 
-    def add(one: SoftTaint) -> None:
+    def taint(one: SoftTaint) -> None:
         writes.add_taint(one.node, Taint(DELETION_CANDIDATE, Effect.PREFER_NO_SCHEDULE, str(one.since)))
 
-    removed = tuple(n for n in plan.untaint if change(n, lambda n=n: writes.remove_taint(n, DELETION_CANDIDATE)))
-    added = tuple(one.node for one in plan.taint if change(one.node, lambda one=one: add(one)))
+    def untaint(node: str) -> None:
+        writes.remove_taint(node, DELETION_CANDIDATE)
+
+    removed = tuple(node for node in plan.untaint if change(node, partial(untaint, node)))
+    added = tuple(one.node for one in plan.taint if change(one.node, partial(taint, one)))
     return SoftTainted(added=added, removed=removed, failed=tuple(failed), left=len(late))
 
 

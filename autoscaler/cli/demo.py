@@ -5,6 +5,7 @@ import signal
 import socket
 import sys
 import threading
+from collections.abc import Sequence
 
 import msgspec
 
@@ -48,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     stopping = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopping.set())
-    port = args.port if args.port is not None else _usual_port()
+    port = args.port or _free_port((0,) if args.port == 0 else (_PORT, 0))
     with Demo(clock, tuple(args.flags), address=f"{_ADDRESS}:{port}", api_port=args.api_port) as demo:
         print(_welcome(demo, port), file=sys.stderr, flush=True)
         began = clock.now().mono
@@ -74,9 +75,9 @@ def _print(progress: Progress, form: Format) -> None:
         output.write(output.to_json(progress, compact=True) if form is Format.JSON else output.to_yaml(progress))
 
 
-def _usual_port() -> int:
-    """Return the usual port where it is free, else one that is."""
-    for port in (_PORT, 0):
+def _free_port(wanted: Sequence[int]) -> int:
+    """Return the first of these ports that is free; 0 stands for any."""
+    for port in wanted:
         with socket.socket() as probe:
             try:
                 probe.bind((_ADDRESS, port))

@@ -6,7 +6,8 @@ Source of every rule: the scheduler's plug-ins NodeName, NodeUnschedulable, Tain
 from collections.abc import Mapping
 
 from autoscaler.objects.node import Effect, Node, Taint
-from autoscaler.objects.pod import NodeSelector, NodeSelectorTerm, PodClass
+from autoscaler.objects.pod import PodClass
+from autoscaler.objects.podspec import NodeSelector, NodeSelectorTerm
 
 
 def untolerated(cls: PodClass, taints: tuple[Taint, ...]) -> Taint | None:

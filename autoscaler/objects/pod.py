@@ -16,17 +16,27 @@ import msgspec
 from autoscaler.objects import quantity
 from autoscaler.objects.decode import WireDecoder
 from autoscaler.objects.meta import (
-    LabelSelector,
     ObjectMeta,
     OwnerReference,
-    Requirement,
-    Wire,
     controller_of,
-    integer,
     optional_seconds,
     unix_seconds,
 )
 from autoscaler.objects.node import Effect, Taint
+from autoscaler.objects.podspec import (
+    Affinity,
+    Container,
+    HostPort,
+    NodeSelector,
+    PodAffinityTerm,
+    PodCondition,
+    PodSpec,
+    PodWire,
+    ResourceClaimRef,
+    SpreadConstraint,
+    Toleration,
+    Volume,
+)
 
 DEFAULT_GRACE_S = 30
 MIRROR = "kubernetes.io/config.mirror"
@@ -41,262 +51,6 @@ _KEPT_ANNOTATIONS = (OURS, "autoscaling.x-k8s.io/", SOURCE, "podtype", "podType"
 
 Requests = Mapping[str, int]
 """Amounts by resource name in the engine's units (`objects.quantity`)."""
-
-
-class Toleration(Wire, frozen=True):
-    """A toleration; what it leaves out matches everything."""
-
-    key: str = ""
-    operator: str = "Equal"
-    value: str = ""
-    effect: str = ""
-
-    def tolerates(self, taint: Taint) -> bool:
-        """Whether it covers the taint: effect, key, then operator (Exists, Equal, numeric Lt and Gt)."""
-        if self.effect and self.effect != taint.effect:
-            return False
-        if self.key and self.key != taint.key:
-            return False
-        match self.operator:
-            case "Exists":
-                return True
-            case "Equal" | "":
-                return self.key != "" and self.value == taint.value
-            case "Lt" | "Gt":
-                return self._compares(taint.value)
-            case _:
-                return False
-
-    def _compares(self, value: str) -> bool:
-        have, bound = integer(value), integer(self.value)
-        if have is None or bound is None:
-            return False
-        return have < bound if self.operator == "Lt" else have > bound
-
-
-class NodeSelectorTerm(Wire, frozen=True):
-    """Expressions that must all hold; a term with none matches nothing."""
-
-    match_expressions: list[Requirement] = []
-    match_fields: list[Requirement] = []
-
-
-class NodeSelector(Wire, frozen=True):
-    """Terms of which one must hold."""
-
-    node_selector_terms: list[NodeSelectorTerm] = []
-
-
-class NodeAffinity(Wire, frozen=True):
-    """The required part of a node affinity."""
-
-    required: NodeSelector | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
-
-
-class PodAffinityTerm(Wire, frozen=True):
-    """Which pods to be near to, or away from, within one topology domain."""
-
-    topology_key: str
-    label_selector: LabelSelector | None = None
-    namespaces: list[str] = []
-    namespace_selector: LabelSelector | None = None
-    match_label_keys: list[str] = []
-    mismatch_label_keys: list[str] = []
-
-
-class PodAffinity(Wire, frozen=True):
-    """The required part of a pod affinity or anti-affinity."""
-
-    required: list[PodAffinityTerm] = msgspec.field(
-        default_factory=list, name="requiredDuringSchedulingIgnoredDuringExecution"
-    )
-
-
-class Affinity(Wire, frozen=True):
-    """The required parts of all affinities; preferences never decide and are not kept."""
-
-    node_affinity: NodeAffinity | None = None
-    pod_affinity: PodAffinity | None = None
-    pod_anti_affinity: PodAffinity | None = None
-
-
-class SpreadConstraint(Wire, frozen=True):
-    """A topology spread constraint."""
-
-    topology_key: str
-    max_skew: int = 1
-    when_unsatisfiable: str = "DoNotSchedule"
-    label_selector: LabelSelector | None = None
-    min_domains: int | None = None
-    node_affinity_policy: str = "Honor"
-    node_taints_policy: str = "Ignore"
-    match_label_keys: list[str] = []
-
-
-class HostPort(msgspec.Struct, frozen=True, order=True, gc=False):
-    """A port claimed on the node itself."""
-
-    port: int
-    protocol: str = "TCP"
-    ip: str = "0.0.0.0"
-
-    def clashes(self, other: "HostPort") -> bool:
-        """Whether both cannot be had on one node: the same port and protocol, on addresses that overlap."""
-        anywhere = "0.0.0.0" in (self.ip, other.ip)
-        return self.port == other.port and self.protocol == other.protocol and (anywhere or self.ip == other.ip)
-
-
-class Disk(Wire, frozen=True):
-    """A directly named cloud disk; which field is used depends on the volume source."""
-
-    pd_name: str = ""
-    volume_id: str = msgspec.field(default="", name="volumeID")
-    disk_name: str = ""
-    image: str = ""
-    pool: str = ""
-    iqn: str = ""
-    read_only: bool = False
-
-
-class _Present(Wire, frozen=True):
-    """A volume source of which only the presence counts."""
-
-
-class EmptyDir(Wire, frozen=True):
-    """Scratch space on the node; `medium` Memory keeps it off the disk."""
-
-    medium: str = ""
-
-
-class ClaimSource(Wire, frozen=True):
-    """A claim used as a volume."""
-
-    claim_name: str = ""
-
-
-class CsiSource(Wire, frozen=True):
-    """An inline volume of a CSI driver."""
-
-    driver: str = ""
-
-
-class Volume(Wire, frozen=True):
-    """A volume of a pod; sources that nothing here reads (config maps, projected tokens) are not kept."""
-
-    name: str = ""
-    host_path: _Present | None = None
-    empty_dir: EmptyDir | None = None
-    persistent_volume_claim: ClaimSource | None = None
-    ephemeral: _Present | None = None
-    csi: CsiSource | None = None
-    gce_persistent_disk: Disk | None = None
-    aws_elastic_block_store: Disk | None = None
-    azure_disk: Disk | None = None
-    rbd: Disk | None = None
-    iscsi: Disk | None = None
-
-    @property
-    def matters(self) -> bool:
-        """Whether any source is kept."""
-        return any(
-            source is not None
-            for source in (
-                self.host_path,
-                self.empty_dir,
-                self.persistent_volume_claim,
-                self.ephemeral,
-                self.csi,
-                self.gce_persistent_disk,
-                self.aws_elastic_block_store,
-                self.azure_disk,
-                self.rbd,
-                self.iscsi,
-            )
-        )
-
-
-class ResourceClaimRef(Wire, frozen=True):
-    """A dynamic resource claim of a pod, by name or from a template."""
-
-    name: str = ""
-    resource_claim_name: str | None = None
-    resource_claim_template_name: str | None = None
-
-
-class _Resources(Wire, frozen=True):
-    requests: dict[str, str | int | float] = {}
-
-
-class _Port(Wire, frozen=True):
-    container_port: int = 0
-    host_port: int = 0
-    host_ip: str = msgspec.field(default="", name="hostIP")
-    protocol: str = "TCP"
-
-
-class Container(Wire, frozen=True):
-    """What of a container counts: its requests and its ports."""
-
-    name: str = ""
-    resources: _Resources = _Resources()
-    ports: list[_Port] = []
-    restart_policy: str | None = None
-
-    @property
-    def sidecar(self) -> bool:
-        """Whether an init container keeps running beside the others."""
-        return self.restart_policy == "Always"
-
-
-class PodSpec(Wire, frozen=True):
-    """The part of a v1.PodSpec that is read."""
-
-    node_name: str = ""
-    containers: list[Container] = []
-    init_containers: list[Container] = []
-    overhead: dict[str, str | int | float] = {}
-    resources: _Resources = _Resources()
-    node_selector: dict[str, str] = {}
-    affinity: Affinity | None = None
-    tolerations: list[Toleration] = []
-    topology_spread_constraints: list[SpreadConstraint] = []
-    volumes: list[Volume] = []
-    resource_claims: list[ResourceClaimRef] = []
-    priority: int | None = None
-    priority_class_name: str = ""
-    preemption_policy: str | None = None
-    scheduler_name: str = "default-scheduler"
-    restart_policy: str = "Always"
-    termination_grace_period_seconds: int | None = None
-
-
-class _PodCondition(Wire, frozen=True):
-    type: str
-    status: str
-    reason: str = ""
-    last_transition_time: str | None = None
-
-
-class _ContainerStatus(Wire, frozen=True):
-    name: str = ""
-    allocated_resources: dict[str, str | int | float] = {}
-
-
-class _PodStatus(Wire, frozen=True):
-    phase: str = "Pending"
-    conditions: list[_PodCondition] = []
-    nominated_node_name: str = ""
-    start_time: str | None = None
-    container_statuses: list[_ContainerStatus] = []
-    init_container_statuses: list[_ContainerStatus] = []
-
-
-class PodWire(Wire, frozen=True):
-    """A v1.Pod as the API writes it."""
-
-    metadata: ObjectMeta
-    spec: PodSpec = PodSpec()
-    status: _PodStatus = _PodStatus()
 
 
 class PodClass(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True):
@@ -597,7 +351,7 @@ def _relevant(annotations: Mapping[str, str]) -> dict[str, str]:
     return kept
 
 
-def _unscheduled(conditions: Sequence[_PodCondition]) -> Unscheduled | None:
+def _unscheduled(conditions: Sequence[PodCondition]) -> Unscheduled | None:
     for condition in conditions:
         if condition.type == "PodScheduled" and condition.status == "False":
             return Unscheduled(condition.reason, optional_seconds(condition.last_transition_time))

@@ -3,7 +3,7 @@
 import msgspec
 
 from autoscaler.objects.meta import Resource, Wire
-from autoscaler.objects.pod import Disk, NodeSelector
+from autoscaler.objects.podspec import Disk, NodeSelector
 
 
 class ClaimRequests(Wire, frozen=True):

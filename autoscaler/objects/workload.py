@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from autoscaler.objects.decode import WireDecoder
 from autoscaler.objects.meta import LabelSelector, ObjectMeta, Resource, Wire
-from autoscaler.objects.pod import PodSpec
+from autoscaler.objects.podspec import PodSpec
 
 R = TypeVar("R", bound=Resource)
 

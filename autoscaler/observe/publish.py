@@ -1,14 +1,24 @@
-"""What a pass leaves behind: status, metrics, health, log lines and the status ConfigMap, made from its report."""
+"""What a pass leaves behind: status, metrics, health, log lines and the status ConfigMap, all made from its report."""
 
 from collections.abc import Callable
 from typing import Protocol
 
 from autoscaler.clock import Instant
+from autoscaler.config.rules import Rules
 from autoscaler.config.tree import Config
+from autoscaler.errors import AutoscalerError
+from autoscaler.observe.gauging import Gauging, failed
 from autoscaler.observe.health import HealthCheck
+from autoscaler.observe.logs import Log
+from autoscaler.observe.metric_table import Function, Step
 from autoscaler.observe.metrics import Metrics
+from autoscaler.observe.pass_log import PassLog
 from autoscaler.observe.report import PassReport
-from autoscaler.observe.status import Board, RecentEvent
+from autoscaler.observe.status import AutoscalerState, Board, PublishedStatus, RecentEvent
+from autoscaler.observe.status_map import status_config_map, status_time
+from autoscaler.observe.summary import WHOLE_PASS, summarise
+
+log = Log(__name__)
 
 
 class StatusMapWriter(Protocol):
@@ -19,12 +29,12 @@ class StatusMapWriter(Protocol):
         ...
 
     def remove(self) -> None:
-        """Delete the ConfigMap; raises `AutoscalerError`."""
+        """Delete the ConfigMap, absent is fine; raises `AutoscalerError`."""
         ...
 
 
 class Publisher:
-    """Tells everybody about passes. Owned by the deciding thread."""
+    """Tells everybody about passes; never raises because somebody could not be told. Owned by the deciding thread."""
 
     def __init__(
         self,
@@ -35,24 +45,84 @@ class Publisher:
         tail: Callable[[], tuple[RecentEvent, ...]],
         status_map: StatusMapWriter | None,
     ) -> None:
-        self._config = config
+        """`tail` returns the newest events; `status_map` None, or its flag off: no ConfigMap is written."""
+        self._rules = config.rules
         self._board = board
         self._metrics = metrics
         self._health = health
         self._tail = tail
-        self._status_map = status_map
+        self._gauging = Gauging(metrics, config)
+        self._pass_log = PassLog()
+        self._status_map = _StatusMap(status_map if config.observe.write_status_configmap else None, config.rules)
+        self._passes = 0
+        self._ended: Instant | None = None
+
+    @property
+    def status_map_failures(self) -> int:
+        """How often the ConfigMap could not be written since it last was."""
+        return self._status_map.failures
 
     def starting(self, now: Instant) -> None:
-        """Passes are about to begin."""
-        self._metrics.start()
+        """Say that this replica is about to begin its first pass."""
+        self._gauging.starting()
+        initializing = PublishedStatus(process=self._board.view.status.process, state=AutoscalerState.INITIALIZING)
+        self._status_map.put(initializing, now.wall)
 
     def begins(self, now: Instant) -> None:
-        """A pass begins."""
+        """Say that a pass begins."""
         self._health.pass_started(now)
+        self._metrics.step_began(Step.MAIN, now)
+        if self._ended is not None:
+            self._metrics.observe_duration(Function.LOOP_WAIT, max(0.0, now.mono - self._ended.mono))
 
     def passed(self, report: PassReport) -> None:
-        """A pass ended."""
-        self._health.pass_succeeded(report.now)
+        """Say what a pass saw, decided and did.
+
+        The ConfigMap is written where the pass observed the cluster: a provider outage leaves the old one in place.
+        """
+        self._passes += 1
+        self._ended = report.now.later(report.timings.get(WHOLE_PASS, 0.0))
+        before = self._board.view.status
+        summary = summarise(report, before, number=self._passes, events=self._tail(), rules=self._rules)
+        status = self._board.publish(summary)
+        self._gauging.passed(report, status.groups)
+        if not failed(report):
+            self._health.pass_succeeded(self._ended)
+        self._pass_log.passed(report, status)
+        if report.view is not None:
+            self._status_map.put(status, report.now.wall)
 
     def stopped(self) -> None:
-        """The process ends in good order."""
+        """Say that the process ends in good order: a ConfigMap that nobody keeps up to date would mislead."""
+        self._status_map.remove()
+
+
+class _StatusMap:
+    """The ConfigMap, or none: failures are logged when they begin and counted until they end."""
+
+    def __init__(self, writer: StatusMapWriter | None, rules: Rules) -> None:
+        self._writer = writer
+        self._rules = rules
+        self.failures = 0
+
+    def put(self, status: PublishedStatus, wall: float) -> None:
+        if self._writer is None:
+            return
+        try:
+            self._writer.put(status_config_map(status, wall, self._rules), status_time(wall))
+        except AutoscalerError as error:
+            self.failures += 1
+            if self.failures == 1:
+                log.warning("status_map.not_written", error=error)
+            return
+        if self.failures:
+            log.info("status_map.written_again", failures=self.failures)
+            self.failures = 0
+
+    def remove(self) -> None:
+        if self._writer is None:
+            return
+        try:
+            self._writer.remove()
+        except AutoscalerError as error:
+            log.warning("status_map.not_removed", error=error)

@@ -91,14 +91,13 @@ def summarise(
 
 
 def _pass(report: PassReport, number: int) -> PassStatus:
-    error = report.error or report.scale_up_error
     return PassStatus(
         number=number,
         started_at=report.now.wall,
         duration_s=report.timings.get(WHOLE_PASS, 0.0),
         phases=tuple(Phase(name, seconds) for name, seconds in report.timings.items() if name != WHOLE_PASS),
         scale_up=report.scale_up_result,
-        error=error or None,
+        error=report.error or None,
     )
 
 

@@ -11,7 +11,8 @@ import msgspec
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaledown import Drain
 from autoscaler.objects.meta import OwnerReference
-from autoscaler.objects.pod import SAFE_LOCAL_VOLUMES, SAFE_TO_EVICT, Pod, PodClass, Volume
+from autoscaler.objects.pod import SAFE_LOCAL_VOLUMES, SAFE_TO_EVICT, Pod, PodClass
+from autoscaler.objects.podspec import Volume
 from autoscaler.objects.workload import Replicated
 from autoscaler.reasons import Blocking
 from autoscaler.scaledown.disruption import Budgets

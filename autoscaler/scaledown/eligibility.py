@@ -187,7 +187,7 @@ def _ordered(trial: Trial, situation: Situation, memory: ScaleDownMemory, candid
     occupied, waiting = _occupied(trial, situation)
     names = trial.view.nodes
     before = memory.unneeded
-    late = [names[position].name not in before for position in found.tolist()]
+    late = np.fromiter((names[position].name not in before for position in found.tolist()), np.bool_, len(found))
     # The last key is the most important one, and equals stay as they are.
     order = np.lexsort((late, waiting[found] & ~occupied[found], occupied[found]))
     ordered: list[int] = found[order].tolist()

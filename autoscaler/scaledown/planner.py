@@ -66,10 +66,10 @@ def unneeded_limit(memory: ScaleDownMemory, options: ScaleDown) -> int:
     With N removals at a time, N more than there are plus N to spare; and no more than can be removed within the
     unneeded time, at one look per shortest interval, plus N.
     """
-    each = options.max_scale_down_parallelism
-    unneeded_s = options.scale_down_unneeded_time_s
-    interval_s = unneeded_s if memory.shortest_interval_s is None else min(memory.shortest_interval_s, unneeded_s)
-    looks = int(max(unneeded_s, interval_s) / max(interval_s, _SHORTEST_S)) if interval_s > 0 or unneeded_s > 0 else 1
+    each, unneeded_s = options.max_scale_down_parallelism, options.scale_down_unneeded_time_s
+    looks = 1
+    if memory.shortest_interval_s is not None and memory.shortest_interval_s < unneeded_s:
+        looks = int(unneeded_s / max(memory.shortest_interval_s, _SHORTEST_S))
     return min(len(memory.unneeded) + 2 * each, each * looks + each)
 
 

@@ -68,13 +68,12 @@ class Room:
         """
         spots = self._spots_of(cls)
         if hint is not None and hint != self._leaving and self._fits(spots, hint):
-            position: int | None = hint
-        else:
-            position = self._search(spots)
-            if position is None:
-                return None
+            self._put(spots, hint)
+            return hint
+        position = self._search(spots)
+        if position is not None:
             self._cursor = (position + 1) % self._trial.base
-        self._put(spots, position)
+            self._put(spots, position)
         return position
 
     def commit(self, *, gone: bool) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from autoscaler.objects.node import HOSTNAME
-from autoscaler.objects.pod import PodWire
+from autoscaler.objects.podspec import PodWire
 from autoscaler.scenario.defaults import Defaults
 from autoscaler.scenario.format import InstanceEntry
 from autoscaler.scenario.objects import unreadable_values

@@ -14,7 +14,8 @@ import msgspec
 from autoscaler.objects import quantity
 from autoscaler.objects.meta import ObjectMeta, OwnerReference, Resource, rfc3339, unix_seconds
 from autoscaler.objects.node import HOSTNAME, Condition, Node, NodeWire, keep_node
-from autoscaler.objects.pod import Container, Pod, PodInterner, PodSpec, PodWire, Unscheduled
+from autoscaler.objects.pod import Pod, PodInterner, Unscheduled
+from autoscaler.objects.podspec import Container, PodSpec, PodWire
 from autoscaler.objects.workload import Namespace
 
 NODE_AGE_S = 86400.0

@@ -13,11 +13,10 @@ import msgspec
 from autoscaler.objects import quantity
 from autoscaler.objects.meta import ObjectMeta, OwnerReference, rfc3339
 from autoscaler.objects.node import Node
-from autoscaler.objects.pod import (
+from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.objects.podspec import (
     Affinity,
     Container,
-    Pod,
-    PodClass,
     PodSpec,
     ResourceClaimRef,
     SpreadConstraint,

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 
 from autoscaler.objects.node import NodeWire
-from autoscaler.objects.pod import PodWire
+from autoscaler.objects.podspec import PodWire
 from autoscaler.objects.storage import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from autoscaler.objects.workload import DaemonSet, DisruptionBudget, Job, Namespace, PriorityClass, Replicated
 from cloudprovider.interface import ErrorClass, State

@@ -8,7 +8,8 @@ import msgspec
 from autoscaler.objects import quantity
 from autoscaler.objects.meta import Resource, unix_seconds
 from autoscaler.objects.node import Node, NodeWire
-from autoscaler.objects.pod import Pod, PodClass, PodWire
+from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.objects.podspec import PodWire
 from autoscaler.scenario.defaults import Defaults, check_node_times
 from autoscaler.scenario.read import Shape
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from autoscaler.objects.meta import selects
 from autoscaler.objects.node import HOSTNAME
-from autoscaler.objects.pod import PodAffinityTerm, PodClass
+from autoscaler.objects.pod import PodClass
+from autoscaler.objects.podspec import PodAffinityTerm
 from autoscaler.objects.workload import Namespace
 from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling.bounds import Bound, gate, strictest
@@ -75,6 +76,10 @@ class AffinityGuard:
             return None
         return gate(self.mask(window), bool(self.mask(slice(fresh, fresh + 1))[0]))
 
+    def felt_elsewhere(self, cls: PodClass) -> bool:
+        """Whether pods of the class are company; see `placement.Guard`."""
+        return any(tally.felt_elsewhere(cls) for tally in self._tallies)
+
     @property
     def _first_of_its_kind(self) -> bool:
         """No pod anywhere matches and this one matches itself: somebody has to be first."""
@@ -122,6 +127,10 @@ class AvoidGuard:
             else:
                 bounds.append(None if shared is None else msgspec.structs.replace(gate(present, free), total=1))
         return strictest(bounds, window)
+
+    def felt_elsewhere(self, cls: PodClass) -> bool:
+        """Whether pods of the class are to be avoided; see `placement.Guard`."""
+        return any(tally.felt_elsewhere(cls) for tally in self._tallies())
 
     def why(self, position: int) -> Rejection | None:
         """Return why a node does not pass."""

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from autoscaler.objects.node import Node
+from autoscaler.objects.node import HOSTNAME, Node
 from autoscaler.objects.pod import PodClass
 from autoscaler.snapshot.columns import Mask
 from autoscaler.snapshot.overlay import Positions, Trial
@@ -134,6 +134,10 @@ class Tally:
         eligible: Mask = np.array(self._verdicts, dtype=np.bool_)[kinds]
         eligible[old] = self._eligible.mask[positions[old]]
         return has_key & eligible
+
+    def felt_elsewhere(self, cls: PodClass) -> bool:
+        """Whether pods of the class are counted in domains that may have several nodes."""
+        return self.key != HOSTNAME and self.counts(cls)
 
     def shared_code(self, window: slice, fresh: int) -> int | None:
         """Return the one domain code that all nodes of the window and the node at `fresh` have; None where they differ.

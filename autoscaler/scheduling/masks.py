@@ -4,7 +4,8 @@ import numpy as np
 
 from autoscaler.objects.matching import untolerated
 from autoscaler.objects.meta import Operator, Requirement
-from autoscaler.objects.pod import NodeSelector, NodeSelectorTerm, PodClass
+from autoscaler.objects.pod import PodClass
+from autoscaler.objects.podspec import NodeSelector, NodeSelectorTerm
 from autoscaler.snapshot.columns import Amounts, Mask
 from autoscaler.snapshot.overlay import Trial
 

@@ -42,6 +42,10 @@ class Guard(Protocol):
         """
         ...
 
+    def felt_elsewhere(self, cls: PodClass) -> bool:
+        """Whether a pod of the class (not the guarded one) on one node may open or close other nodes."""
+        ...
+
     def why(self, position: int) -> Rejection | None:
         """Return why a node does not pass; None where it does."""
         ...
@@ -163,7 +167,10 @@ class Placer:
 
     def bound(self, cls: PodClass, window: slice, fresh: int) -> Bound | None:
         """Return how many pods of the class the added nodes of one template can take; None where trying must tell."""
-        others = strictest((guard.bound(window, fresh) for guard in self.guards(cls)), window)
+        guards, template = self.guards(cls), self.trial.template(fresh)
+        if template is None or any(guard.felt_elsewhere(pod.cls) for guard in guards for pod in template.pods):
+            return None
+        others = strictest((guard.bound(window, fresh) for guard in guards), window)
         if others is None:
             return None
         present = np.minimum(self.copies(cls, window), others.present)

@@ -52,6 +52,10 @@ class PortGuard:
         """Whether the class holds one of the ports; see `overlay.Watcher`."""
         return bool(cls.host_ports) and self._clashes(cls)
 
+    def felt_elsewhere(self, cls: PodClass) -> bool:
+        """Ports are taken on one node only; see `placement.Guard`."""
+        return False
+
     def bound(self, window: slice, fresh: int) -> Bound | None:
         """Return how many may come: one per node, where the ports are free."""
         return gate(self.mask(window), bool(self.mask(slice(fresh, fresh + 1))[0]), 1)

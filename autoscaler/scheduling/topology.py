@@ -12,7 +12,8 @@ import numpy as np
 
 from autoscaler.objects.matching import untolerated, wants_node
 from autoscaler.objects.node import HOSTNAME, Node
-from autoscaler.objects.pod import PodClass, SpreadConstraint
+from autoscaler.objects.pod import PodClass
+from autoscaler.objects.podspec import SpreadConstraint
 from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling import masks
 from autoscaler.scheduling.bounds import Bound, gate
@@ -78,6 +79,10 @@ class SpreadGuard:
             return bound
         count = int(self.tally.at(slice(fresh, fresh + 1))[0])
         return msgspec.structs.replace(bound, total=max(0, others + self.constraint.max_skew - count))
+
+    def felt_elsewhere(self, cls: PodClass) -> bool:
+        """Whether pods of the class count; see `placement.Guard`."""
+        return self.tally.felt_elsewhere(cls)
 
     def why(self, position: int) -> Rejection | None:
         """Return why a node does not pass."""

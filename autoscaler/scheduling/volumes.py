@@ -13,7 +13,8 @@ from autoscaler.objects import quantity
 from autoscaler.objects.matching import selector_matches
 from autoscaler.objects.meta import Operator, Requirement
 from autoscaler.objects.node import REGIONS, ZONES, Node
-from autoscaler.objects.pod import Disk, NodeSelector, NodeSelectorTerm, PodClass, Volume
+from autoscaler.objects.pod import PodClass
+from autoscaler.objects.podspec import Disk, NodeSelector, NodeSelectorTerm, Volume
 from autoscaler.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling import masks
@@ -279,6 +280,10 @@ class VolumeGuard:
             for driver in csi.spec.drivers
             if driver.allocatable is not None and driver.allocatable.count is not None
         }
+
+    def felt_elsewhere(self, cls: PodClass) -> bool:
+        """Volumes are attached to one node only; see `placement.Guard`."""
+        return False
 
     def bound(self, window: slice, fresh: int) -> Bound | None:
         """Return how many may come: any number where the volumes can be reached, unless they cannot be shared."""

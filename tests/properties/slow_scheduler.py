@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from autoscaler.objects.meta import LabelSelector, Requirement
 from autoscaler.objects.node import Node, Taint
-from autoscaler.objects.pod import PodAffinityTerm, PodClass, SpreadConstraint
+from autoscaler.objects.pod import PodClass
+from autoscaler.objects.podspec import PodAffinityTerm, SpreadConstraint
 
 SKEWED = "node(s) didn't match pod topology spread constraints"
 

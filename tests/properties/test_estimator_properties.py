@@ -45,7 +45,7 @@ def spread_pod(dice: Dice, name: str) -> Pod:
 
 @pytest.mark.parametrize("topology_fallback", [True, False], ids=["with fallback", "without fallback"])
 @pytest.mark.parametrize("kind", Kind)
-@pytest.mark.parametrize("seed", range(80))
+@pytest.mark.parametrize("seed", range(150))
 def test_an_estimate_is_that_of_packing_pod_by_pod(seed: int, kind: Kind, topology_fallback: bool) -> None:
     dice, case = Dice(seed), random_case(seed, nodes=4, pods=6, plain=kind is not Kind.MIXED)
     placer = Placer(Trial(case.view))

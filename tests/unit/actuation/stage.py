@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from autoscaler.actuation.cloud import Cloud
+from autoscaler.actuation.cloud import Cloud, Deleted
 from autoscaler.actuation.deletion import Deleter, Site, Started
 from autoscaler.actuation.news import News
 from autoscaler.actuation.outcome import Finished, RemovedAs
@@ -23,6 +23,7 @@ from autoscaler.scaledown.plan import Deletions, Removal
 from autoscaler.simulator.executor import VirtualExecutor
 from autoscaler.simulator.memory_cluster import MemoryCluster, MemoryWrites
 from autoscaler.snapshot.cluster import Related
+from cloudprovider.interface import ErrorClass, InstanceError, NodeRef
 from cloudprovider.static.cloud import StaticCloud, open_cloud
 from cloudprovider.static.spec import CloudSpec, GroupSpec, MachineSpec
 from tests.builders import a_node, a_pod
@@ -59,7 +60,10 @@ class Api(MemoryWrites):
         self.release_errors: dict[str, deque[AutoscalerError]] = defaultdict(deque)
         self.terminating_s: dict[str, float] = {}
         self.graces: dict[str, int | None] = {}
+        self.controllers: Related | None = None
         self.watch_lag_s = 0.0
+        self.read_error: AutoscalerError | None = None
+        self.on_read: Callable[[], object] = lambda: None
         self.budget_list: list[DisruptionBudget] = []
         self._cluster_now = cluster
         self._clock_now = clock
@@ -101,19 +105,19 @@ class Api(MemoryWrites):
         return super().remove_taint(node, key, uncordon=uncordon)
 
     def node(self, name: str) -> Node | None:
-        self._reachable()
+        self._read()
         return self._cluster_now.nodes.get(name)
 
     def pods_on(self, node: str) -> Sequence[Pod]:
-        self._reachable()
+        self._read()
         return [pod for pod in self._cluster_now.pods.values() if pod.node == node]
 
     def budgets(self) -> Sequence[DisruptionBudget]:
-        self._reachable()
+        self._read()
         return self.budget_list
 
     def related(self) -> Related | None:
-        return None
+        return self.controllers
 
     def last_seen(self, name: str) -> Node | None:
         node = self._cluster_now.nodes.get(name)
@@ -124,6 +128,12 @@ class Api(MemoryWrites):
         begin, end = self.down
         if begin <= self._clock_now.now().mono < end:
             raise RetryLater("API server is unreachable")
+
+    def _read(self) -> None:
+        self._reachable()
+        if self.read_error is not None:
+            raise self.read_error
+        self.on_read()
 
     def _answer(self) -> None:
         if not self._leader.may_write(self._clock_now.now(), 0.0):
@@ -142,6 +152,27 @@ class Events:
 
     def about(self, subject: str) -> list[str]:
         return [line.removeprefix(subject + " ") for line in self.lines if line.startswith(subject + " ")]
+
+
+class CloudPort(Cloud):
+    """A `Cloud` that can crash, or fail to tell what became of a call."""
+
+    def __init__(self, provider: StaticCloud, clock: VirtualClock) -> None:
+        super().__init__(provider)
+        self.crash: Exception | None = None
+        self.unknown_until = 0.0
+        self._clock = clock
+
+    def delete_nodes(self, group_id: str, nodes: Sequence[NodeRef], *, force: bool = False) -> Deleted:
+        if self.crash is not None:
+            raise self.crash
+        deleted = super().delete_nodes(group_id, nodes, force=force)
+        if self._clock.now().mono < self.unknown_until:
+            return Deleted(error=InstanceError(ErrorClass.OTHER, "TRANSIENT", "time-out"), certain=False)
+        return deleted
+
+    def gone_of(self, group_id: str, nodes: Sequence[NodeRef]) -> frozenset[str] | None:
+        return super().gone_of(group_id, nodes) if self._clock.now().mono >= self.unknown_until else None
 
 
 class Counts:
@@ -193,14 +224,14 @@ class Stage:
             ),
             now=lambda: self.clock.now().wall,
         )
-        self.cloud = Cloud(self.provider)
-        self.cloud.refresh(START_WALL)
+        self.machines_port = CloudPort(self.provider, self.clock)
+        self.machines_port.refresh(START_WALL)
         self.tracker = Tracker()
         self.status = Subject(kind="ConfigMap", name="status", namespace="kube-system")
         self.deleter = Deleter(
             Site(
                 writes=self.api,
-                machines=self.cloud,
+                machines=self.machines_port,
                 fresh=self.api,
                 news=News(self.events, self.counts, self.status),
                 executor=self.executor,
@@ -227,7 +258,7 @@ class Stage:
 
     def at(self, second: float, do: Callable[[], object]) -> None:
         """Let something happen at a monotonic second."""
-        self.executor.call_at(Instant(START_WALL + second, second), lambda: _run(do))
+        self.executor.call_at(Instant(START_WALL + second, second), lambda: _do(do))
 
     def removal(self, node: str, **about: Any) -> Removal:
         """Plan the removal of a node with the pods that are on it now, those of DaemonSets left out."""
@@ -263,5 +294,5 @@ class Stage:
         return [(one.at_s - START_WALL, one.target) for one in self.api.log if one.verb == verb]
 
 
-def _run(do: Callable[[], object]) -> None:
-    do()
+def _do(what: Callable[[], object]) -> None:
+    what()

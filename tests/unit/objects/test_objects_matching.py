@@ -2,7 +2,7 @@ import pytest
 
 from autoscaler.objects.matching import daemon_belongs, untolerated, wants_node
 from autoscaler.objects.node import Taint
-from autoscaler.objects.pod import Toleration
+from autoscaler.objects.podspec import Toleration
 from tests.builders import Json, a_node, a_pod, expression
 
 HARD = Taint(key="gpu", value="a100", effect="NoSchedule")

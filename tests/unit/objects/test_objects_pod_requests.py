@@ -1,6 +1,6 @@
 import pytest
 
-from autoscaler.objects.pod import HostPort
+from autoscaler.objects.podspec import HostPort
 from tests.builders import Json, a_pod
 
 

@@ -162,6 +162,15 @@ def test_pods_that_come_with_the_node_may_keep_others_away() -> None:
     assert packed([a_pod(labels=WEB)], a_template(TEMPLATE.node, guard)) == Estimate(0, ())
 
 
+def test_pods_that_come_with_the_nodes_fill_the_domain_they_share() -> None:
+    """Each new node brings one more agent to zone b; two agents ahead of zone a, nobody may come any more."""
+    agent = {"app": "agent"}
+    template = a_template(a_node("template", cpu="1", labels={"zone": "b"}), a_pod("agent", labels=agent))
+    pods = replicas(a_pod(cpu="500m", spread=[over("zone", labels=agent)]), 4)
+    found = packed(pods, template, nodes=[a_node("n0", labels={"zone": "a"})])
+    assert (found.nodes, len(found.pods)) == (1, 2)
+
+
 SPREAD = replicas(a_pod(cpu="500m", labels=WEB, spread=[over(HOSTNAME, labels=WEB)]), 4)
 
 

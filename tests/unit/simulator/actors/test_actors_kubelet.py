@@ -1,9 +1,9 @@
 import pytest
-from actors_pieces import Json, a_cluster, a_pod, condition, pod
 
 from autoscaler.simulator.actors.timing import Timing
 from autoscaler.simulator.apiserver.errors import ApiError
 from autoscaler.simulator.cluster import SandboxCluster
+from tests.unit.simulator.actors.actors_pieces import Json, a_cluster, a_pod, condition, pod
 
 QUICK = Timing(pull_s=2.0, start_s=1.0, stop_s=2.0)
 

@@ -1,4 +1,8 @@
-from actors_pieces import (
+from autoscaler.clock import VirtualClock
+from autoscaler.simulator.apiserver.errors import ApiError
+from autoscaler.simulator.cluster import SandboxCluster
+from cloudprovider.interface import ErrorClass, InstanceError, TaintSpec
+from tests.unit.simulator.actors.actors_pieces import (
     BOOT_S,
     Json,
     a_cluster,
@@ -12,11 +16,6 @@ from actors_pieces import (
     taint_keys,
     the_cloud,
 )
-
-from autoscaler.clock import VirtualClock
-from autoscaler.simulator.apiserver.errors import ApiError
-from autoscaler.simulator.cluster import SandboxCluster
-from cloudprovider.interface import ErrorClass, InstanceError, TaintSpec
 
 
 def node(cluster: SandboxCluster, name: str) -> Json | None:

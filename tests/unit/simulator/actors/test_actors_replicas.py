@@ -1,9 +1,18 @@
 import pytest
-from actors_pieces import Json, a_cluster, a_pod, a_workload, condition, events, pods_of, status
 
 from autoscaler.simulator.actors.replicas import dispensable_first, scaled, template_hash
 from autoscaler.simulator.actors.wire import is_ready
 from autoscaler.simulator.cluster import SandboxCluster
+from tests.unit.simulator.actors.actors_pieces import (
+    Json,
+    a_cluster,
+    a_pod,
+    a_workload,
+    condition,
+    events,
+    pods_of,
+    status,
+)
 
 SETS, DEPLOYMENTS = "replicasets.apps", "deployments.apps"
 

@@ -1,5 +1,9 @@
 import pytest
-from actors_pieces import (
+
+from autoscaler.simulator.actors.timing import Timing
+from autoscaler.simulator.cluster import SandboxCluster
+from cloudprovider.interface import TaintSpec
+from tests.unit.simulator.actors.actors_pieces import (
     BOOT_S,
     Json,
     a_cluster,
@@ -12,10 +16,6 @@ from actors_pieces import (
     pod,
     the_cloud,
 )
-
-from autoscaler.simulator.actors.timing import Timing
-from autoscaler.simulator.cluster import SandboxCluster
-from cloudprovider.interface import TaintSpec
 
 GPU = TaintSpec("gpu", "yes")
 

@@ -1,5 +1,9 @@
 import pytest
-from actors_pieces import (
+
+from autoscaler.simulator.apiserver.errors import ApiError
+from autoscaler.simulator.cluster import SandboxCluster
+from cloudprovider.interface import TaintSpec
+from tests.unit.simulator.actors.actors_pieces import (
     BOOT_S,
     Json,
     a_budget,
@@ -13,10 +17,6 @@ from actors_pieces import (
     status,
     the_cloud,
 )
-
-from autoscaler.simulator.apiserver.errors import ApiError
-from autoscaler.simulator.cluster import SandboxCluster
-from cloudprovider.interface import TaintSpec
 
 EVERYWHERE = [{"operator": "Exists"}]
 AGENT = a_workload("DaemonSet", "agent", None, cpu="100m")

@@ -1,0 +1,144 @@
+"""From the report of a pass to metrics."""
+
+from autoscaler.config.tree import Config
+from autoscaler.objects import quantity
+from autoscaler.objects.node import Node
+from autoscaler.observe.devices import devices_of
+from autoscaler.observe.metric_table import (
+    Direction,
+    ErrorType,
+    Function,
+    LimitedResource,
+    PendingKind,
+    ScaleUpFailure,
+    Step,
+)
+from autoscaler.observe.metrics import NO_DEVICES, Devices, Metrics
+from autoscaler.observe.report import End, PassReport
+from autoscaler.observe.status import GroupStatus, NodeCounts
+from autoscaler.observe.summary import WHOLE_PASS, counts_of
+from autoscaler.observe.taints import count_taints
+from autoscaler.reasons import Skip
+from autoscaler.registry.occurrence import Incident
+from autoscaler.registry.state import Registry
+from autoscaler.scaledown.taints import being_deleted
+from autoscaler.scaleup.limits import CORES, MEMORY
+from autoscaler.scaleup.pending import sort_pending
+from autoscaler.snapshot.cluster import ClusterView
+from autoscaler.snapshot.contribution import cores_of, gpu_resources
+from autoscaler.snapshot.template import passing_taints
+
+FUNCTIONS = {
+    WHOLE_PASS: Function.MAIN,
+    "refresh": Function.REFRESH,
+    "update_state": Function.UPDATE_STATE,
+    "filter_schedulable": Function.FILTER_SCHEDULABLE,
+    "scale_up": Function.SCALE_UP,
+    "unneeded": Function.FIND_UNNEEDED,
+    "scale_down": Function.SCALE_DOWN,
+}
+"""Which phases of a pass are published, and as what."""
+
+_LIMITS = {CORES: LimitedResource.CPU, MEMORY: LimitedResource.MEMORY}
+_GIB = 1024**3
+
+
+def failed(report: PassReport) -> bool:
+    """Whether the pass counts as failed: a transient error does not (as in Cluster Autoscaler)."""
+    return report.end is End.FAILED and report.error_type is not ErrorType.TRANSIENT
+
+
+class Gauging:
+    """Feeds one process's metrics. Owned by the deciding thread."""
+
+    def __init__(self, metrics: Metrics, config: Config) -> None:
+        self._metrics = metrics
+        self._config = config
+        self._passing = passing_taints(config.templates, config.rules)
+        self._resources = gpu_resources(config.rules)
+        self._tainted: tuple[Node, ...] | None = None
+
+    def starting(self) -> None:
+        """Publish what is configured."""
+        limits = self._config.limits
+        cores, memory = limits.cores_total, limits.memory_total
+        self._metrics.start()
+        self._metrics.limits((cores.min, cores.max), (memory.min * _GIB, memory.max * _GIB))
+
+    def passed(self, report: PassReport, groups: tuple[GroupStatus, ...]) -> None:
+        """Publish what a pass saw and did; `groups` are as its status has them."""
+        for phase, function in FUNCTIONS.items():
+            if phase in report.timings:
+                self._metrics.observe_duration(function, report.timings[phase])
+        if failed(report):
+            self._metrics.pass_failed(report.error_type or ErrorType.INTERNAL)
+        else:
+            ended = report.now.later(report.timings.get(WHOLE_PASS, 0.0))
+            self._metrics.step_began(Step.MAIN_SUCCESSFUL, ended)
+        if report.view is None:
+            return
+        self._taints(report.view)
+        if report.registry is None:
+            self._metrics.cluster(safe=False, counts=NodeCounts())
+            return
+        self._cluster(report, report.view, report.registry, groups)
+        self._troubles(report, report.view, report.registry)
+        if report.end is End.COMPLETE:
+            self._scale_up(report, report.view)
+
+    def _taints(self, view: ClusterView) -> None:
+        if view.nodes is not self._tainted:
+            self._tainted = view.nodes
+            self._metrics.taints(count_taints(view.nodes, self._passing))
+
+    def _cluster(
+        self, report: PassReport, view: ClusterView, registry: Registry, groups: tuple[GroupStatus, ...]
+    ) -> None:
+        metrics, most = self._metrics, self._config.limits.max_nodes_total
+        metrics.cluster(registry.healthy, counts_of(registry.cluster))
+        staying = [node for node in view.nodes if not being_deleted(node, report.now.wall)]
+        memory_bytes = sum(node.capacity.get(quantity.MEMORY, 0) for node in staying)
+        metrics.size(sum(map(cores_of, staying)) * 1000, memory_bytes)
+        room = sum(group.max_size for group in groups)
+        metrics.node_groups(len(groups), 0, min(room, most) if most > 0 else room)
+        metrics.each_node_group(groups)
+
+    def _troubles(self, report: PassReport, view: ClusterView, registry: Registry) -> None:
+        """Count what went wrong in the cloud since the pass before, and what was done about it."""
+        for one in registry.occurrences:
+            code = one.error.code if one.error is not None else ""
+            if one.incident is Incident.SCALE_UP_TIMED_OUT:
+                self._metrics.scale_up_failed(ScaleUpFailure.TIMEOUT, self._devices(report, view, one.group))
+            elif one.incident is Incident.CREATION_FAILED:
+                reason = code or ScaleUpFailure.CLOUD_PROVIDER
+                self._metrics.scale_up_failed(reason, self._devices(report, view, one.group))
+                self._metrics.node_creations_failed(reason, one.nodes)
+        gone = sum(len(one.removal.instances) for one in report.unregistered_removed if one.error is None)
+        if gone:
+            self._metrics.unregistered_removed(gone)
+
+    def _scale_up(self, report: PassReport, view: ClusterView) -> None:
+        metrics, config, plan = self._metrics, self._config, report.scale_up
+        metrics.step_began(Step.AUTOSCALING, report.now)
+        pending = sort_pending(view.pending, config.pods, config.rules)
+        metrics.pending_pods(PendingKind.UNSCHEDULABLE, len(pending.unschedulable))
+        metrics.pending_pods(PendingKind.UNPROCESSED, len(pending.unprocessed))
+        if plan is not None:
+            metrics.step_began(Step.SCALE_UP, report.now)
+            limited = [one for one in plan.skipped if one.reason is Skip.LIMIT]
+            for resource in (name for one in limited for name in one.detail.split(", ")):
+                if resource in _LIMITS:
+                    metrics.scaling_skipped(Direction.UP, _LIMITS[resource])
+        for done in report.increases:
+            devices = self._devices(report, view, done.group)
+            if done.after > done.before:
+                metrics.scaled_up(done.after - done.before, devices)
+            if done.error is not None:
+                metrics.scale_up_failed(done.error.code or ScaleUpFailure.CLOUD_PROVIDER, devices)
+
+    def _devices(self, report: PassReport, view: ClusterView, group_id: str) -> Devices:
+        template = report.templates.get(group_id)
+        if template is None:
+            return NO_DEVICES
+        groups = view.groups
+        return devices_of(template.node, groups.get(group_id), groups.gpu_label, self._resources)

@@ -1,0 +1,136 @@
+"""The log lines of a pass: one for each decision and each trouble, as constant event names with fields."""
+
+from collections import Counter
+
+from autoscaler.observe.logs import DETAIL, Log
+from autoscaler.observe.report import End, PassReport, Removed
+from autoscaler.observe.status import PodStatus, PublishedStatus
+from autoscaler.observe.summary import WHOLE_PASS
+from autoscaler.reasons import ScaleUpResult, Waiting
+from autoscaler.registry.occurrence import Incident, Occurrence
+from autoscaler.scaleup.plan import Resized
+
+log = Log(__name__)
+
+_ENDS = {End.UNHEALTHY: "cluster.unhealthy", End.EMPTY_CLUSTER: "cluster.empty"}
+_WAITING = frozenset(reason.value for reason in Waiting)
+_STUCK = (ScaleUpResult.NO_OPTIONS, ScaleUpResult.ERROR, ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL)
+
+
+class PassLog:
+    """Writes what passes decided. What stays as it was is written once. Owned by the deciding thread."""
+
+    def __init__(self) -> None:
+        self._stuck: object = None
+        self._end = End.COMPLETE
+        self._error = ""
+
+    def passed(self, report: PassReport, status: PublishedStatus) -> None:
+        """Write the lines of a pass; `status` is what was published of it."""
+        self._write_end(report)
+        if report.registry is not None:
+            for occurrence in report.registry.occurrences:
+                _write_occurrence(occurrence)
+        for done in report.corrections:
+            _write_correction(done)
+        for removed in (*report.unregistered_removed, *report.failed_removed):
+            _write_removal(removed)
+        self._write_scale_up(report, status)
+        if log.shows(DETAIL):
+            log.detail(
+                "pass.done",
+                number=None if status.last_pass is None else status.last_pass.number,
+                end=report.end,
+                scale_up=report.scale_up_result,
+                seconds=round(report.timings.get(WHOLE_PASS, 0.0), 4),
+                phases={name: round(took, 4) for name, took in report.timings.items() if name != WHOLE_PASS},
+                nodes=len(status.nodes),
+                pending=len(status.pods),
+            )
+
+    def _write_end(self, report: PassReport) -> None:
+        news = (report.end, report.error) != (self._end, self._error)
+        if report.end is End.FAILED:
+            log.error("pass.failed", type=report.error_type, error=report.error)
+        elif news and (event := _ENDS.get(report.end)) is not None:
+            counts = None if report.registry is None else report.registry.cluster
+            log.warning(event, **({} if counts is None else {"unready": len(counts.unready)}))
+        elif news and report.end is End.COMPLETE:
+            log.info("pass.recovered", after=self._end)
+        self._end, self._error = report.end, report.error
+
+    def _write_scale_up(self, report: PassReport, status: PublishedStatus) -> None:
+        helped = Counter(pod.planned_group for pod in status.pods)
+        for done in report.increases:
+            if done.error is None:
+                log.info(
+                    "scale_up.decided",
+                    group=done.group,
+                    add=done.after - done.before,
+                    size=done.after,
+                    pods=helped[done.group],
+                )
+            else:
+                log.error(
+                    "scale_up.failed",
+                    group=done.group,
+                    add=done.wanted - done.before,
+                    added=done.after - done.before,
+                    code=done.error.code,
+                    error=done.error.message,
+                )
+        self._write_stuck(report, status.pods)
+
+    def _write_stuck(self, report: PassReport, pods: tuple[PodStatus, ...]) -> None:
+        """Say that pods cannot be helped: when that begins, or when it is others or for other reasons."""
+        if report.increases or report.scale_up_result not in _STUCK:
+            self._stuck = None
+            return
+        plan = report.scale_up
+        skipped = {} if plan is None else {one.group: one.reason for one in plan.skipped}
+        verdicts = Counter(pod.verdict for pod in pods if pod.verdict not in _WAITING)
+        stuck = (report.scale_up_result, skipped, verdicts)
+        if stuck != self._stuck:
+            log.info(
+                "scale_up.impossible",
+                result=report.scale_up_result,
+                pods=verdicts.total(),
+                verdicts=verdicts,
+                skipped=skipped,
+                error=report.scale_up_error,
+            )
+        self._stuck = stuck
+
+
+def _write_occurrence(one: Occurrence) -> None:
+    error = None if one.error is None else one.error.message
+    match one.incident:
+        case Incident.SCALE_UP_FINISHED:
+            log.info("scale_up.finished", group=one.group, nodes=one.nodes, seconds=_whole(one.lasted_s))
+        case Incident.SCALE_UP_TIMED_OUT:
+            log.warning("scale_up.timed_out", group=one.group, nodes=one.nodes, seconds=_whole(one.lasted_s))
+        case Incident.CREATION_FAILED:
+            code = None if one.error is None else one.error.code
+            log.warning("machines.not_created", group=one.group, machines=one.nodes, code=code, error=error)
+        case Incident.UNREGISTERED_KEPT:
+            log.detail("machines.kept_at_minimum", group=one.group, machines=one.nodes)
+
+
+def _whole(seconds: float | None) -> int | None:
+    return None if seconds is None else round(seconds)
+
+
+def _write_correction(done: Resized) -> None:
+    if done.error is None:
+        log.info("target.lowered", group=done.group, size=done.after, before=done.before)
+    else:
+        log.error("target.not_lowered", group=done.group, wanted=done.wanted, error=done.error.message)
+
+
+def _write_removal(one: Removed) -> None:
+    removal = one.removal
+    machines = list(removal.instances)
+    if one.error is None:
+        log.info("machines.removed", group=removal.group, machines=machines, reason=removal.reason)
+    else:
+        log.error("machines.not_removed", group=removal.group, machines=machines, error=one.error.message)
