@@ -140,3 +140,11 @@ class ScaleDownResult(StrEnum):
     IN_PROGRESS = "InProgress"
     NO_CANDIDATES = "NoCandidates"
     ERROR = "Error"
+
+
+class RemovedAs(StrEnum):
+    """What kind of node was removed: Cluster Autoscaler's values of the label `reason` of scaled_down_nodes_total."""
+
+    UNDERUTILIZED = "underutilized"
+    EMPTY = "empty"
+    UNREADY = "unready"

@@ -125,16 +125,22 @@ class Cloud:
             gpu_label=provider.gpu_label if isinstance(provider, Accelerators) else "",
         )
 
-    def increase(self, group_id: str, delta: int) -> Resized:
-        """Ask for `delta` more machines; never raises `ProviderError`."""
+    def increase(self, group_id: str, delta: int, *, expected: int) -> Resized:
+        """Ask for `delta` more machines than the `expected` target; never raises `ProviderError`.
+
+        A target that has grown since, by an earlier call that seemed lost for one, makes up for as much of it.
+        """
         group = self._groups.get(group_id)
         if group is None:
-            error = InstanceError(ErrorClass.OTHER, GROUP_GONE, f"node group {group_id} does not exist any more")
-            return Resized(group=group_id, before=0, wanted=0, after=0, error=error)
+            return _vanished(group_id)
         before = 0
         try:
             before = group.target_size()
-            group.increase(delta)
+            delta = min(delta, expected + delta - before)
+            if delta > 0:
+                group.increase(delta)
+            else:
+                return Resized(group=group_id, before=expected, wanted=before, after=before)
         except Transient as error:
             return self._concluded(group, before, before + delta, error)
         except ProviderError as error:
@@ -143,7 +149,9 @@ class Cloud:
 
     def decrease_target(self, group_id: str, delta: int) -> Resized:
         """Cancel `delta` machines that were asked for and never came; never raises `ProviderError`."""
-        group = self._groups[group_id]
+        group = self._groups.get(group_id)
+        if group is None:
+            return _vanished(group_id)
         before = 0
         try:
             before = group.target_size()
@@ -240,8 +248,16 @@ class Cloud:
         return Deleted(gone, None if len(gone) == len(nodes) else failure_of(error))
 
     def close(self) -> None:
-        """Let the provider clean up."""
-        self.provider.close()
+        """Let the provider clean up; raises `CloudUnavailable`."""
+        try:
+            self.provider.close()
+        except ProviderError as error:
+            raise CloudUnavailable(f"provider {self.provider.name} did not clean up: {error}") from error
+
+
+def _vanished(group_id: str) -> Resized:
+    error = InstanceError(ErrorClass.OTHER, GROUP_GONE, f"node group {group_id} does not exist any more")
+    return Resized(group=group_id, before=0, wanted=0, after=0, error=error)
 
 
 def failure_of(error: ProviderError) -> InstanceError:

@@ -150,6 +150,7 @@ class Deleter:
 
         def give_back() -> None:
             with contextlib.suppress(Stopping, LeadershipLost):
+                self._permit.pause(0.0)
                 self._hard_taint.release(tried)
 
         self._executor.submit(give_back)
@@ -230,6 +231,8 @@ class Deleter:
 
     def _roll_back(self, kept: Sequence[tuple[Job, Aborted]]) -> None:
         """Give nodes back, and with each all that cannot go without it."""
+        if not kept:
+            return
         kept = [*kept, *self._left_alone(kept)]
         try:
             self._permit.pause(0.0)  # neither stopping nor deposed: from here on it writes

@@ -105,9 +105,7 @@ class Evictor:
         ended: list[Eviction] = []
         doomed = False
         for attempt in attempts:
-            if doomed:
-                ended += self._given_up(attempt, _NOT_TRIED)
-            elif attempt.due > self._permit.now().mono:
+            if doomed or attempt.due > self._permit.now().mono:
                 waiting.append(attempt)
             elif (wait_s := self._try(job, attempt, limit_s, pause_s)) is None:
                 ended += [Eviction(pod=attempt.pod)] if attempt.required else []
@@ -115,20 +113,20 @@ class Evictor:
                 attempt.due = min(self._permit.now().mono + wait_s, give_up)
                 waiting.append(attempt)
             else:
-                ended += self._given_up(attempt, attempt.error)
+                ended += self._given_up(attempt)
                 doomed = attempt.required
         if doomed:
-            ended += [one for attempt in waiting for one in self._given_up(attempt, attempt.error)]
+            ended += [one for attempt in waiting for one in self._given_up(attempt)]
             waiting = []
         return waiting, ended
 
-    def _given_up(self, attempt: _Attempt, error: str) -> list[Eviction]:
+    def _given_up(self, attempt: _Attempt) -> list[Eviction]:
         if not attempt.required:
-            log.info("scale_down.daemon_pod_stays pod=%s: %s", attempt.pod.key, error)
+            log.info("scale_down.daemon_pod_stays pod=%s: %s", attempt.pod.key, attempt.error)
             return []
-        if error != _NOT_TRIED:
-            self._news.not_evicted(attempt.pod, error)
-        return [Eviction(pod=attempt.pod, error=error)]
+        if attempt.error:
+            self._news.not_evicted(attempt.pod, attempt.error)
+        return [Eviction(pod=attempt.pod, error=attempt.error or _NOT_TRIED)]
 
     def _try(self, job: Job, attempt: _Attempt, limit_s: int, pause_s: float) -> float | None:
         """Evict one pod; None where that worked, else how long to wait before the next try."""

@@ -2,10 +2,11 @@
 
 from typing import Protocol
 
-from autoscaler.actuation.outcome import RemovedAs, removed_as
+from autoscaler.actuation.outcome import removed_as
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod
 from autoscaler.ports import EventSink, EventType, Subject
+from autoscaler.reasons import RemovedAs
 from autoscaler.scaledown.plan import Removal
 
 

@@ -36,14 +36,13 @@ class ClusterNodeApi:
     def get_config_map(self, namespace: str, name: str) -> Mapping[str, Any]:
         """Return a v1.ConfigMap."""
         with _as_provider_errors():
-            body = self._client.get(paths.path(ObjectRef("v1", "ConfigMap", name, namespace)))
-        return cast("Mapping[str, Any]", msgspec.json.decode(body))
+            return _decoded(self._client.get(paths.path(ObjectRef("v1", "ConfigMap", name, namespace))))
 
     def list_nodes(self) -> Sequence[Mapping[str, Any]]:
         """Return all v1.Nodes."""
         with _as_provider_errors():
-            body = self._client.get(paths.collection("v1", "Node"))
-        return cast("Sequence[Mapping[str, Any]]", msgspec.json.decode(body).get("items") or [])
+            listed = _decoded(self._client.get(paths.collection("v1", "Node")))
+        return cast("Sequence[Mapping[str, Any]]", listed.get("items") or [])
 
     def create_node(self, node: Mapping[str, Any]) -> None:
         """Create a v1.Node."""
@@ -57,3 +56,20 @@ class ClusterNodeApi:
                 self._writes().delete(ObjectRef("v1", "Node", name))
             except Gone:
                 return
+
+
+class RehearsedNodeApi(ClusterNodeApi):
+    """The same for a dry run: what is read is real, what is written stays on paper."""
+
+    def create_node(self, node: Mapping[str, Any]) -> None:
+        """Create nothing."""
+
+    def delete_node(self, name: str) -> None:
+        """Delete nothing."""
+
+
+def _decoded(body: bytes) -> Mapping[str, Any]:
+    try:
+        return msgspec.json.decode(body, type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        raise RetryLater(f"the API server sent something that is no object: {error}") from error

@@ -6,15 +6,8 @@ import msgspec
 
 from autoscaler.clock import Instant
 from autoscaler.objects.pod import Pod
+from autoscaler.reasons import RemovedAs
 from autoscaler.scaledown.plan import Removal
-
-
-class RemovedAs(StrEnum):
-    """What kind of node was removed: Cluster Autoscaler's values of the label `reason` of scaled_down_nodes_total."""
-
-    UNDERUTILIZED = "underutilized"
-    EMPTY = "empty"
-    UNREADY = "unready"
 
 
 def removed_as(removal: Removal) -> RemovedAs:
@@ -80,6 +73,11 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the node was given back to the scheduler."""
     certain: bool = True
     """False: the cloud could not be asked whether the machine is being deleted."""
+
+    @property
+    def deleted(self) -> bool:
+        """Whether the machine is gone or going."""
+        return self.outcome is Outcome.DELETED
 
 
 class Aborted(Exception):

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from autoscaler.actuation.cloud import Cloud
+from autoscaler.actuation.cloud import Cloud, Deleted
 from autoscaler.scaleup.plan import Resized
-from cloudprovider.interface import CloudProvider, InstanceError
+from cloudprovider.interface import CloudProvider, InstanceError, NodeRef
 
 
 class RehearsedCloud(Cloud):
@@ -15,7 +15,7 @@ class RehearsedCloud(Cloud):
         self.withheld = 0
         """Calls that a real run would have made."""
 
-    def increase(self, group_id: str, delta: int) -> Resized:
+    def increase(self, group_id: str, delta: int, *, expected: int) -> Resized:
         """Count the call; the target stays."""
         return self._withhold(group_id, delta)
 
@@ -29,6 +29,11 @@ class RehearsedCloud(Cloud):
         """Count the call; the machines stay."""
         self.withheld += 1
         return None
+
+    def delete_nodes(self, group_id: str, nodes: Sequence[NodeRef], *, force: bool = False) -> Deleted:
+        """Count the call; the machines stay."""
+        self.withheld += 1
+        return Deleted(frozenset(node.name for node in nodes))
 
     def close(self) -> None:
         """Leave the provider's state alone: cleaning up is a change too."""

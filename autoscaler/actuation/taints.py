@@ -64,7 +64,6 @@ class HardTaint:
         free: set[str] = set()
         give_up = self._permit.now().mono + _RELEASE_PATIENCE_S
         while waiting:
-            self._permit.pause(0.0)  # neither stopping nor deposed
             again = []
             for node, mark in waiting:
                 try:

@@ -1,31 +1,69 @@
-"""Makes the decision loop of a configuration."""
+"""Makes the decision loop of a configuration: the same for the daemon and for every offline run."""
+
+import msgspec
 
 from autoscaler.actuation.cloud import Cloud
+from autoscaler.actuation.deletion import Deleter, Site
+from autoscaler.actuation.job import FreshReader
+from autoscaler.actuation.news import Listener, News
 from autoscaler.actuation.rehearsal import RehearsedCloud
-from autoscaler.clock import Instant
+from autoscaler.actuation.remover import NodeRemoval, NodeRemover, RehearsedRemoval
+from autoscaler.actuation.tracker import Tracker
+from autoscaler.clock import Clock
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
-from autoscaler.loop import Autoscaler, Source
+from autoscaler.kube.writes import ClusterWrites
+from autoscaler.loop.autoscaler import Autoscaler
+from autoscaler.loop.herald import Herald
+from autoscaler.loop.observing import Source
 from autoscaler.objects.pod import PodInterner
-from autoscaler.ports import EventSink
+from autoscaler.ports import EventSink, Executor, Leadership
 from autoscaler.scaleup.expander import problems as expander_problems
 from cloudprovider.interface import CloudProvider, Pricing
 
 
-def build_autoscaler(
-    config: Config,
-    *,
-    source: Source,
-    provider: CloudProvider,
-    events: EventSink,
-    interner: PodInterner,
-    now: Instant,
-) -> Autoscaler:
+class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything outside that passes see and touch: a cluster and a cloud, or what stands for them."""
+
+    source: Source
+    provider: CloudProvider
+    writes: ClusterWrites
+    fresh: FreshReader
+    events: EventSink
+    listener: Listener
+    executor: Executor
+    clock: Clock
+    leadership: Leadership
+
+
+def build_autoscaler(config: Config, around: Surroundings, interner: PodInterner) -> Autoscaler:
     """Make the decision loop; raises `ConfigError` where the configuration does not suit the provider."""
-    wrong = tuple(
-        expander_problems(config.scale_up.expander, has_prices=isinstance(provider, Pricing), has_remote=False)
-    )
+    refuse_unsuitable(config, around.provider)
+    herald = Herald(config, around.events)
+    cloud = RehearsedCloud(around.provider) if config.loop.dry_run else Cloud(around.provider)
+    removal = RehearsedRemoval() if config.loop.dry_run else _remover(config, around, cloud, herald)
+    return Autoscaler(config, around.source, cloud, removal, herald, interner)
+
+
+def refuse_unsuitable(config: Config, provider: CloudProvider) -> None:
+    """Raise `ConfigError` where the configuration asks for what the provider cannot do."""
+    priced = isinstance(provider, Pricing)
+    wrong = tuple(expander_problems(config.scale_up.expander, has_prices=priced, has_remote=False))
     if wrong:
         raise ConfigError(wrong)
-    cloud = RehearsedCloud(provider) if config.loop.dry_run else Cloud(provider)
-    return Autoscaler(config, source, cloud, events, interner, now)
+
+
+def _remover(config: Config, around: Surroundings, cloud: Cloud, herald: Herald) -> NodeRemoval:
+    news = News(around.events, around.listener, herald.status if config.observe.write_status_configmap else None)
+    site = Site(
+        writes=around.writes,
+        machines=cloud,
+        fresh=around.fresh,
+        news=news,
+        executor=around.executor,
+        clock=around.clock,
+        leadership=around.leadership,
+    )
+    expendable_below = config.pods.expendable_pods_priority_cutoff
+    deleter = Deleter(site, Tracker(), config.drain, config.rules, expendable_below)
+    return NodeRemover(deleter, around.writes, around.clock, news, config.scale_down, config.drain)

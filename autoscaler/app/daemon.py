@@ -11,9 +11,10 @@ import threading
 from collections.abc import Callable, Mapping
 from importlib import metadata
 
-from autoscaler.actuation.node_api import ClusterNodeApi
+from autoscaler.actuation.fresh import ClusterReader
+from autoscaler.actuation.node_api import ClusterNodeApi, RehearsedNodeApi
 from autoscaler.actuation.status_map import ClusterStatusMap
-from autoscaler.app.build import build_autoscaler
+from autoscaler.app.build import Surroundings, build_autoscaler, refuse_unsuitable
 from autoscaler.app.pace import Pace
 from autoscaler.app.source import ClusterSource
 from autoscaler.clock import Clock, ThreadExecutor
@@ -25,7 +26,7 @@ from autoscaler.kube.election import LeaderElection, Unopposed, own_identity
 from autoscaler.kube.feed import ClusterFeed
 from autoscaler.kube.lease import LeaseState, LeaseTimings
 from autoscaler.kube.writes import LeaseWrites, Writes
-from autoscaler.loop import Autoscaler
+from autoscaler.loop.autoscaler import Autoscaler
 from autoscaler.objects.pod import PodInterner
 from autoscaler.observe.api import read_routes
 from autoscaler.observe.correlator import Correlator
@@ -180,28 +181,40 @@ class Daemon:
             self._publisher.begins(began)
             report = autoscaler.run_once(began)
             self._publisher.passed(report)
-            if not self._pace.wait(began, acted=bool(report.increases)):
+            if not self._pace.wait(began, acted=report.acted and not self._config.loop.dry_run):
                 break
         if not self._lost:
+            self._clean_up(autoscaler)
+
+    def _clean_up(self, autoscaler: Autoscaler) -> None:
+        try:
             autoscaler.close()
-            self._publisher.stopped()
+        except RetryLater as error:
+            log.error("provider.not_cleaned_up", error=str(error))
+        self._publisher.stopped()
 
     def _make_autoscaler(self, make: Callable[[], CloudProvider]) -> Autoscaler | None:
         """Make provider and loop, trying again while the cloud does not answer; None means stop."""
         while not self._stopping.is_set():
             try:
-                return build_autoscaler(
-                    self._config,
-                    source=self._source,
-                    provider=make(),
-                    events=self._news.sink,
-                    interner=self._interner,
-                    now=self._clock.now(),
-                )
+                return build_autoscaler(self._config, self._surroundings(make()), self._interner)
             except RetryLater as error:
                 log.error("provider.unavailable", error=str(error), next="trying again")
                 self._stopping.wait(_PATIENCE_S)
         return None
+
+    def _surroundings(self, provider: CloudProvider) -> Surroundings:
+        return Surroundings(
+            source=self._source,
+            provider=provider,
+            writes=self._writes,
+            fresh=ClusterReader(self._client, self._interner, self._source.nodes.get, self._source.related),
+            events=self._news.sink,
+            listener=self._publisher,
+            executor=self._executor,
+            clock=self._clock,
+            leadership=self._leadership,
+        )
 
     def _leave(self) -> None:
         self._news.stop()
@@ -249,6 +262,7 @@ class Daemon:
 
     def _context(self) -> ProviderContext:
         provider = self._config.provider
+        node_api = RehearsedNodeApi if self._config.loop.dry_run else ClusterNodeApi
         return ProviderContext(
             config_file=provider.cloud_config,
             node_specs=provider.nodes,
@@ -257,7 +271,7 @@ class Daemon:
             namespace=self._config.kube.namespace,
             user_agent=provider.user_agent,
             now=lambda: self._clock.now().wall,
-            node_api=ClusterNodeApi(self._client, lambda: self._writes),
+            node_api=node_api(self._client, lambda: self._writes),
             environment=self._environment,
         )
 
@@ -308,6 +322,8 @@ def _provider_maker(
     except ProviderError as error:
         log.error("provider.unavailable", error=str(error), next="trying again")
         first = []
+    for provider in first:
+        refuse_unsuitable(config, provider)
 
     def make() -> CloudProvider:
         if first:

@@ -71,9 +71,10 @@ class ClusterSource:
             self._builder.node_changed(node.old, node.new)
         for pod in self.pods.drain_changes().values():
             self._builder.pod_changed(pod.old, pod.new)
-        return self._builder.view(read_groups(tuple(self._builder.nodes.values())), self._related())
+        return self._builder.view(read_groups(tuple(self._builder.nodes.values())), self.related())
 
-    def _related(self) -> Related:
+    def related(self) -> Related:
+        """Return the objects that decisions look up, as the watches last showed them. From any thread."""
         return Related(
             namespaces=self._namespaces.snapshot(),
             budgets=self._budgets.snapshot(),

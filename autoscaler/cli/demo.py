@@ -12,6 +12,7 @@ import msgspec
 from autoscaler.cli import output
 from autoscaler.cli.arguments import accept_flags
 from autoscaler.cli.output import Format
+from autoscaler.cli.signals import on_signals
 from autoscaler.clock import SystemClock
 from autoscaler.config.process import LogFormat
 from autoscaler.config.syntax import parse_duration
@@ -47,8 +48,7 @@ def run(args: argparse.Namespace) -> int:
     clock = SystemClock()
     logs.configure(0, LogFormat.TEXT, clock, sys.stderr)
     stopping = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopping.set())
+    on_signals((signal.SIGINT, signal.SIGTERM), stopping.set)
     port = args.port or _free_port((0,) if args.port == 0 else (_PORT, 0))
     with Demo(clock, tuple(args.flags), address=f"{_ADDRESS}:{port}", api_port=args.api_port) as demo:
         print(_welcome(demo, port), file=sys.stderr, flush=True)

@@ -7,6 +7,7 @@ import sys
 
 from autoscaler.app.daemon import Daemon
 from autoscaler.cli.arguments import daemon_config
+from autoscaler.cli.signals import on_signals
 from autoscaler.clock import SystemClock
 from autoscaler.observe import logs
 
@@ -21,6 +22,5 @@ def run(args: argparse.Namespace) -> int:
     clock = SystemClock()
     logs.configure(config.observe.v, config.observe.logging_format, clock, sys.stderr)
     daemon = Daemon(config, clock, os.environ)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT):
-        signal.signal(number, lambda *_: daemon.stop())
+    on_signals((signal.SIGINT, signal.SIGTERM, signal.SIGQUIT), daemon.stop)
     return daemon.run()

@@ -127,6 +127,9 @@ class Rules(msgspec.Struct, frozen=True):
     ] = True
 
     # Scale-down.
+    node_at_threshold_is_needed: Annotated[
+        bool, Change("A node exactly at its utilisation threshold is needed; otherwise only above it.", True)
+    ] = False
     system_pods_block_forever: Annotated[
         bool,
         Change(

@@ -1,5 +1,7 @@
 """From the report of a pass to metrics."""
 
+from collections import Counter
+
 from autoscaler.config.tree import Config
 from autoscaler.objects import quantity
 from autoscaler.objects.node import Node
@@ -18,7 +20,7 @@ from autoscaler.observe.report import End, PassReport
 from autoscaler.observe.status import GroupStatus, NodeCounts
 from autoscaler.observe.summary import WHOLE_PASS, counts_of
 from autoscaler.observe.taints import count_taints
-from autoscaler.reasons import Skip
+from autoscaler.reasons import RemovedAs, ScaleDownResult, ScaleUpResult, Skip
 from autoscaler.registry.occurrence import Incident
 from autoscaler.registry.state import Registry
 from autoscaler.scaledown.taints import being_deleted
@@ -26,6 +28,7 @@ from autoscaler.scaleup.limits import CORES, MEMORY
 from autoscaler.scaleup.pending import sort_pending
 from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.contribution import cores_of, gpu_resources
+from autoscaler.snapshot.groups import Groups
 from autoscaler.snapshot.template import passing_taints
 
 FUNCTIONS = {
@@ -34,7 +37,7 @@ FUNCTIONS = {
     "update_state": Function.UPDATE_STATE,
     "filter_schedulable": Function.FILTER_SCHEDULABLE,
     "scale_up": Function.SCALE_UP,
-    "unneeded": Function.FIND_UNNEEDED,
+    "find_unneeded": Function.FIND_UNNEEDED,
     "scale_down": Function.SCALE_DOWN,
 }
 """Which phases of a pass are published, and as what."""
@@ -57,6 +60,7 @@ class Gauging:
         self._passing = passing_taints(config.templates, config.rules)
         self._resources = gpu_resources(config.rules)
         self._tainted: tuple[Node, ...] | None = None
+        self._groups = Groups()
 
     def starting(self) -> None:
         """Publish what is configured."""
@@ -77,14 +81,17 @@ class Gauging:
             self._metrics.step_began(Step.MAIN_SUCCESSFUL, ended)
         if report.view is None:
             return
+        self._groups = report.view.groups
         self._taints(report.view)
         if report.registry is None:
             self._metrics.cluster(safe=False, counts=NodeCounts())
             return
         self._cluster(report, report.view, report.registry, groups)
         self._troubles(report, report.view, report.registry)
-        if report.end is End.COMPLETE:
+        if report.scale_up_result not in (None, ScaleUpResult.NOT_TRIED):
             self._scale_up(report, report.view)
+        if report.scale_down_result not in (None, ScaleDownResult.NOT_TRIED):
+            self._scale_down(report)
 
     def _taints(self, view: ClusterView) -> None:
         if view.nodes is not self._tainted:
@@ -135,6 +142,20 @@ class Gauging:
                 metrics.scaled_up(done.after - done.before, devices)
             if done.error is not None:
                 metrics.scale_up_failed(done.error.code or ScaleUpFailure.CLOUD_PROVIDER, devices)
+
+    def _scale_down(self, report: PassReport) -> None:
+        metrics, result = self._metrics, report.scale_down_result
+        metrics.unneeded(len(report.unneeded))
+        metrics.unremovable(Counter(kept.reason.value for kept in report.kept.values()))
+        metrics.scale_down_cooldown(result is ScaleDownResult.IN_COOLDOWN)
+        if result is not ScaleDownResult.IN_COOLDOWN:
+            metrics.step_began(Step.SCALE_DOWN, report.now)
+
+    def node_removed(self, group: str, node: Node, removed_as: RemovedAs) -> None:
+        """Count a removed node; may be called from any thread."""
+        groups = self._groups
+        devices = devices_of(node, groups.get(group), groups.gpu_label, self._resources)
+        self._metrics.scaled_down(1, removed_as, devices)
 
     def _devices(self, report: PassReport, view: ClusterView, group_id: str) -> Devices:
         template = report.templates.get(group_id)

@@ -8,6 +8,8 @@ from enum import StrEnum
 
 import msgspec
 
+from autoscaler.reasons import RemovedAs
+
 PREFIX = "cluster_autoscaler_"
 
 WIDE_BUCKETS = tuple(0.1 * (1800 / 0.1) ** (step / 149) for step in range(150))
@@ -75,14 +77,6 @@ class ScaleUpFailure(StrEnum):
     CLOUD_PROVIDER = "cloudProviderError"
     API_CALL = "apiCallError"
     TIMEOUT = "timeout"
-
-
-class RemovalReason(StrEnum):
-    """Why a node was removed."""
-
-    UNDERUTILIZED = "underutilized"
-    EMPTY = "empty"
-    UNREADY = "unready"
 
 
 class EvictionResult(StrEnum):
@@ -216,7 +210,7 @@ TABLE: tuple[Metric, ...] = (
         "reason",
         reason="the provider's code",
     ),
-    _counter("scaled_down_nodes_total", "Nodes removed.", "reason", *_DEVICES, reason=_listed(RemovalReason)),
+    _counter("scaled_down_nodes_total", "Nodes removed.", "reason", *_DEVICES, reason=_listed(RemovedAs)),
     _counter("scaled_down_gpu_nodes_total", "GPU nodes removed.", "reason", *_GPU),
     _counter(
         "evicted_pods_total",

@@ -18,12 +18,12 @@ from autoscaler.observe.metric_table import (
     LimitedResource,
     Metric,
     PendingKind,
-    RemovalReason,
     ScaleUpFailure,
     Step,
     When,
 )
 from autoscaler.observe.status import GroupStatus, Health, NodeCounts
+from autoscaler.reasons import RemovedAs
 
 _NO_BACKOFF = ""
 _NO_CODE = "unknown"
@@ -92,7 +92,7 @@ class Metrics:
             self._add("errors_total", 0, error)
         for failure in ScaleUpFailure:
             self._add("failed_scale_ups_total", 0, failure, *NO_DEVICES.labels)
-        for removal in RemovalReason:
+        for removal in RemovedAs:
             self._add("scaled_down_nodes_total", 0, removal, *NO_DEVICES.labels)
         self._add("scaled_up_nodes_total", 0, *NO_DEVICES.labels)
         for result in EvictionResult:
@@ -250,7 +250,7 @@ class Metrics:
         """Nodes queued for deletion."""
         self._set("pending_node_deletions", nodes)
 
-    def scaled_down(self, nodes: int, reason: RemovalReason, devices: Devices = NO_DEVICES) -> None:
+    def scaled_down(self, nodes: int, reason: RemovedAs, devices: Devices = NO_DEVICES) -> None:
         """Nodes were removed."""
         self._add("scaled_down_nodes_total", nodes, reason, *devices.labels)
         if devices.gpu_name:

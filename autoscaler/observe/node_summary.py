@@ -1,14 +1,18 @@
-"""The nodes of one pass as people are shown them: where each is in its life, and how much of it is asked for."""
+"""The nodes of one pass as people are shown them: where each is in its life, how full it is, and why it stays."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+import msgspec
 import numpy as np
 
 from autoscaler.objects import quantity
-from autoscaler.objects.node import readiness
-from autoscaler.observe.status import NodeState, NodeStatus
+from autoscaler.objects.node import DELETION_CANDIDATE, readiness
+from autoscaler.observe.report import PassReport
+from autoscaler.observe.status import NodeState, NodeStatus, Stay
+from autoscaler.reasons import Kept
 from autoscaler.registry.buckets import Buckets
 from autoscaler.registry.state import Registry
+from autoscaler.scaledown.taints import taint_time
 from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.columns import Columns
 from autoscaler.snapshot.contribution import ALL_GPU_RESOURCES
@@ -19,24 +23,51 @@ Shares = Sequence[float | None]
 _DIGITS = 4
 
 
-def node_statuses(view: ClusterView, registry: Registry) -> tuple[NodeStatus, ...]:
+class Fates(msgspec.Struct, frozen=True):
+    """What scale-down thinks of nodes, by name."""
+
+    stays: Mapping[str, Stay] = {}
+    unneeded_since_at: Mapping[str, float] = {}
+
+
+def node_statuses(view: ClusterView, registry: Registry, fates: Fates) -> tuple[NodeStatus, ...]:
     """Return the nodes in the view's order, then the machines that may still become nodes, under their instance id."""
     machines = (
         NodeStatus(name=machine, group=group, state=NodeState.UPCOMING)
         for group, state in registry.groups.items()
         for machine in state.buckets.unregistered
     )
-    return (*_nodes(view, _states(registry.cluster)), *machines)
+    return (*_nodes(view, _states(registry.cluster), fates), *machines)
+
+
+def fates_of(report: PassReport, before: Iterable[NodeStatus]) -> Fates:
+    """Return why nodes stay, and since when the others are unneeded: as `before` has it, else by the soft taint."""
+    wall = report.now.wall
+    known = {node.name: node.unneeded_since_at for node in before if node.unneeded_since_at is not None}
+    since_at = {}
+    for removal in report.unneeded:
+        node = removal.node
+        marked = taint_time(node, DELETION_CANDIDATE)
+        since_at[node.name] = known.get(node.name, min(wall, wall if marked is None else marked))
+    return Fates({name: _stay(kept) for name, kept in report.kept.items()}, since_at)
+
+
+def _stay(kept: Kept) -> Stay:
+    if kept.pod is None:
+        return Stay(kept.reason.value, kept.detail)
+    culprit = kept.pod if kept.pod_reason is None else f"{kept.pod} ({kept.pod_reason})"
+    return Stay(kept.reason.value, f"{culprit}: {kept.detail}" if kept.detail else culprit)
 
 
 def unjudged_node_statuses(view: ClusterView) -> tuple[NodeStatus, ...]:
     """Return the nodes by their own word alone: for a pass that never came to judge them."""
     states = {node.name: NodeState.READY if readiness(node).ready else NodeState.UNREADY for node in view.nodes}
-    return tuple(_nodes(view, states))
+    return tuple(_nodes(view, states, Fates()))
 
 
-def _nodes(view: ClusterView, states: Mapping[str, NodeState]) -> Iterator[NodeStatus]:
+def _nodes(view: ClusterView, states: Mapping[str, NodeState], fates: Fates) -> Iterator[NodeStatus]:
     columns, owners = view.columns, view.groups.of_node
+    stays, unneeded = fates.stays, fates.unneeded_since_at
     shares = zip(
         view.nodes,
         _shares(columns, quantity.CPU),
@@ -45,13 +76,16 @@ def _nodes(view: ClusterView, states: Mapping[str, NodeState]) -> Iterator[NodeS
         strict=True,
     )
     for node, cpu, memory, gpu in shares:
+        name = node.name
         yield NodeStatus(
-            name=node.name,
-            group=owners.get(node.name),
-            state=states[node.name],
+            name=name,
+            group=owners.get(name),
+            state=states[name],
             cpu_utilization=cpu,
             memory_utilization=memory,
             gpu_utilization=gpu,
+            stays=stays.get(name),
+            unneeded_since_at=unneeded.get(name),
         )
 
 

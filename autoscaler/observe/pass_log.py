@@ -8,6 +8,7 @@ from autoscaler.observe.status import PodStatus, PublishedStatus
 from autoscaler.observe.summary import WHOLE_PASS
 from autoscaler.reasons import ScaleUpResult, Waiting
 from autoscaler.registry.occurrence import Incident, Occurrence
+from autoscaler.scaledown.plan import Removal
 from autoscaler.scaleup.plan import Resized
 
 log = Log(__name__)
@@ -36,12 +37,16 @@ class PassLog:
         for removed in (*report.unregistered_removed, *report.failed_removed):
             _write_removal(removed)
         self._write_scale_up(report, status)
+        for removal in (*report.deletions.empty, *report.deletions.drained):
+            _write_deletion(removal)
         if log.shows(DETAIL):
             log.detail(
                 "pass.done",
                 number=None if status.last_pass is None else status.last_pass.number,
                 end=report.end,
                 scale_up=report.scale_up_result,
+                scale_down=report.scale_down_result,
+                unneeded=len(report.unneeded),
                 seconds=round(report.timings.get(WHOLE_PASS, 0.0), 4),
                 phases={name: round(took, 4) for name, took in report.timings.items() if name != WHOLE_PASS},
                 nodes=len(status.nodes),
@@ -66,8 +71,8 @@ class PassLog:
                 log.info(
                     "scale_up.decided",
                     group=done.group,
-                    add=done.after - done.before,
-                    size=done.after,
+                    add=done.wanted - done.before,
+                    size=done.wanted,
                     pods=helped[done.group],
                 )
             else:
@@ -134,3 +139,14 @@ def _write_removal(one: Removed) -> None:
         log.info("machines.removed", group=removal.group, machines=machines, reason=removal.reason)
     else:
         log.error("machines.not_removed", group=removal.group, machines=machines, error=one.error.message)
+
+
+def _write_deletion(removal: Removal) -> None:
+    log.info(
+        "scale_down.decided",
+        node=removal.node.name,
+        group=removal.group,
+        pods=len(removal.pods),
+        utilization=removal.utilization,
+        ready=removal.ready,
+    )

@@ -46,7 +46,7 @@ def pod_statuses(report: PassReport) -> tuple[PodStatus, ...]:
     view, plan = report.view, report.scale_up
     if view is None:
         return ()
-    planned = {} if plan is None else planned_outcomes(report, plan)
+    planned = {} if plan is None else _planned(report, plan)
     stuck = {} if plan is None else {cls: _stuck(plan, cls) for cls in {pod.cls for pod in plan.remaining}}
     hopeless = set() if plan is None else {pod.key for pod in plan.remaining}
     otherwise = _otherwise(report)
@@ -77,30 +77,22 @@ def pod_statuses(report: PassReport) -> tuple[PodStatus, ...]:
     return tuple(statuses)
 
 
-def planned_outcomes(report: PassReport, plan: ScaleUpPlan) -> Mapping[str, Outcome]:
+def _planned(report: PassReport, plan: ScaleUpPlan) -> Mapping[str, Outcome]:
     """Return what became of the pods that the planned nodes are for, by pod key."""
     done = {one.group: one for one in report.increases}
-    by_key: dict[str, Outcome] = {}
-    by_class: dict[PodClass, Outcome] = {}
+    outcomes: dict[str, Outcome] = {}
     for each in plan.rounds:
-        if each.chosen is None or not each.increases:
-            continue
-        outcome = _of_round(each, each.chosen.group.id, done)
-        # A pod for which an earlier round had no room after all is in the options of a later one.
-        for pod in each.chosen.pods:
-            by_key[pod.key] = by_class[pod.cls] = outcome
-    helped = {}
-    for pod in plan.triggered:
-        # One that found room on nodes which were chosen for others goes where its equals go.
-        outcome_of_pod = by_key.get(pod.key) or by_class.get(pod.cls)
-        helped[pod.key] = outcome_of_pod or Outcome(PodVerdict.HELPED.value)
-    return helped
+        if each.chosen is not None and each.increases:
+            outcomes.update(
+                dict.fromkeys((pod.key for pod in each.helped), _of_round(each, each.chosen.group.id, done))
+            )
+    return outcomes
 
 
 def _of_round(each: Round, chosen: str, done: Mapping[str, Resized]) -> Outcome:
     groups = [chosen, *(one.group for one in each.increases if one.group != chosen)]
     tried = [done[group] for group in groups if group in done]
-    grown = next((one.group for one in tried if one.after > one.before), None)
+    grown = next((one.group for one in tried if one.error is None or one.after > one.before), None)
     if grown is not None:
         return Outcome(PodVerdict.HELPED.value, planned_group=grown)
     error = next((one.error for one in tried if one.error is not None), None)
@@ -116,9 +108,11 @@ def _stuck(plan: ScaleUpPlan, cls: PodClass) -> Outcome:
         if found
     )
     skipped = (GroupReason(one.group, one.reason.value, one.detail or one.message) for one in plan.skipped)
+    reasons = (*rejected, *skipped)
+    if plan.error and not reasons:
+        return Outcome(ScaleUpResult.ERROR.value, plan.error)
     asked = ", ".join(f"{name} {quantity.text(name, value)}" for name, value in cls.requests.items() if value)
-    verdict = PodVerdict.NO_GROUP_FITS.value
-    return Outcome(verdict, f"requests {asked}" if asked else "", (*rejected, *skipped))
+    return Outcome(PodVerdict.NO_GROUP_FITS.value, f"requests {asked}" if asked else "", reasons)
 
 
 def _sentence(one: Rejection) -> str:
@@ -127,16 +121,16 @@ def _sentence(one: Rejection) -> str:
 
 def _otherwise(report: PassReport) -> Outcome:
     """Return what became of pods about which the pass says nothing."""
-    plan, result = report.scale_up, report.scale_up_result
-    if result is ScaleUpResult.ERROR:
-        return Outcome(result.value, report.scale_up_error)
+    plan = report.scale_up
     if plan is not None and plan.capped_by_nodes_total:
         return _of_result(ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL)
+    if plan is not None and plan.error:
+        return Outcome(ScaleUpResult.ERROR.value, plan.error)
     if plan is not None:
         return Outcome(PodVerdict.NEXT_PASS.value)
     if report.end is not End.COMPLETE:
         return Outcome(ScaleUpResult.NOT_TRIED.value, report.error or f"the pass ended early: {report.end}")
-    return _of_result(result or ScaleUpResult.NOT_TRIED)
+    return _of_result(report.scale_up_result or ScaleUpResult.NOT_TRIED)
 
 
 def _of_result(result: ScaleUpResult) -> Outcome:

@@ -7,16 +7,18 @@ from autoscaler.clock import Instant
 from autoscaler.config.rules import Rules
 from autoscaler.config.tree import Config
 from autoscaler.errors import AutoscalerError
+from autoscaler.objects.node import Node
 from autoscaler.observe.gauging import Gauging, failed
 from autoscaler.observe.health import HealthCheck
 from autoscaler.observe.logs import Log
-from autoscaler.observe.metric_table import Function, Step
+from autoscaler.observe.metric_table import EvictionResult, Function, Step
 from autoscaler.observe.metrics import Metrics
 from autoscaler.observe.pass_log import PassLog
 from autoscaler.observe.report import PassReport
 from autoscaler.observe.status import AutoscalerState, Board, PublishedStatus, RecentEvent
 from autoscaler.observe.status_map import status_config_map, status_time
 from autoscaler.observe.summary import WHOLE_PASS, summarise
+from autoscaler.reasons import RemovedAs
 
 log = Log(__name__)
 
@@ -34,7 +36,10 @@ class StatusMapWriter(Protocol):
 
 
 class Publisher:
-    """Tells everybody about passes; never raises because somebody could not be told. Owned by the deciding thread."""
+    """Tells everybody about passes; never raises because somebody could not be told.
+
+    Owned by the deciding thread. It is the `actuation.news.Listener` too, which counts beside the passes.
+    """
 
     def __init__(
         self,
@@ -91,6 +96,18 @@ class Publisher:
         self._pass_log.passed(report, status)
         if report.view is not None:
             self._status_map.put(status, report.now.wall)
+
+    def deletions_pending(self, nodes: int) -> None:
+        """Count removals that are about to begin. This and the next two may be called from any thread."""
+        self._metrics.pending_deletions(nodes)
+
+    def pod_evicted(self, succeeded: bool) -> None:
+        """Count an eviction that ended."""
+        self._metrics.evicted(1, EvictionResult.SUCCEEDED if succeeded else EvictionResult.FAILED)
+
+    def node_removed(self, group: str, node: Node, removed_as: RemovedAs) -> None:
+        """Count a node whose machine the cloud deletes."""
+        self._gauging.node_removed(group, node, removed_as)
 
     def stopped(self) -> None:
         """Say that the process ends in good order: a ConfigMap that nobody keeps up to date would mislead."""

@@ -8,9 +8,11 @@ import msgspec
 from autoscaler.clock import Instant
 from autoscaler.objects.pod import Pod
 from autoscaler.observe.metric_table import ErrorType
-from autoscaler.reasons import ScaleUpResult, Waiting
+from autoscaler.reasons import Kept, ScaleDownResult, ScaleUpResult, Waiting
 from autoscaler.registry.instances import Removal
 from autoscaler.registry.state import Registry
+from autoscaler.scaledown.plan import Deletions
+from autoscaler.scaledown.plan import Removal as ScaleDownRemoval
 from autoscaler.scaleup.plan import Resized, ScaleUpPlan
 from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.template import Template
@@ -55,9 +57,23 @@ class PassReport(msgspec.Struct, frozen=True, kw_only=True):
     increases: tuple[Resized, ...] = ()
     """What became of each planned increase that was tried, in order."""
     scale_up_error: str = ""
+    scale_down_result: ScaleDownResult | None = None
+    """None: the pass ended before scale-down."""
+    unneeded: tuple[ScaleDownRemoval, ...] = ()
+    """Nodes that could go, all together."""
+    kept: Mapping[str, Kept] = {}
+    """Why other nodes stay, by name."""
+    deletions: Deletions = Deletions()
+    """Removals that this pass began."""
     corrections: tuple[Resized, ...] = ()
     """Targets lowered because the machines never came."""
     unregistered_removed: tuple[Removed, ...] = ()
     failed_removed: tuple[Removed, ...] = ()
     timings: Mapping[str, float] = {}
     """Seconds by phase; for reports only."""
+
+    @property
+    def acted(self) -> bool:
+        """Whether more machines come than before, or some go: a try that failed is no reason to look again at once."""
+        grew = any(one.after > one.before for one in self.increases)
+        return grew or bool(self.deletions.empty or self.deletions.drained)

@@ -8,7 +8,7 @@ import msgspec
 from autoscaler.config.rules import Rules
 from autoscaler.objects import quantity
 from autoscaler.objects.pod import PodClass
-from autoscaler.observe.node_summary import node_statuses, unjudged_node_statuses
+from autoscaler.observe.node_summary import fates_of, node_statuses, unjudged_node_statuses
 from autoscaler.observe.pod_summary import PodVerdict, pod_statuses
 from autoscaler.observe.report import PassReport, Removed
 from autoscaler.observe.status import (
@@ -32,10 +32,11 @@ from autoscaler.observe.status import (
     Scope,
     TemplateSummary,
 )
-from autoscaler.reasons import ScaleUpResult
+from autoscaler.reasons import ScaleDownResult, ScaleUpResult
 from autoscaler.registry.backoff import Backoff as BackedOff
 from autoscaler.registry.buckets import Buckets
 from autoscaler.registry.state import GroupState, Registry
+from autoscaler.scaledown.plan import Removal
 from autoscaler.scaleup.plan import Resized, ScaleUpPlan
 from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.contribution import allocatable_gpus, gpu_resources
@@ -84,7 +85,7 @@ def summarise(
         message=None,
         cluster=_cluster(report, view, registry),
         groups=tuple(_groups(report, view, registry, rules)),
-        nodes=node_statuses(view, registry),
+        nodes=node_statuses(view, registry, fates_of(report, before.nodes)),
         pods=pods,
         decisions=tuple(_decisions(report, pods)),
     )
@@ -97,19 +98,15 @@ def _pass(report: PassReport, number: int) -> PassStatus:
         duration_s=report.timings.get(WHOLE_PASS, 0.0),
         phases=tuple(Phase(name, seconds) for name, seconds in report.timings.items() if name != WHOLE_PASS),
         scale_up=report.scale_up_result,
+        scale_down_in_cooldown=report.scale_down_result is ScaleDownResult.IN_COOLDOWN,
         error=report.error or None,
     )
 
 
 def _cluster(report: PassReport, view: ClusterView, registry: Registry) -> ClusterStatus:
-    at = report.now.wall
     growing = any(state.scaling_up for state in registry.groups.values())
-    scope = Scope(
-        health=Condition(Health.HEALTHY if registry.healthy else Health.UNHEALTHY, at),
-        scale_up=Condition(ScaleUpActivity.IN_PROGRESS if growing else ScaleUpActivity.NO_ACTIVITY, at),
-        scale_down=Condition(ScaleDownActivity.NO_CANDIDATES, at),
-        counts=counts_of(registry.cluster),
-    )
+    activity = ScaleUpActivity.IN_PROGRESS if growing else ScaleUpActivity.NO_ACTIVITY
+    scope = _scope(registry.healthy, activity, len(report.unneeded), registry.cluster, report.now.wall)
     pending = Counter(pod.cls for pod in view.pending)
     return ClusterStatus(
         scope=scope,
@@ -145,6 +142,7 @@ def counts_of(buckets: Buckets) -> NodeCounts:
 
 def _groups(report: PassReport, view: ClusterView, registry: Registry, rules: Rules) -> Iterator[GroupStatus]:
     resources = gpu_resources(rules)
+    candidates = Counter(removal.group for removal in report.unneeded)
     for group in view.groups.all:
         state, template = registry.groups[group.id], report.templates.get(group.id)
         yield GroupStatus(
@@ -152,7 +150,7 @@ def _groups(report: PassReport, view: ClusterView, registry: Registry, rules: Ru
             min_size=group.min_size,
             max_size=group.max_size,
             target_size=state.acceptable.target,
-            scope=_group_scope(state, report.now.wall),
+            scope=_scope(state.healthy, _activity(state), candidates[group.id], state.buckets, report.now.wall),
             upcoming=state.upcoming,
             backoff=None if state.backoff is None else _backoff(state.backoff),
             node_price=group.node_price,
@@ -160,20 +158,23 @@ def _groups(report: PassReport, view: ClusterView, registry: Registry, rules: Ru
         )
 
 
-def _group_scope(state: GroupState, at: float) -> Scope:
+def _activity(state: GroupState) -> ScaleUpActivity:
+    """Return what the scale-up of a group is doing; the first that is true counts, as in Cluster Autoscaler."""
     if state.scaling_up:
-        activity = ScaleUpActivity.IN_PROGRESS
-    elif not state.healthy:
-        activity = ScaleUpActivity.UNHEALTHY
-    elif state.backoff is not None:
-        activity = ScaleUpActivity.BACKOFF
-    else:
-        activity = ScaleUpActivity.NO_ACTIVITY
+        return ScaleUpActivity.IN_PROGRESS
+    if not state.healthy:
+        return ScaleUpActivity.UNHEALTHY
+    return ScaleUpActivity.NO_ACTIVITY if state.backoff is None else ScaleUpActivity.BACKOFF
+
+
+def _scope(healthy: bool, activity: ScaleUpActivity, candidates: int, buckets: Buckets, at: float) -> Scope:
+    present = ScaleDownActivity.CANDIDATES if candidates else ScaleDownActivity.NO_CANDIDATES
     return Scope(
-        health=Condition(Health.HEALTHY if state.healthy else Health.UNHEALTHY, at),
+        health=Condition(Health.HEALTHY if healthy else Health.UNHEALTHY, at),
         scale_up=Condition(activity, at),
-        scale_down=Condition(ScaleDownActivity.NO_CANDIDATES, at),
-        counts=counts_of(state.buckets),
+        scale_down=Condition(present, at),
+        candidates=candidates,
+        counts=counts_of(buckets),
     )
 
 
@@ -207,6 +208,24 @@ def _decisions(report: PassReport, pods: Iterable[PodStatus]) -> Iterator[Decisi
         shared = ", ".join(partners.get(done.group, ()))
         detail = f"shared with {shared}" if shared else ""
         yield _resized(at, DecisionKind.SCALE_UP, done, pods=helped[done.group], detail=detail)
+    yield from _removals(report)
+
+
+def _removals(report: PassReport) -> Iterator[Decision]:
+    """Return the removals of nodes that began, one decision a group."""
+    by_group: dict[str, list[Removal]] = {}
+    for removal in (*report.deletions.empty, *report.deletions.drained):
+        by_group.setdefault(removal.group, []).append(removal)
+    for group, removals in by_group.items():
+        yield Decision(
+            at=report.now.wall,
+            kind=DecisionKind.SCALE_DOWN,
+            group=group,
+            delta=-len(removals),
+            pods=sum(len(removal.pods) for removal in removals),
+            result=ScaleDownResult.NODE_DELETE_STARTED.value,
+            detail=", ".join(removal.node.name for removal in removals),
+        )
 
 
 def _resized(at: float, kind: DecisionKind, done: Resized, *, pods: int = 0, detail: str) -> Decision:

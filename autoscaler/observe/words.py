@@ -35,10 +35,14 @@ def triggered(increases: Iterable[Increase]) -> str:
 
 
 def not_triggered(plan: ScaleUpPlan, cls: PodClass) -> str:
-    """On a pod for which nothing could be done: how many groups had which reason against it."""
+    """On a pod for which nothing could be done: how many groups had which reason against it.
+
+    Like the scheduler, which stops there, a group counts with the first filter that rejects the pod, and with
+    everything which that filter says.
+    """
     reasons: Counter[str] = Counter()
     for rejections in plan.rejected.get(cls, {}).values():
-        reasons.update({rejections[0].message: 1} if rejections else {})
+        reasons.update(one.message for one in rejections if one.reason is rejections[0].reason)
     reasons.update(skipped.message for skipped in plan.skipped)
     if plan.capped_by_nodes_total and not reasons:
         return "pod didn't trigger scale-up: max total nodes in cluster reached"

@@ -3,7 +3,7 @@
 Behaviour as Cluster Autoscaler's `simulator/drainability`; a pod on which no rule decides is evicted.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 
 import msgspec
@@ -213,8 +213,11 @@ def judge(pod: Pod, terms: Terms, rules: Sequence[Rule] = RULES) -> Verdict:
 
 
 def _decide(pod: Pod, terms: Terms, rules: Sequence[Rule]) -> Verdict | None:
-    verdicts = (rule(pod, terms) for rule in rules)
-    return next((verdict for verdict in verdicts if verdict is not None), None)
+    for rule in rules:
+        verdict = rule(pod, terms)
+        if verdict is not None:
+            return verdict
+    return None
 
 
 class Judge:
@@ -280,15 +283,15 @@ def departure(pods: Sequence[Pod], judge_pod: Callable[[Pod], Verdict]) -> Depar
     return Departure(tuple(move), tuple(daemons), tuple(wait_for))
 
 
-def leaves_empty(classes: Sequence[PodClass], terms: Terms) -> Mapping[PodClass, Verdict]:
-    """Return, for each class whose pods do not stop a node from counting as empty, how they leave.
+def lingers(pod: Pod, terms: Terms) -> Verdict | None:
+    """Return how a pod leaves that does not stop its node from counting as empty; None for any other pod.
 
-    Neither controllers nor budgets count here: `terms` should have none.
+    Neither controllers nor budgets matter here: mirror, overdue and DaemonSet pods, and those that are waited for.
     """
-    found: dict[PodClass, Verdict] = {}
-    for cls in classes:
-        verdict = judge(Pod(name="", cls=cls), terms)
-        leaves = cls.daemonset if verdict.outcome is Outcome.EVICT else verdict.outcome is not Outcome.BLOCK
-        if leaves:
-            found[cls] = verdict
-    return found
+    verdict = _decide(pod, terms, _OF_NO_WEIGHT)
+    if verdict is None or (verdict.outcome is Outcome.EVICT and not pod.cls.daemonset):
+        return None
+    return verdict
+
+
+_OF_NO_WEIGHT: tuple[Rule, ...] = (mirror, overdue, daemonset, safe_to_evict, terminal, on_completion)

@@ -4,16 +4,18 @@ All nodes are judged at once, from columns; only those that stand out are looked
 questions is Cluster Autoscaler's (`processors/nodes`, `core/scaledown/eligibility`).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from autoscaler.objects.node import TO_BE_DELETED
+from autoscaler.objects.pod import Pod
 from autoscaler.reasons import Keep, Kept
+from autoscaler.scaledown.arrivals import arrived
 from autoscaler.scaledown.cooldown import group_in_cooldown
-from autoscaler.scaledown.drain import Outcome, Terms, leaves_empty, long_terminating
+from autoscaler.scaledown.drain import Outcome, Terms, lingers
 from autoscaler.scaledown.memory import ScaleDownMemory
 from autoscaler.scaledown.plan import Situation
 from autoscaler.scaledown.taints import being_deleted
@@ -180,41 +182,27 @@ def _keep_used(
 
 
 def _ordered(trial: Trial, situation: Situation, memory: ScaleDownMemory, candidate: Mask) -> tuple[int, ...]:
-    """Return the candidates: empty nodes first, then those that were unneeded before, else as listed."""
-    found = np.flatnonzero(candidate)
-    if not len(found):
-        return ()
-    occupied, waiting = _occupied(trial, situation)
-    names = trial.view.nodes
-    before = memory.unneeded
-    late = np.fromiter((names[position].name not in before for position in found.tolist()), np.bool_, len(found))
-    # The last key is the most important one, and equals stay as they are.
-    order = np.lexsort((late, waiting[found] & ~occupied[found], occupied[found]))
-    ordered: list[int] = found[order].tolist()
-    return tuple(ordered)
+    """Return the candidates: empty nodes first, then those that were unneeded before, else as listed.
+
+    Among empty nodes, those with pods that must run to their end come last.
+    """
+    nodes, before = trial.view.nodes, memory.unneeded
+    terms = Terms(options=situation.drain, rules=situation.rules, wall=situation.now.wall)
+    placed = arrived(trial)
+    ranked = []
+    for position in np.flatnonzero(candidate).tolist():
+        pods, more = trial.view.pods[position], placed.get(position)
+        occupied, waiting = _weight((*pods, *more) if more else pods, terms)
+        ranked.append((occupied, waiting, nodes[position].name not in before, position))
+    return tuple(one[-1] for one in sorted(ranked))
 
 
-def _occupied(trial: Trial, situation: Situation) -> tuple[Mask, Mask]:
-    """Return which nodes have pods that would have to move (or keep the node), and which have pods to wait for."""
-    view, wall = trial.view, situation.now.wall
-    placed = [(cls, positions, counts) for cls, positions, counts in trial.moves()]
-    terms = Terms(options=situation.drain, rules=situation.rules, wall=wall)
-    light = leaves_empty([*view.classes, *(cls for cls, _, _ in placed)], terms)
-    heavy = np.fromiter((cls not in light for cls in view.classes), dtype=np.bool_, count=len(view.classes))
-    weight = np.bincount(view.pod_nodes, weights=heavy[view.pod_classes], minlength=trial.base)
-    waits = {cls for cls, verdict in light.items() if verdict.outcome is Outcome.WAIT}
-    waiting = np.zeros(trial.base, dtype=np.bool_)
-    if waits:
-        chosen = np.fromiter((cls in waits for cls in view.classes), dtype=np.bool_, count=len(view.classes))
-        waiting[view.pod_nodes[chosen[view.pod_classes]]] = True
-    for cls, positions, counts in placed:
-        inside = positions < trial.base
-        if cls not in light:
-            weight[positions[inside]] += counts[inside]
-        elif cls in waits:
-            waiting[positions[inside]] = True
-    for pod in view.terminating:
-        position = view.positions.get(pod.node or "")
-        if position is not None and pod.cls not in light and long_terminating(pod, wall):
-            weight[position] -= 1
-    return weight > 0, waiting
+def _weight(pods: Sequence[Pod], terms: Terms) -> tuple[bool, bool]:
+    """Return whether pods would have to move, or keep the node, and whether some would be waited for."""
+    waiting = False
+    for pod in pods:
+        verdict = lingers(pod, terms)
+        if verdict is None:
+            return True, False
+        waiting = waiting or verdict.outcome is Outcome.WAIT
+    return False, waiting

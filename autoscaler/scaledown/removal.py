@@ -4,18 +4,17 @@ A removal works when no pod keeps the node and every pod that must move finds ro
 simulation put them, so a node removed later moves them again. Source: Cluster Autoscaler's `simulator/cluster.go`.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.objects.pod import Pod
 from autoscaler.reasons import Keep, Kept
+from autoscaler.scaledown.arrivals import arrived
 from autoscaler.scaledown.disruption import Budgets
 from autoscaler.scaledown.drain import Blocked, Departure, Judge, Terms, departure
 from autoscaler.scaledown.memory import MoveHints
 from autoscaler.scaledown.plan import Situation
 from autoscaler.scaledown.room import Room
 from autoscaler.scheduling.placement import Placer
-from autoscaler.snapshot.overlay import Trial
 
 
 class Removals:
@@ -102,26 +101,3 @@ class Removals:
     def _hint(self, pod: Pod) -> int | None:
         name = self._new_hints.get(pod.uid) or self._hints.newer.get(pod.uid) or self._hints.older.get(pod.uid)
         return None if name is None else self._view.positions.get(name)
-
-
-def arrived(trial: Trial) -> defaultdict[int, list[Pod]]:
-    """Return the pods that the trial placed on nodes of the view, by position.
-
-    A trial knows classes, not pods: any pending pods of the class serve, for they are all alike.
-    """
-    waiting: dict[PodClass, list[Pod]] = defaultdict(list)
-    for pod in reversed(trial.view.pending):
-        waiting[pod.cls].append(pod)
-    found: defaultdict[int, list[Pod]] = defaultdict(list)
-    for cls, positions, counts in trial.moves():
-        inside = positions < trial.base
-        for position, count in zip(positions[inside].tolist(), counts[inside].tolist(), strict=True):
-            for _ in range(count):
-                found[position].append(waiting[cls].pop() if waiting[cls] else _virtual(cls))
-    return found
-
-
-def _virtual(cls: PodClass) -> Pod:
-    """Return a pod that stands for one which nobody has made yet."""
-    name = "virtual" if cls.owner is None else cls.owner.name
-    return Pod(name=name, cls=cls, uid=f"{cls.namespace}/{name}/virtual")

@@ -54,55 +54,60 @@ class _Counter:
         self._trial = trial
         self._left_out = left_out
         self._placed = list(_placed(trial))
+        self._mirrors = self._chosen(lambda cls: cls.mirror) if left_out.mirrors else []
+        self._daemons = self._chosen(self._counted_as_daemon) if left_out.daemonsets.any() else []
         self._overdue = [
             (pod.cls, position)
             for pod in trial.view.terminating
             if long_terminating(pod, wall) and (position := trial.view.positions.get(pod.node or "")) is not None
         ]
 
+    def _chosen(self, wanted: Callable[[PodClass], bool]) -> list[int]:
+        return [number for number, cls in enumerate(self._trial.view.classes) if wanted(cls)]
+
+    def _counted_as_daemon(self, cls: PodClass) -> bool:
+        return cls.daemonset and not (self._left_out.mirrors and cls.mirror)
+
     def share(self, row: int) -> Shares:
         """Return requested / allocatable of one resource."""
-        trial, base = self._trial, self._trial.base
-        allocatable = trial.view.columns.allocatable[row]
-        requested = allocatable - trial.free[row, :base]
-        excluded = np.zeros(base, dtype=np.int64)
-        if self._left_out.mirrors:
-            excluded += self._sum(row, lambda cls: cls.mirror)
-        if self._left_out.daemonsets.any():
-            counted_as_mirror = self._left_out.mirrors
-            daemons = self._sum(row, lambda cls: cls.daemonset and not (counted_as_mirror and cls.mirror))
-            excluded += np.where(self._left_out.daemonsets, daemons, 0)
-        requested = requested - excluded - self._overdue_sum(row)
+        base = self._trial.base
+        allocatable = self._trial.view.columns.allocatable[row]
+        excluded = self._excluded(row)
+        requested = allocatable - self._trial.free[row, :base] - excluded - self._overdue_sum(row)
         available = allocatable - excluded
         share: Shares = requested / np.maximum(available, 1)
         # Pods that do not count may ask for all there is, or more: what remains is used in full, or not at all.
         share = np.where(available == 0, np.minimum(share, 1.0), share)
         return np.where(available >= 0, share, 0.0)
 
-    def _sum(self, row: int, chosen: Callable[[PodClass], bool]) -> Amounts:
+    def _excluded(self, row: int) -> Amounts:
+        excluded = np.zeros(self._trial.base, dtype=np.int64)
+        if self._left_out.daemonsets.any():
+            daemons = self._sum(row, self._daemons, self._counted_as_daemon)
+            excluded += np.where(self._left_out.daemonsets, daemons, 0)
+        if self._left_out.mirrors:
+            excluded += self._sum(row, self._mirrors, lambda cls: cls.mirror)
+        return excluded
+
+    def _sum(self, row: int, numbers: list[int], wanted: Callable[[PodClass], bool]) -> Amounts:
+        """Sum the requests of some classes, given by number for the view's pods and by name for placed ones."""
         view = self._trial.view
-        amounts = np.fromiter(
-            (self._amount(cls, row) if chosen(cls) else 0 for cls in view.classes),
-            dtype=np.int64,
-            count=len(view.classes),
-        )
+        amounts = np.zeros(len(view.classes), dtype=np.int64)
+        amounts[numbers] = [self._amount(view.classes[number], row) for number in numbers]
         total = np.zeros(self._trial.base, dtype=np.int64)
-        if amounts.any():
-            each = amounts[view.pod_classes]
-            having = np.flatnonzero(each)
-            np.add.at(total, view.pod_nodes[having], each[having])
+        each = amounts[view.pod_classes]
+        having = np.flatnonzero(each)
+        np.add.at(total, view.pod_nodes[having], each[having])
         for cls, position, count in self._placed:
-            if chosen(cls):
+            if wanted(cls):
                 total[position] += self._amount(cls, row) * count
         return total
 
     def _overdue_sum(self, row: int) -> Amounts:
         total = np.zeros(self._trial.base, dtype=np.int64)
         for cls, position in self._overdue:
-            left_out = (cls.daemonset and self._left_out.daemonsets[position]) or (
-                cls.mirror and self._left_out.mirrors
-            )
-            if not left_out:
+            as_daemon = cls.daemonset and self._left_out.daemonsets[position]
+            if not as_daemon and not (cls.mirror and self._left_out.mirrors):
                 total[position] += self._amount(cls, row)
         return total
 

@@ -86,7 +86,6 @@ class _Packing:
         self._cursor = 0
         self._may_add = True
         self._used = np.zeros(0, dtype=np.int64)
-        placer.expect(template)
 
     @property
     def nodes_used(self) -> int:

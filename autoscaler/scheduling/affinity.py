@@ -151,21 +151,20 @@ class AntiAffinityOfOthers:
         self._seen: set[PodClass] = set()
         self._tallies: dict[tuple[PodClass, str], Tally] = {}
         for cls in trial.view.classes:
-            self.note(cls)
+            self._note(cls)
         for cls, _, _ in trial.moves():
-            self.note(cls)
+            self._note(cls)
         trial.watch(self)
 
     def moved(self, cls: PodClass, positions: Positions, counts: Positions) -> None:
         """Take in a class that is placed; see `overlay.Watcher`."""
-        self.note(cls)
+        self._note(cls)
 
     def counts(self, cls: PodClass) -> bool:
         """Whether the class keeps others away; see `overlay.Watcher`."""
         return bool(cls.pod_anti_affinity)
 
-    def note(self, cls: PodClass) -> None:
-        """Take in a class of which pods are, or may come to be, placed."""
+    def _note(self, cls: PodClass) -> None:
         if cls.pod_anti_affinity and cls not in self._seen:
             self._seen.add(cls)
             self._terms.extend((cls, term) for term in cls.pod_anti_affinity)

@@ -22,7 +22,6 @@ from autoscaler.scheduling.topology import spread_guards
 from autoscaler.scheduling.volumes import VolumeGuard, has_volumes
 from autoscaler.snapshot.columns import Mask
 from autoscaler.snapshot.overlay import Positions, Trial
-from autoscaler.snapshot.template import Template
 
 _BLOCK = 512
 """Nodes looked at in one step of a search: most searches end in the first block."""
@@ -83,11 +82,6 @@ class Placer:
         kinds = trial.kinds[max(window.start, trial.base) : window.stop]
         added: Mask = np.array(verdicts, dtype=np.bool_)[kinds]
         return added if window.start >= trial.base else np.concatenate([known[window.start :], added])
-
-    def expect(self, template: Template) -> None:
-        """Take in whom the template's own pods will keep away, so that `guards` tells before its nodes are added."""
-        for pod in template.pods:
-            self._others.note(pod.cls)
 
     def guards(self, cls: PodClass) -> Sequence[Guard]:
         """Return the filters of the class that depend on other pods; empty where counting is enough."""

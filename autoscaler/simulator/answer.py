@@ -11,7 +11,8 @@ import msgspec
 
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.observe.report import PassReport
-from autoscaler.reasons import Rejection, Skipped, Waiting
+from autoscaler.reasons import Blocking, Keep, Kept, Rejection, Skipped, Waiting
+from autoscaler.scaledown.plan import Removal
 from autoscaler.scaleup.option import Option
 from autoscaler.scaleup.plan import ScaleUpPlan
 from autoscaler.simulator.recorded_cloud import CloudCall, Verb
@@ -76,6 +77,24 @@ class StuckPods(Form, frozen=True, kw_only=True):
     rejected: dict[str, list[Rejection]]
 
 
+class StayingNode(Form, frozen=True, kw_only=True, omit_defaults=True):
+    """Why a node stays."""
+
+    reason: Keep
+    detail: str = ""
+    pod: str | None = None
+    pod_reason: Blocking | None = None
+    utilization: float | None = None
+
+
+class LeavingNode(Form, frozen=True, kw_only=True):
+    """A node whose removal a run began."""
+
+    node: str
+    group: str
+    evicted_pods: list[str]
+
+
 class Reasons(Form, frozen=True, kw_only=True):
     """Why, typed."""
 
@@ -105,6 +124,11 @@ class RunAnswer(Form, frozen=True, kw_only=True):
     pods_remain_unschedulable: list[str] = []
     pods_await_evaluation: list[str] = []
     no_scale_up_reasons: dict[str, NotHelped] = {}
+    unneeded_nodes: list[str] = []
+    unremovable: dict[str, StayingNode] = {}
+    scale_down_result: str = ""
+    deleted_empty: list[LeavingNode] = []
+    deleted_drain: list[LeavingNode] = []
     cloud_deletes: list[CloudDelete] = []
     target_sizes: dict[str, int] = {}
     reasons: Reasons = Reasons()
@@ -142,6 +166,11 @@ def run_answer(
         pods_remain_unschedulable=[] if plan is None else _keys(plan.remaining),
         pods_await_evaluation=[] if plan is None else _keys(plan.awaiting),
         no_scale_up_reasons={} if plan is None else _messages(plan),
+        unneeded_nodes=sorted(one.node.name for one in report.unneeded),
+        unremovable={name: _staying(one) for name, one in sorted(report.kept.items())},
+        scale_down_result=_scale_down_result(report),
+        deleted_empty=_leaving(report.deletions.empty),
+        deleted_drain=_leaving(report.deletions.drained),
         target_sizes=dict(targets),
         reasons=_reasons(report),
         timings=dict(report.timings),
@@ -169,6 +198,27 @@ def _result(report: PassReport) -> str:
     if report.scale_up_result is not None:
         return report.scale_up_result.value
     return "" if report.registry is None else NOT_TRIED
+
+
+def _scale_down_result(report: PassReport) -> str:
+    if report.scale_down_result is not None:
+        return report.scale_down_result.value
+    return "" if report.registry is None else NOT_TRIED
+
+
+def _staying(kept: Kept) -> StayingNode:
+    return StayingNode(
+        reason=kept.reason,
+        detail=kept.detail,
+        pod=kept.pod,
+        pod_reason=kept.pod_reason,
+        utilization=kept.utilization,
+    )
+
+
+def _leaving(removals: Iterable[Removal]) -> list[LeavingNode]:
+    found = [LeavingNode(node=one.node.name, group=one.group, evicted_pods=_keys(one.pods)) for one in removals]
+    return sorted(found, key=lambda one: one.node)
 
 
 def _changes(calls: Iterable[CloudCall], verb: Verb) -> list[SizeChange]:

@@ -11,7 +11,7 @@ import msgspec
 from autoscaler.app.daemon import Daemon
 from autoscaler.clock import Clock
 from autoscaler.config.load import from_options
-from autoscaler.errors import AutoscalerError
+from autoscaler.errors import AutoscalerError, ConfigError
 from autoscaler.simulator.apiserver.server import ApiServer
 from autoscaler.simulator.apiserver.storage import Storage
 from autoscaler.simulator.cluster import SandboxCluster
@@ -38,10 +38,10 @@ class Demo:
     def __init__(self, clock: Clock, flags: tuple[str, ...], *, address: str, api_port: int = 0) -> None:
         """`flags` are Cluster Autoscaler's and win over the demo's own. Raises `ConfigError` for bad ones."""
         self._clock = clock
+        self._storage = Storage(clock)
+        self._server = _serve(self._storage, api_port)
         self._folder = tempfile.TemporaryDirectory(prefix="autoscaler-demo-")
         self.kubeconfig = Path(self._folder.name) / "kubeconfig"
-        self._storage = Storage(clock)
-        self._server = ApiServer(self._storage, port=api_port)
         self._cloud = open_cloud(demo_cloud(), now=lambda: clock.now().wall)
         self._cluster = SandboxCluster(clock, self._cloud, storage=self._storage)
         self._options = {**_OPTIONS, "address": address, "kubeconfig": str(self.kubeconfig)}
@@ -118,3 +118,10 @@ class Demo:
             if status.get("ready", 0) + status.get("succeeded", 0) < 1:
                 return False
         return True
+
+
+def _serve(storage: Storage, port: int) -> ApiServer:
+    try:
+        return ApiServer(storage, port=port)
+    except (OSError, OverflowError) as error:
+        raise ConfigError(f"--api-port: {port} cannot be listened on: {error}") from error

@@ -2,19 +2,33 @@
 
 from msgspec.structs import replace
 
-from autoscaler.app.build import build_autoscaler
+from autoscaler.app.build import Surroundings, build_autoscaler
+from autoscaler.kube.election import Unopposed
 from autoscaler.objects.meta import rfc3339
+from autoscaler.objects.node import Node
 from autoscaler.ports import EventType, Subject
+from autoscaler.reasons import RemovedAs
 from autoscaler.scenario.scenario import Scenario
 from autoscaler.simulator.answer import Answer, RunAnswer, deletes_in, run_answer
-from autoscaler.simulator.scenario_world import ScenarioWorld
+from autoscaler.simulator.executor import VirtualExecutor
+from autoscaler.simulator.memory_reader import MemoryReader
+from autoscaler.simulator.scenario_world import FINISH_S, ScenarioWorld
 
 
-class NoEvents:
-    """An event sink without an audience: the answer has the reasons."""
+class NoAudience:
+    """An event sink and a listener without an audience: the answer has the reasons."""
 
     def event(self, about: Subject, kind: EventType, reason: str, message: str) -> None:
         """Drop one event."""
+
+    def deletions_pending(self, nodes: int) -> None:
+        """Count nothing."""
+
+    def pod_evicted(self, succeeded: bool) -> None:
+        """Count nothing."""
+
+    def node_removed(self, group: str, node: Node, removed_as: RemovedAs) -> None:
+        """Count nothing."""
 
 
 def play(scenario: Scenario) -> Answer:
@@ -23,23 +37,39 @@ def play(scenario: Scenario) -> Answer:
     Raises `ConfigError` where the options do not suit the scenario's cloud.
     """
     world = ScenarioWorld(scenario)
-    autoscaler = build_autoscaler(
-        scenario.config,
+    answers: list[RunAnswer] = []
+    with VirtualExecutor(world.clock) as executor:
+        autoscaler = build_autoscaler(scenario.config, _surroundings(world, executor), scenario.interner)
+        for run in range(scenario.runs):
+            world.begin_run(run)
+            now = world.clock.now()
+            report = autoscaler.run_once(now)
+            calls = world.calls_of(run)
+            last = run == scenario.runs - 1
+            # What a run started may reach the cloud after its pass has ended.
+            _work_until(executor, world, scenario.run_at_s(run) + FINISH_S if last else scenario.run_at_s(run + 1))
+            answer = run_answer(run, rfc3339(now.wall), report, calls, world.target_sizes())
+            answers.append(replace(answer, cloud_deletes=deletes_in(world.calls_of(run))))
+        world.finish()
+    return Answer(name=scenario.name, runs=answers)
+
+
+def _surroundings(world: ScenarioWorld, executor: VirtualExecutor) -> Surroundings:
+    audience = NoAudience()
+    return Surroundings(
         source=world,
         provider=world.cloud,
-        events=NoEvents(),
-        interner=scenario.interner,
-        now=world.clock.now(),
+        writes=world.writes,
+        fresh=MemoryReader(world.cluster, world.scenario.related),
+        events=audience,
+        listener=audience,
+        executor=executor,
+        clock=world.clock,
+        leadership=Unopposed(),
     )
-    answers: list[RunAnswer] = []
-    for run in range(scenario.runs):
-        world.begin_run(run)
-        now = world.clock.now()
-        report = autoscaler.run_once(now)
-        answers.append(run_answer(run, rfc3339(now.wall), report, world.calls_of(run), world.target_sizes()))
-    world.finish()
-    # What a run started may reach the cloud after its pass has ended.
-    return Answer(
-        name=scenario.name,
-        runs=[replace(answer, cloud_deletes=deletes_in(world.calls_of(answer.run))) for answer in answers],
-    )
+
+
+def _work_until(executor: VirtualExecutor, world: ScenarioWorld, wall_s: float) -> None:
+    """Let removals go on until a moment of the scenario."""
+    now = world.clock.now()
+    executor.run_until(now.mono + max(0.0, wall_s - now.wall))

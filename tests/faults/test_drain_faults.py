@@ -194,6 +194,22 @@ class TestChangesMidDrain:
             assert finished.outcome is Outcome.DELETED
             assert stage.did("evict") == [(5, "default/agent"), (20, "default/agent-2")]
 
+    def test_a_replica_that_slipped_in_without_tolerating_the_taint_saves_the_node(self) -> None:
+        with Stage() as stage:
+            stage.add("web-1", "n1")
+            stage.api.terminating_s["web-1"] = 12
+            stage.start("n1")
+            stage.at(10, lambda: stage.add("web-2", "n1"))
+            assert [one.why for one in stage.run(600)] == [Why.NEW_PODS]
+
+    def test_a_budget_spent_since_the_plan_saves_the_node(self) -> None:
+        with Stage() as stage:
+            stage.add("agent", "n1", labels={"app": "agent"})
+            stage.api.budget_list = [a_budget(0)]
+            stage.start("n1")
+            (finished,) = stage.run(600)
+            assert (finished.why, stage.did("tryEvict")) == (Why.BLOCKED, [])
+
     def test_unless_its_annotation_says_that_it_stays(self) -> None:
         anything = [{"operator": "Exists"}]
         stays = {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}
@@ -294,15 +310,24 @@ class TestLeadershipLost:
         with Stage() as stage:
             looks: list[float] = []
 
-            def lose_after_the_second_look() -> None:
+            def lose_at_the_last_read() -> None:
                 looks.append(stage.clock.now().mono)
-                if len(looks) == 4:
+                if len(looks) == 5:
                     stage.leader.until = 5
 
-            stage.api.on_read = lose_after_the_second_look
+            stage.api.on_read = lose_at_the_last_read
             stage.start("n1")
             assert [one.outcome for one in stage.run(3000)] == [Outcome.ABANDONED]
-            assert (looks, stage.machines()) == ([5, 5, 5, 5], ["n1", "n2", "n3"])
+            assert (looks, stage.machines()) == ([5] * 5, ["n1", "n2", "n3"])
+
+    def test_while_a_check_fails_says_nothing_more(self) -> None:
+        with Stage() as stage:
+            stage.api.read_error = Refused("forbidden", 403)
+            stage.start("n1")
+            told = len(stage.events.lines)
+            stage.api.on_read = lambda: setattr(stage.leader, "until", 5)
+            assert [one.outcome for one in stage.run(60)] == [Outcome.ABANDONED]
+            assert len(stage.events.lines) == told
 
     def test_a_lease_that_got_short_during_the_last_look_makes_it_look_again(self) -> None:
         with Stage() as stage:
@@ -310,7 +335,7 @@ class TestLeadershipLost:
 
             def shorten_once() -> None:
                 looks.append(stage.clock.now().mono)
-                if len(looks) == 4:
+                if len(looks) == 5:
                     stage.leader.lease_s = 6
                     stage.at(8, lambda: setattr(stage.leader, "lease_s", 14))
 

@@ -126,6 +126,7 @@ class Dice:
                 expression("disk", "NotIn", "hdd"),
                 expression(RACK, "Exists"),
                 expression(RACK, "DoesNotExist"),
+                expression(RACK, "NotIn", "r1"),
                 expression("cores", "Gt", "5"),
                 expression("cores", "Lt", "5"),
                 expression(HOSTNAME, "NotIn", "n0"),

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from autoscaler.actuation.cloud import Cloud, Deleted
 from autoscaler.actuation.deletion import Deleter, Site, Started
 from autoscaler.actuation.news import News
-from autoscaler.actuation.outcome import Finished, RemovedAs
+from autoscaler.actuation.outcome import Finished
 from autoscaler.actuation.tracker import Tracker
-from autoscaler.clock import Instant, VirtualClock
+from autoscaler.clock import Instant, ThreadExecutor, VirtualClock
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaledown import Drain
 from autoscaler.errors import AutoscalerError, LeadershipLost, RetryLater
@@ -19,6 +19,7 @@ from autoscaler.objects.node import TO_BE_DELETED, Node, Taint
 from autoscaler.objects.pod import Pod
 from autoscaler.objects.workload import DisruptionBudget
 from autoscaler.ports import EventType, Subject
+from autoscaler.reasons import RemovedAs
 from autoscaler.scaledown.plan import Deletions, Removal
 from autoscaler.simulator.executor import VirtualExecutor
 from autoscaler.simulator.memory_cluster import MemoryCluster, MemoryWrites
@@ -60,10 +61,12 @@ class Api(MemoryWrites):
         self.release_errors: dict[str, deque[AutoscalerError]] = defaultdict(deque)
         self.terminating_s: dict[str, float] = {}
         self.graces: dict[str, int | None] = {}
+        self.uids: dict[str, str] = {}
         self.controllers: Related | None = None
         self.watch_lag_s = 0.0
         self.read_error: AutoscalerError | None = None
         self.on_read: Callable[[], object] = lambda: None
+        self.on_write: Callable[[], object] = lambda: None
         self.budget_list: list[DisruptionBudget] = []
         self._cluster_now = cluster
         self._clock_now = clock
@@ -80,6 +83,7 @@ class Api(MemoryWrites):
         if error is not None:
             raise error
         self.graces[name] = grace_s
+        self.uids[name] = uid
         takes_s = self.terminating_s.get(name)
         pod = self._cluster_now.pods.get(key)
         if takes_s is None or pod is None:
@@ -131,14 +135,15 @@ class Api(MemoryWrites):
 
     def _read(self) -> None:
         self._reachable()
+        self.on_read()
         if self.read_error is not None:
             raise self.read_error
-        self.on_read()
 
     def _answer(self) -> None:
         if not self._leader.may_write(self._clock_now.now(), 0.0):
             raise LeadershipLost("not leading")
         self._reachable()
+        self.on_write()
 
 
 class Events:
@@ -182,6 +187,7 @@ class Counts:
         self.pending: list[int] = []
         self.evicted = {True: 0, False: 0}
         self.removed: list[tuple[str, str, RemovedAs]] = []
+        self.on_removed: Callable[[], object] = lambda: None
 
     def deletions_pending(self, nodes: int) -> None:
         self.pending.append(nodes)
@@ -191,6 +197,7 @@ class Counts:
 
     def node_removed(self, group: str, node: Node, removed_as: RemovedAs) -> None:
         self.removed.append((group, node.name, removed_as))
+        self.on_removed()
 
 
 class Stage:
@@ -205,12 +212,15 @@ class Stage:
         rules: Rules | None = None,
         cordoned: Sequence[str] = (),
         taints: Mapping[str, Sequence[str]] | None = None,
+        threads: ThreadExecutor | None = None,
+        api: type["Api"] | None = None,
     ) -> None:
+        """With `threads` removals run there, while the clock stands still."""
         self.clock = VirtualClock(wall=START_WALL)
         self.executor = VirtualExecutor(self.clock)
         self.leader = Leader()
         self.cluster = MemoryCluster(lambda old, new: None, lambda old, new: None)
-        self.api = Api(self.cluster, self.clock, self.executor, self.leader)
+        self.api = (api or Api)(self.cluster, self.clock, self.executor, self.leader)
         self.events = Events()
         self.counts = Counts()
         names = [f"n{number}" for number in range(1, nodes + 1)]
@@ -234,7 +244,7 @@ class Stage:
                 machines=self.machines_port,
                 fresh=self.api,
                 news=News(self.events, self.counts, self.status),
-                executor=self.executor,
+                executor=threads or self.executor,
                 clock=self.clock,
                 leadership=self.leader,
             ),

@@ -3,12 +3,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from autoscaler.actuation.outcome import Outcome, RemovedAs, Why
+from autoscaler.actuation.outcome import Outcome, Why
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaledown import Drain
 from autoscaler.config.syntax import DrainPriority
 from autoscaler.errors import Conflict, Refused, RetryLater
 from autoscaler.objects.node import TO_BE_DELETED, Taint
+from autoscaler.reasons import RemovedAs
 from tests.unit.actuation.stage import START_WALL, Stage
 
 DELAY = {"delay-deletion.cluster-autoscaler.kubernetes.io/volumes": "x"}
@@ -89,12 +90,14 @@ class TestEmptyNode:
 
     def test_daemon_pods_that_cannot_be_evicted_hold_it_for_ten_seconds_only(self) -> None:
         with Stage(config=Drain(daemonset_eviction_for_empty_nodes=True)) as stage:
-            stage.add("d", "n1", owner="DaemonSet/log")
-            stage.api.always["d"] = RetryLater("busy")
+            for name in ("d", "e"):
+                stage.add(name, "n1", owner="DaemonSet/log")
+                stage.api.always[name] = RetryLater("busy")
             stage.start("n1")
             (finished,) = stage.run(60)
             assert (finished.outcome, finished.at.mono) == (Outcome.DELETED, 15)
-            assert [second for second, _ in stage.did("tryEvict")] == [5, 8, 11, 14, 15]
+            tries = stage.did("tryEvict")
+            assert tries == [(second, f"default/{name}") for second in (5, 8, 11, 14, 15) for name in ("d", "e")]
             assert stage.counts.evicted == {True: 0, False: 0}
 
 
@@ -170,8 +173,33 @@ class TestDelayAnnotation:
             (finished,) = stage.run(200)
             assert (finished.outcome, finished.at.mono) == (Outcome.DELETED, 125)
 
+    def test_holds_it_while_the_api_server_is_away(self) -> None:
+        with Stage() as stage:
+            stage.cluster.put_node(replace(stage.cluster.nodes["n1"], annotations=DELAY))
+            stage.api.down = (8, 40)
+            stage.start("n1")
+            assert [one.at.mono for one in stage.run(200)] == [125]
+
 
 class TestTainting:
+    @pytest.mark.parametrize(("parallel", "at_once"), [(True, 5), (False, 1)], ids=["five at once", "one by one"])
+    def test_goes_by_the_rules(self, parallel: bool, at_once: int) -> None:
+        with Stage(nodes=8, rules=Rules(parallel_tainting=parallel)) as stage:
+            writing: list[int] = []
+            most: list[int] = []
+
+            def slow_write() -> None:
+                writing.append(1)
+                most.append(len(writing))
+                stage.executor.sleep(1)
+                writing.pop()
+
+            stage.api.on_write = slow_write
+            stage.executor.submit(lambda: most.append(len(stage.start(*stage.cluster.nodes).empty)))
+            stage.executor.run_until(20)
+            assert most.pop(most.index(8)) == 8
+            assert max(most) == at_once
+
     def test_a_failure_gives_back_what_was_tainted_and_starts_nothing(self) -> None:
         with Stage(nodes=4, rules=Rules(parallel_tainting=False)) as stage:
             stage.api.taint_errors["n3"].append(Conflict("changed"))
@@ -297,6 +325,16 @@ class TestAtomicGroup:
             assert stage.machines() == ["n1", "n2", "n3"]
             assert not any(stage.tainted(name) for name in ("n1", "n2", "n3"))
 
+    def test_a_node_that_is_ready_after_another_failed_stays_too(self) -> None:
+        with Stage() as stage:
+            stage.add("p", "n2")
+            stage.add("q", "n1")
+            stage.api.always["p"] = RetryLater("busy")
+            stage.api.terminating_s["q"] = 300
+            stage.start("n1", "n2", atomic=True)
+            finished = {one.removal.node.name: (one.why, one.at.mono) for one in stage.run(600)}
+            assert finished == {"n2": (Why.NOT_EVICTED, 125), "n1": (Why.ATOMIC, 305)}
+
     def test_stays_when_one_node_fails_the_last_look(self) -> None:
         with Stage() as stage:
             stage.add("p", "n2")
@@ -338,6 +376,7 @@ class TestDrain:
             assert finished.outcome is Outcome.DELETED
             assert [one.pod.name for one in finished.evictions if one.succeeded] == ["p", "q"]
             assert stage.counts.evicted == {True: 2, False: 0}
+            assert stage.api.uids == {"p": "default/p", "q": "other/q"}
             assert stage.counts.removed == [("g", "n1", RemovedAs.UNDERUTILIZED)]
             assert stage.events.about("ConfigMap/status") == [
                 "ScaleDown: Scale-down: removing node n1, utilization: 0.25, pods to reschedule: p,q",

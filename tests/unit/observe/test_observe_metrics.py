@@ -14,12 +14,12 @@ from autoscaler.observe.metric_table import (
     Function,
     LimitedResource,
     PendingKind,
-    RemovalReason,
     ScaleUpFailure,
     Step,
 )
 from autoscaler.observe.metrics import Devices, Metrics
 from autoscaler.observe.status import Backoff, NodeCounts, PublishedStatus
+from autoscaler.reasons import RemovedAs
 
 ROOT = Path(__file__).parents[3]
 GPU = Devices("nvidia.com/gpu", "a100", "")
@@ -101,7 +101,7 @@ def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus])
     metrics.unneeded(8)
     metrics.scale_down_cooldown(True)
     metrics.pending_deletions(2)
-    metrics.scaled_down(1, RemovalReason.EMPTY, GPU)
+    metrics.scaled_down(1, RemovedAs.EMPTY, GPU)
     metrics.evicted(9, EvictionResult.SUCCEEDED)
     metrics.events_dropped(3)
     values = series(metrics)

@@ -46,6 +46,37 @@ TOLERANT: list[Json] = [{"key": "node.kubernetes.io/unschedulable", "operator": 
             NoFit.NODE_AFFINITY,
             id="affinity: another name",
         ),
+        pytest.param(
+            a_pod(node_terms=[{"matchExpressions": [expression("disk", "NotIn", "hdd")]}]),
+            a_node(),
+            FITS,
+            id="affinity: not a label that the node does not have",
+        ),
+        pytest.param(
+            a_pod(node_terms=[{"matchExpressions": [expression("cores", "Gt", "7")]}]),
+            a_node(labels={"cores": "8"}),
+            FITS,
+            id="affinity: more than a number",
+        ),
+        pytest.param(
+            a_pod(node_terms=[{"matchExpressions": [expression("cores", "Lt", "7")]}]),
+            a_node(),
+            NoFit.NODE_AFFINITY,
+            id="affinity: no number at all",
+        ),
+        pytest.param(
+            a_pod(node_terms=[{"matchFields": [expression("metadata.name", "NotIn", "other")]}]),
+            a_node("n"),
+            FITS,
+            id="affinity: any name but one",
+        ),
+        pytest.param(
+            a_pod(node_terms=[{"matchFields": [expression("metadata.uid", "NotIn", "x")]}]),
+            a_node("n"),
+            FITS,
+            id="affinity: a field that nodes do not have is not a value",
+        ),
+        pytest.param(a_pod(node_terms=[{}]), a_node(), NoFit.NODE_AFFINITY, id="affinity: an empty term"),
     ],
 )
 def test_name_labels_and_taints(pod: Pod, node: Node, expected: str) -> None:

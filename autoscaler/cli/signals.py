@@ -1,0 +1,24 @@
+"""Signals that end a command, handed to a thread.
+
+A handler runs in the middle of whatever the main thread does, perhaps while it holds the very lock that an event's
+`set` needs; so the handler only puts the signal into a queue that is made for that.
+"""
+
+import signal
+import threading
+from collections.abc import Callable, Iterable
+from queue import SimpleQueue
+
+
+def on_signals(numbers: Iterable[signal.Signals], action: Callable[[], None]) -> None:
+    """Call `action`, on a thread of its own, whenever one of the signals comes. For the main thread only."""
+    come: SimpleQueue[int] = SimpleQueue()
+    for number in numbers:
+        signal.signal(number, lambda which, _frame: come.put(which))
+
+    def listen() -> None:
+        while True:
+            come.get()
+            action()
+
+    threading.Thread(target=listen, name="signals", daemon=True).start()

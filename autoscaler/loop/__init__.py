@@ -1,0 +1,1 @@
+"""The pass: look at the cluster and the cloud, decide, act, remember."""

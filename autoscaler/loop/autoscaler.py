@@ -1,0 +1,64 @@
+"""`run_once`: the order of a pass.
+
+observe → repair → grow → shrink → raise to minimum. Each step takes the pass as far as it has come and returns
+the next value; what is remembered from pass to pass is one frozen value. The order, and where a pass ends early, are
+Cluster Autoscaler's (`core/static_autoscaler.go`). Effects are in `actuation` alone.
+"""
+
+from msgspec.structs import replace
+
+from autoscaler.actuation.cloud import Cloud
+from autoscaler.actuation.remover import NodeRemoval
+from autoscaler.clock import Instant, stopwatch
+from autoscaler.config.tree import Config
+from autoscaler.errors import CloudUnavailable, LeadershipLost, RetryLater
+from autoscaler.loop.growing import Growing
+from autoscaler.loop.herald import Herald
+from autoscaler.loop.observing import Observing, Source
+from autoscaler.loop.passing import Pass, Remembered
+from autoscaler.loop.repairing import Repairing
+from autoscaler.loop.shrinking import Shrinking
+from autoscaler.objects.pod import PodInterner
+from autoscaler.observe.metric_table import ErrorType
+from autoscaler.observe.report import PassReport
+from autoscaler.registry import memory as memories
+
+
+class Autoscaler:
+    """Runs passes. Owned by one thread."""
+
+    def __init__(
+        self, config: Config, source: Source, cloud: Cloud, removal: NodeRemoval, herald: Herald, interner: PodInterner
+    ) -> None:
+        self._cloud = cloud
+        repairing = Repairing(config, cloud, herald)
+        growing = Growing(config, cloud, repairing, herald)
+        self._observe = Observing(config, source, cloud, removal, interner, herald).run
+        self._steps = (
+            repairing.run,
+            growing.run,
+            Shrinking(config, removal, repairing).run,
+            growing.raise_to_minimum,
+        )
+        self.remembered: Remembered | None = None
+        """What the next pass starts from; replaced as a whole when a pass ends."""
+
+    def close(self) -> None:
+        """Let the provider clean up; called once, after the last pass."""
+        self._cloud.close()
+
+    def run_once(self, now: Instant) -> PassReport:
+        """Run one pass. What it raises is a bug: failures that are expected are in the report."""
+        began = stopwatch()
+        remembered = self.remembered or Remembered(registry=memories.born(now))
+        p = Pass(report=PassReport(now=now), remembered=remembered)
+        try:
+            for step in (self._observe, *self._steps):
+                if p.goes_on:
+                    p = step(p)
+        except CloudUnavailable as error:
+            p = p.failed(ErrorType.CLOUD_PROVIDER, str(error))
+        except (RetryLater, LeadershipLost) as error:
+            p = p.failed(ErrorType.API_CALL, str(error))
+        self.remembered = p.remembered
+        return replace(p, placer=None).timed("pass", began).report

@@ -1,0 +1,97 @@
+"""Events about what a pass decides and does."""
+
+from collections.abc import Iterable
+
+from autoscaler.clock import Instant
+from autoscaler.config.tree import Config
+from autoscaler.objects.pod import Pod
+from autoscaler.observe import words
+from autoscaler.observe.report import Removed
+from autoscaler.ports import EventSink, EventType, Subject
+from autoscaler.reasons import ScaleUpResult
+from autoscaler.registry.state import Registry
+from autoscaler.scaleup.plan import Increase, Resized, ScaleUpPlan
+
+_EMPTY_GRACE_S = 600.0
+"""How long after the start a cluster without ready nodes is no news."""
+
+
+class Herald:
+    """Tells pods, nodes and the status object."""
+
+    def __init__(self, config: Config, events: EventSink) -> None:
+        self._events = events
+        self._talks = config.observe.write_status_configmap
+        self.status = Subject(
+            kind="ConfigMap", name=config.observe.status_config_map_name, namespace=config.kube.namespace
+        )
+        """The status object."""
+
+    def empty_cluster(self, now: Instant, started: Instant, *, has_nodes: bool) -> None:
+        """There is no ready node; a process that has just started says nothing."""
+        if has_nodes and now.mono - started.mono > _EMPTY_GRACE_S:
+            self._warn("ClusterUnhealthy", "Cluster has no ready nodes.")
+
+    def unhealthy(self) -> None:
+        """Too many nodes are not ready."""
+        self._warn("ClusterUnhealthy", "Cluster is unhealthy")
+
+    def occurrences(self, registry: Registry) -> None:
+        """Scale-ups went wrong."""
+        for one in registry.occurrences:
+            if one.error is not None:
+                detail = ", ".join(one.messages) or one.error.message
+                self._warn(one.incident.value, f"Scale-up of node group {one.group} by {one.nodes}: {detail}")
+
+    def not_reverted(self, failed: Resized) -> None:
+        """The target of a scale-up that timed out could not be lowered."""
+        message = failed.error.message if failed.error else "unknown error"
+        self._warn("FailedToRevertScaleUp", f"Target size of node group {failed.group} cannot be lowered: {message}")
+
+    def removed(self, removals: Iterable[Removed]) -> None:
+        """Machines that never registered were deleted, or could not be."""
+        for one in removals:
+            machines = ", ".join(one.removal.instances)
+            if one.error is None:
+                self._tell(EventType.NORMAL, "DeleteUnregistered", f"Removed unregistered node {machines}")
+            else:
+                self._warn("DeleteUnregisteredFailed", f"Failed to remove node {machines}: {one.error.message}")
+
+    def nodes_total_reached(self, limit: int) -> None:
+        """No more nodes are allowed."""
+        self._warn("MaxNodesTotalReached", f"Max total nodes in cluster reached: {limit}")
+
+    def resizing(self, increase: Increase) -> None:
+        """A group is about to grow."""
+        self._tell(EventType.NORMAL, "ScaledUpGroup", words.resizing(increase))
+
+    def resized(self, done: Resized, max_size: int) -> None:
+        """A group has grown, or has not."""
+        if done.error is None:
+            self._tell(EventType.NORMAL, "ScaledUpGroup", words.resized(done, max_size))
+        else:
+            self._warn("FailedToScaleUpGroup", words.resize_failed(done))
+
+    def pods(self, plan: ScaleUpPlan, result: ScaleUpResult | None) -> None:
+        """Every pod hears whether nodes are on their way for it."""
+        if result is ScaleUpResult.ERROR:
+            return
+        for each in plan.rounds:
+            message = words.triggered(each.increases)
+            for pod in each.helped:
+                self._events.event(_subject(pod), EventType.NORMAL, "TriggeredScaleUp", message)
+        if result is ScaleUpResult.SUCCESSFUL:
+            return
+        for pod in (*plan.remaining, *plan.awaiting):
+            self._events.event(_subject(pod), EventType.NORMAL, "NotTriggerScaleUp", words.not_triggered(plan, pod.cls))
+
+    def _warn(self, reason: str, message: str) -> None:
+        self._tell(EventType.WARNING, reason, message)
+
+    def _tell(self, kind: EventType, reason: str, message: str) -> None:
+        if self._talks:
+            self._events.event(self.status, kind, reason, message)
+
+
+def _subject(pod: Pod) -> Subject:
+    return Subject(kind="Pod", name=pod.name, namespace=pod.namespace, uid=pod.uid)

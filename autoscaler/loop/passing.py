@@ -1,0 +1,78 @@
+"""What a pass hands from step to step, and what it leaves to the next one."""
+
+from collections.abc import Mapping
+
+import msgspec
+from msgspec.structs import replace
+
+from autoscaler.clock import stopwatch
+from autoscaler.observe.metric_table import ErrorType
+from autoscaler.observe.report import End, PassReport
+from autoscaler.reasons import Kept
+from autoscaler.registry.memory import Memory
+from autoscaler.registry.readiness import Readings
+from autoscaler.registry.state import Registry
+from autoscaler.scaledown.memory import ScaleDownMemory
+from autoscaler.scaledown.plan import Removal
+from autoscaler.scaleup.pending import Hints
+from autoscaler.scaleup.templates import TemplateCache
+from autoscaler.scheduling.placement import Placer
+from autoscaler.snapshot.cluster import ClusterView
+
+
+class Remembered(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that one pass leaves to the next."""
+
+    registry: Memory
+    scale_down: ScaleDownMemory | None = None
+    """None until the first pass has read the taints that an earlier process left."""
+    templates: TemplateCache = TemplateCache()
+    readings: Readings | None = None
+    hints: Hints = Hints()
+    unneeded: tuple[Removal, ...] = ()
+    """Nodes that could go, as of the last pass that looked."""
+    kept: Mapping[str, Kept] = {}
+    """Why other nodes stay, as of then."""
+
+
+class Pass(msgspec.Struct, frozen=True, kw_only=True):
+    """A pass as far as it has come. Steps take one and return the next."""
+
+    report: PassReport
+    remembered: Remembered
+    placer: Placer | None = None
+    """The simulated cluster, with upcoming nodes and the pending pods that fit, from the scale-up step on."""
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether nothing has ended the pass early."""
+        return self.report.end is End.COMPLETE
+
+    @property
+    def view(self) -> ClusterView:
+        """The cluster as observed."""
+        assert self.report.view is not None, "the cluster is observed before anything else"
+        return self.report.view
+
+    @property
+    def registry(self) -> Registry:
+        """The state of nodes and groups."""
+        assert self.report.registry is not None, "the registry is updated before anything else"
+        return self.report.registry
+
+    def with_report(self, report: PassReport) -> "Pass":
+        """Return the pass with another report."""
+        return replace(self, report=report)
+
+    def with_memory(self, memory: Memory) -> "Pass":
+        """Return the pass with other memories of groups."""
+        return replace(self, remembered=replace(self.remembered, registry=memory))
+
+    def timed(self, phase: str, began: float) -> "Pass":
+        """Return the pass with the seconds since `began` (by `clock.stopwatch`) noted for a phase."""
+        timings = {**self.report.timings, phase: stopwatch() - began}
+        return self.with_report(replace(self.report, timings=timings))
+
+    def failed(self, kind: ErrorType, message: str) -> "Pass":
+        """Return the pass ended by a failure."""
+        return self.with_report(replace(self.report, end=End.FAILED, error=message, error_type=kind))

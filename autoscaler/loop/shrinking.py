@@ -1,0 +1,96 @@
+"""The last step: find the nodes that nobody needs and begin to remove those that are due."""
+
+from msgspec.structs import replace
+
+from autoscaler.actuation.remover import NodeRemoval
+from autoscaler.clock import stopwatch
+from autoscaler.config.tree import Config
+from autoscaler.loop.passing import Pass
+from autoscaler.loop.repairing import Repairing
+from autoscaler.observe.metric_table import ErrorType
+from autoscaler.reasons import ScaleDownResult, ScaleUpResult
+from autoscaler.registry import memory as memories
+from autoscaler.scaledown.cooldown import in_cooldown
+from autoscaler.scaledown.deletions import plan_deletions
+from autoscaler.scaledown.plan import Deletions, Situation, Update
+from autoscaler.scaledown.planner import plan_unneeded
+from autoscaler.scaledown.taints import plan_soft_taints
+
+
+class Shrinking:
+    """Removes nodes."""
+
+    def __init__(self, config: Config, removal: NodeRemoval, repairing: Repairing) -> None:
+        self._config = config
+        self._removal = removal
+        self._repairing = repairing
+
+    def run(self, p: Pass) -> Pass:
+        """Return the pass with unneeded nodes found and, unless it is too early after other things, removals begun."""
+        config, report = self._config, p.report
+        grew = report.scale_up_result in (ScaleUpResult.SUCCESSFUL, ScaleUpResult.ERROR)
+        if not config.scale_down.scale_down_enabled or (grew and not config.rules.scale_down_after_scale_up):
+            return p.with_report(replace(report, scale_down_result=ScaleDownResult.NOT_TRIED))
+        began = stopwatch()
+        p = self._repairing.judged_again(p)
+        situation = self._situation(p)
+        update = self._unneeded(p, situation)
+        p = replace(p, remembered=replace(p.remembered, scale_down=update.memory))
+        p = p.with_report(replace(p.report, unneeded=update.unneeded, kept=update.kept)).timed("find_unneeded", began)
+        p = self._removed(p, update, situation)
+        self._mark(p, update)
+        remembered = replace(p.remembered, unneeded=p.report.unneeded, kept=p.report.kept)
+        return replace(p, remembered=remembered).timed("scale_down", began)
+
+    def _situation(self, p: Pass) -> Situation:
+        config, registry, groups = self._config, p.registry, p.view.groups
+        targets = {group_id: state.acceptable.target for group_id, state in registry.groups.items()}
+        return Situation(
+            now=p.report.now,
+            groups=replace(groups, all=tuple(replace(one, target_size=targets[one.id]) for one in groups.all)),
+            readings=registry.readings,
+            options=config.scale_down,
+            drain=config.drain,
+            limits=config.limits,
+            rules=config.rules,
+            last_by_group=p.remembered.registry.last_by_group,
+            under_way=self._removal.under_way(),
+            full_at_threshold=config.rules.node_at_threshold_is_needed,
+        )
+
+    def _unneeded(self, p: Pass, situation: Situation) -> Update:
+        began, limit_s = stopwatch(), self._config.scale_down.scale_down_simulation_timeout_s
+        assert p.placer is not None
+        assert p.remembered.scale_down is not None
+        return plan_unneeded(
+            p.placer, situation, p.remembered.scale_down, out_of_time=lambda: stopwatch() - began > limit_s
+        )
+
+    def _removed(self, p: Pass, update: Update, situation: Situation) -> Pass:
+        config, now, memory = self._config, p.report.now, p.remembered.registry
+        early = p.report.scale_up_result is ScaleUpResult.IN_COOLDOWN
+        if early or in_cooldown(memory.last, config.scale_down, now):
+            return p.with_report(replace(p.report, scale_down_result=ScaleDownResult.IN_COOLDOWN))
+        if config.rules.scale_down_reports_no_candidates and update.candidates == 0:
+            return p.with_report(replace(p.report, scale_down_result=ScaleDownResult.NO_CANDIDATES))
+        assert p.placer is not None
+        due = plan_deletions(update, p.placer.trial, situation)
+        p = p.with_report(replace(p.report, kept=due.kept))
+        started = self._removal.start(due)
+        deletions = Deletions(empty=started.empty, drained=started.drained, kept=due.kept)
+        report = replace(p.report, deletions=deletions)
+        if started.error:
+            p = p.with_memory(memories.scale_down_failed(memory, now))
+            p = p.with_report(replace(report, scale_down_result=ScaleDownResult.ERROR))
+            return p.failed(ErrorType.API_CALL, started.error)
+        if not (started.empty or started.drained):
+            nothing = ScaleDownResult.NO_NODE_DELETED if update.unneeded else ScaleDownResult.NO_UNNEEDED
+            return p.with_report(replace(report, scale_down_result=nothing))
+        p = p.with_memory(memories.scale_down_started(memory, now))
+        return p.with_report(replace(report, scale_down_result=ScaleDownResult.NODE_DELETE_STARTED))
+
+    def _mark(self, p: Pass, update: Update) -> None:
+        """Ask the scheduler to prefer other nodes to those that may go."""
+        most = self._config.scale_down.max_bulk_soft_taint_count
+        if most > 0:
+            self._removal.mark(plan_soft_taints(p.view.nodes, p.view.groups, update.memory.unneeded, most))

@@ -1,0 +1,183 @@
+"""The daemon's view of the cluster, fed by watches of the embedded API server."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from autoscaler.app.source import ClusterSource
+from autoscaler.clock import SystemClock
+from autoscaler.config.load import load
+from autoscaler.errors import CloudUnavailable, RetryLater
+from autoscaler.kube.client import Client, ClientSettings
+from autoscaler.kube.config import Endpoint
+from autoscaler.kube.feed import ClusterFeed
+from autoscaler.objects.node import Node
+from autoscaler.objects.pod import PodInterner
+from autoscaler.simulator.apiserver.faults import Fault
+from autoscaler.simulator.apiserver.server import ApiServer
+from autoscaler.simulator.apiserver.storage import Storage
+from autoscaler.snapshot.cluster import ClusterView
+from autoscaler.snapshot.groups import Groups
+
+PATIENCE_S = 30.0
+
+
+def quick(event: threading.Event, seconds: float) -> bool:
+    """Wait as told, but a hundred times shorter."""
+    return event.wait(seconds / 100)
+
+
+def no_groups(_nodes: Sequence[Node]) -> Groups:
+    return Groups()
+
+
+class Following:
+    """A source and what it follows."""
+
+    def __init__(self, server: ApiServer, client: Client, *flags: str) -> None:
+        self.server = server
+        self.feed = ClusterFeed(client, SystemClock(), wait=quick)
+        self.source = ClusterSource(self.feed, PodInterner(), load(flags))
+
+    def synced(self) -> "Following":
+        self.feed.start()
+        assert self.feed.wait_synced(PATIENCE_S) == {}
+        return self
+
+    def view(self) -> ClusterView:
+        return self.source.observe(no_groups)
+
+    def until(self, condition: Callable[[ClusterView], object]) -> ClusterView:
+        """Observe until the watches have brought what is waited for."""
+        pause = threading.Event()
+        for _ in range(int(PATIENCE_S / 0.01)):
+            if condition(view := self.view()):
+                return view
+            pause.wait(0.01)
+        pytest.fail("the change did not arrive")
+
+    def add_node(self, name: str) -> None:
+        self.server.storage.create("nodes", {"metadata": {"name": name}})
+
+    def add_pod(self, name: str, **spec: Any) -> None:
+        pod = {"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}], **spec}}
+        self.server.storage.create("pods", pod)
+
+
+@pytest.fixture
+def server() -> Iterator[ApiServer]:
+    with ApiServer(Storage(SystemClock())) as running:
+        yield running
+
+
+@pytest.fixture
+def client(server: ApiServer) -> Iterator[Client]:
+    made = Client(Endpoint(server.url), SystemClock(), lambda _seconds: True, ClientSettings(qps=0))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def following(server: ApiServer, client: Client) -> Iterator[Following]:
+    made = Following(server, client)
+    yield made
+    assert made.feed.stop(PATIENCE_S)
+
+
+def test_before_everything_was_listed_there_is_no_view(following: Following) -> None:
+    following.server.faults.add(Fault(resource="daemonsets", code=403))
+    following.feed.start()
+    late = following.feed.wait_synced(0.5)
+    assert "/apis/apps/v1/daemonsets" in late
+    with pytest.raises(RetryLater, match="not answered yet for .*/apis/apps/v1/daemonsets"):
+        following.view()
+    following.server.faults.clear()
+    assert following.feed.wait_synced(PATIENCE_S) == {}
+    assert following.view().nodes == ()
+
+
+def test_changes_flow_into_the_next_view(following: Following) -> None:
+    following.add_node("n1")
+    following.add_pod("waits")
+    following.synced()
+    before = following.view()
+    assert ([node.name for node in before.nodes], [pod.name for pod in before.pending]) == (["n1"], ["waits"])
+    following.add_node("n2")
+    following.server.storage.bind("waits", "n2", namespace="default")
+    after = following.until(lambda view: len(view.nodes) == 2 and not view.pending)
+    assert [pod.name for pod in after.pods_on("n2")] == ["waits"]
+    following.server.storage.delete("nodes", "n1")
+    following.until(lambda view: [node.name for node in view.nodes] == ["n2"])
+    assert [node.name for node in before.nodes] == ["n1"], "an earlier view does not change"
+
+
+def test_finished_pods_leave_the_view(following: Following) -> None:
+    following.add_node("n1")
+    following.add_pod("job", nodeName="n1")
+    following.synced()
+    assert [pod.name for pod in following.view().pods_on("n1")] == ["job"]
+    following.server.storage.patch("pods", "job", {"status": {"phase": "Succeeded"}}, subresource="status")
+    following.until(lambda view: not view.pods_on("n1"))
+
+
+def test_changes_are_kept_while_the_cloud_cannot_be_read(following: Following) -> None:
+    following.synced()
+    following.view()
+
+    def unavailable(_nodes: Sequence[Node]) -> Groups:
+        raise CloudUnavailable("not now")
+
+    following.add_node("n1")
+    pause = threading.Event()
+    for _ in range(int(PATIENCE_S / 0.01)):
+        if following.source.nodes.get("n1") is not None:
+            break
+        pause.wait(0.01)
+    with pytest.raises(CloudUnavailable):
+        following.source.observe(unavailable)
+    assert [node.name for node in following.view().nodes] == ["n1"]
+
+
+def test_groups_are_read_for_the_nodes_of_the_view(following: Following) -> None:
+    following.add_node("n1")
+    following.synced()
+    asked: list[str] = []
+
+    def read(nodes: Sequence[Node]) -> Groups:
+        asked.extend(node.name for node in nodes)
+        return Groups(of_node={"n1": "web"})
+
+    assert following.source.observe(read).groups.of_node == {"n1": "web"}
+    assert asked == ["n1"]
+
+
+def test_what_pods_and_drains_depend_on_is_followed(following: Following) -> None:
+    storage = following.server.storage
+    budget = {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}}
+    storage.create("poddisruptionbudgets", {"metadata": {"name": "b"}, "spec": budget})
+    storage.create("storageclasses", {"metadata": {"name": "fast"}, "provisioner": "p"})
+    following.synced()
+    related = following.view().related
+    assert list(related.budgets) == ["default/b"]
+    assert list(related.storage_classes) == ["fast"]
+    assert {"default", "kube-system"} <= set(related.namespaces)
+    storage.delete("poddisruptionbudgets", "b", namespace="default")
+    following.until(lambda view: not view.related.budgets)
+
+
+def test_config_maps_are_left_alone_without_the_priority_expander(following: Following) -> None:
+    assert [path for path in following.feed.stats() if "configmaps" in path] == []
+
+
+def test_the_priority_expander_follows_one_config_map(server: ApiServer, client: Client) -> None:
+    following = Following(server, client, "--expander=priority,random", "--namespace=home")
+    server.storage.create("namespaces", {"metadata": {"name": "home"}})
+    for name in ("cluster-autoscaler-priority-expander", "something-else"):
+        server.storage.create("configmaps", {"metadata": {"name": name, "namespace": "home"}, "data": {"priorities": ""}})
+    following.synced()
+    try:
+        assert list(following.view().related.config_maps) == ["home/cluster-autoscaler-priority-expander"]
+    finally:
+        assert following.feed.stop(PATIENCE_S)

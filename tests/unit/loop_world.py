@@ -1,0 +1,159 @@
+"""A cloud and a cluster in memory for whole passes in virtual time: no threads, no waiting."""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from autoscaler.app.build import Surroundings, build_autoscaler
+from autoscaler.clock import VirtualClock
+from autoscaler.config.tree import Config
+from autoscaler.errors import RetryLater
+from autoscaler.kube.election import Unopposed
+from autoscaler.loop.passing import Remembered
+from autoscaler.objects.node import Node
+from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.observe.report import PassReport
+from autoscaler.ports import EventType, Subject
+from autoscaler.reasons import RemovedAs
+from autoscaler.simulator.executor import VirtualExecutor
+from autoscaler.simulator.memory_cluster import MemoryCluster, MemoryWrites
+from autoscaler.simulator.memory_reader import MemoryReader
+from autoscaler.simulator.recorded_cloud import RecordedCloud, recorded
+from autoscaler.snapshot.cluster import ClusterBuilder, ClusterView, Related
+from autoscaler.snapshot.groups import Groups
+from cloudprovider.interface import GroupSettings, NodeTemplate
+from cloudprovider.static.cloud import StaticCloud, open_cloud
+from cloudprovider.static.spec import BootDelay, CallFault, CloudSpec, CreationFault, GroupSpec, MachineSpec
+from tests.builders import a_node, a_pod
+
+NOW = 1_785_578_400.0
+
+
+class Told(msgspec.Struct, frozen=True):
+    """One event."""
+
+    about: Subject
+    kind: EventType
+    reason: str
+    message: str
+
+
+def a_spec(
+    group_id: str = "web",
+    *,
+    cpu: str = "4",
+    min_size: int = 0,
+    max_size: int = 10,
+    target: int | None = None,
+    boot_s: float | None = None,
+    call_faults: Sequence[CallFault] = (),
+    creation_faults: Sequence[CreationFault] = (),
+    settings: GroupSettings | None = None,
+    template: bool = True,
+) -> GroupSpec:
+    """Return a group of machines with so many CPUs; without `boot_s` none ever appears."""
+    capacity = {"cpu": cpu, "memory": "16Gi", "pods": "110"}
+    return GroupSpec(
+        id=group_id,
+        min_size=min_size,
+        max_size=max_size,
+        target_size=target,
+        template=NodeTemplate(capacity=capacity) if template else None,
+        boot=None if boot_s is None else BootDelay(boot_s, boot_s),
+        call_faults=call_faults,
+        creation_faults=creation_faults,
+        settings=settings or GroupSettings(),
+    )
+
+
+def waiting(name: str, cpu: str = "3", *, created: float = NOW - 600, unschedulable: bool = True) -> Pod:
+    """Return a pod that the scheduler could not place."""
+    return a_pod(name, cpu=cpu, created=created, unschedulable=unschedulable)
+
+
+class LoopWorld:
+    """The loop with everything around it. Removals begin and stay so: nobody drives the executor."""
+
+    def __init__(self, *groups: GroupSpec, config: Config = Config(), nodes: Sequence[tuple[Node, str]] = ()) -> None:  # noqa: B008
+        self.clock = VirtualClock(wall=NOW)
+        self.events: list[Told] = []
+        self.unreachable: str | None = None
+        machines = tuple(
+            MachineSpec(group=group, provider_id=node.provider_id, name=node.name) for node, group in nodes
+        )
+        spec = CloudSpec(groups=groups, machines=machines)
+        self.static: StaticCloud = open_cloud(spec, now=lambda: self.clock.now().wall)
+        self.cloud: RecordedCloud = recorded(self.static)
+        self._builder = ClusterBuilder(config.pods.expendable_pods_priority_cutoff)
+        self.cluster = MemoryCluster(self._builder.node_changed, self._builder.pod_changed)
+        for node, _ in nodes:
+            self.cluster.put_node(node)
+        around = Surroundings(
+            source=self,
+            provider=self.cloud,
+            writes=MemoryWrites(self.cluster, self.clock),
+            fresh=MemoryReader(self.cluster, Related()),
+            events=self,
+            listener=self,
+            executor=VirtualExecutor(self.clock),
+            clock=self.clock,
+            leadership=Unopposed(),
+        )
+        self.autoscaler = build_autoscaler(config, around, PodInterner())
+
+    def observe(self, read_groups: Callable[[Sequence[Node]], Groups]) -> ClusterView:
+        if self.unreachable is not None:
+            raise RetryLater(self.unreachable)
+        return self._builder.view(read_groups(tuple(self.cluster.nodes.values())), Related())
+
+    def event(self, about: Subject, kind: EventType, reason: str, message: str) -> None:
+        self.events.append(Told(about, kind, reason, message))
+
+    def deletions_pending(self, nodes: int) -> None:
+        pass
+
+    def pod_evicted(self, succeeded: bool) -> None:
+        pass
+
+    def node_removed(self, group: str, node: Node, removed_as: RemovedAs) -> None:
+        pass
+
+    def submit(self, *pods: Pod) -> None:
+        for pod in pods:
+            self.cluster.put_pod(pod)
+
+    @property
+    def remembered(self) -> Remembered:
+        """What the next pass starts from."""
+        assert self.autoscaler.remembered is not None
+        return self.autoscaler.remembered
+
+    def boot(self, *, ready: bool = True) -> list[Node]:
+        """Let every machine that runs and has no node register; return the new nodes."""
+        known = {node.provider_id for node in self.cluster.nodes.values()}
+        born = []
+        for machine in self.static.machines():
+            if machine.state == "running" and machine.provider_id not in known:
+                fresh = a_node(machine.name, ready=ready, created=self.clock.now().wall)
+                born.append(msgspec.structs.replace(fresh, provider_id=machine.provider_id))
+        for node in born:
+            self.cluster.put_node(node)
+        return born
+
+    def run(self, after_s: float = 0.0) -> PassReport:
+        """Run a pass, so many seconds from now."""
+        self.clock.advance(after_s)
+        return self.autoscaler.run_once(self.clock.now())
+
+    @property
+    def calls(self) -> list[tuple[str, str, int]]:
+        """Verb, group and change of the target of every call that changed something."""
+        return [(call.verb.value, call.group, call.delta) for call in self.cloud.calls]
+
+    def reasons(self, kind: str) -> list[str]:
+        """Reasons of the events about objects of a kind, in order."""
+        return [one.reason for one in self.events if one.about.kind == kind]
+
+    def messages(self, reason: str) -> list[str]:
+        """Messages of the events with a reason."""
+        return [one.message for one in self.events if one.reason == reason]
