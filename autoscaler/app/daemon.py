@@ -47,7 +47,7 @@ _LISTEN_S = 1.0
 """How often the main thread looks up while it waits for something else than the next pass."""
 _PATIENCE_S = 10.0
 """How long it waits for the API server before it says again that it is waiting."""
-_ACTUATION_THREADS = 16
+_FEWEST_THREADS, _MOST_THREADS = 16, 64
 
 
 class Daemon:
@@ -61,7 +61,9 @@ class Daemon:
         self._stopping = threading.Event()
         self._pace = Pace(config.loop, clock)
         self._lost = False
-        self._executor = ThreadExecutor(_ACTUATION_THREADS)
+        self._executor = ThreadExecutor(
+            min(_MOST_THREADS, max(_FEWEST_THREADS, 2 * config.scale_down.max_scale_down_parallelism))
+        )
         kube = config.kube
         self._client = Client.connect(
             kube.kubeconfig,

@@ -21,6 +21,7 @@ from autoscaler.simulator.demo import Demo, Progress
 
 _ADDRESS = "127.0.0.1"
 _PORT = 8085
+_LAST_PORT = 65535
 _LOOK_S = 1.0
 
 
@@ -28,9 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the demo's options; flags of Cluster Autoscaler are let through."""
     parser.add_argument("--until-settled", action="store_true", help="end once every pod of the workload runs")
     parser.add_argument("--timeout", type=_seconds, default=120.0, help="with --until-settled: give up after so long")
-    parser.add_argument("--port", type=int, help=f"port of the status page (default {_PORT}, or a free one)")
+    parser.add_argument("--port", type=_port, help=f"port of the status page (default {_PORT}, or a free one)")
     parser.add_argument(
-        "--api-port", type=int, default=0, help="port of the cluster's API server (default: a free one)"
+        "--api-port", type=_port, default=0, help="port of the cluster's API server (default: a free one)"
     )
     output.add_output(parser)
     accept_flags(parser)
@@ -41,6 +42,12 @@ def _seconds(text: str) -> float:
         return parse_duration(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text!r} {error}") from error
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text) <= _LAST_PORT):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to {_LAST_PORT}")
+    return int(text)
 
 
 def run(args: argparse.Namespace) -> int:

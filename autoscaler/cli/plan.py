@@ -94,7 +94,13 @@ def _headline(run_: RunAnswer) -> str:
     if run_.end != "Complete":
         return f"the pass ended early: {run_.end}"
     left = len(run_.pods_needing_scale_up)
-    return f"no new nodes, {_count(left, 'pod')} without one: {run_.scale_up_result}" if left else "no new nodes needed"
+    if left:
+        return f"no new nodes, {_count(left, 'pod')} without one: {run_.scale_up_result}"
+    gone = len(run_.deleted_empty) + len(run_.deleted_drain)
+    if gone:
+        return f"{_count(gone, 'node')} removed"
+    unneeded = len(run_.unneeded_nodes)
+    return f"no new nodes needed, {_count(unneeded, 'node')} unneeded" if unneeded else "no new nodes needed"
 
 
 def _tables(run_: RunAnswer) -> Iterator[tuple[str, Sequence[str], list[tuple[object, ...]]]]:
@@ -149,6 +155,19 @@ def _tables(run_: RunAnswer) -> Iterator[tuple[str, Sequence[str], list[tuple[ob
         "Node groups left out",
         ("GROUP", "REASON", "WHY"),
         [(one.group, one.reason, _why(one.message, one.detail)) for one in reasons.skipped_groups],
+    )
+    yield (
+        "Nodes being removed",
+        ("NODE", "GROUP", "PODS TO MOVE"),
+        [
+            (one.node, one.group, len(one.evicted_pods))
+            for one in sorted((*run_.deleted_empty, *run_.deleted_drain), key=lambda one: one.node)
+        ],
+    )
+    yield (
+        "Nodes that stay",
+        ("NODE", "REASON", "WHY"),
+        [(name, one.reason, _why(one.detail, one.pod or "")) for name, one in run_.unremovable.items()],
     )
 
 

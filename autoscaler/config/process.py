@@ -58,7 +58,7 @@ class Provider(msgspec.Struct, frozen=True):
 
     cloud_provider: Annotated[OptionalText, "Name of the cloud provider."] = None
     cloud_config: Annotated[OptionalText, "The provider's configuration file."] = None
-    nodes: Annotated[NodeSpecs, "Node groups by name, each with its minimum and maximum size.", Support.ACCEPTED] = ()
+    nodes: Annotated[NodeSpecs, "Node groups by name, each with its minimum and maximum size."] = ()
     node_group_auto_discovery: Annotated[
         Array, "Selectors by which the provider finds node groups.", Support.ACCEPTED
     ] = ()
@@ -151,8 +151,10 @@ class Observe(msgspec.Struct, frozen=True):
     node_removal_latency_tracking_enabled: Annotated[
         Switch, "Publish how long unneeded nodes took to be removed.", Support.ACCEPTED
     ] = False
-    record_dir: Annotated[OptionalText, "Directory that keeps the last passes as scenario files.", Support.OURS] = None
-    record_passes: Annotated[CountFromOne, "How many passes are kept there.", Support.OURS] = 20
+    record_dir: Annotated[OptionalText, "Directory that keeps the last passes as scenario files.", Support.ACCEPTED] = (
+        None
+    )
+    record_passes: Annotated[CountFromOne, "How many passes are kept there.", Support.ACCEPTED] = 20
 
 
 class Logging(msgspec.Struct, frozen=True):

@@ -21,55 +21,37 @@ from autoscaler.config.syntax import (
 class ScaleDown(msgspec.Struct, frozen=True):
     """Which nodes are unneeded, and when they may go."""
 
-    scale_down_enabled: Annotated[Switch, "Remove nodes that are not needed.", Support.ACCEPTED] = True
-    scale_down_unneeded_time_s: Annotated[
-        Seconds, "How long a node must be unneeded before it is removed.", Support.ACCEPTED
-    ] = 600.0
-    scale_down_unready_time_s: Annotated[
-        Seconds, "How long an unready node must be unneeded before it is removed.", Support.ACCEPTED
-    ] = 1200.0
-    scale_down_unready_enabled: Annotated[Switch, "Remove unready nodes too.", Support.ACCEPTED] = True
-    scale_down_utilization_threshold: Annotated[
-        Real, "Requested / allocatable below which a node is a candidate (0 to 1).", Support.ACCEPTED
-    ] = 0.5
-    scale_down_gpu_utilization_threshold: Annotated[
-        Real, "The same for the GPUs of a node that has any (0 to 1).", Support.ACCEPTED
-    ] = 0.5
-    ignore_daemonsets_utilization: Annotated[
-        Switch, "Leave DaemonSet pods out of the utilisation.", Support.ACCEPTED
-    ] = False
-    ignore_mirror_pods_utilization: Annotated[Switch, "Leave mirror pods out of the utilisation.", Support.ACCEPTED] = (
-        False
+    scale_down_enabled: Annotated[Switch, "Remove nodes that are not needed."] = True
+    scale_down_unneeded_time_s: Annotated[Seconds, "How long a node must be unneeded before it is removed."] = 600.0
+    scale_down_unready_time_s: Annotated[Seconds, "How long an unready node must be unneeded before it is removed."] = (
+        1200.0
     )
-    scale_down_delay_after_add_s: Annotated[
-        Seconds, "How long scale-down waits after a scale-up.", Support.ACCEPTED
-    ] = 600.0
-    scale_down_delay_after_delete_s: Annotated[
-        Seconds, "How long scale-down waits after a node was removed.", Support.ACCEPTED
-    ] = 0.0
-    scale_down_delay_after_failure_s: Annotated[
-        Seconds, "How long scale-down waits after it failed.", Support.ACCEPTED
-    ] = 180.0
+    scale_down_unready_enabled: Annotated[Switch, "Remove unready nodes too."] = True
+    scale_down_utilization_threshold: Annotated[
+        Real, "Requested / allocatable below which a node is a candidate (0 to 1)."
+    ] = 0.5
+    scale_down_gpu_utilization_threshold: Annotated[Real, "The same for the GPUs of a node that has any (0 to 1)."] = (
+        0.5
+    )
+    ignore_daemonsets_utilization: Annotated[Switch, "Leave DaemonSet pods out of the utilisation."] = False
+    ignore_mirror_pods_utilization: Annotated[Switch, "Leave mirror pods out of the utilisation."] = False
+    scale_down_delay_after_add_s: Annotated[Seconds, "How long scale-down waits after a scale-up."] = 600.0
+    scale_down_delay_after_delete_s: Annotated[Seconds, "How long scale-down waits after a node was removed."] = 0.0
+    scale_down_delay_after_failure_s: Annotated[Seconds, "How long scale-down waits after it failed."] = 180.0
     scale_down_delay_type_local: Annotated[
-        Switch, "These delays hold for the group concerned, not for the cluster.", Support.ACCEPTED
+        Switch, "These delays hold for the group concerned, not for the cluster."
     ] = False
     unremovable_node_recheck_timeout_s: Annotated[
-        Seconds, "How long a node found unremovable is not looked at again.", Support.ACCEPTED
+        Seconds, "How long a node found unremovable is not looked at again."
     ] = 300.0
-    scale_down_simulation_timeout_s: Annotated[
-        Seconds, "Longest time spent on simulating removals in one pass.", Support.ACCEPTED
-    ] = 30.0
+    scale_down_simulation_timeout_s: Annotated[Seconds, "Longest time spent on simulating removals in one pass."] = 30.0
     node_deletion_candidate_ttl_s: Annotated[
-        Seconds, "How long the unneeded time of a node survives a restart; 0 means not at all.", Support.ACCEPTED
+        Seconds, "How long the unneeded time of a node survives a restart; 0 means not at all.", Support.BETTER
     ] = 1800.0
-    max_scale_down_parallelism: Annotated[Count, "Most nodes being removed at the same time.", Support.ACCEPTED] = 10
-    max_drain_parallelism: Annotated[Count, "Most nodes being drained at the same time.", Support.ACCEPTED] = 1
-    max_bulk_soft_taint_count: Annotated[
-        Count, "Most soft taints changed in one pass; 0 switches them off.", Support.ACCEPTED
-    ] = 10
-    max_bulk_soft_taint_time_s: Annotated[
-        Seconds, "Longest time spent on soft taints in one pass.", Support.ACCEPTED
-    ] = 3.0
+    max_scale_down_parallelism: Annotated[Count, "Most nodes being removed at the same time."] = 10
+    max_drain_parallelism: Annotated[Count, "Most nodes being drained at the same time."] = 1
+    max_bulk_soft_taint_count: Annotated[Count, "Most soft taints changed in one pass; 0 switches them off."] = 10
+    max_bulk_soft_taint_time_s: Annotated[Seconds, "Longest time spent on soft taints in one pass."] = 3.0
     scale_down_non_empty_candidates_count: Annotated[
         Number, "Candidates of the former planner.", Support.NOT_APPLICABLE
     ] = 30
@@ -84,46 +66,32 @@ class ScaleDown(msgspec.Struct, frozen=True):
 class Drain(msgspec.Struct, frozen=True):
     """Which pods may be evicted, and how a node leaves."""
 
-    skip_nodes_with_system_pods: Annotated[
-        Switch, "kube-system pods without disruption budget keep their node.", Support.ACCEPTED
-    ] = True
-    skip_nodes_with_local_storage: Annotated[Switch, "Pods with local storage keep their node.", Support.ACCEPTED] = (
-        True
-    )
+    skip_nodes_with_system_pods: Annotated[Switch, "kube-system pods without disruption budget keep their node."] = True
+    skip_nodes_with_local_storage: Annotated[Switch, "Pods with local storage keep their node."] = True
     skip_nodes_with_custom_controller_pods: Annotated[
-        Switch, "Pods of controllers that are not built in keep their node.", Support.ACCEPTED
+        Switch, "Pods of controllers that are not built in keep their node."
     ] = True
-    min_replica_count: Annotated[
-        Count, "Pods of a controller with fewer replicas keep their node.", Support.ACCEPTED
-    ] = 0
+    min_replica_count: Annotated[Count, "Pods of a controller with fewer replicas keep their node."] = 0
     blocking_system_pod_distruption_timeout_s: Annotated[
-        Seconds, "Age at which a kube-system pod without disruption budget stops keeping its node.", Support.ACCEPTED
+        Seconds, "Age at which a kube-system pod without disruption budget stops keeping its node."
     ] = 3600.0
-    max_graceful_termination_sec: Annotated[
-        WholeSeconds, "Longest time that pods get to terminate.", Support.ACCEPTED
-    ] = 600
+    max_graceful_termination_sec: Annotated[WholeSeconds, "Longest time that pods get to terminate."] = 600
     drain_priority_config: Annotated[
-        DrainPriorities, "Time to terminate by pod priority, lowest priority drained first.", Support.ACCEPTED
+        DrainPriorities, "Time to terminate by pod priority, lowest priority drained first."
     ] = ()
-    max_pod_eviction_time_s: Annotated[Seconds, "How long the eviction of a pod is tried.", Support.ACCEPTED] = 120.0
-    daemonset_eviction_for_empty_nodes: Annotated[
-        Switch, "Evict DaemonSet pods from nodes that run nothing else.", Support.ACCEPTED
-    ] = False
-    daemonset_eviction_for_occupied_nodes: Annotated[
-        Switch, "Evict DaemonSet pods from nodes that are drained.", Support.ACCEPTED
-    ] = True
-    cordon_node_before_terminating: Annotated[Switch, "Cordon a node before it is removed.", Support.ACCEPTED] = True
-    node_delete_delay_after_taint_s: Annotated[
-        Seconds, "Wait between tainting a node and removing it.", Support.ACCEPTED
-    ] = 5.0
+    max_pod_eviction_time_s: Annotated[Seconds, "How long the eviction of a pod is tried."] = 120.0
+    daemonset_eviction_for_empty_nodes: Annotated[Switch, "Evict DaemonSet pods from nodes that run nothing else."] = (
+        False
+    )
+    daemonset_eviction_for_occupied_nodes: Annotated[Switch, "Evict DaemonSet pods from nodes that are drained."] = True
+    cordon_node_before_terminating: Annotated[Switch, "Cordon a node before it is removed."] = True
+    node_delete_delay_after_taint_s: Annotated[Seconds, "Wait between tainting a node and removing it."] = 5.0
     dynamic_node_delete_delay_after_taint_enabled: Annotated[
-        Switch, "Fit that wait to the measured latency of the API server.", Support.ACCEPTED
+        Switch, "Fit that wait to the measured latency of the API server."
     ] = False
-    node_deletion_delay_timeout_s: Annotated[
-        Seconds, "How long an annotation may delay the removal of a node.", Support.ACCEPTED
-    ] = 120.0
+    node_deletion_delay_timeout_s: Annotated[Seconds, "How long an annotation may delay the removal of a node."] = 120.0
     node_deletion_batcher_interval_s: Annotated[
-        Seconds, "Removals of one group within this time go into one call; 0 means no batches.", Support.ACCEPTED
+        Seconds, "Removals of one group within this time go into one call; 0 means no batches."
     ] = 0.0
 
 

@@ -82,10 +82,16 @@ class ScaleUp(msgspec.Struct, frozen=True):
         Estimator.BINPACKING
     )
     max_nodes_per_scaleup: Annotated[Count, "Most nodes that one scale-up adds; 0 means no limit."] = 1000
-    max_nodegroup_binpacking_duration_s: Annotated[Seconds, "Longest time spent on counting nodes for one group."] = (
-        10.0
-    )
-    max_binpacking_time_s: Annotated[Seconds, "Longest time spent on counting nodes for all groups."] = 300.0
+    max_nodegroup_binpacking_duration_s: Annotated[
+        Seconds,
+        "Longest time spent on counting nodes for one group; counting is never cut short.",
+        Support.NOT_APPLICABLE,
+    ] = 10.0
+    max_binpacking_time_s: Annotated[
+        Seconds,
+        "Longest time spent on counting nodes for all groups; counting is never cut short.",
+        Support.NOT_APPLICABLE,
+    ] = 300.0
     groups_per_pass: Annotated[
         GroupsPerPass, choice(GroupsPerPass), "Whether one pass may scale several different groups.", Support.OURS
     ] = GroupsPerPass.ALL
@@ -155,11 +161,9 @@ class Health(msgspec.Struct, frozen=True):
     ] = 300.0
     max_node_group_backoff_duration_s: Annotated[Seconds, "Longest time that a failing group is left alone."] = 1800.0
     node_group_backoff_reset_timeout_s: Annotated[Seconds, "Failures older than this are forgotten."] = 10800.0
-    force_delete_failed_nodes: Annotated[
-        Switch, "Delete instances that failed to start by force.", Support.ACCEPTED
-    ] = False
+    force_delete_failed_nodes: Annotated[Switch, "Delete instances that failed to start by force."] = False
     force_delete_unregistered_nodes: Annotated[
-        Switch, "Delete unregistered instances by force, even below the group's minimum.", Support.ACCEPTED
+        Switch, "Delete unregistered instances by force, even below the group's minimum."
     ] = False
 
 

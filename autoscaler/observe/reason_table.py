@@ -5,7 +5,7 @@ from enum import StrEnum
 
 import msgspec
 
-from autoscaler.reasons import Blocking, Keep, NoFit, ScaleDownResult, ScaleUpResult, Skip, Waiting
+from autoscaler.reasons import Blocking, Keep, NoFit, RemovedAs, ScaleDownResult, ScaleUpResult, Skip, Waiting
 
 
 class Meaning(msgspec.Struct, frozen=True):
@@ -208,6 +208,11 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
         ScaleDownResult.IN_PROGRESS: Meaning("Removals that began earlier are still under way."),
         ScaleDownResult.NO_CANDIDATES: Meaning("No node may be considered."),
         ScaleDownResult.ERROR: Meaning("The decision, or a call, failed.", "The log has the error."),
+    },
+    RemovedAs: {
+        RemovedAs.UNDERUTILIZED: Meaning("Its pods were moved elsewhere first."),
+        RemovedAs.EMPTY: Meaning("It ran nothing that had to move."),
+        RemovedAs.UNREADY: Meaning("It was not ready."),
     },
 }
 

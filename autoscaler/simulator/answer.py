@@ -264,12 +264,10 @@ def _reasons(report: PassReport) -> Reasons:
 
 
 def _helped(plan: ScaleUpPlan) -> list[HelpedPods]:
-    triggered = {pod.key for pod in plan.triggered}
     return [
         HelpedPods(owner=owner_of(cls), groups=[one.group for one in each.increases], pods=_keys(pods))
         for each in plan.rounds
-        if each.chosen is not None
-        for cls, pods in _by_class(pod for pod in each.chosen.pods if pod.key in triggered).items()
+        for cls, pods in _by_class(each.helped).items()
     ]
 
 

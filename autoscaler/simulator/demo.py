@@ -123,5 +123,5 @@ class Demo:
 def _serve(storage: Storage, port: int) -> ApiServer:
     try:
         return ApiServer(storage, port=port)
-    except (OSError, OverflowError) as error:
-        raise ConfigError(f"--api-port: {port} cannot be listened on: {error}") from error
+    except OSError as error:
+        raise ConfigError(f"--api-port: {port} cannot be listened on: {error.strerror or error}") from error

@@ -29,10 +29,9 @@ TEMPLATE = NodeTemplate(capacity={"cpu": "4", "memory": "16Gi"})
 LOST = Transient("no answer in time")
 
 
-def a_static(*, target: int = 1, price: float | None = None, missing: Sequence[str] = ()) -> StaticCloud:
+def a_static(*, target: int = 1, price: float | None = None) -> StaticCloud:
     group = GroupSpec(id="g", min_size=0, max_size=9, target_size=target, template=TEMPLATE, price_per_hour=price)
-    machine = MachineSpec(group="g", provider_id="test://n1", name="n1")
-    return open_cloud(CloudSpec(groups=[group], machines=[machine], missing=missing))
+    return open_cloud(CloudSpec(groups=[group], machines=[MachineSpec(group="g", provider_id="test://n1", name="n1")]))
 
 
 def a_cloud(provider: StaticCloud) -> Cloud:
@@ -115,8 +114,10 @@ class TestReading:
         assert group.node_price is None
 
     def test_a_node_whose_machine_is_gone_is_told(self) -> None:
-        found = a_cloud(a_static(missing=["test://n1"])).read([a_node("n1")])
-        assert found.gone == {"n1"}
+        group = GroupSpec(id="g", min_size=0, max_size=9, node_names=["n1", "n2"])
+        provider = open_cloud(CloudSpec(groups=[group], missing=["test://n1"]))
+        found = a_cloud(provider).read([a_node("n1"), a_node("n2"), a_node("n3")])
+        assert (set(found.of_node), found.gone) == ({"n1", "n2"}, {"n1"})
 
     @pytest.mark.parametrize("call", ["refresh", "groups"])
     def test_a_refresh_that_fails_skips_the_pass(self, call: str) -> None:
@@ -158,6 +159,20 @@ class TestResizing:
         resized = a_cloud(provider).increase("g", 2, expected=1)
         assert resized == Resized(group="g", before=1, wanted=3, after=3)
         assert provider.group("g").target_size() == 3
+
+    @pytest.mark.parametrize(
+        ("target", "after"),
+        [
+            pytest.param(2, 4, id="partly: the rest is asked for"),
+            pytest.param(4, 4, id="wholly: nothing is asked for"),
+            pytest.param(6, 6, id="and more: nothing is asked for"),
+        ],
+    )
+    def test_what_an_earlier_call_brought_after_all_is_not_bought_twice(self, target: int, after: int) -> None:
+        provider = a_static(target=target)
+        resized = a_cloud(provider).increase("g", 3, expected=1)
+        assert (resized.after, resized.error) == (after, None)
+        assert provider.group("g").target_size() == after
 
     def test_a_decrease_cancels_what_never_came(self) -> None:
         provider = a_static(target=4)
@@ -203,9 +218,7 @@ class TestResizing:
         ],
     )
     @pytest.mark.parametrize("delta", [2, -2], ids=["increase", "decrease"])
-    def test_a_refusal_is_classed_and_changes_nothing(
-        self, error: ProviderError, kind: ErrorClass, delta: int
-    ) -> None:
+    def test_a_refusal_is_classed_and_changes_nothing(self, error: ProviderError, kind: ErrorClass, delta: int) -> None:
         provider = a_static(target=3)
         cloud = a_cloud(provider)
         provider.fail_next("g", error, Call.INCREASE if delta > 0 else Call.DECREASE_TARGET)

@@ -13,12 +13,12 @@ from autoscaler.kube.writes import Writes
 from cloudprovider.interface import NotFound, ProviderError, Transient
 from tests.unit.kube.scripted import Reply, ScriptedApi, client_of, ok, scripted_api, status
 
-CONFIG_MAP = "/api/v1/namespaces/home/configmaps/groups"
+CONFIG_MAP = "/api/v1/namespaces/x/configmaps/groups"
 NODES = "/api/v1/nodes"
 NODE: dict[str, Any] = {"metadata": {"name": "n1"}, "spec": {"providerID": "kwok:n1"}}
 
 CALLS = [
-    pytest.param(f"GET {CONFIG_MAP}", lambda api: api.get_config_map("home", "groups"), id="get a ConfigMap"),
+    pytest.param(f"GET {CONFIG_MAP}", lambda api: api.get_config_map("x", "groups"), id="get a ConfigMap"),
     pytest.param(f"GET {NODES}", lambda api: api.list_nodes(), id="list nodes"),
     pytest.param(f"POST {NODES}", lambda api: api.create_node(NODE), id="create a node"),
     pytest.param(f"DELETE {NODES}/n1", lambda api: api.delete_node("n1"), id="delete a node"),
@@ -54,7 +54,7 @@ def stage() -> Iterator[Stage]:
 def test_reads_give_plain_objects(stage: Stage) -> None:
     stage.server.script(f"GET {CONFIG_MAP}", ok({"data": {"config": "x"}}))
     stage.server.script(f"GET {NODES}", ok({"items": [NODE]}))
-    assert stage.api.get_config_map("home", "groups")["data"] == {"config": "x"}
+    assert stage.api.get_config_map("x", "groups")["data"] == {"config": "x"}
     assert stage.api.list_nodes() == [NODE]
 
 

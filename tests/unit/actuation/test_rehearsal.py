@@ -25,9 +25,7 @@ class ClosedCloud(StaticCloud):
 
 def a_provider() -> ClosedCloud:
     group = GroupSpec(id="g", min_size=0, max_size=9, target_size=3)
-    return ClosedCloud(
-        CloudSpec(groups=[group], machines=[MachineSpec(group="g", provider_id="test://n1", name="n1")])
-    )
+    return ClosedCloud(CloudSpec(groups=[group], machines=[MachineSpec(group="g", provider_id="test://n1", name="n1")]))
 
 
 def test_reads_are_real() -> None:

@@ -175,7 +175,9 @@ def test_the_priority_expander_follows_one_config_map(server: ApiServer, client:
     following = Following(server, client, "--expander=priority,random", "--namespace=home")
     server.storage.create("namespaces", {"metadata": {"name": "home"}})
     for name in ("cluster-autoscaler-priority-expander", "something-else"):
-        server.storage.create("configmaps", {"metadata": {"name": name, "namespace": "home"}, "data": {"priorities": ""}})
+        server.storage.create(
+            "configmaps", {"metadata": {"name": name, "namespace": "home"}, "data": {"priorities": ""}}
+        )
     following.synced()
     try:
         assert list(following.view().related.config_maps) == ["home/cluster-autoscaler-priority-expander"]

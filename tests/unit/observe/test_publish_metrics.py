@@ -1,0 +1,254 @@
+"""Metrics of real passes, and which devices they are labelled with."""
+
+import pytest
+from msgspec.structs import replace
+
+from autoscaler.clock import Instant
+from autoscaler.config.rules import Rules
+from autoscaler.config.scaleup import Limits, Templates
+from autoscaler.config.syntax import Range
+from autoscaler.config.tree import Config
+from autoscaler.objects.node import TO_BE_DELETED
+from autoscaler.observe.devices import devices_of
+from autoscaler.observe.gauging import Gauging
+from autoscaler.observe.metrics import NO_DEVICES, Devices, Metrics
+from autoscaler.observe.report import PassReport
+from autoscaler.observe.status import ProcessStatus, PublishedStatus
+from autoscaler.observe.summary import summarise
+from autoscaler.reasons import Keep, Kept, RemovedAs, ScaleDownResult
+from autoscaler.scaledown.plan import Removal
+from cloudprovider.interface import ErrorClass, InstanceError, NodeTemplate, OutOfCapacity, ProviderError
+from cloudprovider.static.spec import GPU_LABEL, Call, GroupSpec
+from tests.builders import Labels, a_group, a_node, a_pod, replicas
+from tests.unit.loop_world import NOW, LoopWorld, a_spec, waiting
+
+BEFORE = PublishedStatus(process=ProcessStatus(identity="a", version="1", started_at=0))
+
+
+class Gauges:
+    def __init__(self, config: Config = Config()) -> None:  # noqa: B008
+        self.metrics = Metrics(per_node_group=True)
+        self.gauging = Gauging(self.metrics, config)
+        self.gauging.starting()
+
+    def take(self, report: PassReport) -> dict[str, float]:
+        status = summarise(report, BEFORE, number=1)
+        self.gauging.passed(report, status.groups)
+        return self.series()
+
+    def series(self) -> dict[str, float]:
+        found = {}
+        for line in self.metrics.scrape().decode().splitlines():
+            if not line.startswith("#"):
+                name, value = line.rsplit(" ", 1)
+                bare, _, labels = name.removeprefix("cluster_autoscaler_").partition("{")
+                key = ",".join(sorted(labels.removesuffix("}").split(","))) if labels else ""
+                found[f"{bare}{{{key}}}" if key else bare] = float(value)
+        return found
+
+
+def of(name: str, **labels: str) -> str:
+    pairs = sorted(f'{key}="{value}"' for key, value in labels.items())
+    return f"{name}{{{','.join(pairs)}}}"
+
+
+def plain(name: str, **labels: str) -> str:
+    return of(name, gpu_name="", gpu_resource_name="", dra_drivers="", **labels)
+
+
+def test_the_cluster() -> None:
+    world = LoopWorld(
+        a_spec("web", cpu="1", max_size=7),
+        a_spec("other", max_size=3),
+        nodes=[(a_node("n1", cpu="3500m"), "web"), (a_node("n2", ready=False), "web")],
+    )
+    series = Gauges().take(world.run())
+    assert series["cluster_safe_to_autoscale"] == 1
+    assert (series[of("nodes_count", state="ready")], series[of("nodes_count", state="unready")]) == (1, 1)
+    assert series["cluster_cpu_current_cores"] == 8
+    assert series["cluster_memory_current_bytes"] == 32 * 1024**3
+    assert series["max_nodes_count"] == 10
+    assert series[of("node_groups_count", node_group_type="autoscaled")] == 2
+    assert series[of("node_group_max_count", node_group="web")] == 7
+
+
+def test_the_largest_size_is_capped_by_the_limit_of_all_nodes() -> None:
+    world = LoopWorld(a_spec("web", max_size=7))
+    assert Gauges(Config(limits=Limits(max_nodes_total=5))).take(world.run())["max_nodes_count"] == 5
+
+
+@pytest.mark.parametrize(
+    ("marked_s_ago", "cores"),
+    [
+        pytest.param(60, 0, id="a node being deleted does not count"),
+        pytest.param(301, 4, id="one that is stuck in deletion does"),
+    ],
+)
+def test_size(marked_s_ago: int, cores: int) -> None:
+    node = a_node("n1", taints=[f"{TO_BE_DELETED}={int(NOW) - marked_s_ago}:NoSchedule"])
+    world = LoopWorld(a_spec("web"), nodes=[(node, "web")])
+    world.run()
+    world.cluster.put_node(node)
+    assert Gauges().take(world.run())["cluster_cpu_current_cores"] == cores
+
+
+def test_taints_are_counted_again_when_nodes_change() -> None:
+    config = Config(templates=Templates(startup_taint=("booting",)))
+    world = LoopWorld(a_spec("web"), config=config, nodes=[(a_node("n1", taints=["booting", "team=a"]), "web")])
+    gauges = Gauges(config)
+    series = gauges.take(world.run())
+    assert (series[of("node_taints_count", type="startup-taint")], series[of("node_taints_count", type="other")]) == (
+        1,
+        1,
+    )
+    world.cluster.put_node(a_node("n1", taints=["team=a"]))
+    assert of("node_taints_count", type="startup-taint") not in gauges.take(world.run(after_s=15))
+
+
+def test_pending_pods_by_what_the_scheduler_said() -> None:
+    config = Config()
+    config = replace(config, pods=replace(config.pods, bypassed_scheduler_names=("fast",)))
+    world = LoopWorld(a_spec("web", max_size=0), config=config)
+    world.submit(waiting("a"), a_pod("b", scheduler="fast", created=NOW - 60), waiting("c", unschedulable=False))
+    series = Gauges(config).take(world.run())
+    assert series[of("unschedulable_pods_count", type="unschedulable")] == 1
+    assert series[of("unschedulable_pods_count", type="scheduler_unprocessed")] == 1
+
+
+def test_nodes_that_were_asked_for() -> None:
+    world = LoopWorld(a_spec("web"))
+    world.submit(*replicas(waiting("web"), 3))
+    series = Gauges().take(world.run())
+    assert series[plain("scaled_up_nodes_total")] == 3
+    assert series[of("last_activity", activity="scaleUp")] == NOW
+    assert series[plain("failed_scale_ups_total", reason="cloudProviderError")] == 0
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        pytest.param(OutOfCapacity("none left"), "OUT_OF_RESOURCES", id="the provider's code"),
+        pytest.param(ProviderError("odd"), "cloudProviderError", id="none of its own"),
+        pytest.param(ProviderError("odd", code=""), "cloudProviderError", id="an empty one"),
+    ],
+)
+def test_scale_ups_that_failed(error: ProviderError, reason: str) -> None:
+    world = LoopWorld(a_spec("web"))
+    world.static.fail_next("web", error)
+    world.submit(waiting("web"))
+    series = Gauges().take(world.run())
+    assert series[plain("failed_scale_ups_total", reason=reason)] == 1
+    assert series[plain("scaled_up_nodes_total")] == 0
+
+
+def test_machines_that_were_not_created() -> None:
+    world = LoopWorld(a_spec("web", boot_s=60))
+    world.static.fail_next("web", InstanceError(ErrorClass.OUT_OF_RESOURCES, "STOCKOUT", "no more"))
+    world.submit(*replicas(waiting("web"), 2))
+    world.run()
+    series = Gauges().take(world.run(after_s=15))
+    assert series[of("failed_node_creations_total", reason="STOCKOUT")] == 1
+    assert series[plain("failed_scale_ups_total", reason="STOCKOUT")] == 1
+
+
+def test_a_scale_up_that_timed_out() -> None:
+    world = LoopWorld(a_spec("web"))
+    world.submit(waiting("web"))
+    world.run()
+    assert Gauges().take(world.run(after_s=901))[plain("failed_scale_ups_total", reason="timeout")] == 1
+
+
+def test_machines_that_never_became_nodes() -> None:
+    world = LoopWorld(a_spec("web", boot_s=0), a_spec("stuck", boot_s=0))
+    world.static.group("web").increase(2)
+    world.static.group("stuck").increase(1)
+    world.run()
+    world.static.fail_next("stuck", ProviderError("not now"), Call.DELETE)
+    assert Gauges().take(world.run(after_s=901))["old_unregistered_nodes_removed_count"] == 2
+
+
+@pytest.mark.parametrize("names_quota", [pytest.param(True, id="newest"), pytest.param(False, id="as 1.31")])
+def test_groups_skipped_for_a_limit(names_quota: bool) -> None:
+    config = Config(limits=Limits(cores_total=Range(0, 4)), rules=Rules(limit_reason_names_quota=names_quota))
+    world = LoopWorld(a_spec("a", cpu="8"), a_spec("b", cpu="16"), a_spec("c", cpu="2"), config=config)
+    world.submit(waiting("web"))
+    series = Gauges(config).take(world.run())
+    assert series[of("skipped_scale_events_count", direction="up", reason="CpuResourceLimit")] == 2
+    assert series[of("skipped_scale_events_count", direction="up", reason="MemoryResourceLimit")] == 0
+
+
+def test_an_outage_changes_nothing_but_the_errors() -> None:
+    world = LoopWorld(a_spec("web"), nodes=[(a_node("n1"), "web")])
+    gauges = Gauges()
+    gauges.take(world.run())
+    world.static.fail_next("web", ProviderError("down"), Call.REFRESH)
+    series = gauges.take(world.run(after_s=15))
+    assert series["cluster_safe_to_autoscale"] == 1
+    assert series[of("errors_total", type="cloudProviderError")] == 1
+
+
+def test_scale_down() -> None:
+    world = LoopWorld(a_spec("web"), nodes=[(a_node("n1"), "web")])
+    report = replace(
+        world.run(),
+        unneeded=(Removal(node=a_node("n1"), group="web"),),
+        kept={name: Kept(name, Keep.BLOCKED_BY_POD) for name in ("a", "b")},
+        scale_down_result=ScaleDownResult.IN_COOLDOWN,
+    )
+    gauges = Gauges()
+    series = gauges.take(report)
+    assert (series["unneeded_nodes_count"], series["scale_down_in_cooldown"]) == (1, 1)
+    assert series[of("unremovable_nodes_count", reason="BlockedByPod")] == 2
+    assert of("last_activity", activity="scaleDown") not in series
+    series = gauges.take(replace(report, scale_down_result=ScaleDownResult.NO_UNNEEDED))
+    assert series["scale_down_in_cooldown"] == 0
+    assert series[of("last_activity", activity="scaleDown")] == NOW
+
+
+def test_a_removed_node_is_counted_with_its_devices() -> None:
+    node = a_node("g", labels={GPU_LABEL: "a100"}, extra={"nvidia.com/gpu": "1"})
+    world = LoopWorld(a_spec("gpu"), nodes=[(node, "gpu")])
+    gauges = Gauges()
+    gauges.take(world.run())
+    gauges.gauging.node_removed("gpu", node, RemovedAs.EMPTY)
+    labels = {"gpu_name": "a100", "gpu_resource_name": "nvidia.com/gpu", "reason": "empty"}
+    assert gauges.series()[of("scaled_down_nodes_total", dra_drivers="", **labels)] == 1
+
+
+def test_gpu_nodes_are_labelled() -> None:
+    capacity = {"cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": "2"}
+    spec = GroupSpec(
+        id="gpu", min_size=0, max_size=5, template=NodeTemplate(capacity=capacity, labels={GPU_LABEL: "a100"})
+    )
+    world = LoopWorld(spec)
+    world.submit(a_pod("train", requests={"nvidia.com/gpu": "1"}, unschedulable=True, created=NOW - 60))
+    series = Gauges().take(world.run())
+    labels = {"gpu_name": "a100", "gpu_resource_name": "nvidia.com/gpu"}
+    assert series[of("scaled_up_nodes_total", dra_drivers="", **labels)] == 1
+    assert series[of("scaled_up_gpu_nodes_total", **labels)] == 1
+
+
+@pytest.mark.parametrize(
+    ("labels", "gpus", "described", "devices"),
+    [
+        pytest.param({}, 0, False, NO_DEVICES, id="no sign of a GPU"),
+        pytest.param({"gpu": "t4"}, 1, False, Devices("nvidia.com/gpu", "t4"), id="label and capacity"),
+        pytest.param({}, 1, False, Devices("nvidia.com/gpu", "generic"), id="capacity alone"),
+        pytest.param({"gpu": ""}, 1, False, Devices("nvidia.com/gpu", "generic"), id="a label without value"),
+        pytest.param({"gpu": "t4"}, 0, True, Devices("nvidia.com/gpu", "missing-gpu"), id="only described"),
+        pytest.param({"gpu": "t4"}, 0, False, Devices("nvidia.com/gpu", "unexpected-label"), id="only labelled"),
+    ],
+)
+def test_devices(labels: Labels, gpus: int, described: bool, devices: Devices) -> None:
+    node = a_node("n", labels=labels, extra={"nvidia.com/gpu": str(gpus)} if gpus else None)
+    template = NodeTemplate(capacity={"cpu": "1", **({"nvidia.com/gpu": "1"} if described else {})})
+    assert devices_of(node, a_group(template=template), "gpu") == devices
+    assert devices_of(None, None, "gpu") == NO_DEVICES
+
+
+def test_durations_are_published_by_function() -> None:
+    report = PassReport(now=Instant(NOW, 0.0), timings={"scale_up": 0.25, "pass": 0.5, "unknown": 9.0})
+    series = Gauges().take(report)
+    assert series[of("function_duration_quantile_seconds_sum", function="main")] == 0.5
+    assert series[of("function_duration_quantile_seconds_sum", function="scaleUp")] == 0.25
+    assert not [name for name in series if "unknown" in name]

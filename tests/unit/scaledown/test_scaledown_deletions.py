@@ -1,0 +1,202 @@
+from typing import Any
+
+import pytest
+
+from autoscaler.config.scaleup import Limits
+from autoscaler.config.syntax import Range
+from autoscaler.objects.pod import SAFE_TO_EVICT
+from autoscaler.reasons import Keep
+from autoscaler.scaledown.deletions import plan_deletions
+from autoscaler.scaledown.memory import ScaleDownMemory
+from autoscaler.scaledown.plan import Deletions, Removal, Update
+from autoscaler.snapshot.groups import Group
+from tests.builders import a_group, a_node, a_pod, a_template
+from tests.unit.scaledown.pieces import NEW, NOW, OLD, Begun, Cluster, a_removal, group_with, names
+
+LONG = 601.0
+
+
+def plan(
+    removals: list[Removal],
+    *,
+    groups: list[Group] | None = None,
+    cluster: Cluster | None = None,
+    waited_s: dict[str, float] | None = None,
+    upcoming: int = 0,
+    max_drain_parallelism: int = 10,
+    **about: Any,
+) -> Deletions:
+    """Which of these unneeded nodes go now; all have waited long enough unless `waited_s` says otherwise."""
+    since = {one.node.name: NOW.later(-(waited_s or {}).get(one.node.name, LONG)) for one in removals}
+    if cluster is None:
+        nodes = [one.node for one in removals]
+        of_node = {one.node.name: one.group for one in removals}
+        cluster = Cluster(nodes, groups=groups or [a_group("g", target=len(removals))], of_node=of_node)
+    trial = cluster.trial()
+    if upcoming:
+        trial.add(a_template(a_node("template")), upcoming, "upcoming-")
+    update = Update(memory=ScaleDownMemory(unneeded=since), unneeded=tuple(removals))
+    return plan_deletions(update, trial, cluster.situation(max_drain_parallelism=max_drain_parallelism, **about))
+
+
+def why(plan: Deletions) -> dict[str, Keep]:
+    return {name: kept.reason for name, kept in plan.kept.items()}
+
+
+@pytest.mark.parametrize(
+    ("waited_s", "ready", "about", "settings", "reason"),
+    [
+        pytest.param(601.0, True, {}, {}, None, id="longer than ten minutes"),
+        pytest.param(600.0, True, {}, {}, Keep.NOT_UNNEEDED_LONG_ENOUGH, id="exactly ten minutes is too short"),
+        pytest.param(1200.0, False, {}, {}, Keep.NOT_UNREADY_LONG_ENOUGH, id="unready nodes wait twenty"),
+        pytest.param(1201.0, False, {}, {}, None, id="longer than twenty"),
+        pytest.param(61.0, True, {"scale_down_unneeded_time_s": 60.0}, {}, None, id="as the flag says"),
+        pytest.param(61.0, True, {}, {"scale_down_unneeded_time_s": 60.0}, None, id="or the group"),
+        pytest.param(
+            61.0,
+            True,
+            {"scale_down_unneeded_time_s": 60.0},
+            {"scale_down_unneeded_time_s": 90.0},
+            Keep.NOT_UNNEEDED_LONG_ENOUGH,
+            id="which goes before the flag",
+        ),
+        pytest.param(1.0, True, {}, {"scale_down_unneeded_time_s": 0.0}, None, id="a group may not wait at all"),
+        pytest.param(61.0, False, {}, {"scale_down_unready_time_s": 60.0}, None, id="unready nodes have their own"),
+    ],
+)
+def test_waiting(
+    waited_s: float, ready: bool, about: dict[str, Any], settings: dict[str, Any], reason: Keep | None
+) -> None:
+    found = plan(
+        [a_removal("n", ready=ready)], waited_s={"n": waited_s}, groups=[group_with(target=1, **settings)], **about
+    )
+    assert (names(found.empty), found.kept["n"].reason if found.kept else None) == (["n"] if not reason else [], reason)
+
+
+def test_a_node_that_waits_is_told_how_long() -> None:
+    kept = plan([a_removal("n")], waited_s={"n": 90.0}).kept["n"]
+    assert (kept.detail, kept.utilization) == ("unneeded for 90s of 600s", 0.1)
+
+
+@pytest.mark.parametrize(
+    ("target", "minimum", "under_way", "going"),
+    [
+        pytest.param(3, 0, {}, 3, id="all may go"),
+        pytest.param(3, 2, {}, 1, id="down to the minimum"),
+        pytest.param(3, 3, {}, 0, id="none at the minimum"),
+        pytest.param(4, 2, {"x": "g"}, 1, id="removals under way are as good as gone"),
+        pytest.param(4, 2, {"x": "other"}, 2, id="those of other groups do not matter"),
+    ],
+)
+def test_minimum_size(target: int, minimum: int, under_way: dict[str, str], going: int) -> None:
+    removals = [a_removal(name) for name in "abc"]
+    groups = [a_group("g", min_size=minimum, target=target)]
+    found = plan(removals, groups=groups, under_way=Begun(empty=under_way))
+    assert names(found.empty) == list("abc")[:going]
+    assert list(why(found).values()) == [Keep.MIN_SIZE] * (3 - going)
+
+
+def test_a_node_that_must_wait_does_not_take_the_place_of_one_that_may_go() -> None:
+    removals = [a_removal("a"), a_removal("b")]
+    found = plan(removals, waited_s={"a": 10.0}, groups=[a_group("g", min_size=1, target=2)])
+    assert names(found.empty) == ["b"]
+
+
+def test_empty_nodes_go_first_then_drains_without_risk_and_the_longest_unneeded_first() -> None:
+    removals = [
+        a_removal("risky", drained=True, risky=True),
+        a_removal("drain", drained=True),
+        a_removal("young"),
+        a_removal("old"),
+    ]
+    waited = {"risky": 9999.0, "drain": 700.0, "young": 650.0, "old": 800.0}
+    found = plan(removals, waited_s=waited)
+    assert (names(found.empty), names(found.drained)) == (["old", "young"], ["drain", "risky"])
+    tight = plan(removals, waited_s=waited, groups=[a_group("g", min_size=1, target=4)])
+    assert why(tight) == {"risky": Keep.MIN_SIZE}
+
+
+FOUR_CORES = Limits(cores_total=Range(4, 1000))
+
+
+@pytest.mark.parametrize(
+    ("limits", "upcoming", "going"),
+    [
+        pytest.param(Limits(), 0, 3, id="no limits"),
+        pytest.param(Limits(cores_total=Range(4, 1000)), 0, 2, id="one node's cores must remain"),
+        pytest.param(Limits(cores_total=Range(5, 1000)), 0, 1, id="a little more than that"),
+        pytest.param(Limits(memory_total=Range(32, 1000)), 0, 1, id="two nodes' memory must remain"),
+        pytest.param(Limits(cores_total=Range(4, 1000)), 1, 3, id="upcoming nodes count"),
+        pytest.param(Limits(cores_total=Range(1000, 1000)), 0, 0, id="too little to begin with"),
+    ],
+)
+def test_minimum_resources(limits: Limits, upcoming: int, going: int) -> None:
+    found = plan([a_removal(name) for name in "abc"], limits=limits, upcoming=upcoming)
+    assert names(found.empty) == list("abc")[:going]
+    assert list(why(found).values()) == [Keep.MINIMAL_RESOURCES] * (3 - going)
+
+
+@pytest.mark.parametrize(("rules", "going"), [(NEW, ["a", "b"]), (OLD, ["a"])], ids=["newest", "1.31"])
+def test_nodes_on_their_way_out_count_towards_resources_since_1_31(rules: Any, going: list[str]) -> None:
+    leaving = a_node("leaving", taints=[f"ToBeDeletedByClusterAutoscaler={int(NOW.wall - 10)}"])
+    removals = [a_removal("a"), a_removal("b")]
+    cluster = Cluster([leaving, *(one.node for one in removals)], groups=[a_group("g", target=3)])
+    assert names(plan(removals, cluster=cluster, limits=FOUR_CORES, rules=rules).empty) == going
+
+
+def test_nodes_without_machines_do_not_count_towards_resources() -> None:
+    virtual = a_node("virtual", cpu="1000", labels={"type": "virtual-kubelet"})
+    removals = [a_removal("a"), a_removal("b")]
+    cluster = Cluster([virtual, *(one.node for one in removals)], groups=[a_group("g", target=2)])
+    assert names(plan(removals, cluster=cluster, limits=FOUR_CORES).empty) == ["a"]
+
+
+ATOMIC = {"zero_or_max_node_scaling": True}
+
+
+@pytest.mark.parametrize(
+    ("target", "nodes", "rules", "going"),
+    [
+        pytest.param(2, "ab", NEW, 2, id="all that was asked for"),
+        pytest.param(3, "abc", NEW, 0, id="only some"),
+        pytest.param(3, "ab", NEW, 2, id="all that came"),
+        pytest.param(3, "ab", OLD, 0, id="in 1.31 all that was asked for"),
+        pytest.param(2, "ab", OLD, 2, id="and nothing less"),
+    ],
+)
+def test_groups_that_go_as_a_whole(target: int, nodes: str, rules: Any, going: int) -> None:
+    removals = [a_removal(name, atomic=True) for name in "ab"]
+    cluster = Cluster([a_node(name) for name in nodes], groups=[group_with(target=target, **ATOMIC)])
+    found = plan(removals, cluster=cluster, rules=rules)
+    assert len(found.empty) == going
+    told = {} if going or rules is OLD else {"a": Keep.ATOMIC, "b": Keep.ATOMIC}
+    assert why(found) == told
+
+
+def test_a_pod_to_wait_for_holds_its_node() -> None:
+    waits = a_pod("waits", annotations={SAFE_TO_EVICT: "on-completion"})
+    found = plan([a_removal("a", wait_for=(waits,)), a_removal("b")])
+    assert names(found.empty) == ["b"]
+    assert (found.kept["a"].reason, found.kept["a"].pod) == (Keep.ON_COMPLETION, "default/waits")
+
+
+def test_a_pod_to_wait_for_holds_a_group_that_goes_as_a_whole() -> None:
+    waits = a_pod("waits", annotations={SAFE_TO_EVICT: "on-completion"})
+    removals = [a_removal("a", atomic=True, wait_for=(waits,)), a_removal("b", atomic=True)]
+    found = plan(removals, groups=[group_with(target=2, **ATOMIC)])
+    assert found.empty == ()
+    assert why(found)["a"] is Keep.ON_COMPLETION
+
+
+def test_nodes_beyond_the_budgets_are_told() -> None:
+    removals = [a_removal(name) for name in "abc"]
+    found = plan(removals, max_scale_down_parallelism=1)
+    assert (names(found.empty), why(found)) == (["a"], {"b": Keep.MAX_DELETIONS, "c": Keep.MAX_DELETIONS})
+    assert plan(removals, max_scale_down_parallelism=1, rules=OLD).kept == {}
+
+
+def test_reasons_of_the_update_are_kept() -> None:
+    cluster = Cluster([a_node("a"), a_node("b")], [a_pod("full", cpu="4", node="b")])
+    update = cluster.look()
+    found = plan_deletions(update, cluster.trial(), cluster.situation())
+    assert why(found) == {"a": Keep.NOT_UNNEEDED_LONG_ENOUGH, "b": Keep.NOT_UNDERUTILIZED}

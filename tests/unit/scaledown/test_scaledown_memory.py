@@ -1,0 +1,66 @@
+import msgspec
+import pytest
+
+from autoscaler.clock import Instant
+from autoscaler.config.scaledown import ScaleDown
+from autoscaler.reasons import Blocking, Keep, Kept
+from autoscaler.registry.memory import Activity
+from autoscaler.scaledown.cooldown import group_in_cooldown, in_cooldown
+from autoscaler.scaledown.memory import MoveHints, ScaleDownMemory, forgotten, rebase, remembered
+from tests.unit.scaledown.pieces import NOW
+
+KEPT = Kept("n", Keep.BLOCKED_BY_POD, "bare", "default/bare", Blocking.NOT_REPLICATED)
+MEMORY = ScaleDownMemory(
+    unneeded={"a": NOW.later(-30)},
+    unremovable={"n": remembered(KEPT, NOW.later(300))},
+    hints=MoveHints({"uid": "b"}, {}),
+    last_update=NOW.later(-10),
+    shortest_interval_s=10.0,
+)
+
+
+def test_a_memory_can_be_written_and_read_back() -> None:
+    assert msgspec.json.decode(msgspec.json.encode(MEMORY), type=ScaleDownMemory) == MEMORY
+
+
+def test_a_clock_that_jumps_makes_nothing_due() -> None:
+    later = Instant(wall=NOW.wall + 5000, mono=3.0)
+    moved = rebase(MEMORY, NOW, later)
+    assert later.mono - moved.unneeded["a"].mono == 30.0
+    assert moved.unremovable["n"].until.mono - later.mono == 300.0
+    assert moved.last_update is not None
+    assert later.mono - moved.last_update.mono == 10.0
+    assert moved.unneeded["a"].wall == MEMORY.unneeded["a"].wall
+
+
+def test_a_memory_that_never_looked_can_be_rebased() -> None:
+    assert rebase(ScaleDownMemory(), NOW, NOW.later(5)) == ScaleDownMemory()
+
+
+def test_forgetting_leaves_what_was_found_unremovable() -> None:
+    assert forgotten(MEMORY) == msgspec.structs.replace(MEMORY, unneeded={})
+
+
+@pytest.mark.parametrize(
+    ("last", "options", "waits"),
+    [
+        pytest.param(Activity(), {}, False, id="nothing ever happened"),
+        pytest.param(Activity(scale_up=NOW.later(-599)), {}, True, id="after a scale-up"),
+        pytest.param(Activity(scale_up=NOW.later(-600)), {}, False, id="ten minutes after one"),
+        pytest.param(Activity(scale_down_failure=NOW.later(-179)), {}, True, id="after a failure"),
+        pytest.param(Activity(scale_down_failure=NOW.later(-180)), {}, False, id="three minutes after one"),
+        pytest.param(Activity(scale_down=NOW), {}, False, id="a removal delays nothing by default"),
+        pytest.param(Activity(scale_down=NOW), {"scale_down_delay_after_delete_s": 1.0}, True, id="unless asked for"),
+    ],
+)
+def test_cooldown(last: Activity, options: dict[str, float], waits: bool) -> None:
+    everywhere = msgspec.convert(options, ScaleDown)
+    locally = msgspec.convert({**options, "scale_down_delay_type_local": True}, ScaleDown)
+    assert in_cooldown(last, everywhere, NOW) is waits
+    assert not in_cooldown(last, locally, NOW)
+    assert group_in_cooldown(last, locally, NOW) is waits
+    assert not group_in_cooldown(last, everywhere, NOW)
+
+
+def test_a_group_to_which_nothing_happened_does_not_wait() -> None:
+    assert not group_in_cooldown(None, ScaleDown(scale_down_delay_type_local=True), NOW)
