@@ -76,7 +76,7 @@ class Removals:
     def _move(self, position: int, pods: Sequence[Pod], moving: Sequence[Pod]) -> Pod | None:
         """Find a place for all pods; return the first that has none, with nothing changed."""
         ghost = self._rules.ghost_node_in_removal
-        self._room.leave(position, pods if ghost else moving)
+        self._room.leave(position, _off_a_ghost(pods, moving) if ghost else moving)
         places: list[int] = []
         ordered = self._in_order(moving)
         for pod, hint in ordered:
@@ -101,3 +101,8 @@ class Removals:
     def _hint(self, pod: Pod) -> int | None:
         name = self._new_hints.get(pod.uid) or self._hints.newer.get(pod.uid) or self._hints.older.get(pod.uid)
         return None if name is None else self._view.positions.get(name)
+
+
+def _off_a_ghost(pods: Iterable[Pod], moving: Iterable[Pod]) -> list[Pod]:
+    """Return which pods leave with their node: all but those on their way out, which spread does not count anyway."""
+    return [*(pod for pod in pods if pod.deleted is None), *(pod for pod in moving if pod.deleted is not None)]

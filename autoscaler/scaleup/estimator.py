@@ -17,6 +17,7 @@ from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.scheduling.bounds import Bound
 from autoscaler.scheduling.placement import Placer, round_robin
 from autoscaler.scheduling.topology import SKEWED
+from autoscaler.snapshot.overlay import Positions
 from autoscaler.snapshot.template import Template
 
 
@@ -27,11 +28,20 @@ class PodGroup(msgspec.Struct, frozen=True):
     pods: tuple[Pod, ...]
 
 
+class Packed(msgspec.Struct, frozen=True):
+    """Pods of one class put on nodes of the trial, by position; new nodes come right after those it had."""
+
+    cls: PodClass
+    positions: Positions
+    counts: Positions
+
+
 class Estimate(msgspec.Struct, frozen=True):
-    """Outcome of packing: nodes that received pods, and those pods."""
+    """Outcome of packing: nodes that received pods, those pods, and where each class went."""
 
     nodes: int
     pods: tuple[Pod, ...]
+    packed: tuple[Packed, ...] = ()
 
 
 def pod_groups(pods: Sequence[Pod]) -> list[PodGroup]:
@@ -70,7 +80,7 @@ def estimate(
         placed: list[Pod] = []
         for group in sorted(groups, key=lambda group: -score(group.cls, template)):
             placed.extend(group.pods[: packing.pack(group.cls, len(group.pods))])
-        return Estimate(packing.nodes_used, tuple(placed))
+        return Estimate(packing.nodes_used, tuple(placed), tuple(packing.packed))
 
 
 class _Packing:
@@ -86,6 +96,7 @@ class _Packing:
         self._cursor = 0
         self._may_add = True
         self._used = np.zeros(0, dtype=np.int64)
+        self.packed: list[Packed] = []
 
     @property
     def nodes_used(self) -> int:
@@ -190,12 +201,37 @@ class _Packing:
         self._used = np.concatenate([self._used, np.zeros(granted, dtype=np.int64)])
         return granted
 
-    def _put(self, cls: PodClass, offsets: np.typing.NDArray[np.int64], counts: np.typing.NDArray[np.int64]) -> None:
+    def _put(self, cls: PodClass, offsets: Positions, counts: Positions) -> None:
         if len(offsets):
-            self._placer.place_many(cls, offsets + self._first, counts)
+            packed = Packed(cls, offsets + self._first, counts)
+            self._placer.place_many(cls, packed.positions, counts)
+            self.packed.append(packed)
             self._used[offsets] += counts
 
     def _put_one(self, cls: PodClass, position: int) -> None:
         self._placer.place(cls, position)
+        self.packed.append(Packed(cls, np.array([position]), np.array([1])))
         if position >= self._first:
             self._used[position - self._first] += 1
+
+
+def deal(placer: Placer, groups: Sequence[PodGroup], template: Template, window: slice) -> tuple[Pod, ...]:
+    """Put pods on nodes that are there, the largest first as in an estimation; return those that found room.
+
+    What is placed stays on the placer's trial.
+    """
+    placed: list[Pod] = []
+    for group in sorted(groups, key=lambda group: -score(group.cls, template)):
+        if placer.guards(group.cls):
+            count = 0
+            while count < len(group.pods) and (at := placer.first(group.cls, window, window.start)) is not None:
+                placer.place(group.cls, at)
+                count += 1
+        else:
+            taken, left, _ = round_robin(placer.copies(group.cls, window), len(group.pods), 0)
+            count = len(group.pods) - left
+            if count:
+                offsets = np.flatnonzero(taken)
+                placer.place_many(group.cls, offsets + window.start, taken[offsets])
+        placed.extend(group.pods[:count])
+    return tuple(placed)

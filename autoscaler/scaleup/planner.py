@@ -16,7 +16,7 @@ from autoscaler.config.scaleup import GroupsPerPass, ScaleUp
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.reasons import Rejection, ScaleUpResult
 from autoscaler.scaleup.balancing import balance, within_limits
-from autoscaler.scaleup.estimator import PodGroup, estimate, pod_groups
+from autoscaler.scaleup.estimator import Packed, PodGroup, deal, estimate, pod_groups
 from autoscaler.scaleup.expander import Chain
 from autoscaler.scaleup.limits import Allowance, Uncountable
 from autoscaler.scaleup.option import Option
@@ -62,6 +62,7 @@ class _Decision:
         self._rules = rules
         self._needs = situation.needs(rules)
         self._capped_by_nodes_total = False
+        self._packed: dict[str, tuple[Packed, ...]] = {}
 
     def plan(self) -> ScaleUpPlan:
         """Play rounds until one leads nowhere."""
@@ -141,19 +142,20 @@ class _Decision:
                 continue
             similar = self._similar(group, helpable)
             template = self._situation.templates[group.id]
-            packed = estimate(
+            estimated = estimate(
                 self._placer,
                 template,
                 candidates,
                 self._node_limit(group, similar),
                 topology_fallback=self._rules.topology_fallback_in_estimator,
             )
-            nodes = packed.nodes
+            self._packed[group.id] = estimated.packed
+            nodes = estimated.nodes
             if nodes > 0 and group.settings.zero_or_max_node_scaling:
                 nodes = group.max_size
-            if nodes > 0 and packed.pods:
+            if nodes > 0 and estimated.pods:
                 options.append(
-                    Option(group=group, template=template, nodes=nodes, pods=packed.pods, similar=tuple(similar))
+                    Option(group=group, template=template, nodes=nodes, pods=estimated.pods, similar=tuple(similar))
                 )
         return tuple(options)
 
@@ -218,24 +220,21 @@ class _Decision:
 
     def _settle(self, played: Round, pods: Sequence[Pod]) -> tuple[Pod, ...]:
         """Take a round's nodes as given; return the pods that they help."""
+        chosen = played.chosen
+        if chosen is None:
+            return ()
         if self._options.groups_per_pass is GroupsPerPass.ONE:
-            return () if played.chosen is None else played.chosen.pods
-        placer, trial = self._placer, self._placer.trial
+            return chosen.pods
+        trial = self._placer.trial
         first = trial.count
         for increase in played.increases:
             trial.add(self._situation.templates[increase.group], increase.delta, "planned-")
         self._situation = self._situation.after(played.increases, self._needs)
-        window = slice(first, trial.count)
-        full: set[PodClass] = set()
-        helped: list[Pod] = []
-        for pod in pods:
-            position = None if pod.cls in full else placer.first(pod.cls, window, first)
-            if position is None:
-                full.add(pod.cls)
-            else:
-                placer.place(pod.cls, position)
-                helped.append(pod)
-        return tuple(helped)
+        if [(one.group, one.delta) for one in played.increases] == [(chosen.group.id, chosen.nodes)]:
+            for packed in self._packed[chosen.group.id]:
+                self._placer.place_many(packed.cls, packed.positions, packed.counts)
+            return chosen.pods
+        return deal(self._placer, pod_groups(pods), chosen.template, slice(first, trial.count))
 
     def _awaiting(
         self,

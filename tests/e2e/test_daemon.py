@@ -136,13 +136,14 @@ class TestDryRun:
 
 def test_an_earlier_run_s_nodes_are_counted_and_not_bought_again(kwok: Sandbox) -> None:
     kwok.deploy("web", 2)
-    with Replica(kwok.kubeconfig, "--cloud-provider=kwok", name="first") as first:
+    flags = ("--cloud-provider=kwok", "--leader-elect=false")
+    with Replica(kwok.kubeconfig, *flags, name="first") as first:
         kwok.until_running(2)
         before = kwok.nodes()
         kwok.server.faults.down()
         first.stop()
     kwok.server.faults.up()
-    with Replica(kwok.kubeconfig, "--cloud-provider=kwok", name="second") as second:
+    with Replica(kwok.kubeconfig, *flags, name="second") as second:
         kwok.deploy("more", 1)
         kwok.until_running(3)
         assert len(kwok.nodes()) == 3

@@ -60,9 +60,9 @@ def test_an_idle_pass_says_nothing(journal: Journal) -> None:
 def test_one_line_for_each_decision(journal: Journal) -> None:
     world = LoopWorld(a_spec("a", cpu="4"), a_spec("b", cpu="8"))
     world.static.fail_next("b", OutOfCapacity("no such machines"))
-    world.submit(*replicas(waiting("s", cpu="3500m"), 2), waiting("m", cpu="7500m"))
+    world.submit(*replicas(waiting("s", cpu="3500m"), 3), waiting("m", cpu="7500m"))
     assert journal.of(world.run()) == [
-        "scale_up.decided group=a add=2 size=2 pods=2",
+        "scale_up.decided group=a add=3 size=3 pods=3",
         'scale_up.failed group=b add=1 added=0 code=OUT_OF_RESOURCES error="no such machines"',
     ]
 

@@ -151,7 +151,7 @@ def test_nodes_without_machines_do_not_count_towards_resources() -> None:
     assert names(plan(removals, cluster=cluster, limits=FOUR_CORES).empty) == ["a"]
 
 
-ATOMIC = {"zero_or_max_node_scaling": True}
+ATOMIC: dict[str, Any] = {"zero_or_max_node_scaling": True}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,26 @@
+"""The report is one frozen value from which everything is shown: what a pass never came to is empty."""
+
+from autoscaler.observe.metric_table import ErrorType
+from autoscaler.observe.report import End, PassReport
+from cloudprovider.interface import ProviderError
+from cloudprovider.static.spec import Call
+from tests.unit.loop_world import LoopWorld, a_spec, waiting
+
+
+def test_a_pass_that_saw_nothing_has_nothing_to_show() -> None:
+    world = LoopWorld(a_spec("web"))
+    world.static.fail_next("web", ProviderError("down"), Call.REFRESH)
+    report = world.run()
+    nothing = PassReport(
+        now=report.now, end=End.FAILED, error=report.error, error_type=ErrorType.CLOUD_PROVIDER, timings=report.timings
+    )
+    assert report == nothing
+    assert set(report.timings) == {"pass"}
+
+
+def test_phases_are_parts_of_the_pass() -> None:
+    world = LoopWorld(a_spec("web"))
+    world.submit(waiting("web"))
+    timings = world.run().timings
+    assert {"snapshot", "update_state", "filter_schedulable", "scale_up", "pass"} <= set(timings)
+    assert all(0 <= seconds <= timings["pass"] for seconds in timings.values())
