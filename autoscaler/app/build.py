@@ -16,8 +16,10 @@ from autoscaler.kube.writes import ClusterWrites
 from autoscaler.loop.autoscaler import Autoscaler
 from autoscaler.loop.herald import Herald
 from autoscaler.loop.observing import Source
+from autoscaler.loop.passing import Remembered
 from autoscaler.objects.pod import PodInterner
 from autoscaler.ports import EventSink, Executor, Leadership
+from autoscaler.registry.memory import born
 from autoscaler.scaleup.expander import problems as expander_problems
 from cloudprovider.interface import CloudProvider, Pricing
 
@@ -42,7 +44,9 @@ def build_autoscaler(config: Config, around: Surroundings, interner: PodInterner
     herald = Herald(config, around.events)
     cloud = RehearsedCloud(around.provider) if config.loop.dry_run else Cloud(around.provider)
     removal = RehearsedRemoval() if config.loop.dry_run else _remover(config, around, cloud, herald)
-    return Autoscaler(config, around.source, cloud, removal, herald, interner)
+    autoscaler = Autoscaler(config, around.source, cloud, removal, herald, interner)
+    autoscaler.remembered = Remembered(registry=born(around.clock.now()))
+    return autoscaler
 
 
 def refuse_unsuitable(config: Config, provider: CloudProvider) -> None:

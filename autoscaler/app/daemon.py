@@ -17,7 +17,7 @@ from autoscaler.actuation.status_map import ClusterStatusMap
 from autoscaler.app.build import Surroundings, build_autoscaler, refuse_unsuitable
 from autoscaler.app.pace import Pace
 from autoscaler.app.source import ClusterSource
-from autoscaler.clock import Clock, ThreadExecutor
+from autoscaler.clock import Clock, Instant, ThreadExecutor
 from autoscaler.config.flags import without_effect
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError, RetryLater
@@ -33,8 +33,10 @@ from autoscaler.observe.correlator import Correlator
 from autoscaler.observe.events import EventRecorder
 from autoscaler.observe.health import HealthCheck, limits_of
 from autoscaler.observe.logs import Log
+from autoscaler.observe.metric_table import ErrorType
 from autoscaler.observe.metrics import Metrics
 from autoscaler.observe.publish import Publisher
+from autoscaler.observe.report import End, PassReport
 from autoscaler.observe.status import Board, ProcessStatus, RecentEvent
 from autoscaler.observe.web import WebServer
 from autoscaler.ports import EventSink, EventType, Leadership, Subject
@@ -181,12 +183,20 @@ class Daemon:
         while not self._stopping.is_set():
             began = self._clock.now()
             self._publisher.begins(began)
-            report = autoscaler.run_once(began)
+            report = self._passed(autoscaler, began)
             self._publisher.passed(report)
             if not self._pace.wait(began, acted=report.acted and not self._config.loop.dry_run):
                 break
         if not self._lost:
             self._clean_up(autoscaler)
+
+    def _passed(self, autoscaler: Autoscaler, began: Instant) -> PassReport:
+        """Run one pass. A bug in it must not end the process: the next pass starts from a fresh look."""
+        try:
+            return autoscaler.run_once(began)
+        except Exception as error:  # noqa: BLE001  # the top of the loop; the log has the stack
+            log.crashed("pass.crashed")
+            return PassReport(now=began, end=End.FAILED, error=str(error), error_type=ErrorType.INTERNAL)
 
     def _clean_up(self, autoscaler: Autoscaler) -> None:
         try:

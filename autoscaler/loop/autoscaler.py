@@ -31,7 +31,7 @@ class Autoscaler:
         self, config: Config, source: Source, cloud: Cloud, removal: NodeRemoval, herald: Herald, interner: PodInterner
     ) -> None:
         self._cloud = cloud
-        repairing = Repairing(config, cloud, herald)
+        repairing = self._repairing = Repairing(config, cloud, herald)
         growing = Growing(config, cloud, repairing, herald)
         self._observe = Observing(config, source, cloud, removal, interner, herald).run
         self._steps = (
@@ -41,7 +41,7 @@ class Autoscaler:
             growing.raise_to_minimum,
         )
         self.remembered: Remembered | None = None
-        """What the next pass starts from; replaced as a whole when a pass ends."""
+        """What the next pass starts from; replaced as a whole when a pass ends. None: the first pass is the birth."""
 
     def close(self) -> None:
         """Let the provider clean up; called once, after the last pass."""
@@ -60,5 +60,7 @@ class Autoscaler:
             p = p.failed(ErrorType.CLOUD_PROVIDER, str(error))
         except (RetryLater, LeadershipLost) as error:
             p = p.failed(ErrorType.API_CALL, str(error))
+        if p.report.registry is not None:
+            p = self._repairing.judged_again(p)
         self.remembered = p.remembered
         return replace(p, placer=None).timed("pass", began).report

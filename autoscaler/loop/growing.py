@@ -106,7 +106,7 @@ class Growing:
         if 0 < config.limits.max_nodes_total <= ready:
             if not config.rules.max_nodes_total_result_limited:
                 return ScaleUpResult.NO_OPTIONS
-            self._herald.nodes_total_reached(config.limits.max_nodes_total)
+            self._herald.no_more_nodes(pods, config.limits.max_nodes_total)
             return ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL
         if not config.pods.bypassed_scheduler_names and all_new(pods, p.report.now):
             return ScaleUpResult.IN_COOLDOWN

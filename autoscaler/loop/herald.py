@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from autoscaler.clock import Instant
 from autoscaler.config.tree import Config
-from autoscaler.objects.pod import Pod
+from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.observe import words
 from autoscaler.observe.report import Removed
 from autoscaler.ports import EventSink, EventType, Subject
@@ -82,8 +82,17 @@ class Herald:
                 self._events.event(_subject(pod), EventType.NORMAL, "TriggeredScaleUp", message)
         if result is ScaleUpResult.SUCCESSFUL:
             return
+        messages: dict[PodClass, str] = {}
         for pod in (*plan.remaining, *plan.awaiting):
-            self._events.event(_subject(pod), EventType.NORMAL, "NotTriggerScaleUp", words.not_triggered(plan, pod.cls))
+            if pod.cls not in messages:
+                messages[pod.cls] = words.not_triggered(plan, pod.cls)
+            self._events.event(_subject(pod), EventType.NORMAL, "NotTriggerScaleUp", messages[pod.cls])
+
+    def no_more_nodes(self, pods: Iterable[Pod], limit: int) -> None:
+        """The cluster has as many nodes as it may have, so nothing is tried for these pods."""
+        self.nodes_total_reached(limit)
+        for pod in pods:
+            self._events.event(_subject(pod), EventType.NORMAL, "NotTriggerScaleUp", words.NODES_TOTAL_REACHED)
 
     def _warn(self, reason: str, message: str) -> None:
         self._tell(EventType.WARNING, reason, message)

@@ -56,6 +56,7 @@ class Observing:
         """Return the pass with the cluster, templates and registry in its report."""
         config, now, began = self._config, p.report.now, stopwatch()
         self._cloud.refresh(now.wall)
+        p, began = p.timed("refresh", began), stopwatch()
         view = self._source.observe(self._cloud.read)
         p = p.with_report(replace(p.report, view=view)).timed("snapshot", began)
         before = self._caught_up(p.remembered, view, now)

@@ -6,6 +6,9 @@ from collections.abc import Iterable
 from autoscaler.objects.pod import PodClass
 from autoscaler.scaleup.plan import Increase, Resized, ScaleUpPlan
 
+NODES_TOTAL_REACHED = "pod didn't trigger scale-up: max total nodes in cluster reached"
+"""On a pod for which nothing is tried because the cluster may not have more nodes."""
+
 
 def resizing(increase: Increase) -> str:
     """Before a group is resized."""
@@ -45,6 +48,6 @@ def not_triggered(plan: ScaleUpPlan, cls: PodClass) -> str:
         reasons.update(one.message for one in rejections if one.reason is rejections[0].reason)
     reasons.update(skipped.message for skipped in plan.skipped)
     if plan.capped_by_nodes_total and not reasons:
-        return "pod didn't trigger scale-up: max total nodes in cluster reached"
+        return NODES_TOTAL_REACHED
     listed = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
     return f"pod didn't trigger scale-up: {listed}"

@@ -34,9 +34,9 @@ LEASE_S, RETRY_S = 6.0, 0.5
 READING = {"get", "list", "watch"}
 
 QUICK = (
-    "--scan-interval=1s",
+    "--scan-interval=500ms",
     "--min-pass-interval=200ms",
-    "--new-pod-scale-up-delay=0s",
+    "--bypassed-scheduler-names=nobody",  # which also lifts the wait until pods are two seconds old
     "--kube-client-qps=100",
     "--kube-client-burst=100",
     f"--leader-elect-lease-duration={LEASE_S:g}s",

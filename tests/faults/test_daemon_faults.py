@@ -164,12 +164,12 @@ class TestProvider:
 
 
 def test_fake_nodes_that_could_not_be_made_are_made_later(tmp_path: Path) -> None:
-    with Sandbox(tmp_path) as sandbox:
-        with Replica(sandbox.kubeconfig, "--cloud-provider=kwok", *PATIENT_LEADER, *SHORT_BACKOFF) as replica:
-            until(lambda: replica.get("/readyz")[0] == 200, "it runs")
-            for code in (500, 409, 429):
-                sandbox.server.faults.add(Fault(verb="create", resource="nodes", code=code, times=1))
-            sandbox.deploy("web", 3)
-            sandbox.until_running(3)
-            assert len(sandbox.nodes()) == 3
-            assert replica.stop() == 0
+    flags = ("--cloud-provider=kwok", *PATIENT_LEADER, *SHORT_BACKOFF)
+    with Sandbox(tmp_path) as sandbox, Replica(sandbox.kubeconfig, *flags) as replica:
+        until(lambda: replica.get("/readyz")[0] == 200, "it runs")
+        for code in (500, 409, 429):
+            sandbox.server.faults.add(Fault(verb="create", resource="nodes", code=code, times=1))
+        sandbox.deploy("web", 3)
+        sandbox.until_running(3)
+        assert len(sandbox.nodes()) == 3
+        assert replica.stop() == 0
