@@ -127,6 +127,10 @@ class Rules(msgspec.Struct, frozen=True):
     ] = True
 
     # Scale-down.
+    unmeasured_node_is_unused: Annotated[
+        bool,
+        Change("A node that says nothing of its CPU or memory counts as unused; otherwise it stays.", True),
+    ] = False
     node_at_threshold_is_needed: Annotated[
         bool, Change("A node exactly at its utilisation threshold is needed; otherwise only above it.", True)
     ] = False

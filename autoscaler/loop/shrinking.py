@@ -55,7 +55,6 @@ class Shrinking:
             rules=config.rules,
             last_by_group=p.remembered.registry.last_by_group,
             under_way=self._removal.under_way(),
-            full_at_threshold=config.rules.node_at_threshold_is_needed,
         )
 
     def _unneeded(self, p: Pass, situation: Situation) -> Update:

@@ -141,7 +141,7 @@ def _single_reasons(
     for position, node in enumerate(nodes):
         if node.annotations.get(SCALE_DOWN_DISABLED) == "true":
             yield position, Kept(node.name, Keep.DISABLED)
-    if not situation.unknown_is_unused:
+    if not situation.rules.unmeasured_node_is_unused:
         for position in np.flatnonzero(candidate & used.unknown).tolist():
             detail = "the node does not say how much CPU or memory it has"
             yield position, Kept(nodes[position].name, Keep.UNEXPECTED, detail)
@@ -165,7 +165,7 @@ def _keep_used(
 ) -> None:
     """Take nodes that are used above their threshold off the candidates."""
     threshold = np.where(used.gpu, facts.gpu_threshold, facts.threshold)
-    over = used.share >= threshold if situation.full_at_threshold else used.share > threshold
+    over = used.share >= threshold if situation.rules.node_at_threshold_is_needed else used.share > threshold
     found = np.flatnonzero(candidate & over)
     words: dict[tuple[str, int, float], str] = {}
     for position, share, limit in zip(

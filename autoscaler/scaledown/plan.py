@@ -67,10 +67,6 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     rules: Rules = Rules()
     last_by_group: Mapping[str, Activity] = {}
     under_way: UnderWay = NoneUnderWay()
-    full_at_threshold: bool = False
-    """Whether a node exactly at its threshold is needed."""
-    unknown_is_unused: bool = False
-    """Whether a node that does not say what it has counts as unused; otherwise it stays."""
 
 
 class Removal(msgspec.Struct, frozen=True, kw_only=True):

@@ -50,16 +50,23 @@ def plan_soft_taints(
     time survives.
     """
     tainted: list[str] = []
-    plain: list[str] = []
+    settled: set[str] = set()
+    present: set[str] = set()
     for node in nodes:
-        if node.name not in groups.of_node or node.taint(TO_BE_DELETED) is not None:
+        present.add(node.name)
+        if not node.taints:
             continue
-        if node.taint(DELETION_CANDIDATE) is None:
-            plain.append(node.name)
-        elif node.name not in unneeded:
-            tainted.append(node.name)
-    wanted = set(plain)
-    missing = tuple(SoftTaint(name, int(since.wall)) for name, since in unneeded.items() if name in wanted)
+        if node.taint(TO_BE_DELETED) is not None:
+            settled.add(node.name)
+        elif node.taint(DELETION_CANDIDATE) is not None:
+            settled.add(node.name)
+            if node.name in groups.of_node and node.name not in unneeded:
+                tainted.append(node.name)
+    missing = tuple(
+        SoftTaint(name, int(since.wall))
+        for name, since in unneeded.items()
+        if name in present and name in groups.of_node and name not in settled
+    )
     if most is None:
         return SoftTaints(tuple(tainted), missing)
     untaint = tuple(tainted[:most])

@@ -84,7 +84,7 @@ def _same_shape(old: Node, new: Node) -> bool:
         old.unschedulable == new.unschedulable
         and old.allocatable == new.allocatable
         and old.labels == new.labels
-        and old.taints == new.taints
+        and [taint for taint in old.taints if taint.hard] == [taint for taint in new.taints if taint.hard]
     )
 
 

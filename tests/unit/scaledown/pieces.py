@@ -103,8 +103,6 @@ class Cluster:
         limits: Limits | None = None,
         last_by_group: Mapping[str, Activity] | None = None,
         under_way: Begun | None = None,
-        full_at_threshold: bool = False,
-        unknown_is_unused: bool = False,
         **options: Any,
     ) -> Situation:
         return Situation(
@@ -117,8 +115,6 @@ class Cluster:
             rules=rules,
             last_by_group=last_by_group or {},
             under_way=under_way or Begun(),
-            full_at_threshold=full_at_threshold,
-            unknown_is_unused=unknown_is_unused,
         )
 
     def look(self, memory: ScaleDownMemory = FRESH, **about: Any) -> Update:

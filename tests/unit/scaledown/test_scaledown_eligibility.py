@@ -5,6 +5,7 @@ import msgspec
 import pytest
 
 from autoscaler.clock import Instant
+from autoscaler.config.rules import Rules
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import MIRROR, SAFE_TO_EVICT
 from autoscaler.reasons import Blocking, Keep
@@ -16,6 +17,9 @@ from tests.builders import a_group, a_node, a_pod
 from tests.unit.scaledown.pieces import FRESH, NEW, NOW, OLD, Begun, Cluster, full, group_with
 
 HALF = [a_pod("half", cpu="2", node="n")]
+
+UNMEASURED_IS_UNUSED = Rules(unmeasured_node_is_unused=True)
+THRESHOLD_IS_NEEDED = Rules(node_at_threshold_is_needed=True)
 
 
 def sort(cluster: Cluster, memory: ScaleDownMemory = FRESH, **about: Any) -> Eligible:
@@ -56,7 +60,12 @@ def recently(until_in_s: float) -> ScaleDownMemory:
         ),
         pytest.param(a_node("n"), {"scale_down_unready_enabled": False}, "simulate", id="ready ones always"),
         pytest.param(a_node("n", cpu="0"), {}, Keep.UNEXPECTED, id="a node without CPUs is a riddle"),
-        pytest.param(a_node("n", cpu="0"), {"unknown_is_unused": True}, "simulate", id="which 1.31 did not see"),
+        pytest.param(
+            a_node("n", cpu="0"),
+            {"rules": UNMEASURED_IS_UNUSED},
+            "simulate",
+            id="which 1.31 did not see",
+        ),
         pytest.param(a_node("n"), {"under_way": Begun(empty={"n": "g"})}, Keep.BEING_DELETED, id="being removed by us"),
     ],
 )
@@ -68,7 +77,12 @@ def test_single_nodes(node: Node, about: dict[str, Any], expected: Keep | str) -
     ("about", "settings", "expected"),
     [
         pytest.param({}, {}, "simulate", id="at the threshold a node may be unneeded"),
-        pytest.param({"full_at_threshold": True}, {}, Keep.NOT_UNDERUTILIZED, id="in 1.31 it had to be below"),
+        pytest.param(
+            {"rules": THRESHOLD_IS_NEEDED},
+            {},
+            Keep.NOT_UNDERUTILIZED,
+            id="in 1.31 it had to be below",
+        ),
         pytest.param({"scale_down_utilization_threshold": 0.49}, {}, Keep.NOT_UNDERUTILIZED, id="above it, it stays"),
         pytest.param({}, {"scale_down_utilization_threshold": 0.4}, Keep.NOT_UNDERUTILIZED, id="its group's counts"),
         pytest.param(

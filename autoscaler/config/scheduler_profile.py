@@ -1,0 +1,215 @@
+"""The scheduler's own configuration, as far as it changes where pods fit.
+
+A KubeSchedulerConfiguration is decoded strictly where it is read; what is not read is passed over, with a warning
+where it could matter. Source: `kubescheduler.config.k8s.io/v1`.
+"""
+
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+from autoscaler.reasons import NoFit
+
+T = TypeVar("T")
+
+
+class NodeOperator(StrEnum):
+    """Operators of node selectors."""
+
+    IN = "In"
+    NOT_IN = "NotIn"
+    EXISTS = "Exists"
+    DOES_NOT_EXIST = "DoesNotExist"
+    GT = "Gt"
+    LT = "Lt"
+
+
+class _Strict(msgspec.Struct, frozen=True, rename="camel"):
+    """Base of what is read of the file."""
+
+
+class Expression(_Strict, frozen=True):
+    """One requirement on a label or field of nodes."""
+
+    key: str
+    operator: NodeOperator
+    values: list[str] = []
+
+
+class Term(_Strict, frozen=True):
+    """Requirements that must all hold."""
+
+    match_expressions: list[Expression] = []
+    match_fields: list[Expression] = []
+
+
+class Terms(_Strict, frozen=True):
+    """Terms of which one must hold."""
+
+    node_selector_terms: list[Term]
+
+
+class DefaultConstraint(_Strict, frozen=True):
+    """A spread constraint for pods that have none."""
+
+    topology_key: str
+    max_skew: Annotated[int, msgspec.Meta(ge=1)]
+    when_unsatisfiable: str
+    min_domains: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    node_affinity_policy: str = "Honor"
+    node_taints_policy: str = "Ignore"
+
+
+class SchedulerProfile(msgspec.Struct, frozen=True):
+    """What the one profile of the file changes."""
+
+    added_affinity: Terms | None = None
+    ignored_resources: tuple[str, ...] = ()
+    ignored_resource_groups: tuple[str, ...] = ()
+    default_constraints: tuple[DefaultConstraint, ...] = ()
+    """Only those that forbid."""
+    disabled: tuple[NoFit, ...] = ()
+    """Filters that are not asked, in the scheduler's order."""
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """A profile, what is wrong with the file, and what in it has no effect; lines name the path in the file."""
+
+    profile: SchedulerProfile = SchedulerProfile()
+    problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class _Added(_Strict, frozen=True):
+    required: Terms | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
+    preferred: list[Any] = msgspec.field(
+        default_factory=list, name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+
+
+class _AffinityArgs(_Strict, frozen=True):
+    added_affinity: _Added | None = None
+
+
+class _FitArgs(_Strict, frozen=True):
+    ignored_resources: list[str] = []
+    ignored_resource_groups: list[str] = []
+
+
+class _SpreadArgs(_Strict, frozen=True):
+    default_constraints: list[DefaultConstraint] = []
+    defaulting_type: str = "System"
+
+
+class _Plugin(_Strict, frozen=True):
+    name: str
+
+
+class _PluginSet(_Strict, frozen=True):
+    enabled: list[_Plugin] = []
+    disabled: list[_Plugin] = []
+
+
+class _PluginConfig(_Strict, frozen=True):
+    name: str
+    args: dict[str, Any] = {}
+
+
+class _Profile(_Strict, frozen=True):
+    scheduler_name: str = "default-scheduler"
+    plugins: dict[str, _PluginSet] = {}
+    plugin_config: list[_PluginConfig] = []
+
+
+_FILTER_POINTS = ("multiPoint", "preFilter", "filter")
+_ARGUMENTS = ("NodeAffinity", "NodeResourcesFit", "PodTopologySpread")
+
+
+def read_profile(content: object) -> Reading:
+    """Read a KubeSchedulerConfiguration from plain YAML data."""
+    if not isinstance(content, dict) or content.get("kind") != "KubeSchedulerConfiguration":
+        return Reading(problems=("is not a KubeSchedulerConfiguration",))
+    profiles = content.get("profiles") or []
+    if not isinstance(profiles, list) or len(profiles) != 1:
+        return Reading(problems=("must have exactly one profile",))
+    problems: list[str] = []
+    profile = _convert(profiles[0], _Profile, "profiles[0]", problems)
+    if profile is None:
+        return Reading(problems=tuple(problems))
+    arguments = {
+        one.name: (f"profiles[0].pluginConfig[{number}].args", one.args)
+        for number, one in enumerate(profile.plugin_config)
+    }
+    warnings = [
+        f"profiles[0].pluginConfig: {name} has no effect here" for name in arguments if name not in _ARGUMENTS
+    ]
+    if content.get("extenders"):
+        warnings.append("extenders: they are not asked")
+    affinity = _arguments(arguments, "NodeAffinity", _AffinityArgs, problems)
+    fit = _arguments(arguments, "NodeResourcesFit", _FitArgs, problems)
+    spread = _arguments(arguments, "PodTopologySpread", _SpreadArgs, problems)
+    problems.extend(_spread_problems(spread))
+    warnings.extend(_plugin_warnings(profile.plugins))
+    read = SchedulerProfile(
+        added_affinity=affinity.added_affinity.required if affinity.added_affinity else None,
+        ignored_resources=tuple(fit.ignored_resources),
+        ignored_resource_groups=tuple(fit.ignored_resource_groups),
+        default_constraints=tuple(
+            one for one in spread.default_constraints if one.when_unsatisfiable == "DoNotSchedule"
+        ),
+        disabled=_disabled(profile.plugins),
+    )
+    return Reading(SchedulerProfile() if problems else read, tuple(problems), tuple(warnings))
+
+
+def _arguments(
+    given: Mapping[str, tuple[str, dict[str, Any]]], name: str, kind: type[T], problems: list[str]
+) -> T:
+    path, args = given.get(name, ("", {}))
+    return _convert(args, kind, path, problems) or kind()
+
+
+def _convert(value: object, kind: type[T], path: str, problems: list[str]) -> T | None:
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        reason, _, where = str(error).partition(" - at `$")
+        problems.append(f"{path}{where.rstrip('`')}: {reason[0].lower()}{reason[1:]}")
+        return None
+
+
+def _spread_problems(args: _SpreadArgs) -> Iterator[str]:
+    path = "PodTopologySpread args"
+    if args.defaulting_type not in ("List", "System"):
+        yield f"{path}.defaultingType: is {args.defaulting_type!r}; write List or System"
+    if args.default_constraints and args.defaulting_type == "System":
+        yield f"{path}.defaultConstraints: they need defaultingType List"
+    for number, constraint in enumerate(args.default_constraints):
+        if constraint.when_unsatisfiable not in ("DoNotSchedule", "ScheduleAnyway"):
+            yield (
+                f"{path}.defaultConstraints[{number}].whenUnsatisfiable: is {constraint.when_unsatisfiable!r}; "
+                "write DoNotSchedule or ScheduleAnyway"
+            )
+
+
+def _disabled(plugins: Mapping[str, _PluginSet]) -> tuple[NoFit, ...]:
+    """Return the filters that are off: `multiPoint` says what is on, then `filter` takes away and adds."""
+    on = {reason.value for reason in NoFit}
+    for point in ("multiPoint", "filter"):
+        chosen = plugins.get(point, _PluginSet())
+        off = {one.name for one in chosen.disabled}
+        on = set() if "*" in off else on - off
+        on |= {one.name for one in chosen.enabled}
+    return tuple(reason for reason in NoFit if reason.value not in on)
+
+
+def _plugin_warnings(plugins: Mapping[str, _PluginSet]) -> Iterator[str]:
+    known = {reason.value for reason in NoFit}
+    for point in _FILTER_POINTS:
+        for one in plugins.get(point, _PluginSet()).enabled:
+            if one.name not in known and point != "multiPoint":
+                yield f"profiles[0].plugins.{point}.enabled: {one.name} is not known here and not asked"
+    for one in plugins.get("preFilter", _PluginSet()).disabled:
+        yield f"profiles[0].plugins.preFilter.disabled: {one.name} stays; disable it as a filter"
