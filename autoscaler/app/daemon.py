@@ -138,6 +138,8 @@ class Daemon:
         log.info("daemon.started", server=self._client.server, address=self._config.observe.address)
         if ignored := without_effect(self._config):
             log.warning("config.flags_without_effect", flags=", ".join(ignored))
+        for warning in self._config.scheduler.warnings:
+            log.warning("config.scheduler_profile", problem=warning)
 
     def _lead(self) -> bool:
         """Wait until this replica leads; False means stop."""

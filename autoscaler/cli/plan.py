@@ -7,26 +7,40 @@ from typing import Any
 
 from autoscaler.cli import output
 from autoscaler.cli.arguments import accept_flags
+from autoscaler.cli.explanation_text import explanation_text
 from autoscaler.cli.output import Format
 from autoscaler.config.arguments import parse_flags
 from autoscaler.config.flags import flags
 from autoscaler.errors import ConfigError
 from autoscaler.scenario.codec import load
+from autoscaler.scenario.scenario import Scenario
 from autoscaler.simulator.answer import Answer, RunAnswer
-from autoscaler.simulator.play import play
+from autoscaler.simulator.explain import Target, parse_targets
+from autoscaler.simulator.explanation import Explanation
+from autoscaler.simulator.play import play, play_and_explain
 
 _NAMES_SHOWN = 3
 _FLAGS_NOTE = "Cluster Autoscaler's flags, such as --expander=most-pods or --compatibility=1.31, go before the file's."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare `--scenario` and `-o`; flags of Cluster Autoscaler are let through."""
+    """Declare `--scenario`, `--explain` and `-o`; flags of Cluster Autoscaler are let through."""
     parser.add_argument(
         "--scenario",
         action="append",
         required=True,
         metavar="FILE",
         help="scenario file (JSON or YAML); repeat it for several",
+    )
+    parser.add_argument(
+        "--explain",
+        action="append",
+        default=[],
+        metavar="TARGET",
+        help="say why for pod/NAMESPACE/NAME, node/NAME or group/ID, instead of the plan; repeat it for several",
+    )
+    parser.add_argument(
+        "--run", type=int, metavar="N", help="the run to explain, counted from 0 (default: the last one)"
     )
     output.add_output(parser)
     accept_flags(parser)
@@ -35,7 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the answer of each file in order; unusable ones are left out, then named in one `ConfigError`."""
-    overrides = _overrides(args.flags)
+    overrides, targets = _overrides(args.flags), parse_targets(args.explain)
+    if args.run is not None and not targets:
+        raise ConfigError(f"--run {args.run}: it goes with --explain")
     problems: list[str] = []
     for path in args.scenario:
         try:
@@ -46,9 +62,9 @@ def run(args: argparse.Namespace) -> int:
         for warning in scenario.warnings:
             print(f"{path}: warning: {warning}", file=sys.stderr)
         try:
-            _write(play(scenario), args.output)
+            _write(_answer(scenario, targets, args.run), args.output)
         except ConfigError as error:
-            problems.extend(f"{path}: options: {problem}" for problem in error.problems)
+            problems.extend(problem if targets else f"{path}: options: {problem}" for problem in error.problems)
     if problems:
         raise ConfigError(problems)
     return 0
@@ -66,13 +82,18 @@ def _overrides(words: Sequence[str]) -> Mapping[str, Any]:
     }
 
 
-def _write(answer: Answer, form: Format) -> None:
+def _answer(scenario: Scenario, targets: Sequence[Target], run_: int | None) -> Answer | Explanation:
+    return play_and_explain(scenario, targets, run_) if targets else play(scenario)
+
+
+def _write(answer: Answer | Explanation, form: Format) -> None:
     if form is Format.JSON:
         output.write(output.to_json(answer, compact=True))
     elif form is Format.YAML:
         output.write("---\n" + output.to_yaml(answer))
     else:
-        output.write("\n".join(_text(answer)))
+        text = explanation_text(answer) if isinstance(answer, Explanation) else _text(answer)
+        output.write("\n".join(text))
 
 
 def _text(answer: Answer) -> Iterator[str]:

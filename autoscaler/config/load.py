@@ -13,9 +13,12 @@ from autoscaler.config.document import parse_document, parse_options
 from autoscaler.config.flags import flags
 from autoscaler.config.presets import defaults_of, rules_of
 from autoscaler.config.process import Compatibility
+from autoscaler.config.scheduler_profile import Reading, read_profile
 from autoscaler.config.settings import Settings, merge
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
+
+_DEFAULT_PROFILE = Reading()
 
 
 def load(argv: Sequence[str], environ: Mapping[str, str] | None = None) -> Config:
@@ -28,13 +31,13 @@ def load(argv: Sequence[str], environ: Mapping[str, str] | None = None) -> Confi
     path = merge([from_environment, from_flags]).values.get("config")
     from_file = Settings() if path is None else _parse_file(path)
     given = merge([from_environment, from_file, from_flags])
-    return _build(given, _scheduler_config_problems(given))
+    return _build(given, _scheduler_profile(given))
 
 
 def load_file(path: str) -> Config:
     """Build a configuration from a file alone; raises `ConfigError` with every problem."""
     given = _parse_file(path)
-    return _build(given, _scheduler_config_problems(given))
+    return _build(given, _scheduler_profile(given))
 
 
 def from_options(options: Mapping[str, Any], argv: Sequence[str] = ()) -> Config:
@@ -54,10 +57,10 @@ def _parse_file(path: str) -> Settings:
     return parse_document(text, path)
 
 
-def _build(given: Settings, further_problems: Sequence[str] = (), unset: str = "--") -> Config:
-    config = _fill(given.values)
+def _build(given: Settings, scheduler: Reading = _DEFAULT_PROFILE, unset: str = "--") -> Config:
+    config = msgspec.structs.replace(_fill(given.values), scheduler=scheduler.profile)
     contradictions = validation.problems(config, lambda name: given.places.get(name) or unset + name)
-    problems = (*given.problems, *further_problems, *contradictions)
+    problems = (*given.problems, *scheduler.problems, *contradictions)
     if problems:
         raise ConfigError(problems)
     return config
@@ -79,23 +82,19 @@ def _fill(given: Mapping[str, Any]) -> Config:
     return msgspec.structs.replace(defaults, **sections, rules=rules_of(version), given=tuple(sorted(given)))
 
 
-def _scheduler_config_problems(given: Settings) -> list[str]:
+def _scheduler_profile(given: Settings) -> Reading:
     path = given.values.get("scheduler-config-file")
     if path is None:
-        return []
+        return Reading()
     place = given.places["scheduler-config-file"]
     try:
         content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        return [f"{place}: {path} cannot be read: {_reason(error)}"]
+        return Reading(problems=(f"{place}: {path} cannot be read: {_reason(error)}",))
     except yaml.YAMLError:
-        return [f"{place}: {path} is not YAML"]
-    if not isinstance(content, dict) or content.get("kind") != "KubeSchedulerConfiguration":
-        return [f"{place}: {path} is not a KubeSchedulerConfiguration"]
-    profiles = content.get("profiles") or []
-    if not isinstance(profiles, list) or len(profiles) != 1:
-        return [f"{place}: {path} must have exactly one profile"]
-    return []
+        return Reading(problems=(f"{place}: {path} is not YAML",))
+    reading = read_profile(content)
+    return msgspec.structs.replace(reading, problems=tuple(f"{place}: {path} {one}" for one in reading.problems))
 
 
 def _reason(error: OSError | UnicodeDecodeError) -> str:

@@ -63,7 +63,7 @@ class Provider(msgspec.Struct, frozen=True):
         Array, "Selectors by which the provider finds node groups.", Support.ACCEPTED
     ] = ()
     cluster_name: Annotated[OptionalText, "Name of the cluster, for providers that need it.", Support.ACCEPTED] = None
-    user_agent: Annotated[Text, "User agent of the provider's HTTP calls.", Support.ACCEPTED] = "cluster-autoscaler"
+    user_agent: Annotated[Text, "User agent of HTTP calls."] = "cluster-autoscaler"
     async_node_groups: Annotated[Switch, "Create and delete node groups in the background.", Support.ACCEPTED] = False
     aws_use_static_instance_list: Annotated[
         Switch, "AWS: use the built-in list of instance types.", Support.ACCEPTED

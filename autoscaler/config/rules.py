@@ -56,6 +56,16 @@ class Rules(msgspec.Struct, frozen=True):
         ),
     ] = True
 
+    device_claims_count: Annotated[
+        bool,
+        Change(
+            "A pod with ResourceClaims fits only where they can be allocated (which is not simulated: nowhere); "
+            "otherwise its claims are ignored.",
+            False,
+            "1.35",
+        ),
+    ] = True
+
     # Node groups and their state.
     template_from_all_nodes: Annotated[
         bool, Change("Any node may be the example of its group; otherwise only ready ones.", False, "1.35")

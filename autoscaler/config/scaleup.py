@@ -126,7 +126,7 @@ class Limits(msgspec.Struct, frozen=True):
     cores_total: Annotated[CoreRange, "Least and most cores in the cluster."] = Range(0, 320000)
     memory_total: Annotated[GibRange, "Least and most memory in the cluster, in GiB."] = Range(0, 6400000)
     gpu_total: Annotated[GpuRanges, "Least and most GPUs of one type in the cluster."] = ()
-    max_nodes_total: Annotated[Number, "Most nodes in the cluster, of every group and of none; 0 means no limit."] = 0
+    max_nodes_total: Annotated[Count, "Most nodes in the cluster, of every group and of none; 0 means no limit."] = 0
     capacity_quotas_enabled: Annotated[Switch, "Obey CapacityQuota objects.", Support.ACCEPTED] = False
 
 
@@ -181,9 +181,7 @@ class Templates(msgspec.Struct, frozen=True):
     ignore_taint: Annotated[Array, "Older name of startup-taint."] = ()
     status_taint: Annotated[Array, "Taint that comes and goes on working nodes; left out of templates."] = ()
     scale_from_unschedulable: Annotated[Switch, "A cordoned node may be the example of its group."] = False
-    scheduler_config_file: Annotated[OptionalText, "KubeSchedulerConfiguration with one profile.", Support.ACCEPTED] = (
-        None
-    )
+    scheduler_config_file: Annotated[OptionalText, "KubeSchedulerConfiguration with one profile."] = None
 
 
 class Features(msgspec.Struct, frozen=True):
@@ -221,7 +219,8 @@ class Features(msgspec.Struct, frozen=True):
         Switch, "Complete buffer pods by a dry run on the API server.", Support.ACCEPTED
     ] = True
     enable_dynamic_resource_allocation: Annotated[
-        Switch, "Take ResourceClaims and ResourceSlices into account.", Support.ACCEPTED
+        Switch,
+        "Refuse pods with ResourceClaims, which cannot be simulated yet; otherwise their claims are ignored.",
     ] = True
     enable_csi_node_aware_scheduling: Annotated[
         Switch, "Take the volume limits of new nodes into account.", Support.ACCEPTED

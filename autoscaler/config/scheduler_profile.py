@@ -72,21 +72,20 @@ class SchedulerProfile(msgspec.Struct, frozen=True):
     """Only those that forbid."""
     disabled: tuple[NoFit, ...] = ()
     """Filters that are not asked, in the scheduler's order."""
+    warnings: tuple[str, ...] = ()
+    """What in the file has no effect, each with its path in it."""
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """A profile, what is wrong with the file, and what in it has no effect; lines name the path in the file."""
+    """A profile, or what is wrong with the file: words that go on after its name."""
 
     profile: SchedulerProfile = SchedulerProfile()
     problems: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
 
 
 class _Added(_Strict, frozen=True):
     required: Terms | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
-    preferred: list[Any] = msgspec.field(
-        default_factory=list, name="preferredDuringSchedulingIgnoredDuringExecution"
-    )
+    preferred: list[Any] = msgspec.field(default_factory=list, name="preferredDuringSchedulingIgnoredDuringExecution")
 
 
 class _AffinityArgs(_Strict, frozen=True):
@@ -142,9 +141,7 @@ def read_profile(content: object) -> Reading:
         one.name: (f"profiles[0].pluginConfig[{number}].args", one.args)
         for number, one in enumerate(profile.plugin_config)
     }
-    warnings = [
-        f"profiles[0].pluginConfig: {name} has no effect here" for name in arguments if name not in _ARGUMENTS
-    ]
+    warnings = [f"profiles[0].pluginConfig: {name} has no effect here" for name in arguments if name not in _ARGUMENTS]
     if content.get("extenders"):
         warnings.append("extenders: they are not asked")
     affinity = _arguments(arguments, "NodeAffinity", _AffinityArgs, problems)
@@ -160,13 +157,12 @@ def read_profile(content: object) -> Reading:
             one for one in spread.default_constraints if one.when_unsatisfiable == "DoNotSchedule"
         ),
         disabled=_disabled(profile.plugins),
+        warnings=tuple(warnings),
     )
-    return Reading(SchedulerProfile() if problems else read, tuple(problems), tuple(warnings))
+    return Reading(SchedulerProfile(), tuple(problems)) if problems else Reading(read)
 
 
-def _arguments(
-    given: Mapping[str, tuple[str, dict[str, Any]]], name: str, kind: type[T], problems: list[str]
-) -> T:
+def _arguments(given: Mapping[str, tuple[str, dict[str, Any]]], name: str, kind: type[T], problems: list[str]) -> T:
     path, args = given.get(name, ("", {}))
     return _convert(args, kind, path, problems) or kind()
 
@@ -176,20 +172,20 @@ def _convert(value: object, kind: type[T], path: str, problems: list[str]) -> T 
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         reason, _, where = str(error).partition(" - at `$")
-        problems.append(f"{path}{where.rstrip('`')}: {reason[0].lower()}{reason[1:]}")
+        problems.append(f"in {path}{where.rstrip('`')}: {reason[0].lower()}{reason[1:]}")
         return None
 
 
 def _spread_problems(args: _SpreadArgs) -> Iterator[str]:
-    path = "PodTopologySpread args"
+    path = "in the PodTopologySpread args"
     if args.defaulting_type not in ("List", "System"):
-        yield f"{path}.defaultingType: is {args.defaulting_type!r}; write List or System"
+        yield f"{path}: defaultingType: is {args.defaulting_type!r}; write List or System"
     if args.default_constraints and args.defaulting_type == "System":
-        yield f"{path}.defaultConstraints: they need defaultingType List"
+        yield f"{path}: defaultConstraints: they need defaultingType List"
     for number, constraint in enumerate(args.default_constraints):
         if constraint.when_unsatisfiable not in ("DoNotSchedule", "ScheduleAnyway"):
             yield (
-                f"{path}.defaultConstraints[{number}].whenUnsatisfiable: is {constraint.when_unsatisfiable!r}; "
+                f"{path}: defaultConstraints[{number}].whenUnsatisfiable: is {constraint.when_unsatisfiable!r}; "
                 "write DoNotSchedule or ScheduleAnyway"
             )
 

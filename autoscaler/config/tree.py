@@ -9,6 +9,7 @@ from autoscaler.config.process import Kube, Leader, Logging, Loop, Observe, Prov
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaledown import Drain, Removed, ScaleDown
 from autoscaler.config.scaleup import Balancing, Features, Health, Limits, Pods, ScaleUp, Templates
+from autoscaler.config.scheduler_profile import SchedulerProfile
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -32,5 +33,7 @@ class Config(msgspec.Struct, frozen=True):
     features: Features = Features()
     removed: Removed = Removed()
     rules: Rules = Rules()
+    scheduler: SchedulerProfile = SchedulerProfile()
+    """What the file named by `scheduler-config-file` says."""
     given: tuple[str, ...] = ()
     """Names of the flags that somebody set, in alphabetical order; the rest are defaults."""

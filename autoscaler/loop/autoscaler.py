@@ -5,8 +5,6 @@ the next value; what is remembered from pass to pass is one frozen value. The or
 Cluster Autoscaler's (`core/static_autoscaler.go`). Effects are in `actuation` alone.
 """
 
-from msgspec.structs import replace
-
 from autoscaler.actuation.cloud import Cloud
 from autoscaler.actuation.remover import NodeRemoval
 from autoscaler.clock import Instant, stopwatch
@@ -49,6 +47,10 @@ class Autoscaler:
 
     def run_once(self, now: Instant) -> PassReport:
         """Run one pass. What it raises is a bug: failures that are expected are in the report."""
+        return self.examine(now).report
+
+    def examine(self, now: Instant) -> Pass:
+        """Run one pass as `run_once` does; return all of it, the simulated cluster that it decided on included."""
         began = stopwatch()
         remembered = self.remembered or Remembered(registry=memories.born(now))
         p = Pass(report=PassReport(now=now), remembered=remembered)
@@ -63,4 +65,4 @@ class Autoscaler:
         if p.report.registry is not None:
             p = self._repairing.judged_again(p)
         self.remembered = p.remembered
-        return replace(p, placer=None).timed("pass", began).report
+        return p.timed("pass", began)

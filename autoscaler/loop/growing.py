@@ -29,6 +29,7 @@ from autoscaler.scaleup.priority import config_map_in
 from autoscaler.scaleup.similarity import comparison, similar_groups
 from autoscaler.scaleup.situation import Situation
 from autoscaler.scheduling.placement import Placer
+from autoscaler.scheduling.profile import profile_of
 from autoscaler.snapshot.overlay import Trial
 from cloudprovider.interface import Pricing
 
@@ -42,6 +43,8 @@ class Growing:
         self._repairing = repairing
         self._herald = herald
         self._random = Random(config.scale_up.expander_seed)
+        claims = config.features.enable_dynamic_resource_allocation
+        self._profile = profile_of(config.scheduler, config.rules, device_claims=claims)
 
     def run(self, p: Pass) -> Pass:
         """Return the pass with pods sorted and groups grown; a failed resize ends it where the rules say so."""
@@ -81,7 +84,7 @@ class Growing:
             for name in p.registry.upcoming_registered.get(group_id, ()):
                 trial.remove(p.view.positions[name])
             trial.add(template, count, "upcoming-")
-        return Placer(trial)
+        return Placer(trial, self._profile)
 
     def _needy(self, p: Pass) -> tuple[Pass, Needy]:
         config, placer = self._config, p.placer

@@ -2,8 +2,13 @@
 
 import msgspec
 
-from autoscaler.objects.meta import Resource, Wire
+from autoscaler.objects.meta import LabelSelector, Resource, Wire
 from autoscaler.objects.podspec import Disk, NodeSelector
+
+STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
+"""Older than the field in the spec, and wins over it."""
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
 
 
 class ClaimRequests(Wire, frozen=True):
@@ -18,6 +23,8 @@ class ClaimSpec(Wire, frozen=True):
     volume_name: str = ""
     storage_class_name: str | None = None
     access_modes: list[str] = []
+    volume_mode: str = "Filesystem"
+    selector: LabelSelector | None = None
     resources: ClaimRequests = ClaimRequests()
 
 
@@ -32,6 +39,17 @@ class PersistentVolumeClaim(Resource, frozen=True):
 
     spec: ClaimSpec = ClaimSpec()
     status: ClaimStatus = ClaimStatus()
+
+    @property
+    def storage_class(self) -> str:
+        """Name of its storage class; empty where it has none."""
+        return self.metadata.annotations.get(STORAGE_CLASS) or self.spec.storage_class_name or ""
+
+    @property
+    def bound(self) -> bool:
+        """Whether binding is complete: a claim that only names its volume still waits for the controller."""
+        complete = BIND_COMPLETED in self.metadata.annotations or self.status.phase == "Bound"
+        return bool(self.spec.volume_name) and complete
 
 
 class ClaimRef(Wire, frozen=True):
@@ -60,6 +78,7 @@ class VolumeSpec(Wire, frozen=True):
 
     storage_class_name: str = ""
     access_modes: list[str] = []
+    volume_mode: str = "Filesystem"
     claim_ref: ClaimRef | None = None
     node_affinity: VolumeNodeAffinity | None = None
     csi: CsiVolume | None = None
@@ -79,6 +98,18 @@ class PersistentVolume(Resource, frozen=True):
 
     spec: VolumeSpec = VolumeSpec()
     status: VolumeStatus = VolumeStatus()
+
+    @property
+    def storage_class(self) -> str:
+        """Name of its storage class; empty where it has none."""
+        return self.metadata.annotations.get(STORAGE_CLASS) or self.spec.storage_class_name
+
+    def reserved_for(self, claim: PersistentVolumeClaim) -> bool:
+        """Whether it names this very claim as its own."""
+        ref = self.spec.claim_ref
+        if ref is None or (ref.namespace, ref.name) != (claim.namespace, claim.name):
+            return False
+        return ref.uid in ("", claim.uid)
 
 
 class TopologyExpression(Wire, frozen=True):

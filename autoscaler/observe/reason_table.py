@@ -61,7 +61,8 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
             "Compare the terms with the labels of the pods in the domain.",
         ),
         NoFit.DEVICES: Meaning(
-            "No device of the node answers the pod's resource claim.", "Compare the claim with the device classes."
+            "The pod has claims for devices, and their allocation is not simulated: no node is bought for it.",
+            "Add the nodes it needs by hand, or let claims be ignored with `--compatibility=1.31`.",
         ),
     },
     Skip: {

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from autoscaler.config.scaledown import ScaleDown
 from autoscaler.reasons import Keep, Kept
 from autoscaler.scaledown.budgets import Started, within_budgets
 from autoscaler.scaledown.minimums import Reserve
@@ -44,6 +45,17 @@ def plan_deletions(update: Update, trial: Trial, situation: Situation) -> Deleti
     return Deletions(empty=started.empty, drained=started.drained, kept=kept)
 
 
+def wait_s(removal: Removal, group: Group, options: ScaleDown) -> float:
+    """Return how long the node has to be unneeded: the flag's time, unless its group has one of its own."""
+    own = group.settings
+    flag_s, own_s = (
+        (options.scale_down_unneeded_time_s, own.scale_down_unneeded_time_s)
+        if removal.ready
+        else (options.scale_down_unready_time_s, own.scale_down_unready_time_s)
+    )
+    return flag_s if own_s is None else own_s
+
+
 class _Choice:
     """Sizes and resources that shrink as nodes are accepted."""
 
@@ -67,10 +79,10 @@ class _Choice:
         group = self._groups[removal.group]
         name, share = removal.node.name, removal.utilization
         waited_s = self._situation.now.mono - self._update.memory.unneeded[name].mono
-        wait_s = self._wait_s(removal, group)
-        if waited_s <= wait_s:
+        due_s = wait_s(removal, group, self._situation.options)
+        if waited_s <= due_s:
             reason = Keep.NOT_UNNEEDED_LONG_ENOUGH if removal.ready else Keep.NOT_UNREADY_LONG_ENOUGH
-            return Kept(name, reason, f"unneeded for {waited_s:.0f}s of {wait_s:.0f}s", utilization=share)
+            return Kept(name, reason, f"unneeded for {waited_s:.0f}s of {due_s:.0f}s", utilization=share)
         size = self._sizes[group.id] - self._situation.under_way.count_in(group.id)
         if size <= group.min_size:
             detail = f"group {group.id} would have fewer than {group.min_size} nodes"
@@ -80,15 +92,6 @@ class _Choice:
             return Kept(name, Keep.MINIMAL_RESOURCES, f"too little {scarce} would remain", utilization=share)
         self._sizes[group.id] -= 1
         return None
-
-    def _wait_s(self, removal: Removal, group: Group) -> float:
-        options, own = self._situation.options, group.settings
-        flag_s, own_s = (
-            (options.scale_down_unneeded_time_s, own.scale_down_unneeded_time_s)
-            if removal.ready
-            else (options.scale_down_unready_time_s, own.scale_down_unready_time_s)
-        )
-        return flag_s if own_s is None else own_s
 
     def without_incomplete(self, due: Sequence[Removal]) -> Iterator[tuple[Removal, Kept | None]]:
         """Yield nodes with why they stay after all: part of a group that goes as a whole, or pods to wait for.

@@ -11,11 +11,9 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from autoscaler.objects import quantity
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.scheduling.placement import Placer
-from autoscaler.scheduling.volumes import has_volumes
-from autoscaler.snapshot.columns import MOST, Mask
+from autoscaler.snapshot.columns import Mask
 
 _FREE = 1
 
@@ -122,9 +120,8 @@ class Room:
         self._refused.clear()
 
     def _new_spots(self, cls: PodClass) -> _Spots:
-        rows = self._trial.vocabulary.rows
-        asked = ((rows[resource], min(amount, MOST)) for resource, amount in cls.requests.items() if amount > 0)
-        need = (*asked, (rows[quantity.PODS], 1))
+        needed = self._placer.need(cls)
+        need = tuple((row, int(needed[row])) for row in np.flatnonzero(needed > 0).tolist())
         wishes = _wishes(cls)
         marks = self._marks.get((wishes, need))
         if marks is None:
@@ -144,14 +141,7 @@ class Room:
 
     def _guarded(self, cls: PodClass) -> bool:
         """Whether filters of the class depend on other pods."""
-        if not (
-            self._some_keep_away
-            or cls.host_ports
-            or cls.spread
-            or cls.pod_affinity
-            or cls.pod_anti_affinity
-            or has_volumes(cls)
-        ):
+        if not (self._some_keep_away or self._placer.may_guard(cls)):
             return False
         # A filter that is built now counts what the trial knows now.
         self._tell()

@@ -7,43 +7,56 @@ against each other. Source: the scheduler's plug-ins of the names in `reasons.No
 from collections.abc import Iterator, Mapping
 
 from autoscaler.objects import quantity
-from autoscaler.objects.matching import untolerated, wants_node
+from autoscaler.objects.matching import selector_matches, untolerated, wants_node
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import PodClass, Requests
 from autoscaler.reasons import NoFit, Rejection
+from autoscaler.scheduling.profile import Profile
 
 
-def rejections(cls: PodClass, node: Node, free: Requests, present: Mapping[PodClass, int]) -> Iterator[Rejection]:
+def rejections(
+    cls: PodClass, node: Node, free: Requests, present: Mapping[PodClass, int], profile: Profile
+) -> Iterator[Rejection]:
     """Yield why one more pod of the class cannot go to the node, in the order the scheduler asks.
 
     `free` is what nobody has reserved yet, `pods` included; `present` counts the pods on the node by class.
     """
-    if node.unschedulable and not cls.tolerates_unschedulable:
+    if node.unschedulable and not cls.tolerates_unschedulable and profile.asks(NoFit.UNSCHEDULABLE):
         yield Rejection(NoFit.UNSCHEDULABLE, "node(s) were unschedulable", "the node is cordoned")
-    if cls.node_name and cls.node_name != node.name:
+    if cls.node_name and cls.node_name != node.name and profile.asks(NoFit.NODE_NAME):
         message = "node(s) didn't match the requested node name"
         yield Rejection(NoFit.NODE_NAME, message, f"wants node {cls.node_name}")
-    if (taint := untolerated(cls, node.taints)) is not None:
+    if profile.asks(NoFit.TAINT) and (taint := untolerated(cls, node.taints)) is not None:
         message = f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
         yield Rejection(NoFit.TAINT, message, f"taint {taint} not tolerated")
-    if not wants_node(cls, node.labels, node.name):
-        message = "node(s) didn't match Pod's node affinity/selector"
-        yield Rejection(NoFit.NODE_AFFINITY, message, _unwanted(cls, node))
-    if (clash := _port_clash(cls, present)) is not None:
+    if profile.asks(NoFit.NODE_AFFINITY):
+        yield from _affinity(cls, node, profile)
+    if profile.asks(NoFit.PORTS) and (clash := _port_clash(cls, present)) is not None:
         message = "node(s) didn't have free ports for the requested pod ports"
         yield Rejection(NoFit.PORTS, message, f"host port {clash} is taken")
-    yield from shortages(cls, free)
+    if profile.asks(NoFit.RESOURCES):
+        yield from shortages(cls, free, profile)
 
 
-def shortages(cls: PodClass, free: Requests) -> Iterator[Rejection]:
+def shortages(cls: PodClass, free: Requests, profile: Profile) -> Iterator[Rejection]:
     """Yield each resource of which the node has too little left."""
     if free.get(quantity.PODS, 0) < 1:
         yield Rejection(NoFit.RESOURCES, "Too many pods", "no pod slot left")
     for resource, needed in cls.requests.items():
         left = free.get(resource, 0)
-        if needed > 0 and needed > left:
+        if needed > 0 and needed > left and not profile.ignores(resource):
             need, have = quantity.text(resource, needed), quantity.text(resource, max(left, 0))
             yield Rejection(NoFit.RESOURCES, f"Insufficient {resource}", f"needs {need} {resource}, {have} free")
+
+
+def _affinity(cls: PodClass, node: Node, profile: Profile) -> Iterator[Rejection]:
+    added = profile.added_affinity
+    if added is not None and not selector_matches(added, node.labels, node.name):
+        message = "node(s) didn't match scheduler-enforced node affinity"
+        yield Rejection(NoFit.NODE_AFFINITY, message, "no term of the scheduler profile's addedAffinity matches")
+    elif not wants_node(cls, node.labels, node.name):
+        message = "node(s) didn't match Pod's node affinity/selector"
+        yield Rejection(NoFit.NODE_AFFINITY, message, _unwanted(cls, node))
 
 
 def _unwanted(cls: PodClass, node: Node) -> str:

@@ -10,6 +10,8 @@ from autoscaler.snapshot.columns import Amounts, Mask
 from autoscaler.snapshot.overlay import Trial
 
 NAME_FIELD = "metadata.name"
+_AS_MANY_AS_LIKE = 1 << 40
+"""Copies of a class that asks for nothing; sums over nodes stay within 64 bits."""
 
 
 def wanted(cls: PodClass, trial: Trial) -> Mask:
@@ -19,9 +21,12 @@ def wanted(cls: PodClass, trial: Trial) -> Mask:
         mask &= _matching(trial, Requirement(key=key, operator=Operator.IN, values=[value]))
     if cls.node_affinity is not None:
         mask &= selected(cls.node_affinity, trial)
-    if cls.node_name:
-        mask &= _named(trial, Requirement(key=NAME_FIELD, operator=Operator.IN, values=[cls.node_name]))
     return mask
+
+
+def named(name: str, trial: Trial) -> Mask:
+    """Return the node of that name."""
+    return _named(trial, Requirement(key=NAME_FIELD, operator=Operator.IN, values=[name]))
 
 
 def selected(selector: NodeSelector, trial: Trial) -> Mask:
@@ -88,6 +93,8 @@ def _named(trial: Trial, requirement: Requirement) -> Mask:
 def roomy(request: Amounts, free: Amounts) -> Mask:
     """Return the nodes with at least `request` free; only amounts above zero are asked for."""
     rows = np.flatnonzero(request > 0)
+    if not len(rows):
+        return np.ones(free.shape[1], dtype=np.bool_)
     mask: Mask = free[rows[0]] >= request[rows[0]]
     for row in rows[1:]:
         mask &= free[row] >= request[row]
@@ -97,6 +104,8 @@ def roomy(request: Amounts, free: Amounts) -> Mask:
 def copies(request: Amounts, free: Amounts) -> Amounts:
     """Return how many such requests each node has room for; never negative."""
     rows = np.flatnonzero(request > 0)
+    if not len(rows):
+        return np.full(free.shape[1], _AS_MANY_AS_LIKE, dtype=np.int64)
     result: Amounts = free[rows[0]] // request[rows[0]]
     for row in rows[1:]:
         np.minimum(result, free[row] // request[row], out=result)

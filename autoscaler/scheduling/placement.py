@@ -5,22 +5,25 @@ beginning, and the first node that passes every filter wins. Resources, selector
 what depends on other pods is answered by guards, which follow the trial. A class without guards is placed by counts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
 
-from autoscaler.objects.matching import untolerated, wants_node
+from autoscaler.objects.matching import selector_matches, untolerated, wants_node
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import PodClass
-from autoscaler.reasons import Rejection
+from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling import fit, masks
 from autoscaler.scheduling.affinity import AntiAffinityOfOthers, affinity_guards
 from autoscaler.scheduling.bounds import Bound, strictest
+from autoscaler.scheduling.devices import device_demands
 from autoscaler.scheduling.ports import PortGuard
+from autoscaler.scheduling.profile import Profile
+from autoscaler.scheduling.reach import ReachGuard
 from autoscaler.scheduling.topology import spread_guards
-from autoscaler.scheduling.volumes import VolumeGuard, has_volumes
-from autoscaler.snapshot.columns import Mask
+from autoscaler.scheduling.volumes import Attachments, has_volumes, volume_guards
+from autoscaler.snapshot.columns import Amounts, Mask
 from autoscaler.snapshot.overlay import Positions, Trial
 
 _BLOCK = 512
@@ -50,55 +53,116 @@ class Guard(Protocol):
         ...
 
 
-def accepts(cls: PodClass, node: Node) -> bool:
+DEFAULT_PROFILE = Profile()
+
+
+def accepts(cls: PodClass, node: Node, profile: Profile = DEFAULT_PROFILE) -> bool:
     """Whether name, labels and taints of a node suit the class, cordon aside."""
-    if cls.node_name and cls.node_name != node.name:
+    if cls.node_name and cls.node_name != node.name and profile.asks(NoFit.NODE_NAME):
         return False
-    return untolerated(cls, node.taints) is None and wants_node(cls, node.labels, node.name)
+    if profile.asks(NoFit.TAINT) and untolerated(cls, node.taints) is not None:
+        return False
+    if not profile.asks(NoFit.NODE_AFFINITY):
+        return True
+    added = profile.added_affinity
+    return wants_node(cls, node.labels, node.name) and (
+        added is None or selector_matches(added, node.labels, node.name)
+    )
 
 
 class Placer:
     """Places pods on a trial; remembers per class what does not change while the trial lives."""
 
-    def __init__(self, trial: Trial) -> None:
+    def __init__(self, trial: Trial, profile: Profile = DEFAULT_PROFILE) -> None:
         self.trial = trial
+        self._profile = profile
+        self._needs: dict[PodClass, Amounts] = {}
         self._accepted: dict[PodClass, Mask] = {}
         self._accepted_templates: dict[PodClass, list[bool]] = {}
         self._guards: dict[PodClass, tuple[Guard, ...]] = {}
         self._others = AntiAffinityOfOthers(trial, trial.view.related.namespaces)
         self._concerned: dict[PodClass, tuple[int, bool]] = {}
+        self._attachments: Attachments | None = None
 
     def accepted(self, cls: PodClass, window: slice) -> Mask:
         """Return the nodes of the window whose name, labels and taints suit the class, cordon aside."""
         trial = self.trial
         known = self._accepted.get(cls)
         if known is None:
-            known = (masks.wanted(cls, trial) & masks.tolerated(cls, trial))[: trial.base]
-            self._accepted[cls] = known
+            known = self._accepted[cls] = self._accepting(cls)[: trial.base]
         if window.stop <= trial.base:
             return known[window]
         verdicts = self._accepted_templates.setdefault(cls, [])
-        verdicts.extend(accepts(cls, template.node) for template in trial.templates[len(verdicts) :])
+        verdicts.extend(accepts(cls, one.node, self._profile) for one in trial.templates[len(verdicts) :])
         kinds = trial.kinds[max(window.start, trial.base) : window.stop]
         added: Mask = np.array(verdicts, dtype=np.bool_)[kinds]
         return added if window.start >= trial.base else np.concatenate([known[window.start :], added])
+
+    def _accepting(self, cls: PodClass) -> Mask:
+        profile, trial = self._profile, self.trial
+        mask = np.ones(trial.count, dtype=np.bool_)
+        if profile.asks(NoFit.NODE_NAME) and cls.node_name:
+            mask &= masks.named(cls.node_name, trial)
+        if profile.asks(NoFit.TAINT):
+            mask &= masks.tolerated(cls, trial)
+        if profile.asks(NoFit.NODE_AFFINITY):
+            mask &= masks.wanted(cls, trial)
+            if profile.added_affinity is not None:
+                mask &= masks.selected(profile.added_affinity, trial)
+        return mask
+
+    def need(self, cls: PodClass) -> Amounts:
+        """Return the requests of a class that count, by row."""
+        vocabulary = self.trial.vocabulary
+        if not self._profile.changes_requests:
+            return vocabulary.vector(cls)
+        known = self._needs.get(cls)
+        if known is None or len(known) < len(vocabulary.vector(cls)):
+            known = self._needs[cls] = vocabulary.vector(cls).copy()
+            for resource, row in vocabulary.rows.items():
+                if not self._profile.asks(NoFit.RESOURCES) or self._profile.ignores(resource):
+                    known[row] = 0
+        return known
+
+    def may_guard(self, cls: PodClass) -> bool:
+        """Whether the class, by itself, can have guards; placed pods may keep it away even if not."""
+        return bool(
+            cls.host_ports
+            or cls.spread
+            or cls.pod_affinity
+            or cls.pod_anti_affinity
+            or has_volumes(cls)
+            or (cls.resource_claims and self._profile.device_claims)
+            or self._profile.default_spread_of(cls)
+        )
 
     def guards(self, cls: PodClass) -> Sequence[Guard]:
         """Return the filters of the class that depend on other pods; empty where counting is enough."""
         known = self._guards.get(cls)
         if known is None:
-            known = self._guards[cls] = self._build_guards(cls)
+            known = self._guards[cls] = tuple(self._build_guards(cls))
+        if not self._profile.asks(NoFit.POD_AFFINITY):
+            return known
         return known if self._is_concerned(cls) else known[:-1]
 
-    def _build_guards(self, cls: PodClass) -> tuple[Guard, ...]:
-        guards: list[Guard] = []
-        if cls.host_ports:
-            guards.append(PortGuard(cls, self.trial))
+    def _build_guards(self, cls: PodClass) -> Iterator[Guard]:
+        """Yield all guards of a class; the last is the anti-affinity of placed pods."""
+        trial, profile = self.trial, self._profile
+        if cls.host_ports and profile.asks(NoFit.PORTS):
+            yield PortGuard(cls, trial)
         if has_volumes(cls):
-            guards.append(VolumeGuard(cls, self.trial))
-        guards.extend(spread_guards(cls, self.trial))
-        guards.extend(affinity_guards(cls, self.trial, self._others, self.trial.view.related.namespaces))
-        return tuple(guards)
+            yield from volume_guards(cls, trial, profile, self._attached)
+        if cls.resource_claims and profile.device_claims and profile.asks(NoFit.DEVICES):
+            yield ReachGuard(trial, list(device_demands(cls)))
+        if profile.asks(NoFit.SPREAD):
+            yield from spread_guards(cls, trial, profile.default_spread_of(cls))
+        if profile.asks(NoFit.POD_AFFINITY):
+            yield from affinity_guards(cls, trial, self._others, trial.view.related.namespaces)
+
+    def _attached(self) -> Attachments:
+        if self._attachments is None:
+            self._attachments = Attachments(self.trial)
+        return self._attachments
 
     def _is_concerned(self, cls: PodClass) -> bool:
         """Whether anti-affinity of placed pods is about the class: otherwise its last guard never refuses."""
@@ -112,7 +176,7 @@ class Placer:
         """Return the nodes of the window that pass every filter and may be searched."""
         trial = self.trial
         mask = trial.open(window) & self.accepted(cls, window)
-        mask &= masks.roomy(trial.vocabulary.vector(cls), trial.free[:, window])
+        mask &= masks.roomy(self.need(cls), trial.free[:, window])
         if mask.any():
             for guard in self.guards(cls):
                 mask &= guard.mask(window)
@@ -121,13 +185,13 @@ class Placer:
     def fits(self, cls: PodClass, position: int) -> bool:
         """Whether one more pod of the class passes every filter on this one node."""
         trial = self.trial
-        vector = trial.vocabulary.vector(cls)
+        vector = self.need(cls)
         if not bool(((trial.free[:, position] >= vector) | (vector <= 0)).all()):
             return False
         window = slice(position, position + 1)
         if not trial.alive[position] or not self.accepted(cls, window)[0]:
             return False
-        if trial.cordoned(position) and not cls.tolerates_unschedulable:
+        if trial.cordoned(position) and not cls.tolerates_unschedulable and self._profile.asks(NoFit.UNSCHEDULABLE):
             return False
         return all(bool(guard.mask(window)[0]) for guard in self.guards(cls))
 
@@ -155,7 +219,7 @@ class Placer:
     def copies(self, cls: PodClass, window: slice) -> Positions:
         """Return how many pods of a class without guards a search puts on each node of the window."""
         trial = self.trial
-        counts = masks.copies(trial.vocabulary.vector(cls), trial.free[:, window])
+        counts = masks.copies(self.need(cls), trial.free[:, window])
         counts[~(trial.open(window) & self.accepted(cls, window))] = 0
         return counts
 
@@ -175,7 +239,7 @@ class Placer:
         """Return every reason that keeps one more pod of the class off a node, in the scheduler's order."""
         trial = self.trial
         free = {resource: int(trial.free[row, position]) for resource, row in trial.vocabulary.rows.items()}
-        found = list(fit.rejections(cls, trial.node(position), free, trial.classes_on(position)))
+        found = list(fit.rejections(cls, trial.node(position), free, trial.classes_on(position), self._profile))
         for guard in self.guards(cls):
             if not isinstance(guard, PortGuard) and (rejection := guard.why(position)) is not None:
                 found.append(rejection)

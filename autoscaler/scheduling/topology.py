@@ -5,7 +5,7 @@ that have every topology key of the pod, and pass its inclusion policies, make u
 PodTopologySpread plug-in.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -41,14 +41,21 @@ SKEWED = "node(s) didn't match pod topology spread constraints"
 class SpreadGuard:
     """Keeps a class out of domains that would be too full compared with the emptiest."""
 
-    def __init__(self, constraint: SpreadConstraint, cls: PodClass, trial: Trial, keys: Sequence[str]) -> None:
+    def __init__(
+        self,
+        constraint: SpreadConstraint,
+        cls: PodClass,
+        trial: Trial,
+        keys: Sequence[str],
+        counted: Callable[[PodClass], bool],
+    ) -> None:
         self.constraint = constraint
-        self.own = 1 if spread_counts(constraint, cls, cls) else 0
+        self.own = 1 if counted(cls) else 0
         """How much a pod of the class adds to the domain it goes to."""
         self.tally = Tally(
             trial,
             constraint.topology_key,
-            lambda other: spread_counts(constraint, cls, other),
+            counted,
             eligible=_eligible(constraint, cls, keys, trial),
             skip_terminating=True,
         )
@@ -120,7 +127,18 @@ def _eligible(constraint: SpreadConstraint, cls: PodClass, keys: Sequence[str], 
     return Eligibility(mask, judge)
 
 
-def spread_guards(cls: PodClass, trial: Trial) -> list[SpreadGuard]:
-    """Return a guard per constraint of the class."""
-    keys = [constraint.topology_key for constraint in cls.spread]
-    return [SpreadGuard(constraint, cls, trial, keys) for constraint in cls.spread]
+def spread_guards(cls: PodClass, trial: Trial, defaults: Sequence[SpreadConstraint] = ()) -> Iterator[SpreadGuard]:
+    """Yield a guard per constraint of the class, or per default one; those count pods of the same controller."""
+    keys = [constraint.topology_key for constraint in (*cls.spread, *defaults)]
+    for constraint in cls.spread:
+        yield SpreadGuard(constraint, cls, trial, keys, _selected_by(constraint, cls))
+    for constraint in defaults:
+        yield SpreadGuard(constraint, cls, trial, keys, _siblings_of(cls))
+
+
+def _selected_by(constraint: SpreadConstraint, cls: PodClass) -> Callable[[PodClass], bool]:
+    return lambda other: spread_counts(constraint, cls, other)
+
+
+def _siblings_of(cls: PodClass) -> Callable[[PodClass], bool]:
+    return lambda other: other.namespace == cls.namespace and other.owner == cls.owner

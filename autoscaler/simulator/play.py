@@ -1,9 +1,13 @@
 """Plays a scenario file through the real loop, run by run, in memory and in virtual time."""
 
+from collections.abc import Callable, Sequence
+
 from msgspec.structs import replace
 
 from autoscaler.app.build import Surroundings, build_autoscaler
+from autoscaler.errors import ConfigError
 from autoscaler.kube.election import Unopposed
+from autoscaler.loop.passing import Pass
 from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.node import Node
 from autoscaler.ports import EventType, Subject
@@ -11,6 +15,8 @@ from autoscaler.reasons import RemovedAs
 from autoscaler.scenario.scenario import Scenario
 from autoscaler.simulator.answer import Answer, RunAnswer, deletes_in, run_answer
 from autoscaler.simulator.executor import VirtualExecutor
+from autoscaler.simulator.explain import Target, explain
+from autoscaler.simulator.explanation import Explanation
 from autoscaler.simulator.memory_reader import MemoryReader
 from autoscaler.simulator.scenario_world import FINISH_S, ScenarioWorld
 
@@ -36,19 +42,44 @@ def play(scenario: Scenario) -> Answer:
 
     Raises `ConfigError` where the options do not suit the scenario's cloud.
     """
+    return _play(ScenarioWorld(scenario), lambda run, p: None)
+
+
+def play_and_explain(scenario: Scenario, targets: Sequence[Target], run: int | None = None) -> Explanation:
+    """Return why one run (None: the last) did what it did about each target; the same bytes every time.
+
+    Raises `ConfigError` where there is no such run or target, or the options do not suit the scenario's cloud.
+    """
+    wanted = scenario.runs - 1 if run is None else run
+    if not 0 <= wanted < scenario.runs:
+        raise ConfigError(f"--run {wanted}: the runs of {scenario.name} are 0 to {scenario.runs - 1}")
     world = ScenarioWorld(scenario)
+    found: list[Explanation] = []
+
+    def look(number: int, p: Pass) -> None:
+        if number == wanted:
+            found.append(explain(targets, p, scenario.config, world.cluster.pods, scenario.name, number))
+
+    _play(world, look)
+    return found[0]
+
+
+def _play(world: ScenarioWorld, look: Callable[[int, Pass], None]) -> Answer:
+    """Play every run; `look` is shown each pass when it has ended, before anything else happens."""
+    scenario = world.scenario
     answers: list[RunAnswer] = []
     with VirtualExecutor(world.clock) as executor:
         autoscaler = build_autoscaler(scenario.config, _surroundings(world, executor), scenario.interner)
         for run in range(scenario.runs):
             world.begin_run(run)
             now = world.clock.now()
-            report = autoscaler.run_once(now)
+            p = autoscaler.examine(now)
+            look(run, p)
             calls = world.calls_of(run)
             last = run == scenario.runs - 1
             # What a run started may reach the cloud after its pass has ended.
             _work_until(executor, world, scenario.run_at_s(run) + FINISH_S if last else scenario.run_at_s(run + 1))
-            answer = run_answer(run, rfc3339(now.wall), report, calls, world.target_sizes())
+            answer = run_answer(run, rfc3339(now.wall), p.report, calls, world.target_sizes())
             answers.append(replace(answer, cloud_deletes=deletes_in(world.calls_of(run))))
         world.finish()
     return Answer(name=scenario.name, runs=answers)

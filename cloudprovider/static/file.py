@@ -70,7 +70,10 @@ def load_cloud(path: str) -> CloudSpec:
         raise Misconfigured(f"{path}: is neither YAML nor JSON: {error}") from error
     if len(documents) != 1:
         raise Misconfigured(f"{path}: must hold one document, not {len(documents)}")
-    return decode_cloud(documents[0])
+    try:
+        return decode_cloud(documents[0])
+    except Misconfigured as error:
+        raise Misconfigured("\n".join(f"{path}: {line}" for line in str(error).splitlines())) from error
 
 
 def decode_cloud(document: Any) -> CloudSpec:

@@ -80,21 +80,30 @@ def until(condition: Callable[[], object], what: str, patience_s: float = PATIEN
         pause.wait(0.02)
 
 
-def a_cloud(*groups: str, max_size: int = 10) -> StaticCloud:
+def now_wall() -> float:
+    """Return Unix seconds."""
+    return SystemClock().now().wall
+
+
+def a_cloud(*groups: str) -> StaticCloud:
+    """Start a cloud of `a_spec`."""
+    return open_cloud(a_spec(*groups), now=now_wall)
+
+
+def a_spec(*groups: str) -> CloudSpec:
     """Return groups of machines on which one pod of 1 CPU fits; they boot within half a second."""
     amounts = {"cpu": "1", "memory": "4Gi", "pods": "110"}
     specs = [
         GroupSpec(
             id=group,
             min_size=0,
-            max_size=max_size,
+            max_size=10,
             template=NodeTemplate(labels={"pool": group}, capacity=amounts, allocatable=amounts),
             boot=BootDelay(0.2, 0.5),
         )
         for group in groups
     ]
-    clock = SystemClock()
-    return open_cloud(CloudSpec(groups=specs), now=lambda: clock.now().wall)
+    return CloudSpec(groups=specs)
 
 
 def free_port() -> int:
@@ -155,9 +164,9 @@ class Sandbox:
         for name, data in texts.items():
             self.storage.create("configmaps", {"metadata": {"name": name, "namespace": HOME}, "data": data})
 
-    def deploy(self, name: str, replicas: int, **spec: Any) -> None:
-        """Ask for replicas that need a whole machine each."""
-        requests = {"requests": {"cpu": "900m", "memory": "1Gi"}}
+    def deploy(self, name: str, replicas: int, *, cpu: str = "900m", **spec: Any) -> None:
+        """Ask for replicas; they need a whole machine each unless told otherwise."""
+        requests = {"requests": {"cpu": cpu, "memory": "1Gi"}}
         pod = {"containers": [{"name": "main", "image": "none", "resources": requests}], **spec}
         labels = {"app": name}
         self.cluster.apply(

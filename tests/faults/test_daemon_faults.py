@@ -10,7 +10,7 @@ from autoscaler.simulator.apiserver.faults import Fault
 from cloudprovider.interface import ErrorClass, InstanceError, OutOfCapacity, ProviderError, Throttled, Transient
 from cloudprovider.static.cloud import StaticCloud
 from cloudprovider.static.spec import Call
-from tests.e2e.replica import PATIENT_LEADER, Replica, Sandbox, a_cloud, until
+from tests.e2e.replica import PATIENT_LEADER, Replica, Sandbox, a_cloud, a_spec, now_wall, until
 
 SHORT_BACKOFF = ("--initial-node-group-backoff-duration=1s", "--max-node-group-backoff-duration=1s")
 
@@ -161,6 +161,29 @@ class TestProvider:
         until(lambda: stage.last_pass()["error"] is None, "the next one does not")
         stage.sandbox.deploy("more", 1)
         stage.serves(2)
+
+
+class Buggy(StaticCloud):
+    """A plug-in with a mistake in it that shows once."""
+
+    mistakes = 0
+
+    def refresh(self, now: float) -> None:
+        if self.mistakes:
+            self.mistakes -= 1
+            raise TypeError("a mistake of the plug-in's author")
+        super().refresh(now)
+
+
+def test_a_mistake_in_a_plug_in_costs_a_pass_and_no_more(tmp_path: Path) -> None:
+    cloud = Buggy(a_spec("web"), now=now_wall)
+    with Sandbox(tmp_path, cloud) as sandbox, Replica(sandbox.kubeconfig, *PATIENT_LEADER, provider=cloud) as replica:
+        until(lambda: replica.get("/readyz")[0] == 200, "it runs")
+        cloud.mistakes = 1
+        until(lambda: "author" in replica.get("/api/v1/status")[1], "the failure is shown")
+        sandbox.deploy("web", 1)
+        sandbox.until_running(1)
+        assert replica.stop() == 0
 
 
 def test_fake_nodes_that_could_not_be_made_are_made_later(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import msgspec
 
 from autoscaler.objects.node import HOSTNAME, ZONES, Node
 from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.objects.storage import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from autoscaler.objects.workload import Namespace, plain_decoder
 from autoscaler.snapshot.cluster import ClusterView, Related, view_of
 from autoscaler.snapshot.overlay import Trial
@@ -20,6 +21,15 @@ KEYS = (HOSTNAME, HOSTNAME, ZONE, ZONE, RACK)
 """Topology keys, as often as they should come up; not every node has a zone and a rack."""
 EXPENDABLE = -20
 NAMESPACES = {"red": {"team": "a"}, "blue": {"team": "b"}, "grey": {}}
+CLAIMS = ("c0", "c1", "c2", "c3", "c4")
+VOLUMES = ("v0", "v1", "v2", "v3", "v4", "v5")
+CLASSES = ("local", "made", "zonal", "immediate")
+DISKS = (
+    ("gcePersistentDisk", "pdName"),
+    ("awsElasticBlockStore", "volumeID"),
+    ("rbd", "image"),
+    ("iscsi", "iqn"),
+)
 TAINTS = ("gpu=a100", "gpu=t4:NoExecute", "old:PreferNoSchedule", "cores=8")
 
 
@@ -137,6 +147,72 @@ class Dice:
             return {"matchFields": [expression("metadata.name", self.random.choice(("In", "NotIn")), "n1")]}
         return {"matchExpressions": [wanted]}
 
+    def volumes(self) -> list[Json]:
+        """Return volumes of a pod: claims, some of them unusable, and disks."""
+        picked = [
+            {
+                "name": f"claim-{number}",
+                "persistentVolumeClaim": {"claimName": self.random.choice(CLAIMS if self.maybe(0.2) else CLAIMS[1:])},
+            }
+            for number in range(self.random.choice((0, 1, 1, 2, 2)))
+        ]
+        if self.maybe(0.4):
+            kind, field = self.random.choice(DISKS)
+            picked.append({"name": "disk", kind: {field: self.random.choice("de"), "readOnly": self.maybe(0.6)}})
+        return picked
+
+    def claim(self, namespace: str, name: str) -> Json:
+        bound = self.maybe(0.4)
+        return {
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {
+                "volumeName": self.random.choice(VOLUMES) if bound else "",
+                "storageClassName": self.random.choice(
+                    ("local", "local", "local", "local", "made", "zonal", "immediate")
+                ),
+                "accessModes": ["ReadWriteOncePod" if self.maybe(0.15) else "ReadWriteOnce"],
+                "resources": {"requests": {"storage": self.random.choice(("1Gi", "2Gi"))}},
+            },
+            "status": {"phase": "Bound" if bound else "Pending"},
+        }
+
+    def volume(self, name: str) -> Json:
+        picked = self.random.choice(
+            (
+                [],
+                [{"matchExpressions": [expression(ZONE, "In", *self.random.sample("abc", 2))]}],
+                [{"matchExpressions": [expression(HOSTNAME, "In", f"n{self.random.randrange(4)}")]}],
+                [self.node_term(), self.node_term()],
+            )
+        )
+        zones = self.random.choice(({}, {}, {}, {ZONE: "a__b"}, {ZONES[1]: "c"}))
+        csi = {"csi": {"driver": "disk", "volumeHandle": f"handle-{name}"}} if self.maybe(0.7) else {}
+        return {
+            "metadata": {"name": name, "labels": zones},
+            "spec": {
+                "storageClassName": self.random.choice(("local", "local", "made")),
+                "accessModes": ["ReadWriteOnce", "ReadWriteOncePod"],
+                "capacity": {"storage": self.random.choice(("1Gi", "2Gi", "3Gi"))},
+                **({"nodeAffinity": {"required": {"nodeSelectorTerms": picked}}} if picked else {}),
+                **csi,
+            },
+            "status": {"phase": "Available" if self.maybe(0.85) else "Released"},
+        }
+
+    def storage_class(self, name: str) -> Json:
+        mode = "Immediate" if name == "immediate" else "WaitForFirstConsumer"
+        zones = [{"matchLabelExpressions": [{"key": ZONE, "values": ["a", "c"]}]}]
+        return {
+            "metadata": {"name": name},
+            "provisioner": "kubernetes.io/no-provisioner" if name == "local" else "disk",
+            "volumeBindingMode": mode,
+            **({"allowedTopologies": zones} if name == "zonal" else {}),
+        }
+
+    def csi_node(self, name: str) -> Json:
+        limit = {"allocatable": {"count": self.random.randint(0, 3)}} if self.maybe(0.8) else {}
+        return {"metadata": {"name": name}, "spec": {"drivers": [{"name": "disk", "nodeID": name, **limit}]}}
+
     def several(self, chance: float) -> range:
         """Range over none, one or two."""
         return range((1 + self.maybe(0.25)) if self.maybe(chance) else 0)
@@ -159,6 +235,8 @@ class Dice:
             away=[self.affinity_term() for _ in self.several(chance)],
             spread=[self.constraint() for _ in self.several(chance)],
             tolerations=[self.toleration() for _ in self.several(0.4)],
+            volumes=self.volumes() if not plain and self.maybe(0.2) else (),
+            spec={"resourceClaims": [{"name": "gpu"}]} if not plain and self.maybe(0.05) else None,
         )
 
     def templates(self) -> tuple[Template, ...]:
@@ -168,11 +246,25 @@ class Dice:
         return tuple(Template(node, pods) for node, pods in zip(nodes, picked, strict=True))
 
 
-def related() -> Related:
-    """Return the namespaces with their labels; `grey` has none, and pods may be in unknown ones."""
+def related(dice: Dice, nodes: Sequence[Node]) -> Related:
+    """Return namespaces, of which `grey` has no labels, and storage; one claim and one volume do not exist."""
     decoder = plain_decoder(Namespace)
     known = [decoder.one({"metadata": {"name": name, "labels": labels}}) for name, labels in NAMESPACES.items()]
-    return Related(namespaces={one.name: one for one in known})
+    claims = [
+        plain_decoder(PersistentVolumeClaim).one(dice.claim(namespace, name))
+        for namespace in NAMESPACES
+        for name in CLAIMS[1:]
+    ]
+    volumes = [plain_decoder(PersistentVolume).one(dice.volume(name)) for name in VOLUMES[1:]]
+    classes = [plain_decoder(StorageClass).one(dice.storage_class(name)) for name in CLASSES]
+    csi_nodes = [plain_decoder(CsiNode).one(dice.csi_node(node.name)) for node in nodes if dice.maybe(0.6)]
+    return Related(
+        namespaces={one.name: one for one in known},
+        claims={one.key: one for one in claims},
+        volumes={one.name: one for one in volumes},
+        storage_classes={one.name: one for one in classes},
+        csi_nodes={one.name: one for one in csi_nodes},
+    )
 
 
 def random_case(seed: int, *, classes: int = 6, nodes: int = 9, pods: int = 14, plain: bool = False) -> Case:
@@ -181,7 +273,7 @@ def random_case(seed: int, *, classes: int = 6, nodes: int = 9, pods: int = 14, 
     made = [dice.node(f"n{number}") for number in range(dice.random.randint(0, nodes))]
     replicas = [dice.replica(f"web-{number}", plain=plain) for number in range(classes)]
     placed = [_placed(dice, dice.random.choice(replicas), made, number) for number in range(pods)]
-    view = view_of(made, placed, related=related())
+    view = view_of(made, placed, related=related(dice, made))
     return Case(view, tuple(replica.cls for replica in replicas), dice.templates())
 
 
@@ -203,8 +295,7 @@ def slow_twin(view: ClusterView) -> SlowCluster:
         for position, on_node in enumerate(view.pods)
         for pod in on_node
     ]
-    namespaces = {name: one.metadata.labels for name, one in view.related.namespaces.items()}
-    return SlowCluster(view.nodes, placed, namespaces)
+    return SlowCluster(view.nodes, placed, view.related)
 
 
 def add_to_both(trial: Trial, twin: SlowCluster, template: Template, count: int) -> range:

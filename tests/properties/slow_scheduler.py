@@ -10,7 +10,9 @@ from typing import NamedTuple
 from autoscaler.objects.meta import LabelSelector, Requirement
 from autoscaler.objects.node import Node, Taint
 from autoscaler.objects.pod import PodClass
-from autoscaler.objects.podspec import PodAffinityTerm, SpreadConstraint
+from autoscaler.objects.podspec import NodeSelector, PodAffinityTerm, SpreadConstraint
+from autoscaler.snapshot.cluster import Related
+from tests.properties.slow_volumes import volume_objections
 
 SKEWED = "node(s) didn't match pod topology spread constraints"
 
@@ -24,18 +26,17 @@ class Placed(NamedTuple):
 
 
 class SlowCluster:
-    """Nodes in order, the pods on them, and labels of namespaces. A removed node is None."""
+    """Nodes in order, the pods on them, and objects they refer to. A removed node is None."""
 
-    def __init__(
-        self, nodes: Sequence[Node | None], placed: Sequence[Placed], namespaces: Mapping[str, Mapping[str, str]]
-    ) -> None:
+    def __init__(self, nodes: Sequence[Node | None], placed: Sequence[Placed], related: Related) -> None:
         self.nodes = list(nodes)
         self.placed = list(placed)
-        self.namespaces = namespaces
+        self.related = related
+        self.namespaces = {name: one.metadata.labels for name, one in related.namespaces.items()}
         self.cursor = 0
 
     def copy(self) -> "SlowCluster":
-        return SlowCluster(self.nodes, self.placed, self.namespaces)
+        return SlowCluster(self.nodes, self.placed, self.related)
 
     def place(self, cls: PodClass, at: int) -> None:
         self.placed.append(Placed(cls, at))
@@ -81,6 +82,8 @@ class SlowCluster:
             *self._node_affinity(cls, at),
             *self._ports(cls, at),
             *self._resources(cls, at),
+            *self._volumes(cls, at),
+            *self._devices(cls),
             *self._spread(cls, at),
             *self._affinity(cls, at),
             *self._anti_affinity(cls, at),
@@ -124,6 +127,15 @@ class SlowCluster:
             used = sum(other.requests.get(resource, 0) for other in here)
             if asked > 0 and asked > allocatable.get(resource, 0) - used:
                 yield f"Insufficient {resource}"
+
+    def _volumes(self, cls: PodClass, at: int) -> Iterator[str]:
+        here = [pod.cls for pod in self.placed if pod.at == at]
+        everywhere = [pod.cls for pod in self.placed]
+        yield from volume_objections(cls, self.node(at), here, everywhere, self.related, one_term_holds)
+
+    def _devices(self, cls: PodClass) -> Iterator[str]:
+        if cls.resource_claims:
+            yield "cannot allocate all claims"
 
     def _spread(self, cls: PodClass, at: int) -> Iterator[str]:
         for constraint in cls.spread:
@@ -244,9 +256,11 @@ def selected(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
 def wants(cls: PodClass, node: Node) -> bool:
     if any(node.labels.get(key) != value for key, value in cls.node_selector.items()):
         return False
-    if cls.node_affinity is None:
-        return True
-    for term in cls.node_affinity.node_selector_terms:
+    return cls.node_affinity is None or one_term_holds(cls.node_affinity, node)
+
+
+def one_term_holds(selector: NodeSelector, node: Node) -> bool:
+    for term in selector.node_selector_terms:
         labels_hold = all(holds(one, node.labels.get(one.key)) for one in term.match_expressions)
         fields_hold = all(holds(one, node.name if one.key == "metadata.name" else None) for one in term.match_fields)
         if labels_hold and fields_hold and (term.match_expressions or term.match_fields):

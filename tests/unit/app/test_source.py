@@ -91,7 +91,7 @@ def test_before_everything_was_listed_there_is_no_view(following: Following) -> 
     following.feed.start()
     late = following.feed.wait_synced(0.5)
     assert "/apis/apps/v1/daemonsets" in late
-    with pytest.raises(RetryLater, match="not answered yet for .*/apis/apps/v1/daemonsets"):
+    with pytest.raises(RetryLater, match=r"not answered yet for .*/apis/apps/v1/daemonsets"):
         following.view()
     following.server.faults.clear()
     assert following.feed.wait_synced(PATIENCE_S) == {}

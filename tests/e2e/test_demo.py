@@ -1,0 +1,113 @@
+"""`autoscaler demo`, as somebody types it."""
+
+import json
+import re
+import shutil
+import signal
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+from autoscaler.clock import SystemClock
+from autoscaler.errors import ConfigError
+from autoscaler.simulator.demo import Demo
+from tests.e2e.replica import Process, free_port, get, get_json, until
+
+FIRST_NODE = "general-0"
+
+
+def left_behind(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir() if path.name.startswith("autoscaler")]
+
+
+def api_port(said: str) -> int:
+    found = re.search(r"API server +http://127\.0\.0\.1:(\d+)", said)
+    assert found is not None, said
+    return int(found[1])
+
+
+def test_it_settles_and_says_how(tmp_path: Path) -> None:
+    port = free_port()
+    words = ("demo", "--until-settled", "--timeout", "90s", "-o", "json", "--port", str(port))
+    with Process(tmp_path, *words) as demo:
+        until(lambda: get(port, "/status")[0] == 200, "the status page is served")
+        demo.until_says("kubectl --kubeconfig")
+        assert left_behind(tmp_path) != []
+        until(lambda: get_json(port, "/api/v1/status")["totals"]["nodes"] > 1, "nodes are bought")
+        assert demo.end() == 0, demo.err
+    answer = json.loads(demo.out.splitlines()[-1])
+    assert list(answer) == ["settled", "seconds", "nodesBought", "podsRunning", "podsPending"]
+    assert answer["settled"] is True
+    assert answer["podsPending"] == 0
+    assert answer["nodesBought"] >= 3
+    assert 0 < answer["seconds"] < 90
+    assert (left_behind(tmp_path), get(port, "/status")[0]) == ([], 0)
+    assert "Traceback" not in demo.err
+
+
+@pytest.mark.kubectl
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on the PATH")
+def test_kubectl_shows_what_it_buys(tmp_path: Path) -> None:
+    with Process(tmp_path, "demo", "--port", str(free_port())) as demo:
+        demo.until_says("Ctrl-C")
+        found = re.search(r"kubeconfig +(\S+)", demo.err)
+        assert found is not None
+
+        def nodes() -> set[str]:
+            command = ["kubectl", "--kubeconfig", found[1], "get", "nodes", "-o", "name"]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+            return {line.removeprefix("node/") for line in done.stdout.split()}
+
+        until(lambda: nodes() > {FIRST_NODE}, "kubectl lists nodes that were bought")
+        demo.send(signal.SIGTERM)
+        assert demo.end() == 0, demo.err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_an_interrupted_demo_leaves_nothing_behind(tmp_path: Path, number: signal.Signals) -> None:
+    port = free_port()
+    with Process(tmp_path, "demo", "--port", str(port)) as demo:
+        demo.until_says("Ctrl-C")
+        until(lambda: get(port, "/status")[0] == 200, "the status page is served")
+        demo.send(number)
+        assert demo.end() == 0, demo.err
+    assert left_behind(tmp_path) == []
+    assert (get(port, "/status")[0], get(api_port(demo.err), "/readyz")[0]) == (0, 0)
+    assert "Traceback" not in demo.err
+
+
+def test_out_of_time_is_told_and_a_failure(tmp_path: Path) -> None:
+    words = ("demo", "--until-settled", "--timeout", "1s", "-o", "json", "--port", str(free_port()))
+    with Process(tmp_path, *words) as demo:
+        assert demo.end() == 1, demo.err
+    assert json.loads(demo.out)["settled"] is False
+    assert left_behind(tmp_path) == []
+
+
+class TestInProcess:
+    def test_leaving_it_ends_every_thread(self) -> None:
+        before = set(threading.enumerate())
+        with Demo(SystemClock(), (), address="127.0.0.1:0") as demo:
+            folder = demo.kubeconfig.parent
+            assert folder.is_dir()
+            assert not demo.progress().settled
+            assert set(threading.enumerate()) > before
+        assert set(threading.enumerate()) - before == set()
+        assert not folder.exists()
+
+    @pytest.mark.parametrize(
+        ("flags", "problem"),
+        [
+            pytest.param(("--scan-interval=soon",), "--scan-interval", id="a bad value"),
+            pytest.param(("--scan-intervall=1s",), "did you mean", id="a misspelt flag"),
+        ],
+    )
+    def test_bad_flags_leave_nothing_running(self, flags: tuple[str, ...], problem: str) -> None:
+        before = set(threading.enumerate())
+        demo = Demo(SystemClock(), flags, address="127.0.0.1:0")
+        with pytest.raises(ConfigError, match=problem):
+            demo.__enter__()
+        assert set(threading.enumerate()) - before == set()
+        assert not demo.kubeconfig.parent.exists()

@@ -1,0 +1,117 @@
+"""The manifests' permissions and what a daemon that does all it can do really asks for: neither exceeds the other."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from autoscaler.simulator.apiserver.requests import Asked
+from tests.e2e.replica import HOME, PATIENT_LEADER, Replica, Sandbox, a_cloud, until
+
+MANIFESTS = Path(__file__).parents[2] / "manifests"
+BASE = ("base/cluster-role.yaml", "base/role.yaml")
+KWOK = "overlays/kwok/role.yaml"
+NAME = "cluster-autoscaler"
+
+Permission = tuple[str, str, str]
+"""API group, resource with its subresource, verb."""
+
+READ_BY_LIST = "followed by list and watch; `get` shows no more than those, and stock installations grant it"
+NEVER_ASKED_FOR: Mapping[Permission, str] = {
+    **{("", kind, "get"): READ_BY_LIST for kind in ("namespaces", "persistentvolumeclaims", "persistentvolumes")},
+    **{("", kind, "get"): READ_BY_LIST for kind in ("pods", "replicationcontrollers")},
+    **{("apps", kind, "get"): READ_BY_LIST for kind in ("daemonsets", "replicasets", "statefulsets")},
+    **{("storage.k8s.io", kind, "get"): READ_BY_LIST for kind in ("csinodes", "storageclasses")},
+    ("batch", "jobs", "get"): READ_BY_LIST,
+    ("policy", "poddisruptionbudgets", "get"): READ_BY_LIST,
+}
+SCALES_DOWN = (
+    "--scale-down-unneeded-time=1s",
+    "--scale-down-delay-after-add=0s",
+    "--scale-down-utilization-threshold=0.9",
+    "--unremovable-node-recheck-timeout=1s",
+    "--node-delete-delay-after-taint=0s",
+)
+
+
+def roles(files: Iterable[str]) -> list[Any]:
+    documents = (one for file in files for one in yaml.safe_load_all((MANIFESTS / file).read_text()))
+    return [one for one in documents if one and "rules" in one]
+
+
+def granted(files: Iterable[str]) -> set[Permission]:
+    return {
+        (group, resource, verb)
+        for role in roles(files)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def allows(role: Mapping[str, Any], asked: Asked) -> bool:
+    """Whether the role, bound in its namespace or in the whole cluster, lets the request pass."""
+    if role["kind"] == "Role" and asked.namespace != HOME:
+        return False
+    group, resource, verb = permission(asked)
+    # Of lists and watches the log has no name; a real server takes it from the field selector `metadata.name`.
+    return any(
+        group in rule["apiGroups"]
+        and resource in rule["resources"]
+        and verb in rule["verbs"]
+        and ("resourceNames" not in rule or verb in {"list", "watch"} or asked.name in rule["resourceNames"])
+        for rule in role["rules"]
+    )
+
+
+def permission(asked: Asked) -> Permission:
+    return asked.group, "/".join(filter(None, (asked.resource, asked.subresource))), asked.verb
+
+
+def denied(files: Iterable[str], seen: Iterable[Asked]) -> set[tuple[str, str, str, str, str]]:
+    bound = roles(files)
+    return {
+        (*permission(one), one.namespace, one.name)
+        for one in seen
+        if one.resource and not any(allows(role, one) for role in bound)
+    }
+
+
+def one_of_each_kind_of_event(sandbox: Sandbox) -> bool:
+    return {"create", "patch"} <= {one.verb for one in sandbox.asked(NAME) if one.resource == "events"}
+
+
+def test_a_daemon_that_buys_drains_and_repeats_itself_needs_exactly_the_base(tmp_path: Path) -> None:
+    cloud = a_cloud("web")
+    flags = ("--expander=priority,random", "--record-duplicated-events", *PATIENT_LEADER, *SCALES_DOWN)
+    with Sandbox(tmp_path, cloud) as sandbox:
+        priorities = {"name": "cluster-autoscaler-priority-expander", "namespace": HOME}
+        sandbox.storage.create("configmaps", {"metadata": priorities, "data": {"priorities": "1: [web]"}})
+        with Replica(sandbox.kubeconfig, *flags, provider=cloud, name=NAME) as replica:
+            sandbox.deploy("large", 2)
+            sandbox.until_running(2)
+            sandbox.deploy("small", 2, cpu="80m")
+            sandbox.until_running(4)
+            sandbox.deploy("hopeless", 1, cpu="50")
+            sandbox.deploy("large", 0)
+            until(lambda: len(sandbox.nodes()) == 1 and sandbox.running() == 2, "one node is drained")
+            until(lambda: one_of_each_kind_of_event(sandbox), "an event is repeated")
+            assert replica.stop() == 0
+        seen = sandbox.asked(NAME)
+    assert denied(BASE, seen) == set()
+    assert granted(BASE) - set(map(permission, seen)) == set(NEVER_ASKED_FOR)
+    assert [one.path for one in seen if not one.resource] == []
+
+
+def test_a_daemon_that_makes_fake_nodes_needs_exactly_the_overlay_besides(tmp_path: Path) -> None:
+    with Sandbox(tmp_path) as sandbox:
+        with Replica(sandbox.kubeconfig, "--cloud-provider=kwok", *PATIENT_LEADER, name=NAME) as replica:
+            sandbox.deploy("web", 1)
+            sandbox.until_running(1)
+            assert replica.stop() == 0
+        assert sandbox.nodes() == []
+        seen = sandbox.asked(NAME)
+    assert denied((*BASE, KWOK), seen) == set()
+    assert granted([KWOK]) - set(map(permission, seen)) == set()

@@ -1,0 +1,219 @@
+"""What `autoscaler run` answers to a user's mistakes: a line for each, status 2, and no traceback."""
+
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autoscaler.cli.main import main
+
+ROOT = Path(__file__).parents[3]
+NOBODY = "http://127.0.0.1:1"
+"""No API server listens there: mistakes have to be found without one."""
+
+Files = Mapping[str, str]
+
+
+def a_kubeconfig(**cluster: str) -> str:
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "here",
+        "contexts": [{"name": "here", "context": {"cluster": "here"}}],
+        "clusters": [{"name": "here", "cluster": {"server": NOBODY, **cluster}}],
+    }
+    return json.dumps(document)
+
+
+def a_group(**fields: Any) -> dict[str, Any]:
+    template = {"capacity": {"cpu": "4", "memory": "16Gi"}}
+    return {"id": "web", "minSize": 0, "maxSize": 3, "template": template, **fields}
+
+
+def groups(*listed: Any, **more: Any) -> str:
+    return json.dumps({"groups": list(listed), **more})
+
+
+GOOD: Files = {"kubeconfig": a_kubeconfig(), "groups": groups(a_group())}
+STATIC = ("--cloud-provider=static", "--cloud-config=groups")
+
+CASES = [
+    pytest.param([], {}, ["cloud-provider: none is chosen"], id="no provider"),
+    pytest.param(["--cloud-provider=awz"], {}, ["cloud-provider: 'awz' is not installed"], id="unknown provider"),
+    pytest.param([*STATIC, "--scan-intervall=1s"], {}, ["--scan-intervall: ", "scan-interval"], id="misspelt flag"),
+    pytest.param(
+        [*STATIC, "--scan-interval=soon", "--expander=best", "--max-nodes-total=all"],
+        {},
+        ["--scan-interval: ", "--expander: ", "--max-nodes-total: "],
+        id="three bad values at once",
+    ),
+    pytest.param([*STATIC, "--address=nowhere"], {}, ["--address: "], id="address without a port"),
+    pytest.param([*STATIC, "--config=settings"], {"settings": "a: ["}, ["settings"], id="broken configuration file"),
+    pytest.param([*STATIC, "--config=nope"], {}, ["nope: cannot be read: No such file"], id="no configuration file"),
+    pytest.param(
+        [*STATIC, "--leader-elect-lease-duration=5s"],
+        {},
+        ["--leader-elect-lease-duration: 5s must be longer than leader-elect-renew-deadline"],
+        id="lease shorter than deadline",
+    ),
+    pytest.param([*STATIC, "--expander=price"], {}, ["expander", "price"], id="price expander without prices"),
+    pytest.param([*STATIC, "--kubernetes=ftp://x"], {}, ["--kubernetes", "ftp://x"], id="API server of another kind"),
+    pytest.param(STATIC, {"kubeconfig": ""}, ["kubeconfig", "no mapping"], id="empty kubeconfig"),
+    pytest.param(STATIC, {"kubeconfig": "a: [\n"}, ["kubeconfig", "not YAML"], id="kubeconfig that is not YAML"),
+    pytest.param(
+        STATIC, {"kubeconfig": "contexts: []"}, ["kubeconfig", "current-context is not set"], id="without a context"
+    ),
+    pytest.param(
+        STATIC, {"kubeconfig": a_kubeconfig(server="here")}, ["cluster.server 'here'"], id="server that is no URL"
+    ),
+    pytest.param(
+        STATIC,
+        {"kubeconfig": a_kubeconfig(server="https://127.0.0.1:1", **{"certificate-authority": "nope.pem"})},
+        ["kubeconfig kubeconfig: ", "nope.pem"],
+        id="authority's certificate not there",
+    ),
+    pytest.param(["--cloud-provider=static"], {}, ["cloud-config: "], id="no groups file named"),
+    pytest.param(
+        ["--cloud-provider=static", "--cloud-config=nope"], {}, ["nope: cannot be read"], id="no such groups file"
+    ),
+    pytest.param(STATIC, {"groups": "groups: ["}, ["neither YAML nor JSON"], id="broken groups file"),
+    pytest.param(STATIC, {"groups": "groups: []"}, ["groups", "at least one"], id="no groups"),
+    pytest.param(
+        STATIC,
+        {"groups": groups(a_group(minSize="one"))},
+        ["groups[0].minSize: must be a whole number"],
+        id="wrong type",
+    ),
+    pytest.param(STATIC, {"groups": groups(a_group(minsize=1))}, ["groups[0].minsize: ", "minSize"], id="unknown key"),
+    pytest.param(STATIC, {"groups": groups(a_group(minSize=-1))}, ["groups[0].minSize: "], id="negative size"),
+    pytest.param(STATIC, {"groups": groups(a_group(minSize=4))}, ["groups[0].maxSize: 3 is below"], id="min over max"),
+    pytest.param(
+        STATIC, {"groups": groups(a_group(), a_group())}, ["groups[1].id: web is used by an earlier"], id="same id"
+    ),
+    pytest.param(
+        STATIC,
+        {"groups": groups(a_group(template={"capacity": {"cpu": "4 cores"}}))},
+        ["groups[0].template.capacity[cpu]: ", "4 cores"],
+        id="unparsable quantity",
+    ),
+    pytest.param(
+        STATIC,
+        {"groups": groups(a_group(minSize=-1), a_group(id="b", colour="red"), seed="x")},
+        ["groups[0].minSize: ", "groups[1].colour: ", "seed: "],
+        id="every problem of a groups file at once",
+    ),
+]
+
+
+def run(folder: Path, flags: list[str] | tuple[str, ...], files: Files) -> "subprocess.CompletedProcess[str]":
+    for name, text in {**GOOD, **files}.items():
+        (folder / name).write_text(text)
+    words = ["run", "--kubeconfig=kubeconfig", "--address=127.0.0.1:0", *flags]
+    return subprocess.run(
+        [sys.executable, "-m", "autoscaler", *words],
+        cwd=folder,
+        env={"PYTHONPATH": str(ROOT), "PATH": ""},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(("flags", "files", "said"), CASES)
+def test_a_mistake_is_named_before_anything_starts(
+    tmp_path: Path, flags: list[str], files: Files, said: list[str]
+) -> None:
+    done = run(tmp_path, flags, files)
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    problems = [line for line in done.stderr.splitlines() if "daemon.started" not in line]
+    assert [text for text in said if not any(text in line for line in problems)] == []
+    assert len(problems) <= len(said), "one line for each problem"
+    assert done.stdout == ""
+
+
+def test_no_kubeconfig_outside_a_cluster_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--kubeconfig=/nowhere/at/all", "--cloud-provider=static"]) == 2
+    said = capsys.readouterr().err
+    assert said.splitlines() == [
+        "kubeconfig /nowhere/at/all: no such file; name an existing one with --kubeconfig",
+    ]
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        yield int(listening.getsockname()[1])
+
+
+def test_a_port_in_use_is_named(tmp_path: Path, taken_port: int) -> None:
+    done = run(tmp_path, [*STATIC, f"--address=127.0.0.1:{taken_port}"], {})
+    assert done.returncode == 2
+    assert done.stderr == f"address: cannot listen on 127.0.0.1:{taken_port}: Address already in use\n"
+
+
+@pytest.mark.parametrize("option", ["--port", "--api-port"])
+def test_a_port_of_the_demo_in_use_is_named(tmp_path: Path, taken_port: int, option: str) -> None:
+    done = demo(tmp_path, option, str(taken_port))
+    assert done.returncode == 2, done.stderr
+    assert "Address already in use" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        pytest.param(["--port", "65536"], "--port", id="port beyond the last"),
+        pytest.param(["--api-port", "-1"], "--api-port", id="port below the first"),
+        pytest.param(["--timeout", "soon"], "--timeout", id="time that is none"),
+        pytest.param(["--nope"], "--nope", id="unknown flag"),
+        pytest.param(["-o", "html"], "html", id="unknown format"),
+    ],
+)
+def test_mistakes_of_the_demo_are_named(tmp_path: Path, words: list[str], said: str) -> None:
+    done = demo(tmp_path, *words)
+    assert done.returncode == 2, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def demo(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "autoscaler", "demo", *words],
+        cwd=ROOT,
+        env={"PATH": "", "TMPDIR": str(folder)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("scenario", "said"),
+    [
+        pytest.param("nodeGroups: [", "scenario", id="broken YAML"),
+        pytest.param("name: x\nnodegroups: []", "nodegroups", id="unknown key"),
+        pytest.param("name: x\nnodeGroups: 3", "nodeGroups", id="wrong type"),
+        pytest.param("name: x\noptions: {scan-intervall: 1s}", "scan-intervall", id="unknown option"),
+    ],
+)
+def test_mistakes_of_a_scenario_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], scenario: str, said: str
+) -> None:
+    path = tmp_path / "scenario.yaml"
+    path.write_text(scenario)
+    assert main(["plan", "--scenario", str(path), "-o", "json"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert said in captured.err
+    assert str(path) in captured.err
