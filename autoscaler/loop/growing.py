@@ -31,6 +31,7 @@ from autoscaler.scaleup.situation import Situation
 from autoscaler.scheduling.placement import Placer
 from autoscaler.scheduling.profile import profile_of
 from autoscaler.snapshot.overlay import Trial
+from autoscaler.snapshot.template import UPCOMING
 from cloudprovider.interface import Pricing
 
 
@@ -83,7 +84,7 @@ class Growing:
                 continue
             for name in p.registry.upcoming_registered.get(group_id, ()):
                 trial.remove(p.view.positions[name])
-            trial.add(template, count, "upcoming-")
+            trial.add(template, count, UPCOMING, numbered=0)
         return Placer(trial, self._profile)
 
     def _needy(self, p: Pass) -> tuple[Pass, Needy]:
@@ -124,6 +125,8 @@ class Growing:
             self._herald.nodes_total_reached(config.limits.max_nodes_total)
         if plan.increases:
             p = self._grown(p, plan.increases)
+            if p.report.scale_up_result is ScaleUpResult.SUCCESSFUL:
+                p = replace(p, remembered=replace(p.remembered, hints=p.remembered.hints.planned(plan)))
         self._herald.pods(plan, p.report.scale_up_result)
         if p.report.scale_up_result is ScaleUpResult.ERROR and config.rules.return_scale_up_error:
             return p.failed(ErrorType.CLOUD_PROVIDER, p.report.scale_up_error)

@@ -73,6 +73,8 @@ class PodClass(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True
     node_affinity: NodeSelector | None = None
     pod_affinity: tuple[PodAffinityTerm, ...] = ()
     pod_anti_affinity: tuple[PodAffinityTerm, ...] = ()
+    spreads_itself: bool = False
+    """Whether it has spread constraints of any kind, so that a scheduler's defaults do not apply to it."""
     spread: tuple[SpreadConstraint, ...] = ()
     """Only constraints that forbid (`DoNotSchedule`)."""
     tolerations: tuple[Toleration, ...] = ()
@@ -318,6 +320,7 @@ def _new_class(
         node_affinity=affinity.node_affinity.required if affinity.node_affinity else None,
         pod_affinity=tuple(affinity.pod_affinity.required) if affinity.pod_affinity else (),
         pod_anti_affinity=tuple(affinity.pod_anti_affinity.required) if affinity.pod_anti_affinity else (),
+        spreads_itself=bool(spec.topology_spread_constraints),
         spread=tuple(c for c in spec.topology_spread_constraints if c.when_unsatisfiable == "DoNotSchedule"),
         tolerations=tuple(spec.tolerations),
         volumes=tuple(volumes),

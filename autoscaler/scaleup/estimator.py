@@ -6,7 +6,7 @@ last node and adds nodes as needed. A fresh node that received nothing ends it: 
 Groups that no other pod influences are packed by arithmetic; the rest pod by pod.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -215,23 +215,29 @@ class _Packing:
             self._used[position - self._first] += 1
 
 
-def deal(placer: Placer, groups: Sequence[PodGroup], template: Template, window: slice) -> tuple[Pod, ...]:
-    """Put pods on nodes that are there, the largest first as in an estimation; return those that found room.
+def spread_over(pods: Iterable[Pod], positions: Positions, counts: Positions) -> Iterator[tuple[Pod, int]]:
+    """Yield each of the first pods with the position of one of the places for it."""
+    return zip(pods, np.repeat(positions, counts).tolist(), strict=False)
+
+
+def deal(placer: Placer, groups: Sequence[PodGroup], template: Template, window: slice) -> tuple[tuple[Pod, int], ...]:
+    """Put pods on nodes that are there, the largest first as in an estimation; return those that found room, and where.
 
     What is placed stays on the placer's trial.
     """
-    placed: list[Pod] = []
+    placed: list[tuple[Pod, int]] = []
     for group in sorted(groups, key=lambda group: -score(group.cls, template)):
         if placer.guards(group.cls):
-            count = 0
-            while count < len(group.pods) and (at := placer.first(group.cls, window, window.start)) is not None:
+            for pod in group.pods:
+                at = placer.first(group.cls, window, window.start)
+                if at is None:
+                    break
                 placer.place(group.cls, at)
-                count += 1
+                placed.append((pod, at))
         else:
-            taken, left, _ = round_robin(placer.copies(group.cls, window), len(group.pods), 0)
-            count = len(group.pods) - left
-            if count:
-                offsets = np.flatnonzero(taken)
+            taken, _, _ = round_robin(placer.copies(group.cls, window), len(group.pods), 0)
+            offsets = np.flatnonzero(taken)
+            if len(offsets):
                 placer.place_many(group.cls, offsets + window.start, taken[offsets])
-        placed.extend(group.pods[:count])
+                placed.extend(spread_over(group.pods, offsets + window.start, taken[offsets]))
     return tuple(placed)

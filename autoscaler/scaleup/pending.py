@@ -17,6 +17,7 @@ from autoscaler.config.scaleup import Pods
 from autoscaler.config.syntax import parse_duration
 from autoscaler.objects.pod import SCALE_UP_DELAY, Pod, PodClass
 from autoscaler.reasons import Waiting
+from autoscaler.scaleup.plan import ScaleUpPlan
 from autoscaler.scheduling.placement import Placer
 
 NVIDIA_GPU = "nvidia.com/gpu"
@@ -75,6 +76,13 @@ class Hints(msgspec.Struct, frozen=True):
         """Return the node a pod was last seen to fit on."""
         return self.newer.get(_identity(pod)) or self.older.get(_identity(pod))
 
+    def planned(self, plan: ScaleUpPlan) -> "Hints":
+        """Add the upcoming nodes for which a plan means its pods, so that the next pass finds them room there again."""
+        places = {
+            _identity(pod): name for each in plan.rounds for pod, name in zip(each.helped, each.places, strict=False)
+        }
+        return Hints({**self.newer, **places}, self.older)
+
 
 def _identity(pod: Pod) -> str:
     return pod.uid or pod.key
@@ -129,6 +137,7 @@ def _place_by_priority(placer: Placer, pods: Sequence[Pod], hints: Hints, *, hin
     """
     trial = placer.trial
     everywhere = slice(0, trial.count)
+    upcoming = {trial.name(position): position for position in range(trial.base, trial.count)}
     placed: dict[str, str] = {}
     hopeless: set[PodClass] = set()
     start = 0
@@ -137,7 +146,7 @@ def _place_by_priority(placer: Placer, pods: Sequence[Pod], hints: Hints, *, hin
         if pod.key in placed:
             continue
         if hint is not None:
-            position = trial.view.positions.get(hint)
+            position = trial.view.positions.get(hint, upcoming.get(hint))
             if position is None or not placer.fits(cls, position):
                 continue
         elif cls in hopeless:

@@ -37,6 +37,8 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
     increases: tuple[Increase, ...] = ()
     helped: tuple[Pod, ...] = ()
     """Pods that these machines are for."""
+    places: tuple[str, ...] = ()
+    """Names of the upcoming nodes they would go to, one for each of `helped`; empty where nobody worked it out."""
 
 
 class ScaleUpPlan(msgspec.Struct, frozen=True, kw_only=True):

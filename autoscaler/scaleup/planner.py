@@ -16,7 +16,7 @@ from autoscaler.config.scaleup import GroupsPerPass, ScaleUp
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.reasons import Rejection, ScaleUpResult
 from autoscaler.scaleup.balancing import balance, within_limits
-from autoscaler.scaleup.estimator import Packed, PodGroup, deal, estimate, pod_groups
+from autoscaler.scaleup.estimator import Packed, PodGroup, deal, estimate, pod_groups, spread_over
 from autoscaler.scaleup.expander import Chain
 from autoscaler.scaleup.limits import Allowance, Uncountable
 from autoscaler.scaleup.option import Option
@@ -24,9 +24,13 @@ from autoscaler.scaleup.plan import Increase, Round, ScaleUpPlan
 from autoscaler.scaleup.situation import Situation, considered
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.groups import Group
+from autoscaler.snapshot.template import UPCOMING
 
-_ROUNDS_PER_GROUP = 2
-"""Bounds a pass: what is left after so many rounds per group waits for the next one."""
+_FEWEST_ROUNDS, _ROUNDS_PER_GROUP = 50, 2
+"""Bounds a pass by the larger of a number of rounds and so many per group: what is left then waits for the next one.
+
+Pods that spread over zones take a round for every pod of an owner, since one round grows one zone.
+"""
 
 
 def plan_scale_up(
@@ -63,6 +67,7 @@ class _Decision:
         self._needs = situation.needs(rules)
         self._capped_by_nodes_total = False
         self._packed: dict[str, tuple[Packed, ...]] = {}
+        self._upcoming = {group_id: state.upcoming for group_id, state in situation.states.items()}
 
     def plan(self) -> ScaleUpPlan:
         """Play rounds until one leads nowhere."""
@@ -74,9 +79,11 @@ class _Decision:
         rounds: list[Round] = []
         helped: set[str] = set()
         left = self._pods
-        most = 1 if self._options.groups_per_pass is GroupsPerPass.ONE else _ROUNDS_PER_GROUP * len(first.groups.all)
+        most = max(_FEWEST_ROUNDS, _ROUNDS_PER_GROUP * len(first.groups.all))
+        if self._options.groups_per_pass is GroupsPerPass.ONE:
+            most = 1
         error = ""
-        while left and len(rounds) < max(1, most):
+        while left and len(rounds) < most:
             if rounds:
                 _, valid = considered(self._situation, self._needs, self._rules)
                 helpable = self._helpable(valid, pod_groups(left))
@@ -86,9 +93,8 @@ class _Decision:
                 if not rounds:
                     rounds.append(played)
                 break
-            ours = self._settle(played, left)
-            rounds.append(msgspec.structs.replace(played, helped=ours))
-            helped.update(pod.key for pod in ours)
+            rounds.append(self._settle(played, left))
+            helped.update(pod.key for pod in rounds[-1].helped)
             left = tuple(pod for pod in left if pod.key not in helped)
         grown = any(each.increases for each in rounds)
         first_chosen = rounds[0].chosen if rounds else None
@@ -218,23 +224,35 @@ class _Decision:
             for group_id, delta in shares.items()
         )
 
-    def _settle(self, played: Round, pods: Sequence[Pod]) -> tuple[Pod, ...]:
-        """Take a round's nodes as given; return the pods that they help."""
+    def _settle(self, played: Round, pods: Sequence[Pod]) -> Round:
+        """Take a round's nodes as given; return the round with the pods that they help."""
         chosen = played.chosen
         if chosen is None:
-            return ()
+            return played
         if self._options.groups_per_pass is GroupsPerPass.ONE:
-            return chosen.pods
+            return msgspec.structs.replace(played, helped=chosen.pods)
         trial = self._placer.trial
         first = trial.count
         for increase in played.increases:
-            trial.add(self._situation.templates[increase.group], increase.delta, "planned-")
+            numbered = self._upcoming.get(increase.group, 0)
+            trial.add(self._situation.templates[increase.group], increase.delta, UPCOMING, numbered)
+            self._upcoming[increase.group] = numbered + increase.delta
         self._situation = self._situation.after(played.increases, self._needs)
         if [(one.group, one.delta) for one in played.increases] == [(chosen.group.id, chosen.nodes)]:
-            for packed in self._packed[chosen.group.id]:
-                self._placer.place_many(packed.cls, packed.positions, packed.counts)
-            return chosen.pods
-        return deal(self._placer, pod_groups(pods), chosen.template, slice(first, trial.count))
+            placed = self._as_packed(chosen)
+        else:
+            placed = deal(self._placer, pod_groups(pods), chosen.template, slice(first, trial.count))
+        names = tuple(trial.name(position) for _, position in placed)
+        return msgspec.structs.replace(played, helped=tuple(pod for pod, _ in placed), places=names)
+
+    def _as_packed(self, chosen: Option) -> tuple[tuple[Pod, int], ...]:
+        """Place the pods of an option as its estimation did."""
+        waiting = {group.cls: iter(group.pods) for group in pod_groups(chosen.pods)}
+        placed: list[tuple[Pod, int]] = []
+        for packed in self._packed[chosen.group.id]:
+            self._placer.place_many(packed.cls, packed.positions, packed.counts)
+            placed.extend(spread_over(waiting[packed.cls], packed.positions, packed.counts))
+        return tuple(placed)
 
     def _awaiting(
         self,

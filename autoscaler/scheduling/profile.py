@@ -53,7 +53,7 @@ class Profile(msgspec.Struct, frozen=True):
         the pods of the same controller. A pod without such a controller is spread by its Services alone, which are
         not read here, so it goes without.
         """
-        if cls.spread or cls.owner is None or cls.owner.kind not in _SPREAD_OWNERS:
+        if cls.spreads_itself or cls.owner is None or cls.owner.kind not in _SPREAD_OWNERS:
             return ()
         return self.default_spread
 

@@ -207,8 +207,11 @@ class Trial:
                 while len(self._log) > start:
                     self._undo(self._log.pop())
 
-    def add(self, template: Template, count: int, suffix: str = "e-") -> range:
-        """Add copies of a template, named `<template>-<suffix><number>`; return their positions."""
+    def add(self, template: Template, count: int, suffix: str = "e-", numbered: int | None = None) -> range:
+        """Add copies of a template, named `<template>-<suffix><number>`; return their positions.
+
+        Numbers begin at `numbered`, by default after those of all nodes added before.
+        """
         first = self.count
         if count <= 0:
             return range(first, first)
@@ -225,9 +228,9 @@ class Trial:
         self._cordoned[new] = template.node.unschedulable
         self._taints[new] = self.vocabulary.taint_code(template.node.taints)
         self._kinds[new] = self._kind(template)
-        numbered = len(self._added)
+        start = len(self._added) if numbered is None else numbered
         self._added.extend([template] * count)
-        self._suffixes.extend(f"{suffix}{numbered + offset}" for offset in range(count))
+        self._suffixes.extend(f"{suffix}{start + offset}" for offset in range(count))
         self.count = first + count
         for key, codes in self._labels.items():
             if key == HOSTNAME:

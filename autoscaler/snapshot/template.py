@@ -35,6 +35,9 @@ IMPAIRED_VOLUMES = "NodeWithImpairedVolumes"
 
 _READY = (Condition(type="Ready", status="True"),)
 
+UPCOMING = "upcoming-"
+"""Suffix of the names of nodes that are on their way: a number follows, which each group counts from 0."""
+
 
 class Template(msgspec.Struct, frozen=True):
     """A node as it would join a group, with the pods that come with it."""
