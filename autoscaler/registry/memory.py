@@ -64,25 +64,6 @@ def scale_up_failed(memory: Memory, group_id: str, error: InstanceError, now: In
     return msgspec.structs.replace(memory, backoffs=backoff.failed(memory.backoffs, group_id, error, now, health))
 
 
-def scale_up_doubtful(
-    memory: Memory,
-    group_id: str,
-    grown_by: int,
-    error: InstanceError,
-    now: Instant,
-    *,
-    provision_time_s: float,
-    health: Health,
-) -> Memory:
-    """Remember a scale-up whose call failed in a way that may have taken effect, such as a time-out.
-
-    `grown_by` is the target size read back less the one before: what it says counts, not the error.
-    """
-    if grown_by > 0:
-        return scaled_up(memory, group_id, grown_by, now, provision_time_s)
-    return scale_up_failed(memory, group_id, error, now, health)
-
-
 def scale_up_succeeded(memory: Memory, now: Instant) -> Memory:
     """Remember that a pass scaled up without error."""
     return msgspec.structs.replace(memory, last=msgspec.structs.replace(memory.last, scale_up=now))

@@ -44,7 +44,3 @@ class Groups(msgspec.Struct, frozen=True):
     def get(self, group_id: str) -> Group | None:
         """Return the group with this id."""
         return next((group for group in self.all if group.id == group_id), None)
-
-    def nodes_in(self, group_id: str) -> list[str]:
-        """Return names of the nodes of a group."""
-        return [node for node, owner in self.of_node.items() if owner == group_id]

@@ -117,16 +117,3 @@ def fresh_node(example: Node, name: str, taints: PassingTaints, *, marked: bool,
 def fresh_pod(pod: Pod, node: str, suffix: str) -> Pod:
     """Return the like of a pod on another node."""
     return Pod(name=f"{pod.name}-{suffix}", cls=pod.cls, uid=f"{pod.uid}-{suffix}", node=node, phase="Running")
-
-
-def copied(template: Template, suffix: str) -> Template:
-    """Return the template under the name `<template name>-<suffix>`, pods renamed alike: to stand beside others."""
-    node = template.node
-    name = f"{node.name}-{suffix}"
-    copy = msgspec.structs.replace(node, name=name, uid=name, labels={**node.labels, HOSTNAME: name})
-    return Template(copy, tuple(fresh_pod(pod, name, suffix) for pod in template.pods))
-
-
-def copies(template: Template, count: int, stem: str) -> tuple[Template, ...]:
-    """Return that many copies with suffixes `<stem>-0`, `<stem>-1` and so on (stems: `upcoming`, `e`)."""
-    return tuple(copied(template, f"{stem}-{number}") for number in range(count))

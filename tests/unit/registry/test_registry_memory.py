@@ -43,24 +43,6 @@ def test_fewer_nodes_than_asked_for_are_no_scale_up_of_the_group() -> None:
     assert memory.last_by_group == {}
 
 
-def doubtful(grown_by: int) -> Memory:
-    return remembered.scale_up_doubtful(
-        born(NOW), "web", grown_by, STOCK_OUT, NOW, provision_time_s=900.0, health=HEALTH
-    )
-
-
-def test_after_a_doubtful_call_the_size_read_back_counts() -> None:
-    grown = doubtful(2)
-    assert grown.scale_ups["web"].increase == 2
-    assert grown.backoffs == {}
-
-
-def test_a_doubtful_call_that_changed_nothing_has_failed() -> None:
-    same = doubtful(0)
-    assert same.scale_ups == {}
-    assert same.backoffs["web"].error == STOCK_OUT
-
-
 def test_a_memory_survives_json() -> None:
     memory = full_memory()
     assert msgspec.json.decode(msgspec.json.encode(memory), type=Memory) == memory

@@ -3,14 +3,10 @@ import pytest
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import Templates
 from autoscaler.objects.node import HOSTNAME, Condition, Node, Taint, readiness
-from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.snapshot.template import (
     IMPAIRED_VOLUMES,
     TEMPLATE_NODE,
     PassingTaints,
-    Template,
-    copied,
-    copies,
     fresh_node,
     passing_taints,
     suffix_of,
@@ -114,17 +110,3 @@ def test_names_depend_on_the_group_alone() -> None:
     assert template_name("web") == f"template-node-for-web-{suffix_of('web')}"
     assert suffix_of("web") == suffix_of("web") != suffix_of("db")
     assert suffix_of("web").isdigit()
-
-
-def test_copies_have_names_and_pods_of_their_own() -> None:
-    cls = PodClass()
-    template = Template(fresh(), (Pod(name="proxy", cls=cls, uid="u", node="fresh"),))
-    first, second = copies(template, 2, "upcoming")
-    assert [first.node.name, second.node.name] == ["fresh-upcoming-0", "fresh-upcoming-1"]
-    assert second.node.labels == {HOSTNAME: "fresh-upcoming-1", "pool": "web"}
-    assert second.pods == (
-        Pod(name="proxy-upcoming-1", cls=cls, uid="u-upcoming-1", node="fresh-upcoming-1", phase="Running"),
-    )
-    assert second.pods[0].cls is cls
-    assert template.node.name == "fresh"
-    assert copied(template, "e-3").node.name == "fresh-e-3"
