@@ -35,6 +35,8 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     last: Activity
     """In the whole cluster; at the start an hour ago, so that nothing waits for what nobody saw."""
     last_by_group: Mapping[str, Activity] = {}
+    targets: Mapping[str, int] = {}
+    """Target size of each group as far as we know of it: read at the last look, plus what we asked for since."""
     scale_ups: Mapping[str, ScaleUpRequest] = {}
     """Pending, by group id."""
     scale_downs: tuple[ScaleDownRequest, ...] = ()
@@ -55,7 +57,8 @@ def born(now: Instant) -> Memory:
 def scaled_up(memory: Memory, group_id: str, delta: int, now: Instant, provision_time_s: float) -> Memory:
     """Remember that a group's target was raised by `delta`, or that it will get so many fewer where negative."""
     scale_ups = with_increase(memory.scale_ups, group_id, delta, now, provision_time_s)
-    memory = msgspec.structs.replace(memory, scale_ups=scale_ups)
+    targets = {**memory.targets, group_id: memory.targets.get(group_id, 0) + delta}
+    memory = msgspec.structs.replace(memory, scale_ups=scale_ups, targets=targets)
     return _group_active(memory, group_id, scale_up=now) if delta > 0 else memory
 
 

@@ -13,7 +13,7 @@ from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import Health
 from autoscaler.registry import backoff
 from autoscaler.registry.backoff import Backoff
-from autoscaler.registry.buckets import Buckets, sort_nodes
+from autoscaler.registry.buckets import Buckets, provision_time_s, sort_nodes
 from autoscaler.registry.health import cluster_is_healthy, group_is_healthy
 from autoscaler.registry.instances import (
     Removal,
@@ -135,6 +135,8 @@ def update(
     cluster, buckets = _with_unregistered(sort_nodes(readings, view.groups, now, health, rules), view.groups, waiting)
     failed = failed_creations(groups)
 
+    memory = _with_adopted(memory, groups, buckets, judge) if rules.upcoming_needs_request else memory
+    memory = msgspec.structs.replace(memory, targets={group.id: group.target_size for group in groups})
     requests = _settle_requests(memory, view.groups, buckets, failed, judge)
     failures = _take_failures(requests.memory, groups, judge)
     incorrect = incorrect_sizes(groups, buckets, memory.incorrect_sizes, now)
@@ -210,6 +212,25 @@ def _without(buckets: Buckets, removed: Collection[str]) -> Buckets:
         unregistered=tuple(one for one in buckets.unregistered if one not in removed),
         long_unregistered=tuple(one for one in buckets.long_unregistered if one not in removed),
     )
+
+
+def _with_adopted(memory: Memory, groups: tuple[Group, ...], buckets: Mapping[str, Buckets], judge: _Judge) -> Memory:
+    """Expect machines that somebody else asked for: an earlier process, an operator, or a call that seemed to fail.
+
+    They are on their way as much as our own; without a request nobody would count on them, and pods that wait for
+    them would have others bought. What never came within its time is not expected again: its target has not grown.
+    """
+    for group in groups:
+        waiting = missing(group.target_size, buckets[group.id])
+        known = memory.targets.get(group.id)
+        grown = waiting if known is None else group.target_size - known
+        request = memory.scale_ups.get(group.id)
+        unasked = min(grown, waiting - (0 if request is None else request.increase))
+        if unasked > 0:
+            provision_s = provision_time_s(group, judge.health)
+            scale_ups = with_increase(memory.scale_ups, group.id, unasked, judge.now, provision_s)
+            memory = msgspec.structs.replace(memory, scale_ups=scale_ups)
+    return memory
 
 
 def _settle_requests(

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from autoscaler.app.build import Surroundings, build_autoscaler
 from autoscaler.clock import VirtualClock
@@ -100,6 +101,10 @@ class LoopWorld:
             leadership=Unopposed(),
         )
         self.autoscaler = build_autoscaler(config, around, PodInterner())
+        # As if a pass had seen the groups before: whatever is missing is nothing new.
+        targets = {group.id: group.target_size() for group in self.static.groups()}
+        registry = replace(self.remembered.registry, targets=targets)
+        self.autoscaler.remembered = replace(self.remembered, registry=registry)
 
     def observe(self, read_groups: Callable[[Sequence[Node]], Groups]) -> ClusterView:
         if self.unreachable is not None:

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
+
 from autoscaler.clock import Instant
 from autoscaler.config.rules import Rules, rules_of_1_31
 from autoscaler.config.scaleup import Health
@@ -92,8 +94,12 @@ def look(
     templated: Sequence[str] = ("web",),
     strangers: Sequence[Node] = (),
     gone: frozenset[str] | None = None,
+    known_target: int | None = -1,
 ) -> Registry:
-    """One pass over a cluster with one group; the nodes' machines are added to the group's."""
+    """One pass over a cluster with one group; the nodes' machines are added to the group's.
+
+    The last pass left `known_target` (-1: the target of now; None: there was no last pass).
+    """
     machines = (*(Instance(node.provider_id) for node in nodes), *group.instances)
     group = Group(
         id=group.id,
@@ -111,7 +117,9 @@ def look(
     )
     view = view_of([*nodes, *strangers], [], groups=groups)
     readings = read(view.nodes, ReadyTerms())
-    return update(memory or born(now), view, readings, now, health=health, rules=rules, templated=templated)
+    known = {} if known_target is None else {group.id: group.target_size if known_target < 0 else known_target}
+    memory = msgspec.structs.replace(memory or born(now), targets=known)
+    return update(memory, view, readings, now, health=health, rules=rules, templated=templated)
 
 
 def state_of(registry: Registry) -> GroupState:

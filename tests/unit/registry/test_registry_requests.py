@@ -326,3 +326,28 @@ def test_groups_keep_their_own_provision_time() -> None:
     settings = GroupSettings(max_node_provision_time_s=60.0)
     registry = look(a_group(1, settings=settings), memory=memory, now=NOW.later(61))
     assert len(registry.timed_out) == 1
+
+
+@pytest.mark.parametrize(
+    ("rules", "known_target", "expected"),
+    [
+        pytest.param(NEW, None, 3, id="asked for before this process began"),
+        pytest.param(NEW, 2, 1, id="the target has grown by one since the last look"),
+        pytest.param(NEW, 3, 0, id="missing as before, so given up or never real"),
+        pytest.param(NEW, 9, 0, id="the target has shrunk"),
+        pytest.param(OLD, None, 0, id="in 1.31 nobody needs to ask"),
+    ],
+)
+def test_machines_that_somebody_else_asked_for_are_on_their_way(
+    rules: Rules, known_target: int | None, expected: int
+) -> None:
+    registry = look(a_group(target=3), rules=rules, known_target=known_target)
+    request = registry.memory.scale_ups.get("web")
+    assert (0 if request is None else request.increase) == expected
+    assert registry.groups["web"].upcoming == (3 if expected or rules is OLD else 0)
+
+
+def test_what_we_asked_for_ourselves_is_not_expected_twice() -> None:
+    memory = scaled_up(born(NOW), "web", 2, NOW, 900.0)
+    registry = look(a_group(target=2), memory=memory, known_target=0)
+    assert registry.memory.scale_ups["web"].increase == 2
