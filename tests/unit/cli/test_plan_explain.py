@@ -104,7 +104,7 @@ def test_many_sets_are_cut_short(tmp_path: Path, capsys: pytest.CaptureFixture[s
     ]
     path = a_file(tmp_path, nodes=nodes, nodeToGroup={})
     assert main(["plan", "--scenario", path, "--explain", "pod/default/huge"]) == 0
-    assert "and 3 more, farther off; -o json has them all" in capsys.readouterr().out.splitlines()
+    assert "and 4 more, farther off; -o json has them all" in capsys.readouterr().out.splitlines()
 
 
 @pytest.mark.parametrize(
