@@ -216,8 +216,9 @@ class _Packing:
 
 
 def spread_over(pods: Iterable[Pod], positions: Positions, counts: Positions) -> Iterator[tuple[Pod, int]]:
-    """Yield each of the first pods with the position of one of the places for it."""
-    return zip(pods, np.repeat(positions, counts).tolist(), strict=False)
+    """Yield each of the first pods with the position of one of the places for it; takes no more pods than places."""
+    places = np.repeat(positions, counts).tolist()
+    return ((pod, at) for at, pod in zip(places, pods, strict=False))
 
 
 def deal(placer: Placer, groups: Sequence[PodGroup], template: Template, window: slice) -> tuple[tuple[Pod, int], ...]:

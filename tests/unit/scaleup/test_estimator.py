@@ -1,10 +1,11 @@
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 
 from autoscaler.objects.node import HOSTNAME, Node
 from autoscaler.objects.pod import Pod
-from autoscaler.scaleup.estimator import Estimate, PodGroup, estimate, pod_groups, score
+from autoscaler.scaleup.estimator import Estimate, PodGroup, estimate, pod_groups, score, spread_over
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.cluster import view_of
 from autoscaler.snapshot.overlay import Trial
@@ -212,3 +213,11 @@ def test_an_estimate_leaves_no_trace(pods: list[Pod]) -> None:
     estimate(Placer(trial), TEMPLATE, pod_groups(pods), None)
     assert (trial.count, list(trial.moves())) == (1, [])
     assert (trial.free == before).all()
+
+
+def test_pods_dealt_piece_by_piece_are_all_dealt() -> None:
+    pods = replicas(a_pod("a"), 4)
+    waiting = iter(pods)
+    first = list(spread_over(waiting, np.array([3, 5]), np.array([1, 1])))
+    second = list(spread_over(waiting, np.array([7]), np.array([2])))
+    assert first + second == list(zip(pods, [3, 5, 7, 7], strict=True))
