@@ -134,10 +134,7 @@ class Growing:
 
     def _situation(self, p: Pass) -> Situation:
         config, view, registry = self._config, p.view, p.registry
-        targets = {group_id: state.acceptable.target for group_id, state in registry.groups.items()}
-        groups = replace(
-            view.groups, all=tuple(replace(group, target_size=targets[group.id]) for group in view.groups.all)
-        )
+        groups = view.groups.sized(registry.targets)
         only_ready = config.rules.limits_count_group_targets
         nodes = tuple(registry.readings.ready()) if only_ready else self._standing(p)
         balancing = config.balancing

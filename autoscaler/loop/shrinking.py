@@ -43,11 +43,10 @@ class Shrinking:
         return replace(p, remembered=remembered).timed("scale_down", began)
 
     def _situation(self, p: Pass) -> Situation:
-        config, registry, groups = self._config, p.registry, p.view.groups
-        targets = {group_id: state.acceptable.target for group_id, state in registry.groups.items()}
+        config, registry = self._config, p.registry
         return Situation(
             now=p.report.now,
-            groups=replace(groups, all=tuple(replace(one, target_size=targets[one.id]) for one in groups.all)),
+            groups=p.view.groups.sized(registry.targets),
             readings=registry.readings,
             options=config.scale_down,
             drain=config.drain,

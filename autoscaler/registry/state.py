@@ -82,6 +82,11 @@ class Registry(msgspec.Struct, frozen=True, kw_only=True):
     occurrences: tuple[Occurrence, ...] = ()
 
     @property
+    def targets(self) -> Mapping[str, int]:
+        """Target size by group id, as far as it is believed."""
+        return {group: state.acceptable.target for group, state in self.groups.items()}
+
+    @property
     def upcoming(self) -> Mapping[str, int]:
         """Nodes on the way, by group id; only groups that have any."""
         return {group: state.upcoming for group, state in self.groups.items() if state.upcoming > 0}
@@ -247,11 +252,10 @@ def _settle_requests(
         scale_downs=tuple(request for request in memory.scale_downs if request.pending(now)),
         backoffs=backoff.expire(memory.backoffs, now, judge.health),
     )
-    by_id = {group.id: group for group in groups.all}
     kept: dict[str, ScaleUpRequest] = {}
     timed_out, occurrences = [], []
     for group_id, request in memory.scale_ups.items():
-        group = by_id.get(group_id)
+        group = groups.get(group_id)
         if group is None:
             continue
         if not growing(group.target_size, buckets[group_id], judge.rules):

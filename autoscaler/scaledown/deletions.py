@@ -62,7 +62,7 @@ class _Choice:
     def __init__(self, update: Update, trial: Trial, situation: Situation) -> None:
         self._update = update
         self._situation = situation
-        self._groups = {group.id: group for group in situation.groups.all}
+        self._groups = situation.groups.by_id
         self._sizes = {group.id: group.target_size for group in situation.groups.all}
         self._reserve = Reserve(trial, situation)
         self._trial = trial

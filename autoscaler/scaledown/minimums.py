@@ -18,7 +18,6 @@ class Reserve:
 
     def __init__(self, trial: Trial, situation: Situation) -> None:
         self._situation = situation
-        self._groups = {group.id: group for group in situation.groups.all}
         self._left: dict[str, int | None] = {}
         fewest = _minima(situation.limits)
         if not fewest:
@@ -52,7 +51,7 @@ class Reserve:
     def _counted(self, trial: Trial) -> Iterator[tuple[Node, Group | None]]:
         """Yield the nodes that count, upcoming ones included, each with its group where that is known."""
         rules, wall = self._situation.rules, self._situation.now.wall
-        owner_of = self._situation.groups.of_node
+        groups = self._situation.groups
         for position in range(trial.count):
             template = trial.template(position)
             node = trial.view.nodes[position] if template is None else template.node
@@ -60,7 +59,7 @@ class Reserve:
                 continue
             if not rules.minimums_count_deleting_nodes and being_deleted(node, wall):
                 continue
-            yield node, self._groups.get(owner_of.get(node.name, "")) if template is None else None
+            yield node, groups.get(groups.of_node.get(node.name, "")) if template is None else None
 
 
 def _minima(limits: Limits) -> Mapping[str, int]:

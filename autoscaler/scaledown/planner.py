@@ -80,7 +80,7 @@ def _simulated(
     found: Eligible,
     out_of_time: Callable[[], bool],
 ) -> Update:
-    groups = {group.id: group for group in situation.groups.all}
+    groups = situation.groups.by_id
     removals = Removals(placer, situation, memory.hints)
     limit = unneeded_limit(memory, situation.options)
     until = situation.now.later(situation.options.unremovable_node_recheck_timeout_s)

@@ -113,12 +113,11 @@ def allowance(
     used: dict[str, int | None] = dict.fromkeys(limits, 0)
     for one, count in of_template:
         _use(used, one, count)
-    by_id = {group.id: group for group in groups.all}
     for node in nodes:
         group_id_of_node = groups.of_node.get(node.name)
         if virtual_kubelet(node) or (rules.limits_count_group_targets and group_id_of_node is not None):
             continue
-        group = None if group_id_of_node is None else by_id.get(group_id_of_node)
+        group = None if group_id_of_node is None else groups.get(group_id_of_node)
         _use(used, contribution(node, group, groups.gpu_label, resources), 1)
     return Allowance({name: _left(limit, used[name]) for name, limit in limits.items()})
 

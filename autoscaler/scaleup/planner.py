@@ -178,7 +178,7 @@ class _Decision:
 
     def _node_limit(self, group: Group, similar: Sequence[str]) -> int | None:
         """Return how many nodes an estimation may add: the strictest of all limits."""
-        by_id = {each.id: each for each in self._situation.groups.all}
+        by_id = self._situation.groups.by_id
         limits = [group.room + sum(by_id[other].room for other in similar)]
         if self._options.max_nodes_per_scaleup > 0:
             limits.append(self._options.max_nodes_per_scaleup)
@@ -208,7 +208,7 @@ class _Decision:
 
     def _shared(self, option: Option, nodes: int) -> tuple[Increase, ...]:
         """Share the nodes among the chosen group and its similar ones."""
-        by_id = {group.id: group for group in self._situation.groups.all}
+        by_id = self._situation.groups.by_id
         takers = [by_id[group_id] for group_id in (option.group.id, *option.similar)]
         shares = balance(takers, nodes)
         allowance = self._situation.allowance

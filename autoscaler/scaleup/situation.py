@@ -43,17 +43,14 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     def after(self, increases: Sequence[Increase], needs: Mapping[str, Contribution]) -> "Situation":
         """Return the situation once these machines are asked for."""
         grown = {increase.group: increase.delta for increase in increases}
-        groups = tuple(
-            msgspec.structs.replace(group, target_size=group.target_size + grown.get(group.id, 0))
-            for group in self.groups.all
-        )
+        by_id = self.groups.by_id
         allowance = self.allowance
         if isinstance(allowance, Allowance):
             for increase in increases:
                 allowance = allowance.after(needs[increase.group], increase.delta)
         return msgspec.structs.replace(
             self,
-            groups=msgspec.structs.replace(self.groups, all=groups),
+            groups=self.groups.sized({name: by_id[name].target_size + delta for name, delta in grown.items()}),
             allowance=allowance,
             present=self.present + sum(grown.values()),
         )

@@ -1,6 +1,7 @@
 """Node groups as one pass read them from the provider."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import msgspec
 
@@ -28,7 +29,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
         return max(0, self.max_size - self.target_size)
 
 
-class Groups(msgspec.Struct, frozen=True):
+class Groups(msgspec.Struct, frozen=True, dict=True):
     """All node groups in the provider's order, and which node belongs where."""
 
     all: tuple[Group, ...] = ()
@@ -41,6 +42,18 @@ class Groups(msgspec.Struct, frozen=True):
     gpu_label: str = ""
     """Label whose value is the GPU type; empty where the provider names none."""
 
+    @cached_property
+    def by_id(self) -> Mapping[str, Group]:
+        """Each group by its id, in the same order; made at the first question."""
+        return {group.id: group for group in self.all}
+
     def get(self, group_id: str) -> Group | None:
         """Return the group with this id."""
-        return next((group for group in self.all if group.id == group_id), None)
+        return self.by_id.get(group_id)
+
+    def sized(self, targets: Mapping[str, int]) -> "Groups":
+        """Return the groups with these target sizes; one that is not named keeps its own."""
+        resized = (
+            msgspec.structs.replace(group, target_size=targets.get(group.id, group.target_size)) for group in self.all
+        )
+        return msgspec.structs.replace(self, all=tuple(resized))
