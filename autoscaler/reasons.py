@@ -9,7 +9,7 @@ import msgspec
 
 
 class NoFit(StrEnum):
-    """Which of the scheduler's filters keeps a pod off a node."""
+    """Which of the scheduler's filters keeps a pod off a node; in the order in which the scheduler asks them."""
 
     UNSCHEDULABLE = "NodeUnschedulable"
     NODE_NAME = "NodeName"

@@ -4,7 +4,7 @@
 against each other. Source: the scheduler's plug-ins of the names in `reasons.NoFit`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from autoscaler.objects import quantity
 from autoscaler.objects.matching import selector_matches, untolerated, wants_node
@@ -14,12 +14,10 @@ from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling.profile import Profile
 
 
-def rejections(
-    cls: PodClass, node: Node, free: Requests, present: Mapping[PodClass, int], profile: Profile
-) -> Iterator[Rejection]:
-    """Yield why one more pod of the class cannot go to the node, in the order the scheduler asks.
+def rejections(cls: PodClass, node: Node, free: Requests, profile: Profile) -> Iterator[Rejection]:
+    """Yield why one more pod of the class cannot go to the node, other pods' wishes aside.
 
-    `free` is what nobody has reserved yet, `pods` included; `present` counts the pods on the node by class.
+    `free` is what nobody has reserved yet, `pods` included.
     """
     if node.unschedulable and not cls.tolerates_unschedulable and profile.asks(NoFit.UNSCHEDULABLE):
         yield Rejection(NoFit.UNSCHEDULABLE, "node(s) were unschedulable", "the node is cordoned")
@@ -31,9 +29,6 @@ def rejections(
         yield Rejection(NoFit.TAINT, message, f"taint {taint} not tolerated")
     if profile.asks(NoFit.NODE_AFFINITY):
         yield from _affinity(cls, node, profile)
-    if profile.asks(NoFit.PORTS) and (clash := _port_clash(cls, present)) is not None:
-        message = "node(s) didn't have free ports for the requested pod ports"
-        yield Rejection(NoFit.PORTS, message, f"host port {clash} is taken")
     if profile.asks(NoFit.RESOURCES):
         yield from shortages(cls, free, profile)
 
@@ -64,11 +59,3 @@ def _unwanted(cls: PodClass, node: Node) -> str:
         if node.labels.get(key) != value:
             return f"selector wants {key}={value}, the node has {node.labels.get(key, 'no such label')}"
     return "no term of the required node affinity matches"
-
-
-def _port_clash(cls: PodClass, present: Mapping[PodClass, int]) -> str | None:
-    for wanted in cls.host_ports:
-        for other in present:
-            if any(wanted.clashes(taken) for taken in other.host_ports):
-                return f"{wanted.port}/{wanted.protocol}"
-    return None

@@ -81,13 +81,13 @@ def _matching(trial: Trial, requirement: Requirement) -> Mask:
 
 
 def _named(trial: Trial, requirement: Requirement) -> Mask:
-    names = (trial.node(position).name for position in range(trial.count))
     if requirement.operator is Operator.IN:
         mask = np.zeros(trial.count, dtype=np.bool_)
         listed = [trial.view.positions[name] for name in requirement.values if name in trial.view.positions]
         mask[listed] = True
         return mask
-    return np.fromiter((requirement.matches(name) for name in names), dtype=np.bool_, count=trial.count)
+    names = map(trial.name, range(trial.count))
+    return np.fromiter(map(requirement.matches, names), dtype=np.bool_, count=trial.count)
 
 
 def roomy(request: Amounts, free: Amounts) -> Mask:

@@ -29,6 +29,8 @@ from autoscaler.snapshot.overlay import Positions, Trial
 _BLOCK = 512
 """Nodes looked at in one step of a search: most searches end in the first block."""
 
+_ORDER = {reason: number for number, reason in enumerate(NoFit)}
+
 
 class Guard(Protocol):
     """A filter that depends on other pods."""
@@ -239,11 +241,9 @@ class Placer:
         """Return every reason that keeps one more pod of the class off a node, in the scheduler's order."""
         trial = self.trial
         free = {resource: int(trial.free[row, position]) for resource, row in trial.vocabulary.rows.items()}
-        found = list(fit.rejections(cls, trial.node(position), free, trial.classes_on(position), self._profile))
-        for guard in self.guards(cls):
-            if not isinstance(guard, PortGuard) and (rejection := guard.why(position)) is not None:
-                found.append(rejection)
-        return tuple(found)
+        found = list(fit.rejections(cls, trial.node(position), free, self._profile))
+        found.extend(rejection for guard in self.guards(cls) if (rejection := guard.why(position)) is not None)
+        return tuple(sorted(found, key=lambda one: _ORDER[one.reason]))
 
 
 def round_robin(capacity: Positions, count: int, start: int) -> tuple[Positions, int, int]:

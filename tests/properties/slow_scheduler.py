@@ -83,11 +83,11 @@ class SlowCluster:
             *self._ports(cls, at),
             *self._resources(cls, at),
             *self._volumes(cls, at),
-            *self._devices(cls),
             *self._spread(cls, at),
             *self._affinity(cls, at),
             *self._anti_affinity(cls, at),
             *self._anti_affinity_of_others(cls, at),
+            *self._devices(cls),
         ]
 
     def _unschedulable(self, cls: PodClass, at: int) -> Iterator[str]:
