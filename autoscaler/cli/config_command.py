@@ -1,8 +1,10 @@
-"""`autoscaler config`: check a configuration file, list the flags and the rules of the presets."""
+"""`autoscaler config`: check a configuration file, list flags, rules of the presets, and the forms of answers."""
 
 import argparse
 import sys
 from collections.abc import Iterator
+
+import msgspec
 
 from autoscaler.cli import output
 from autoscaler.cli.output import Format
@@ -11,6 +13,9 @@ from autoscaler.config.flags import Flag, flags, without_effect
 from autoscaler.config.load import load_file
 from autoscaler.config.rules import Rules
 from autoscaler.config.tree import Config
+from autoscaler.simulator.answer import Answer
+from autoscaler.simulator.comparison import Comparison
+from autoscaler.simulator.explanation import Explanation
 
 _INTRODUCTION = """\
 # Flags
@@ -27,8 +32,8 @@ exist here. The daemon names the flags of the last two kinds that were set in on
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare `check FILE`, `flags` and `rules`."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="check|flags|rules")
+    """Declare `check FILE`, `flags`, `rules` and `schema`."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="check|flags|rules|schema")
     check = actions.add_parser("check", help="validate a configuration file")
     check.add_argument("file", metavar="FILE")
     for name, text in (
@@ -36,13 +41,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("rules", "print every behaviour in which --compatibility=1.31 differs"),
     ):
         output.add_output(actions.add_parser(name, help=text), tuple(Format))
+    actions.add_parser("schema", help="print the JSON Schema of what plan -o json answers")
 
 
 def run(args: argparse.Namespace) -> int:
     """Do what was asked; an unusable file raises `ConfigError`."""
     if args.action == "check":
         return _check(args.file)
-    if args.action == "rules":
+    if args.action == "schema":
+        output.write(schema_document())
+    elif args.action == "rules":
         output.write_records(list(_rule_records()), args.output)
     elif args.output is Format.MARKDOWN:
         output.write(flags_document())
@@ -80,6 +88,18 @@ def _rule_records() -> Iterator[dict[str, object]]:
             "since": change.since,
             "meaning": change.meaning,
         }
+
+
+def schema_document() -> str:
+    """Return the JSON Schema (2020-12) of everything that `plan -o json` prints."""
+    answers, forms = msgspec.json.schema_components((Answer, Explanation, Comparison), ref_template="#/$defs/{name}")
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "What autoscaler plan -o json prints: a plan, an explanation, or a comparison",
+        "anyOf": answers,
+        "$defs": forms,
+    }
+    return output.to_json(schema) + "\n"
 
 
 def flags_document() -> str:

@@ -22,15 +22,15 @@ DATA_FORMATS = (Format.TABLE, Format.JSON, Format.YAML)
 
 
 def add_output(parser: argparse.ArgumentParser, formats: Sequence[Format] = DATA_FORMATS) -> None:
-    """Give a subcommand `-o`; the answer is the `Format` in `args.output`."""
+    """Give a subcommand `-o`; the answer is the `Format` in `args.output`, the first of `formats` by default."""
     parser.add_argument(
         "-o",
         "--output",
         type=Format,
         choices=formats,
-        default=Format.TABLE,
+        default=formats[0],
         metavar="|".join(formats),
-        help="how to print the answer (default table)",
+        help=f"how to print the answer (default {formats[0]})",
     )
 
 

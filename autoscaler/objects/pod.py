@@ -243,7 +243,7 @@ class PodInterner:
     ) -> PodClass:
         """Return the one class of pods with this metadata and spec."""
         volumes = [volume for volume in spec.volumes if volume.matters]
-        annotations = _relevant(meta.annotations) if meta.annotations else {}
+        annotations = relevant_annotations(meta.annotations) if meta.annotations else {}
         owner = controller_of(meta.owner_references)
         ephemeral = [volume.name for volume in volumes if volume.ephemeral is not None]
         claims = [v.persistent_volume_claim.claim_name for v in volumes if v.persistent_volume_claim is not None]
@@ -347,7 +347,8 @@ def _host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
     return tuple(sorted(ports))
 
 
-def _relevant(annotations: Mapping[str, str]) -> dict[str, str]:
+def relevant_annotations(annotations: Mapping[str, str]) -> dict[str, str]:
+    """Return the annotations of a pod that decisions read; what else there is may be secret."""
     kept = {key: value for key, value in annotations.items() if key.startswith(_KEPT_ANNOTATIONS)}
     if MIRROR in annotations:
         kept[MIRROR] = ""

@@ -40,16 +40,17 @@ def load(path: str, overrides: Mapping[str, Any] = NO_OVERRIDES) -> Scenario:
 
 def decode(body: bytes, name: str, overrides: Mapping[str, Any] = NO_OVERRIDES) -> Scenario:
     """Decode the content of a scenario file called `name`; otherwise as `load`."""
-    with _collector_paused():
+    with collector_paused():
         shape = parse(body, name)
-        scenario = _build(shape, Path(name).stem, overrides)
+        config = _config(shape, overrides)
+        scenario = build(shape, Path(name).stem, config)
     if shape.problems:
         raise ConfigError(f"{name}: {problem}" for problem in shape.problems)
     return scenario
 
 
 @contextmanager
-def _collector_paused() -> Iterator[None]:
+def collector_paused() -> Iterator[None]:
     """Keep the cycle collector off: of 150,000 pods in the making none is garbage, and looking doubles the time."""
     was_on = gc.isenabled()
     gc.disable()
@@ -60,13 +61,16 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _build(shape: Shape, stem: str, overrides: Mapping[str, Any]) -> Scenario:
+def build(shape: Shape, stem: str, config: Config) -> Scenario:
+    """Check a file's content and turn it into what the engine uses; what is wrong goes to the problems of `shape`.
+
+    `stem` names a file that has no name of its own; its options are not looked at, `config` stands for them.
+    """
     file = shape.file
     now_s = _time_s(shape, "now", file.now)
     interner = PodInterner()
     defaults = Defaults(now_s, interner, file.complete)
     reader = ObjectReader(shape, defaults)
-    config = _config(shape, overrides)
     nodes = reader.nodes("nodes", file.nodes)
     pods = reader.pods("pods", file.pods)
     cloud = read_cloud(shape, defaults)

@@ -6,7 +6,7 @@ so that the checks of `scenario.codec` can find their problems in it as well and
 
 import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
@@ -25,8 +25,8 @@ _UNDATED = "2000-01-01T00:00:00Z"
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class _ScenarioLoader(_Loader):  # type: ignore[misc]
-    """The safe loader as Kubernetes reads YAML: times stay text; a key given twice is an error."""
+class ScenarioLoader(_Loader):  # type: ignore[misc]
+    """PyYAML's safe loader, reading as Kubernetes reads YAML: times stay text; a key given twice is an error."""
 
     yaml_implicit_resolvers = {
         first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
@@ -34,6 +34,7 @@ class _ScenarioLoader(_Loader):  # type: ignore[misc]
     }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Return a mapping whose keys differ."""
         seen = set()
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and key.value in seen:
@@ -48,13 +49,12 @@ class Shape(msgspec.Struct):
 
     file: ScenarioFile
     problems: list[str] = []
-    positions: dict[str, list[int]] = {}
-    """Where entries of a list had to be left out: the places in the file of those that remain, by the list's path."""
+    places: dict[str, Sequence[str]] = {}
+    """Where the entries of a list stand, by the list's path, if not one after the other under that path."""
 
     def path(self, of_list: str, index: int) -> str:
-        """Return where entry `index` of a list stands in the file."""
-        at = self.positions[of_list][index] if of_list in self.positions else index
-        return f"{of_list}[{at}]"
+        """Return where entry `index` of a list stands."""
+        return self.places[of_list][index] if of_list in self.places else f"{of_list}[{index}]"
 
 
 def read_bytes(path: str) -> bytes:
@@ -85,17 +85,17 @@ def _shape_of_json(body: bytes, name: str) -> Shape:
     except msgspec.ValidationError:
         pass  # well-formed, as far as it was read: taken apart below
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{name}: is not JSON: {_place(error, body)}") from error
+        raise ConfigError(f"{name}: is not JSON: {place_in(error, body)}") from error
     try:
         data = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{name}: is not JSON: {_place(error, body)}") from error
+        raise ConfigError(f"{name}: is not JSON: {place_in(error, body)}") from error
     return _take_apart(data)
 
 
 def _shape_of_yaml(body: bytes, name: str) -> Shape:
     try:
-        data = yaml.load(body, _ScenarioLoader)
+        data = yaml.load(body, ScenarioLoader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" (line {mark.line + 1}, column {mark.column + 1})" if mark is not None else ""
@@ -109,7 +109,7 @@ def _shape_of_yaml(body: bytes, name: str) -> Shape:
         return _take_apart(data)
 
 
-def _place(error: Exception, body: bytes) -> str:
+def place_in(error: Exception, body: bytes) -> str:
     """Say what is wrong with a JSON text, and where: line, column and byte, counted from one."""
     if isinstance(error, UnicodeDecodeError):
         return "holds bytes that are not UTF-8"
@@ -174,14 +174,15 @@ def _value(data: Any, kind: Any, path: str, shape: Shape) -> Any:
 
 def _entries(data: list[Any], kind: Any, path: str, shape: Shape) -> list[Any]:
     kept: list[Any] = []
-    positions: list[int] = []
+    places: list[str] = []
     for index, item in enumerate(data):
-        value = _value(item, kind, f"{path}[{index}]", shape)
+        place = f"{path}[{index}]"
+        value = _value(item, kind, place, shape)
         if value is not _NOT_READ:
             kept.append(value)
-            positions.append(index)
+            places.append(place)
     if len(kept) < len(data):
-        shape.positions[path] = positions
+        shape.places[path] = places
     return kept
 
 

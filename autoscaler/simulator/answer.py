@@ -4,17 +4,23 @@ The fields up to `target_sizes` are the common format for comparing autoscalers:
 sorted, wording is informative. `reasons` is ours: the same facts typed, pods of one class together.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from autoscaler.config.tree import Config
+from autoscaler.loop.passing import Pass
+from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.observe.report import PassReport
 from autoscaler.reasons import Blocking, Keep, Kept, Rejection, Skipped, Waiting
 from autoscaler.scaledown.plan import Removal
 from autoscaler.scaleup.option import Option
 from autoscaler.scaleup.plan import ScaleUpPlan
+from autoscaler.scenario.inference import InferredGroup
+from autoscaler.simulator.explain_node import time_left_s, unneeded_since
 from autoscaler.simulator.recorded_cloud import CloudCall, Verb
 
 NOT_TRIED = "NotTried"
@@ -95,6 +101,29 @@ class LeavingNode(Form, frozen=True, kw_only=True):
     evicted_pods: list[str]
 
 
+class UnneededNode(Form, frozen=True, kw_only=True, omit_defaults=True):
+    """A node that nobody needs."""
+
+    node: str
+    group: str
+    since: str
+    """RFC 3339."""
+    time_left_s: float | None = None
+    """Seconds until it may go, if nothing changes; None: nothing but budgets holds it."""
+    utilization: float | None = None
+    pods_to_move: list[str] = []
+
+
+class Cost(Form, frozen=True, kw_only=True):
+    """What the groups' target sizes cost an hour, in the provider's currency."""
+
+    per_hour_before: float
+    per_hour_after: float
+    """Once what the run did has taken effect."""
+    unpriced_groups: list[str] = []
+    """Groups that are left out because nobody knows their price."""
+
+
 class Reasons(Form, frozen=True, kw_only=True):
     """Why, typed."""
 
@@ -102,6 +131,7 @@ class Reasons(Form, frozen=True, kw_only=True):
     helped: list[HelpedPods] = []
     unschedulable: list[StuckPods] = []
     skipped_groups: list[Skipped] = []
+    unneeded: list[UnneededNode] = []
 
 
 class RunAnswer(Form, frozen=True, kw_only=True):
@@ -132,27 +162,30 @@ class RunAnswer(Form, frozen=True, kw_only=True):
     cloud_deletes: list[CloudDelete] = []
     target_sizes: dict[str, int] = {}
     reasons: Reasons = Reasons()
+    cost: Cost | None = None
+    """None where no group has a price."""
     timings: dict[str, float] = {}
     """Seconds by phase; the only field that differs from time to time."""
 
 
-class Answer(Form, frozen=True, kw_only=True):
+class Answer(Form, frozen=True, kw_only=True, omit_defaults=True):
     """All runs of a scenario."""
 
     name: str
     runs: list[RunAnswer]
+    inferred_groups: list[InferredGroup] = []
+    """Node groups that were told from nodes, where no file named them."""
 
 
-def run_answer(
-    run: int, at: str, report: PassReport, calls: Sequence[CloudCall], targets: Mapping[str, int]
-) -> RunAnswer:
-    """Return the answer of one run. `calls` are those that its pass made, `targets` the sizes when it ended."""
+def run_answer(run: int, p: Pass, config: Config, calls: Sequence[CloudCall], targets: Mapping[str, int]) -> RunAnswer:
+    """Return the answer of one run. `calls` are those that its pass made, `targets` the sizes once they took effect."""
+    report = p.report
     plan = report.scale_up
     played = None if plan is None or not plan.rounds else plan.rounds[0]
     options = [] if plan is None else [option for each in plan.rounds for option in each.options]
     return RunAnswer(
         run=run,
-        at=at,
+        at=rfc3339(report.now.wall),
         end=report.end.value,
         error=report.error,
         scale_up_error=report.scale_up_error,
@@ -172,7 +205,8 @@ def run_answer(
         deleted_empty=_leaving(report.deletions.empty),
         deleted_drain=_leaving(report.deletions.drained),
         target_sizes=dict(targets),
-        reasons=_reasons(report),
+        reasons=_reasons(p, config),
+        cost=_cost(report, targets),
         timings=dict(report.timings),
     )
 
@@ -250,7 +284,8 @@ def _messages(plan: ScaleUpPlan) -> dict[str, NotHelped]:
     return {pod.key: by_class.get(pod.cls, nothing) for pod in plan.remaining}
 
 
-def _reasons(report: PassReport) -> Reasons:
+def _reasons(p: Pass, config: Config) -> Reasons:
+    report = p.report
     waiting: dict[Waiting, list[str]] = defaultdict(list)
     for key, reason in report.waiting.items():
         waiting[reason].append(key)
@@ -260,7 +295,39 @@ def _reasons(report: PassReport) -> Reasons:
         helped=[] if plan is None else _helped(plan),
         unschedulable=[] if plan is None else _stuck(plan),
         skipped_groups=[] if plan is None else list(plan.skipped),
+        unneeded=[_unneeded(one, p, config) for one in sorted(report.unneeded, key=lambda one: one.node.name)],
     )
+
+
+def _unneeded(removal: Removal, p: Pass, config: Config) -> UnneededNode:
+    name, now = removal.node.name, p.report.now
+    since = unneeded_since(p, name) or now
+    group = p.view.groups.get(removal.group)
+    return UnneededNode(
+        node=name,
+        group=removal.group,
+        since=rfc3339(now.wall - (now.mono - since.mono)),
+        time_left_s=time_left_s(p, config.scale_down, removal, None, group, name),
+        utilization=removal.utilization,
+        pods_to_move=_keys(removal.pods),
+    )
+
+
+def _cost(report: PassReport, targets: Mapping[str, int]) -> Cost | None:
+    groups = () if report.view is None else report.view.groups.all
+    prices = {group.id: group.node_price for group in groups if group.node_price is not None}
+    if not prices:
+        return None
+    before = {group.id: group.target_size for group in groups}
+    return Cost(
+        per_hour_before=_priced(prices, before),
+        per_hour_after=_priced(prices, targets),
+        unpriced_groups=sorted(before.keys() - prices.keys()),
+    )
+
+
+def _priced(prices: Mapping[str, float], sizes: Mapping[str, int]) -> float:
+    return round(math.fsum(price * sizes.get(group, 0) for group, price in prices.items()), 6)
 
 
 def _helped(plan: ScaleUpPlan) -> list[HelpedPods]:

@@ -26,7 +26,7 @@ def explain_node(target: str, node: Node, p: Pass, view: ClusterView, config: Co
     group = None if owner is None else view.groups.get(owner)
     begun = any(one.node.name == name for one in (*report.deletions.empty, *report.deletions.drained))
     verdict = _verdict(begun, removal, kept)
-    since = _since(p, name) if removal is not None else None
+    since = unneeded_since(p, name) if removal is not None else None
     result = report.scale_down_result or ScaleDownResult.NOT_TRIED
     share = removal.utilization if removal is not None else None if kept is None else kept.utilization
     return NodeExplanation(
@@ -41,7 +41,7 @@ def explain_node(target: str, node: Node, p: Pass, view: ClusterView, config: Co
         pod_reason=None if kept is None else kept.pod_reason,
         utilization=share,
         unneeded_since=None if since is None else rfc3339(report.now.wall - (report.now.mono - since.mono)),
-        time_left_s=None if begun else _time_left_s(p, config.scale_down, removal, kept, group, name),
+        time_left_s=None if begun else time_left_s(p, config.scale_down, removal, kept, group, name),
         pods_to_move=[] if removal is None else sorted(pod.key for pod in removal.pods),
         scale_down_result=result.value,
     )
@@ -69,19 +69,20 @@ def _state(p: Pass, view: ClusterView, name: str) -> str:
     return next(one.state.value for one in statuses if one.name == name)
 
 
-def _since(p: Pass, name: str) -> Instant | None:
+def unneeded_since(p: Pass, name: str) -> Instant | None:
+    """Return since when nobody needs the node; None where it is needed, or was not judged."""
     memory = p.remembered.scale_down
     return None if memory is None else memory.unneeded.get(name)
 
 
-def _time_left_s(
+def time_left_s(
     p: Pass, options: ScaleDown, removal: Removal | None, kept: Kept | None, group: Group | None, name: str
 ) -> float | None:
     """Return how long until the node may go, or is looked at again: the longest of what it waits for."""
     now, memory = p.report.now, p.remembered.scale_down
     ends = []
     if removal is not None and group is not None:
-        since = _since(p, name)
+        since = unneeded_since(p, name)
         ends.append((now if since is None else since).mono + wait_s(removal, group, options))
         if p.report.scale_down_result is ScaleDownResult.IN_COOLDOWN:
             ends.append(_cooled_down(p.remembered.registry.last, options, now))

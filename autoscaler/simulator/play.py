@@ -8,7 +8,6 @@ from autoscaler.app.build import Surroundings, build_autoscaler
 from autoscaler.errors import ConfigError
 from autoscaler.kube.election import Unopposed
 from autoscaler.loop.passing import Pass
-from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.node import Node
 from autoscaler.ports import EventType, Subject
 from autoscaler.reasons import RemovedAs
@@ -72,14 +71,13 @@ def _play(world: ScenarioWorld, look: Callable[[int, Pass], None]) -> Answer:
         autoscaler = build_autoscaler(scenario.config, _surroundings(world, executor), scenario.interner)
         for run in range(scenario.runs):
             world.begin_run(run)
-            now = world.clock.now()
-            p = autoscaler.examine(now)
+            p = autoscaler.examine(world.clock.now())
             look(run, p)
             calls = world.calls_of(run)
             last = run == scenario.runs - 1
             # What a run started may reach the cloud after its pass has ended.
             _work_until(executor, world, scenario.run_at_s(run) + FINISH_S if last else scenario.run_at_s(run + 1))
-            answer = run_answer(run, rfc3339(now.wall), p.report, calls, world.target_sizes())
+            answer = run_answer(run, p, scenario.config, calls, world.target_sizes())
             answers.append(replace(answer, cloud_deletes=deletes_in(world.calls_of(run))))
         world.finish()
     return Answer(name=scenario.name, runs=answers)

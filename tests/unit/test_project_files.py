@@ -1,7 +1,10 @@
 """README, documentation and Makefile: they must agree with the code and with each other."""
 
+import argparse
 import configparser
 import contextlib
+import functools
+import importlib
 import io
 import os
 import re
@@ -84,9 +87,25 @@ def test_commands_that_pages_show_exist(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_flags_that_pages_name_exist(page: Path) -> None:
-    # Those of other programs and of subcommands stand in longer commands; a flag alone in backticks is the daemon's.
-    named = re.findall(r"`--([a-z0-9-]+)(?:=[^`]*)?`", page.read_text())
-    assert [name for name in named if name not in {*flags(), "scenario", "groups"}] == []
+    # Those of other programs stand in longer commands; a flag alone in backticks is one of ours.
+    named = re.findall(r"`--([a-z0-9-]+)(?:[= ][^`]*)?`", page.read_text())
+    assert [name for name in named if name not in flags() and f"--{name}" not in options_of_subcommands()] == []
+
+
+@functools.cache
+def options_of_subcommands() -> frozenset[str]:
+    parsers = [argparse.ArgumentParser(command.name) for command in SUBCOMMANDS if not command.only_flags]
+    for parser in parsers:
+        importlib.import_module(next(one.module for one in SUBCOMMANDS if one.name == parser.prog)).add_arguments(
+            parser
+        )
+    found: set[str] = set()
+    while parsers:
+        for action in parsers.pop()._actions:
+            found.update(action.option_strings)
+            if isinstance(action, argparse._SubParsersAction):
+                parsers.extend(action.choices.values())
+    return frozenset(found)
 
 
 def test_the_plan_in_the_readme_is_what_the_command_prints(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,39 @@
+"""How `plan --compare` prints for people: a column for each variant."""
+
+from collections.abc import Callable, Iterator
+
+from autoscaler.cli import output
+from autoscaler.simulator.answer import Answer
+from autoscaler.simulator.comparison import Comparison
+
+_ROWS: tuple[tuple[str, Callable[[Answer], object]], ...] = (
+    ("nodes bought", lambda answer: sum(one.increase for run in answer.runs for one in run.scale_ups)),
+    ("pods helped", lambda answer: len({pod for run in answer.runs for pod in run.pods_triggered_scale_up})),
+    ("pods no node takes", lambda answer: len(answer.runs[-1].pods_remain_unschedulable)),
+    ("nodes unneeded", lambda answer: len(answer.runs[-1].unneeded_nodes)),
+    ("nodes removed", lambda answer: sum(len(run.deleted_empty) + len(run.deleted_drain) for run in answer.runs)),
+    ("cost per hour before", lambda answer: _cost(answer, after=False)),
+    ("cost per hour after", lambda answer: _cost(answer, after=True)),
+)
+
+
+def comparison_text(comparison: Comparison) -> Iterator[str]:
+    """Yield the lines of a comparison."""
+    answers = [one.answer for one in comparison.compared]
+    yield f"{comparison.name}: {len(answers)} plans of {len(answers[0].runs)} run(s) each"
+    rows: list[list[object]] = [[title, *map(figure, answers)] for title, figure in _ROWS]
+    groups = sorted({group for answer in answers for group in answer.runs[-1].target_sizes})
+    bought = {group: [_bought(answer, group) for answer in answers] for group in groups}
+    rows.extend([f"  from {group}", *counts] for group, counts in bought.items() if any(counts))
+    yield output.to_table(["", *(one.variant for one in comparison.compared)], rows)
+
+
+def _bought(answer: Answer, group: str) -> int:
+    return sum(one.increase for run in answer.runs for one in run.scale_ups if one.group == group)
+
+
+def _cost(answer: Answer, *, after: bool) -> str:
+    cost = answer.runs[-1 if after else 0].cost
+    if cost is None:
+        return "not known"
+    return f"{cost.per_hour_after if after else cost.per_hour_before:g}"

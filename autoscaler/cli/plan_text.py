@@ -1,0 +1,170 @@
+"""How `plan` prints for people."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from autoscaler.cli import output
+from autoscaler.scenario.inference import InferredGroup
+from autoscaler.simulator.answer import Answer, Cost, RunAnswer, StayingNode, UnneededNode
+
+_NAMES_SHOWN = 3
+_NODES_SHOWN = 20
+"""Of more nodes that stay for one reason only some are named."""
+
+
+def plan_text(answer: Answer) -> Iterator[str]:
+    """Yield the lines of an answer."""
+    for run_ in answer.runs:
+        yield f"{answer.name}, run {run_.run} at {run_.at}: {_headline(run_)}"
+        for title, header, rows in _tables(run_):
+            if rows:
+                yield f"\n{title}"
+                yield output.to_table(header, rows)
+        if run_.cost is not None:
+            yield f"\n{_cost(run_.cost)}"
+        yield ""
+
+
+def inference_text(groups: Sequence[InferredGroup]) -> Iterator[str]:
+    """Yield the lines that say which node groups were told from nodes, and what could not be known."""
+    if not groups:
+        return
+    yield "Node groups, as nodes tell them (write a --groups file to say better):"
+    rows = [(one.id, one.nodes, one.min_size, one.max_size, one.label, ", ".join(one.unknown)) for one in groups]
+    yield output.to_table(("GROUP", "NODES", "MIN", "MAX", "TOLD BY", "NOT KNOWN"), rows)
+    yield "Groups that have no node now cannot be seen."
+
+
+def _headline(run_: RunAnswer) -> str:
+    if run_.error or run_.scale_up_error:
+        return f"failed: {run_.error or run_.scale_up_error}"
+    bought = sum(change.increase for change in run_.scale_ups)
+    if bought:
+        return f"{_count(bought, 'new node')} for {_count(len(run_.pods_triggered_scale_up), 'pod')}"
+    if run_.end != "Complete":
+        return f"the pass ended early: {run_.end}"
+    left = len(run_.pods_needing_scale_up)
+    if left:
+        return f"no new nodes, {_count(left, 'pod')} without one: {run_.scale_up_result}"
+    gone = len(run_.deleted_empty) + len(run_.deleted_drain)
+    if gone:
+        return f"{_count(gone, 'node')} removed"
+    unneeded = len(run_.unneeded_nodes)
+    return f"no new nodes needed, {_count(unneeded, 'node')} unneeded" if unneeded else "no new nodes needed"
+
+
+def _tables(run_: RunAnswer) -> Iterator[tuple[str, Sequence[str], list[tuple[object, ...]]]]:
+    reasons = run_.reasons
+    yield (
+        "Node groups whose size changes",
+        ("GROUP", "CHANGE", "TARGET"),
+        [
+            (change.group, f"{change.increase:+d}", run_.target_sizes[change.group])
+            for change in (*run_.scale_ups, *run_.target_decreases)
+        ],
+    )
+    yield (
+        "Machines deleted",
+        ("GROUP", "ID"),
+        [(delete.group, delete.id) for delete in run_.cloud_deletes],
+    )
+    yield (
+        "Pods that get new nodes",
+        ("PODS", "COUNT", "GROUP"),
+        [(_names(one.owner, one.pods), len(one.pods), ", ".join(one.groups)) for one in reasons.helped],
+    )
+    yield (
+        "Pods that no new node would take",
+        ("PODS", "COUNT", "GROUP", "REASON", "WHY"),
+        [
+            (
+                _names(one.owner, one.pods),
+                len(one.pods),
+                group,
+                rejection.reason,
+                _why(rejection.message, rejection.detail),
+            )
+            for one in reasons.unschedulable
+            for group, found in one.rejected.items()
+            for rejection in found
+        ],
+    )
+    yield (
+        "Pods left for the next pass",
+        ("PODS", "COUNT"),
+        [(_names("", run_.pods_await_evaluation), len(run_.pods_await_evaluation))]
+        if run_.pods_await_evaluation
+        else [],
+    )
+    yield (
+        "Pending pods that need no new node",
+        ("PODS", "COUNT", "REASON"),
+        [(_names("", one.pods), len(one.pods), one.reason) for one in reasons.waiting],
+    )
+    yield (
+        "Node groups left out",
+        ("GROUP", "REASON", "WHY"),
+        [(one.group, one.reason, _why(one.message, one.detail)) for one in reasons.skipped_groups],
+    )
+    yield (
+        "Nodes being removed",
+        ("NODE", "GROUP", "PODS TO MOVE"),
+        [
+            (one.node, one.group, len(one.evicted_pods))
+            for one in sorted((*run_.deleted_empty, *run_.deleted_drain), key=lambda one: one.node)
+        ],
+    )
+    yield (
+        "Nodes that nobody needs",
+        ("NODE", "GROUP", "USED", "UNNEEDED SINCE", "MAY GO", "PODS TO MOVE"),
+        [
+            (one.node, one.group, _share(one.utilization), one.since, _may_go(one), len(one.pods_to_move))
+            for one in reasons.unneeded
+        ],
+    )
+    yield (
+        "Nodes that stay",
+        ("NODE", "REASON", "WHY"),
+        list(_staying(run_.unremovable)),
+    )
+
+
+def _staying(nodes: Mapping[str, StayingNode]) -> Iterator[tuple[object, ...]]:
+    """Yield a row for each node or, of many that stay for one reason, a single one."""
+    by_reason: dict[str, list[str]] = defaultdict(list)
+    for name, one in nodes.items():
+        by_reason[one.reason].append(name)
+    for reason, names in by_reason.items():
+        if len(names) > _NODES_SHOWN:
+            yield _names("", names), reason, f"{len(names)} nodes; --explain node/NAME says more"
+        else:
+            yield from ((name, reason, _why(nodes[name].detail, nodes[name].pod or "")) for name in names)
+
+
+def _cost(cost: Cost) -> str:
+    line = f"Cost per hour: {cost.per_hour_before:g} before, {cost.per_hour_after:g} after"
+    return f"{line}; no price for {', '.join(cost.unpriced_groups)}" if cost.unpriced_groups else line
+
+
+def _share(utilization: float | None) -> str:
+    return "" if utilization is None else f"{utilization:.0%}"
+
+
+def _may_go(one: UnneededNode) -> str:
+    return "now" if one.time_left_s is None else f"in {one.time_left_s:.0f} s"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _why(message: str, detail: str) -> str:
+    return f"{message} ({detail})" if detail else message
+
+
+def _names(owner: str, pods: Sequence[str]) -> str:
+    """Name pods by their owner, else the first few of them."""
+    if owner:
+        return owner
+    more = len(pods) - _NAMES_SHOWN
+    return ", ".join(pods[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")

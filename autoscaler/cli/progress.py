@@ -1,0 +1,46 @@
+"""A bar on the terminal for what takes longer than a moment."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
+
+from autoscaler.clock import stopwatch
+
+_PATIENCE_S = 2.0
+_WIDTH = 30
+
+
+class Progress:
+    """Draws a bar once two seconds have passed; nothing where nobody looks at a terminal."""
+
+    def __init__(self, what: str, out: TextIO) -> None:
+        self._what = what
+        self._out = out
+        self._began = stopwatch()
+        self._drawn = False
+
+    def __call__(self, done: int, total: int) -> None:
+        """Show that `done` of `total` is done."""
+        if not self._out.isatty() or stopwatch() - self._began < _PATIENCE_S:
+            return
+        full = _WIDTH * done // max(total, 1)
+        self._out.write(f"\r{self._what} [{'#' * full}{' ' * (_WIDTH - full)}] {100 * done // max(total, 1)} %")
+        self._out.flush()
+        self._drawn = True
+
+    def clear(self) -> None:
+        """Take the bar away."""
+        if self._drawn:
+            self._out.write("\r" + " " * (len(self._what) + _WIDTH + 12) + "\r")
+            self._out.flush()
+
+
+@contextmanager
+def progress(what: str, out: TextIO | None = None) -> Iterator[Progress]:
+    """Yield a bar on standard error; it is gone when the block ends."""
+    bar = Progress(what, out or sys.stderr)
+    try:
+        yield bar
+    finally:
+        bar.clear()

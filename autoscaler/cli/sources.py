@@ -1,0 +1,192 @@
+"""Where offline commands take a cluster from: scenario files, dumps, or a live cluster that is only read."""
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from autoscaler.cli.progress import progress
+from autoscaler.clock import SystemClock, ThreadExecutor
+from autoscaler.config.arguments import parse_flags
+from autoscaler.config.flags import flags
+from autoscaler.config.load import load as load_config
+from autoscaler.config.syntax import parse_duration
+from autoscaler.config.tree import Config
+from autoscaler.errors import ConfigError, Gone, Refused
+from autoscaler.kube.client import Client, ClientSettings
+from autoscaler.kube.listing import read_all
+from autoscaler.objects.meta import unix_seconds
+from autoscaler.scenario.codec import collector_paused
+from autoscaler.scenario.codec import load as load_scenario
+from autoscaler.scenario.dump import CONFIG_MAP, KINDS, Dump, Text, read_dump
+from autoscaler.scenario.from_dump import Imported, Wishes, import_dump
+from autoscaler.scenario.read import read_bytes
+from autoscaler.scenario.scenario import PRIORITY_CONFIG, Scenario
+from cloudprovider.document import parse_documents
+from cloudprovider.interface import Misconfigured
+from cloudprovider.static.file import load_cloud
+
+_ENDINGS = {".json", ".yaml", ".yml"}
+_STDIN = "-"
+_INDISPENSABLE = ("Node", "Pod")
+
+
+def add_objects_argument(parser: argparse.ArgumentParser) -> None:
+    """Declare the option that names a dump."""
+    parser.add_argument(
+        "--objects",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="what kubectl get -A -o json|yaml printed: a file, a directory or - ; repeat it for several",
+    )
+
+
+def add_dump_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options that say how a dump is read."""
+    parser.add_argument("--groups", metavar="FILE", help="groups file of the static provider; default: told from nodes")
+    parser.add_argument("--now", type=_time, metavar="TIME", help="when it is (default: the newest time in the input)")
+    parser.add_argument("--runs", type=_runs, metavar="N", help="passes to look ahead (default 1)")
+    parser.add_argument("--step", type=_step, metavar="DURATION", help="time between passes (default 10s)")
+
+
+def _time(text: str) -> float:
+    try:
+        return unix_seconds(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 2026-01-05T12:00:00Z") from error
+
+
+def _runs(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and 0 < int(text) <= 1_000_000):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 1000000")
+    return int(text)
+
+
+def _step(text: str) -> float:
+    try:
+        seconds = parse_duration(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} {error}") from error
+    if seconds <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not above 0")
+    return seconds
+
+
+def option_overrides(words: Sequence[str]) -> Mapping[str, Any]:
+    """Return Cluster Autoscaler's flags as a scenario's options have them; raises `ConfigError`."""
+    settings = parse_flags(words)
+    if settings.problems:
+        raise ConfigError(settings.problems)
+    known = flags()
+    return {
+        name: [known[name].show((item,)) for item in value] if known[name].syntax.repeated else known[name].show(value)
+        for name, value in settings.values.items()
+    }
+
+
+def scenario_at(path: str, words: Sequence[str]) -> Scenario:
+    """Read a scenario file; `words` are flags that go before its options. Raises `ConfigError`."""
+    return load_scenario(path, option_overrides(words))
+
+
+def imported(args: argparse.Namespace) -> Imported:
+    """Read the dump, or the live cluster, that `add_dump_arguments` and the flags name; raises `ConfigError`.
+
+    `AutoscalerError` where a live cluster cannot be read.
+    """
+    with collector_paused():
+        return _imported(args)
+
+
+def _imported(args: argparse.Namespace) -> Imported:
+    config = load_config(args.flags)
+    if args.objects:
+        dump, name, now_s = _read_files(args.objects), _name_of(args.objects), args.now
+    elif config.kube.kubeconfig or config.kube.kubernetes:
+        clock = SystemClock()
+        dump, name = _read_live(config, clock), "cluster"
+        now_s = clock.now().wall if args.now is None else args.now
+    else:
+        raise ConfigError("nothing to plan for: name a --scenario, --objects, or a cluster with --kubeconfig")
+    wishes = Wishes(
+        name=name,
+        config=config,
+        groups=None if args.groups is None else _groups(args.groups),
+        now_s=now_s,
+        runs=args.runs or Wishes(name="").runs,
+        step_s=args.step or Wishes(name="").step_s,
+    )
+    found = import_dump(dump, wishes)
+    return msgspec.structs.replace(found, warnings=(*_unused(dump), *found.warnings))
+
+
+def _name_of(paths: Sequence[str]) -> str:
+    return "stdin" if paths[0] == _STDIN else Path(paths[0]).stem
+
+
+def _groups(path: str) -> Mapping[str, Any]:
+    """Return the content of a groups file, found good."""
+    try:
+        load_cloud(path)
+    except Misconfigured as error:
+        raise ConfigError(str(error).splitlines()) from error
+    document: Mapping[str, Any] = parse_documents(read_bytes(path).decode())[0]
+    return document
+
+
+def _read_files(paths: Sequence[str]) -> Dump:
+    with progress("reading") as bar:
+        return read_dump(_texts(paths), bar)
+
+
+def _texts(paths: Sequence[str]) -> Iterator[Text]:
+    for path in paths:
+        if path == _STDIN:
+            yield Text("standard input", sys.stdin.buffer.read())
+        elif Path(path).is_dir():
+            found = sorted(one for one in Path(path).rglob("*") if one.suffix.lower() in _ENDINGS and one.is_file())
+            if not found:
+                raise ConfigError(f"{path}: holds no .json, .yaml or .yml file")
+            yield from (Text(str(one), read_bytes(str(one))) for one in found)
+        else:
+            yield Text(path, read_bytes(path))
+
+
+def _read_live(config: Config, clock: SystemClock) -> Dump:
+    """Read a cluster with get and list alone; a kind that may not be read is left out, with a warning."""
+    executor = ThreadExecutor(1)
+    settings = ClientSettings(config.provider.user_agent, 0.0)
+    client = Client.connect(
+        config.kube.kubeconfig, config.kube.kubernetes, clock=clock, sleep=executor.sleep, settings=settings
+    )
+    paths = {kind: one.path for kind, one in KINDS.items()}
+    if "priority" in config.scale_up.expander:
+        paths[CONFIG_MAP] = f"/api/v1/namespaces/{config.kube.namespace}/configmaps/{PRIORITY_CONFIG}"
+    texts: list[Text] = []
+    missing: list[str] = []
+    try:
+        with progress("reading") as bar:
+            for done, (kind, path) in enumerate(paths.items()):
+                bar(done, len(paths))
+                try:
+                    texts.extend(Text(path, body) for body in read_all(client, path))
+                except (Refused, Gone) as error:
+                    if kind in _INDISPENSABLE:
+                        raise
+                    missing.append(f"{kind} objects cannot be read and are left out: {error}")
+    finally:
+        client.close()
+        executor.stop()
+    dump = read_dump(texts)
+    dump.warnings.extend(missing)
+    return dump
+
+
+def _unused(dump: Dump) -> Iterator[str]:
+    if dump.unused:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(dump.unused.items()))
+        yield f"objects that no decision reads: {kinds}"

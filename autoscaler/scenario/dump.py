@@ -1,0 +1,250 @@
+"""A dump of a cluster: what `kubectl get -A -o json|yaml` prints, in any mix of files, as a scenario file.
+
+A file holds single objects, lists (`List`, or those that the API server answers with, such as `PodList`), or several
+of them one after the other. Objects of kinds that no decision reads are counted and left alone. Of every object only
+what the engine reads is kept, so that no environment variable and no secret goes any further.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import yaml
+
+from autoscaler.errors import ConfigError
+from autoscaler.objects.meta import Resource
+from autoscaler.objects.node import NodeWire
+from autoscaler.objects.podspec import PodWire
+from autoscaler.objects.storage import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from autoscaler.objects.workload import (
+    ConfigMap,
+    DaemonSet,
+    DisruptionBudget,
+    Job,
+    Namespace,
+    PriorityClass,
+    Replicated,
+)
+from autoscaler.scenario.read import ScenarioLoader, place_in, worded
+
+Told = Callable[[int, int], None]
+"""Hears how many bytes of how many have been read."""
+
+
+class Kind(NamedTuple):
+    """A kind that decisions read."""
+
+    field: str
+    """Of `format.ScenarioFile`; ConfigMaps have none."""
+    type: Any
+    path: str
+    """The collection on the API server."""
+
+
+KINDS: Mapping[str, Kind] = {
+    "Node": Kind("nodes", NodeWire, "/api/v1/nodes"),
+    "Pod": Kind("pods", PodWire, "/api/v1/pods"),
+    "Namespace": Kind("namespaces", Namespace, "/api/v1/namespaces"),
+    "PodDisruptionBudget": Kind("pod_disruption_budgets", DisruptionBudget, "/apis/policy/v1/poddisruptionbudgets"),
+    "DaemonSet": Kind("daemon_sets", DaemonSet, "/apis/apps/v1/daemonsets"),
+    "ReplicaSet": Kind("replica_sets", Replicated, "/apis/apps/v1/replicasets"),
+    "StatefulSet": Kind("stateful_sets", Replicated, "/apis/apps/v1/statefulsets"),
+    "ReplicationController": Kind("replication_controllers", Replicated, "/api/v1/replicationcontrollers"),
+    "Job": Kind("jobs", Job, "/apis/batch/v1/jobs"),
+    "PersistentVolumeClaim": Kind("persistent_volume_claims", PersistentVolumeClaim, "/api/v1/persistentvolumeclaims"),
+    "PersistentVolume": Kind("persistent_volumes", PersistentVolume, "/api/v1/persistentvolumes"),
+    "StorageClass": Kind("storage_classes", StorageClass, "/apis/storage.k8s.io/v1/storageclasses"),
+    "CSINode": Kind("csi_nodes", CsiNode, "/apis/storage.k8s.io/v1/csinodes"),
+    "PriorityClass": Kind("priority_classes", PriorityClass, "/apis/scheduling.k8s.io/v1/priorityclasses"),
+}
+CONFIG_MAP = "ConfigMap"
+_GROUPS = re.compile(r"^(apps|batch|policy|scheduling\.k8s\.io|storage\.k8s\.io)/|^[^/]*$")
+"""API groups of those kinds: a custom resource may have the same name for its kind."""
+_SEAM = b"\n}\n{"
+"""Where one document ends and the next begins, as kubectl prints them."""
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
+_STAMP = re.compile(
+    rb'"(?:lastHeartbeatTime|lastTransitionTime|lastTimestamp|lastProbeTime|eventTime|renewTime|creationTimestamp'
+    rb'|startTime|startedAt|finishedAt|time)":\s*"(' + _TIME.pattern.encode() + rb')"'
+)
+_STEP = 4096
+"""Objects between two reports of progress."""
+
+
+class _Document(msgspec.Struct, rename="camel"):
+    api_version: str = ""
+    kind: str = ""
+    items: list[msgspec.Raw] | None = None
+
+
+class _Head(msgspec.Struct, rename="camel"):
+    api_version: str = ""
+    kind: str = ""
+
+
+class Text(msgspec.Struct, frozen=True):
+    """The content of one file, or of one answer of an API server, and what to call it in messages."""
+
+    name: str
+    body: bytes
+
+
+class Dump(msgspec.Struct):
+    """The objects of a cluster, each once, as they were read."""
+
+    objects: dict[str, dict[str, Any]] = {}
+    """By kind, then by `namespace/name`."""
+    places: dict[str, dict[str, str]] = {}
+    """Where each object stands."""
+    config_maps: dict[str, ConfigMap] = {}
+    newest: str = ""
+    """The latest moment that an object speaks of, RFC 3339 with Z; empty where none does."""
+    unused: Counter[str] = Counter()
+    """How many objects of other kinds there were."""
+    warnings: list[str] = []
+
+    def named(self, kind: str) -> Sequence[Any]:
+        """Return the objects of a kind by namespace and name, whatever the order in which they came."""
+        found = self.objects.get(kind, {})
+        return [found[key] for key in sorted(found)]
+
+    def places_of(self, kind: str) -> Sequence[str]:
+        """Return where each of those stands: file and path within."""
+        found = self.places.get(kind, {})
+        return [found[key] for key in sorted(found)]
+
+
+def read_dump(texts: Iterable[Text], told: Told = lambda done, total: None) -> Dump:
+    """Read the texts into one dump; the last of several objects of one name counts, with a warning.
+
+    Raises `ConfigError` with a line `FILE: path: problem` for everything that cannot be read.
+    """
+    reader = _Reader(told)
+    for text in texts:
+        reader.read(text)
+    if reader.problems:
+        raise ConfigError(reader.problems)
+    return reader.dump
+
+
+class _Reader:
+    """Collects the objects, and what is wrong, of several texts."""
+
+    def __init__(self, told: Told) -> None:
+        self.dump = Dump()
+        self.problems: list[str] = []
+        self._told = told
+        self._decoders = {name: msgspec.json.Decoder(kind.type) for name, kind in KINDS.items()}
+        self._decoders[CONFIG_MAP] = msgspec.json.Decoder(ConfigMap)
+        self._heads = msgspec.json.Decoder(_Head)
+
+    def read(self, text: Text) -> None:
+        try:
+            pieces = _pieces(text)
+        except ConfigError as error:
+            self.problems.extend(error.problems)
+            return
+        total, done = sum(map(len, pieces)), 0
+        for number, piece in enumerate(pieces):
+            at = text.name if len(pieces) == 1 else f"{text.name}: document {number + 1}"
+            try:
+                self._document(at, msgspec.json.decode(piece, type=_Document), piece, done, total)
+            except msgspec.ValidationError as error:
+                self.problems.append(_complaint(at, error))
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                self.problems.append(f"{at}: is not JSON: {place_in(error, piece)}")
+            done += len(piece)
+        self._told(total, total)
+
+    def _document(self, at: str, document: _Document, piece: bytes, done: int, total: int) -> None:
+        if document.items is not None:
+            of_list = "" if document.kind == "List" else document.kind.removesuffix("List")
+            for index, item in enumerate(document.items):
+                self._item(f"{at}: items[{index}]", document.api_version, of_list, item)
+                done += memoryview(item).nbytes
+                if index % _STEP == 0:
+                    self._told(done, total)
+        elif document.kind:
+            self._object(at, document.api_version, document.kind, piece)
+        else:
+            self.problems.append(f"{at}: has no kind; write what kubectl get -o json prints")
+
+    def _item(self, at: str, api_version: str, kind: str, item: msgspec.Raw) -> None:
+        if not kind:
+            try:
+                head = self._heads.decode(item)
+            except msgspec.ValidationError as error:
+                self.problems.append(_complaint(at, error))
+                return
+            api_version, kind = head.api_version, head.kind
+        if kind:
+            self._object(at, api_version, kind, item)
+        else:
+            self.problems.append(f"{at}: has no kind")
+
+    def _object(self, at: str, api_version: str, kind: str, body: bytes | msgspec.Raw) -> None:
+        decoder = self._decoders.get(kind)
+        if kind != "Pod":
+            self._notice(*(stamp.decode() for stamp in _STAMP.findall(bytes(body))))
+        if decoder is None or not _GROUPS.match(api_version):
+            self.dump.unused[kind] += 1
+            return
+        try:
+            found: Resource | NodeWire | PodWire = decoder.decode(body)
+        except msgspec.ValidationError as error:
+            self.problems.append(_complaint(at, error))
+            return
+        if isinstance(found, PodWire):  # of these there are too many for a search in their text
+            self._notice(*_times_of(found))
+        name = found.metadata.name
+        if not name:
+            self.problems.append(f"{at}: metadata.name: is required")
+            return
+        key = f"{found.metadata.namespace}/{name}" if found.metadata.namespace else name
+        if kind == CONFIG_MAP:
+            self.dump.config_maps[key] = found  # type: ignore[assignment]
+            return
+        places = self.dump.places.setdefault(kind, {})
+        if key in places:
+            self.dump.warnings.append(f"{at}: {kind} {key} is there already ({places[key]}): the later one counts")
+        places[key] = at
+        self.dump.objects.setdefault(kind, {})[key] = found
+
+    def _notice(self, *times: str | None) -> None:
+        for time in times:
+            # Without the Z, texts with and without fractions of a second compare as the times do.
+            if time is not None and time[:-1] > self.dump.newest[:-1] and _TIME.fullmatch(time):
+                self.dump.newest = time
+
+
+def _complaint(at: str, error: msgspec.ValidationError) -> str:
+    return worded(str(error), f"{at}: ").replace(": .", ": ", 1)
+
+
+def _times_of(pod: PodWire) -> Iterator[str | None]:
+    yield pod.metadata.creation_timestamp
+    yield pod.status.start_time
+    for condition in pod.status.conditions:
+        yield condition.last_transition_time
+
+
+def _pieces(text: Text) -> Sequence[bytes]:
+    """Return the documents of a text as JSON. Raises `ConfigError` for what is neither JSON nor YAML."""
+    if text.body.lstrip()[:1] in (b"{", b"["):
+        parts = text.body.split(_SEAM)
+        last = len(parts) - 1
+        return [b"{" * (at > 0) + part + b"\n}" * (at < last) for at, part in enumerate(parts)]
+    try:
+        loaded = [one for one in yaml.load_all(text.body, ScenarioLoader) if one is not None]
+        if not loaded:
+            raise ConfigError(f"{text.name}: is empty; write what kubectl get -o json prints")
+        return [msgspec.json.encode(one) for one in loaded]
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" (line {mark.line + 1}, column {mark.column + 1})" if mark is not None else ""
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise ConfigError(f"{text.name}: is neither JSON nor YAML: {problem}{where}") from error
+    except (UnicodeDecodeError, TypeError, ValueError) as error:
+        raise ConfigError(f"{text.name}: is neither JSON nor YAML: {error}") from error

@@ -1,0 +1,82 @@
+"""One cluster planned under several configurations, side by side."""
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from autoscaler.config.document import to_options
+from autoscaler.config.flags import flags
+from autoscaler.config.load import from_options
+from autoscaler.config.settings import find_flag, nearest
+from autoscaler.errors import ConfigError
+from autoscaler.scenario.scenario import Scenario
+from autoscaler.simulator.answer import Answer, Form
+from autoscaler.simulator.play import play
+
+GIVEN = "as given"
+"""What the plan without further flags is called."""
+_NEXT_FLAG = re.compile(r",(?=-{0,2}[a-z][a-z0-9_-]*=)")
+
+
+class Variant(msgspec.Struct, frozen=True):
+    """Flags that one plan has beyond those of the others."""
+
+    name: str
+    options: dict[str, str | list[str]]
+    """Values by flag name, as text."""
+
+
+class Compared(Form, frozen=True, kw_only=True):
+    """The plan of one variant."""
+
+    variant: str
+    options: dict[str, str | list[str]]
+    answer: Answer
+
+
+class Comparison(Form, frozen=True, kw_only=True):
+    """The plans of all variants, that of the configuration as given first."""
+
+    name: str
+    compared: list[Compared]
+
+    @classmethod
+    def of(cls, scenario: Scenario, variants: Sequence[Variant]) -> "Comparison":
+        """Plan a scenario once as given and once per variant; raises `ConfigError` naming the variant."""
+        compared = [Compared(variant=GIVEN, options={}, answer=play(scenario))]
+        compared.extend(
+            Compared(variant=one.name, options=one.options, answer=play(_varied(scenario, one))) for one in variants
+        )
+        return cls(name=scenario.name, compared=compared)
+
+
+def parse_variant(text: str) -> Variant:
+    """Read `flag=value,flag=value`; a value may hold commas. Raises `ConfigError`."""
+    options: dict[str, str | list[str]] = {}
+    problems = []
+    for part in _NEXT_FLAG.split(text):
+        name, equals, value = part.strip().lstrip("-").partition("=")
+        flag = find_flag(name)
+        if flag is None:
+            problems.append(f"--compare {text}: {name}: unknown flag{nearest(name, flags())}")
+        elif not equals:
+            problems.append(f"--compare {text}: {name}: needs a value, as {name}=...")
+        elif flag.syntax.repeated:
+            known = options.setdefault(flag.name, [])
+            assert isinstance(known, list)
+            known.append(value)
+        else:
+            options[flag.name] = value
+    if problems:
+        raise ConfigError(problems)
+    return Variant(text, options)
+
+
+def _varied(scenario: Scenario, variant: Variant) -> Scenario:
+    try:
+        config = from_options({**to_options(scenario.config), **variant.options})
+    except ConfigError as error:
+        raise ConfigError(f"--compare {variant.name}: {problem}" for problem in error.problems) from error
+    config = msgspec.structs.replace(config, scheduler=scenario.config.scheduler)
+    return msgspec.structs.replace(scenario, config=config)

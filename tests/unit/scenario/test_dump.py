@@ -1,0 +1,124 @@
+"""Dumps of a cluster as kubectl prints them."""
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from autoscaler.errors import ConfigError
+from autoscaler.scenario.dump import Dump, Text, read_dump
+
+NODE: dict[str, Any] = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
+POD: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p1", "namespace": "shop"}}
+
+
+def a_list(*items: Any, kind: str = "List") -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": kind, "items": list(items)}
+
+
+def read(*documents: Any, form: str = "json") -> Dump:
+    texts = [yaml.safe_dump(one) if form == "yaml" else json.dumps(one, indent=4) for one in documents]
+    return read_dump([Text(f"file-{number}", text.encode()) for number, text in enumerate(texts)])
+
+
+def names(dump: Dump, kind: str) -> list[str]:
+    return [one.metadata.name for one in dump.named(kind)]
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+@pytest.mark.parametrize(
+    "documents",
+    [
+        pytest.param([NODE, POD], id="single objects"),
+        pytest.param([a_list(NODE, POD)], id="one list of kubectl"),
+        pytest.param([a_list(NODE), a_list(POD)], id="a list a kind"),
+        pytest.param(
+            [
+                a_list({"metadata": {"name": "n1"}}, kind="NodeList"),
+                a_list({"metadata": POD["metadata"]}, kind="PodList"),
+            ],
+            id="answers of the API server",
+        ),
+    ],
+)
+def test_objects_come_in_any_wrapping(documents: list[Any], form: str) -> None:
+    dump = read(*documents, form=form)
+    assert (names(dump, "Node"), names(dump, "Pod")) == (["n1"], ["p1"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(a_list(NODE), indent=4) + "\n" + json.dumps(POD, indent=4) + "\n",
+        "\n---\n".join([yaml.safe_dump(NODE), yaml.safe_dump(POD)]),
+    ],
+    ids=["json", "yaml"],
+)
+def test_a_file_may_hold_several_documents(text: str) -> None:
+    dump = read_dump([Text("all", text.encode())])
+    assert (names(dump, "Node"), names(dump, "Pod")) == (["n1"], ["p1"])
+
+
+def test_kinds_that_nothing_reads_are_counted_and_custom_resources_of_their_names_as_well() -> None:
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"password": "aHVudGVyMg=="}}
+    foreign = {"apiVersion": "example.com/v1", "kind": "Node", "metadata": {"name": "other"}}
+    dump = read(a_list(secret, secret, foreign, NODE))
+    assert dict(dump.unused) == {"Secret": 2, "Node": 1}
+    assert names(dump, "Node") == ["n1"]
+
+
+def test_of_one_object_the_later_copy_counts_and_both_places_are_named() -> None:
+    dump = read(a_list(NODE), a_list({**NODE, "spec": {"unschedulable": True}}))
+    assert [one.spec.unschedulable for one in dump.named("Node")] == [True]
+    assert dump.warnings == ["file-1: items[0]: Node n1 is there already (file-0: items[0]): the later one counts"]
+
+
+def test_the_order_of_the_input_does_not_matter() -> None:
+    pods = [{**POD, "metadata": {"name": f"p{number}", "namespace": "shop"}} for number in range(3)]
+    assert names(read(a_list(*pods)), "Pod") == names(read(a_list(*reversed(pods))), "Pod") == ["p0", "p1", "p2"]
+
+
+def test_the_newest_moment_is_that_of_any_object_expiries_aside() -> None:
+    heartbeat = {"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-05T12:00:00Z"}
+    node = {**NODE, "status": {"conditions": [heartbeat]}}
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": {"renewTime": "2026-01-05T12:00:07.25Z"}}
+    pod = {**POD, "metadata": {**POD["metadata"], "creationTimestamp": "2026-01-05T11:00:00Z"}}
+    wait = {"apiVersion": "v1", "kind": "Token", "status": {"expirationTimestamp": "2027-01-01T00:00:00Z"}}
+    assert read(a_list(node, pod, wait)).newest == "2026-01-05T12:00:00Z"
+    assert read(a_list(node, lease, pod)).newest == "2026-01-05T12:00:07.25Z"
+
+
+def complaints(*bodies: bytes) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        read_dump([Text(f"file-{number}", body) for number, body in enumerate(bodies)])
+    return list(caught.value.problems)
+
+
+def test_everything_that_cannot_be_read_is_named_with_file_and_path() -> None:
+    broken = {**POD, "spec": {"containers": [{"resources": 1}]}}
+    nameless = {"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "shop"}}
+    found = complaints(
+        json.dumps(a_list(NODE, broken, nameless, {"metadata": {"name": "x"}})).encode(),
+        b'{"apiVersion": "v1", "kind": "List", "items": [{"kind": "No',
+        b'{"metadata": {}}',
+        b"kind: [",
+        b"",
+    )
+    assert found.pop(5).startswith("file-3: is neither JSON nor YAML: ")  # in the words of the YAML library
+    assert found == [
+        "file-0: items[1]: spec.containers[0].resources: expected `object`, got `int`",
+        "file-0: items[2]: metadata.name: is required",
+        "file-0: items[3]: has no kind",
+        "file-1: is not JSON: input data was truncated (line 1, column 60, byte 60)",
+        "file-2: has no kind; write what kubectl get -o json prints",
+        "file-4: is empty; write what kubectl get -o json prints",
+    ]
+
+
+def test_progress_is_told_up_to_the_end() -> None:
+    told: list[tuple[int, int]] = []
+    body = json.dumps(a_list(NODE, POD)).encode()
+    read_dump([Text("all", body)], lambda done, total: told.append((done, total)))
+    assert told[-1] == (len(body), len(body))
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
