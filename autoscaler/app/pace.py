@@ -37,12 +37,22 @@ class Pace:
         self._stopping.set()
         self._wake.set()
 
+    def due(self, began: Instant, *, acted: bool) -> float:
+        """Return the monotonic second at which the pass after the one that `began` then is due, as things are."""
+        soonest = began.mono + self._loop.min_pass_interval_s
+        if self._wake.is_set() or (acted and self._loop.frequent_loops_enabled):
+            return soonest
+        return max(soonest, began.mono + self._loop.scan_interval_s)
+
+    def begins(self) -> None:
+        """Forget what cut the wait short: the pass that begins now will see it."""
+        self._wake.clear()
+
     def wait(self, began: Instant, *, acted: bool) -> bool:
         """Wait until the pass after the one that `began` then is due; False means stop."""
-        if not (acted and self._loop.frequent_loops_enabled):
-            self._wake.wait(self._left(began, self._loop.scan_interval_s))
-        self._wake.clear()
-        return not self._stopping.wait(self._left(began, self._loop.min_pass_interval_s))
+        self._wake.wait(self._left(self.due(began, acted=acted)))
+        self.begins()
+        return not self._stopping.wait(self._left(began.mono + self._loop.min_pass_interval_s))
 
-    def _left(self, began: Instant, interval_s: float) -> float:
-        return max(0.0, began.mono + interval_s - self._clock.now().mono)
+    def _left(self, due: float) -> float:
+        return max(0.0, due - self._clock.now().mono)

@@ -132,3 +132,12 @@ def test_stopping_ends_the_wait(clock: VirtualClock, hourly: Pace, before: bool)
         hourly.stop()
     assert waiting.ended()
     assert waiting.goes_on is False
+
+
+def test_when_the_next_pass_is_due_can_be_asked_without_waiting(clock: VirtualClock) -> None:
+    pace, began = Pace(Loop(scan_interval_s=60.0, min_pass_interval_s=5.0), clock), clock.now()
+    assert (pace.due(began, acted=False), pace.due(began, acted=True)) == (1060, 1005)
+    pace.changed(None, refused(seconds_ago=0))
+    assert pace.due(began, acted=False) == 1005
+    pace.begins()
+    assert pace.due(began, acted=False) == 1060
