@@ -124,6 +124,22 @@ class StaticCloud:
             now = self._fleet.settle()
             return [record.machine(now) for record in self._fleet.all()]
 
+    @property
+    def now_s(self) -> float:
+        """Unix seconds by this cloud's clock."""
+        return self._fleet.now()
+
+    @property
+    def changes(self) -> int:
+        """A number that goes up whenever a machine comes, goes or is asked to go."""
+        return self._fleet.changes
+
+    @property
+    def next_change_s(self) -> float | None:
+        """When the state of a machine changes by itself next, Unix seconds; None: never, as things are."""
+        with self._fleet.lock:
+            return self._fleet.next_change_s()
+
     def add_machine(self, machine: MachineSpec) -> None:
         """Let a machine appear without changing the target: one that a request was waiting for, say."""
         group = self.group(machine.group)

@@ -72,6 +72,8 @@ class Fleet:
         self.lock = threading.RLock()
         self.now = now
         self.gone: set[str] = set()
+        self.changes = 0
+        """Goes up whenever a machine comes, goes or is asked to go."""
         self._by_id: dict[str, Record] = {}
         self._by_name: dict[str, Record] = {}
         self._by_group: dict[str, dict[str, Record]] = {group: {} for group in group_ids}
@@ -85,6 +87,13 @@ class Fleet:
             if gone_s is not None and now >= gone_s:
                 self.drop(self._by_id[provider_id])
         return now
+
+    def next_change_s(self) -> float | None:
+        """Return when the state of a machine changes by itself next, Unix seconds; None: never, as things are."""
+        now = self.settle()
+        leaving = (self._by_id[provider_id].gone_s for provider_id in self._leaving)
+        booting = (record.ready_s for record in self._by_id.values() if record.state(now) is State.CREATING)
+        return min((at for at in (*leaving, *booting) if at is not None and at > now), default=None)
 
     def of_group(self, group: str) -> Mapping[str, Record]:
         """Return a group's machines, in the order in which they came."""
@@ -105,6 +114,7 @@ class Fleet:
 
     def add(self, record: Record) -> None:
         """Take in a machine."""
+        self.changes += 1
         self.gone.difference_update((record.provider_id, record.name))
         self._by_id[record.provider_id] = record
         self._by_name[record.name] = record
@@ -127,12 +137,14 @@ class Fleet:
         if takes_s <= 0:
             self.drop(record)
             return
+        self.changes += 1
         record.deleting = True
         record.gone_s = now + takes_s
         self._leaving.add(record.provider_id)
 
     def drop(self, record: Record) -> None:
         """Remove a machine and remember that it is gone."""
+        self.changes += 1
         del self._by_id[record.provider_id]
         del self._by_group[record.group][record.provider_id]
         if self._by_name.get(record.name) is record:

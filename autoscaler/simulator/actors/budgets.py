@@ -44,6 +44,10 @@ class Budgets:
         for mirror in self._owners.values():
             mirror.subscribe(self._owner_changed)
 
+    def due(self) -> float:
+        """Monotonic second of the next step that has work."""
+        return self._queue.due
+
     def step(self, now: Instant) -> None:
         """Count again where something changed."""
         self._queue.work(now, self._sync)

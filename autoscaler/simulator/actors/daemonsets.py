@@ -59,6 +59,10 @@ class DaemonSets:
         self._sets.subscribe(self._set_changed)
         feed.mirror("pods").subscribe(self._pod_changed)
 
+    def due(self) -> float:
+        """Monotonic second of the next step that has work."""
+        return self._queue.due
+
     def step(self, now: Instant) -> None:
         """Create pods for new nodes and new sets, and replace outdated ones."""
         self._queue.work(now, self._sync)

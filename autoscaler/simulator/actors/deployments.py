@@ -50,6 +50,10 @@ class Deployments:
         self._sets.subscribe(self._set_changed)
         feed.mirror("pods").subscribe(self._pod_changed)
 
+    def due(self) -> float:
+        """Monotonic second of the next step that has work."""
+        return self._queue.due
+
     def step(self, now: Instant) -> None:
         """Take each roll that has news one step further."""
         self._queue.work(now, self._sync)

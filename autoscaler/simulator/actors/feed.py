@@ -134,6 +134,11 @@ class Feed:
             self._revision = None
         return found
 
+    @property
+    def behind(self) -> bool:
+        """Whether something was written since the last poll."""
+        return self._storage.revision != self._revision
+
     def poll(self) -> None:
         """Bring every mirror up to date; costs next to nothing while nothing was written."""
         revision = self._storage.revision

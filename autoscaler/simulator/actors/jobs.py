@@ -42,6 +42,10 @@ class Jobs:
         self._jobs.subscribe(self._job_changed)
         feed.mirror("pods").subscribe(self._pod_changed)
 
+    def due(self) -> float:
+        """Monotonic second of the next step that has work."""
+        return self._queue.due
+
     def step(self, now: Instant) -> None:
         """Start what may run, count what ended, close Jobs that are through."""
         self._queue.work(now, self._sync)

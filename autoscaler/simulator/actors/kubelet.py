@@ -56,6 +56,10 @@ class Kubelets:
         self._pods.subscribe(self._pod_changed)
         self._nodes.subscribe(self._node_changed)
 
+    def due(self) -> float:
+        """Monotonic second of the next step that has work."""
+        return self._queue.due
+
     def step(self, now: Instant) -> None:
         """Move pods on whose time has come."""
         self._queue.work(now, self._sync)

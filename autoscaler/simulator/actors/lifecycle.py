@@ -27,6 +27,10 @@ class NodeTaints:
         self._queue: WorkQueue[tuple[str]] = WorkQueue()
         self._nodes.subscribe(self._changed)
 
+    def due(self) -> float:
+        """Monotonic second of the next step that has work."""
+        return self._queue.due
+
     def step(self, now: Instant) -> None:
         """Correct the taints of nodes that changed."""
         self._queue.work(now, self._sync)
@@ -79,6 +83,10 @@ class OrphanedPods:
         self._since: dict[Key, float] = {}
         self._pods.subscribe(self._pod_changed)
         self._nodes.subscribe(self._node_changed)
+
+    def due(self) -> float:
+        """Monotonic second of the next step that has work."""
+        return self._queue.due
 
     def step(self, now: Instant) -> None:
         """Remove the pods whose time is up."""

@@ -4,6 +4,7 @@ Plays the part of the kubelet that concerns the node object, and of the cloud co
 machine is gone. As with a real kubelet, a node that somebody else deletes does not register again.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -66,15 +67,31 @@ class Machines:
         self._nodes = feed.mirror("nodes")
         self._machines: dict[str, _Machine] = {}
         self._seen = 0
-        self._poll_at: float | None = None
+        self._polled_at: float | None = None
+        self._changes = 0
+        self._next_change = math.inf
         self._queue: WorkQueue[tuple[str]] = WorkQueue()
+
+    def due(self) -> float:
+        """Monotonic second of the next step that has work."""
+        return min(self._poll_due(), self._queue.due)
 
     def step(self, now: Instant) -> None:
         """Compare the cloud with the nodes, now and then, and move nodes on through their lives."""
-        if self._poll_at is None or now.mono >= self._poll_at:
-            self._poll(now, booted=self._poll_at is not None)
-            self._poll_at = now.mono + self._timing.cloud_poll_s
+        if now.mono >= self._poll_due():
+            self._poll(now, booted=self._polled_at is not None)
+            next_change = self._cloud.next_change_s
+            self._next_change = math.inf if next_change is None else now.mono + next_change - now.wall
+            self._changes = self._cloud.changes
+            self._polled_at = now.mono
         self._queue.work(now, self._sync)
+
+    def _poll_due(self) -> float:
+        """When the list of machines is read again: it is left alone while nothing in it can have changed."""
+        if self._polled_at is None:
+            return -math.inf
+        soonest = self._polled_at + self._timing.cloud_poll_s
+        return soonest if self._changes != self._cloud.changes else max(soonest, self._next_change)
 
     def _poll(self, now: Instant, *, booted: bool) -> None:
         present = {machine.provider_id: machine for machine in self._cloud.machines()}
@@ -154,6 +171,10 @@ class KwokNodes:
         self._queue: WorkQueue[tuple[str]] = WorkQueue()
         self._due: dict[str, float] = {}
         self._nodes.subscribe(self._changed)
+
+    def due(self) -> float:
+        """Monotonic second of the next step that has work."""
+        return self._queue.due
 
     def step(self, now: Instant) -> None:
         """Report for new nodes."""

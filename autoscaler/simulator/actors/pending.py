@@ -17,6 +17,11 @@ class PendingPods:
         """Whether no pod is to be tried."""
         return not self._active
 
+    @property
+    def waits(self) -> bool:
+        """Whether a pod waits until something changes."""
+        return bool(self._parked)
+
     def knows(self, key: str) -> bool:
         """Whether the pod is to be tried, or waits."""
         return key in self._active or key in self._parked

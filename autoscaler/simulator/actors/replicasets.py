@@ -32,6 +32,10 @@ class ReplicaSets:
         self._sets.subscribe(self._set_changed)
         feed.mirror("pods").subscribe(self._pod_changed)
 
+    def due(self) -> float:
+        """Monotonic second of the next step that has work."""
+        return self._queue.due
+
     def step(self, now: Instant) -> None:
         """Create and delete pods where the count is off."""
         self._queue.work(now, self._sync)

@@ -4,6 +4,8 @@ It asks the same filters as the autoscaler, so that what the autoscaler expects 
 least allocated node wins, and the name breaks ties.
 """
 
+import math
+
 from autoscaler.clock import Instant
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod, PodClass
@@ -41,6 +43,12 @@ class Scheduler:
         self._pending = PendingPods()
         self._gated: dict[Key, None] = {}
         self._picture = Picture(feed, self._node_changed, self._pod_changed, self._pending.wake)
+
+    def due(self) -> float:
+        """Monotonic second of the next step that has work."""
+        if self._flush_at is None or self._gated or not self._pending.idle:
+            return -math.inf
+        return self._flush_at if self._pending.waits else math.inf
 
     def step(self, now: Instant) -> None:
         """Try every pod that is new, or for which something may have changed."""

@@ -36,6 +36,10 @@ class StatefulSets:
         self._sets.subscribe(self._set_changed)
         self._pods.subscribe(self._pod_changed)
 
+    def due(self) -> float:
+        """Monotonic second of the next step that has work."""
+        return self._queue.due
+
     def step(self, now: Instant) -> None:
         """Take each set that has news one step further."""
         self._queue.work(now, self._sync)

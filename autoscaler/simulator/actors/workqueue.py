@@ -1,6 +1,7 @@
 """Keys that want attention: now, or at some moment."""
 
 import heapq
+import math
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -34,6 +35,13 @@ class WorkQueue(Generic[K]):
         """Work on the key once the monotonic clock has reached `mono`."""
         self._serial += 1
         heapq.heappush(self._later, (mono, self._serial, key))
+
+    @property
+    def due(self) -> float:
+        """Monotonic second from which there is work; infinite where none is known of."""
+        if self._ready:
+            return -math.inf
+        return self._later[0][0] if self._later else math.inf
 
     def work(self, now: Instant, sync: Callable[[K, Instant], None]) -> None:
         """Call `sync` for every key whose turn it is, those that it adds meanwhile included."""
