@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from autoscaler.config.tree import Config
 from autoscaler.errors import RetryLater
-from autoscaler.kube.feed import ClusterFeed
+from autoscaler.kube.feed import Feed
 from autoscaler.kube.store import Store
 from autoscaler.kube.watch import KindSource
 from autoscaler.objects.meta import Resource
@@ -32,7 +32,7 @@ _LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed"
 class ClusterSource:
     """Follows the kinds that decisions read and turns what changed into the next view."""
 
-    def __init__(self, feed: ClusterFeed, interner: PodInterner, config: Config) -> None:
+    def __init__(self, feed: Feed, interner: PodInterner, config: Config) -> None:
         self._feed = feed
         self._builder = ClusterBuilder(config.pods.expendable_pods_priority_cutoff)
         self.nodes = feed.add(KindSource("/api/v1/nodes", node_decoder()))

@@ -8,7 +8,7 @@ import logging
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlencode, urlsplit
 
 import msgspec
@@ -82,6 +82,30 @@ class Call(msgspec.Struct, frozen=True):
 READ = Call()
 
 
+class Connections(Protocol):
+    """Carries requests: urllib3's connection pool, or what stands for it where the API server is in the process."""
+
+    def urlopen(
+        self,
+        method: str,
+        url: str,
+        *,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        timeout: urllib3.Timeout,
+        retries: bool,
+        redirect: bool,
+        assert_same_host: bool,
+        preload_content: bool,
+    ) -> urllib3.BaseHTTPResponse:
+        """Send one request and return the answer with its body still unread; raises `HTTPError` or `OSError`."""
+        ...
+
+    def close(self) -> None:
+        """Drop idle connections."""
+        ...
+
+
 class Client:
     """Speaks to one API server. Safe to share between threads."""
 
@@ -91,14 +115,18 @@ class Client:
         clock: Clock,
         sleep: Callable[[float], bool],
         settings: ClientSettings = ClientSettings(),  # noqa: B008  # frozen
+        connections: Connections | None = None,
     ) -> None:
-        """`sleep` waits that many seconds and returns False when the program is stopping."""
+        """`sleep` waits that many seconds and returns False when the program is stopping.
+
+        `connections` None: those of the network.
+        """
         self._endpoint = endpoint
         self._clock = clock
         self._sleep = sleep
         self._bucket = TokenBucket(settings.qps, settings.burst)
         self._user_agent = settings.user_agent
-        self._pool = _pool(endpoint, settings.connections)
+        self._pool = connections if connections is not None else _pool(endpoint, settings.connections)
         plain_proxy = endpoint.proxy is not None and endpoint.tls is None
         self._base = endpoint.url if plain_proxy else urlsplit(endpoint.url).path
         if not endpoint.verified:
@@ -295,7 +323,7 @@ class LineStream:
             raise RetryLater(f"{self._what}: the stream broke: {one_line(error)}") from error
 
 
-def _pool(endpoint: Endpoint, connections: int) -> urllib3.HTTPConnectionPool:
+def _pool(endpoint: Endpoint, connections: int) -> Connections:
     options: dict[str, Any] = {"maxsize": connections, "block": False, "socket_options": list(_KEEPALIVE)}
     if endpoint.tls is not None:
         options["ssl_context"] = endpoint.tls

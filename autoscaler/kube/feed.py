@@ -3,7 +3,7 @@
 import random
 import threading
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from autoscaler.clock import Clock
 from autoscaler.kube.store import Store
@@ -13,8 +13,31 @@ from autoscaler.objects.decode import Named
 T = TypeVar("T", bound=Named)
 
 
+class Feed(Protocol):
+    """Fills stores: from watches, or in the simulator from the storage itself. Add every kind before it starts."""
+
+    def add(
+        self,
+        source: KindSource[T],
+        indexes: Mapping[str, Callable[[T], Hashable | None]] | None = None,
+        *,
+        log_changes: bool = True,
+    ) -> Store[T]:
+        """Follow one more kind; returns the store it will fill."""
+        ...
+
+    def wait_synced(self, timeout_s: float) -> Mapping[str, str]:
+        """Wait until every store is complete; returns the paths that are not in time, each with what is wrong."""
+        ...
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether every store has been complete at least once."""
+        ...
+
+
 class ClusterFeed:
-    """Owns one reflector for each kind. Add every kind before `start`."""
+    """A `Feed` by list and watch: owns one reflector for each kind. Add every kind before `start`."""
 
     def __init__(
         self,

@@ -291,7 +291,7 @@ class Reflector(Generic[T]):
                 change = decode(line)
                 if change.verb is Verb.ERROR:
                     raise _Forgotten(f"watch {self.path}: the server says {change.code}: {change.message}")
-                if (delta := _delta(change)) is not None:
+                if (delta := delta_of(change)) is not None:
                     deltas.append(delta)
                 self._version = change.resource_version or self._version
                 self._lines += 1
@@ -322,7 +322,8 @@ class Reflector(Generic[T]):
         self._stats.last_heard_mono = self._clock.now().mono
 
 
-def _delta(change: Change[T]) -> Delta[T] | None:
+def delta_of(change: Change[T]) -> Delta[T] | None:
+    """Return what a watch event does to a store; None: nothing."""
     item = change.item
     if item is None:
         return None

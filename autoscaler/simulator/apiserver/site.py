@@ -2,7 +2,7 @@
 
 import hmac
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -25,9 +25,19 @@ class Dropped(Exception):
 class Site:
     """Answers requests; knows nothing of sockets."""
 
-    def __init__(self, storage: Storage, verbs: Verbs, faults: Faults, log: RequestLog, token: str | None) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        verbs: Verbs,
+        faults: Faults,
+        log: RequestLog,
+        token: str | None = None,
+        pause: Callable[[float], object] | None = None,
+    ) -> None:
+        """`pause` waits out a fault's delay; None: in real time."""
         self.faults = faults
         self.stopping = threading.Event()
+        self._pause = pause if pause is not None else self.stopping.wait
         self._storage = storage
         self._verbs = verbs
         self._log = log
@@ -69,7 +79,7 @@ class Site:
         if fault is None:
             return None
         if fault.delay_s:
-            self.stopping.wait(fault.delay_s)
+            self._pause(fault.delay_s)
         if fault.drop:
             raise Dropped
         if fault.code is not None and fault.watch_lines is None:
