@@ -48,6 +48,34 @@ class _Due(NamedTuple):
     work: Work | None
     """What begins; None: `sleeper` goes on."""
     sleeper: _Thread | None
+    crew: "Crew | None" = None
+    quick: bool = False
+    """Runs on the driving thread itself."""
+
+
+class Crew:
+    """A `ports.Executor` for one of several programs that share a `VirtualExecutor`: it can be stopped alone."""
+
+    def __init__(self, executor: "VirtualExecutor") -> None:
+        self._executor = executor
+        self.stopping = False
+
+    def submit(self, work: Work) -> None:
+        """Run `work` at the present moment, after what is due by now; after `stop` it is dropped."""
+        self._executor.submit(work, self)
+
+    def call_at(self, when: Instant, work: Work) -> None:
+        """Run `work` once the monotonic clock has reached `when`."""
+        self._executor.call_at(when, work, self)
+
+    def sleep(self, seconds: float) -> bool:
+        """Let others run until so many seconds have passed; `False` means that this program is stopping."""
+        return self._executor.sleep(seconds, self)
+
+    def stop(self) -> None:
+        """Drop works that have not begun, wake every sleeper, and run what is left to its end; not from a work."""
+        self.stopping = True
+        self._executor.dismiss(self)
 
 
 class VirtualExecutor:
@@ -67,6 +95,8 @@ class VirtualExecutor:
         self._driver = threading.Semaphore(0)
         self._error: BaseException | None = None
         self._stopping = False
+        self.after_each: Callable[[], None] = lambda: None
+        """Called on the driving thread whenever a turn has ended."""
 
     def __enter__(self) -> "VirtualExecutor":
         return self
@@ -76,16 +106,22 @@ class VirtualExecutor:
     ) -> None:
         self.stop()
 
-    def submit(self, work: Work) -> None:
+    def submit(self, work: Work, crew: Crew | None = None) -> None:
         """Run `work` at the present moment, after what is due by now; after `stop` it is dropped."""
-        self._push(self._clock.now().mono, work, None)
+        self._push(_Due(self._clock.now().mono, self._next(), work, None, crew))
 
-    def call_at(self, when: Instant, work: Work) -> None:
+    def call_at(self, when: Instant, work: Work, crew: Crew | None = None) -> None:
         """Run `work` once the monotonic clock has reached `when`."""
-        self._push(max(when.mono, self._clock.now().mono), work, None)
+        self._push(_Due(max(when.mono, self._clock.now().mono), self._next(), work, None, crew))
 
-    def sleep(self, seconds: float) -> bool:
+    def drive_at(self, mono: float, work: Work) -> None:
+        """Run `work` at that monotonic second on the driving thread itself; cheap, but it must not sleep."""
+        self._push(_Due(max(mono, self._clock.now().mono), self._next(), work, None, quick=True))
+
+    def sleep(self, seconds: float, crew: Crew | None = None) -> bool:
         """Let others run until so many seconds have passed; `False` means that the executor is stopping."""
+        if crew is not None and crew.stopping:
+            return False
         wake = self._clock.now().mono + max(0.0, seconds)
         sleeper = self._running
         if sleeper is None:
@@ -93,10 +129,10 @@ class VirtualExecutor:
         elif sleeper.thread is not threading.current_thread():
             raise RuntimeError("only the driving thread and the works of an executor may sleep on it")
         elif not self._stopping:
-            self._push(wake, None, sleeper)
+            self._push(_Due(wake, self._next(), None, sleeper, crew))
             self._driver.release()
             sleeper.turn.acquire()
-        return not self._stopping
+        return not (self._stopping or (crew is not None and crew.stopping))
 
     @property
     def next_due(self) -> float | None:
@@ -114,8 +150,23 @@ class VirtualExecutor:
         while self._queue and self._queue[0].mono <= end:
             due = heapq.heappop(self._queue)
             self._advance_to(due.mono)
-            self._give_turn(due)
+            if due.quick and due.work is not None:
+                due.work()
+            else:
+                self._give_turn(due)
+            self.after_each()
         self._advance_to(end)
+
+    def dismiss(self, crew: Crew) -> None:
+        """Drop a crew's works that have not begun, and let its sleepers run to their end; for `Crew.stop`."""
+        if self._running is not None:
+            raise RuntimeError("a work cannot end the crew of the executor that runs it")
+        theirs = sorted(due for due in self._queue if due.crew is crew)
+        self._queue = [due for due in self._queue if due.crew is not crew]
+        heapq.heapify(self._queue)
+        for due in theirs:
+            if due.sleeper is not None:
+                self._give_turn(due)
 
     def stop(self) -> None:
         """Drop works that have not begun, wake every sleeper, and run what is left to its end."""
@@ -131,11 +182,13 @@ class VirtualExecutor:
             thread.thread.join(_LONGEST_TURN_S)
         self._idle.clear()
 
-    def _push(self, mono: float, work: Work | None, sleeper: _Thread | None) -> None:
-        if self._stopping:
-            return
+    def _next(self) -> int:
         self._serial += 1
-        heapq.heappush(self._queue, _Due(mono, self._serial, work, sleeper))
+        return self._serial
+
+    def _push(self, due: _Due) -> None:
+        if not (self._stopping or (due.crew is not None and due.crew.stopping)):
+            heapq.heappush(self._queue, due)
 
     def _advance_to(self, mono: float) -> None:
         self._clock.advance(max(0.0, mono - self._clock.now().mono))

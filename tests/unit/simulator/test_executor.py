@@ -5,7 +5,7 @@ import pytest
 
 from autoscaler.clock import Instant, VirtualClock
 from autoscaler.ports import Executor
-from autoscaler.simulator.executor import VirtualExecutor
+from autoscaler.simulator.executor import Crew, VirtualExecutor
 
 
 @pytest.fixture
@@ -171,3 +171,43 @@ def test_a_work_cannot_drive(executor: VirtualExecutor) -> None:
     executor.submit(lambda: executor.run_until(5))
     with pytest.raises(RuntimeError, match="cannot drive"):
         executor.run_until(0)
+
+
+def test_one_crew_is_stopped_and_the_others_go_on(executor: VirtualExecutor, diary: Diary) -> None:
+    ends, stays = Crew(executor), Crew(executor)
+
+    def sleeper(name: str, crew: Crew) -> None:
+        diary.note(f"{name} {crew.sleep(10)}")
+
+    ends.submit(lambda: sleeper("ends", ends))
+    stays.submit(lambda: sleeper("stays", stays))
+    ends.call_at(Instant(0, 5), lambda: diary.note("never"))
+    executor.run_until(3)
+    ends.stop()
+    ends.submit(lambda: diary.note("never"))
+    executor.run_until(20)
+    assert diary.entries == [(3, "ends False"), (10, "stays True")]
+    assert ends.sleep(1) is False
+
+
+def test_a_crew_cannot_be_stopped_by_a_work(executor: VirtualExecutor) -> None:
+    executor.submit(Crew(executor).stop)
+    with pytest.raises(RuntimeError, match="cannot end the crew"):
+        executor.run_until(1)
+
+
+def test_driven_works_run_on_the_driving_thread_in_their_turn(executor: VirtualExecutor, diary: Diary) -> None:
+    threads: list[threading.Thread] = []
+    executor.call_at(Instant(0, 2), lambda: diary.note("work"))
+    executor.drive_at(2, lambda: diary.note("driven"))
+    executor.drive_at(1, lambda: threads.append(threading.current_thread()))
+    executor.run_until(3)
+    assert (threads, diary.entries) == ([threading.current_thread()], [(2, "work"), (2, "driven")])
+
+
+def test_somebody_may_look_around_after_each_turn(executor: VirtualExecutor, diary: Diary) -> None:
+    executor.after_each = lambda: diary.note("looked")
+    executor.submit(lambda: diary.note("ran"))
+    executor.drive_at(4, lambda: diary.note("driven"))
+    executor.run_until(9)
+    assert diary.entries == [(0, "ran"), (0, "looked"), (4, "driven"), (4, "looked")]
