@@ -1,6 +1,6 @@
 """A simulated cloud that remembers every change that was asked of it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 
@@ -26,6 +26,8 @@ class CloudCall(msgspec.Struct, frozen=True, kw_only=True):
     verb: Verb
     delta: int
     """How the target size changed."""
+    at_s: float
+    """When it ended, Unix seconds by the cloud's clock."""
     nodes: tuple[NodeRef, ...] = ()
     """What was to be deleted."""
     error: str | None = None
@@ -34,8 +36,9 @@ class CloudCall(msgspec.Struct, frozen=True, kw_only=True):
 class RecordedGroup:
     """A `NodeGroup` with the abilities of a `StaticGroup`; every change is noted, failed ones too."""
 
-    def __init__(self, inner: StaticGroup, calls: list[CloudCall]) -> None:
+    def __init__(self, inner: StaticGroup, calls: list[CloudCall], now: Callable[[], float]) -> None:
         self._inner = inner
+        self._now = now
         self._calls = calls
 
     @property
@@ -105,7 +108,8 @@ class RecordedGroup:
             raise
         finally:
             delta = self._inner.target_size() - before
-            self._calls.append(CloudCall(group=self.id, verb=verb, delta=delta, nodes=tuple(nodes), error=error))
+            at_s, refs = self._now(), tuple(nodes)
+            self._calls.append(CloudCall(group=self.id, verb=verb, delta=delta, at_s=at_s, nodes=refs, error=error))
 
 
 class RecordedCloud:
@@ -116,7 +120,7 @@ class RecordedCloud:
     def __init__(self, inner: StaticCloud) -> None:
         self.calls: list[CloudCall] = []
         self._inner = inner
-        self._groups = tuple(RecordedGroup(group, self.calls) for group in inner.groups())
+        self._groups = tuple(RecordedGroup(group, self.calls, lambda: inner.now_s) for group in inner.groups())
 
     def refresh(self, now: float) -> None:
         """Start of a pass."""

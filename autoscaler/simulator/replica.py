@@ -1,0 +1,178 @@
+"""One process of the autoscaler inside a `World`: the daemon's parts, wired to a storage instead of a network."""
+
+from typing import Protocol
+
+import msgspec
+
+from autoscaler.actuation.fresh import ClusterReader
+from autoscaler.actuation.news import Listener
+from autoscaler.app.build import Surroundings, build_autoscaler
+from autoscaler.app.pace import Pace
+from autoscaler.app.source import ClusterSource
+from autoscaler.clock import Clock, Instant
+from autoscaler.config.tree import Config
+from autoscaler.kube.client import ClientSettings
+from autoscaler.kube.writes import Writes
+from autoscaler.objects.node import Node
+from autoscaler.objects.pod import PodInterner
+from autoscaler.observe.correlator import Correlator
+from autoscaler.observe.events import CollectedEvents, EventRecorder
+from autoscaler.observe.report import PassReport
+from autoscaler.ports import EventSink, EventType, Executor, Subject
+from autoscaler.reasons import RemovedAs
+from autoscaler.simulator.apiserver.storage import Storage
+from autoscaler.simulator.executor import Crew, VirtualExecutor
+from autoscaler.simulator.journal_feed import JournalFeed
+from autoscaler.simulator.local_api import LocalApi
+from cloudprovider.interface import CloudProvider
+
+_SERVING_LEASE_S = 15.0
+
+
+class Audience(Listener, Protocol):
+    """Hears of passes and of what happens beside them; `observe.publish.Publisher` is one."""
+
+    def begins(self, now: Instant) -> None:
+        """Hear that a pass begins."""
+        ...
+
+    def passed(self, report: PassReport) -> None:
+        """Hear what a pass saw, decided and did."""
+        ...
+
+
+class NoAudience:
+    """An `Audience` that does not listen."""
+
+    def begins(self, now: Instant) -> None:
+        """Hear that a pass begins."""
+
+    def passed(self, report: PassReport) -> None:
+        """Hear what a pass saw, decided and did."""
+
+    def deletions_pending(self, nodes: int) -> None:
+        """Hear that so many removals are about to begin."""
+
+    def pod_evicted(self, succeeded: bool) -> None:
+        """Hear that the eviction of a pod ended."""
+
+    def node_removed(self, group: str, node: Node, removed_as: RemovedAs) -> None:
+        """Hear that the cloud deletes a node's machine."""
+
+
+class Skewed:
+    """The clock of one machine: its wall clock may be wrong, its monotonic one is not."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.off_by_s = 0.0
+        self._clock = clock
+
+    def now(self) -> Instant:
+        """Return the present moment as this machine has it."""
+        true = self._clock.now()
+        return Instant(true.wall + self.off_by_s, true.mono)
+
+
+class Lease:
+    """The `ports.Leadership` of a replica whose renewals succeed until the lease is `lost`."""
+
+    lost = False
+
+    def may_write(self, now: Instant, takes_s: float) -> bool:
+        """Whether the lease outlasts a call of `takes_s` seconds that starts now."""
+        return not self.lost and takes_s < _SERVING_LEASE_S
+
+
+class Setting(msgspec.Struct, frozen=True, kw_only=True):
+    """What replicas are put into: it stays when one of them ends."""
+
+    config: Config
+    storage: Storage
+    api: LocalApi
+    provider: CloudProvider
+    executor: VirtualExecutor
+    clock: Clock
+    told: CollectedEvents
+    audience: Audience
+
+
+class Replica:
+    """The real loop with a feed, a client, events and removals of its own, from its start to `stop`."""
+
+    def __init__(self, setting: Setting) -> None:
+        config, self.clock = setting.config, setting.clock
+        self.crew = Crew(setting.executor)
+        self.lease = Lease()
+        self.feed = JournalFeed(setting.storage, self.clock)
+        interner = PodInterner()
+        source = ClusterSource(self.feed, interner, config)
+        self._pace = Pace(config.loop, self.clock)
+        source.pods.subscribe(self._pace)
+        kube = config.kube
+        settings = ClientSettings(config.provider.user_agent, kube.kube_client_qps, kube.kube_client_burst)
+        client = setting.api.client(self.clock, self.crew.sleep, settings)
+        self.writes = Writes(client, self.lease, self.clock, self.crew.sleep)
+        self._audience = setting.audience
+        around = Surroundings(
+            source=source,
+            provider=setting.provider,
+            writes=self.writes,
+            fresh=ClusterReader(client, interner, source.nodes.get, source.related),
+            events=_Told(setting.told, _recorder(config, self.writes, self.crew, self.clock)),
+            listener=setting.audience,
+            executor=self.crew,
+            clock=self.clock,
+            leadership=self.lease,
+        )
+        self.autoscaler = build_autoscaler(config, around, interner)
+        self._rehearses = config.loop.dry_run
+        self._began: Instant | None = None
+        self._acted = False
+
+    @property
+    def due(self) -> float:
+        """Monotonic second of the next pass, as things are."""
+        if self._began is None:
+            return self.clock.now().mono
+        return self._pace.due(self._began, acted=self._acted)
+
+    def run_pass(self) -> PassReport:
+        """Run one pass now. What it raises is a bug."""
+        began = self.clock.now()
+        self._pace.begins()
+        self._audience.begins(began)
+        report = self.autoscaler.run_once(began)
+        self._audience.passed(report)
+        self._began, self._acted = began, report.acted and not self._rehearses
+        return report
+
+    def stop(self) -> None:
+        """End everything this process does, in the middle of it if need be; nothing is cleaned up."""
+        self.feed.stop()
+        self.crew.stop()
+
+
+class _Told:
+    """Sends events to the cluster, where there is one to tell, and keeps a list of them."""
+
+    def __init__(self, kept: CollectedEvents, sent: EventSink | None) -> None:
+        self._kept = kept
+        self._sent = sent
+
+    def event(self, about: Subject, kind: EventType, reason: str, message: str) -> None:
+        self._kept.event(about, kind, reason, message)
+        if self._sent is not None:
+            self._sent.event(about, kind, reason, message)
+
+
+class _Uncounted:
+    def events_dropped(self, count: int) -> None:
+        """Nobody counts."""
+
+
+def _recorder(config: Config, writes: Writes, executor: Executor, clock: Clock) -> EventSink | None:
+    if config.loop.dry_run:
+        return None
+    status = Subject(kind="ConfigMap", name=config.observe.status_config_map_name, namespace=config.kube.namespace)
+    correlator = Correlator(status, duplicates=config.observe.record_duplicated_events)
+    return EventRecorder(writes, executor, clock, correlator, _Uncounted())

@@ -1,0 +1,245 @@
+"""A cluster, a cloud and the real loop in virtual time: the second of the two modes of the same pass.
+
+    with World(config, cloud, objects, seed=7) as world:
+        world.at(600, lambda: world.scale("web", 30))
+        world.run_for(86_400)
+
+Everything is in this process and on one clock: the storage with its scheduler, kubelets and controllers, the
+simulated cloud, and one replica of the autoscaler that follows the storage and writes to it through the API. Time
+jumps from one thing that is due to the next. The same arguments and actions give the same run, to the byte.
+"""
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable
+from types import TracebackType
+
+from autoscaler.clock import VirtualClock
+from autoscaler.config.tree import Config
+from autoscaler.observe.events import CollectedEvents
+from autoscaler.observe.report import PassReport
+from autoscaler.observe.status import RecentEvent
+from autoscaler.simulator.actors.timing import Timing
+from autoscaler.simulator.apiserver.errors import JsonObject
+from autoscaler.simulator.apiserver.storage import Storage
+from autoscaler.simulator.cluster import SandboxCluster
+from autoscaler.simulator.executor import VirtualExecutor
+from autoscaler.simulator.local_api import LocalApi
+from autoscaler.simulator.recorded_cloud import CloudCall, recorded
+from autoscaler.simulator.replica import Audience, NoAudience, Replica, Setting, Skewed
+from cloudprovider.static.cloud import open_cloud
+from cloudprovider.static.spec import CloudSpec
+
+START_WALL = 1_750_000_000.0
+_TICK_S = 0.5
+_REPORTS = 240
+
+Action = Callable[[], None]
+"""Something done to a world at some moment."""
+
+
+class World:
+    """Drives everything from one thread. Close it, or use it as a context.
+
+    `cloud` is the simulated cloud: boot delays, prices, stock-outs and failing calls are in its specification, and
+    `fail_next` and `remove_machine` act on it at once. `api.faults` makes the API server fail for the autoscaler
+    alone; the actors of the cluster go on.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        spec: CloudSpec,
+        objects: Iterable[JsonObject] = (),
+        *,
+        seed: int = 0,
+        wall: float = START_WALL,
+        timing: Timing = Timing(),  # noqa: B008 - frozen
+        audience: Audience | None = None,
+    ) -> None:
+        """`wall` is the Unix second at which the world begins. Raises `ConfigError`, `Misconfigured` or `ApiError`."""
+        self.clock = VirtualClock(wall=wall)
+        self.storage = Storage(self.clock, seed=seed)
+        self.cloud = open_cloud(spec, now=lambda: self.clock.now().wall)
+        self.cluster = SandboxCluster(self.clock, self.cloud, storage=self.storage, timing=timing)
+        self.api = LocalApi(self.storage, self.clock)
+        self.reports: deque[PassReport] = deque(maxlen=_REPORTS)
+        """The latest passes, newest last; an audience hears of all."""
+        self.passes = 0
+        self._executor = VirtualExecutor(self.clock)
+        self._executor.after_each = self._look_around
+        self._provider = recorded(self.cloud)
+        self._machine = Skewed(self.clock)
+        self._told = CollectedEvents(self._machine)
+        self._setting = Setting(
+            config=config,
+            storage=self.storage,
+            api=self.api,
+            provider=self._provider,
+            executor=self._executor,
+            clock=self._machine,
+            told=self._told,
+            audience=audience if audience is not None else NoAudience(),
+        )
+        self._stepped_at = self.clock.now().mono
+        self._step = _Alarm(self._executor, self._take_step)
+        self._pump = _Alarm(self._executor, lambda: None)
+        self.cluster.apply(objects)
+        self.cluster.step()
+        self.replica: Replica | None = Replica(self._setting)
+        """The autoscaler; None while nobody leads."""
+        self._look_around()
+
+    def __enter__(self) -> "World":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the replica and every thread."""
+        self._end_replica()
+        self._executor.stop()
+
+    @property
+    def calls(self) -> list[CloudCall]:
+        """Every change that was asked of the cloud, oldest first."""
+        return self._provider.calls
+
+    @property
+    def events(self) -> tuple[RecentEvent, ...]:
+        """Every event that the autoscaler reported, oldest first; what reached the cluster is in the storage."""
+        return self._told.all
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the world began."""
+        return self.clock.now().mono
+
+    def at(self, after_s: float, action: Action) -> None:
+        """Do something to the world so many seconds from now; it must not let time pass itself."""
+        self._executor.drive_at(self.clock.now().mono + after_s, action)
+
+    def run_for(self, seconds: float) -> None:
+        """Let so much time pass."""
+        end = self.clock.now().mono + seconds
+        while self._turn(end):
+            pass
+
+    def run_until(self, condition: Callable[[], bool], *, timeout_s: float = 3600.0) -> bool:
+        """Let time pass until the condition holds; False if it did not within `timeout_s`.
+
+        It is asked whenever something has happened, so it should be quick.
+        """
+        end = self.clock.now().mono + timeout_s
+        while not condition():
+            if not self._turn(end):
+                return condition()
+        return True
+
+    def apply(self, *objects: JsonObject) -> None:
+        """Create or change objects, as `kubectl apply --server-side`; raises ApiError."""
+        self.cluster.apply(objects)
+        self._look_around()
+
+    def scale(self, name: str, replicas: int, *, namespace: str = "default", resource: str = "deployments") -> None:
+        """Set the replicas of a workload; raises ApiError."""
+        self.storage.scale(resource, name, replicas, namespace=namespace)
+        self._look_around()
+
+    def cut_off(self, for_s: float) -> None:
+        """Cut the autoscaler off the API server: calls fail, watches are silent, and then catch up."""
+        self.api.faults.down()
+        self.at(for_s, self.api.faults.up)
+
+    def delay_watches(self, lag_s: float) -> None:
+        """Let the watches of this replica bring each change so many seconds late."""
+        if self.replica is not None:
+            self.replica.feed.lag_s = lag_s
+
+    def jump_clock(self, seconds: float) -> None:
+        """Put the wall clock of the autoscaler's machine forward, or back; nothing else notices."""
+        self._machine.off_by_s += seconds
+
+    def restart(self, after_s: float = 0.0) -> None:
+        """Kill the autoscaler's process, and start another one so many seconds later."""
+        self._end_replica()
+        self.at(after_s, self._begin_replica)
+
+    def lose_leadership(self, for_s: float) -> None:
+        """Take the lease from the replica, which ends as the daemon does then; another leads after `for_s`."""
+        if self.replica is not None:
+            self.replica.lease.lost = True
+        self.restart(for_s)
+
+    def _end_replica(self) -> None:
+        if self.replica is not None:
+            self.replica.stop()
+            self.replica = None
+
+    def _begin_replica(self) -> None:
+        self._end_replica()
+        self.replica = Replica(self._setting)
+
+    def _turn(self, end: float) -> bool:
+        """Run the next thing that is due by `end`; False when nothing is, and the clock stands at `end`."""
+        now = self.clock.now().mono
+        due = math.inf if self.replica is None else max(now, self.replica.due)
+        event = self._executor.next_due
+        if event is not None and event <= min(due, end):
+            self._executor.run_until(event)
+        elif due <= end:
+            self._executor.run_until(due)
+            self._pass()
+        elif now < end:
+            self._executor.run_until(end)
+        else:
+            return False
+        return True
+
+    def _pass(self) -> None:
+        replica = self.replica
+        if replica is None or replica.due > self.clock.now().mono:
+            return
+        report = replica.run_pass()
+        self.passes += 1
+        self.reports.append(report)
+        self._look_around()
+
+    def _look_around(self) -> None:
+        """Let the watches bring what was just written, and see to it that the cluster takes its next step in time."""
+        if self.replica is not None and not self.api.faults.is_down:
+            feed = self.replica.feed
+            if feed.due() <= self.clock.now().mono:
+                feed.pump()
+            self._pump.ring_at(feed.due())
+        self._step.ring_at(max(self.cluster.due(), self._stepped_at + _TICK_S))
+
+    def _take_step(self) -> None:
+        """Let the cluster take a step, unless what was to be done is done."""
+        now = self.clock.now().mono
+        if self.cluster.due() <= now:
+            self._stepped_at = now
+            self.cluster.step()
+
+
+class _Alarm:
+    """Work that is planned for one moment at a time; an earlier plan takes the place of a later one."""
+
+    def __init__(self, executor: VirtualExecutor, work: Action) -> None:
+        self._executor = executor
+        self._work = work
+        self._due = math.inf
+
+    def ring_at(self, mono: float) -> None:
+        """Do the work at that monotonic second, or sooner where that is planned."""
+        if mono < self._due:
+            self._due = mono
+            self._executor.drive_at(mono, lambda: self._ring(mono))
+
+    def _ring(self, mono: float) -> None:
+        if mono == self._due:
+            self._due = math.inf
+            self._work()
