@@ -14,6 +14,7 @@ from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
 from autoscaler.kube.writes import ClusterWrites
 from autoscaler.loop.autoscaler import Autoscaler
+from autoscaler.loop.companion import Companions
 from autoscaler.loop.herald import Herald
 from autoscaler.loop.observing import Source
 from autoscaler.loop.passing import Remembered
@@ -36,6 +37,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     executor: Executor
     clock: Clock
     leadership: Leadership
+    companions: Companions = msgspec.field(default_factory=Companions)
 
 
 def build_autoscaler(config: Config, around: Surroundings, interner: PodInterner) -> Autoscaler:
@@ -44,7 +46,7 @@ def build_autoscaler(config: Config, around: Surroundings, interner: PodInterner
     herald = Herald(config, around.events)
     cloud = RehearsedCloud(around.provider) if config.loop.dry_run else Cloud(around.provider)
     removal = RehearsedRemoval() if config.loop.dry_run else _remover(config, around, cloud, herald)
-    autoscaler = Autoscaler(config, around.source, cloud, removal, herald, interner)
+    autoscaler = Autoscaler(config, around.source, cloud, removal, herald, interner, around.companions)
     autoscaler.remembered = Remembered(registry=born(around.clock.now()))
     return autoscaler
 

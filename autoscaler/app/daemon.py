@@ -1,8 +1,8 @@
 """The daemon: serves HTTP, competes for the lease, follows the cluster, and runs passes until it is told to stop.
 
 Threads: the caller's decides; each watch has one that only decodes and stores; the election has one; events have one;
-HTTP threads read published values. Whatever ends it, it leaves in this order: no more passes, news written, provider
-cleaned up, lease released.
+a companion with a timer has one; HTTP threads read published values. Whatever ends it, it leaves in this order: no more
+passes and ticks, companions and provider cleaned up, news written, lease released.
 """
 
 import gc
@@ -15,7 +15,9 @@ from autoscaler.actuation.fresh import ClusterReader
 from autoscaler.actuation.node_api import ClusterNodeApi, RehearsedNodeApi
 from autoscaler.actuation.status_map import ClusterStatusMap
 from autoscaler.app.build import Surroundings, build_autoscaler, refuse_unsuitable
+from autoscaler.app.companions import Neighbours, make_company
 from autoscaler.app.pace import Pace
+from autoscaler.app.rounds import Rounds
 from autoscaler.app.source import ClusterSource
 from autoscaler.clock import Clock, Instant, ThreadExecutor
 from autoscaler.config.flags import without_effect
@@ -92,9 +94,13 @@ class Daemon:
         self._publisher = Publisher(
             config, self._board, self._metrics, self._health, self._news.tail, self._status_map()
         )
-        self._web = WebServer(
-            config.observe.address, read_routes(self._board, self._metrics, self._health, clock), clock
+        neighbours = Neighbours(
+            client=self._client, writes=self._writes, events=self._news.sink, metrics=self._metrics, clock=clock
         )
+        self._company = make_company(config, neighbours)
+        self._timers = ThreadExecutor(max(1, len(self._company.companions.members)))
+        routes = read_routes(self._board, self._metrics, self._health, clock)
+        self._web = WebServer(config.observe.address, {**routes, **self._company.routes}, clock)
 
     @property
     def _unopposed(self) -> bool:
@@ -182,6 +188,7 @@ class Daemon:
         if autoscaler is None:
             return
         self._publisher.starting(self._clock.now())
+        Rounds(self._company.companions, self._timers, self._clock, self._leadership).start()
         while not self._stopping.is_set():
             began = self._clock.now()
             self._publisher.begins(began)
@@ -189,7 +196,9 @@ class Daemon:
             self._publisher.passed(report)
             if not self._pace.wait(began, acted=report.acted and not self._config.loop.dry_run):
                 break
+        self._timers.stop()
         if not self._lost:
+            self._company.companions.leave()
             self._clean_up(autoscaler)
 
     def _passed(self, autoscaler: Autoscaler, began: Instant) -> PassReport:
@@ -228,9 +237,11 @@ class Daemon:
             executor=self._executor,
             clock=self._clock,
             leadership=self._leadership,
+            companions=self._company.companions,
         )
 
     def _leave(self) -> None:
+        self._timers.stop()
         self._news.stop()
         self._feed.stop()
         if self._election is not None:

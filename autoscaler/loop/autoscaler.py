@@ -1,8 +1,8 @@
 """`run_once`: the order of a pass.
 
-observe → repair → grow → shrink → raise to minimum. Each step takes the pass as far as it has come and returns
-the next value; what is remembered from pass to pass is one frozen value. The order, and where a pass ends early, are
-Cluster Autoscaler's (`core/static_autoscaler.go`). Effects are in `actuation` alone.
+observe → companions → repair → grow → shrink → raise to minimum. Each step takes the pass as far as it has come and
+returns the next value; what is remembered from pass to pass is one frozen value. The order, and where a pass ends
+early, are Cluster Autoscaler's (`core/static_autoscaler.go`). Effects are in `actuation` alone.
 """
 
 from autoscaler.actuation.cloud import Cloud
@@ -10,6 +10,7 @@ from autoscaler.actuation.remover import NodeRemoval
 from autoscaler.clock import Instant, stopwatch
 from autoscaler.config.tree import Config
 from autoscaler.errors import CloudUnavailable, LeadershipLost, RetryLater
+from autoscaler.loop.companion import Companions
 from autoscaler.loop.growing import Growing
 from autoscaler.loop.herald import Herald
 from autoscaler.loop.observing import Observing, Source
@@ -26,13 +27,22 @@ class Autoscaler:
     """Runs passes. Owned by one thread."""
 
     def __init__(
-        self, config: Config, source: Source, cloud: Cloud, removal: NodeRemoval, herald: Herald, interner: PodInterner
+        self,
+        config: Config,
+        source: Source,
+        cloud: Cloud,
+        removal: NodeRemoval,
+        herald: Herald,
+        interner: PodInterner,
+        companions: Companions,
     ) -> None:
         self._cloud = cloud
+        self._companions = companions
         repairing = self._repairing = Repairing(config, cloud, herald)
         growing = Growing(config, cloud, repairing, herald)
         self._observe = Observing(config, source, cloud, removal, interner, herald).run
         self._steps = (
+            companions.before_pass,
             repairing.run,
             growing.run,
             Shrinking(config, removal, repairing).run,
@@ -65,4 +75,6 @@ class Autoscaler:
         if p.report.registry is not None:
             p = self._repairing.judged_again(p)
         self.remembered = p.remembered
-        return p.timed("pass", began)
+        p = p.timed("pass", began)
+        self._companions.after_pass(p)
+        return p

@@ -1,4 +1,4 @@
-"""Every metric in one table: the metrics are made, and docs/metrics.md is written, from it.
+"""Every metric of the node autoscaler in one table: the metrics are made, and docs/metrics.md is written, from it.
 
 Names, types and labels are Cluster Autoscaler's, so that dashboards and alerts keep working.
 """
@@ -255,6 +255,12 @@ TABLE: tuple[Metric, ...] = (
     _of_group("node_group_target_count", "Target size of the node group."),
     _of_group("node_group_healthiness", "Whether the node group is healthy enough to be autoscaled: 1 or 0."),
     _of_group("node_group_backoff_status", "Whether the node group is backed off: 1 or 0.", "reason"),
+    _counter(
+        "companion_errors_total",
+        "Failures of a part beside the node autoscaler, which goes on without it.",
+        "companion",
+        companion="its section of the configuration file",
+    ),
     _counter("events_dropped_total", "Kubernetes events given up because the API server was too slow or refused."),
     Metric(
         name="leader_election_master_status",
@@ -265,32 +271,3 @@ TABLE: tuple[Metric, ...] = (
         foreign=True,
     ),
 )
-
-
-def markdown() -> str:
-    """Write docs/metrics.md."""
-    lines = [
-        "# Metrics",
-        "",
-        "Generated from `autoscaler/observe/metric_table.py`; do not edit.",
-        "",
-        "Served at `/metrics` in the Prometheus text format, with the process metrics (`process_*`) of the",
-        "Prometheus client. Names, types and labels are Cluster Autoscaler's.",
-        "",
-        "| Name | Type | Labels | Meaning |",
-        "|---|---|---|---|",
-        *(_row(metric) for metric in TABLE),
-        "",
-        "Label values of GPUs: `gpu_resource_name` is the extended resource, `gpu_name` the type if the provider",
-        "knows it (else `not-listed`, `generic` or `missing-gpu`); all are empty without GPU.",
-        "",
-    ]
-    return "\n".join(lines)
-
-
-def _row(metric: Metric) -> str:
-    labels = "<br>".join(
-        f"`{label}`" + (f": {metric.values[label]}" if label in metric.values else "") for label in metric.labels
-    )
-    extra = f" Only with `{metric.when}`." if metric.when is not When.ALWAYS else ""
-    return f"| `{metric.full_name}` | {metric.kind} | {labels} | {metric.help}{extra} |"

@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Mapping
 
 import msgspec
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, Summary
+from msgspec.structs import replace
+from prometheus_client import CollectorRegistry, ProcessCollector
 
 from autoscaler.clock import Instant
-from autoscaler.observe.exposition import PlainCounter, exposition
+from autoscaler.observe.exposition import exposition
 from autoscaler.observe.metric_table import (
     NARROW_BUCKETS,
     TABLE,
@@ -14,7 +15,6 @@ from autoscaler.observe.metric_table import (
     ErrorType,
     EvictionResult,
     Function,
-    Kind,
     LimitedResource,
     Metric,
     PendingKind,
@@ -22,6 +22,7 @@ from autoscaler.observe.metric_table import (
     Step,
     When,
 )
+from autoscaler.observe.series import Series
 from autoscaler.observe.status import GroupStatus, Health, NodeCounts
 from autoscaler.reasons import RemovedAs
 
@@ -57,60 +58,37 @@ class Metrics:
         self._engine_registry = CollectorRegistry()
         self._started = False
         self._per_node_group = per_node_group
-        self._gauges: dict[str, Gauge] = {}
-        self._counters: dict[str, Counter] = {}
-        self._plain: dict[str, PlainCounter] = {}
-        self._histograms: dict[str, Histogram] = {}
-        self._summaries: dict[str, Summary] = {}
         self._group_series: set[tuple[str, tuple[str, ...]]] = set()
         self._unremovable_reasons: set[str] = set()
+        self._series = Series()
         for metric in TABLE:
             if metric.when is When.ALWAYS or per_node_group:
-                self._make(metric, wide_duration_buckets)
+                narrow = metric.name == "function_duration_seconds" and not wide_duration_buckets
+                registry = self._process_registry if metric.foreign else self._engine_registry
+                self._series.make(replace(metric, buckets=NARROW_BUCKETS) if narrow else metric, registry)
         ProcessCollector(registry=self._process_registry)
         self._show_zeros()
 
-    def _make(self, metric: Metric, wide: bool) -> None:
-        name, text, labels = metric.full_name, metric.help, metric.labels
-        registry = self._process_registry if metric.foreign else self._engine_registry
-        if metric.kind is Kind.GAUGE:
-            self._gauges[metric.name] = Gauge(name, text, labels, registry=registry)
-        elif metric.kind is Kind.SUMMARY:
-            self._summaries[metric.name] = Summary(name, text, labels, registry=registry)
-        elif metric.kind is Kind.HISTOGRAM:
-            narrow = metric.name == "function_duration_seconds" and not wide
-            buckets = NARROW_BUCKETS if narrow else metric.buckets
-            self._histograms[metric.name] = Histogram(name, text, labels, registry=registry, buckets=buckets)
-        elif metric.name.endswith("_total"):
-            self._counters[metric.name] = Counter(name, text, labels, registry=registry)
-        else:
-            self._plain[metric.name] = PlainCounter(name, text, labels)
-            registry.register(self._plain[metric.name])
+    def companion(self, table: Iterable[Metric]) -> Series:
+        """Add a companion's own metrics, once; they are shown with all others."""
+        series = Series()
+        for metric in table:
+            series.make(metric, self._engine_registry)
+        return series
 
     def _show_zeros(self) -> None:
         for error in ErrorType:
-            self._add("errors_total", 0, error)
+            self._series.add("errors_total", 0, error)
         for failure in ScaleUpFailure:
-            self._add("failed_scale_ups_total", 0, failure, *NO_DEVICES.labels)
+            self._series.add("failed_scale_ups_total", 0, failure, *NO_DEVICES.labels)
         for removal in RemovedAs:
-            self._add("scaled_down_nodes_total", 0, removal, *NO_DEVICES.labels)
-        self._add("scaled_up_nodes_total", 0, *NO_DEVICES.labels)
+            self._series.add("scaled_down_nodes_total", 0, removal, *NO_DEVICES.labels)
+        self._series.add("scaled_up_nodes_total", 0, *NO_DEVICES.labels)
         for result in EvictionResult:
-            self._add("evicted_pods_total", 0, result)
+            self._series.add("evicted_pods_total", 0, result)
         for direction in Direction:
             for resource in LimitedResource:
-                self._add("skipped_scale_events_count", 0, direction, resource)
-
-    def _set(self, name: str, value: float, *labels: str) -> None:
-        gauge = self._gauges[name]
-        (gauge.labels(*labels) if labels else gauge).set(value)
-
-    def _add(self, name: str, amount: float, *labels: str) -> None:
-        if name in self._plain:
-            self._plain[name].inc(amount, *labels)
-            return
-        counter = self._counters[name]
-        (counter.labels(*labels) if labels else counter).inc(amount)
+                self._series.add("skipped_scale_events_count", 0, direction, resource)
 
     def scrape(self) -> bytes:
         """Return all metrics in `exposition.CONTENT_TYPE`."""
@@ -125,60 +103,59 @@ class Metrics:
 
     def step_began(self, step: Step, now: Instant) -> None:
         """A step of the loop begins (`MAIN_SUCCESSFUL`: a pass ended well)."""
-        self._set("last_activity", int(now.wall), step)
+        self._series.set("last_activity", int(now.wall), step)
 
     def observe_duration(self, function: Function, seconds: float) -> None:
         """A part of a pass took that long."""
-        self._histograms["function_duration_seconds"].labels(function).observe(seconds)
-        self._summaries["function_duration_quantile_seconds"].labels(function).observe(seconds)
+        self._series.observe("function_duration_seconds", seconds, function)
+        self._series.observe("function_duration_quantile_seconds", seconds, function)
 
     def pass_failed(self, error: ErrorType) -> None:
         """A pass ended in an error."""
-        self._add("errors_total", 1, error)
+        self._series.add("errors_total", 1, error)
 
     def leading(self, lease: str, leads: bool) -> None:
         """This replica took or lost the lease."""
-        self._set("leader_election_master_status", leads, lease)
+        self._series.set("leader_election_master_status", leads, lease)
 
     # The cluster.
 
     def cluster(self, safe: bool, counts: NodeCounts) -> None:
         """Health and node counts of the pass."""
-        self._set("cluster_safe_to_autoscale", safe)
-        self._set("nodes_count", counts.ready, "ready")
-        self._set("nodes_count", counts.unready, "unready")
-        self._set("nodes_count", counts.not_started, "notStarted")
-        self._set("nodes_count", counts.suspended, "suspended")
-        self._set("nodes_count", counts.long_unregistered, "longUnregistered")
-        self._set("nodes_count", counts.unregistered, "unregistered")
+        self._series.set("cluster_safe_to_autoscale", safe)
+        self._series.set("nodes_count", counts.ready, "ready")
+        self._series.set("nodes_count", counts.unready, "unready")
+        self._series.set("nodes_count", counts.not_started, "notStarted")
+        self._series.set("nodes_count", counts.suspended, "suspended")
+        self._series.set("nodes_count", counts.long_unregistered, "longUnregistered")
+        self._series.set("nodes_count", counts.unregistered, "unregistered")
 
     def size(self, cpu_milli: int, memory_bytes: int) -> None:
         """Capacity of all nodes that are not being deleted."""
-        self._set("cluster_cpu_current_cores", cpu_milli // 1000)
-        self._set("cluster_memory_current_bytes", memory_bytes)
+        self._series.set("cluster_cpu_current_cores", cpu_milli // 1000)
+        self._series.set("cluster_memory_current_bytes", memory_bytes)
 
     def limits(self, cores: tuple[int, int], memory_bytes: tuple[int, int]) -> None:
         """Configured minimum and maximum of the cluster; set once."""
         for name, (least, most) in (("cpu_limits_cores", cores), ("memory_limits_bytes", memory_bytes)):
-            self._set(name, least, "minimum")
-            self._set(name, most, "maximum")
+            self._series.set(name, least, "minimum")
+            self._series.set(name, most, "maximum")
 
     def pending_pods(self, kind: PendingKind, count: int) -> None:
         """Pods that wait."""
-        self._set("unschedulable_pods_count", count, kind)
+        self._series.set("unschedulable_pods_count", count, kind)
 
     def taints(self, by_type: Mapping[str, int]) -> None:
         """Taints on all nodes; types that vanished go away."""
-        gauge = self._gauges["node_taints_count"]
-        gauge.clear()
+        self._series.clear("node_taints_count")
         for kind, count in by_type.items():
-            gauge.labels(kind).set(count)
+            self._series.set("node_taints_count", count, kind)
 
     def node_groups(self, autoscaled: int, autoprovisioned: int, max_nodes: int) -> None:
         """Number of groups and how many nodes they may have together."""
-        self._set("node_groups_count", autoscaled, "autoscaled")
-        self._set("node_groups_count", autoprovisioned, "autoprovisioned")
-        self._set("max_nodes_count", max_nodes)
+        self._series.set("node_groups_count", autoscaled, "autoscaled")
+        self._series.set("node_groups_count", autoprovisioned, "autoprovisioned")
+        self._series.set("max_nodes_count", max_nodes)
 
     def each_node_group(self, groups: Iterable[GroupStatus]) -> None:
         """Publish every group, where that was asked for; groups that vanished go away."""
@@ -194,78 +171,82 @@ class Metrics:
             reason = _NO_BACKOFF if group.backoff is None else group.backoff.code or _NO_CODE
             fresh["node_group_backoff_status", (group.id, reason)] = group.backoff is not None
         for (name, labels), value in fresh.items():
-            self._set(name, value, *labels)
+            self._series.set(name, value, *labels)
         for name, labels in self._group_series - fresh.keys():
-            self._gauges[name].remove(*labels)
+            self._series.remove(name, *labels)
         self._group_series = set(fresh)
 
     # Scale-up.
 
     def scaled_up(self, nodes: int, devices: Devices = NO_DEVICES) -> None:
         """Nodes were asked for."""
-        self._add("scaled_up_nodes_total", nodes, *devices.labels)
+        self._series.add("scaled_up_nodes_total", nodes, *devices.labels)
         if devices.gpu_name:
-            self._add("scaled_up_gpu_nodes_total", nodes, devices.gpu_resource_name, devices.gpu_name)
+            self._series.add("scaled_up_gpu_nodes_total", nodes, devices.gpu_resource_name, devices.gpu_name)
 
     def scale_up_failed(self, reason: str, devices: Devices = NO_DEVICES) -> None:
         """A scale-up failed; `reason` is a `ScaleUpFailure` or the provider's code."""
-        self._add("failed_scale_ups_total", 1, reason, *devices.labels)
+        self._series.add("failed_scale_ups_total", 1, reason, *devices.labels)
         if devices.gpu_name:
-            self._add("failed_gpu_scale_ups_total", 1, reason, devices.gpu_resource_name, devices.gpu_name)
+            self._series.add("failed_gpu_scale_ups_total", 1, reason, devices.gpu_resource_name, devices.gpu_name)
 
     def node_creations_failed(self, reason: str, nodes: int) -> None:
         """The cloud could not create machines; `reason` is its code."""
-        self._add("failed_node_creations_total", nodes, reason)
+        self._series.add("failed_node_creations_total", nodes, reason)
 
     def scaling_skipped(self, direction: Direction, resource: LimitedResource) -> None:
         """A limit of the cluster kept a scaling from being considered."""
-        self._add("skipped_scale_events_count", 1, direction, resource)
+        self._series.add("skipped_scale_events_count", 1, direction, resource)
 
     def packed(self, instance_type: str, cpu_count: int, namespace_count: int, pod_groups: int) -> None:
         """An estimate packed so many groups of equivalent pods."""
-        histogram = self._histograms["binpacking_heterogeneity"]
-        histogram.labels(instance_type, str(cpu_count), str(namespace_count)).observe(pod_groups)
+        labels = (instance_type, str(cpu_count), str(namespace_count))
+        self._series.observe("binpacking_heterogeneity", pod_groups, *labels)
 
     def overflowing_controllers(self, count: int) -> None:
         """Controllers whose pods are too diverse to be treated alike."""
-        self._set("overflowing_controllers_count", count)
+        self._series.set("overflowing_controllers_count", count)
 
     # Scale-down.
 
     def unneeded(self, nodes: int) -> None:
         """Nodes that could go."""
-        self._set("unneeded_nodes_count", nodes)
+        self._series.set("unneeded_nodes_count", nodes)
 
     def unremovable(self, by_reason: Mapping[str, int]) -> None:
         """Nodes that stay; reasons not given any more drop to 0, so that no count outlives its cause."""
         self._unremovable_reasons.update(by_reason)
         for reason in self._unremovable_reasons:
-            self._set("unremovable_nodes_count", by_reason.get(reason, 0), reason)
+            self._series.set("unremovable_nodes_count", by_reason.get(reason, 0), reason)
 
     def scale_down_cooldown(self, active: bool) -> None:
         """Whether scale-down waits."""
-        self._set("scale_down_in_cooldown", active)
+        self._series.set("scale_down_in_cooldown", active)
 
     def pending_deletions(self, nodes: int) -> None:
         """Nodes queued for deletion."""
-        self._set("pending_node_deletions", nodes)
+        self._series.set("pending_node_deletions", nodes)
 
     def scaled_down(self, nodes: int, reason: RemovedAs, devices: Devices = NO_DEVICES) -> None:
         """Nodes were removed."""
-        self._add("scaled_down_nodes_total", nodes, reason, *devices.labels)
+        self._series.add("scaled_down_nodes_total", nodes, reason, *devices.labels)
         if devices.gpu_name:
-            self._add("scaled_down_gpu_nodes_total", nodes, reason, devices.gpu_resource_name, devices.gpu_name)
+            self._series.add("scaled_down_gpu_nodes_total", nodes, reason, devices.gpu_resource_name, devices.gpu_name)
 
     def evicted(self, pods: int, result: EvictionResult) -> None:
         """Evictions ended."""
-        self._add("evicted_pods_total", pods, result)
+        self._series.add("evicted_pods_total", pods, result)
 
     def unregistered_removed(self, machines: int) -> None:
         """Machines that never became nodes were removed."""
-        self._add("old_unregistered_nodes_removed_count", machines)
+        self._series.add("old_unregistered_nodes_removed_count", machines)
 
     # Ourselves.
 
+    def companion_failed(self, name: str) -> None:
+        """A part beside the node autoscaler raised."""
+        self._series.add("companion_errors_total", 1, name)
+
     def events_dropped(self, count: int) -> None:
         """Events were given up."""
-        self._add("events_dropped_total", count)
+        self._series.add("events_dropped_total", count)

@@ -10,6 +10,7 @@ from autoscaler.clock import VirtualClock
 from autoscaler.config.tree import Config
 from autoscaler.errors import RetryLater
 from autoscaler.kube.election import Unopposed
+from autoscaler.loop.companion import Companions
 from autoscaler.loop.passing import Remembered
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod, PodInterner
@@ -75,7 +76,13 @@ def waiting(name: str, cpu: str = "3", *, created: float = NOW - 600, unschedula
 class LoopWorld:
     """The loop with everything around it. Removals begin and stay so: nobody drives the executor."""
 
-    def __init__(self, *groups: GroupSpec, config: Config = Config(), nodes: Sequence[tuple[Node, str]] = ()) -> None:  # noqa: B008
+    def __init__(
+        self,
+        *groups: GroupSpec,
+        config: Config = Config(),  # noqa: B008
+        nodes: Sequence[tuple[Node, str]] = (),
+        companions: Companions = Companions(),  # noqa: B008
+    ) -> None:
         self.clock = VirtualClock(wall=NOW)
         self.events: list[Told] = []
         self.unreachable: str | None = None
@@ -99,6 +106,7 @@ class LoopWorld:
             executor=VirtualExecutor(self.clock),
             clock=self.clock,
             leadership=Unopposed(),
+            companions=companions,
         )
         self.autoscaler = build_autoscaler(config, around, PodInterner())
         # As if a pass had seen the groups before: whatever is missing is nothing new.

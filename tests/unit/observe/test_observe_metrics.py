@@ -7,6 +7,7 @@ import pytest
 
 from autoscaler.clock import Instant
 from autoscaler.observe import metric_table
+from autoscaler.observe.metric_document import markdown
 from autoscaler.observe.metric_table import (
     Direction,
     ErrorType,
@@ -104,6 +105,7 @@ def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus])
     metrics.scaled_down(1, RemovedAs.EMPTY, GPU)
     metrics.evicted(9, EvictionResult.SUCCEEDED)
     metrics.events_dropped(3)
+    metrics.companion_failed("headroom")
     values = series(metrics)
     devices = 'gpu_resource_name="nvidia.com/gpu",gpu_name="a100"'
     expected = {
@@ -138,6 +140,7 @@ def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus])
         f'scaled_down_gpu_nodes_total{{reason="empty",{devices}}}': 1,
         'evicted_pods_total{eviction_result="succeeded"}': 9,
         "events_dropped_total": 3,
+        'companion_errors_total{companion="headroom"}': 1,
     }
     assert {name: values.get(name) for name in expected} == expected
     metrics.unremovable({"BlockedByPod": 1})
@@ -214,7 +217,7 @@ def test_counters_never_shrink() -> None:
 
 def test_the_document_is_fresh() -> None:
     text = (ROOT / "docs" / "metrics.md").read_text()
-    assert text == metric_table.markdown(), (
-        "write it anew: python -c 'from autoscaler.observe.metric_table import markdown; print(markdown(), end=\"\")'"
-        " > docs/metrics.md"
+    assert text == markdown(), (
+        "write it anew: python -c 'from autoscaler.observe.metric_document import markdown;"
+        ' print(markdown(), end="")\' > docs/metrics.md'
     )

@@ -1,0 +1,56 @@
+"""The series of a table of metrics, by name."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summary
+
+from autoscaler.observe.exposition import PlainCounter
+from autoscaler.observe.metric_table import Kind, Metric
+
+
+class Series:
+    """Moves metrics by their names without prefix; safe to share between threads. An unknown name is a `KeyError`."""
+
+    def __init__(self) -> None:
+        self._gauges: dict[str, Gauge] = {}
+        self._counters: dict[str, Counter | PlainCounter] = {}
+        self._distributions: dict[str, Histogram | Summary] = {}
+
+    def make(self, metric: Metric, registry: CollectorRegistry) -> None:
+        """Add one metric; it has no series until it is moved, unless it has no labels."""
+        name, text, labels = metric.full_name, metric.help, metric.labels
+        if metric.kind is Kind.GAUGE:
+            self._gauges[metric.name] = Gauge(name, text, labels, registry=registry)
+        elif metric.kind is Kind.SUMMARY:
+            self._distributions[metric.name] = Summary(name, text, labels, registry=registry)
+        elif metric.kind is Kind.HISTOGRAM:
+            self._distributions[metric.name] = Histogram(name, text, labels, registry=registry, buckets=metric.buckets)
+        elif metric.name.endswith("_total"):
+            self._counters[metric.name] = Counter(name, text, labels, registry=registry)
+        else:
+            plain = self._counters[metric.name] = PlainCounter(name, text, labels)
+            registry.register(plain)
+
+    def set(self, name: str, value: float, *labels: str) -> None:
+        """Set a gauge."""
+        gauge = self._gauges[name]
+        (gauge.labels(*labels) if labels else gauge).set(value)
+
+    def add(self, name: str, amount: float, *labels: str) -> None:
+        """Count up; negative amounts are refused."""
+        counter = self._counters[name]
+        if isinstance(counter, PlainCounter):
+            counter.inc(amount, *labels)
+        else:
+            (counter.labels(*labels) if labels else counter).inc(amount)
+
+    def observe(self, name: str, value: float, *labels: str) -> None:
+        """Add a value to a histogram or summary."""
+        distribution = self._distributions[name]
+        (distribution.labels(*labels) if labels else distribution).observe(value)
+
+    def remove(self, name: str, *labels: str) -> None:
+        """Take one series of a gauge away; raises `KeyError` where there is none."""
+        self._gauges[name].remove(*labels)
+
+    def clear(self, name: str) -> None:
+        """Take all series of a gauge away."""
+        self._gauges[name].clear()
