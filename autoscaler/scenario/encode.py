@@ -10,25 +10,13 @@ from typing import Any
 
 import msgspec
 
-from autoscaler.objects import quantity
-from autoscaler.objects.meta import ObjectMeta, OwnerReference, rfc3339
+from autoscaler.objects.encode import Plain, PodForms, node_form
 from autoscaler.objects.node import Node
-from autoscaler.objects.pod import Pod, PodClass
-from autoscaler.objects.podspec import (
-    Affinity,
-    Container,
-    PodSpec,
-    ResourceClaimRef,
-    SpreadConstraint,
-    Toleration,
-    Volume,
-)
 from autoscaler.scenario.scenario import PRIORITIES, PRIORITY_CONFIG
 from autoscaler.snapshot.cluster import ClusterView, Related
 from autoscaler.snapshot.groups import Group, Groups
 from cloudprovider.interface import GroupSettings, Instance, NodeTemplate, State
 
-Plain = dict[str, Any]
 _BEFORE_FIRST_RUN_S = 1.0
 _RELATED = {
     "namespaces": "namespaces",
@@ -46,43 +34,13 @@ _RELATED = {
 }
 
 
-class _ClassForm(msgspec.Struct, frozen=True, array_like=True):
-    """The parts of `PodClass.key`, in their order there."""
-
-    namespace: str
-    labels: dict[str, str]
-    annotations: dict[str, str]
-    owner: OwnerReference | None
-    containers: list[Container]
-    init_containers: list[Container]
-    overhead: dict[str, str | int | float]
-    resources: Any
-    node_selector: dict[str, str]
-    affinity: Affinity | None
-    tolerations: list[Toleration]
-    topology_spread_constraints: list[SpreadConstraint]
-    volumes: list[Volume]
-    claims: list[str]
-    resource_claims: list[ResourceClaimRef]
-    node_name: str
-    priority: int | None
-    priority_class_name: str
-    preemption_policy: str | None
-    scheduler_name: str
-    restart_policy: str
-    termination_grace_period_seconds: int | None
-    allocated: dict[str, dict[str, str | int | float]] | None
-
-
-_TAKEN_OVER = tuple(name for name in PodSpec.__struct_fields__ if name in _ClassForm.__struct_fields__)
-
-
 def encode(view: ClusterView, *, name: str, at_s: float, options: Mapping[str, Any], description: str = "") -> bytes:
     """Return a file (JSON) whose only run sees this view at `at_s`, Unix seconds.
 
     `options` are flags by name, as `config.document.to_options` has them. Pods that the view leaves out (finished
     ones, expendable ones that run) are not in the file; neither is what earlier passes remembered.
     """
+    forms = PodForms()
     pods = [pod for on_node in view.pods for pod in on_node]
     document: Plain = {
         "name": name,
@@ -95,8 +53,8 @@ def encode(view: ClusterView, *, name: str, at_s: float, options: Mapping[str, A
         "nodeToGroup": dict(view.groups.of_node),
         "missingInstances": sorted(view.groups.gone),
         "instances": _instances(view.groups, view.nodes),
-        "nodes": [_node(node) for node in view.nodes],
-        "pods": _pods([*pods, *view.pending]),
+        "nodes": [node_form(node) for node in view.nodes],
+        "pods": [forms.form(pod) for pod in (*pods, *view.pending)],
         **_related(view.related),
     }
     return msgspec.json.encode({key: value for key, value in document.items() if value not in ([], {})})
@@ -108,70 +66,6 @@ def _related(related: Related) -> Plain:
         if config_map.name == PRIORITY_CONFIG and PRIORITIES in config_map.data:
             found["priorityConfig"] = config_map.data[PRIORITIES]
     return found
-
-
-def _node(node: Node) -> Plain:
-    return {
-        "metadata": ObjectMeta(
-            name=node.name,
-            uid=node.uid,
-            labels=dict(node.labels),
-            annotations=dict(node.annotations),
-            creation_timestamp=rfc3339(node.created),
-            deletion_timestamp=_optional_time(node.deleted),
-        ),
-        "spec": {"providerID": node.provider_id, "unschedulable": node.unschedulable, "taints": node.taints},
-        "status": {
-            "capacity": _amounts(node.capacity),
-            "allocatable": _amounts(node.allocatable),
-            "conditions": node.conditions,
-        },
-    }
-
-
-def _pods(pods: Iterable[Pod]) -> list[Plain]:
-    forms: dict[PodClass, _ClassForm] = {}
-    decoder = msgspec.msgpack.Decoder(_ClassForm)
-    written = []
-    for pod in pods:
-        form = forms.get(pod.cls)
-        if form is None:
-            form = forms[pod.cls] = decoder.decode(pod.cls.key)
-        written.append(_pod(pod, form))
-    return written
-
-
-def _pod(pod: Pod, form: _ClassForm) -> Plain:
-    status: Plain = {"phase": pod.phase}
-    if pod.unscheduled is not None:
-        condition = {"type": "PodScheduled", "status": "False", "reason": pod.unscheduled.reason}
-        if pod.unscheduled.since is not None:
-            condition["lastTransitionTime"] = rfc3339(pod.unscheduled.since)
-        status["conditions"] = [condition]
-    if pod.nominated_node is not None:
-        status["nominatedNodeName"] = pod.nominated_node
-    if pod.started is not None:
-        status["startTime"] = rfc3339(pod.started)
-    if form.allocated:
-        status["containerStatuses"] = [
-            {"name": container, "allocatedResources": amounts} for container, amounts in form.allocated.items()
-        ]
-    spec: Plain = {field: getattr(form, field) for field in _TAKEN_OVER}
-    spec["node_name"] = pod.node or ""
-    return {
-        "metadata": ObjectMeta(
-            name=pod.name,
-            namespace=form.namespace,
-            uid=pod.uid,
-            labels=form.labels,
-            annotations=form.annotations,
-            owner_references=[] if form.owner is None else [form.owner],
-            creation_timestamp=rfc3339(pod.created),
-            deletion_timestamp=_optional_time(pod.deleted),
-        ),
-        "spec": PodSpec(**spec),
-        "status": status,
-    }
 
 
 def _group(group: Group) -> Plain:
@@ -229,14 +123,6 @@ def _instance(group: Group, instance: Instance) -> Plain:
         entry["errorCode"] = instance.error.code
         entry["errorMessage"] = instance.error.message
     return entry
-
-
-def _amounts(amounts: Mapping[str, int]) -> dict[str, str]:
-    return {resource: quantity.text(resource, value) for resource, value in amounts.items()}
-
-
-def _optional_time(wall_s: float | None) -> str | None:
-    return None if wall_s is None else rfc3339(wall_s)
 
 
 def _exact_time(wall_s: float) -> str:

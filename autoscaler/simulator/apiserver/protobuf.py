@@ -1,19 +1,19 @@
 """Reads Kubernetes' protobuf bodies: typed Go clients send them by default, and take JSON answers.
 
-Only what `protobuf_schema` lists is understood; any other field in a body is refused, never dropped.
+Only what `objects.protobuf_schema` lists is understood; any other field in a body is refused, never dropped.
 """
 
 import base64
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from autoscaler.simulator.apiserver.errors import ApiError, JsonObject, bad_request, unsupported_media_type
-from autoscaler.simulator.apiserver.protobuf_schema import MESSAGES
+from autoscaler.objects import protobuf
+from autoscaler.objects.protobuf_schema import MESSAGES
+from autoscaler.simulator.apiserver.errors import JsonObject, bad_request, unsupported_media_type
 
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 _MAGIC = b"k8s\x00"
-_VARINT, _LENGTH = 0, 2
 
 
 def decode(body: bytes) -> JsonObject:
@@ -21,58 +21,31 @@ def decode(body: bytes) -> JsonObject:
     if not body.startswith(_MAGIC):
         raise bad_request("the body lacks the protobuf prefix")
     try:
-        envelope = dict(_wire(body[len(_MAGIC) :]))
-        names = {number: value.decode() for number, value in _wire(envelope[1])}
+        envelope = dict(protobuf.fields(body[len(_MAGIC) :]))
+        names = {number: value.decode() for number, value in protobuf.fields(envelope[1])}
         api_version, kind = names.get(1, ""), names.get(2, "")
         if kind not in MESSAGES:
             raise unsupported_media_type(f"{MEDIA_TYPE} with kind {kind}")
         return {"apiVersion": api_version, "kind": kind, **_message(kind, envelope.get(2, b""))}
-    except (IndexError, KeyError, UnicodeDecodeError) as error:
+    except (KeyError, ValueError) as error:
         raise bad_request(f"the body is not valid protobuf: {error}") from error
-
-
-def _wire(data: bytes) -> Iterator[tuple[int, Any]]:
-    """Field numbers with integers (varint) or bytes (length-delimited)."""
-    position = 0
-    while position < len(data):
-        tag, position = _varint(data, position)
-        if tag & 7 == _VARINT:
-            value, position = _varint(data, position)
-            yield tag >> 3, value
-        elif tag & 7 == _LENGTH:
-            length, position = _varint(data, position)
-            if position + length > len(data):
-                raise IndexError("a field is longer than its message")
-            yield tag >> 3, data[position : position + length]
-            position += length
-        else:
-            raise bad_request("unexpected protobuf wire type")
-
-
-def _varint(data: bytes, position: int) -> tuple[int, int]:
-    result = shift = 0
-    while True:
-        byte = data[position]
-        position += 1
-        result |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return result, position
 
 
 def _message(message: str, data: bytes) -> JsonObject:
     fields, result = MESSAGES[message], JsonObject()
-    for number, raw in _wire(data):
+    for number, raw in protobuf.fields(data):
         field = fields.get(number)
         if field is None:
             if _is_hollow(raw):
                 continue
             raise unsupported_media_type(f"{MEDIA_TYPE} with field {number} of {message}")
         kind = field.type
-        if kind.startswith("[]"):
+        if field.inline:
+            result.update(_message(kind, raw))
+        elif kind.startswith("[]"):
             result.setdefault(field.name, []).append(_value(kind[2:], raw))
         elif kind.startswith("{}"):
-            entry = dict(_wire(raw))
+            entry = dict(protobuf.fields(raw))
             result.setdefault(field.name, {})[entry.get(1, b"").decode()] = _value(kind[2:], entry.get(2, b""))
         elif (value := _value(kind, raw)) not in (None, ""):
             result[field.name] = value
@@ -84,8 +57,8 @@ def _is_hollow(raw: Any) -> bool:
     if not isinstance(raw, bytes):
         return not raw
     try:
-        return all(_is_hollow(value) for _, value in _wire(raw))
-    except (IndexError, ApiError):
+        return all(_is_hollow(value) for _, value in protobuf.fields(raw))
+    except ValueError:
         return False
 
 
@@ -99,16 +72,16 @@ def _signed(raw: int) -> int:
 
 
 def _quantity(raw: bytes) -> str:
-    return str(dict(_wire(raw)).get(1, b"0").decode())
+    return str(dict(protobuf.fields(raw)).get(1, b"0").decode())
 
 
 def _int_or_string(raw: bytes) -> Any:
-    parts = dict(_wire(raw))
+    parts = dict(protobuf.fields(raw))
     return parts.get(3, b"").decode() if parts.get(1, 0) == 1 else _signed(parts.get(2, 0))
 
 
 def _time(raw: bytes) -> str | None:
-    parts = dict(_wire(raw))
+    parts = dict(protobuf.fields(raw))
     moment = parts.get(1)
     return None if moment is None else datetime.fromtimestamp(_signed(moment), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 

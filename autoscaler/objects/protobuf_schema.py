@@ -1,6 +1,8 @@
-"""Field numbers of the messages that typed Go clients (kubectl create, drain, auth can-i) send as protobuf.
+"""Field numbers of Kubernetes' protobuf messages: what typed Go clients send, and what remote expanders are told.
 
 Each entry reads `number name type`; `[]` repeats, `{}` maps from strings, `positive` is an integer whose 0 means unset.
+A `~` stands before a message whose fields JSON has among those of the message around it. The numbers are those of
+`generated.proto` in `k8s.io/api` and `k8s.io/apimachinery`.
 """
 
 from collections.abc import Mapping
@@ -13,6 +15,8 @@ class Field(msgspec.Struct, frozen=True):
 
     name: str
     type: str
+    inline: bool = False
+    """JSON has the fields of the message that this holds in its place."""
 
 
 _TEXT: Mapping[str, str] = {
@@ -55,14 +59,15 @@ _TEXT: Mapping[str, str] = {
     ),
     "PodTemplateSpec": "1 metadata ObjectMeta; 2 spec PodSpec",
     "PodSpec": (
-        "2 containers []Container; 3 restartPolicy string; 4 terminationGracePeriodSeconds int; 5 "
+        "1 volumes []Volume; 2 containers []Container; 3 restartPolicy string; 4 terminationGracePeriodSeconds int; 5 "
         "activeDeadlineSeconds int; 6 dnsPolicy string; 7 nodeSelector {}string; 8 serviceAccountName string; "
         "9 serviceAccount string; 10 nodeName string; 11 hostNetwork bool; 12 hostPID bool; 13 hostIPC bool; "
-        "15 imagePullSecrets []LocalObjectReference; 16 hostname string; 17 subdomain string; 19 "
-        "schedulerName string; 20 initContainers []Container; 21 automountServiceAccountToken bool; 22 "
+        "15 imagePullSecrets []LocalObjectReference; 16 hostname string; 17 subdomain string; 18 affinity Affinity; "
+        "19 schedulerName string; 20 initContainers []Container; 21 automountServiceAccountToken bool; 22 "
         "tolerations []Toleration; 24 priorityClassName string; 25 priority int; 27 shareProcessNamespace "
         "bool; 29 runtimeClassName string; 30 enableServiceLinks bool; 31 preemptionPolicy string; 32 "
-        "overhead {}Quantity; 35 setHostnameAsFQDN bool; 37 hostUsers bool; 40 resources ResourceRequirements"
+        "overhead {}Quantity; 33 topologySpreadConstraints []TopologySpreadConstraint; 35 setHostnameAsFQDN "
+        "bool; 37 hostUsers bool; 39 resourceClaims []PodResourceClaim; 40 resources ResourceRequirements"
     ),
     "Container": (
         "1 name string; 2 image string; 3 command []string; 4 args []string; 5 workingDir string; 6 ports "
@@ -81,7 +86,61 @@ _TEXT: Mapping[str, str] = {
         "1 kind string; 2 namespace string; 3 name string; 4 uid string; 5 apiVersion string; 6 "
         "resourceVersion string; 7 fieldPath string"
     ),
-    "Pod": "1 metadata ObjectMeta; 2 spec PodSpec",
+    "Pod": "1 metadata ObjectMeta; 2 spec PodSpec; 3 status PodStatus",
+    "PodStatus": (
+        "1 phase string; 2 conditions []PodCondition; 7 startTime Time; 8 containerStatuses []ContainerStatus; 11 "
+        "nominatedNodeName string"
+    ),
+    "PodCondition": "1 type string; 2 status string; 4 lastTransitionTime Time; 5 reason string; 6 message string",
+    "ContainerStatus": "1 name string; 10 allocatedResources {}Quantity",
+    "Affinity": "1 nodeAffinity NodeAffinity; 2 podAffinity PodAffinity; 3 podAntiAffinity PodAffinity",
+    "NodeAffinity": "1 requiredDuringSchedulingIgnoredDuringExecution NodeSelector",
+    "NodeSelector": "1 nodeSelectorTerms []NodeSelectorTerm",
+    "NodeSelectorTerm": "1 matchExpressions []LabelSelectorRequirement; 2 matchFields []LabelSelectorRequirement",
+    "PodAffinity": "1 requiredDuringSchedulingIgnoredDuringExecution []PodAffinityTerm",
+    "PodAffinityTerm": (
+        "1 labelSelector LabelSelector; 2 namespaces []string; 3 topologyKey string; 4 namespaceSelector "
+        "LabelSelector; 5 matchLabelKeys []string; 6 mismatchLabelKeys []string"
+    ),
+    "TopologySpreadConstraint": (
+        "1 maxSkew int; 2 topologyKey string; 3 whenUnsatisfiable string; 4 labelSelector LabelSelector; 5 "
+        "minDomains int; 6 nodeAffinityPolicy string; 7 nodeTaintsPolicy string; 8 matchLabelKeys []string"
+    ),
+    "PodResourceClaim": "1 name string; 3 resourceClaimName string; 4 resourceClaimTemplateName string",
+    "Volume": "1 name string; 2 volumeSource ~VolumeSource",
+    "VolumeSource": (
+        "1 hostPath HostPathVolumeSource; 2 emptyDir EmptyDirVolumeSource; 3 gcePersistentDisk "
+        "GCEPersistentDiskVolumeSource; 4 awsElasticBlockStore AWSElasticBlockStoreVolumeSource; 8 iscsi "
+        "ISCSIVolumeSource; 10 persistentVolumeClaim PersistentVolumeClaimVolumeSource; 11 rbd RBDVolumeSource; "
+        "22 azureDisk AzureDiskVolumeSource; 28 csi CSIVolumeSource; 29 ephemeral EphemeralVolumeSource"
+    ),
+    "HostPathVolumeSource": "1 path string; 2 type string",
+    "EmptyDirVolumeSource": "1 medium string; 2 sizeLimit Quantity",
+    "GCEPersistentDiskVolumeSource": "1 pdName string; 2 fsType string; 3 partition positive; 4 readOnly bool",
+    "AWSElasticBlockStoreVolumeSource": "1 volumeID string; 2 fsType string; 3 partition positive; 4 readOnly bool",
+    "AzureDiskVolumeSource": (
+        "1 diskName string; 2 diskURI string; 3 cachingMode string; 4 fsType string; 5 readOnly bool; 6 kind string"
+    ),
+    "RBDVolumeSource": (
+        "1 monitors []string; 2 image string; 3 fsType string; 4 pool string; 5 user string; 6 keyring string; 7 "
+        "secretRef LocalObjectReference; 8 readOnly bool"
+    ),
+    "ISCSIVolumeSource": (
+        "1 targetPortal string; 2 iqn string; 3 lun int; 4 iscsiInterface string; 5 fsType string; 6 readOnly bool; "
+        "7 portals []string; 8 chapAuthDiscovery bool; 10 secretRef LocalObjectReference; 11 chapAuthSession bool; "
+        "12 initiatorName string"
+    ),
+    "PersistentVolumeClaimVolumeSource": "1 claimName string; 2 readOnly bool",
+    "CSIVolumeSource": (
+        "1 driver string; 2 readOnly bool; 3 fsType string; 4 volumeAttributes {}string; 5 nodePublishSecretRef "
+        "LocalObjectReference"
+    ),
+    "EphemeralVolumeSource": "",
+    "Node": "1 metadata ObjectMeta; 2 spec NodeSpec; 3 status NodeStatus",
+    "NodeSpec": "3 providerID string; 4 unschedulable bool; 5 taints []Taint",
+    "Taint": "1 key string; 2 value string; 3 effect string; 4 timeAdded Time",
+    "NodeStatus": "1 capacity {}Quantity; 2 allocatable {}Quantity; 4 conditions []NodeCondition",
+    "NodeCondition": "1 type string; 2 status string; 4 lastTransitionTime Time; 5 reason string; 6 message string",
     "LocalObjectReference": "1 name string",
     "Deployment": "1 metadata ObjectMeta; 2 spec DeploymentSpec",
     "DeploymentSpec": (
@@ -125,8 +184,8 @@ _TEXT: Mapping[str, str] = {
 
 
 def _fields(text: str) -> Mapping[int, Field]:
-    entries = (entry.split() for entry in text.split(";"))
-    return {int(number): Field(name, kind) for number, name, kind in entries}
+    entries = (entry.split() for entry in text.split(";") if entry)
+    return {int(number): Field(name, kind.removeprefix("~"), kind.startswith("~")) for number, name, kind in entries}
 
 
 MESSAGES: Mapping[str, Mapping[int, Field]] = {message: _fields(text) for message, text in _TEXT.items()}

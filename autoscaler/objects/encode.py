@@ -1,0 +1,137 @@
+"""Kept objects in the API's form again: for recordings, and for whoever is told about them.
+
+Only what the engine keeps of an object is written, so no environment variable, secret or image ever is.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from autoscaler.objects import quantity
+from autoscaler.objects.meta import ObjectMeta, OwnerReference, rfc3339
+from autoscaler.objects.node import Node
+from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.objects.podspec import (
+    Affinity,
+    Container,
+    PodSpec,
+    ResourceClaimRef,
+    SpreadConstraint,
+    Toleration,
+    Volume,
+)
+
+Plain = dict[str, Any]
+"""An object with JSON's keys; parts of it may be structs that rename their fields to them."""
+
+
+class _ClassForm(msgspec.Struct, frozen=True, array_like=True):
+    """The parts of `PodClass.key`, in their order there."""
+
+    namespace: str
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    owner: OwnerReference | None
+    containers: list[Container]
+    init_containers: list[Container]
+    overhead: dict[str, str | int | float]
+    resources: Any
+    node_selector: dict[str, str]
+    affinity: Affinity | None
+    tolerations: list[Toleration]
+    topology_spread_constraints: list[SpreadConstraint]
+    volumes: list[Volume]
+    claims: list[str]
+    resource_claims: list[ResourceClaimRef]
+    node_name: str
+    priority: int | None
+    priority_class_name: str
+    preemption_policy: str | None
+    scheduler_name: str
+    restart_policy: str
+    termination_grace_period_seconds: int | None
+    allocated: dict[str, dict[str, str | int | float]] | None
+
+
+_TAKEN_OVER = tuple(name for name in PodSpec.__struct_fields__ if name in _ClassForm.__struct_fields__)
+
+
+def node_form(node: Node) -> Plain:
+    """Return a node as a v1.Node."""
+    return {
+        "metadata": ObjectMeta(
+            name=node.name,
+            uid=node.uid,
+            labels=dict(node.labels),
+            annotations=dict(node.annotations),
+            creation_timestamp=_optional_time(node.created or None),
+            deletion_timestamp=_optional_time(node.deleted),
+        ),
+        "spec": {"providerID": node.provider_id, "unschedulable": node.unschedulable, "taints": node.taints},
+        "status": {
+            "capacity": _amounts(node.capacity),
+            "allocatable": _amounts(node.allocatable),
+            "conditions": node.conditions,
+        },
+    }
+
+
+class PodForms:
+    """Turns pods into v1.Pods; the parts that a class shares are worked out once."""
+
+    def __init__(self) -> None:
+        self._decoder = msgspec.msgpack.Decoder(_ClassForm)
+        self._classes: dict[PodClass, tuple[_ClassForm, PodSpec]] = {}
+
+    def form(self, pod: Pod) -> Plain:
+        """Return a pod as a v1.Pod: `metadata`, `spec` and `status`."""
+        shared, spec = self._of_class(pod.cls)
+        return {
+            "metadata": ObjectMeta(
+                name=pod.name,
+                namespace=shared.namespace,
+                uid=pod.uid,
+                labels=shared.labels,
+                annotations=shared.annotations,
+                owner_references=[] if shared.owner is None else [shared.owner],
+                creation_timestamp=_optional_time(pod.created or None),
+                deletion_timestamp=_optional_time(pod.deleted),
+            ),
+            "spec": spec if pod.node is None else msgspec.structs.replace(spec, node_name=pod.node),
+            "status": _status(pod, shared),
+        }
+
+    def _of_class(self, cls: PodClass) -> tuple[_ClassForm, PodSpec]:
+        known = self._classes.get(cls)
+        if known is None:
+            shared = self._decoder.decode(cls.key)
+            spec: Plain = {field: getattr(shared, field) for field in _TAKEN_OVER}
+            known = self._classes[cls] = shared, PodSpec(**{**spec, "node_name": ""})
+        return known
+
+
+def _status(pod: Pod, shared: _ClassForm) -> Plain:
+    status: Plain = {"phase": pod.phase}
+    if pod.unscheduled is not None:
+        condition = {"type": "PodScheduled", "status": "False", "reason": pod.unscheduled.reason}
+        if pod.unscheduled.since is not None:
+            condition["lastTransitionTime"] = rfc3339(pod.unscheduled.since)
+        status["conditions"] = [condition]
+    if pod.nominated_node is not None:
+        status["nominatedNodeName"] = pod.nominated_node
+    if pod.started is not None:
+        status["startTime"] = rfc3339(pod.started)
+    if shared.allocated:
+        status["containerStatuses"] = [
+            {"name": container, "allocatedResources": amounts} for container, amounts in shared.allocated.items()
+        ]
+    return status
+
+
+def _amounts(amounts: Mapping[str, int]) -> dict[str, str]:
+    return {resource: quantity.text(resource, value) for resource, value in amounts.items()}
+
+
+def _optional_time(wall_s: float | None) -> str | None:
+    return None if wall_s is None else rfc3339(wall_s)
