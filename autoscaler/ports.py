@@ -66,3 +66,25 @@ class Leadership(Protocol):
     def may_write(self, now: Instant, takes_s: float) -> bool:
         """Whether the lease outlasts a call of `takes_s` seconds that starts now."""
         ...
+
+
+class ExpanderAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What a remote expander answered to one question; recorded with the pass, so that the pass can be replayed."""
+
+    asked: tuple[str, ...]
+    """Ids of the node groups it could choose from."""
+    named: tuple[str, ...] = ()
+    """Ids as it returned them, those that were not asked about included."""
+    error: str = ""
+    """Why there is no answer; empty where there is one."""
+
+    @property
+    def usable(self) -> bool:
+        """Whether it says something: it came, and is empty or names a group that was asked about."""
+        return not self.error and (not self.named or not set(self.named).isdisjoint(self.asked))
+
+    @property
+    def complaint(self) -> str:
+        """What is wrong with it, for people; empty where nothing is."""
+        unknown = [group for group in self.named if group not in self.asked]
+        return self.error or (f"names groups that it was not asked about: {', '.join(unknown)}" if unknown else "")

@@ -16,11 +16,12 @@ from autoscaler.kube.writes import ClusterWrites
 from autoscaler.loop.autoscaler import Autoscaler
 from autoscaler.loop.companion import Companions
 from autoscaler.loop.herald import Herald
-from autoscaler.loop.observing import Source
+from autoscaler.loop.observing import Observing, Source
 from autoscaler.loop.passing import Remembered
 from autoscaler.objects.pod import PodInterner
 from autoscaler.ports import EventSink, Executor, Leadership
 from autoscaler.registry.memory import born
+from autoscaler.scaleup.consulting import RemoteExpander
 from autoscaler.scaleup.expander import problems as expander_problems
 from cloudprovider.interface import CloudProvider, Pricing
 
@@ -38,23 +39,26 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     leadership: Leadership
     companions: Companions = msgspec.field(default_factory=Companions)
+    remote: RemoteExpander | None = None
+    """Whom the grpc expander asks; needed only where it is chosen."""
 
 
 def build_autoscaler(config: Config, around: Surroundings, interner: PodInterner) -> Autoscaler:
     """Make the decision loop; raises `ConfigError` where the configuration does not suit the provider."""
-    refuse_unsuitable(config, around.provider)
+    refuse_unsuitable(config, around.provider, has_remote=around.remote is not None)
     herald = Herald(config, around.events)
     cloud = RehearsedCloud(around.provider) if config.loop.dry_run else Cloud(around.provider)
     removal = RehearsedRemoval() if config.loop.dry_run else _remover(config, around, cloud, herald)
-    autoscaler = Autoscaler(config, around.source, cloud, removal, herald, interner, around.companions)
+    observing = Observing(config, around.source, cloud, removal, interner, herald)
+    autoscaler = Autoscaler(config, observing, cloud, removal, herald, around.companions, around.remote)
     autoscaler.remembered = Remembered(registry=born(around.clock.now()))
     return autoscaler
 
 
-def refuse_unsuitable(config: Config, provider: CloudProvider) -> None:
+def refuse_unsuitable(config: Config, provider: CloudProvider, *, has_remote: bool) -> None:
     """Raise `ConfigError` where the configuration asks for what the provider cannot do."""
     priced = isinstance(provider, Pricing)
-    wrong = tuple(expander_problems(config.scale_up.expander, has_prices=priced, has_remote=False))
+    wrong = tuple(expander_problems(config.scale_up.expander, has_prices=priced, has_remote=has_remote))
     if wrong:
         raise ConfigError(wrong)
 

@@ -42,6 +42,7 @@ from autoscaler.observe.report import End, PassReport
 from autoscaler.observe.status import Board, ProcessStatus, RecentEvent
 from autoscaler.observe.web import WebServer
 from autoscaler.ports import EventSink, EventType, Leadership, Subject
+from autoscaler.remote.connect import connect
 from cloudprovider.catalog import factory
 from cloudprovider.interface import CloudProvider, Misconfigured, ProviderContext, ProviderError
 
@@ -60,6 +61,7 @@ class Daemon:
     def __init__(self, config: Config, clock: Clock, environment: Mapping[str, str]) -> None:
         """Raises `ConfigError` for whatever can be known to be wrong without asking anybody."""
         self._config = config
+        self._remote = connect(config)
         self._clock = clock
         self._environment = environment
         self._stopping = threading.Event()
@@ -128,7 +130,7 @@ class Daemon:
         """
         _tune_interpreter()
         self._say_hello()
-        make = _provider_maker(self._config, self._context(), provider)
+        make = _provider_maker(self._config, self._context(), provider, has_remote=self._remote is not None)
         self._web.start()
         try:
             if self._election is not None:
@@ -238,6 +240,7 @@ class Daemon:
             clock=self._clock,
             leadership=self._leadership,
             companions=self._company.companions,
+            remote=self._remote,
         )
 
     def _leave(self) -> None:
@@ -249,6 +252,8 @@ class Daemon:
         self._executor.stop()
         self._web.stop()
         self._client.close()
+        if self._remote is not None:
+            self._remote.close()
         log.info("daemon.stopped", lost_leadership=self._lost)
 
     def _make_election(self) -> LeaderElection:
@@ -331,7 +336,7 @@ class _LoggedEvents:
 
 
 def _provider_maker(
-    config: Config, context: ProviderContext, given: CloudProvider | None
+    config: Config, context: ProviderContext, given: CloudProvider | None, *, has_remote: bool
 ) -> Callable[[], CloudProvider]:
     """Return what makes the provider; an unknown name or a bad file is found now. Raises `ConfigError`."""
     if given is not None:
@@ -348,7 +353,7 @@ def _provider_maker(
         log.error("provider.unavailable", error=str(error), next="trying again")
         first = []
     for provider in first:
-        refuse_unsuitable(config, provider)
+        refuse_unsuitable(config, provider, has_remote=has_remote)
 
     def make() -> CloudProvider:
         if first:

@@ -135,6 +135,10 @@ class Rules(msgspec.Struct, frozen=True):
     grpc_messages_as_bytes: Annotated[
         bool, Change("gRPC expander and provider exchange serialised objects, not typed ones.", False, "1.34")
     ] = True
+    grpc_empty_answer_declines: Annotated[
+        bool,
+        Change("An empty answer of the gRPC expander means none of the options; otherwise all stay.", False, "1.32"),
+    ] = True
 
     # Scale-down.
     unmeasured_node_is_unused: Annotated[

@@ -114,9 +114,9 @@ class ScaleUp(msgspec.Struct, frozen=True):
     scaleup_simulation_for_skipped_node_groups_enabled: Annotated[
         Switch, "Check pods against skipped groups too, to blame only those that could have helped.", Support.ACCEPTED
     ] = False
-    grpc_expander_url: Annotated[OptionalText, "Address of the gRPC expander.", Support.ACCEPTED] = None
+    grpc_expander_url: Annotated[OptionalText, "Address of the gRPC expander, host:port."] = None
     grpc_expander_cert: Annotated[
-        OptionalText, "File with the certificate authority of the gRPC expander.", Support.ACCEPTED
+        OptionalText, "PEM file with the certificate of the gRPC expander, or of the authority that vouches for it."
     ] = None
 
 

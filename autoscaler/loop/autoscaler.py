@@ -13,14 +13,14 @@ from autoscaler.errors import CloudUnavailable, LeadershipLost, RetryLater
 from autoscaler.loop.companion import Companions
 from autoscaler.loop.growing import Growing
 from autoscaler.loop.herald import Herald
-from autoscaler.loop.observing import Observing, Source
+from autoscaler.loop.observing import Observing
 from autoscaler.loop.passing import Pass, Remembered
 from autoscaler.loop.repairing import Repairing
 from autoscaler.loop.shrinking import Shrinking
-from autoscaler.objects.pod import PodInterner
 from autoscaler.observe.metric_table import ErrorType
 from autoscaler.observe.report import PassReport
 from autoscaler.registry import memory as memories
+from autoscaler.scaleup.consulting import RemoteExpander
 
 
 class Autoscaler:
@@ -29,18 +29,18 @@ class Autoscaler:
     def __init__(
         self,
         config: Config,
-        source: Source,
+        observing: Observing,
         cloud: Cloud,
         removal: NodeRemoval,
         herald: Herald,
-        interner: PodInterner,
         companions: Companions,
+        remote: RemoteExpander | None = None,
     ) -> None:
         self._cloud = cloud
         self._companions = companions
         repairing = self._repairing = Repairing(config, cloud, herald)
-        growing = Growing(config, cloud, repairing, herald)
-        self._observe = Observing(config, source, cloud, removal, interner, herald).run
+        growing = Growing(config, cloud, repairing, herald, remote)
+        self._observe = observing.run
         self._steps = (
             companions.before_pass,
             repairing.run,

@@ -18,6 +18,7 @@ from autoscaler.reasons import ScaleUpResult, Waiting
 from autoscaler.registry import memory as memories
 from autoscaler.registry.buckets import provision_time_s
 from autoscaler.registry.memory import Memory
+from autoscaler.scaleup.consulting import Consulting, RemoteExpander
 from autoscaler.scaleup.expander import Chain, Supplies, build_chain
 from autoscaler.scaleup.limits import allowance
 from autoscaler.scaleup.minimum import plan_minimum_sizes
@@ -38,11 +39,19 @@ from cloudprovider.interface import Pricing
 class Growing:
     """Buys nodes."""
 
-    def __init__(self, config: Config, cloud: Cloud, repairing: Repairing, herald: Herald) -> None:
+    def __init__(
+        self,
+        config: Config,
+        cloud: Cloud,
+        repairing: Repairing,
+        herald: Herald,
+        remote: RemoteExpander | None = None,
+    ) -> None:
         self._config = config
         self._cloud = cloud
         self._repairing = repairing
         self._herald = herald
+        self._remote = remote
         self._random = Random(config.scale_up.expander_seed)
         claims = config.features.enable_dynamic_resource_allocation
         self._profile = profile_of(config.scheduler, config.rules, device_claims=claims)
@@ -121,6 +130,7 @@ class Growing:
         assert p.placer is not None
         plan = plan_scale_up(p.placer, pods, self._situation(p), self._chain(p), config.scale_up, config.rules)
         p = p.with_report(replace(p.report, scale_up=plan, scale_up_result=plan.result, scale_up_error=plan.error))
+        self._herald.expanders(plan)
         if plan.capped_by_nodes_total:
             self._herald.nodes_total_reached(config.limits.max_nodes_total)
         if plan.increases:
@@ -165,6 +175,9 @@ class Growing:
             gpu_label=p.view.groups.gpu_label,
             prices=ProviderPrices(provider) if isinstance(provider, Pricing) else None,
             priorities=config_map_in(p.view.related.config_maps, config.kube.namespace),
+            remote=None
+            if self._remote is None
+            else Consulting(self._remote, p.report.templates, empty_declines=config.rules.grpc_empty_answer_declines),
         )
         return build_chain(config.scale_up.expander, supplies)
 

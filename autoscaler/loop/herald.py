@@ -57,6 +57,11 @@ class Herald:
             else:
                 self._warn("DeleteUnregisteredFailed", f"Failed to remove node {machines}: {one.error.message}")
 
+    def expanders(self, plan: ScaleUpPlan) -> None:
+        """Expanders found something wrong with what they go by."""
+        for one in plan.occurrences:
+            self._events.event(one.about, EventType.WARNING, one.reason.value, one.message)
+
     def nodes_total_reached(self, limit: int) -> None:
         """No more nodes are allowed."""
         self._warn("MaxNodesTotalReached", f"Max total nodes in cluster reached: {limit}")

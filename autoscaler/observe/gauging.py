@@ -7,6 +7,7 @@ from autoscaler.objects import quantity
 from autoscaler.objects.node import Node
 from autoscaler.observe.devices import devices_of
 from autoscaler.observe.metric_table import (
+    AskedExpander,
     Direction,
     ErrorType,
     Function,
@@ -20,6 +21,7 @@ from autoscaler.observe.report import End, PassReport
 from autoscaler.observe.status import GroupStatus, NodeCounts
 from autoscaler.observe.summary import WHOLE_PASS, counts_of
 from autoscaler.observe.taints import count_taints
+from autoscaler.ports import ExpanderAnswer
 from autoscaler.reasons import RemovedAs, ScaleDownResult, ScaleUpResult, Skip
 from autoscaler.registry.occurrence import Incident
 from autoscaler.registry.state import Registry
@@ -49,6 +51,12 @@ _GIB = 1024**3
 def failed(report: PassReport) -> bool:
     """Whether the pass counts as failed: a transient error does not (as in Cluster Autoscaler)."""
     return report.end is End.FAILED and report.error_type is not ErrorType.TRANSIENT
+
+
+def _asked(answer: ExpanderAnswer) -> AskedExpander:
+    if answer.error:
+        return AskedExpander.FAILED
+    return AskedExpander.ANSWERED if answer.usable else AskedExpander.UNUSABLE
 
 
 class Gauging:
@@ -136,6 +144,8 @@ class Gauging:
             for resource in (name for one in limited for name in one.detail.split(", ")):
                 if resource in _LIMITS:
                     metrics.scaling_skipped(Direction.UP, _LIMITS[resource])
+            for answer in plan.answers:
+                metrics.expander_asked(_asked(answer))
         for done in report.increases:
             devices = self._devices(report, view, done.group)
             if done.after > done.before:

@@ -100,6 +100,14 @@ class LimitedResource(StrEnum):
     MEMORY = "MemoryResourceLimit"
 
 
+class AskedExpander(StrEnum):
+    """How asking the gRPC expander ended: values of the label `result`."""
+
+    ANSWERED = "answered"
+    UNUSABLE = "unusable"
+    FAILED = "failed"
+
+
 class PendingKind(StrEnum):
     """What kind of pods wait."""
 
@@ -260,6 +268,12 @@ TABLE: tuple[Metric, ...] = (
         "Failures of a part beside the node autoscaler, which goes on without it.",
         "companion",
         companion="its section of the configuration file",
+    ),
+    _counter(
+        "grpc_expander_calls_total",
+        "Questions to the gRPC expander; an unusable answer names only groups that were not asked about.",
+        "result",
+        result=_listed(AskedExpander),
     ),
     _counter("events_dropped_total", "Kubernetes events given up because the API server was too slow or refused."),
     Metric(

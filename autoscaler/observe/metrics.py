@@ -11,6 +11,7 @@ from autoscaler.observe.exposition import exposition
 from autoscaler.observe.metric_table import (
     NARROW_BUCKETS,
     TABLE,
+    AskedExpander,
     Direction,
     ErrorType,
     EvictionResult,
@@ -246,6 +247,10 @@ class Metrics:
     def companion_failed(self, name: str) -> None:
         """A part beside the node autoscaler raised."""
         self._series.add("companion_errors_total", 1, name)
+
+    def expander_asked(self, result: AskedExpander) -> None:
+        """The gRPC expander was asked."""
+        self._series.add("grpc_expander_calls_total", 1, result)
 
     def events_dropped(self, count: int) -> None:
         """Events were given up."""

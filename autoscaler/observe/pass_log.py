@@ -25,6 +25,7 @@ class PassLog:
         self._stuck: object = None
         self._end = End.COMPLETE
         self._error = ""
+        self._complaint = ""
 
     def passed(self, report: PassReport, status: PublishedStatus) -> None:
         """Write the lines of a pass; `status` is what was published of it."""
@@ -36,6 +37,7 @@ class PassLog:
             _write_correction(done)
         for removed in (*report.unregistered_removed, *report.failed_removed):
             _write_removal(removed)
+        self._write_answers(report)
         self._write_scale_up(report, status)
         for removal in (*report.deletions.empty, *report.deletions.drained):
             _write_deletion(removal)
@@ -63,6 +65,17 @@ class PassLog:
         elif news and report.end is End.COMPLETE:
             log.info("pass.recovered", after=self._end)
         self._end, self._error = report.end, report.error
+
+    def _write_answers(self, report: PassReport) -> None:
+        """Say that the gRPC expander is of no help: when that begins, changes, and ends."""
+        if report.scale_up is None or not report.scale_up.answers:
+            return
+        complaint = next(filter(None, (answer.complaint for answer in report.scale_up.answers)), "")
+        if complaint and complaint != self._complaint:
+            log.warning("grpc_expander.trouble", error=complaint)
+        elif self._complaint and not complaint:
+            log.info("grpc_expander.answers_again", after=self._complaint)
+        self._complaint = complaint
 
     def _write_scale_up(self, report: PassReport, status: PublishedStatus) -> None:
         helped = Counter(pod.planned_group for pod in status.pods)

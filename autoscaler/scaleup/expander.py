@@ -13,9 +13,11 @@ from autoscaler.config.scaleup import TieBreak
 from autoscaler.errors import ConfigError
 from autoscaler.objects import quantity
 from autoscaler.objects.workload import ConfigMap
+from autoscaler.ports import ExpanderAnswer
+from autoscaler.scaleup.choice import Choice, Occurrence, Step, Weighed
 from autoscaler.scaleup.option import Option
 from autoscaler.scaleup.price import Price, Prices
-from autoscaler.scaleup.priority import Occurrence, Priority, Weighed
+from autoscaler.scaleup.priority import Priority
 from autoscaler.snapshot.contribution import gpu_resources
 
 NAMES = ("random", "most-pods", "least-nodes", "least-waste", "price", "priority", "grpc")
@@ -34,7 +36,7 @@ class Explaining(Protocol):
     """Ability of an expander: says what people should know about its choice."""
 
     def weigh(self, options: Sequence[Option]) -> Weighed:
-        """Return what `best` would, with warnings."""
+        """Return what `best` would, with warnings, and with what somebody else answered."""
         ...
 
 
@@ -113,23 +115,7 @@ class Supplies(msgspec.Struct, frozen=True, kw_only=True):
     """None: the provider knows no prices."""
     priorities: ConfigMap | None = None
     remote: Expander | None = None
-    """The client of the gRPC expander."""
-
-
-class Step(msgspec.Struct, frozen=True):
-    """What one expander left, as group ids."""
-
-    expander: str
-    kept: tuple[str, ...]
-
-
-class Choice(msgspec.Struct, frozen=True):
-    """The option chosen, how it came to be, and warnings on the way."""
-
-    option: Option | None
-    """None: the expanders want none of the options."""
-    steps: tuple[Step, ...] = ()
-    occurrences: tuple[Occurrence, ...] = ()
+    """The gRPC expander; None: there is no server to ask."""
 
 
 class Chain:
@@ -144,17 +130,19 @@ class Chain:
         """Choose one option; `options` come in the order of their groups, which is what a stable tie-break goes by."""
         steps: list[Step] = []
         occurrences: list[Occurrence] = []
+        answers: list[ExpanderAnswer] = []
         for name, expander in self._expanders:
             if isinstance(expander, Explaining):
                 weighed = expander.weigh(options)
                 options = weighed.options
                 occurrences.extend(weighed.occurrences)
+                answers.extend([] if weighed.answer is None else [weighed.answer])
             else:
                 options = expander.best(options)
             steps.append(Step(name, tuple(option.group.id for option in options)))
             if len(options) <= 1:
                 break
-        return Choice(self._only(options), tuple(steps), tuple(occurrences))
+        return Choice(self._only(options), tuple(steps), tuple(occurrences), tuple(answers))
 
     def _only(self, options: Sequence[Option]) -> Option | None:
         if not options:

@@ -5,7 +5,9 @@ from collections.abc import Mapping
 import msgspec
 
 from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.ports import ExpanderAnswer
 from autoscaler.reasons import Rejection, ScaleUpResult, Skipped
+from autoscaler.scaleup.choice import Occurrence
 from autoscaler.scaleup.option import Option
 from cloudprovider.interface import InstanceError
 
@@ -56,6 +58,10 @@ class ScaleUpPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Why a class does not fit a new node, by group."""
     skipped: tuple[Skipped, ...] = ()
     """Groups that were not considered."""
+    occurrences: tuple[Occurrence, ...] = ()
+    """Warnings of the expanders."""
+    answers: tuple[ExpanderAnswer, ...] = ()
+    """What a remote expander answered, question by question."""
     capped_by_nodes_total: bool = False
     error: str = ""
 

@@ -16,6 +16,7 @@ from autoscaler.config.scaleup import GroupsPerPass, ScaleUp
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.reasons import Rejection, ScaleUpResult
 from autoscaler.scaleup.balancing import balance, within_limits
+from autoscaler.scaleup.choice import Choice
 from autoscaler.scaleup.estimator import Packed, PodGroup, deal, estimate, pod_groups, spread_over
 from autoscaler.scaleup.expander import Chain
 from autoscaler.scaleup.limits import Allowance, Uncountable
@@ -66,6 +67,7 @@ class _Decision:
         self._rules = rules
         self._needs = situation.needs(rules)
         self._capped_by_nodes_total = False
+        self._choices: list[Choice] = []
         self._packed: dict[str, tuple[Packed, ...]] = {}
         self._upcoming = {group_id: state.upcoming for group_id, state in situation.states.items()}
 
@@ -108,6 +110,8 @@ class _Decision:
             awaiting=self._awaiting(first_chosen, helpable, helped, remaining) if grown else (),
             rejected=rejected,
             skipped=skipped,
+            occurrences=tuple(dict.fromkeys(one for choice in self._choices for one in choice.occurrences)),
+            answers=tuple(answer for choice in self._choices for answer in choice.answers),
             capped_by_nodes_total=self._capped_by_nodes_total,
             error=plan_error,
         )
@@ -191,6 +195,7 @@ class _Decision:
         if not options:
             return Round(options=()), ""
         choice = self._chain.choose(options)
+        self._choices.append(choice)
         if choice.option is None:
             return Round(options=options), ""
         nodes, left = choice.option.nodes, self._situation.nodes_left

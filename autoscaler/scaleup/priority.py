@@ -8,11 +8,11 @@ import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
-import msgspec
 import yaml
 
 from autoscaler.objects.workload import ConfigMap
 from autoscaler.ports import Subject
+from autoscaler.scaleup.choice import Occurrence, Weighed
 from autoscaler.scaleup.option import Option
 
 CONFIG_MAP = "cluster-autoscaler-priority-expander"
@@ -40,21 +40,6 @@ class PriorityWarning(StrEnum):
     INVALID = "PriorityConfigMapInvalid"
     NOT_MATCHED = "PriorityConfigMapNotMatchedGroup"
     NONE_MATCHED = "PriorityConfigMapNoGroupMatched"
-
-
-class Occurrence(msgspec.Struct, frozen=True):
-    """Something that deserves a warning event."""
-
-    about: Subject
-    reason: PriorityWarning
-    message: str
-
-
-class Weighed(msgspec.Struct, frozen=True):
-    """The options that stay, and what is to be said about it."""
-
-    options: tuple[Option, ...]
-    occurrences: tuple[Occurrence, ...] = ()
 
 
 def config_map_in(config_maps: Mapping[str, ConfigMap], namespace: str) -> ConfigMap | None:

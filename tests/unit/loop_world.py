@@ -17,6 +17,7 @@ from autoscaler.objects.pod import Pod, PodInterner
 from autoscaler.observe.report import PassReport
 from autoscaler.ports import EventType, Subject
 from autoscaler.reasons import RemovedAs
+from autoscaler.scaleup.consulting import RemoteExpander
 from autoscaler.simulator.executor import VirtualExecutor
 from autoscaler.simulator.memory_cluster import MemoryCluster, MemoryWrites
 from autoscaler.simulator.memory_reader import MemoryReader
@@ -82,6 +83,7 @@ class LoopWorld:
         config: Config = Config(),  # noqa: B008
         nodes: Sequence[tuple[Node, str]] = (),
         companions: Companions = Companions(),  # noqa: B008
+        remote: RemoteExpander | None = None,
     ) -> None:
         self.clock = VirtualClock(wall=NOW)
         self.events: list[Told] = []
@@ -107,6 +109,7 @@ class LoopWorld:
             clock=self.clock,
             leadership=Unopposed(),
             companions=companions,
+            remote=remote,
         )
         self.autoscaler = build_autoscaler(config, around, PodInterner())
         # As if a pass had seen the groups before: whatever is missing is nothing new.

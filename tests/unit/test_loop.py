@@ -6,14 +6,18 @@ import pytest
 from autoscaler.config.rules import rules_of_1_31
 from autoscaler.config.scaleup import GroupsPerPass, Health, Limits, Pods, ScaleUp
 from autoscaler.config.tree import Config
+from autoscaler.loop.herald import Herald
 from autoscaler.observe.metric_table import ErrorType
 from autoscaler.observe.report import End
-from autoscaler.ports import EventType
+from autoscaler.ports import EventType, Subject
 from autoscaler.reasons import ScaleUpResult, Skip, Waiting
+from autoscaler.scaleup.choice import Occurrence
+from autoscaler.scaleup.plan import ScaleUpPlan
+from autoscaler.scaleup.priority import CONFIG_MAP, PriorityWarning
 from cloudprovider.interface import ErrorClass, InstanceError, OutOfCapacity, ProviderError, Transient
 from cloudprovider.static.spec import Call
 from tests.builders import a_node, replicas
-from tests.unit.loop_world import NOW, LoopWorld, a_spec, waiting
+from tests.unit.loop_world import NOW, LoopWorld, Told, a_spec, waiting
 
 PROVISION_S = Health().max_node_provision_time_s
 
@@ -355,3 +359,11 @@ def test_the_report_shows_groups_as_they_are_when_the_pass_ends() -> None:
     assert report.registry is not None
     state = report.registry.groups["web"]
     assert (state.acceptable.target, state.scaling_up, state.upcoming) == (1, True, 1)
+
+
+def test_warnings_of_expanders_become_events() -> None:
+    world = LoopWorld(a_spec("web"))
+    about = Subject(kind="ConfigMap", name=CONFIG_MAP, namespace="kube-system")
+    occurrence = Occurrence(about, PriorityWarning.INVALID, "is not YAML")
+    Herald(Config(), world).expanders(ScaleUpPlan(result=ScaleUpResult.SUCCESSFUL, occurrences=(occurrence,)))
+    assert world.events == [Told(about, EventType.WARNING, "PriorityConfigMapInvalid", "is not YAML")]

@@ -62,6 +62,12 @@ CASES = [
         id="lease shorter than deadline",
     ),
     pytest.param([*STATIC, "--expander=price"], {}, ["expander", "price"], id="price expander without prices"),
+    pytest.param(
+        [*STATIC, "--expander=grpc", "--grpc-expander-url=127.0.0.1:1", "--grpc-expander-cert=nope.pem"],
+        {},
+        ["grpc-expander-cert: nope.pem cannot be read: No such file"],
+        id="certificate of the gRPC expander not there",
+    ),
     pytest.param([*STATIC, "--kubernetes=ftp://x"], {}, ["--kubernetes", "ftp://x"], id="API server of another kind"),
     pytest.param(STATIC, {"kubeconfig": ""}, ["kubeconfig", "no mapping"], id="empty kubeconfig"),
     pytest.param(STATIC, {"kubeconfig": "a: [\n"}, ["kubeconfig", "not YAML"], id="kubeconfig that is not YAML"),

@@ -9,6 +9,7 @@ from autoscaler.clock import Instant
 from autoscaler.observe import metric_table
 from autoscaler.observe.metric_document import markdown
 from autoscaler.observe.metric_table import (
+    AskedExpander,
     Direction,
     ErrorType,
     EvictionResult,
@@ -106,6 +107,7 @@ def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus])
     metrics.evicted(9, EvictionResult.SUCCEEDED)
     metrics.events_dropped(3)
     metrics.companion_failed("headroom")
+    metrics.expander_asked(AskedExpander.UNUSABLE)
     values = series(metrics)
     devices = 'gpu_resource_name="nvidia.com/gpu",gpu_name="a100"'
     expected = {
@@ -141,6 +143,7 @@ def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus])
         'evicted_pods_total{eviction_result="succeeded"}': 9,
         "events_dropped_total": 3,
         'companion_errors_total{companion="headroom"}': 1,
+        'grpc_expander_calls_total{result="unusable"}': 1,
     }
     assert {name: values.get(name) for name in expected} == expected
     metrics.unremovable({"BlockedByPod": 1})

@@ -1,19 +1,24 @@
 """The log lines of real passes."""
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 from msgspec.structs import replace
 
 from autoscaler.clock import VirtualClock
 from autoscaler.config.process import LogFormat
+from autoscaler.config.scaleup import ScaleUp
+from autoscaler.config.tree import Config
 from autoscaler.observe.logs import configure, unconfigure
 from autoscaler.observe.pass_log import PassLog
 from autoscaler.observe.report import PassReport
 from autoscaler.observe.status import ProcessStatus, PublishedStatus
 from autoscaler.observe.summary import summarise
+from autoscaler.ports import ExpanderAnswer
 from autoscaler.scaledown.plan import Deletions, Removal
+from autoscaler.scaleup.option import Option
+from autoscaler.snapshot.template import Template
 from cloudprovider.interface import ErrorClass, InstanceError, OutOfCapacity, ProviderError
 from cloudprovider.static.spec import Call
 from tests.builders import a_node, replicas
@@ -141,3 +146,28 @@ def test_details_tell_how_the_pass_went(talkative: Journal) -> None:
     (line,) = talkative.of(report)
     assert line.startswith("pass.done number=3 end=Complete scale_up=NotNeeded")
     assert 'seconds=0.02 phases={"snapshot":0.01} nodes=0 pending=0' in line
+
+
+class Silent:
+    """A gRPC expander that answers once it is told to."""
+
+    error = "UNAVAILABLE: gone"
+
+    def ask(self, options: Sequence[Option], templates: Mapping[str, Template]) -> ExpanderAnswer:
+        asked = tuple(option.group.id for option in options)
+        return ExpanderAnswer(asked=asked, error=self.error, named=() if self.error else asked)
+
+
+def test_a_grpc_expander_that_is_of_no_help_is_news_when_that_begins_and_ends(journal: Journal) -> None:
+    remote = Silent()
+    world = LoopWorld(a_spec("web"), config=Config(scale_up=ScaleUp(expander=("grpc",))), remote=remote)
+
+    def told(pod: str) -> list[str]:
+        world.submit(waiting(pod))
+        return [line for line in journal.of(world.run(after_s=15)) if line.startswith("grpc_expander")]
+
+    assert told("p1") == ['grpc_expander.trouble error="UNAVAILABLE: gone"']
+    assert told("p2") == []
+    remote.error = ""
+    assert told("p3") == ['grpc_expander.answers_again after="UNAVAILABLE: gone"']
+    assert told("p4") == []

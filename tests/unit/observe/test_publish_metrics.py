@@ -15,6 +15,7 @@ from autoscaler.observe.metrics import NO_DEVICES, Devices, Metrics
 from autoscaler.observe.report import PassReport
 from autoscaler.observe.status import ProcessStatus, PublishedStatus
 from autoscaler.observe.summary import summarise
+from autoscaler.ports import ExpanderAnswer
 from autoscaler.reasons import Keep, Kept, RemovedAs, ScaleDownResult
 from autoscaler.scaledown.plan import Removal
 from cloudprovider.interface import ErrorClass, InstanceError, NodeTemplate, OutOfCapacity, ProviderError
@@ -175,6 +176,26 @@ def test_groups_skipped_for_a_limit(names_quota: bool) -> None:
     series = Gauges(config).take(world.run())
     assert series[of("skipped_scale_events_count", direction="up", reason="CpuResourceLimit")] == 2
     assert series[of("skipped_scale_events_count", direction="up", reason="MemoryResourceLimit")] == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "result"),
+    [
+        (ExpanderAnswer(asked=("web",), named=("web", "mars")), "answered"),
+        (ExpanderAnswer(asked=("web",)), "answered"),
+        (ExpanderAnswer(asked=("web",), named=("mars",)), "unusable"),
+        (ExpanderAnswer(asked=("web",), error="UNAVAILABLE"), "failed"),
+    ],
+)
+def test_answers_of_the_grpc_expander(answer: ExpanderAnswer, result: str) -> None:
+    world = LoopWorld(a_spec("web"))
+    world.submit(waiting("p1"))
+    report = world.run()
+    assert report.scale_up is not None
+    found = Gauges().take(replace(report, scale_up=replace(report.scale_up, answers=(answer,))))
+    assert {name: value for name, value in found.items() if name.startswith("grpc_expander_calls_total")} == {
+        of("grpc_expander_calls_total", result=result): 1
+    }
 
 
 def test_an_outage_changes_nothing_but_the_errors() -> None:

@@ -10,13 +10,13 @@ from autoscaler.objects.meta import ObjectMeta
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod, PodClass, Requests
 from autoscaler.objects.workload import ConfigMap
+from autoscaler.scaleup.choice import Step
 from autoscaler.scaleup.expander import (
     Expander,
     LeastNodes,
     LeastWaste,
     MostPods,
     Random,
-    Step,
     Supplies,
     build_chain,
     problems,

@@ -1,4 +1,5 @@
 from collections.abc import Mapping
+from enum import StrEnum
 
 import pytest
 
@@ -28,7 +29,7 @@ def a_config_map(data: Mapping[str, str]) -> ConfigMap:
     return ConfigMap(metadata=ObjectMeta(name=CONFIG_MAP, namespace="kube-system", uid="u"), data=dict(data))
 
 
-def weighed(text: str | None, *groups: str) -> tuple[list[str], list[PriorityWarning]]:
+def weighed(text: str | None, *groups: str) -> tuple[list[str], list[StrEnum]]:
     config_map = None if text is None else a_config_map({"priorities": text})
     found = Priority(config_map).weigh([an_option(group) for group in groups])
     assert all(one.about == ABOUT for one in found.occurrences)

@@ -1,0 +1,54 @@
+"""From the configuration to a remote expander, and to clear words where there cannot be one."""
+
+import importlib.util
+import ssl
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from autoscaler.config.tree import Config
+from autoscaler.errors import ConfigError
+from autoscaler.remote.messages import AS_BYTES, AS_MESSAGES
+
+if TYPE_CHECKING:
+    from autoscaler.remote.client import GrpcExpander
+
+EXPANDER = "grpc"
+
+
+def connect(config: Config) -> "GrpcExpander | None":
+    """Return the client that a valid configuration asks for, None where it asks for none; nobody is contacted yet.
+
+    Raises `ConfigError` with everything that is wrong: the extra is missing, the certificates cannot be used.
+    """
+    options = config.scale_up
+    if EXPANDER not in options.expander:
+        return None
+    assert options.grpc_expander_url is not None, "validation demands it"
+    assert options.grpc_expander_cert is not None, "validation demands it"
+    problems: list[str] = []
+    if importlib.util.find_spec("grpc") is None:
+        problems.append("expander: grpc needs the package grpcio; install it with pip install 'node-autoscaler[grpc]'")
+    try:
+        authorities = _certificates(options.grpc_expander_cert)
+    except ConfigError as error:
+        problems.extend(error.problems)
+    if problems:
+        raise ConfigError(problems)
+    from autoscaler.remote.client import GrpcExpander
+
+    form = AS_BYTES if config.rules.grpc_messages_as_bytes else AS_MESSAGES
+    return GrpcExpander(options.grpc_expander_url, authorities, form)
+
+
+def _certificates(path: str) -> bytes:
+    """Return what a PEM file holds; raises `ConfigError` with one line where there is no certificate in it."""
+    try:
+        content = Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ConfigError(f"grpc-expander-cert: {path} cannot be read: {reason}") from error
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=content.decode("ascii"))
+    except (ssl.SSLError, ValueError) as error:
+        raise ConfigError(f"grpc-expander-cert: {path} holds no PEM certificate") from error
+    return content

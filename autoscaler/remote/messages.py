@@ -1,0 +1,94 @@
+"""Messages of the service `grpcplugin.Expander`, as bytes.
+
+Cluster Autoscaler changed the format in 1.34: nodes and pods, once messages inside the message, became bytes that hold
+the same message, under other field numbers. Both look alike on the wire, so the numbers are all that differs here.
+Source: Cluster Autoscaler's `expander/grpcplugin/protos/expander.proto`.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from autoscaler.objects import protobuf
+from autoscaler.objects.encode import PodForms, node_form
+from autoscaler.objects.node import Node
+from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.scaleup.option import Option
+from autoscaler.snapshot.template import Template
+
+METHOD = "/grpcplugin.Expander/BestOptions"
+_OPTIONS = 1
+_GROUP_ID, _NODE_COUNT = 1, 2
+
+
+class Format(msgspec.Struct, frozen=True):
+    """Field numbers that depend on the version."""
+
+    nodes: int
+    """Of `BestOptionsRequest`: nodes by group id."""
+    pods: int
+    """Of `Option`."""
+
+
+AS_MESSAGES = Format(nodes=2, pods=4)
+AS_BYTES = Format(nodes=3, pods=5)
+
+
+def request(options: Sequence[Option], templates: Mapping[str, Template], form: Format) -> bytes:
+    """Return a BestOptionsRequest: the options, and a node of every group."""
+    pods = _Pods(form.pods)
+    parts = [protobuf.block(_OPTIONS, _option(option, pods)) for option in options]
+    for group_id, template in templates.items():
+        parts.append(protobuf.block(form.nodes, protobuf.text(1, group_id) + protobuf.block(2, _node(template.node))))
+    return b"".join(parts)
+
+
+def _option(option: Option, pods: "_Pods") -> bytes:
+    parts = [protobuf.text(_GROUP_ID, option.group.id), protobuf.varint(_NODE_COUNT, option.nodes)]
+    parts += map(pods.field, option.pods)
+    return b"".join(parts)
+
+
+def _node(node: Node) -> bytes:
+    return protobuf.encode("Node", node_form(node))
+
+
+class _Pods:
+    """Writes each pod once for all options that could take it, and each class's spec once for all its pods."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._forms = PodForms()
+        self._specs: dict[tuple[PodClass, str | None], bytes] = {}
+        self._fields: dict[str, bytes] = {}
+
+    def field(self, pod: Pod) -> bytes:
+        """Return the field of an option that holds the pod."""
+        known = self._fields.get(pod.key)
+        if known is None:
+            known = self._fields[pod.key] = protobuf.block(self._number, self._write(pod))
+        return known
+
+    def _write(self, pod: Pod) -> bytes:
+        form = self._forms.form(pod)
+        spec = self._specs.get((pod.cls, pod.node))
+        if spec is None:
+            spec = self._specs[pod.cls, pod.node] = protobuf.encode("PodSpec", form["spec"])
+        meta, status = protobuf.encode("ObjectMeta", form["metadata"]), protobuf.encode("PodStatus", form["status"])
+        return protobuf.block(1, meta) + protobuf.block(2, spec) + protobuf.block(3, status)
+
+
+def named_groups(response: bytes) -> tuple[str, ...]:
+    """Return the group ids of a BestOptionsResponse, in its order; raises `ValueError` where it cannot be read."""
+    return tuple(_group_id(content) for number, content in protobuf.fields(response) if number == _OPTIONS)
+
+
+def _group_id(option: int | bytes) -> str:
+    if isinstance(option, int):
+        raise ValueError("an option is no message")
+    found = [content for number, content in protobuf.fields(option) if number == _GROUP_ID]
+    if not found:
+        return ""
+    if not isinstance(found[-1], bytes):
+        raise ValueError("a group id is no text")
+    return found[-1].decode()
