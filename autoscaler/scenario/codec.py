@@ -2,7 +2,7 @@
 
 import datetime
 import gc
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,21 @@ from autoscaler.objects.meta import ObjectMeta
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod, PodInterner
 from autoscaler.objects.workload import ConfigMap
+from autoscaler.ports import ExpanderAnswer
 from autoscaler.scenario.clouds import check_membership, read_cloud, read_instances
 from autoscaler.scenario.defaults import Defaults
 from autoscaler.scenario.format import ChangeEntry
 from autoscaler.scenario.objects import ObjectReader
 from autoscaler.scenario.read import Shape, parse, read_bytes
-from autoscaler.scenario.scenario import PRIORITIES, PRIORITY_CONFIG, Change, Scenario, config_maps_key, machine_of
+from autoscaler.scenario.scenario import (
+    PRIORITIES,
+    PRIORITY_CONFIG,
+    Answered,
+    Change,
+    Scenario,
+    config_maps_key,
+    machine_of,
+)
 from autoscaler.snapshot.cluster import Related
 from cloudprovider.duration import parse_duration_s
 from cloudprovider.static.spec import CloudSpec
@@ -89,8 +98,9 @@ def build(shape: Shape, stem: str, config: Config) -> Scenario:
         runs=file.runs,
         step_s=_step_s(shape),
         changes=changes,
+        answers=_answers(shape, {group.id for group in cloud.groups}),
         interner=interner,
-        warnings=tuple(_warnings(shape, nodes, pods, changes)),
+        warnings=(*_warnings(shape, nodes, pods, changes), *_unanswered(shape, config)),
     )
 
 
@@ -188,6 +198,25 @@ def _change(
         add_machines=(*members, *read_instances(shape, f"{path}.addInstances", entry.add_instances, group_ids)),
         add_pods=reader.pods(f"{path}.addPods", entry.add_pods),
     )
+
+
+def _answers(shape: Shape, group_ids: Container[str]) -> tuple[Answered, ...]:
+    found = []
+    for index, entry in enumerate(shape.file.expander_answers):
+        path = shape.path("expanderAnswers", index)
+        if entry.run >= shape.file.runs:
+            shape.problems.append(f"{path}.run: {entry.run}: the runs are 0 to {shape.file.runs - 1}")
+        for position, group_id in enumerate(entry.asked):
+            if group_id not in group_ids:
+                shape.problems.append(f"{path}.asked[{position}]: there is no group {group_id}")
+        answer = ExpanderAnswer(asked=tuple(entry.asked), named=tuple(entry.named), error=entry.error)
+        found.append(Answered(entry.run, answer))
+    return tuple(found)
+
+
+def _unanswered(shape: Shape, config: Config) -> Iterator[str]:
+    if "grpc" in config.scale_up.expander and not shape.file.expander_answers:
+        yield "the grpc expander is not asked offline, and expanderAnswers has no answer: it leaves all options"
 
 
 def _warnings(shape: Shape, nodes: Sequence[Node], pods: Sequence[Pod], changes: Sequence[Change]) -> Iterator[str]:

@@ -12,6 +12,7 @@ import msgspec
 
 from autoscaler.objects.encode import Plain, PodForms, node_form
 from autoscaler.objects.node import Node
+from autoscaler.ports import ExpanderAnswer
 from autoscaler.scenario.scenario import PRIORITIES, PRIORITY_CONFIG
 from autoscaler.snapshot.cluster import ClusterView, Related
 from autoscaler.snapshot.groups import Group, Groups
@@ -34,11 +35,20 @@ _RELATED = {
 }
 
 
-def encode(view: ClusterView, *, name: str, at_s: float, options: Mapping[str, Any], description: str = "") -> bytes:
+def encode(
+    view: ClusterView,
+    *,
+    name: str,
+    at_s: float,
+    options: Mapping[str, Any],
+    description: str = "",
+    answers: Iterable[ExpanderAnswer] = (),
+) -> bytes:
     """Return a file (JSON) whose only run sees this view at `at_s`, Unix seconds.
 
-    `options` are flags by name, as `config.document.to_options` has them. Pods that the view leaves out (finished
-    ones, expendable ones that run) are not in the file; neither is what earlier passes remembered.
+    `options` are flags by name, as `config.document.to_options` has them; `answers` are those of `ScaleUpPlan`. Pods
+    that the view leaves out (finished ones, expendable ones that run) are not in the file; neither is what earlier
+    passes remembered.
     """
     forms = PodForms()
     pods = [pod for on_node in view.pods for pod in on_node]
@@ -56,6 +66,7 @@ def encode(view: ClusterView, *, name: str, at_s: float, options: Mapping[str, A
         "nodes": [node_form(node) for node in view.nodes],
         "pods": [forms.form(pod) for pod in (*pods, *view.pending)],
         **_related(view.related),
+        "expanderAnswers": list(answers),
     }
     return msgspec.json.encode({key: value for key, value in document.items() if value not in ([], {})})
 

@@ -46,6 +46,15 @@ class ChangeEntry(Strict, frozen=True, kw_only=True):
     add_instances: list[InstanceEntry] = []
 
 
+class AnswerEntry(Strict, frozen=True, kw_only=True):
+    """What the gRPC expander answered in a run; `ports.ExpanderAnswer` says what the fields mean."""
+
+    run: Index = 0
+    asked: list[str]
+    named: list[str] = []
+    error: str = ""
+
+
 class ScenarioFile(Strict, frozen=True, kw_only=True):
     """The whole file. Fields that are left out get the defaults of `scenario.defaults`."""
 
@@ -76,6 +85,7 @@ class ScenarioFile(Strict, frozen=True, kw_only=True):
     prices: Any = None
     gpu_label: str | None = None
     priority_config: str | None = None
+    expander_answers: list[AnswerEntry] = []
     runs: FromOne = 1
     step: str = "10s"
     changes: list[ChangeEntry] = []

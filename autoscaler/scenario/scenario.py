@@ -5,6 +5,7 @@ import msgspec
 from autoscaler.config.tree import Config
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.ports import ExpanderAnswer
 from autoscaler.snapshot.cluster import Related
 from cloudprovider.interface import NodeRef
 from cloudprovider.static.spec import CloudSpec, MachineSpec
@@ -29,6 +30,13 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     add_pods: tuple[Pod, ...] = ()
 
 
+class Answered(msgspec.Struct, frozen=True):
+    """An answer of the gRPC expander, and the run in which it came."""
+
+    run: int
+    answer: ExpanderAnswer
+
+
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     """A checked scenario. Times are Unix seconds."""
 
@@ -46,6 +54,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     runs: int = 1
     step_s: float = 10.0
     changes: tuple[Change, ...] = ()
+    answers: tuple[Answered, ...] = ()
+    """Stand for the gRPC expander, which is not asked offline."""
     interner: PodInterner
     """Owns the classes of the pods; decode further pods (of templates, say) with it."""
     warnings: tuple[str, ...] = ()

@@ -15,6 +15,7 @@ from autoscaler.loop.passing import Pass
 from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.observe.report import PassReport
+from autoscaler.ports import ExpanderAnswer
 from autoscaler.reasons import Blocking, Keep, Kept, Rejection, Skipped, Waiting
 from autoscaler.scaledown.plan import Removal
 from autoscaler.scaleup.option import Option
@@ -161,6 +162,8 @@ class RunAnswer(Form, frozen=True, kw_only=True):
     deleted_drain: list[LeavingNode] = []
     cloud_deletes: list[CloudDelete] = []
     target_sizes: dict[str, int] = {}
+    expander_answers: list[ExpanderAnswer] = []
+    """What the gRPC expander answered, in the form of the scenario file."""
     reasons: Reasons = Reasons()
     cost: Cost | None = None
     """None where no group has a price."""
@@ -205,6 +208,7 @@ def run_answer(run: int, p: Pass, config: Config, calls: Sequence[CloudCall], ta
         deleted_empty=_leaving(report.deletions.empty),
         deleted_drain=_leaving(report.deletions.drained),
         target_sizes=dict(targets),
+        expander_answers=[] if plan is None else list(plan.answers),
         reasons=_reasons(p, config),
         cost=_cost(report, targets),
         timings=dict(report.timings),

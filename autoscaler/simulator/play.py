@@ -17,6 +17,7 @@ from autoscaler.simulator.executor import VirtualExecutor
 from autoscaler.simulator.explain import Target, explain
 from autoscaler.simulator.explanation import Explanation
 from autoscaler.simulator.memory_reader import MemoryReader
+from autoscaler.simulator.recorded_answers import RecordedAnswers
 from autoscaler.simulator.scenario_world import FINISH_S, ScenarioWorld
 
 
@@ -67,10 +68,12 @@ def _play(world: ScenarioWorld, look: Callable[[int, Pass], None]) -> Answer:
     """Play every run; `look` is shown each pass when it has ended, before anything else happens."""
     scenario = world.scenario
     answers: list[RunAnswer] = []
+    remote = RecordedAnswers(scenario.answers)
     with VirtualExecutor(world.clock) as executor:
-        autoscaler = build_autoscaler(scenario.config, _surroundings(world, executor), scenario.interner)
+        autoscaler = build_autoscaler(scenario.config, _surroundings(world, executor, remote), scenario.interner)
         for run in range(scenario.runs):
             world.begin_run(run)
+            remote.begin_run(run)
             p = autoscaler.examine(world.clock.now())
             look(run, p)
             calls = world.calls_of(run)
@@ -83,7 +86,7 @@ def _play(world: ScenarioWorld, look: Callable[[int, Pass], None]) -> Answer:
     return Answer(name=scenario.name, runs=answers)
 
 
-def _surroundings(world: ScenarioWorld, executor: VirtualExecutor) -> Surroundings:
+def _surroundings(world: ScenarioWorld, executor: VirtualExecutor, remote: RecordedAnswers) -> Surroundings:
     audience = NoAudience()
     return Surroundings(
         source=world,
@@ -95,6 +98,7 @@ def _surroundings(world: ScenarioWorld, executor: VirtualExecutor) -> Surroundin
         executor=executor,
         clock=world.clock,
         leadership=Unopposed(),
+        remote=remote,
     )
 
 

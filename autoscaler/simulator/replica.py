@@ -24,6 +24,7 @@ from autoscaler.simulator.apiserver.storage import Storage
 from autoscaler.simulator.executor import Crew, VirtualExecutor
 from autoscaler.simulator.journal_feed import JournalFeed
 from autoscaler.simulator.local_api import LocalApi
+from autoscaler.simulator.recorded_answers import RecordedAnswers
 from cloudprovider.interface import CloudProvider
 
 _SERVING_LEASE_S = 15.0
@@ -123,6 +124,7 @@ class Replica:
             executor=self.crew,
             clock=self.clock,
             leadership=self.lease,
+            remote=RecordedAnswers(()),
         )
         self.autoscaler = build_autoscaler(config, around, interner)
         self._rehearses = config.loop.dry_run

@@ -8,9 +8,10 @@ import msgspec
 from autoscaler.config.document import to_options
 from autoscaler.config.load import from_options
 from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.ports import ExpanderAnswer
 from autoscaler.scenario.codec import decode
 from autoscaler.scenario.encode import encode
-from autoscaler.scenario.scenario import Scenario
+from autoscaler.scenario.scenario import Answered, Scenario
 from autoscaler.snapshot.cluster import ClusterView, view_of
 from autoscaler.snapshot.groups import Group, Groups
 from cloudprovider.interface import ErrorClass, GroupSettings, Instance, InstanceError, NodeTemplate, State, TaintSpec
@@ -185,3 +186,14 @@ def test_images_environment_and_foreign_annotations_are_never_written() -> None:
     body = encode(a_view(), name="pass", at_s=AT_S, options={})
     for secret in (b"hunter2", b"PASSWORD", b"registry.example", b"secret"):
         assert secret not in body
+
+
+def test_what_the_grpc_expander_answered_comes_back() -> None:
+    answers = (
+        ExpanderAnswer(asked=("web", "bare"), named=("bare", "mars")),
+        ExpanderAnswer(asked=("web",)),
+        ExpanderAnswer(asked=("web",), error="DEADLINE_EXCEEDED: too late"),
+    )
+    body = encode(a_view(), name="pass", at_s=AT_S, options={}, answers=answers)
+    again = decode(body, "recording.json").answers
+    assert again == tuple(Answered(0, answer) for answer in answers)

@@ -1,6 +1,7 @@
 """Scenarios through the real loop: what the answer says of it."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -129,3 +130,60 @@ def test_every_run_is_timed() -> None:
 def test_options_that_do_not_suit_the_cloud_are_refused() -> None:
     with pytest.raises(ConfigError, match="prices"):
         played(options={"expander": "price"})
+
+
+class TestTheGrpcExpanderOffline:
+    OPTIONS = {
+        "expander": "grpc,least-waste",
+        "grpc-expander-url": "expander:7000",
+        "grpc-expander-cert": "/etc/expander/ca.crt",
+    }
+    GROUPS = [a_group("small", "4", maxSize=1), a_group("big", "16")]
+    PODS = [a_pod("web-0", "3"), a_pod("web-1", "3")]
+
+    def document(self, *answers: Mapping[str, Any], **fields: Any) -> bytes:
+        groups = {"options": self.OPTIONS, "nodeGroups": self.GROUPS, "pods": self.PODS}
+        document = {"now": "2026-01-05T12:00:00Z", **groups, "expanderAnswers": list(answers), **fields}
+        return json.dumps(document).encode()
+
+    def grown(self, *answers: Mapping[str, Any], **options: Any) -> dict[str, int]:
+        scenario = decode(self.document(*answers, options={**self.OPTIONS, **options}), "case.json")
+        (run,) = play(scenario).runs
+        return {one.group: one.increase for one in run.scale_ups}
+
+    def test_gives_the_recorded_answers_round_by_round(self) -> None:
+        both = {"asked": ["big", "small"], "named": ["small"]}
+        assert self.grown(both, {"asked": ["big"], "named": ["big"]}) == {"small": 1, "big": 1}
+
+    def test_repeats_that_it_wanted_no_more(self) -> None:
+        answers = ({"asked": ["small", "big"], "named": ["small"]}, {"asked": ["big"]})
+        assert self.grown(*answers) == {"small": 1}
+        assert self.grown(*answers, compatibility="1.31", **{"groups-per-pass": "all"}) == {"small": 1, "big": 1}
+
+    def test_leaves_all_options_where_no_answer_is_recorded(self) -> None:
+        assert self.grown() == self.grown({"asked": ["small"], "named": ["small"]}) == {"small": 1, "big": 1}
+
+    def test_says_what_was_answered_so_that_it_can_be_replayed(self) -> None:
+        answer = {"asked": ["big", "small"], "named": ["big"]}
+        (run,) = play(decode(self.document(answer), "case.json")).runs
+        assert json.loads(msgspec.json.encode(run))["expanderAnswers"] == [answer]
+
+    def test_answers_belong_to_a_run(self) -> None:
+        late = {"run": 1, "asked": ["big"]}
+        scenario = decode(self.document(late, runs=2, options={**self.OPTIONS, "groups-per-pass": "one"}), "case.json")
+        first, second = play(scenario).runs
+        assert [one.error for one in first.expander_answers] == ["no answer is recorded"]
+        assert [one.group for one in first.scale_ups] == ["small"]
+        assert (second.scale_ups, second.scale_up_result) == ([], "NoOptionsAvailable")
+
+    def test_warns_once_that_nobody_is_asked(self) -> None:
+        (warning,) = decode(self.document(), "case.json").warnings
+        assert "the grpc expander is not asked offline" in warning
+
+    def test_answers_about_what_is_not_there_are_refused(self) -> None:
+        with pytest.raises(ConfigError) as raised:
+            decode(self.document({"run": 3, "asked": ["small", "mars"], "named": ["mars"]}), "case.json")
+        assert list(raised.value.problems) == [
+            "case.json: expanderAnswers[0].run: 3: the runs are 0 to 0",
+            "case.json: expanderAnswers[0].asked[1]: there is no group mars",
+        ]

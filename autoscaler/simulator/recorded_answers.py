@@ -1,0 +1,29 @@
+"""Stands for a gRPC expander offline: gives the answers that a scenario file has, and asks nobody."""
+
+from collections.abc import Mapping, Sequence
+
+from autoscaler.ports import ExpanderAnswer
+from autoscaler.scaleup.option import Option
+from autoscaler.scenario.scenario import Answered
+from autoscaler.snapshot.template import Template
+
+
+class RecordedAnswers:
+    """A `scaleup.consulting.RemoteExpander`. An answer is given once, in its run, to a question about its groups."""
+
+    def __init__(self, answers: Sequence[Answered]) -> None:
+        self._left = list(answers)
+        self._run = 0
+
+    def begin_run(self, run: int) -> None:
+        """Give the answers of this run from now on."""
+        self._run = run
+
+    def ask(self, options: Sequence[Option], templates: Mapping[str, Template]) -> ExpanderAnswer:
+        """Return the next answer to this question; an answer with `error` where none is left."""
+        asked = tuple(option.group.id for option in options)
+        for one in self._left:
+            if one.run == self._run and set(one.answer.asked) == set(asked):
+                self._left.remove(one)
+                return one.answer
+        return ExpanderAnswer(asked=asked, error="no answer is recorded")
