@@ -26,10 +26,9 @@ from autoscaler.reasons import RemovedAs, ScaleDownResult, ScaleUpResult, Skip
 from autoscaler.registry.occurrence import Incident
 from autoscaler.registry.state import Registry
 from autoscaler.scaledown.taints import being_deleted
-from autoscaler.scaleup.limits import CORES, MEMORY
 from autoscaler.scaleup.pending import sort_pending
 from autoscaler.snapshot.cluster import ClusterView
-from autoscaler.snapshot.contribution import cores_of, gpu_resources
+from autoscaler.snapshot.contribution import CORES, MEMORY, cores_of, gpu_resources
 from autoscaler.snapshot.groups import Groups
 from autoscaler.snapshot.template import passing_taints
 

@@ -1,16 +1,23 @@
 """What one node adds to the resources of the cluster, as limits count them, and what makes a node a GPU node."""
 
+from collections.abc import Iterable, Mapping
+
 import msgspec
 
 from autoscaler.config.rules import Rules
+from autoscaler.config.scaleup import Limits
+from autoscaler.config.syntax import Range
 from autoscaler.objects import quantity
 from autoscaler.objects.node import Node
 from autoscaler.snapshot.groups import Group
 
+CORES = "cpu"
+MEMORY = "memory"
 NVIDIA = "nvidia.com/gpu"
 DIRECTX = "microsoft.com/directx"
 ALL_GPU_RESOURCES = (NVIDIA, "habana.ai/gaudi", "gpu.intel.com/xe", "amd.com/gpu", DIRECTX)
 _VIRTUAL_KUBELET = "virtual-kubelet"
+_GIB = 1024**3
 
 
 class Contribution(msgspec.Struct, frozen=True):
@@ -21,6 +28,31 @@ class Contribution(msgspec.Struct, frozen=True):
     gpu_type: str | None = None
     gpus: int | None = 0
     """None: it should have some, but nothing tells how many."""
+
+    def shares(self) -> tuple[tuple[str, int | None], ...]:
+        """Return resources and amounts in the order of messages: cores, memory, then GPUs under their type."""
+        always = (CORES, self.cores), (MEMORY, self.memory_bytes)
+        return always if self.gpu_type is None else (*always, (self.gpu_type, self.gpus))
+
+
+def totals(resources: Iterable[str], counted: Iterable[tuple[Contribution, int]]) -> dict[str, int | None]:
+    """Sum these resources over so many nodes of each kind; None where one of them cannot tell what it has."""
+    sums: dict[str, int | None] = dict.fromkeys(resources, 0)
+    for one, count in counted:
+        if count <= 0:
+            continue
+        for name, each in one.shares():
+            if name in sums:
+                before = sums[name]
+                sums[name] = None if before is None or each is None else before + each * count
+    return sums
+
+
+def bounds(limits: Limits) -> Mapping[str, Range]:
+    """Return what the cluster must keep and may have, by resource, in the units of contributions; 0 is no bound."""
+    memory = Range(limits.memory_total.min * _GIB, limits.memory_total.max * _GIB)
+    gpus = {one.gpu_type: Range(one.min, one.max) for one in limits.gpu_total}
+    return {CORES: limits.cores_total, MEMORY: memory, **gpus}
 
 
 def gpu_resources(rules: Rules) -> tuple[str, ...]:

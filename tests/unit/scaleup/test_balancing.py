@@ -3,8 +3,8 @@ import random
 import pytest
 
 from autoscaler.scaleup.balancing import balance, within_limits
-from autoscaler.scaleup.limits import CORES, Allowance
-from autoscaler.snapshot.contribution import Contribution
+from autoscaler.scaleup.limits import Allowance
+from autoscaler.snapshot.contribution import CORES, Contribution
 from autoscaler.snapshot.groups import Group
 
 

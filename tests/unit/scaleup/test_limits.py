@@ -6,8 +6,16 @@ from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import Limits
 from autoscaler.config.syntax import GpuRange, Range
 from autoscaler.objects.node import Node
-from autoscaler.scaleup.limits import CORES, MEMORY, Allowance, Exceeded, Uncountable, allowance, need_of, nodes_left
-from autoscaler.snapshot.contribution import Contribution, contribution, gpu_resources, gpus_missing, has_gpu
+from autoscaler.scaleup.limits import Allowance, Exceeded, Uncountable, allowance, need_of, nodes_left
+from autoscaler.snapshot.contribution import (
+    CORES,
+    MEMORY,
+    Contribution,
+    contribution,
+    gpu_resources,
+    gpus_missing,
+    has_gpu,
+)
 from autoscaler.snapshot.groups import Group, Groups
 from autoscaler.snapshot.template import Template
 from cloudprovider.interface import NodeTemplate
