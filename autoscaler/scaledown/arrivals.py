@@ -1,26 +1,44 @@
 """Which pods a trial has put on the nodes of its view."""
 
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import msgspec
 
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.snapshot.overlay import Trial
 
 
-def arrived(trial: Trial) -> defaultdict[int, list[Pod]]:
-    """Return the pods that the trial placed on nodes of the view, by position.
+class Arrivals(msgspec.Struct, frozen=True):
+    """What a trial had placed on nodes of the view when it was asked; positions are the view's."""
 
-    A trial knows classes, not pods: any pending pods of the class serve, for they are all alike.
-    """
+    counts: tuple[tuple[PodClass, int, int], ...] = ()
+    """Class, position and count."""
+    pods: Mapping[int, Sequence[Pod]] = {}
+    """By position; a trial knows classes, not pods: any pending pods of the class serve, for they are all alike."""
+
+    def together(self, position: int, own: Sequence[Pod]) -> Sequence[Pod]:
+        """Return the pods of a node of the view, its own and those that arrived."""
+        more = self.pods.get(position)
+        return (*own, *more) if more else own
+
+
+def arrived(trial: Trial) -> Arrivals:
+    """Return what the trial has placed so far."""
     waiting: dict[PodClass, list[Pod]] = defaultdict(list)
     for pod in reversed(trial.view.pending):
         waiting[pod.cls].append(pod)
-    found: defaultdict[int, list[Pod]] = defaultdict(list)
-    for cls, positions, counts in trial.moves():
-        inside = positions < trial.base
-        for position, count in zip(positions[inside].tolist(), counts[inside].tolist(), strict=True):
-            for _ in range(count):
-                found[position].append(waiting[cls].pop() if waiting[cls] else _virtual(cls))
-    return found
+    counted = tuple(
+        (cls, position, count)
+        for cls, positions, counts in trial.moves()
+        for position, count in zip(positions.tolist(), counts.tolist(), strict=True)
+        if position < trial.base
+    )
+    found: dict[int, list[Pod]] = defaultdict(list)
+    for cls, position, count in counted:
+        for _ in range(count):
+            found[position].append(waiting[cls].pop() if waiting[cls] else _virtual(cls))
+    return Arrivals(counted, found)
 
 
 def _virtual(cls: PodClass) -> Pod:

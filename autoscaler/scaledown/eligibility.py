@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from autoscaler.objects.node import TO_BE_DELETED
 from autoscaler.objects.pod import Pod
 from autoscaler.reasons import Keep, Kept
-from autoscaler.scaledown.arrivals import arrived
+from autoscaler.scaledown.arrivals import Arrivals, arrived
 from autoscaler.scaledown.cooldown import group_in_cooldown
 from autoscaler.scaledown.drain import Outcome, Terms, lingers
 from autoscaler.scaledown.memory import ScaleDownMemory
@@ -35,6 +35,10 @@ class Eligible(msgspec.Struct, frozen=True, kw_only=True):
     kept: dict[str, Kept]
     used: Utilization
     candidates: int
+    arrivals: Arrivals
+    """What the trial had placed on nodes of the view."""
+    going: Mask
+    """Nodes whose removal is under way."""
 
 
 class _Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,16 +55,25 @@ class _Facts(msgspec.Struct, frozen=True, kw_only=True):
 def eligible(trial: Trial, situation: Situation, memory: ScaleDownMemory) -> Eligible:
     """Sort the nodes of the view into those to simulate and those that stay."""
     facts = _facts(trial, situation)
-    candidate, kept = _candidates(trial, situation, facts)
+    arrivals, going = arrived(trial), _going(trial, situation)
+    candidate, kept = _candidates(trial, situation, facts, going)
     count = int(np.count_nonzero(candidate))
     left_out = LeftOut(facts.ignores_daemonsets, situation.options.ignore_mirror_pods_utilization)
-    used = utilization(trial, situation.now.wall, left_out, situation.groups.gpu_label, gpu_resources(situation.rules))
+    gpus = gpu_resources(situation.rules)
+    used = utilization(trial, arrivals, situation.now.wall, left_out, situation.groups.gpu_label, gpus)
     for position, one in _single_reasons(trial, situation, memory, used, candidate):
         if candidate[position]:
             candidate[position] = False
             kept[one.node] = one
     _keep_used(trial, situation, facts, used, candidate, kept)
-    return Eligible(order=_ordered(trial, situation, memory, candidate), kept=kept, used=used, candidates=count)
+    return Eligible(
+        order=_ordered(trial, situation, memory, candidate, arrivals),
+        kept=kept,
+        used=used,
+        candidates=count,
+        arrivals=arrivals,
+        going=going,
+    )
 
 
 def _facts(trial: Trial, situation: Situation) -> _Facts:
@@ -101,12 +114,16 @@ def _cooling_down(group: Group, situation: Situation) -> bool:
     return group_in_cooldown(situation.last_by_group.get(group.id), situation.options, situation.now)
 
 
-def _candidates(trial: Trial, situation: Situation, facts: _Facts) -> tuple[Mask, dict[str, Kept]]:
-    """Return the nodes of groups that may shrink, and why others stay, where rules want a reason for those too."""
-    present: Mask = trial.alive[: trial.base]
+def _going(trial: Trial, situation: Situation) -> Mask:
     going = np.zeros(trial.base, dtype=np.bool_)
     positions = trial.view.positions
     going[[positions[name] for name in situation.under_way.nodes if name in positions]] = True
+    return going
+
+
+def _candidates(trial: Trial, situation: Situation, facts: _Facts, going: Mask) -> tuple[Mask, dict[str, Kept]]:
+    """Return the nodes of groups that may shrink, and why others stay, where rules want a reason for those too."""
+    present: Mask = trial.alive[: trial.base]
     managed = facts.codes >= 0
     rejected = (
         (Keep.BEING_DELETED, going),
@@ -181,18 +198,18 @@ def _keep_used(
     candidate &= ~over
 
 
-def _ordered(trial: Trial, situation: Situation, memory: ScaleDownMemory, candidate: Mask) -> tuple[int, ...]:
+def _ordered(
+    trial: Trial, situation: Situation, memory: ScaleDownMemory, candidate: Mask, arrivals: Arrivals
+) -> tuple[int, ...]:
     """Return the candidates: empty nodes first, then those that were unneeded before, else as listed.
 
     Among empty nodes, those with pods that must run to their end come last.
     """
     nodes, before = trial.view.nodes, memory.unneeded
     terms = Terms(options=situation.drain, rules=situation.rules, wall=situation.now.wall)
-    placed = arrived(trial)
     ranked = []
     for position in np.flatnonzero(candidate).tolist():
-        pods, more = trial.view.pods[position], placed.get(position)
-        occupied, waiting = _weight((*pods, *more) if more else pods, terms)
+        occupied, waiting = _weight(arrivals.together(position, trial.view.pods[position]), terms)
         ranked.append((occupied, waiting, nodes[position].name not in before, position))
     return tuple(one[-1] for one in sorted(ranked))
 

@@ -81,7 +81,7 @@ def _simulated(
     out_of_time: Callable[[], bool],
 ) -> Update:
     groups = situation.groups.by_id
-    removals = Removals(placer, situation, memory.hints)
+    removals = Removals(placer, situation, found, memory.hints)
     limit = unneeded_limit(memory, situation.options)
     until = situation.now.later(situation.options.unremovable_node_recheck_timeout_s)
     nodes, owner_of, kept = placer.trial.view.nodes, situation.groups.of_node, found.kept

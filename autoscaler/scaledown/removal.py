@@ -4,13 +4,14 @@ A removal works when no pod keeps the node and every pod that must move finds ro
 simulation put them, so a node removed later moves them again. Source: Cluster Autoscaler's `simulator/cluster.go`.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from autoscaler.objects.pod import Pod
 from autoscaler.reasons import Keep, Kept
-from autoscaler.scaledown.arrivals import arrived
 from autoscaler.scaledown.disruption import Budgets
 from autoscaler.scaledown.drain import Blocked, Departure, Judge, Terms, departure
+from autoscaler.scaledown.eligibility import Eligible
 from autoscaler.scaledown.memory import MoveHints
 from autoscaler.scaledown.plan import Situation
 from autoscaler.scaledown.room import Room
@@ -20,7 +21,7 @@ from autoscaler.scheduling.placement import Placer
 class Removals:
     """The removals of one pass, and the cluster that they leave."""
 
-    def __init__(self, placer: Placer, situation: Situation, hints: MoveHints) -> None:
+    def __init__(self, placer: Placer, situation: Situation, found: Eligible, hints: MoveHints) -> None:
         trial = placer.trial
         related = trial.view.related
         self._view = trial.view
@@ -35,11 +36,10 @@ class Removals:
                 budgets=self._budgets,
             )
         )
-        destinations = trial.alive[: trial.base].copy()
-        positions = trial.view.positions
-        destinations[[positions[name] for name in situation.under_way.nodes if name in positions]] = False
-        self._room = Room(placer, destinations)
-        self._arrived = arrived(trial)
+        self._room = Room(placer, trial.alive[: trial.base] & ~found.going)
+        self._arrived: defaultdict[int, list[Pod]] = defaultdict(list)
+        for position, pods in found.arrivals.pods.items():
+            self._arrived[position] += pods
         self._hints = hints
         self._new_hints: dict[str, str] = {}
 

@@ -5,7 +5,7 @@ that should have terminated by now do not count; DaemonSet and mirror pods may b
 as Cluster Autoscaler's `simulator/utilization`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import msgspec
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from autoscaler.objects import quantity
 from autoscaler.objects.pod import PodClass
+from autoscaler.scaledown.arrivals import Arrivals
 from autoscaler.scaledown.drain import long_terminating
 from autoscaler.snapshot.columns import Amounts, Mask
 from autoscaler.snapshot.overlay import Trial
@@ -50,10 +51,10 @@ class Utilization(msgspec.Struct, frozen=True):
 class _Counter:
     """Sums of requests by node: of everything on the trial, and of what does not count."""
 
-    def __init__(self, trial: Trial, left_out: LeftOut, wall: float) -> None:
+    def __init__(self, trial: Trial, arrivals: Arrivals, left_out: LeftOut, wall: float) -> None:
         self._trial = trial
         self._left_out = left_out
-        self._placed = list(_placed(trial))
+        self._placed = arrivals.counts
         self._mirrors = self._chosen(lambda cls: cls.mirror) if left_out.mirrors else []
         self._daemons = self._chosen(self._counted_as_daemon) if left_out.daemonsets.any() else []
         self._overdue = [
@@ -116,23 +117,15 @@ class _Counter:
         return int(vector[row]) if row < len(vector) else 0
 
 
-def _placed(trial: Trial) -> Iterator[tuple[PodClass, int, int]]:
-    """Yield class, position and count of what the trial placed on nodes of the view."""
-    for cls, positions, counts in trial.moves():
-        for position, count in zip(positions.tolist(), counts.tolist(), strict=True):
-            if position < trial.base:
-                yield cls, position, count
-
-
 def utilization(
-    trial: Trial, wall: float, left_out: LeftOut, gpu_label: str, gpu_resources: tuple[str, ...]
+    trial: Trial, arrivals: Arrivals, wall: float, left_out: LeftOut, gpu_label: str, gpu_resources: tuple[str, ...]
 ) -> Utilization:
-    """Return how much of each node of the view is asked for, trial placements included.
+    """Return how much of each node of the view is asked for, trial placements, the `arrivals`, included.
 
     `gpu_label` marks GPU nodes (empty: no label does), and so do `gpu_resources`, of which the first that a node has
     counts. A node whose GPUs are not there yet is not used at all.
     """
-    counter, base, rows = _Counter(trial, left_out, wall), trial.base, trial.vocabulary.rows
+    counter, base, rows = _Counter(trial, arrivals, left_out, wall), trial.base, trial.vocabulary.rows
     allocatable = trial.view.columns.allocatable
     cpu_row, memory_row = rows[quantity.CPU], rows[quantity.MEMORY]
     cpu, memory = counter.share(cpu_row), counter.share(memory_row)

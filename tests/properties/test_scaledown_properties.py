@@ -15,6 +15,7 @@ from autoscaler.objects.node import Node
 from autoscaler.objects.pod import MIRROR, SAFE_TO_EVICT, Pod
 from autoscaler.objects.workload import DisruptionBudget, plain_decoder
 from autoscaler.registry.readiness import ReadyTerms, read
+from autoscaler.scaledown.arrivals import arrived
 from autoscaler.scaledown.deletions import plan_deletions
 from autoscaler.scaledown.disruption import Budgets
 from autoscaler.scaledown.eligibility import SCALE_DOWN_DISABLED, eligible
@@ -155,7 +156,7 @@ def test_utilization_agrees_with_the_plain_definition(seed: int) -> None:
         placed.append(more)
     mirrors, label = dice.maybe(0.5), dice.random.choice((GPU_LABEL, ""))
     daemonsets = np.array([dice.maybe(0.5) for _ in nodes])
-    used = utilization(trial, NOW.wall, LeftOut(daemonsets, mirrors), label, ALL_GPU_RESOURCES)
+    used = utilization(trial, arrived(trial), NOW.wall, LeftOut(daemonsets, mirrors), label, ALL_GPU_RESOURCES)
     for at, node in enumerate(nodes):
         expected = slow_utilization(
             node,

@@ -3,6 +3,7 @@ import pytest
 
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import MIRROR, Pod
+from autoscaler.scaledown.arrivals import arrived
 from autoscaler.scaledown.utilization import LeftOut, Utilization, utilization
 from autoscaler.snapshot.contribution import ALL_GPU_RESOURCES
 from autoscaler.snapshot.overlay import Trial
@@ -26,7 +27,7 @@ def measure(
 ) -> Utilization:
     trial = trial or Cluster([node], pods).trial()
     left_out = LeftOut(np.array([daemonsets]), mirrors)
-    return utilization(trial, NOW.wall, left_out, GPU_LABEL, ALL_GPU_RESOURCES)
+    return utilization(trial, arrived(trial), NOW.wall, left_out, GPU_LABEL, ALL_GPU_RESOURCES)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +88,7 @@ def test_pods_that_a_trial_placed_count() -> None:
     trial = cluster.trial()
     trial.place(pending.cls, 0)
     left_out = LeftOut(np.array([False, False]))
-    used = utilization(trial, NOW.wall, left_out, "", ())
+    used = utilization(trial, arrived(trial), NOW.wall, left_out, "", ())
     assert used.share.tolist() == pytest.approx([0.75, 0.0])
 
 
