@@ -22,7 +22,7 @@ from autoscaler.scaleup.consulting import Consulting, RemoteExpander
 from autoscaler.scaleup.expander import Chain, Supplies, build_chain
 from autoscaler.scaleup.limits import allowance
 from autoscaler.scaleup.minimum import plan_minimum_sizes
-from autoscaler.scaleup.pending import Needy, all_new, expendable, filter_schedulable, sort_pending, too_young
+from autoscaler.scaleup.pending import Needy, all_new, expendable, filter_schedulable, planned, sort_pending, too_young
 from autoscaler.scaleup.plan import Increase, Resized
 from autoscaler.scaleup.planner import plan_scale_up
 from autoscaler.scaleup.price import ProviderPrices
@@ -136,7 +136,7 @@ class Growing:
         if plan.increases:
             p = self._grown(p, plan.increases)
             if p.report.scale_up_result is ScaleUpResult.SUCCESSFUL:
-                p = replace(p, remembered=replace(p.remembered, hints=p.remembered.hints.planned(plan)))
+                p = replace(p, remembered=replace(p.remembered, hints=planned(p.remembered.hints, plan)))
         self._herald.pods(plan, p.report.scale_up_result)
         if p.report.scale_up_result is ScaleUpResult.ERROR and config.rules.return_scale_up_error:
             return p.failed(ErrorType.CLOUD_PROVIDER, p.report.scale_up_error)

@@ -14,10 +14,10 @@ from autoscaler.registry.readiness import Readings
 from autoscaler.registry.state import Registry
 from autoscaler.scaledown.memory import ScaleDownMemory
 from autoscaler.scaledown.plan import Removal
-from autoscaler.scaleup.pending import Hints
 from autoscaler.scaleup.templates import TemplateCache
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.cluster import ClusterView
+from autoscaler.snapshot.hints import Hints
 
 
 class Remembered(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,13 +11,7 @@ from autoscaler.clock import Instant
 from autoscaler.objects.node import DELETION_CANDIDATE, Node
 from autoscaler.reasons import Blocking, Keep, Kept
 from autoscaler.scaledown.taints import taint_time
-
-
-class MoveHints(msgspec.Struct, frozen=True):
-    """Where moved pods found room, by pod uid: the node's name; kept for two passes."""
-
-    newer: Mapping[str, str] = {}
-    older: Mapping[str, str] = {}
+from autoscaler.snapshot.hints import Hints
 
 
 class Unremovable(msgspec.Struct, frozen=True, gc=False):
@@ -36,7 +30,8 @@ class ScaleDownMemory(msgspec.Struct, frozen=True, kw_only=True):
     unneeded: Mapping[str, Instant] = {}
     """Since when each node is unneeded, without a break; in the order in which removals were simulated."""
     unremovable: Mapping[str, Unremovable] = {}
-    hints: MoveHints = MoveHints()
+    hints: Hints = Hints()
+    """Where pods of removed nodes found room."""
     last_update: Instant | None = None
     """When nodes were last looked at."""
     shortest_interval_s: float | None = None

@@ -12,16 +12,16 @@ from autoscaler.reasons import Keep, Kept
 from autoscaler.scaledown.disruption import Budgets
 from autoscaler.scaledown.drain import Blocked, Departure, Judge, Terms, departure
 from autoscaler.scaledown.eligibility import Eligible
-from autoscaler.scaledown.memory import MoveHints
 from autoscaler.scaledown.plan import Situation
 from autoscaler.scaledown.room import Room
 from autoscaler.scheduling.placement import Placer
+from autoscaler.snapshot.hints import Hints, identity
 
 
 class Removals:
     """The removals of one pass, and the cluster that they leave."""
 
-    def __init__(self, placer: Placer, situation: Situation, found: Eligible, hints: MoveHints) -> None:
+    def __init__(self, placer: Placer, situation: Situation, found: Eligible, hints: Hints) -> None:
         trial = placer.trial
         related = trial.view.related
         self._view = trial.view
@@ -41,12 +41,12 @@ class Removals:
         for position, pods in found.arrivals.pods.items():
             self._arrived[position] += pods
         self._hints = hints
-        self._new_hints: dict[str, str] = {}
+        self._places: dict[str, str] = {}
 
     @property
-    def hints(self) -> MoveHints:
+    def hints(self) -> Hints:
         """What to try first in the next pass."""
-        return MoveHints(self._new_hints, self._hints.newer)
+        return self._hints.followed_by(self._places)
 
     def simulate(self, position: int) -> Departure | Kept:
         """Remove a node, or say why that is impossible; then nothing has changed."""
@@ -85,7 +85,7 @@ class Removals:
                 self._room.undo()
                 return pod
             places.append(place)
-            self._new_hints[pod.uid] = self._view.nodes[place].name
+            self._places[identity(pod)] = self._view.nodes[place].name
         self._room.commit(gone=ghost)
         self._arrived.pop(position, None)
         for (pod, _), place in zip(ordered, places, strict=True):
@@ -99,7 +99,7 @@ class Removals:
         return pairs
 
     def _hint(self, pod: Pod) -> int | None:
-        name = self._new_hints.get(pod.uid) or self._hints.newer.get(pod.uid) or self._hints.older.get(pod.uid)
+        name = self._places.get(identity(pod)) or self._hints.get(pod)
         return None if name is None else self._view.positions.get(name)
 
 

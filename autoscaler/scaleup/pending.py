@@ -19,6 +19,7 @@ from autoscaler.objects.pod import SCALE_UP_DELAY, Pod, PodClass
 from autoscaler.reasons import Waiting
 from autoscaler.scaleup.plan import ScaleUpPlan
 from autoscaler.scheduling.placement import Placer
+from autoscaler.snapshot.hints import Hints, identity
 
 NVIDIA_GPU = "nvidia.com/gpu"
 _YOUNG_S = 2.0
@@ -66,28 +67,6 @@ def sort_pending(pods: Iterable[Pod], options: Pods, rules: Rules) -> Sorted:
     return Sorted(tuple(unschedulable), tuple(unprocessed), tuple(nominated), waiting)
 
 
-class Hints(msgspec.Struct, frozen=True):
-    """Where pending pods would have fitted, by uid, or by key where they have none: the node's name, for two passes."""
-
-    newer: Mapping[str, str] = {}
-    older: Mapping[str, str] = {}
-
-    def get(self, pod: Pod) -> str | None:
-        """Return the node a pod was last seen to fit on."""
-        return self.newer.get(_identity(pod)) or self.older.get(_identity(pod))
-
-    def planned(self, plan: ScaleUpPlan) -> "Hints":
-        """Add the upcoming nodes for which a plan means its pods, so that the next pass finds them room there again."""
-        places = {
-            _identity(pod): name for each in plan.rounds for pod, name in zip(each.helped, each.places, strict=False)
-        }
-        return Hints({**self.newer, **places}, self.older)
-
-
-def _identity(pod: Pod) -> str:
-    return pod.uid or pod.key
-
-
 class Needy(msgspec.Struct, frozen=True):
     """Pods that need a scale-up, and why the others do not."""
 
@@ -121,8 +100,14 @@ def filter_schedulable(placer: Placer, pods: Sequence[Pod], options: Pods, hints
             waiting[pod.key] = Waiting.DAEMONSET
         else:
             needy.append(pod)
-    newer = {_identity(pod): placed[pod.key] for pod in important if pod.key in placed}
-    return Needy(tuple(needy), waiting, Hints(newer, hints.newer))
+    places = {identity(pod): placed[pod.key] for pod in important if pod.key in placed}
+    return Needy(tuple(needy), waiting, hints.followed_by(places))
+
+
+def planned(hints: Hints, plan: ScaleUpPlan) -> Hints:
+    """Add the upcoming nodes for which a plan means its pods, so that the next pass finds them room there again."""
+    places = {identity(pod): name for each in plan.rounds for pod, name in zip(each.helped, each.places, strict=False)}
+    return msgspec.structs.replace(hints, newer={**hints.newer, **places})
 
 
 def expendable(pod: Pod, cutoff: int) -> bool:

@@ -6,14 +6,15 @@ from autoscaler.config.scaledown import ScaleDown
 from autoscaler.reasons import Blocking, Keep, Kept
 from autoscaler.registry.memory import Activity
 from autoscaler.scaledown.cooldown import group_in_cooldown, in_cooldown
-from autoscaler.scaledown.memory import MoveHints, ScaleDownMemory, forgotten, rebase, remembered
+from autoscaler.scaledown.memory import ScaleDownMemory, forgotten, rebase, remembered
+from autoscaler.snapshot.hints import Hints
 from tests.unit.scaledown.pieces import NOW
 
 KEPT = Kept("n", Keep.BLOCKED_BY_POD, "bare", "default/bare", Blocking.NOT_REPLICATED)
 MEMORY = ScaleDownMemory(
     unneeded={"a": NOW.later(-30)},
     unremovable={"n": remembered(KEPT, NOW.later(300))},
-    hints=MoveHints({"uid": "b"}, {}),
+    hints=Hints({"uid": "b"}, {}),
     last_update=NOW.later(-10),
     shortest_interval_s=10.0,
 )

@@ -9,9 +9,10 @@ from autoscaler.objects.node import ZONES
 from autoscaler.objects.pod import SAFE_TO_EVICT, Pod
 from autoscaler.objects.workload import DisruptionBudget
 from autoscaler.reasons import Blocking, Keep
-from autoscaler.scaledown.memory import MoveHints, ScaleDownMemory
+from autoscaler.scaledown.memory import ScaleDownMemory
 from autoscaler.scaledown.planner import plan_unneeded, unneeded_limit
 from autoscaler.scheduling.placement import Placer
+from autoscaler.snapshot.hints import Hints
 from tests.builders import a_node, a_pod, a_template, over, replicas, term
 from tests.unit.scaledown.pieces import (
     FRESH,
@@ -237,10 +238,10 @@ def test_a_pod_goes_where_it_went_before() -> None:
     more, used = roomy("b", "c", "d")
     cluster = Cluster([a_node("a"), *more], [on(ONE, "a"), *used])
     assert cluster.look().memory.hints.newer == {"web-a-0": "b"}
-    hinted = ScaleDownMemory(hints=MoveHints(older={"web-a-0": "d"}))
+    hinted = ScaleDownMemory(hints=Hints(older={"web-a-0": "d"}))
     memory = cluster.look(hinted).memory
-    assert memory.hints == MoveHints(newer={"web-a-0": "d"}, older={})
-    assert cluster.look(memory).memory.hints == MoveHints(newer={"web-a-0": "d"}, older={"web-a-0": "d"})
+    assert memory.hints == Hints(newer={"web-a-0": "d"}, older={})
+    assert cluster.look(memory).memory.hints == Hints(newer={"web-a-0": "d"}, older={"web-a-0": "d"})
 
 
 def test_searches_go_round() -> None:
@@ -251,7 +252,7 @@ def test_searches_go_round() -> None:
 
 
 def test_a_hint_that_no_longer_fits_is_passed_over() -> None:
-    hinted = ScaleDownMemory(hints=MoveHints(newer={"web-a-0": "b"}))
+    hinted = ScaleDownMemory(hints=Hints(newer={"web-a-0": "b"}))
     cluster = Cluster(nodes("a b c"), [on(ONE, "a"), *full("b"), *replicas_on("c", 3)])
     assert cluster.look(hinted).memory.hints.newer["web-a-0"] == "c"
 
@@ -328,7 +329,7 @@ def test_higher_priorities_and_hinted_pods_choose_first() -> None:
     cluster = Cluster([a_node("a", cpu="8"), a_node("b", cpu="8"), a_node("c", cpu="8")], pods)
     assert names(cluster.look(rules=NEW).unneeded) == ["a"]
     assert reasons(cluster.look(rules=OLD))["a"] is Keep.NO_PLACE
-    hinted = ScaleDownMemory(hints=MoveHints(newer={"small-a-0": "c"}))
+    hinted = ScaleDownMemory(hints=Hints(newer={"small-a-0": "c"}))
     assert names(cluster.look(hinted, rules=OLD).unneeded) == ["a"]
 
 

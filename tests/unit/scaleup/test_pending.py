@@ -9,7 +9,6 @@ from autoscaler.objects.node import HOSTNAME, Node
 from autoscaler.objects.pod import SCALE_UP_DELAY, Pod
 from autoscaler.reasons import Waiting
 from autoscaler.scaleup.pending import (
-    Hints,
     Needy,
     Sorted,
     all_new,
@@ -20,6 +19,7 @@ from autoscaler.scaleup.pending import (
 )
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.cluster import view_of
+from autoscaler.snapshot.hints import Hints
 from autoscaler.snapshot.overlay import Trial
 from tests.builders import Json, a_node, a_pod, a_template, over, replicas, term
 
