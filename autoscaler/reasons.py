@@ -102,6 +102,8 @@ class Keep(StrEnum):
     UNEXPECTED = "UnexpectedError"
     GROUP_COOLING_DOWN = "NodeGroupInCooldown"
     NOT_STARTED = "NodeNotStarted"
+    OUTSIDE_WINDOW = "OutsideMaintenanceWindow"
+    TOO_MANY_A_MINUTE = "NodeDeletionRateReached"
 
 
 class Blocking(StrEnum):
@@ -127,6 +129,8 @@ class Kept(msgspec.Struct, frozen=True, gc=False):
     pod_reason: Blocking | None = None
     utilization: float | None = None
     """Requested / allocatable of its scarcest resource; None where that was not computed."""
+    time_left_s: float | None = None
+    """When the reason is over, in seconds from then; None where that is not only a matter of time, or not known."""
 
 
 class ScaleDownResult(StrEnum):

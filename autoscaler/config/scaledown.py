@@ -7,6 +7,7 @@ import msgspec
 from autoscaler.config.syntax import (
     Count,
     DrainPriorities,
+    GroupLimits,
     Number,
     OptionalNumber,
     OptionalText,
@@ -16,6 +17,7 @@ from autoscaler.config.syntax import (
     Switch,
     WholeSeconds,
 )
+from autoscaler.config.windows import Windows
 
 
 class ScaleDown(msgspec.Struct, frozen=True):
@@ -48,6 +50,15 @@ class ScaleDown(msgspec.Struct, frozen=True):
     node_deletion_candidate_ttl_s: Annotated[
         Seconds, "How long the unneeded time of a node survives a restart; 0 means not at all.", Support.BETTER
     ] = 1800.0
+    scale_down_window: Annotated[
+        Windows,
+        "Begin to remove nodes only within such windows, as in 0 22 * * 1-5;8h;Europe/Berlin (cron, UTC by default); "
+        "a group with windows of its own keeps to those.",
+        Support.OURS,
+    ] = ()
+    max_node_deletions_per_minute: Annotated[
+        GroupLimits, "Most removals that begin within any minute, in the cluster or in one group.", Support.OURS
+    ] = ()
     max_scale_down_parallelism: Annotated[Count, "Most nodes being removed at the same time."] = 10
     max_drain_parallelism: Annotated[Count, "Most nodes being drained at the same time."] = 1
     max_bulk_soft_taint_count: Annotated[Count, "Most soft taints changed in one pass; 0 switches them off."] = 10
@@ -61,6 +72,13 @@ class ScaleDown(msgspec.Struct, frozen=True):
     scale_down_candidates_pool_min_count: Annotated[
         Number, "Fewest nodes the former planner looked at.", Support.NOT_APPLICABLE
     ] = 50
+
+    @property
+    def named_groups(self) -> frozenset[str]:
+        """Groups that windows and limits of their own name, whether there are such groups or not."""
+        windows, limits = self.scale_down_window, self.max_node_deletions_per_minute
+        named = (*(one.group for one in windows), *(one.group for one in limits))
+        return frozenset(group for group in named if group is not None)
 
 
 class Drain(msgspec.Struct, frozen=True):
@@ -98,9 +116,7 @@ class Drain(msgspec.Struct, frozen=True):
 class Removed(msgspec.Struct, frozen=True):
     """Flags of older versions, so that old command lines start."""
 
-    max_empty_bulk_delete: Annotated[OptionalNumber, "Older name of max-scale-down-parallelism.", Support.ACCEPTED] = (
-        None
-    )
+    max_empty_bulk_delete: Annotated[OptionalNumber, "Older name of max-scale-down-parallelism."] = None
     parallel_drain: Annotated[Switch, "false chose the former planner, which is gone.", Support.NOT_APPLICABLE] = True
     node_autoprovisioning_enabled: Annotated[Switch, "Create node groups.", Support.NOT_APPLICABLE] = False
     max_autoprovisioned_node_group_count: Annotated[Count, "Most created node groups.", Support.NOT_APPLICABLE] = 15

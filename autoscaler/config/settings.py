@@ -60,11 +60,11 @@ class Reading:
         """Read a value as JSON and YAML have them: text in the flag's syntax, a number, a boolean, or a list."""
         is_list_flag = isinstance(flag.default, tuple)
         if isinstance(value, list) and is_list_flag:
-            scalars = [item for item in value if isinstance(item, str | int | float) and not isinstance(item, bool)]
-            if len(scalars) < len(value):
-                self.problem(f"{place}: holds an entry that is neither text nor a number")
+            try:
+                texts = [_entry(flag, item) for item in value]
+            except ValueError as error:
+                self.problem(f"{place}: holds an entry that {error}")
                 return
-            texts = [str(item) for item in scalars]
             self.texts(flag, place, texts if flag.syntax.repeated else [",".join(texts)])
             return
         text = _as_text(flag, value)
@@ -76,6 +76,15 @@ class Reading:
     def settings(self) -> Settings:
         """Return what was collected."""
         return Settings(self._values, self._places, tuple(self._problems))
+
+
+def _entry(flag: Flag, item: object) -> str:
+    """Return the text of one entry of a list."""
+    if isinstance(item, dict) and flag.syntax.from_map is not None:
+        return flag.syntax.from_map(item)
+    if not isinstance(item, str | int | float) or isinstance(item, bool):
+        raise ValueError("is neither text nor a number")
+    return str(item)
 
 
 def _as_text(flag: Flag, value: object) -> str | None:

@@ -6,7 +6,7 @@ Every parser takes one occurrence of a flag and raises `ValueError` with what is
 import csv
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Annotated, Any, NamedTuple
 
@@ -35,6 +35,13 @@ class DrainPriority(msgspec.Struct, frozen=True):
     max_graceful_termination_sec: int
 
 
+class GroupLimit(msgspec.Struct, frozen=True):
+    """A limit of one group, or of the whole cluster."""
+
+    group: str | None
+    most: int
+
+
 class Support(StrEnum):
     """How far a flag of Cluster Autoscaler is honoured."""
 
@@ -57,6 +64,8 @@ class Syntax(msgspec.Struct, frozen=True):
     """Occurrences add up (each parses to a tuple) instead of the last one winning."""
     types: tuple[type, ...] = ()
     """Python types that a file may hold for it beside text."""
+    from_map: Callable[[Mapping[str, Any]], str] | None = None
+    """Makes the text of an entry that a file has as a map; `ValueError` says what is wrong with it."""
 
 
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
@@ -158,6 +167,18 @@ def parse_node_spec(text: str) -> tuple[str, ...]:
     return (text,)
 
 
+def parse_group_limit(text: str) -> tuple[GroupLimit, ...]:
+    """Read `[group=]count`; a count of 1 or more."""
+    group, equals, digits = text.rpartition("=")
+    try:
+        most = parse_int(digits.strip())
+    except ValueError:
+        most = 0
+    if most < 1 or (equals and not group.strip()):
+        raise ValueError("is not [group=]count with a count of 1 or more; write for example 10 or web=2")
+    return (GroupLimit(group.strip() or None, most),)
+
+
 def parse_drain_priorities(text: str) -> tuple[DrainPriority, ...]:
     """Read `priority:seconds,...` into entries of ascending priority."""
     found: dict[int, DrainPriority] = {}
@@ -231,6 +252,10 @@ def _show_drain_priorities(value: tuple[DrainPriority, ...]) -> str:
     return ",".join(f"{entry.priority}:{entry.max_graceful_termination_sec}" for entry in value)
 
 
+def _show_group_limits(value: tuple[GroupLimit, ...]) -> str:
+    return " ".join(str(one.most) if one.group is None else f"{one.group}={one.most}" for one in value)
+
+
 def _show_float(value: float) -> str:
     return f"{value:.12g}"
 
@@ -259,6 +284,9 @@ CoreRange = Annotated[Range, Syntax("min:max cores", parse_range, _show_range)]
 GibRange = Annotated[Range, Syntax("min:max GiB", parse_range, _show_range)]
 GpuRanges = Annotated[
     tuple[GpuRange, ...], Syntax("type:min:max, repeatable", parse_gpu_range, _show_gpu_ranges, repeated=True)
+]
+GroupLimits = Annotated[
+    tuple[GroupLimit, ...], Syntax("[group=]count, repeatable", parse_group_limit, _show_group_limits, repeated=True)
 ]
 DrainPriorities = Annotated[
     tuple[DrainPriority, ...], Syntax("priority:seconds,...", parse_drain_priorities, _show_drain_priorities)

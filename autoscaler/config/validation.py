@@ -15,7 +15,7 @@ Place = Callable[[str], str]
 
 def problems(config: Config, place: Place) -> list[str]:
     """Return a line for everything that makes a configuration unusable, naming place, value and remedy."""
-    checks = (_loop, _leader, _expanders, _schedulers, _drain, _features)
+    checks = (_loop, _leader, _expanders, _schedulers, _scale_down, _drain, _features)
     return list(chain.from_iterable(check(config, place) for check in checks))
 
 
@@ -80,6 +80,13 @@ def _schedulers(config: Config, place: Place) -> Iterator[str]:
             f"{place('bypassed-scheduler-names')}: {', '.join(outside)} is not among allowed-scheduler-names; "
             "add it there or drop it here"
         )
+
+
+def _scale_down(config: Config, place: Place) -> Iterator[str]:
+    limited = [one.group for one in config.scale_down.max_node_deletions_per_minute]
+    for group in dict.fromkeys(group for group in limited if limited.count(group) > 1):
+        what = "the whole cluster" if group is None else f"group {group}"
+        yield f"{place('max-node-deletions-per-minute')}: limits {what} twice; give one of the two"
 
 
 def _drain(config: Config, place: Place) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """The first step: read cloud and cluster, bring templates and the registry up to date."""
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -23,6 +24,8 @@ from autoscaler.scaledown.memory import forgotten, seeded
 from autoscaler.scaleup.templates import choose_templates
 from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.groups import Groups
+
+log = logging.getLogger(__name__)
 
 
 class Source(Protocol):
@@ -90,9 +93,15 @@ class Observing:
         """Take in what removals came to since the last pass and, first of all, what an earlier process left behind."""
         if before.scale_down is None:
             self._removal.clean_up(view.nodes, view.groups.of_node)
+            self._warn_of_strangers(view.groups)
             ttl_s = self._config.scale_down.node_deletion_candidate_ttl_s
             before = replace(before, scale_down=seeded(view.nodes, ttl_s, now))
         return replace(before, registry=self._with_results(before.registry))
+
+    def _warn_of_strangers(self, groups: Groups) -> None:
+        unknown = sorted(self._config.scale_down.named_groups - groups.by_id.keys())
+        if unknown:
+            log.warning("config.unknown_groups options of scale-down name groups that do not exist: %s", unknown)
 
     def _with_results(self, memory: Memory) -> Memory:
         for finished in self._removal.drain_results():

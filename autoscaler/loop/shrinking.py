@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from autoscaler.actuation.deletion import Started
 from autoscaler.actuation.remover import NodeRemoval
 from autoscaler.clock import stopwatch
 from autoscaler.config.tree import Config
@@ -12,6 +13,7 @@ from autoscaler.reasons import ScaleDownResult, ScaleUpResult
 from autoscaler.registry import memory as memories
 from autoscaler.scaledown.cooldown import in_cooldown
 from autoscaler.scaledown.deletions import plan_deletions
+from autoscaler.scaledown.memory import removals_begun
 from autoscaler.scaledown.plan import Deletions, Situation, Update
 from autoscaler.scaledown.planner import plan_unneeded
 from autoscaler.scaledown.taints import plan_soft_taints
@@ -75,6 +77,7 @@ class Shrinking:
         due = plan_deletions(update, p.placer.trial, situation)
         p = p.with_report(replace(p.report, kept=due.kept))
         started = self._removal.start(due)
+        p = self._counted(p, started)
         deletions = Deletions(empty=started.empty, drained=started.drained, kept=due.kept)
         report = replace(p.report, deletions=deletions)
         if started.error:
@@ -86,6 +89,13 @@ class Shrinking:
             return p.with_report(replace(report, scale_down_result=nothing))
         p = p.with_memory(memories.scale_down_started(memory, now))
         return p.with_report(replace(report, scale_down_result=ScaleDownResult.NODE_DELETE_STARTED))
+
+    def _counted(self, p: Pass, started: Started) -> Pass:
+        """Remember what has begun, for limits on the rate."""
+        assert p.remembered.scale_down is not None
+        groups = [one.group for one in (*started.empty, *started.drained)]
+        memory = removals_begun(p.remembered.scale_down, groups, p.report.now)
+        return replace(p, remembered=replace(p.remembered, scale_down=memory))
 
     def _mark(self, p: Pass, update: Update) -> None:
         """Ask the scheduler to prefer other nodes to those that may go."""

@@ -172,6 +172,14 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
         Keep.UNEXPECTED: Meaning("The removal could not be simulated.", "The log has the error."),
         Keep.GROUP_COOLING_DOWN: Meaning("Something just happened to the group, and its delays are local.", "Wait."),
         Keep.NOT_STARTED: Meaning("The node has registered and is not ready yet.", "Wait."),
+        Keep.OUTSIDE_WINDOW: Meaning(
+            "The node could go, but not now: no `--scale-down-window` of its group is open.",
+            "Wait for the next window; the detail says how long.",
+        ),
+        Keep.TOO_MANY_A_MINUTE: Meaning(
+            "The node could go, but as many removals as `--max-node-deletions-per-minute` allows began a moment ago.",
+            "Wait.",
+        ),
     },
     Blocking: {
         Blocking.CONTROLLER_NOT_FOUND: Meaning(

@@ -1,6 +1,6 @@
 """How many removals may begin now: all of a group that goes as a whole, then single empty nodes, then drains.
 
-Source: Cluster Autoscaler's `core/scaledown/budgets`.
+Source: Cluster Autoscaler's `core/scaledown/budgets`; limits on the rate of removals are ours.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -8,18 +8,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from autoscaler.config.scaledown import ScaleDown
+from autoscaler.reasons import Keep, Kept
 from autoscaler.scaledown.plan import Removal, UnderWay
+from autoscaler.scaledown.rates import Rates
 
 
 class Started(msgspec.Struct, frozen=True):
-    """Removals that may begin."""
+    """Removals that may begin, and why others may not."""
 
     empty: tuple[Removal, ...] = ()
     drained: tuple[Removal, ...] = ()
+    kept: Mapping[str, Kept] = {}
 
 
 class _Bucket(msgspec.Struct, frozen=True):
-    """The nodes of one group."""
+    """Nodes of one group that go together."""
 
     empty: tuple[Removal, ...]
     drained: tuple[Removal, ...]
@@ -32,23 +35,55 @@ class _Bucket(msgspec.Struct, frozen=True):
 class _Purse:
     """What may still begin."""
 
-    def __init__(self, options: ScaleDown, under_way: UnderWay) -> None:
+    def __init__(self, options: ScaleDown, under_way: UnderWay, rates: Rates) -> None:
         in_all = under_way.empty_count + under_way.drained_count
         self.nodes = options.max_scale_down_parallelism - in_all
         self.drains = options.max_drain_parallelism - under_way.drained_count
+        self._options = options
+        self._rates = rates
         self._may_overflow = True
+        self.empty: list[Removal] = []
+        self.drained: list[Removal] = []
+        self.kept: dict[str, Kept] = {}
 
     def affords(self, bucket: _Bucket) -> bool:
-        """Whether a whole group may go; the first may cost more than is left, so that big groups get their turn."""
-        drains = len(bucket.drained)
-        if bucket.size <= self.nodes and drains <= self.drains:
-            return True
-        return self._may_overflow and self.nodes > 0 and (drains == 0 or self.drains > 0)
+        """Whether so many may be removed beside those under way."""
+        return bucket.size <= self.nodes and len(bucket.drained) <= self.drains
 
-    def pay(self, bucket: _Bucket) -> None:
+    def affords_whole(self, bucket: _Bucket) -> bool:
+        """Whether a whole group may go; the first may cost more than is left, so that big groups get their turn."""
+        overflows = self._may_overflow and self.nodes > 0 and (not bucket.drained or self.drains > 0)
+        return self.affords(bucket) or overflows
+
+    def begin(self, group: str, bucket: _Bucket) -> bool:
+        """Let nodes go; False where too many did within the minute."""
+        wait_s = self._rates.wait_s(group, bucket.size)
+        if wait_s > 0:
+            detail = f"too many removals began within a minute; the next may in {wait_s:.0f}s"
+            self.keep(bucket, Keep.TOO_MANY_A_MINUTE, detail, wait_s)
+            return False
+        self._rates.take(group, bucket.size)
         self.nodes -= bucket.size
         self.drains -= len(bucket.drained)
-        self._may_overflow = False
+        self.empty += bucket.empty
+        self.drained += bucket.drained
+        return True
+
+    def begin_whole(self, group: str, bucket: _Bucket) -> None:
+        """Let a whole group go, unless too many nodes did within the minute."""
+        if self.begin(group, bucket):
+            self._may_overflow = False
+
+    def keep(self, bucket: _Bucket, reason: Keep, detail: str, time_left_s: float | None = None) -> None:
+        """Note why nodes stay."""
+        for one in (*bucket.empty, *bucket.drained):
+            name = one.node.name
+            self.kept[name] = Kept(name, reason, detail, None, None, one.utilization, time_left_s)
+
+    def keep_beyond(self, bucket: _Bucket) -> None:
+        """Note that nodes stay because others go."""
+        most, drains = self._options.max_scale_down_parallelism, self._options.max_drain_parallelism
+        self.keep(bucket, Keep.MAX_DELETIONS, f"at most {most} nodes are removed at a time, {drains} of them drained")
 
 
 def within_budgets(
@@ -56,6 +91,7 @@ def within_budgets(
     drained: Sequence[Removal],
     options: ScaleDown,
     under_way: UnderWay,
+    rates: Rates,
     goes_whole: Callable[[str, int], bool],
 ) -> Started:
     """Return which of these removals begin now.
@@ -63,26 +99,26 @@ def within_budgets(
     `goes_whole` tells whether so many nodes are all of a group. Groups that go as a whole come first, those with empty
     nodes before others; one that cannot be afforded ends their turn.
     """
-    purse = _Purse(options, under_way)
+    purse = _Purse(options, under_way, rates)
     whole = _buckets((one for one in empty if one.atomic), (one for one in drained if one.atomic))
-    started_empty: list[Removal] = []
-    started_drained: list[Removal] = []
     for having_empty in (True, False):
+        turn = True
         for group, bucket in whole.items():
             if bool(bucket.empty) is not having_empty:
                 continue
-            if not purse.affords(bucket):
-                break
-            if not goes_whole(group, bucket.size):
-                continue
-            started_empty += bucket.empty
-            started_drained += bucket.drained
-            purse.pay(bucket)
-    single = _by_group(one for one in empty if not one.atomic)[: max(0, purse.nodes)]
-    started_empty += single
-    drains = min(purse.nodes - len(single), purse.drains)
-    started_drained += _by_group(one for one in drained if not one.atomic)[: max(0, drains)]
-    return Started(tuple(started_empty), tuple(started_drained))
+            turn = turn and purse.affords_whole(bucket)
+            if turn and goes_whole(group, bucket.size):
+                purse.begin_whole(group, bucket)
+            else:
+                purse.keep_beyond(bucket)
+    single = [_Bucket((one,), ()) for one in _by_group(one for one in empty if not one.atomic)]
+    single += [_Bucket((), (one,)) for one in _by_group(one for one in drained if not one.atomic)]
+    for bucket in single:
+        if purse.affords(bucket):
+            purse.begin((*bucket.empty, *bucket.drained)[0].group, bucket)
+        else:
+            purse.keep_beyond(bucket)
+    return Started(tuple(purse.empty), tuple(purse.drained), purse.kept)
 
 
 def _buckets(empty: Iterable[Removal], drained: Iterable[Removal]) -> Mapping[str, _Bucket]:

@@ -1,18 +1,22 @@
 """From unneeded nodes to those that are removed now.
 
 Behaviour as Cluster Autoscaler's `core/scaledown/unneeded` and `processors/nodes`: long enough unneeded, group above
-its minimum, resources above theirs, groups that go as a whole complete, and all of it within the budgets.
+its minimum, resources above theirs, groups that go as a whole complete, and all of it within the budgets. Maintenance
+windows and limits on the rate of removals are ours.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
 from autoscaler.config.scaledown import ScaleDown
+from autoscaler.config.syntax import show_duration
 from autoscaler.reasons import Keep, Kept
-from autoscaler.scaledown.budgets import Started, within_budgets
+from autoscaler.scaledown.budgets import within_budgets
 from autoscaler.scaledown.minimums import Reserve
 from autoscaler.scaledown.plan import Deletions, Removal, Situation, Update
+from autoscaler.scaledown.rates import Rates
+from autoscaler.scaledown.windows import closed_for_s, windows_of
 from autoscaler.snapshot.groups import Group
 from autoscaler.snapshot.overlay import Trial
 
@@ -39,9 +43,12 @@ def plan_deletions(update: Update, trial: Trial, situation: Situation) -> Deleti
             kept[removal.node.name] = reason
     empty = [one for one in complete if not one.drained]
     drained = [one for one in complete if one.drained]
-    started = within_budgets(empty, drained, situation.options, situation.under_way, choice.goes_whole)
-    if situation.rules.reason_for_every_node:
-        kept.update(_beyond_budgets(complete, started, situation))
+    options = situation.options
+    rates = Rates(options.max_node_deletions_per_minute, update.memory, situation.now)
+    started = within_budgets(empty, drained, options, situation.under_way, rates, choice.goes_whole)
+    for name, one in started.kept.items():
+        if situation.rules.reason_for_every_node or one.reason is not Keep.MAX_DELETIONS:
+            kept[name] = one
     return Deletions(empty=started.empty, drained=started.drained, kept=kept)
 
 
@@ -56,8 +63,12 @@ def wait_s(removal: Removal, group: Group, options: ScaleDown) -> float:
     return flag_s if own_s is None else own_s
 
 
+Rule = Callable[[Removal, Group], Kept | None]
+"""None: nothing keeps the node."""
+
+
 class _Choice:
-    """Sizes and resources that shrink as nodes are accepted."""
+    """Rules that keep nodes, asked in order, and what shrinks as nodes are accepted: sizes and resources."""
 
     def __init__(self, update: Update, trial: Trial, situation: Situation) -> None:
         self._update = update
@@ -66,6 +77,8 @@ class _Choice:
         self._sizes = {group.id: group.target_size for group in situation.groups.all}
         self._reserve = Reserve(trial, situation)
         self._trial = trial
+        self._closed_for_s: dict[str, float] = {}
+        self._rules: tuple[Rule, ...] = (self._too_early, self._outside_windows, self._at_minimum, self._scarce)
 
     def in_order(self) -> Sequence[Removal]:
         """Return empty nodes, then those to drain, those that budgets let go at once first; longest unneeded first."""
@@ -77,21 +90,41 @@ class _Choice:
     def reason_to_stay(self, removal: Removal) -> Kept | None:
         """Accept a node, or return why it stays."""
         group = self._groups[removal.group]
-        name, share = removal.node.name, removal.utilization
-        waited_s = self._situation.now.mono - self._update.memory.unneeded[name].mono
-        due_s = wait_s(removal, group, self._situation.options)
-        if waited_s <= due_s:
-            reason = Keep.NOT_UNNEEDED_LONG_ENOUGH if removal.ready else Keep.NOT_UNREADY_LONG_ENOUGH
-            return Kept(name, reason, f"unneeded for {waited_s:.0f}s of {due_s:.0f}s", utilization=share)
-        size = self._sizes[group.id] - self._situation.under_way.count_in(group.id)
-        if size <= group.min_size:
-            detail = f"group {group.id} would have fewer than {group.min_size} nodes"
-            return Kept(name, Keep.MIN_SIZE, detail, utilization=share)
-        scarce = self._reserve.take(removal.node, group)
-        if scarce is not None:
-            return Kept(name, Keep.MINIMAL_RESOURCES, f"too little {scarce} would remain", utilization=share)
+        for rule in self._rules:
+            kept = rule(removal, group)
+            if kept is not None:
+                return kept
+        self._reserve.take(removal.node, group)
         self._sizes[group.id] -= 1
         return None
+
+    def _too_early(self, removal: Removal, group: Group) -> Kept | None:
+        waited_s = self._situation.now.mono - self._update.memory.unneeded[removal.node.name].mono
+        due_s = wait_s(removal, group, self._situation.options)
+        if waited_s > due_s:
+            return None
+        reason = Keep.NOT_UNNEEDED_LONG_ENOUGH if removal.ready else Keep.NOT_UNREADY_LONG_ENOUGH
+        return _kept(removal, reason, f"unneeded for {waited_s:.0f}s of {due_s:.0f}s", due_s - waited_s)
+
+    def _outside_windows(self, removal: Removal, group: Group) -> Kept | None:
+        left_s = self._closed_for_s.get(group.id)
+        if left_s is None:
+            windows = windows_of(self._situation.options.scale_down_window, group.id)
+            left_s = self._closed_for_s[group.id] = closed_for_s(windows, self._situation.now.wall)
+        if left_s <= 0:
+            return None
+        return _kept(removal, Keep.OUTSIDE_WINDOW, f"the next window opens in {show_duration(round(left_s))}", left_s)
+
+    def _at_minimum(self, removal: Removal, group: Group) -> Kept | None:
+        if self._sizes[group.id] - self._situation.under_way.count_in(group.id) > group.min_size:
+            return None
+        return _kept(removal, Keep.MIN_SIZE, f"group {group.id} would have fewer than {group.min_size} nodes")
+
+    def _scarce(self, removal: Removal, group: Group) -> Kept | None:
+        scarce = self._reserve.scarce_without(removal.node, group)
+        if scarce is None:
+            return None
+        return _kept(removal, Keep.MINIMAL_RESOURCES, f"too little {scarce} would remain")
 
     def without_incomplete(self, due: Sequence[Removal]) -> Iterator[tuple[Removal, Kept | None]]:
         """Yield nodes with why they stay after all: part of a group that goes as a whole, or pods to wait for.
@@ -108,8 +141,7 @@ class _Choice:
             whole = self.goes_whole(group, len(members))
             detail = f"all of group {group} must go at once, {len(members)} of its nodes can"
             for one in members:
-                name = one.node.name
-                yield one, _waiting(one) if whole else Kept(name, Keep.ATOMIC, detail, utilization=one.utilization)
+                yield one, _waiting(one) if whole else _kept(one, Keep.ATOMIC, detail)
 
     def goes_whole(self, group_id: str, count: int) -> bool:
         """Whether so many nodes are all that a group has asked for or, where rules say so, all that have come."""
@@ -123,22 +155,13 @@ class _Choice:
         return count == sum(1 for position in present if owner_of.get(nodes[position].name) == group_id)
 
 
+def _kept(removal: Removal, reason: Keep, detail: str, time_left_s: float | None = None) -> Kept:
+    return Kept(removal.node.name, reason, detail, None, None, removal.utilization, time_left_s)
+
+
 def _waiting(removal: Removal) -> Kept | None:
     if not removal.wait_for:
         return None
     pod = removal.wait_for[0]
     detail = f"{len(removal.wait_for)} pods have to run to their end first"
     return Kept(removal.node.name, Keep.ON_COMPLETION, detail, pod.key, None, removal.utilization)
-
-
-def _beyond_budgets(due: Sequence[Removal], started: Started, situation: Situation) -> Iterator[tuple[str, Kept]]:
-    begun = {one.node.name for one in (*started.empty, *started.drained)}
-    options = situation.options
-    detail = (
-        f"at most {options.max_scale_down_parallelism} nodes are removed at a time, "
-        f"{options.max_drain_parallelism} of them drained"
-    )
-    for one in due:
-        name = one.node.name
-        if name not in begun:
-            yield name, Kept(name, Keep.MAX_DELETIONS, detail, utilization=one.utilization)

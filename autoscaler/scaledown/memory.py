@@ -13,6 +13,9 @@ from autoscaler.reasons import Blocking, Keep, Kept
 from autoscaler.scaledown.taints import taint_time
 from autoscaler.snapshot.hints import Hints
 
+RATE_SPAN_S = 60.0
+"""How long a removal counts for limits on the rate of removals."""
+
 
 class Unremovable(msgspec.Struct, frozen=True, gc=False):
     """A node that a simulation could not remove, and why; not looked at again until `until`."""
@@ -24,6 +27,13 @@ class Unremovable(msgspec.Struct, frozen=True, gc=False):
     pod_reason: Blocking | None = None
 
 
+class Begun(msgspec.Struct, frozen=True, gc=False):
+    """A removal that began, whatever became of it."""
+
+    group: str
+    at: Instant
+
+
 class ScaleDownMemory(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that outlives a pass, as far as scale-down is concerned."""
 
@@ -32,6 +42,10 @@ class ScaleDownMemory(msgspec.Struct, frozen=True, kw_only=True):
     unremovable: Mapping[str, Unremovable] = {}
     hints: Hints = Hints()
     """Where pods of removed nodes found room."""
+    begun: tuple[Begun, ...] = ()
+    """Removals of the last minute, oldest first: what limits on their rate count."""
+    since: Instant | None = None
+    """When the process that remembers began; None: nothing happened before."""
     last_update: Instant | None = None
     """When nodes were last looked at."""
     shortest_interval_s: float | None = None
@@ -53,7 +67,13 @@ def seeded(nodes: Iterable[Node], ttl_s: float, now: Instant) -> ScaleDownMemory
         since = taint_time(node, DELETION_CANDIDATE)
         if since is not None and now.wall - since <= ttl_s:
             unneeded[node.name] = now.later(min(0.0, since - now.wall))
-    return ScaleDownMemory(unneeded=unneeded)
+    return ScaleDownMemory(unneeded=unneeded, since=now)
+
+
+def removals_begun(memory: ScaleDownMemory, groups: Iterable[str], now: Instant) -> ScaleDownMemory:
+    """Remember that removals begin now, each given by its group."""
+    recent = (one for one in memory.begun if one.at.mono + RATE_SPAN_S > now.mono)
+    return msgspec.structs.replace(memory, begun=(*recent, *(Begun(group, now) for group in groups)))
 
 
 def remembered(kept: Kept, until: Instant) -> Unremovable:
@@ -73,5 +93,7 @@ def rebase(memory: ScaleDownMemory, was: Instant, now: Instant) -> ScaleDownMemo
         memory,
         unneeded={node: moved(since) for node, since in memory.unneeded.items()},
         unremovable={node: replace(one, until=moved(one.until)) for node, one in memory.unremovable.items()},
+        begun=tuple(replace(one, at=moved(one.at)) for one in memory.begun),
+        since=None if memory.since is None else moved(memory.since),
         last_update=None if memory.last_update is None else moved(memory.last_update),
     )

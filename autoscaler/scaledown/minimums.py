@@ -24,20 +24,24 @@ class Reserve:
             amount = used[resource]
             self._left[resource] = None if amount is None else max(0, amount - least)
 
-    def take(self, node: Node, group: Group) -> str | None:
-        """Take a node away, or return the resource of which too little would remain; then nothing has changed."""
-        if not self._left:
-            return None
-        after: dict[str, int] = {}
-        for name, amount in self._contribution(node, group).shares():
-            if name not in self._left or amount == 0:
-                continue
+    def scarce_without(self, node: Node, group: Group) -> str | None:
+        """Return the resource of which too little would remain without the node; None where all is well."""
+        for name, amount in self._shares(node, group):
             left = self._left[name]
-            if left is None or amount is None or amount > left:
+            if amount != 0 and (left is None or amount is None or amount > left):
                 return name
-            after[name] = left - amount
-        self._left.update(after)
         return None
+
+    def take(self, node: Node, group: Group) -> None:
+        """Take a node away; `scarce_without` said that this is possible."""
+        for name, amount in self._shares(node, group):
+            left = self._left[name]
+            self._left[name] = left if left is None or amount is None else left - amount
+
+    def _shares(self, node: Node, group: Group) -> list[tuple[str, int | None]]:
+        if not self._left:
+            return []
+        return [share for share in self._contribution(node, group).shares() if share[0] in self._left]
 
     def _contribution(self, node: Node, group: Group | None) -> Contribution:
         return contribution(node, group, self._situation.groups.gpu_label, gpu_resources(self._situation.rules))

@@ -80,7 +80,7 @@ def time_left_s(
 ) -> float | None:
     """Return how long until the node may go, or is looked at again: the longest of what it waits for."""
     now, memory = p.report.now, p.remembered.scale_down
-    ends = []
+    ends = [] if kept is None or kept.time_left_s is None else [now.mono + kept.time_left_s]
     if removal is not None and group is not None:
         since = unneeded_since(p, name)
         ends.append((now if since is None else since).mono + wait_s(removal, group, options))

@@ -2,8 +2,10 @@ import pytest
 
 from autoscaler.config.scaledown import ScaleDown
 from autoscaler.scaledown.budgets import within_budgets
+from autoscaler.scaledown.memory import ScaleDownMemory
 from autoscaler.scaledown.plan import Removal
-from tests.unit.scaledown.pieces import Begun, a_removal, names
+from autoscaler.scaledown.rates import Rates
+from tests.unit.scaledown.pieces import NOW, Begun, a_removal, names
 
 
 def many(text: str, *, drained: bool = False, atomic: bool = False) -> list[Removal]:
@@ -28,7 +30,9 @@ def start(
     def goes_whole(group: str, count: int) -> bool:
         return (sizes or {}).get(group, count) == count
 
-    started = within_budgets(empty, drained, options, under_way or Begun(), goes_whole)
+    started = within_budgets(
+        empty, drained, options, under_way or Begun(), Rates((), ScaleDownMemory(), NOW), goes_whole
+    )
     return names(started.empty), names(started.drained)
 
 

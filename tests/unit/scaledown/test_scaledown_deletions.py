@@ -1,12 +1,16 @@
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from autoscaler.clock import Instant
 from autoscaler.config.scaleup import Limits
-from autoscaler.config.syntax import Range
+from autoscaler.config.syntax import GroupLimit, Range
+from autoscaler.config.windows import parse_window
 from autoscaler.objects.pod import SAFE_TO_EVICT
 from autoscaler.reasons import Keep
 from autoscaler.scaledown.deletions import plan_deletions
+from autoscaler.scaledown.memory import Begun as BegunRemoval
 from autoscaler.scaledown.memory import ScaleDownMemory
 from autoscaler.scaledown.plan import Deletions, Removal, Update
 from autoscaler.snapshot.groups import Group
@@ -23,6 +27,7 @@ def plan(
     cluster: Cluster | None = None,
     waited_s: dict[str, float] | None = None,
     upcoming: int = 0,
+    begun: Sequence[BegunRemoval] = (),
     max_drain_parallelism: int = 10,
     **about: Any,
 ) -> Deletions:
@@ -35,7 +40,7 @@ def plan(
     trial = cluster.trial()
     if upcoming:
         trial.add(a_template(a_node("template")), upcoming, "upcoming-")
-    update = Update(memory=ScaleDownMemory(unneeded=since), unneeded=tuple(removals))
+    update = Update(memory=ScaleDownMemory(unneeded=since, begun=tuple(begun)), unneeded=tuple(removals))
     return plan_deletions(update, trial, cluster.situation(max_drain_parallelism=max_drain_parallelism, **about))
 
 
@@ -200,3 +205,56 @@ def test_reasons_of_the_update_are_kept() -> None:
     update = cluster.look()
     found = plan_deletions(update, cluster.trial(), cluster.situation())
     assert why(found) == {"a": Keep.NOT_UNNEEDED_LONG_ENOUGH, "b": Keep.NOT_UNDERUTILIZED}
+
+
+NOON = NOW.wall - NOW.wall % 86400 + 43200
+"""NOW is at 22:13:20 UTC."""
+
+
+def test_outside_the_windows_of_its_group_a_node_stays_and_is_told_for_how_long() -> None:
+    removals = [a_removal("a", group="web"), a_removal("b", group="db"), a_removal("c", group="web", drained=True)]
+    groups = [a_group("web", target=2), a_group("db", target=1)]
+    open_now, closed = parse_window("0 22 * * *;1h"), parse_window("web=0 23 * * *;1h")
+    assert NOW.wall == NOON + 10 * 3600 + 800
+    found = plan(removals, groups=groups, scale_down_window=(*open_now, *closed))
+    assert (names(found.empty), names(found.drained)) == (["b"], [])
+    assert why(found) == {"a": Keep.OUTSIDE_WINDOW, "c": Keep.OUTSIDE_WINDOW}
+    kept = found.kept["a"]
+    assert (kept.detail, kept.time_left_s, kept.utilization) == ("the next window opens in 46m40s", 2800.0, 0.1)
+
+
+def test_a_node_that_has_to_wait_anyway_is_told_that_and_not_of_the_window() -> None:
+    found = plan([a_removal("n")], waited_s={"n": 90.0}, scale_down_window=parse_window("0 3 * * *;1h"))
+    assert (why(found), found.kept["n"].time_left_s) == ({"n": Keep.NOT_UNNEEDED_LONG_ENOUGH}, 510.0)
+
+
+def test_a_jump_of_the_wall_clock_into_a_window_does_not_cut_the_unneeded_time_short() -> None:
+    jumped = Instant(NOW.wall + 3600, NOW.mono)
+    window = parse_window("0 23 * * *;1h")
+    young = plan([a_removal("n")], waited_s={"n": 90.0}, now=jumped, scale_down_window=window)
+    assert (names(young.empty), why(young)) == ([], {"n": Keep.NOT_UNNEEDED_LONG_ENOUGH})
+
+
+def test_limits_a_minute_hold_nodes_back_after_all_other_rules() -> None:
+    removals = [a_removal(name, group=group) for name, group in (("a", "web"), ("b", "web"), ("c", "db"), ("d", "db"))]
+    groups = [a_group("web", target=2), a_group("db", min_size=1, target=2)]
+    limits = (GroupLimit(None, 3), GroupLimit("web", 1))
+    found = plan(removals, groups=groups, max_node_deletions_per_minute=limits)
+    assert names(found.empty) == ["a", "c"]
+    assert why(found) == {"b": Keep.TOO_MANY_A_MINUTE, "d": Keep.MIN_SIZE}
+    assert (found.kept["b"].detail, found.kept["b"].time_left_s) == (
+        "too many removals began within a minute; the next may in 60s",
+        60.0,
+    )
+
+
+@pytest.mark.parametrize("rules", [NEW, OLD], ids=["new", "old"])
+def test_a_group_that_goes_as_a_whole_is_never_cut_by_a_limit(rules: Any) -> None:
+    removals = [a_removal(name, group="whole", atomic=True) for name in "abc"] + [a_removal("single", group="g")]
+    groups = [group_with("whole", target=3, zero_or_max_node_scaling=True), a_group("g", target=1)]
+    found = plan(removals, groups=groups, rules=rules, max_node_deletions_per_minute=(GroupLimit(None, 2),))
+    assert (names(found.empty), why(found)) == (["a", "b", "c"], {"single": Keep.TOO_MANY_A_MINUTE})
+    busy = [BegunRemoval("g", NOW.later(-10))]
+    later = plan(removals, groups=groups, rules=rules, begun=busy, max_node_deletions_per_minute=(GroupLimit(None, 2),))
+    assert names(later.empty) == ["single"]
+    assert [why(later)[name] for name in "abc"] == [Keep.TOO_MANY_A_MINUTE] * 3

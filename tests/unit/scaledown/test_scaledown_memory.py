@@ -6,7 +6,7 @@ from autoscaler.config.scaledown import ScaleDown
 from autoscaler.reasons import Blocking, Keep, Kept
 from autoscaler.registry.memory import Activity
 from autoscaler.scaledown.cooldown import group_in_cooldown, in_cooldown
-from autoscaler.scaledown.memory import ScaleDownMemory, forgotten, rebase, remembered
+from autoscaler.scaledown.memory import Begun, ScaleDownMemory, forgotten, rebase, remembered
 from autoscaler.snapshot.hints import Hints
 from tests.unit.scaledown.pieces import NOW
 
@@ -14,6 +14,8 @@ KEPT = Kept("n", Keep.BLOCKED_BY_POD, "bare", "default/bare", Blocking.NOT_REPLI
 MEMORY = ScaleDownMemory(
     unneeded={"a": NOW.later(-30)},
     unremovable={"n": remembered(KEPT, NOW.later(300))},
+    begun=(Begun("g", NOW.later(-5)),),
+    since=NOW.later(-900),
     hints=Hints({"uid": "b"}, {}),
     last_update=NOW.later(-10),
     shortest_interval_s=10.0,
@@ -29,6 +31,7 @@ def test_a_clock_that_jumps_makes_nothing_due() -> None:
     moved = rebase(MEMORY, NOW, later)
     assert later.mono - moved.unneeded["a"].mono == 30.0
     assert moved.unremovable["n"].until.mono - later.mono == 300.0
+    assert later.mono - moved.begun[0].at.mono == 5.0
     assert moved.last_update is not None
     assert later.mono - moved.last_update.mono == 10.0
     assert moved.unneeded["a"].wall == MEMORY.unneeded["a"].wall

@@ -1,0 +1,97 @@
+"""Maintenance windows: when nodes may be removed, as `[group=]start;duration[;time zone]`.
+
+`start` is a cron expression of five fields in local time of the zone; the duration is real time, so a window that
+spans a change of the clocks is neither cut nor stretched.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any
+from zoneinfo import ZoneInfo
+
+import msgspec
+from cronsim import CronSim, CronSimError
+
+from autoscaler.config.syntax import Syntax, parse_duration, show_duration
+
+_FORM = "[group=]start;duration[;time zone]"
+_EXAMPLE = "0 22 * * 1-5;8h;Europe/Berlin"
+_FIELDS = 5
+_LONGEST_S = 31 * 86400.0
+_KEYS = ("group", "start", "duration", "timeZone")
+
+
+class Window(msgspec.Struct, frozen=True):
+    """Nodes may go for `duration_s` seconds from every moment that `start` names."""
+
+    group: str | None
+    """None: of every group that has no window of its own."""
+    start: str
+    duration_s: float
+    time_zone: str = "UTC"
+
+
+def parse_window(text: str) -> tuple[Window, ...]:
+    """Read one window; `ValueError` names the part that is wrong."""
+    parts = [part.strip() for part in text.split(";")]
+    if not 2 <= len(parts) <= 3:
+        raise ValueError(f"is not {_FORM}; write for example {_EXAMPLE}")
+    group, _, start = parts[0].rpartition("=")
+    zone = parts[2] if len(parts) == 3 else "UTC"
+    return (Window(group.strip() or None, _cron(start), _duration_s(parts[1]), _zone(zone)),)
+
+
+def _cron(text: str) -> str:
+    fields = text.split()
+    if len(fields) != _FIELDS:
+        raise ValueError(
+            f'has a start "{text.strip()}" that is no cron expression of five fields; write for example 0 22 * * 1-5'
+        )
+    start = " ".join(fields)
+    try:
+        first = next(CronSim(start, datetime(2000, 1, 1)), None)
+    except CronSimError as error:
+        raise ValueError(f'has a start "{start}" that is no cron expression ({error}); see crontab(5)') from None
+    if first is None:
+        raise ValueError(f'has a start "{start}" that never comes')
+    return start
+
+
+def _duration_s(text: str) -> float:
+    try:
+        seconds = parse_duration(text)
+    except ValueError as error:
+        raise ValueError(f'has a duration "{text}" that {error}') from None
+    if not 0 < seconds <= _LONGEST_S:
+        raise ValueError(f'has a duration "{text}" that is not above 0 and at most 744h; write for example 8h')
+    return seconds
+
+
+def _zone(text: str) -> str:
+    try:
+        ZoneInfo(text)
+    except (KeyError, ValueError, OSError):
+        raise ValueError(f'has an unknown time zone "{text}"; write for example Europe/Berlin') from None
+    return text
+
+
+def window_from_map(entry: Mapping[str, Any]) -> str:
+    """Return the text of a window that a file has as a map."""
+    if not {"start", "duration"} <= set(entry) <= set(_KEYS) or not all(isinstance(one, str) for one in entry.values()):
+        raise ValueError("is not a map of the texts start, duration and, where wanted, timeZone and group")
+    head = f"{entry['group']}={entry['start']}" if "group" in entry else entry["start"]
+    return ";".join((head, entry["duration"], *([entry["timeZone"]] if "timeZone" in entry else [])))
+
+
+def show_windows(windows: tuple[Window, ...]) -> str:
+    """Write a window as its text; a flag shows one at a time."""
+    return " ".join(
+        f"{'' if one.group is None else one.group + '='}{one.start};{show_duration(one.duration_s)};{one.time_zone}"
+        for one in windows
+    )
+
+
+Windows = Annotated[
+    tuple[Window, ...],
+    Syntax(f"{_FORM}, repeatable", parse_window, show_windows, repeated=True, from_map=window_from_map),
+]

@@ -1,0 +1,49 @@
+"""How many removals may begin within any minute.
+
+A removal counts from its beginning, whatever becomes of it. What began before the process did is not known: the limit
+counts as spent at that moment, so that a restart, or a change of leaders, never lets more go than the limit.
+"""
+
+from collections.abc import Iterable
+
+from autoscaler.clock import Instant
+from autoscaler.config.syntax import GroupLimit
+from autoscaler.scaledown.memory import RATE_SPAN_S, ScaleDownMemory
+
+
+class Rates:
+    """What the limits of cluster and groups leave. Only `take` changes it."""
+
+    def __init__(self, limits: Iterable[GroupLimit], memory: ScaleDownMemory, now: Instant) -> None:
+        self._now = now.mono
+        self._limits = tuple((limit, _counted(limit, memory, now)) for limit in limits)
+
+    def wait_s(self, group: str, count: int) -> float:
+        """Return in how many seconds so many removals of a group may begin at once; 0: now.
+
+        More than a limit may begin only where nothing else did within the minute: a group that goes as a whole would
+        never go otherwise.
+        """
+        free_at = (_free_at(limit.most, moments, count) for limit, moments in self._of(group))
+        return max(0.0, max(free_at, default=self._now) - self._now)
+
+    def take(self, group: str, count: int) -> None:
+        """Count removals that begin now."""
+        for _, moments in self._of(group):
+            moments += [self._now] * count
+
+    def _of(self, group: str) -> Iterable[tuple[GroupLimit, list[float]]]:
+        return ((limit, moments) for limit, moments in self._limits if limit.group in (None, group))
+
+
+def _counted(limit: GroupLimit, memory: ScaleDownMemory, now: Instant) -> list[float]:
+    """Return when (monotonic seconds) removals began that count still, oldest first."""
+    unknown = [memory.since.mono] * limit.most if memory.since is not None else []
+    known = [one.at.mono for one in memory.begun if limit.group in (None, one.group)]
+    return [moment for moment in (*unknown, *known) if moment + RATE_SPAN_S > now.mono]
+
+
+def _free_at(most: int, moments: list[float], count: int) -> float:
+    """Return when so many more fit: `moments` are those that count, oldest first."""
+    may_remain = max(0, most - count)
+    return moments[-may_remain - 1] + RATE_SPAN_S if len(moments) > may_remain else float("-inf")
