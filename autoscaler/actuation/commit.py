@@ -12,16 +12,26 @@ from autoscaler.actuation.job import Job
 from autoscaler.actuation.outcome import Aborted, Why
 from autoscaler.actuation.permit import Permit
 from autoscaler.actuation.recheck import Recheck
+from autoscaler.config.process import Leader
 from autoscaler.objects.pod import Pod
 from cloudprovider.interface import NodeRef
 
 CALL_S = 10.0
-"""The lease has to outlast this when a deletion is sent to the cloud."""
+"""The lease has to outlast this when a deletion is sent to the cloud; a short one, as much as it can."""
+_SHARE_OF_LEASE = 2 / 3
 _LOOKS = 3
 _SETTLE_PAUSE_S = 10.0
 _SETTLE_PATIENCE_S = 600.0
 
 log = logging.getLogger(__name__)
+
+
+def call_s(leader: Leader) -> float:
+    """Return how long the lease has to last yet when a deletion is sent to the cloud.
+
+    Two thirds of a short lease: what a renewal leaves for long enough to be met, where the full time never would be.
+    """
+    return min(CALL_S, leader.leader_elect_lease_duration_s * _SHARE_OF_LEASE) if leader.leader_elect else CALL_S
 
 
 class Machines(Protocol):
@@ -46,11 +56,13 @@ class Committed(msgspec.Struct, frozen=True, kw_only=True):
 class Commit:
     """Deletes the machines of nodes that are ready to go. Safe to share between threads."""
 
-    def __init__(self, machines: Machines, recheck: Recheck, evictor: Evictor, permit: Permit) -> None:
+    def __init__(self, machines: Machines, recheck: Recheck, evictor: Evictor, permit: Permit, call_s: float) -> None:
+        """`call_s`: how long the lease has to last yet when a deletion is sent to the cloud."""
         self._machines = machines
         self._recheck = recheck
         self._evictor = evictor
         self._permit = permit
+        self._call_s = call_s
 
     def delete(self, jobs: Sequence[Job]) -> Committed:
         """Delete the machines of one group's nodes in one call. Raises `LeadershipLost` and `Stopping`."""
@@ -67,12 +79,12 @@ class Commit:
     def _last_look(self, jobs: Sequence[Job]) -> tuple[dict[str, NodeRef], list[tuple[Job, Aborted]]]:
         """Check every node again, and anew where the lease got short meanwhile; returns who may go now, and who not."""
         for _ in range(_LOOKS):
-            if not self._permit.await_lease(CALL_S):
+            if not self._permit.await_lease(self._call_s):
                 break
             refs, kept = self._checked(jobs)
-            if not refs or self._permit.leads(CALL_S):
+            if not refs or self._permit.leads(self._call_s):
                 return refs, kept
-        short = Aborted(Why.NO_LEASE, f"the lease never outlasts a call of {CALL_S:g} s")
+        short = Aborted(Why.NO_LEASE, f"the lease never outlasts a call of {self._call_s:g} s")
         return {}, [(job, short) for job in jobs]
 
     def _checked(self, jobs: Sequence[Job]) -> tuple[dict[str, NodeRef], list[tuple[Job, Aborted]]]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from autoscaler.actuation.batch import WholeBatch, Windows
-from autoscaler.actuation.commit import Commit, Machines
+from autoscaler.actuation.commit import CALL_S, Commit, Machines
 from autoscaler.actuation.drain import Drainer
 from autoscaler.actuation.evict import Evictor
 from autoscaler.actuation.job import FreshReader, Job
@@ -56,6 +56,8 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     executor: Executor
     clock: Clock
     leadership: Leadership
+    call_s: float = CALL_S
+    """How long the lease has to last yet when a deletion is sent to the cloud."""
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +82,7 @@ class Deleter:
         self._recheck = Recheck(site.fresh, self._permit, config, rules, expendable_below)
         evictor = Evictor(site.writes, self._permit, site.news, tracker)
         self._drainer = Drainer(evictor, self._recheck, self._permit, config)
-        self._commit = Commit(site.machines, self._recheck, evictor, self._permit)
+        self._commit = Commit(site.machines, self._recheck, evictor, self._permit, site.call_s)
         self._windows: Windows[Job] = Windows()
         self._latency = TaintLatency()
         self._taints_at_once = _TAINTS_AT_ONCE if rules.parallel_tainting else 1

@@ -3,6 +3,7 @@
 import msgspec
 
 from autoscaler.actuation.cloud import Cloud
+from autoscaler.actuation.commit import call_s
 from autoscaler.actuation.deletion import Deleter, Site
 from autoscaler.actuation.job import FreshReader
 from autoscaler.actuation.news import Listener, News
@@ -73,6 +74,7 @@ def _remover(config: Config, around: Surroundings, cloud: Cloud, herald: Herald)
         executor=around.executor,
         clock=around.clock,
         leadership=around.leadership,
+        call_s=call_s(config.leader),
     )
     expendable_below = config.pods.expendable_pods_priority_cutoff
     deleter = Deleter(site, Tracker(), config.drain, config.rules, expendable_below)

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from autoscaler.actuation.cloud import Cloud, Deleted
+from autoscaler.actuation.commit import CALL_S
 from autoscaler.actuation.deletion import Deleter, Site, Started
 from autoscaler.actuation.news import News
 from autoscaler.actuation.outcome import Finished
@@ -33,14 +34,16 @@ START_WALL = 1_700_000_000.0
 
 
 class Leader:
-    """Leadership that ends at a monotonic second, and whose lease lasts so long beyond each moment before."""
+    """Leadership that ends at a monotonic second, and until then is renewed every so often (0: at every moment)."""
 
     def __init__(self) -> None:
         self.until = 1e9
         self.lease_s = 15.0
+        self.renewed_every_s = 0.0
 
     def may_write(self, now: Instant, takes_s: float) -> bool:
-        return now.mono < self.until and takes_s < self.lease_s
+        age_s = now.mono % self.renewed_every_s if self.renewed_every_s else 0.0
+        return now.mono < self.until and takes_s < self.lease_s - age_s
 
 
 class Api(MemoryWrites):
@@ -214,6 +217,7 @@ class Stage:
         taints: Mapping[str, Sequence[str]] | None = None,
         threads: ThreadExecutor | None = None,
         api: type["Api"] | None = None,
+        call_s: float = CALL_S,
     ) -> None:
         """With `threads` removals run there, while the clock stands still."""
         self.clock = VirtualClock(wall=START_WALL)
@@ -247,6 +251,7 @@ class Stage:
                 executor=threads or self.executor,
                 clock=self.clock,
                 leadership=self.leader,
+                call_s=call_s,
             ),
             self.tracker,
             config or Drain(),

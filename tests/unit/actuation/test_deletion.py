@@ -3,7 +3,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from autoscaler.actuation.commit import call_s
 from autoscaler.actuation.outcome import Outcome, Why
+from autoscaler.config.process import Leader
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaledown import Drain
 from autoscaler.config.syntax import DrainPriority
@@ -494,3 +496,33 @@ class TestDrain:
                 return list(stage.api.log), stage.events.lines
 
         assert play() == play()
+
+
+class TestShortLease:
+    @pytest.mark.parametrize(
+        ("lease_s", "needed_s"),
+        [
+            pytest.param(60.0, 10.0, id="long"),
+            pytest.param(15.0, 10.0, id="the default"),
+            pytest.param(9.0, 6.0, id="short"),
+            pytest.param(3.0, 2.0, id="the shortest"),
+        ],
+    )
+    def test_needs_less_of_it_and_so_deletes_all_the_same(self, lease_s: float, needed_s: float) -> None:
+        leader = Leader(leader_elect_lease_duration_s=lease_s)
+        assert call_s(leader) == pytest.approx(needed_s)
+        with Stage(call_s=call_s(leader)) as stage:
+            stage.leader.lease_s, stage.leader.renewed_every_s = lease_s, 2.2
+            stage.start("n1")
+            stage.run(60)
+            assert stage.machines() == ["n2", "n3"]
+
+    def test_never_outlasts_a_call_that_needs_all_of_it(self) -> None:
+        with Stage(call_s=9.0) as stage:
+            stage.leader.lease_s = 9.0
+            stage.start("n1")
+            (finished,) = stage.run(120)
+            assert (finished.why, stage.machines()) == (Why.NO_LEASE, ["n1", "n2", "n3"])
+
+    def test_does_not_matter_without_election(self) -> None:
+        assert call_s(Leader(leader_elect=False, leader_elect_lease_duration_s=3.0)) == 10.0

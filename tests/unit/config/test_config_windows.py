@@ -86,7 +86,8 @@ def test_a_map_that_is_no_window_is_refused(entry: str) -> None:
 
 def test_nothing_is_limited_by_default() -> None:
     options = Config().scale_down
-    assert not (options.scale_down_window or options.max_node_deletions_per_minute or options.named_groups)
+    limits = (options.scale_down_window, options.max_node_deletions_per_minute)
+    assert (limits, options.named_groups) == (((), ()), frozenset())
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "web=0", "=3", "web", "web=", "1.5"])
