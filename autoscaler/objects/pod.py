@@ -90,6 +90,8 @@ class PodClass(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True
     scheduler_name: str = "default-scheduler"
     restart_policy: str = "Always"
     grace_s: int = DEFAULT_GRACE_S
+    leaving: "PodClass | None" = None
+    """In simulations only: the class whose pods on their way out this one stands for. Spread does not count them."""
 
     @property
     def mirror(self) -> bool:

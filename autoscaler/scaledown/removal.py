@@ -7,7 +7,9 @@ simulation put them, so a node removed later moves them again. Source: Cluster A
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from autoscaler.objects.pod import Pod
+import msgspec
+
+from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.reasons import Keep, Kept
 from autoscaler.scaledown.disruption import Budgets
 from autoscaler.scaledown.drain import Blocked, Departure, Judge, Terms, departure
@@ -41,6 +43,7 @@ class Removals:
         for position, pods in found.arrivals.pods.items():
             self._arrived[position] += pods
         self._hints = hints
+        self._leaving: dict[PodClass, PodClass] = {}
         self._places: dict[str, str] = {}
 
     @property
@@ -76,11 +79,11 @@ class Removals:
     def _move(self, position: int, pods: Sequence[Pod], moving: Sequence[Pod]) -> Pod | None:
         """Find a place for all pods; return the first that has none, with nothing changed."""
         ghost = self._rules.ghost_node_in_removal
-        self._room.leave(position, _off_a_ghost(pods, moving) if ghost else moving)
+        self._room.leave(position, [self._class_of(pod) for pod in (pods if ghost else moving)])
         places: list[int] = []
         ordered = self._in_order(moving)
         for pod, hint in ordered:
-            place = self._room.place(pod.cls, hint)
+            place = self._room.place(self._class_of(pod), hint)
             if place is None:
                 self._room.undo()
                 return pod
@@ -92,6 +95,15 @@ class Removals:
             self._arrived[place].append(pod)
         return None
 
+    def _class_of(self, pod: Pod) -> PodClass:
+        """Return the class that a pod is simulated as: one of its own where it is on its way out already."""
+        if pod.deleted is None:
+            return pod.cls
+        known = self._leaving.get(pod.cls)
+        if known is None:
+            known = self._leaving[pod.cls] = msgspec.structs.replace(pod.cls, leaving=pod.cls)
+        return known
+
     def _in_order(self, moving: Iterable[Pod]) -> list[tuple[Pod, int | None]]:
         pairs = [(pod, self._hint(pod)) for pod in moving]
         if self._rules.hints_by_priority:
@@ -101,8 +113,3 @@ class Removals:
     def _hint(self, pod: Pod) -> int | None:
         name = self._places.get(identity(pod)) or self._hints.get(pod)
         return None if name is None else self._view.positions.get(name)
-
-
-def _off_a_ghost(pods: Iterable[Pod], moving: Iterable[Pod]) -> list[Pod]:
-    """Return which pods leave with their node: all but those on their way out, which spread does not count anyway."""
-    return [*(pod for pod in pods if pod.deleted is None), *(pod for pod in moving if pod.deleted is not None)]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.objects.pod import PodClass
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.columns import Mask
 
@@ -57,12 +57,12 @@ class Room:
         placed = (cls for cls, _, _ in trial.moves())
         self._some_keep_away = any(cls.pod_anti_affinity for cls in (*trial.view.classes, *placed))
 
-    def leave(self, position: int, pods: Sequence[Pod]) -> None:
-        """Begin to remove a node: these pods are off it, and it is no destination."""
+    def leave(self, position: int, classes: Sequence[PodClass]) -> None:
+        """Begin to remove a node: a pod of each of these classes is off it, and it is no destination."""
         self._leaving = position
-        for pod in pods:
-            self._note(pod.cls, position, -1)
-            self._lifted.append(pod.cls)
+        for cls in classes:
+            self._note(cls, position, -1)
+        self._lifted += classes
 
     def place(self, cls: PodClass, hint: int | None) -> int | None:
         """Put a pod of the class on a destination, the hinted one if it can go there; None: it fits nowhere.

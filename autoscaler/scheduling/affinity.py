@@ -165,7 +165,7 @@ class AntiAffinityOfOthers:
         return bool(cls.pod_anti_affinity)
 
     def _note(self, cls: PodClass) -> None:
-        if cls.pod_anti_affinity and cls not in self._seen:
+        if cls.pod_anti_affinity and cls.leaving is None and cls not in self._seen:
             self._seen.add(cls)
             self._terms.extend((cls, term) for term in cls.pod_anti_affinity)
 
@@ -189,7 +189,7 @@ class AntiAffinityOfOthers:
         """Return where pods of `owner` are, by domain of `key`."""
         known = self._tallies.get((owner, key))
         if known is None:
-            known = Tally(self._trial, key, lambda other: other is owner)
+            known = Tally(self._trial, key, lambda other: owner in (other, other.leaving))
             self._tallies[owner, key] = known
         return known
 

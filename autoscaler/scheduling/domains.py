@@ -46,14 +46,16 @@ class Tally:
         """Pods by domain code."""
         self._nodes: Counts = np.zeros(1, dtype=np.int64)
         self._nodes_version: int | None = None
-        self._load(skip_terminating)
+        self._skip_terminating = skip_terminating
+        self._load()
         trial.watch(self)
 
     def counts(self, cls: PodClass) -> bool:
         """Whether pods of the class are counted."""
         known = self._memo.get(cls)
         if known is None:
-            known = self._memo[cls] = self._counted(cls)
+            skipped = self._skip_terminating and cls.leaving is not None
+            known = self._memo[cls] = not skipped and self._counted(cls)
         return known
 
     def at(self, window: slice) -> Counts:
@@ -103,7 +105,7 @@ class Tally:
             return 0
         return int(self.pods[: len(existing)][existing].min()) if existing.any() else 0
 
-    def _load(self, skip_terminating: bool) -> None:
+    def _load(self) -> None:
         trial, view = self._trial, self._trial.view
         codes = trial.labels(self.key)
         self._cover(codes)
@@ -113,7 +115,7 @@ class Tally:
             at = view.pod_nodes[chosen[view.pod_classes]]
             at = at[countable[at]]
             np.add.at(self.pods, codes[at], 1)
-        if skip_terminating:
+        if self._skip_terminating:
             for pod in view.terminating:
                 position = view.positions.get(pod.node or "")
                 if position is not None and countable[position] and self.counts(pod.cls):

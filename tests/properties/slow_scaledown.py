@@ -83,13 +83,13 @@ def slow_removals(view: ClusterView, situation: Situation, order: Sequence[int])
             moving.sort(key=lambda pod: (-(pod.cls.priority or 0), pod.uid not in hinted))
         before = list(twin.placed)
         for pod in pods[at] if ghost else moving:
-            twin.lift(pod.cls, at)
+            twin.lift(pod.cls, at, terminating=pod.deleted is not None)
         places: list[int] = []
         for pod in moving:
             place = twin.search(pod.cls, lambda other, at=at: other != at and other in destinations)  # type: ignore[misc]
             if place is None:
                 break
-            twin.place(pod.cls, place)
+            twin.place(pod.cls, place, terminating=pod.deleted is not None)
             hinted.add(pod.uid)
             places.append(place)
         if len(places) < len(moving):

@@ -38,11 +38,11 @@ class SlowCluster:
     def copy(self) -> "SlowCluster":
         return SlowCluster(self.nodes, self.placed, self.related)
 
-    def place(self, cls: PodClass, at: int) -> None:
-        self.placed.append(Placed(cls, at))
+    def place(self, cls: PodClass, at: int, *, terminating: bool = False) -> None:
+        self.placed.append(Placed(cls, at, terminating))
 
-    def lift(self, cls: PodClass, at: int) -> None:
-        self.placed.remove(Placed(cls, at))
+    def lift(self, cls: PodClass, at: int, *, terminating: bool = False) -> None:
+        self.placed.remove(Placed(cls, at, terminating))
 
     def add(self, node: Node, pods: Sequence[PodClass]) -> int:
         self.nodes.append(node)

@@ -73,12 +73,18 @@ def busy_cluster(seed: int, *, plain: bool) -> tuple[ClusterView, Groups]:
     """A random cluster in which pods may be on any node, fitting or not, and all nodes belong to one group."""
     dice = Dice(seed)
     case = random_case(seed, nodes=8, pods=16, plain=plain)
-    pods = [msgspec.structs.replace(pod, deleted=None) for on_node in case.view.pods for pod in on_node]
+    pods = [_departing(pod, dice) for on_node in case.view.pods for pod in on_node]
     marked = [_annotated(pod, dice) for pod in pods]
     of_node = {node.name: "g" for node in case.view.nodes}
     groups = Groups(all=(a_group("g", target=len(of_node)),), of_node=of_node)
     related = msgspec.structs.replace(case.view.related, budgets=some_budgets(dice))
     return view_of(case.view.nodes, marked, groups=groups, related=related), groups
+
+
+def _departing(pod: Pod, dice: Dice) -> Pod:
+    """Some pods are on their way out, most of those not for long."""
+    since = dice.random.choice((NOW.wall - 1000, NOW.wall - 10, NOW.wall - 10)) if dice.maybe(0.15) else None
+    return msgspec.structs.replace(pod, deleted=since)
 
 
 def _annotated(pod: Pod, dice: Dice) -> Pod:
