@@ -175,6 +175,14 @@ class Rules(msgspec.Struct, frozen=True):
             "A zero-or-max group may go when all its registered nodes do; otherwise all of its target.", False, "1.34"
         ),
     ] = True
+    evicted_pods_need_room: Annotated[
+        bool,
+        Change(
+            "Pods evicted by removals under way, and not made anew yet, take room; Cluster Autoscaler forgets them at "
+            "once.",
+            False,
+        ),
+    ] = True
     minimums_count_deleting_nodes: Annotated[
         bool, Change("Nodes being deleted still count towards the lower resource limits.", False)
     ] = True

@@ -37,8 +37,6 @@ class Eligible(msgspec.Struct, frozen=True, kw_only=True):
     candidates: int
     arrivals: Arrivals
     """What the trial had placed on nodes of the view."""
-    going: Mask
-    """Nodes whose removal is under way."""
 
 
 class _Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,11 +50,11 @@ class _Facts(msgspec.Struct, frozen=True, kw_only=True):
     ignores_daemonsets: Mask
 
 
-def eligible(trial: Trial, situation: Situation, memory: ScaleDownMemory) -> Eligible:
-    """Sort the nodes of the view into those to simulate and those that stay."""
+def eligible(trial: Trial, situation: Situation, memory: ScaleDownMemory, leaving: Mask) -> Eligible:
+    """Sort the nodes of the view into those to simulate and those that stay; `leaving` are being removed."""
     facts = _facts(trial, situation)
-    arrivals, going = arrived(trial), _going(trial, situation)
-    candidate, kept = _candidates(trial, situation, facts, going)
+    arrivals = arrived(trial)
+    candidate, kept = _candidates(trial, situation, facts, leaving)
     count = int(np.count_nonzero(candidate))
     left_out = LeftOut(facts.ignores_daemonsets, situation.options.ignore_mirror_pods_utilization)
     gpus = gpu_resources(situation.rules)
@@ -72,7 +70,6 @@ def eligible(trial: Trial, situation: Situation, memory: ScaleDownMemory) -> Eli
         used=used,
         candidates=count,
         arrivals=arrivals,
-        going=going,
     )
 
 
@@ -114,19 +111,12 @@ def _cooling_down(group: Group, situation: Situation) -> bool:
     return group_in_cooldown(situation.last_by_group.get(group.id), situation.options, situation.now)
 
 
-def _going(trial: Trial, situation: Situation) -> Mask:
-    going = np.zeros(trial.base, dtype=np.bool_)
-    positions = trial.view.positions
-    going[[positions[name] for name in situation.under_way.nodes if name in positions]] = True
-    return going
-
-
-def _candidates(trial: Trial, situation: Situation, facts: _Facts, going: Mask) -> tuple[Mask, dict[str, Kept]]:
+def _candidates(trial: Trial, situation: Situation, facts: _Facts, leaving: Mask) -> tuple[Mask, dict[str, Kept]]:
     """Return the nodes of groups that may shrink, and why others stay, where rules want a reason for those too."""
     present: Mask = trial.alive[: trial.base]
     managed = facts.codes >= 0
     rejected = (
-        (Keep.BEING_DELETED, going),
+        (Keep.BEING_DELETED, leaving),
         (Keep.NOT_STARTED, ~present),
         (Keep.NOT_AUTOSCALED, ~managed),
         (Keep.MIN_SIZE, facts.at_minimum),

@@ -1,6 +1,6 @@
 """Scale-down as values: what it goes by, the removals it considers, and what it decides."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -36,6 +36,11 @@ class UnderWay(Protocol):
         """How many of them are being drained."""
         ...
 
+    @property
+    def evicted(self) -> Sequence[Pod]:
+        """Pods that they have evicted so far."""
+        ...
+
     def count_in(self, group: str) -> int:
         """How many belong to a group."""
         ...
@@ -47,6 +52,7 @@ class NoneUnderWay:
     nodes: frozenset[str] = frozenset()
     empty_count = 0
     drained_count = 0
+    evicted: Sequence[Pod] = ()
 
     def count_in(self, group: str) -> int:
         """How many belong to a group."""

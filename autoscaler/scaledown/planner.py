@@ -13,6 +13,7 @@ from autoscaler.config.scaledown import ScaleDown
 from autoscaler.reasons import Keep, Kept
 from autoscaler.scaledown.drain import Departure
 from autoscaler.scaledown.eligibility import Eligible, eligible
+from autoscaler.scaledown.homeless import house, leaving_nodes
 from autoscaler.scaledown.memory import ScaleDownMemory, remembered
 from autoscaler.scaledown.plan import Removal, Situation, Update
 from autoscaler.scaledown.removal import Removals
@@ -36,12 +37,15 @@ def plan_unneeded(
     """
     memory = _looked_at(memory, placer.trial, situation.now)
     with placer.trial.fork():
-        found = eligible(placer.trial, situation, memory)
+        leaving = leaving_nodes(placer.trial, situation)
+        house(placer, situation, leaving)
+        found = eligible(placer.trial, situation, memory, leaving)
         if not found.order:
             return Update(
                 memory=msgspec.structs.replace(memory, unneeded={}), kept=found.kept, candidates=found.candidates
             )
-        return _simulated(placer, situation, memory, found, out_of_time)
+        removals = Removals(placer, situation, found.arrivals, leaving, memory.hints)
+        return _simulated(removals, placer.trial, situation, memory, found, out_of_time)
 
 
 def _looked_at(memory: ScaleDownMemory, trial: Trial, now: Instant) -> ScaleDownMemory:
@@ -74,23 +78,23 @@ def unneeded_limit(memory: ScaleDownMemory, options: ScaleDown) -> int:
 
 
 def _simulated(
-    placer: Placer,
+    removals: Removals,
+    trial: Trial,
     situation: Situation,
     memory: ScaleDownMemory,
     found: Eligible,
     out_of_time: Callable[[], bool],
 ) -> Update:
     groups = situation.groups.by_id
-    removals = Removals(placer, situation, found, memory.hints)
     limit = unneeded_limit(memory, situation.options)
     until = situation.now.later(situation.options.unremovable_node_recheck_timeout_s)
-    nodes, owner_of, kept = placer.trial.view.nodes, situation.groups.of_node, found.kept
+    nodes, owner_of, kept = trial.view.nodes, situation.groups.of_node, found.kept
     unremovable = dict(memory.unremovable)
     unneeded: list[Removal] = []
     single = 0
     for number, position in enumerate(found.order):
         if single >= limit or out_of_time():
-            kept.update(_not_tried(placer.trial, situation, found, number, limit))
+            kept.update(_not_tried(trial, situation, found, number, limit))
             break
         name = nodes[position].name
         outcome = removals.simulate(position)

@@ -11,19 +11,21 @@ import msgspec
 
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.reasons import Keep, Kept
+from autoscaler.scaledown.arrivals import Arrivals
 from autoscaler.scaledown.disruption import Budgets
 from autoscaler.scaledown.drain import Blocked, Departure, Judge, Terms, departure
-from autoscaler.scaledown.eligibility import Eligible
 from autoscaler.scaledown.plan import Situation
 from autoscaler.scaledown.room import Room
 from autoscaler.scheduling.placement import Placer
+from autoscaler.snapshot.columns import Mask
 from autoscaler.snapshot.hints import Hints, identity
 
 
 class Removals:
     """The removals of one pass, and the cluster that they leave."""
 
-    def __init__(self, placer: Placer, situation: Situation, found: Eligible, hints: Hints) -> None:
+    def __init__(self, placer: Placer, situation: Situation, arrivals: Arrivals, leaving: Mask, hints: Hints) -> None:
+        """`arrivals` is what the trial has placed so far; nodes that are `leaving` are no destinations."""
         trial = placer.trial
         related = trial.view.related
         self._view = trial.view
@@ -38,9 +40,9 @@ class Removals:
                 budgets=self._budgets,
             )
         )
-        self._room = Room(placer, trial.alive[: trial.base] & ~found.going)
+        self._room = Room(placer, trial.alive[: trial.base] & ~leaving)
         self._arrived: defaultdict[int, list[Pod]] = defaultdict(list)
-        for position, pods in found.arrivals.pods.items():
+        for position, pods in arrivals.pods.items():
             self._arrived[position] += pods
         self._hints = hints
         self._leaving: dict[PodClass, PodClass] = {}

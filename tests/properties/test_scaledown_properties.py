@@ -19,6 +19,7 @@ from autoscaler.scaledown.arrivals import arrived
 from autoscaler.scaledown.deletions import plan_deletions
 from autoscaler.scaledown.disruption import Budgets
 from autoscaler.scaledown.eligibility import SCALE_DOWN_DISABLED, eligible
+from autoscaler.scaledown.homeless import leaving_nodes
 from autoscaler.scaledown.memory import ScaleDownMemory
 from autoscaler.scaledown.plan import Situation
 from autoscaler.scaledown.planner import plan_unneeded
@@ -100,7 +101,8 @@ def _annotated(pod: Pod, dice: Dice) -> Pod:
 def test_removals_agree_with_the_plain_definition(seed: int, plain: bool, rules: Rules) -> None:
     view, groups = busy_cluster(seed, plain=plain)
     about = situation(view, groups, rules)
-    order = eligible(Trial(view), about, ScaleDownMemory()).order
+    trial = Trial(view)
+    order = eligible(trial, about, ScaleDownMemory(), leaving_nodes(trial, about)).order
     slow = slow_removals(view, about, order)
     update = plan_unneeded(Placer(Trial(view)), about, ScaleDownMemory())
     assert [(one.node.name, [pod.name for pod in one.pods]) for one in update.unneeded] == slow.unneeded

@@ -38,6 +38,7 @@ class Begun(msgspec.Struct, frozen=True):
 
     empty: Mapping[str, str] = {}
     drained: Mapping[str, str] = {}
+    evicted: tuple[Pod, ...] = ()
 
     @property
     def nodes(self) -> frozenset[str]:

@@ -11,8 +11,11 @@ from autoscaler.objects.pod import MIRROR, SAFE_TO_EVICT
 from autoscaler.reasons import Blocking, Keep
 from autoscaler.registry.memory import Activity
 from autoscaler.scaledown.eligibility import SCALE_DOWN_DISABLED, Eligible, eligible
+from autoscaler.scaledown.homeless import leaving_nodes
 from autoscaler.scaledown.memory import ScaleDownMemory, Unremovable
+from autoscaler.scaledown.plan import Situation
 from autoscaler.snapshot.groups import Group
+from autoscaler.snapshot.overlay import Trial
 from tests.builders import a_group, a_node, a_pod
 from tests.unit.scaledown.pieces import FRESH, NEW, NOW, OLD, Begun, Cluster, full, group_with
 
@@ -23,7 +26,11 @@ THRESHOLD_IS_NEEDED = Rules(node_at_threshold_is_needed=True)
 
 
 def sort(cluster: Cluster, memory: ScaleDownMemory = FRESH, **about: Any) -> Eligible:
-    return eligible(cluster.trial(), cluster.situation(**about), memory)
+    return sort_on(cluster.trial(), cluster.situation(**about), memory)
+
+
+def sort_on(trial: Trial, situation: Situation, memory: ScaleDownMemory = FRESH) -> Eligible:
+    return eligible(trial, situation, memory, leaving_nodes(trial, situation))
 
 
 def fate(cluster: Cluster, name: str = "n", memory: ScaleDownMemory = FRESH, **about: Any) -> Keep | str | None:
@@ -181,7 +188,7 @@ def test_nodes_that_count_as_upcoming_are_no_candidates() -> None:
     cluster = Cluster([a_node("n"), a_node("starting")])
     trial = cluster.trial()
     trial.remove(1)
-    found = eligible(trial, cluster.situation(), FRESH)
+    found = sort_on(trial, cluster.situation())
     assert (found.order, found.kept["starting"].reason, found.candidates) == ((0,), Keep.NOT_STARTED, 1)
 
 
@@ -214,7 +221,7 @@ def test_a_node_with_a_pending_pod_placed_on_it_is_not_empty() -> None:
     cluster = Cluster([a_node("a"), a_node("b")], [pending])
     trial = cluster.trial()
     trial.place(pending.cls, 0)
-    assert eligible(trial, cluster.situation(), FRESH).order == (1, 0)
+    assert sort_on(trial, cluster.situation()).order == (1, 0)
 
 
 def test_candidates_are_counted_before_they_are_judged() -> None:

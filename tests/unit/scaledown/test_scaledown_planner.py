@@ -7,11 +7,12 @@ from autoscaler.config.rules import Rules
 from autoscaler.config.scaledown import ScaleDown
 from autoscaler.objects.node import ZONES
 from autoscaler.objects.pod import SAFE_TO_EVICT, Pod
-from autoscaler.objects.workload import DisruptionBudget
+from autoscaler.objects.workload import DisruptionBudget, Replicated, plain_decoder
 from autoscaler.reasons import Blocking, Keep
 from autoscaler.scaledown.memory import ScaleDownMemory
 from autoscaler.scaledown.planner import plan_unneeded, unneeded_limit
 from autoscaler.scheduling.placement import Placer
+from autoscaler.snapshot.cluster import Related
 from autoscaler.snapshot.hints import Hints
 from tests.builders import a_node, a_pod, a_template, over, replicas, term
 from tests.unit.scaledown.pieces import (
@@ -336,3 +337,60 @@ def test_higher_priorities_and_hinted_pods_choose_first() -> None:
 def test_a_plan_for_nothing_remembers_that_it_looked() -> None:
     update = Cluster([]).look()
     assert (update.unneeded, update.memory.last_update, update.candidates) == ((), NOW, 0)
+
+
+def a_set(name: str, count: int) -> dict[str, Replicated]:
+    """A ReplicaSet that wants so many pods."""
+    data = {"metadata": {"name": name, "namespace": "default"}, "spec": {"replicas": count}}
+    return {f"default/{name}": plain_decoder(Replicated).one(data)}
+
+
+def evicted_from_a_node(
+    *, wanted: int | None, recreated: int, rules: Rules = NEW, owner: str = "ReplicaSet/web"
+) -> bool:
+    """Whether `spare` may go while `web`, evicted from the node that is gone already, would fit nowhere else."""
+    web = a_pod("web", cpu="3", owner=owner)
+    others = [msgspec.structs.replace(web, name=f"web-{n}", uid=f"web-{n}", node="busy") for n in range(recreated)]
+    cluster = Cluster(
+        [a_node("spare"), a_node("busy", cpu="40")],
+        [*others, a_pod("rest", cpu=f"{39 - 3 * recreated}", owner="ReplicaSet/rest", node="busy")],
+        related=Related(replica_sets={} if wanted is None else a_set("web", wanted)),
+    )
+    update = cluster.look(under_way=Begun(drained={"gone": "g"}, evicted=(web,)), rules=rules)
+    return names(update.unneeded) == ["spare"]
+
+
+@pytest.mark.parametrize(
+    ("about", "goes"),
+    [
+        pytest.param({"wanted": 1, "recreated": 0}, False, id="not made anew yet"),
+        pytest.param({"wanted": 1, "recreated": 1}, True, id="made anew"),
+        pytest.param({"wanted": 3, "recreated": 2}, False, id="one of three is missing"),
+        pytest.param({"wanted": 0, "recreated": 0}, True, id="not wanted any more"),
+        pytest.param({"wanted": None, "recreated": 0}, False, id="nobody knows how many are wanted"),
+        pytest.param({"wanted": None, "recreated": 0, "owner": "Custom/web"}, False, id="by a controller of any kind"),
+        pytest.param({"wanted": None, "recreated": 0, "owner": "DaemonSet/web"}, True, id="belonged to its node"),
+        pytest.param({"wanted": 1, "recreated": 0, "rules": OLD}, True, id="forgotten by older versions"),
+    ],
+)
+def test_a_node_that_an_evicted_pod_will_need_stays(about: dict[str, Any], goes: bool) -> None:
+    assert evicted_from_a_node(**about) is goes
+
+
+@pytest.mark.parametrize("rules", [NEW, OLD], ids=["new", "old"])
+@pytest.mark.parametrize(
+    ("deleted", "under_way", "goes"),
+    [
+        pytest.param(None, Begun(drained={"drained": "g"}), False, id="still there"),
+        pytest.param(NOW.wall - 1, Begun(drained={"drained": "g"}), True, id="evicted, its successor counts itself"),
+        pytest.param(None, Begun(), True, id="unless nothing is removed"),
+    ],
+)
+def test_a_node_that_pods_of_a_node_being_drained_will_need_stays(
+    deleted: float | None, under_way: Begun, goes: bool, rules: Rules
+) -> None:
+    cluster = Cluster(
+        [a_node("spare"), a_node("drained"), a_node("busy")],
+        [a_pod("web", cpu="3", node="drained", deleted=deleted), a_pod("rest", cpu="3", node="busy")],
+    )
+    assert ("spare" in names(cluster.look(under_way=under_way, rules=rules).unneeded)) is goes

@@ -1,0 +1,95 @@
+"""Pods that removals under way leave without a node: the room they will need elsewhere is as good as taken.
+
+Those still on a node that is being removed, and those evicted already whose controllers have not made them anew.
+Source: Cluster Autoscaler's `core/podlistprocessor` (nodes being drained) and `core/scaledown/planner` (evicted pods).
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from autoscaler.objects.meta import OwnerReference
+from autoscaler.objects.pod import Pod
+from autoscaler.scaledown.plan import Situation
+from autoscaler.scheduling.placement import Placer
+from autoscaler.snapshot.cluster import ClusterView
+from autoscaler.snapshot.columns import Mask
+from autoscaler.snapshot.overlay import Trial
+
+
+def leaving_nodes(trial: Trial, situation: Situation) -> Mask:
+    """Return which nodes of the view are being removed."""
+    leaving = np.zeros(trial.base, dtype=np.bool_)
+    positions = trial.view.positions
+    leaving[[positions[name] for name in situation.under_way.nodes if name in positions]] = True
+    return leaving
+
+
+def house(placer: Placer, situation: Situation, leaving: Mask) -> None:
+    """Place homeless pods where they fit, upcoming nodes included; any that fits nowhere is left out."""
+    trial, start = placer.trial, 0
+    among = np.ones(trial.count, dtype=np.bool_)
+    among[: trial.base] = ~leaving
+    for pod in homeless(trial.view, situation, leaving):
+        position = placer.first(pod.cls, slice(0, trial.count), start, among)
+        if position is not None:
+            placer.place(pod.cls, position)
+            start = (position + 1) % trial.count
+
+
+def homeless(view: ClusterView, situation: Situation, leaving: Mask) -> Iterator[Pod]:
+    """Yield pods that something will make anew, first those not evicted yet."""
+    for position in np.flatnonzero(leaving).tolist():
+        yield from (pod for pod in view.pods[position] if pod.deleted is None and _recreatable(pod))
+    if situation.rules.evicted_pods_need_room:
+        yield from _awaited(view, situation)
+
+
+def _recreatable(pod: Pod) -> bool:
+    cls = pod.cls
+    return cls.owner is not None and not (cls.mirror or cls.static or cls.daemonset)
+
+
+def _awaited(view: ClusterView, situation: Situation) -> Iterator[Pod]:
+    """Yield evicted pods that are missing; all of those of a controller that does not say how many it wants."""
+    missing: dict[tuple[str, OwnerReference | None], int | None] = {}
+    for pod in filter(_recreatable, situation.under_way.evicted):
+        key = pod.namespace, pod.cls.owner
+        if key not in missing:
+            wanted = _wanted(view, pod)
+            missing[key] = None if wanted is None else wanted - _present(view, pod)
+        left = missing[key]
+        if left is None:
+            yield pod
+        elif left > 0:
+            missing[key] = left - 1
+            yield pod
+
+
+def _wanted(view: ClusterView, pod: Pod) -> int | None:
+    owner, related = pod.cls.owner, view.related
+    if owner is None:
+        return None
+    name = f"{pod.namespace}/{owner.name}"
+    if owner.kind == "Job":
+        job = related.jobs.get(name)
+        return None if job is None else 1 if job.spec.parallelism is None else job.spec.parallelism
+    by_kind = {
+        "ReplicaSet": related.replica_sets,
+        "ReplicationController": related.replication_controllers,
+        "StatefulSet": related.stateful_sets,
+    }
+    found = by_kind.get(owner.kind, {}).get(name)
+    return None if found is None else found.replicas
+
+
+def _present(view: ClusterView, pod: Pod) -> int:
+    """Count the pods of the same controller that are not on their way out."""
+
+    def sibling(other: Pod) -> bool:
+        return other.namespace == pod.namespace and other.cls.owner == pod.cls.owner
+
+    own = [cls.namespace == pod.namespace and cls.owner == pod.cls.owner for cls in view.classes]
+    placed = int(np.array(own, dtype=np.bool_)[view.pod_classes].sum()) if own else 0
+    going = sum(1 for other in view.terminating if sibling(other) and other.node in view.positions)
+    return placed - going + sum(1 for other in view.pending if other.deleted is None and sibling(other))
