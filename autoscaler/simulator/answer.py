@@ -92,6 +92,7 @@ class StayingNode(Form, frozen=True, kw_only=True, omit_defaults=True):
     pod: str | None = None
     pod_reason: Blocking | None = None
     utilization: float | None = None
+    time_left_s: float | None = None
 
 
 class LeavingNode(Form, frozen=True, kw_only=True):
@@ -251,6 +252,7 @@ def _staying(kept: Kept) -> StayingNode:
         pod=kept.pod,
         pod_reason=kept.pod_reason,
         utilization=kept.utilization,
+        time_left_s=kept.time_left_s,
     )
 
 
