@@ -580,3 +580,14 @@ def test_nodes_go_at_the_rate_of_the_limits() -> None:
     assert held.time_left_s == pytest.approx(40.0)
     free = played(nodes=[a_node(name) for name in names])
     assert gone(free) == names
+
+
+def test_a_window_or_limit_of_a_group_that_does_not_exist_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    flags = {"scale-down-window": "wbe=0 22 * * *;1h", "max-node-deletions-per-minute": "dB=1"}
+    answer = played(options=flags)
+    assert gone(answer) == ["n"], "other groups are free"
+    (line,) = [record.getMessage() for record in caplog.records if "unknown_groups" in record.getMessage()]
+    assert "['dB', 'wbe']" in line
+    caplog.clear()
+    played(options={"scale-down-window": "g=0 22 * * *;1h"})
+    assert "unknown_groups" not in caplog.text

@@ -193,6 +193,13 @@ def test_a_cooldown_outlasts_the_unneeded_time() -> None:
     assert node.time_left_s == 540.0
 
 
+def test_a_node_that_waits_for_a_maintenance_window_is_told_how_long() -> None:
+    options = {"scale-down-unneeded-time": "0s", "scale-down-window": "0 22 * * *;1h;Europe/Berlin"}
+    node = the_node("node/n1", nodes=TWO, options=options, runs=2, step="60s", **IN_GROUP)
+    assert (node.verdict, node.reason) == ("Unneeded", "OutsideMaintenanceWindow")
+    assert (node.detail, node.time_left_s) == ("the next window opens in 8h58m59s", 9 * 3600.0 - 61)
+
+
 def test_a_node_that_goes_is_told_so() -> None:
     node = the_node("node/n1", nodes=TWO, options={"scale-down-unneeded-time": "0s"}, runs=2, **IN_GROUP)
     assert (node.verdict, node.time_left_s) == ("BeingRemoved", None)
