@@ -1,6 +1,7 @@
 """Where offline commands take a cluster from: scenario files, dumps, or a live cluster that is only read."""
 
 import argparse
+import gc
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -90,7 +91,9 @@ def option_overrides(words: Sequence[str]) -> Mapping[str, Any]:
 
 def scenario_at(path: str, words: Sequence[str]) -> Scenario:
     """Read a scenario file; `words` are flags that go before its options. Raises `ConfigError`."""
-    return load_scenario(path, option_overrides(words))
+    scenario = load_scenario(path, option_overrides(words))
+    gc.freeze()  # the cluster is there to stay: the collector need not walk through it in the middle of a pass
+    return scenario
 
 
 def imported(args: argparse.Namespace) -> Imported:
@@ -99,7 +102,9 @@ def imported(args: argparse.Namespace) -> Imported:
     `AutoscalerError` where a live cluster cannot be read.
     """
     with collector_paused():
-        return _imported(args)
+        found = _imported(args)
+    gc.freeze()
+    return found
 
 
 def _imported(args: argparse.Namespace) -> Imported:
