@@ -75,7 +75,8 @@ class _Decision:
         """Play rounds until one leads nowhere."""
         first = self._situation
         skipped, valid = considered(self._situation, self._needs, self._rules)
-        helpable = self._helpable(valid, pod_groups(self._pods))
+        groups = pod_groups(self._pods)
+        helpable = self._helpable(valid, groups)
         remaining = tuple(pod for pod in self._pods if not helpable.get(pod.cls))
         rejected = self._rejections(valid, remaining)
         rounds: list[Round] = []
@@ -88,14 +89,15 @@ class _Decision:
         while left and len(rounds) < most:
             if rounds:
                 _, valid = considered(self._situation, self._needs, self._rules)
-                helpable = self._helpable(valid, pod_groups(left))
-            options = self._build_options(valid, helpable, pod_groups(left))
+                groups = pod_groups(left)
+                helpable = self._helpable(valid, groups)
+            options = self._build_options(valid, helpable, groups)
             played, error = self._play(options)
             if not played.increases:
                 if not rounds:
                     rounds.append(played)
                 break
-            rounds.append(self._settle(played, left))
+            rounds.append(self._settle(played, groups))
             helped.update(pod.key for pod in rounds[-1].helped)
             left = tuple(pod for pod in left if pod.key not in helped)
         grown = any(each.increases for each in rounds)
@@ -229,7 +231,7 @@ class _Decision:
             for group_id, delta in shares.items()
         )
 
-    def _settle(self, played: Round, pods: Sequence[Pod]) -> Round:
+    def _settle(self, played: Round, pods: Sequence[PodGroup]) -> Round:
         """Take a round's nodes as given; return the round with the pods that they help."""
         chosen = played.chosen
         if chosen is None:
@@ -246,7 +248,7 @@ class _Decision:
         if [(one.group, one.delta) for one in played.increases] == [(chosen.group.id, chosen.nodes)]:
             placed = self._as_packed(chosen)
         else:
-            placed = deal(self._placer, pod_groups(pods), chosen.template, slice(first, trial.count))
+            placed = deal(self._placer, pods, chosen.template, slice(first, trial.count))
         names = tuple(trial.name(position) for _, position in placed)
         return msgspec.structs.replace(played, helped=tuple(pod for pod, _ in placed), places=names)
 
