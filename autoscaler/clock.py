@@ -6,8 +6,9 @@ jumps and serves timers. Decisions take an `Instant`; effects hold a `Clock`.
 
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Protocol
 
 import msgspec
@@ -72,6 +73,27 @@ class ThreadExecutor:
     def submit(self, work: Callable[[], None]) -> None:
         """Run `work` soon, on another thread; it must handle its own errors."""
         self._pool.submit(work)
+
+    def run_all(self, works: Sequence[Callable[[], None]]) -> None:
+        """Run works beside one another, on this thread too, so that a busy pool only makes it slower."""
+        waiting = deque(works)
+
+        def work_off() -> None:
+            while True:
+                try:
+                    work = waiting.popleft()
+                except IndexError:
+                    return
+                work()
+
+        helpers = [self._pool.submit(work_off) for _ in works[1:]]
+        try:
+            work_off()
+        finally:
+            begun = [helper for helper in helpers if not helper.cancel()]
+            wait(begun)
+        for helper in begun:
+            helper.result()
 
     def sleep(self, seconds: float) -> bool:
         """Wait; `False` means that the executor is stopping and the caller should wind down."""

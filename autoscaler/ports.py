@@ -1,6 +1,6 @@
 """Small Protocols that upper layers implement and pass down, so that no layer reaches sideways or up."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Protocol, TypeVar
 
@@ -16,6 +16,10 @@ class Executor(Protocol):
 
     def submit(self, work: Callable[[], None]) -> None:
         """Run `work` soon, beside the caller."""
+        ...
+
+    def run_all(self, works: Sequence[Callable[[], None]]) -> None:
+        """Run works beside one another; return once all have ended. Only for the thread that decides or drives."""
         ...
 
     def sleep(self, seconds: float) -> bool:

@@ -5,8 +5,8 @@ Protocol of its own, found with `isinstance`. Errors are the tree below `Provide
 else on purpose. Quantities are Kubernetes quantity strings; times are seconds; prices are per node-hour in one
 currency of the provider's choosing.
 
-Calls come from one thread at a time per group, except `NodeGroup.delete`, `increase` and `instances`, which
-may run beside calls for other groups. A call may block for seconds, but `groups`, `group_of`, `min_size` and
+Calls come from one thread at a time per group; `NodeGroup.delete`, `increase`, `instances` and `target_size` may run
+beside calls for other groups. A call may block for seconds, but `groups`, `group_of`, `min_size` and
 `max_size` must be cheap: they answer from what the last `refresh` learnt.
 """
 

@@ -1,18 +1,20 @@
 """The provider at the edge of a pass: read once into frozen values, resized by id.
 
-Everything that talks to the cloud goes through here. A call that timed out may have taken effect, so after a
-`Transient` error the target size is read back before anything is concluded.
+Everything that talks to the cloud goes through here. A call that failed may have taken effect, or half of it, so the
+target size is read back before anything is concluded.
 """
 
 import threading
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 import msgspec
 
 from autoscaler.errors import CloudUnavailable
 from autoscaler.objects.node import Node
-from autoscaler.scaleup.plan import Resized
+from autoscaler.ports import Executor
+from autoscaler.scaleup.plan import Increase, Resized
 from autoscaler.snapshot.groups import Group, Groups
 from cloudprovider.interface import (
     Accelerators,
@@ -31,6 +33,7 @@ from cloudprovider.interface import (
     ProviderError,
     QuotaExceeded,
     State,
+    Throttled,
     Transient,
 )
 
@@ -60,10 +63,14 @@ def placeholder(provider_id: str, reason: str) -> NodeRef:
 
 
 class Cloud:
-    """A provider's groups, read and resized. Owned by the deciding thread."""
+    """A provider's groups, read and resized. Owned by the deciding thread.
 
-    def __init__(self, provider: CloudProvider) -> None:
+    Without an `executor` calls for several groups are made one after the other.
+    """
+
+    def __init__(self, provider: CloudProvider, executor: Executor | None = None) -> None:
         self.provider = provider
+        self._executor = executor
         self._groups: Mapping[str, NodeGroup] = {}
         self._deleting: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
@@ -125,15 +132,34 @@ class Cloud:
             gpu_label=provider.gpu_label if isinstance(provider, Accelerators) else "",
         )
 
+    def increase_together(self, increases: Sequence[Increase]) -> tuple[Resized, ...]:
+        """Ask for several groups' machines at the same time; return what became of each, in the order given.
+
+        Each group may be in it once. Never raises `ProviderError`.
+        """
+        done: dict[str, Resized] = {}
+
+        def ask(one: Increase) -> None:
+            done[one.group] = self.increase(one.group, one.delta, expected=one.before)
+
+        works = [partial(ask, one) for one in increases]
+        if self._executor is None or len(works) < 2:
+            for work in works:
+                work()
+        else:
+            self._executor.run_all(works)
+        return tuple(done[one.group] for one in increases)
+
     def increase(self, group_id: str, delta: int, *, expected: int) -> Resized:
         """Ask for `delta` more machines than the `expected` target; never raises `ProviderError`.
 
-        A target that has grown since, by an earlier call that seemed lost for one, makes up for as much of it.
+        Safe beside calls for other groups. A target that has grown since, by an earlier call that seemed lost for one,
+        makes up for as much of it.
         """
         group = self._groups.get(group_id)
         if group is None:
             return _vanished(group_id)
-        before = 0
+        before = expected
         try:
             before = group.target_size()
             delta = min(delta, expected + delta - before)
@@ -141,10 +167,8 @@ class Cloud:
                 group.increase(delta)
             else:
                 return Resized(group=group_id, before=expected, wanted=before, after=before)
-        except Transient as error:
-            return self._concluded(group, before, before + delta, error)
         except ProviderError as error:
-            return Resized(group=group_id, before=before, wanted=before + delta, after=before, error=failure_of(error))
+            return self._concluded(group, before, before + delta, error)
         return Resized(group=group_id, before=before, wanted=before + delta, after=before + delta)
 
     def decrease_target(self, group_id: str, delta: int) -> Resized:
@@ -152,24 +176,27 @@ class Cloud:
         group = self._groups.get(group_id)
         if group is None:
             return _vanished(group_id)
-        before = 0
         try:
             before = group.target_size()
-            group.decrease_target(delta)
-        except Transient as error:
-            return self._concluded(group, before, before - delta, error)
         except ProviderError as error:
-            return Resized(group=group_id, before=before, wanted=before - delta, after=before, error=failure_of(error))
+            return Resized(group=group_id, before=0, wanted=0, after=0, error=failure_of(error))
+        try:
+            group.decrease_target(delta)
+        except ProviderError as error:
+            return self._concluded(group, before, before - delta, error)
         return Resized(group=group_id, before=before, wanted=before - delta, after=before - delta)
 
-    def _concluded(self, group: NodeGroup, before: int, wanted: int, error: Transient) -> Resized:
-        """Read the target back after a call that may have taken effect."""
+    def _concluded(self, group: NodeGroup, before: int, wanted: int, error: ProviderError) -> Resized:
+        """Read the target back after a call that may have taken effect, or half: a lost answer may hide a success."""
+        hold = isinstance(error, Throttled)
         try:
             after = group.target_size()
         except ProviderError:
-            after = before
-        failed = None if after == wanted else failure_of(error)
-        return Resized(group=group.id, before=before, wanted=wanted, after=after, error=failed)
+            after, hold = before, True
+        if after == wanted and isinstance(error, Transient):
+            return Resized(group=group.id, before=before, wanted=wanted, after=after)
+        failed = failure_of(error)
+        return Resized(group=group.id, before=before, wanted=wanted, after=after, error=failed, hold=hold)
 
     def targets(self, group_ids: Iterable[str]) -> dict[str, int]:
         """Read target sizes back; groups that cannot be read are left out."""

@@ -48,7 +48,7 @@ def build_autoscaler(config: Config, around: Surroundings, interner: PodInterner
     """Make the decision loop; raises `ConfigError` where the configuration does not suit the provider."""
     refuse_unsuitable(config, around.provider, has_remote=around.remote is not None)
     herald = Herald(config, around.events)
-    cloud = RehearsedCloud(around.provider) if config.loop.dry_run else Cloud(around.provider)
+    cloud = RehearsedCloud(around.provider) if config.loop.dry_run else Cloud(around.provider, around.executor)
     removal = RehearsedRemoval() if config.loop.dry_run else _remover(config, around, cloud, herald)
     observing = Observing(config, around.source, cloud, removal, interner, herald)
     autoscaler = Autoscaler(config, observing, cloud, removal, herald, around.companions, around.remote)

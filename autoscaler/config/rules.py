@@ -84,7 +84,12 @@ class Rules(msgspec.Struct, frozen=True):
     ] = True
     upcoming_needs_request: Annotated[
         bool,
-        Change("Missing nodes of a group without scale-up request, or backed off, are not upcoming.", False, "1.36"),
+        Change(
+            "Missing nodes of a group without scale-up request, or backed off because machines of it failed, are "
+            "not upcoming.",
+            False,
+            "1.36",
+        ),
     ] = True
     scaling_up_by_upcoming: Annotated[
         bool,
@@ -113,6 +118,14 @@ class Rules(msgspec.Struct, frozen=True):
             "1.35",
         ),
     ] = False
+    next_group_after_failed_increase: Annotated[
+        bool,
+        Change(
+            "A failed increase does not end the scale-up: pods that it leaves without nodes get others in the same "
+            "pass.",
+            False,
+        ),
+    ] = True
     balance_within_limits: Annotated[
         bool, Change("Balancing leaves out groups that limits forbid and caps each increase.", False)
     ] = True

@@ -99,7 +99,7 @@ class ScaleUp(msgspec.Struct, frozen=True):
         TieBreak, choice(TieBreak), "Choice between options that the expanders rate alike.", Support.OURS
     ] = TieBreak.STABLE
     expander_seed: Annotated[OptionalNumber, "Makes random choices repeatable.", Support.OURS] = None
-    parallel_scale_up: Annotated[Switch, "Resize several groups at the same time.", Support.ACCEPTED] = False
+    parallel_scale_up: Annotated[Switch, "Resize several groups at the same time."] = False
     scale_up_from_zero: Annotated[Switch, "Scale up even when the cluster has no ready node."] = True
     enforce_node_group_min_size: Annotated[Switch, "Raise groups that are below their minimum size."] = False
     salvo_scale_up: Annotated[

@@ -11,19 +11,19 @@ from autoscaler.config.tree import Config
 from autoscaler.loop.herald import Herald
 from autoscaler.loop.passing import Pass
 from autoscaler.loop.repairing import Repairing
+from autoscaler.loop.resizing import Resizing
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod
+from autoscaler.observe import words
 from autoscaler.observe.metric_table import ErrorType
 from autoscaler.reasons import ScaleUpResult, Waiting
 from autoscaler.registry import memory as memories
-from autoscaler.registry.buckets import provision_time_s
-from autoscaler.registry.memory import Memory
 from autoscaler.scaleup.consulting import Consulting, RemoteExpander
 from autoscaler.scaleup.expander import Chain, Supplies, build_chain
 from autoscaler.scaleup.limits import allowance
 from autoscaler.scaleup.minimum import plan_minimum_sizes
 from autoscaler.scaleup.pending import Needy, all_new, expendable, filter_schedulable, planned, sort_pending, too_young
-from autoscaler.scaleup.plan import Increase, Resized
+from autoscaler.scaleup.plan import Resized, ScaleUpPlan, continued
 from autoscaler.scaleup.planner import plan_scale_up
 from autoscaler.scaleup.price import ProviderPrices
 from autoscaler.scaleup.priority import config_map_in
@@ -34,6 +34,9 @@ from autoscaler.scheduling.profile import profile_of
 from autoscaler.snapshot.overlay import Trial
 from autoscaler.snapshot.template import UPCOMING
 from cloudprovider.interface import Pricing
+
+_LONGEST_S = 60.0
+"""Seconds after which a pass that is still trying one failing group after the other leaves the rest to the next."""
 
 
 class Growing:
@@ -50,6 +53,7 @@ class Growing:
         self._config = config
         self._cloud = cloud
         self._repairing = repairing
+        self._resizing = Resizing(config, cloud, herald)
         self._herald = herald
         self._remote = remote
         self._random = Random(config.scale_up.expander_seed)
@@ -57,7 +61,7 @@ class Growing:
         self._profile = profile_of(config.scheduler, config.rules, device_claims=claims)
 
     def run(self, p: Pass) -> Pass:
-        """Return the pass with pods sorted and groups grown; a failed resize ends it where the rules say so."""
+        """Return the pass with pods sorted and groups grown; a failed scale-up ends it where the rules say so."""
         began = stopwatch()
         p = replace(p, placer=self._simulated(p))
         p, needy = self._needy(p)
@@ -79,10 +83,16 @@ class Growing:
         if not increases:
             return p
         before = p.report.scale_up_result
-        p = self._grown(p, increases)
-        failed = ScaleUpResult.ERROR in (before, p.report.scale_up_result)
-        result = ScaleUpResult.ERROR if failed else ScaleUpResult.SUCCESSFUL
-        return p.with_report(replace(p.report, scale_up_result=result))
+        p, done = self._resizing.run(p, increases)
+        failures = [one.error for one in done if one.error is not None]
+        if not failures:
+            p = p.with_memory(memories.scale_up_succeeded(p.remembered.registry, p.report.now))
+        result = ScaleUpResult.ERROR if failures or before is ScaleUpResult.ERROR else ScaleUpResult.SUCCESSFUL
+        error = p.report.scale_up_error or words.resize_errors(failures)
+        p = p.with_report(replace(p.report, scale_up_result=result, scale_up_error=error))
+        if failures and self._config.rules.return_min_size_error:
+            return p.failed(ErrorType.CLOUD_PROVIDER, words.resize_errors(failures))
+        return p
 
     def _simulated(self, p: Pass) -> Placer:
         """Return the cluster with its upcoming nodes, those that registered but have not started counted only once."""
@@ -126,20 +136,60 @@ class Growing:
         return None
 
     def _decided(self, p: Pass, pods: Sequence[Pod]) -> Pass:
+        """Plan and resize; where resizes fail, plan again for the pods that this leaves without nodes.
+
+        A group that failed is backed off, so each fails once at most; what has grown is counted on.
+        """
+        simulated, began = p.placer, stopwatch()
+        last, p, done = self._attempt(p, pods)
+        plan, wanted = last, {pod.key for pod in last.triggered}
+        while self._others_may_help(done, began):
+            p, pods = self._left(p, plan, pods)
+            last, p, done = self._attempt(p, pods)
+            plan = continued(plan, last, pods, p.report.refused)
+            wanted.update(pod.key for pod in last.triggered)
+        helped = {pod.key for pod in last.triggered}
+        lost = any(one.error is not None for one in done) or any(pod.key in wanted - helped for pod in pods)
+        return self._concluded(replace(p, placer=simulated), plan, lost=lost)
+
+    def _attempt(self, p: Pass, pods: Sequence[Pod]) -> tuple[ScaleUpPlan, Pass, tuple[Resized, ...]]:
+        """Return a plan for the pods, the pass with its increases, and what became of these."""
         config = self._config
         assert p.placer is not None
         plan = plan_scale_up(p.placer, pods, self._situation(p), self._chain(p), config.scale_up, config.rules)
-        p = p.with_report(replace(p.report, scale_up=plan, scale_up_result=plan.result, scale_up_error=plan.error))
         self._herald.expanders(plan)
         if plan.capped_by_nodes_total:
             self._herald.nodes_total_reached(config.limits.max_nodes_total)
-        if plan.increases:
-            p = self._grown(p, plan.increases)
-            if p.report.scale_up_result is ScaleUpResult.SUCCESSFUL:
-                p = replace(p, remembered=replace(p.remembered, hints=planned(p.remembered.hints, plan)))
-        self._herald.pods(plan, p.report.scale_up_result)
-        if p.report.scale_up_result is ScaleUpResult.ERROR and config.rules.return_scale_up_error:
-            return p.failed(ErrorType.CLOUD_PROVIDER, p.report.scale_up_error)
+        return (plan, *self._resizing.run(p, plan.increases))
+
+    def _others_may_help(self, done: Sequence[Resized], began: float) -> bool:
+        """Whether to look for another group now: not while the cloud wants fewer calls, is slow, or may have agreed."""
+        failed = any(one.error is not None for one in done)
+        welcome = self._resizing.carries_on and not any(one.hold for one in done)
+        return failed and welcome and stopwatch() - began < _LONGEST_S
+
+    def _left(self, p: Pass, plan: ScaleUpPlan, pods: Sequence[Pod]) -> tuple[Pass, tuple[Pod, ...]]:
+        """Return the pass with groups as they are by now, and the pods that neither their nodes nor others can take."""
+        p = self._repairing.judged_again(p)
+        p = replace(p, remembered=replace(p.remembered, hints=planned(p.remembered.hints, plan)))
+        p, needy = self._needy(replace(p, placer=self._simulated(p)))
+        asking = {pod.key for pod in pods}
+        return p, tuple(pod for pod in needy.pods if pod.key in asking)
+
+    def _concluded(self, p: Pass, plan: ScaleUpPlan, *, lost: bool) -> Pass:
+        """Return the pass with the scale-up in its report; it failed where pods `lost` the nodes meant for them."""
+        report, rules = p.report, self._config.rules
+        failures = [one.error for one in report.increases if one.error is not None]
+        result = ScaleUpResult.ERROR if lost else plan.result
+        error = words.resize_errors(failures) if failures else plan.error
+        p = p.with_report(replace(report, scale_up=plan, scale_up_result=result, scale_up_error=error))
+        grown = self._resizing.carries_on and any(one.after > one.before for one in report.increases)
+        if grown or result is ScaleUpResult.SUCCESSFUL:
+            p = p.with_memory(memories.scale_up_succeeded(p.remembered.registry, report.now))
+            p = replace(p, remembered=replace(p.remembered, hints=planned(p.remembered.hints, plan)))
+        self._herald.pods(plan, result, report.refused)
+        if result is ScaleUpResult.ERROR and rules.return_scale_up_error:
+            return p.failed(ErrorType.CLOUD_PROVIDER, error)
         return p
 
     def _situation(self, p: Pass) -> Situation:
@@ -180,33 +230,3 @@ class Growing:
             else Consulting(self._remote, p.report.templates, empty_declines=config.rules.grpc_empty_answer_declines),
         )
         return build_chain(config.scale_up.expander, supplies)
-
-    def _grown(self, p: Pass, increases: Sequence[Increase]) -> Pass:
-        """Resize group by group; the first failure ends it, what was resized before stays."""
-        done: list[Resized] = []
-        for increase in increases:
-            self._herald.resizing(increase)
-            resized = self._cloud.increase(increase.group, increase.delta, expected=increase.before)
-            done.append(resized)
-            p = p.with_memory(self._noted(p, increase, resized))
-            self._herald.resized(resized, increase.max_size)
-            if resized.error is not None:
-                break
-        report = replace(p.report, increases=(*p.report.increases, *done))
-        failed = next((one.error for one in done if one.error is not None), None)
-        if failed is not None:
-            report = replace(report, scale_up_result=ScaleUpResult.ERROR, scale_up_error=failed.message)
-            return p.with_report(report)
-        return p.with_memory(memories.scale_up_succeeded(p.remembered.registry, p.report.now)).with_report(report)
-
-    def _noted(self, p: Pass, increase: Increase, resized: Resized) -> Memory:
-        """Return the memories with what a resize came to: the size read back counts, whatever the error says."""
-        health, now, memory = self._config.health, p.report.now, p.remembered.registry
-        group = p.view.groups.get(increase.group)
-        provision_s = health.max_node_provision_time_s if group is None else provision_time_s(group, health)
-        grown = resized.after - resized.before
-        if grown > 0:
-            memory = memories.scaled_up(memory, increase.group, grown, now, provision_s)
-        if resized.error is not None:
-            memory = memories.scale_up_failed(memory, increase.group, resized.error, now, health)
-        return memory

@@ -1,6 +1,6 @@
 """Events about what a pass decides and does."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from autoscaler.clock import Instant
 from autoscaler.config.tree import Config
@@ -22,6 +22,7 @@ class Herald:
     def __init__(self, config: Config, events: EventSink) -> None:
         self._events = events
         self._talks = config.observe.write_status_configmap
+        self._tells_half = config.rules.next_group_after_failed_increase
         self.status = Subject(
             kind="ConfigMap", name=config.observe.status_config_map_name, namespace=config.kube.namespace
         )
@@ -77,15 +78,16 @@ class Herald:
         else:
             self._warn("FailedToScaleUpGroup", words.resize_failed(done))
 
-    def pods(self, plan: ScaleUpPlan, result: ScaleUpResult | None) -> None:
-        """Every pod hears whether nodes are on their way for it."""
-        if result is ScaleUpResult.ERROR:
+    def pods(self, plan: ScaleUpPlan, result: ScaleUpResult | None, refused: Collection[str]) -> None:
+        """Every pod hears whether nodes are on their way for it; of groups that `refused` to grow nobody does."""
+        if result is ScaleUpResult.ERROR and not self._tells_half:
             return
         for each in plan.rounds:
-            message = words.triggered(each.increases)
-            for pod in each.helped:
+            grown = [increase for increase in each.increases if increase.group not in refused]
+            message = words.triggered(grown)
+            for pod in each.helped if grown else ():
                 self._events.event(_subject(pod), EventType.NORMAL, "TriggeredScaleUp", message)
-        if result is ScaleUpResult.SUCCESSFUL:
+        if result in (ScaleUpResult.SUCCESSFUL, ScaleUpResult.ERROR):
             return
         messages: dict[PodClass, str] = {}
         for pod in (*plan.remaining, *plan.awaiting):

@@ -79,7 +79,10 @@ def pod_statuses(report: PassReport) -> tuple[PodStatus, ...]:
 
 def _planned(report: PassReport, plan: ScaleUpPlan) -> Mapping[str, Outcome]:
     """Return what became of the pods that the planned nodes are for, by pod key."""
-    done = {one.group: one for one in report.increases}
+    done: dict[str, Resized] = {}
+    for one in report.increases:
+        if one.after > one.before or one.group not in done:
+            done[one.group] = one
     outcomes: dict[str, Outcome] = {}
     for each in plan.rounds:
         if each.chosen is not None and each.increases:

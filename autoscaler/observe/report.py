@@ -57,6 +57,7 @@ class PassReport(msgspec.Struct, frozen=True, kw_only=True):
     increases: tuple[Resized, ...] = ()
     """What became of each planned increase that was tried, in order."""
     scale_up_error: str = ""
+    """What failed, even where other groups made up for it."""
     scale_down_result: ScaleDownResult | None = None
     """None: the pass ended before scale-down."""
     unneeded: tuple[ScaleDownRemoval, ...] = ()
@@ -71,6 +72,12 @@ class PassReport(msgspec.Struct, frozen=True, kw_only=True):
     failed_removed: tuple[Removed, ...] = ()
     timings: Mapping[str, float] = {}
     """Seconds by phase; for reports only."""
+
+    @property
+    def refused(self) -> frozenset[str]:
+        """Ids of the groups that were to grow and have not, for an error."""
+        failed = {one.group for one in self.increases if one.error is not None}
+        return frozenset(failed - {one.group for one in self.increases if one.after > one.before})
 
     @property
     def acted(self) -> bool:

@@ -1,10 +1,12 @@
 """The sentences that people read in events; wording as Cluster Autoscaler's, so that alerts on them keep working."""
 
+import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from autoscaler.objects.pod import PodClass
 from autoscaler.scaleup.plan import Increase, Resized, ScaleUpPlan
+from cloudprovider.interface import InstanceError
 
 NODES_TOTAL_REACHED = "pod didn't trigger scale-up: max total nodes in cluster reached"
 """On a pod for which nothing is tried because the cluster may not have more nodes."""
@@ -27,6 +29,16 @@ def resized(done: Resized, max_size: int) -> str:
 def resize_failed(failed: Resized) -> str:
     """After a resize failed."""
     return f"Scale-up failed for group {failed.group}: {failed.error.message if failed.error else 'unknown error'}"
+
+
+def resize_errors(errors: Sequence[InstanceError]) -> str:
+    """All that failed in one scale-up as one message; the kinds of error are named where there are several."""
+    ordered = sorted(dict.fromkeys((error.code, error.message) for error in errors))
+    if len(ordered) < 2:
+        return "".join(message for _, message in ordered)
+    several = len({code for code, _ in ordered}) > 1
+    others = ", ".join(json.dumps(f"[{code}] {text}" if several else text) for code, text in ordered[1:])
+    return f"{ordered[0][1]} ...and other concurrent errors: [{others}]"
 
 
 def triggered(increases: Iterable[Increase]) -> str:

@@ -68,7 +68,7 @@ def scale_up_failed(memory: Memory, group_id: str, error: InstanceError, now: In
 
 
 def scale_up_succeeded(memory: Memory, now: Instant) -> Memory:
-    """Remember that a pass scaled up without error."""
+    """Remember that a pass added nodes."""
     return msgspec.structs.replace(memory, last=msgspec.structs.replace(memory.last, scale_up=now))
 
 

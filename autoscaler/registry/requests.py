@@ -19,6 +19,8 @@ class ScaleUpRequest(msgspec.Struct, frozen=True):
     asked: Instant
     """The last time more were asked for."""
     provision_time_s: float
+    failing: bool = False
+    """Whether the cloud has failed to create some of them: then nobody may count on the others either."""
 
     def overdue(self, now: Instant) -> bool:
         """Whether the nodes should have registered before now."""
@@ -68,6 +70,12 @@ def with_increase(
     if before is None or delta > 0:
         return {**requests, group_id: ScaleUpRequest(increase, now, provision_time_s)}
     return {**requests, group_id: msgspec.structs.replace(before, increase=increase)}
+
+
+def doubted(requests: Mapping[str, ScaleUpRequest], group_id: str) -> Mapping[str, ScaleUpRequest]:
+    """Return the requests after machines of a group could not be created; asking for more starts afresh."""
+    request = requests.get(group_id)
+    return requests if request is None else {**requests, group_id: msgspec.structs.replace(request, failing=True)}
 
 
 def missing(target: int, buckets: Buckets) -> int:

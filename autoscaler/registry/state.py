@@ -32,6 +32,7 @@ from autoscaler.registry.requests import (
     ScaleUpRequest,
     TimedOut,
     acceptable_range,
+    doubted,
     growing,
     missing,
     pending_by_group,
@@ -245,7 +246,10 @@ def _settle_requests(
     failed: Mapping[str, tuple[str, ...]],
     judge: _Judge,
 ) -> _Settled:
-    """End the scale-up requests that are fulfilled or overdue, the scale-down requests that are over, old backoffs."""
+    """End the scale-up requests that are fulfilled or overdue, the scale-down requests that are over, old backoffs.
+
+    A request whose machines exist and never became nodes is not fulfilled.
+    """
     now = judge.now
     memory = msgspec.structs.replace(
         memory,
@@ -258,12 +262,14 @@ def _settle_requests(
         group = groups.get(group_id)
         if group is None:
             continue
-        if not growing(group.target_size, buckets[group_id], judge.rules):
+        own = buckets[group_id]
+        in_vain = request.overdue(now) and bool(own.long_unregistered)
+        if not in_vain and not growing(group.target_size, own, judge.rules):
             occurrences.append(_occurrence(Incident.SCALE_UP_FINISHED, group_id, request, now))
         elif request.overdue(now):
             late = _too_late(group_id, request, now)
             failures = len(failed.get(group_id, ()))
-            revert = revert_of(request, group.target_size, buckets[group_id], failures, judge.rules)
+            revert = revert_of(request, group.target_size, own, failures, judge.rules)
             timed_out.append(TimedOut(group_id, request, revert))
             occurrences.append(_occurrence(Incident.SCALE_UP_TIMED_OUT, group_id, request, now, late))
             memory = judge.backed_off(memory, group_id, late)
@@ -299,6 +305,7 @@ def _take_failures(memory: Memory, groups: tuple[Group, ...], judge: _Judge) -> 
         for failure in new_failures(group, memory.failed_creations.get(group.id, ())):
             count = len(failure.instances)
             scale_ups = with_increase(memory.scale_ups, group.id, -count, judge.now, request.provision_time_s)
+            scale_ups = doubted(scale_ups, group.id)
             memory = msgspec.structs.replace(memory, scale_ups=scale_ups)
             memory = judge.backed_off(memory, group.id, failure.error)
             occurrences.append(
@@ -323,7 +330,9 @@ def _states(
         own, request = buckets[group_id], memory.scale_ups.get(group_id)
         pause = backoff.backed_off(memory.backoffs, group_id, judge.now)
         acceptable = acceptable_range(target, own, request, scale_downs.get(group_id, 0))
-        unreliable = judge.rules.upcoming_needs_request and (request is None or pause is not None)
+        # A refused increase says nothing of what was asked for before it: only failing machines make others unlikely.
+        failing = request is None or (pause is not None and request.failing)
+        unreliable = judge.rules.upcoming_needs_request and failing
         states[group_id] = GroupState(
             buckets=own,
             acceptable=acceptable,

@@ -1,6 +1,6 @@
 """What a scale-up decision consists of."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
@@ -29,6 +29,8 @@ class Resized(msgspec.Struct, frozen=True, kw_only=True):
     wanted: int
     after: int
     error: InstanceError | None = None
+    hold: bool = False
+    """Whatever else there is to ask for waits: the cloud wants fewer calls, or cannot tell what this came to."""
 
 
 class Round(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +43,15 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
     """Pods that these machines are for."""
     places: tuple[str, ...] = ()
     """Names of the upcoming nodes they would go to, one for each of `helped`; empty where nobody worked it out."""
+
+    def without(self, keys: Collection[str]) -> "Round":
+        """Return the round as if it had not been for the pods with these keys."""
+        staying = [number for number, pod in enumerate(self.helped) if pod.key not in keys]
+        if len(staying) == len(self.helped):
+            return self
+        helped = tuple(self.helped[number] for number in staying)
+        places = tuple(self.places[number] for number in staying) if self.places else ()
+        return msgspec.structs.replace(self, helped=helped, places=places)
 
 
 class ScaleUpPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,3 +88,30 @@ class ScaleUpPlan(msgspec.Struct, frozen=True, kw_only=True):
                     increase = msgspec.structs.replace(increase, delta=total, before=earlier.before)
                 merged[increase.group] = increase
         return tuple(merged.values())
+
+
+def continued(earlier: ScaleUpPlan, later: ScaleUpPlan, left: Sequence[Pod], refused: Collection[str]) -> ScaleUpPlan:
+    """Return two plans of one pass as one: the later is for the pods that failed increases of the earlier `left`.
+
+    A pod is with the last round that is for it. One that the later plan cannot help either stays with the round that
+    failed it, where all its groups `refused`; why there is no other way for the rest, the later plan says.
+    """
+    helped = {pod.key for pod in later.triggered}
+    unhelped = {pod.key for pod in left if pod.key not in helped}
+    rounds = tuple(
+        each.without(helped if all(one.group in refused for one in each.increases) else helped | unhelped)
+        for each in earlier.rounds
+    ) + tuple(each for each in later.rounds if each.increases)
+    planned = {pod.key for each in rounds for pod in each.helped}
+    pods = {pod.key: pod for pod in (*earlier.triggered, *later.triggered) if pod.key in planned}
+    return msgspec.structs.replace(
+        later,
+        result=earlier.result,
+        rounds=rounds,
+        triggered=tuple(pods.values()),
+        remaining=tuple(pod for pod in later.remaining if pod.key not in planned),
+        awaiting=tuple(pod for pod in later.awaiting if pod.key not in planned),
+        occurrences=tuple(dict.fromkeys((*earlier.occurrences, *later.occurrences))),
+        answers=(*earlier.answers, *later.answers),
+        capped_by_nodes_total=earlier.capped_by_nodes_total or later.capped_by_nodes_total,
+    )

@@ -7,7 +7,7 @@ of asking. So the same program gives the same run, to the byte, and a day passes
 
 import heapq
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import NamedTuple
 
@@ -68,6 +68,10 @@ class Crew:
         """Run `work` once the monotonic clock has reached `when`."""
         self._executor.call_at(when, work, self)
 
+    def run_all(self, works: Sequence[Work]) -> None:
+        """Run works in their order on the caller's thread."""
+        self._executor.run_all(works)
+
     def sleep(self, seconds: float) -> bool:
         """Let others run until so many seconds have passed; `False` means that this program is stopping."""
         return self._executor.sleep(seconds, self)
@@ -117,6 +121,11 @@ class VirtualExecutor:
     def drive_at(self, mono: float, work: Work) -> None:
         """Run `work` at that monotonic second on the driving thread itself; cheap, but it must not sleep."""
         self._push(_Due(max(mono, self._clock.now().mono), self._next(), work, None, quick=True))
+
+    def run_all(self, works: Sequence[Work]) -> None:
+        """Run works in their order on the caller's thread: what takes no virtual time needs no turns."""
+        for work in works:
+            work()
 
     def sleep(self, seconds: float, crew: Crew | None = None) -> bool:
         """Let others run until so many seconds have passed; `False` means that the executor is stopping."""

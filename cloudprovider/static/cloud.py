@@ -166,16 +166,18 @@ class StaticCloud:
         error: ProviderError | InstanceError,
         call: Call = Call.INCREASE,
         takes_effect: bool = False,
+        at_most: int | None = None,
     ) -> None:
         """Make the group's next such call raise `error`; an `InstanceError` hits its next machine instead.
 
-        With `takes_effect` the call does its work and then raises, as one whose answer was lost.
+        With `takes_effect` the call does its work and then raises, as one whose answer was lost; an increase that is
+        given `at_most` so many machines does only that part of it.
         """
         group = self.group(group_id)
         if isinstance(error, InstanceError):
             group.fail_next_machine(error)
         else:
-            group.fail_next(call, Failure(error, takes_effect))
+            group.fail_next(call, Failure(error, takes_effect, at_most))
 
     def _start(self, spec: GroupSpec) -> StaticGroup:
         target = spec.target_size

@@ -33,6 +33,8 @@ class Failure(msgspec.Struct, frozen=True):
     error: ProviderError
     takes_effect: bool = False
     """Whether the call does its work all the same."""
+    at_most: int | None = None
+    """Of an increase that takes effect: how many machines it comes to; None: all."""
 
 
 class Faults:

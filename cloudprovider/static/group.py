@@ -73,6 +73,8 @@ class StaticGroup:
         with self._fleet.lock:
             self._check_growth(delta)
             failure = self._begin(Call.INCREASE)
+            if failure is not None and failure.at_most is not None:
+                delta = min(delta, failure.at_most)
             self._grow(self._fates(delta))
             _end(failure)
 

@@ -1,6 +1,6 @@
 """A cloud and a cluster in memory for whole passes in virtual time: no threads, no waiting."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -53,15 +53,17 @@ def a_spec(
     creation_faults: Sequence[CreationFault] = (),
     settings: GroupSettings | None = None,
     template: bool = True,
+    labels: Mapping[str, str] | None = None,
+    extra: Mapping[str, str] | None = None,
 ) -> GroupSpec:
     """Return a group of machines with so many CPUs; without `boot_s` none ever appears."""
-    capacity = {"cpu": cpu, "memory": "16Gi", "pods": "110"}
+    capacity = {"cpu": cpu, "memory": "16Gi", "pods": "110", **(extra or {})}
     return GroupSpec(
         id=group_id,
         min_size=min_size,
         max_size=max_size,
         target_size=target,
-        template=NodeTemplate(capacity=capacity) if template else None,
+        template=NodeTemplate(capacity=capacity, labels=labels or {}) if template else None,
         boot=None if boot_s is None else BootDelay(boot_s, boot_s),
         call_faults=call_faults,
         creation_faults=creation_faults,
@@ -75,7 +77,7 @@ def waiting(name: str, cpu: str = "3", *, created: float = NOW - 600, unschedula
 
 
 class LoopWorld:
-    """The loop with everything around it. Removals begin and stay so: nobody drives the executor."""
+    """The loop with everything around it. Removals begin and stay so unless somebody drives the executor."""
 
     def __init__(
         self,
@@ -93,11 +95,12 @@ class LoopWorld:
         )
         spec = CloudSpec(groups=groups, machines=machines)
         self.static: StaticCloud = open_cloud(spec, now=lambda: self.clock.now().wall)
-        self.cloud: RecordedCloud = recorded(self.static)
+        self.cloud: RecordedCloud = self.recorded(self.static)
         self._builder = ClusterBuilder(config.pods.expendable_pods_priority_cutoff)
         self.cluster = MemoryCluster(self._builder.node_changed, self._builder.pod_changed)
         for node, _ in nodes:
             self.cluster.put_node(node)
+        self.executor = VirtualExecutor(self.clock)
         around = Surroundings(
             source=self,
             provider=self.cloud,
@@ -105,7 +108,7 @@ class LoopWorld:
             fresh=MemoryReader(self.cluster, Related()),
             events=self,
             listener=self,
-            executor=VirtualExecutor(self.clock),
+            executor=self.executor,
             clock=self.clock,
             leadership=Unopposed(),
             companions=companions,
@@ -116,6 +119,10 @@ class LoopWorld:
         targets = {group.id: group.target_size() for group in self.static.groups()}
         registry = replace(self.remembered.registry, targets=targets)
         self.autoscaler.remembered = replace(self.remembered, registry=registry)
+
+    def recorded(self, static: StaticCloud) -> RecordedCloud:
+        """Return the cloud as the loop sees it."""
+        return recorded(static)
 
     def observe(self, read_groups: Callable[[Sequence[Node]], Groups]) -> ClusterView:
         if self.unreachable is not None:

@@ -82,3 +82,41 @@ class TestThreadExecutor:
         executor.stop()
         with pytest.raises(RuntimeError):
             executor.submit(lambda: None)
+
+    def test_works_run_beside_one_another_and_all_end_before_it_goes_on(self) -> None:
+        executor, together = ThreadExecutor(2), threading.Barrier(2)
+        seen: list[int] = []
+
+        def work() -> None:
+            together.wait(PATIENCE_S)
+            seen.append(threading.get_ident())
+
+        executor.run_all([work, work])
+        executor.stop()
+        assert len(set(seen)) == 2
+
+    def test_while_all_its_threads_are_taken_the_caller_does_the_work(self) -> None:
+        executor, busy, free = ThreadExecutor(1), threading.Event(), threading.Event()
+
+        def hold() -> None:
+            busy.set()
+            free.wait(PATIENCE_S)
+
+        executor.submit(hold)
+        assert busy.wait(PATIENCE_S)
+        done: list[int] = []
+        executor.run_all([lambda number=number: done.append(number) for number in range(3)])  # type: ignore[misc]
+        free.set()
+        executor.stop()
+        assert done == [0, 1, 2]
+
+    def test_an_error_of_a_work_is_raised_once_the_others_have_ended(self) -> None:
+        executor = ThreadExecutor(1)
+        done: list[str] = []
+
+        def fail() -> None:
+            raise ValueError("broken")
+
+        with pytest.raises(ValueError, match="broken"):
+            executor.run_all([fail, lambda: done.append("other"), lambda: done.append("another")])
+        executor.stop()

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from autoscaler.config.rules import rules_of_1_31
+from autoscaler.config.rules import Rules, rules_of_1_31
 from autoscaler.config.scaleup import GroupsPerPass, Health, Limits, Pods, ScaleUp
 from autoscaler.config.tree import Config
 from autoscaler.loop.herald import Herald
@@ -185,8 +185,9 @@ class TestFailedIncrease:
         world.run()
         assert world.reasons("Pod") == []
 
-    def test_ends_the_round_and_keeps_what_was_done(self) -> None:
-        world = LoopWorld(a_spec("a", cpu="4"), a_spec("b", cpu="8"), a_spec("c", cpu="16"))
+    def test_ends_the_scale_up_where_rules_say_so_and_keeps_what_was_done(self) -> None:
+        old = Config(rules=msgspec.structs.replace(Rules(), next_group_after_failed_increase=False))
+        world = LoopWorld(a_spec("a", cpu="4"), a_spec("b", cpu="8"), a_spec("c", cpu="16"), config=old)
         world.static.fail_next("b", ProviderError("broken"))
         world.submit(waiting("s", cpu="3500m"), waiting("m", cpu="7500m"), waiting("l", cpu="15500m"))
         report = world.run()
@@ -254,6 +255,21 @@ class TestMinimumSizes:
         world.submit(*replicas(waiting("web"), 2))
         world.run()
         assert world.calls == [("increase", "web", 2), ("increase", "web", 1)]
+
+    @pytest.mark.parametrize(
+        ("rules", "end"),
+        [
+            pytest.param(Rules(), End.COMPLETE, id="which the status shows"),
+            pytest.param(Rules(return_min_size_error=True), End.FAILED, id="which fails the pass where rules say so"),
+        ],
+    )
+    def test_may_fail(self, rules: Rules, end: End) -> None:
+        config = msgspec.structs.replace(self.ASKED, rules=rules)
+        world = LoopWorld(a_spec("base", min_size=1), a_spec("other", min_size=1), config=config)
+        world.static.fail_next("base", ProviderError("broken"))
+        report = world.run()
+        assert (report.end, report.scale_up_result, report.scale_up_error) == (end, ScaleUpResult.ERROR, "broken")
+        assert world.calls == [("increase", "base", 0), ("increase", "other", 1)]
 
     def test_do_not_hide_an_earlier_error(self) -> None:
         world = LoopWorld(a_spec("web", min_size=0), a_spec("base", cpu="1", min_size=1), config=self.ASKED)

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import pytest
 
 from autoscaler.actuation.cloud import GROUP_GONE, Cloud
+from autoscaler.clock import ThreadExecutor
 from autoscaler.errors import CloudUnavailable
-from autoscaler.scaleup.plan import Resized
+from autoscaler.scaleup.plan import Increase, Resized
 from cloudprovider.interface import (
     ErrorClass,
     Instance,
@@ -206,6 +207,7 @@ class TestResizing:
         resized = resize(cloud, delta, expected=1)
         assert (resized.before, resized.after) == (1, 1)
         assert resized.error is not None
+        assert resized.hold, "it may have taken effect"
 
     @pytest.mark.parametrize(
         ("error", "kind"),
@@ -236,6 +238,49 @@ class TestResizing:
         error = resize(cloud, delta, expected=3).error
         assert error is not None
         assert (error.error_class, error.code) == (ErrorClass.OTHER, GROUP_GONE)
+
+    @pytest.mark.parametrize("error", [LOST, OutOfCapacity("none left")], ids=["a lost answer", "a refusal"])
+    def test_what_half_an_increase_came_to_is_read_back(self, error: ProviderError) -> None:
+        provider = a_static(target=3)
+        cloud = a_cloud(provider)
+        provider.fail_next("g", error, takes_effect=True, at_most=1)
+        resized = cloud.increase("g", 3, expected=3)
+        assert (resized.before, resized.wanted, resized.after) == (3, 6, 4)
+        assert resized.error == InstanceError(
+            ErrorClass.OTHER if error is LOST else ErrorClass.OUT_OF_RESOURCES, error.code, str(error)
+        )
+
+    def test_a_refusal_is_one_even_where_the_target_is_as_wanted(self) -> None:
+        provider = a_static(target=3)
+        cloud = a_cloud(provider)
+        provider.fail_next("g", OutOfCapacity("none left"), takes_effect=True)
+        resized = cloud.increase("g", 2, expected=3)
+        assert (resized.after, resized.error is None) == (5, False)
+
+    def test_a_target_that_cannot_be_read_at_first_has_not_grown(self) -> None:
+        real = a_static(target=3)
+        provider = Unreadable(real)
+        cloud = Cloud(provider)
+        cloud.refresh(0)
+        provider.broken.add("target_size")
+        resized = cloud.increase("g", 2, expected=3)
+        assert (resized.before, resized.after, resized.hold) == (3, 3, True)
+        assert real.group("g").target_size() == 3
+
+    def test_groups_are_resized_at_the_same_time_and_told_in_order(self) -> None:
+        groups = [GroupSpec(id=name, min_size=0, max_size=9) for name in "abc"]
+        provider = open_cloud(CloudSpec(groups=groups))
+        provider.fail_next("b", OutOfCapacity("none left"))
+        executor = ThreadExecutor(2)
+        cloud = Cloud(provider, executor)
+        cloud.refresh(0)
+        done = cloud.increase_together([Increase(group=name, delta=2, before=0, max_size=9) for name in "cab"])
+        executor.stop()
+        assert [(one.group, one.after, one.error is None) for one in done] == [
+            ("c", 2, True),
+            ("a", 2, True),
+            ("b", 0, False),
+        ]
 
 
 def resize(cloud: Cloud, delta: int, *, expected: int) -> Resized:

@@ -1,5 +1,5 @@
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -15,6 +15,9 @@ class Busy:
     """An executor whose threads are all taken."""
 
     def submit(self, work: Callable[[], None]) -> None:
+        pass
+
+    def run_all(self, works: Sequence[Callable[[], None]]) -> None:
         pass
 
     def sleep(self, seconds: float) -> bool:

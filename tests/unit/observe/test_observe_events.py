@@ -1,5 +1,5 @@
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -49,6 +49,9 @@ class Later:
 
     def submit(self, work: Callable[[], None]) -> None:
         self.work.append(work)
+
+    def run_all(self, works: Sequence[Callable[[], None]]) -> None:
+        self.work.extend(works)
 
     def sleep(self, seconds: float) -> bool:
         self.slept.append(seconds)

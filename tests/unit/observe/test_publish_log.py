@@ -107,8 +107,8 @@ def test_repairs(journal: Journal) -> None:
     world.run()
     world.static.fail_next("stuck", ProviderError("not now"), Call.DELETE)
     assert journal.of(world.run(after_s=901)) == [
-        "scale_up.finished group=late nodes=1 seconds=901",
-        "scale_up.finished group=stuck nodes=1 seconds=901",
+        "scale_up.timed_out group=late nodes=1 seconds=901",
+        "scale_up.timed_out group=stuck nodes=1 seconds=901",
         "target.lowered group=wrong size=0 before=2",
         'machines.removed group=late machines=["static://late-1"] reason=unregistered',
         'machines.not_removed group=stuck machines=["static://stuck-1"] error="not now"',

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import GroupsPerPass, Limits, Pods, ScaleUp
 from autoscaler.config.tree import Config
 from autoscaler.objects.pod import Pod
@@ -103,8 +104,20 @@ def test_pods_that_are_left_alone(config: Config, pod: Pod, verdict: str) -> Non
     assert (found.planned_group, found.reasons) == (None, ())
 
 
-def test_a_failed_increase_is_told_to_those_it_was_for_and_to_those_behind_it() -> None:
+def test_a_failed_increase_is_told_to_those_that_no_other_group_helps() -> None:
     world = LoopWorld(a_spec("a", cpu="4"), a_spec("b", cpu="8"), a_spec("c", cpu="16"))
+    for group in ("b", "c"):
+        world.static.fail_next(group, OutOfCapacity(f"no such machines as {group}"))
+    world.submit(waiting("s", cpu="3500m"), waiting("m", cpu="7500m"), waiting("l", cpu="15500m"))
+    pods = by_name(world.run())
+    assert (pods["s"].verdict, pods["s"].planned_group) == (PodVerdict.HELPED, "a")
+    assert (pods["m"].verdict, pods["m"].detail) == (ScaleUpResult.ERROR, "no such machines as b")
+    assert (pods["l"].verdict, pods["l"].detail) == (ScaleUpResult.ERROR, "no such machines as c")
+
+
+def test_a_failed_increase_is_told_to_those_it_was_for_and_to_those_behind_it() -> None:
+    old = Config(rules=msgspec.structs.replace(Rules(), next_group_after_failed_increase=False))
+    world = LoopWorld(a_spec("a", cpu="4"), a_spec("b", cpu="8"), a_spec("c", cpu="16"), config=old)
     world.static.fail_next("b", OutOfCapacity("no such machines"))
     world.submit(waiting("s", cpu="3500m"), waiting("m", cpu="7500m"), waiting("l", cpu="15500m"))
     pods = by_name(world.run())

@@ -42,6 +42,28 @@ def test_after_a_resize_that_failed() -> None:
     assert words.resize_failed(failed) == "Scale-up failed for group web: no m5 left"
 
 
+@pytest.mark.parametrize(
+    ("errors", "text"),
+    [
+        pytest.param([], "", id="none"),
+        pytest.param([("a", "broken")], "broken", id="one is told as it is"),
+        pytest.param([("a", "broken"), ("a", "broken")], "broken", id="the same twice counts once"),
+        pytest.param(
+            [("a", "two"), ("a", "three"), ("a", "one")],
+            'one ...and other concurrent errors: ["three", "two"]',
+            id="the first in alphabetical order leads",
+        ),
+        pytest.param(
+            [("b", "broken"), ("a", "lost")],
+            'lost ...and other concurrent errors: ["[b] broken"]',
+            id="kinds are named where they differ",
+        ),
+    ],
+)
+def test_errors_of_one_scale_up_are_told_together(errors: list[tuple[str, str]], text: str) -> None:
+    assert words.resize_errors([InstanceError(ErrorClass.OTHER, code, message) for code, message in errors]) == text
+
+
 def test_a_pod_hears_of_every_group_that_grows_for_it() -> None:
     text = words.triggered([an_increase(), an_increase("other", 1, 0)])
     assert text == "pod triggered scale-up: [{web 1->3 (max: 5)} {other 0->1 (max: 5)}]"

@@ -1,10 +1,11 @@
 import pytest
+from msgspec.structs import replace
 
 from autoscaler.config.rules import Rules
 from autoscaler.registry.instances import Placeholder
 from autoscaler.registry.memory import Memory, born, deletion_started, scale_up_failed, scaled_up
 from autoscaler.registry.occurrence import Incident
-from autoscaler.registry.requests import AcceptableRange, with_increase
+from autoscaler.registry.requests import AcceptableRange, doubted, with_increase
 from autoscaler.registry.state import recalculated
 from cloudprovider.interface import ErrorClass, GroupSettings, Instance, InstanceError, State
 from tests.unit.registry.pieces import (
@@ -56,18 +57,26 @@ def test_requests_of_other_groups_are_left_alone() -> None:
     assert set(with_increase(with_increase(requests, "web", 1, NOW, 900.0), "web", -1, NOW, 900.0)) == {"db"}
 
 
+def disappointing(memory: Memory) -> Memory:
+    """The cloud could not create some of the machines."""
+    return replace(memory, scale_ups=doubted(memory.scale_ups, "web"))
+
+
+def refused(memory: Memory) -> Memory:
+    """The group is backed off."""
+    return scale_up_failed(memory, "web", STOCK_OUT, NOW, HEALTH)
+
+
 @pytest.mark.parametrize(
     ("rules", "memory", "target", "upcoming", "scaling_up"),
     [
         pytest.param(NEW, asked_for(2), 4, 2, True, id="asked for and missing"),
         pytest.param(NEW, born(NOW), 4, 0, False, id="missing, but nobody asked"),
         pytest.param(OLD, born(NOW), 4, 2, False, id="in 1.31 nobody needs to ask"),
-        pytest.param(
-            NEW, scale_up_failed(asked_for(2), "web", STOCK_OUT, NOW, HEALTH), 4, 0, True, id="missing, but backed off"
-        ),
-        pytest.param(
-            OLD, scale_up_failed(asked_for(2), "web", STOCK_OUT, NOW, HEALTH), 4, 2, True, id="which 1.31 ignored"
-        ),
+        pytest.param(NEW, refused(disappointing(asked_for(2))), 4, 0, True, id="missing, and others failed to come"),
+        pytest.param(OLD, refused(disappointing(asked_for(2))), 4, 2, True, id="which 1.31 ignored"),
+        pytest.param(NEW, disappointing(asked_for(2)), 4, 2, True, id="missing, and the failure is long ago"),
+        pytest.param(NEW, refused(asked_for(2)), 4, 2, True, id="asked for before the cloud refused more"),
         pytest.param(OLD, born(NOW), 2, 0, False, id="nothing is missing"),
         pytest.param(OLD, born(NOW), 1, 0, False, id="there are too many"),
     ],

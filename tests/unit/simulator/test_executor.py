@@ -211,3 +211,15 @@ def test_somebody_may_look_around_after_each_turn(executor: VirtualExecutor, dia
     executor.drive_at(4, lambda: diary.note("driven"))
     executor.run_until(9)
     assert diary.entries == [(0, "ran"), (0, "looked"), (4, "driven"), (4, "looked")]
+
+
+def test_works_that_are_waited_for_run_in_their_order(executor: VirtualExecutor, diary: Diary) -> None:
+    def wait_for_two() -> None:
+        executor.run_all([lambda: diary.note("a"), lambda: diary.note("b")])
+        diary.note("both")
+
+    wait_for_two()
+    executor.submit(wait_for_two)
+    Crew(executor).run_all([lambda: diary.note("c")])
+    executor.run_until(0)
+    assert [what for _, what in diary.entries] == ["a", "b", "both", "c", "a", "b", "both"]
