@@ -54,6 +54,14 @@ class Skipped(msgspec.Struct, frozen=True):
     detail: str = ""
 
 
+class Lack(StrEnum):
+    """What the nodes of a group lack of what its template promised."""
+
+    RESOURCE = "Resource"
+    LABEL = "Label"
+    TAINT = "Taint"
+
+
 class ScaleUpResult(StrEnum):
     """How the scale-up part of a pass ended."""
 

@@ -70,6 +70,15 @@ class Rules(msgspec.Struct, frozen=True):
     template_from_all_nodes: Annotated[
         bool, Change("Any node may be the example of its group; otherwise only ready ones.", False, "1.35")
     ] = True
+    nodes_correct_templates: Annotated[
+        bool,
+        Change(
+            "Where the newest nodes of a group offer less than its template says, they count: at once for CPU and "
+            "memory, then for all, and for as long as templates are remembered; otherwise the first node in good "
+            "order speaks for its group.",
+            False,
+        ),
+    ] = True
     template_node_label: Annotated[
         bool, Change("Simulated nodes carry the label that marks template nodes.", False, "1.32")
     ] = True

@@ -11,6 +11,7 @@ from autoscaler.ports import EventSink, EventType, Subject
 from autoscaler.reasons import ScaleUpResult
 from autoscaler.registry.state import Registry
 from autoscaler.scaleup.plan import Increase, Resized, ScaleUpPlan
+from autoscaler.scaleup.shortfall import Shortfall
 
 _EMPTY_GRACE_S = 600.0
 """How long after the start a cluster without ready nodes is no news."""
@@ -43,6 +44,11 @@ class Herald:
             if one.error is not None:
                 detail = ", ".join(one.messages) or one.error.message
                 self._warn(one.incident.value, f"Scale-up of node group {one.group} by {one.nodes}: {detail}")
+
+    def shortfalls(self, found: Iterable[Shortfall]) -> None:
+        """Nodes came that offer less than they were bought for."""
+        for one in found:
+            self._warn("NodesShortOfTemplate", words.short_of_template(one))
 
     def not_reverted(self, failed: Resized) -> None:
         """The target of a scale-up that timed out could not be lowered."""

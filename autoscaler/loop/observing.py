@@ -67,7 +67,16 @@ class Observing:
         if not config.scale_up.scale_up_from_zero and next(readings.ready(), None) is None:
             self._herald.empty_cluster(now, before.registry.started, has_nodes=bool(view.nodes))
             return replace(p, remembered=without_timers(before)).with_report(replace(p.report, end=End.EMPTY_CLUSTER))
-        templates, cache = choose_templates(view, before.templates, config.templates, config.rules, now, self._interner)
+        templates, cache = choose_templates(
+            view,
+            before.templates,
+            config.templates,
+            config.rules,
+            now,
+            self._interner,
+            readings=readings,
+            health=config.health,
+        )
         registry = update(
             before.registry,
             view,
@@ -78,11 +87,13 @@ class Observing:
             templated=templates.keys(),
         )
         self._herald.occurrences(registry)
+        self._herald.shortfalls(cache.shortfalls)
         remembered = replace(before, registry=registry.memory, templates=cache, readings=readings)
         report = replace(
             p.report,
             registry=registry,
             templates=templates,
+            shortfalls=cache.shortfalls,
             scale_up_result=ScaleUpResult.NOT_TRIED,
             unneeded=before.unneeded,
             kept=before.kept,

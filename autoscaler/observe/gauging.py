@@ -127,6 +127,8 @@ class Gauging:
                 reason = code or ScaleUpFailure.CLOUD_PROVIDER
                 self._metrics.scale_up_failed(reason, self._devices(report, view, one.group))
                 self._metrics.node_creations_failed(reason, one.nodes)
+        for lack in (kind for found in report.shortfalls for kind in {one.kind for one in found.lacking}):
+            self._metrics.short_of_template(lack)
         gone = sum(len(one.removal.instances) for one in report.unregistered_removed if one.error is None)
         if gone:
             self._metrics.unregistered_removed(gone)

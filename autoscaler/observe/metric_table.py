@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import msgspec
 
-from autoscaler.reasons import RemovedAs
+from autoscaler.reasons import Lack, RemovedAs
 
 PREFIX = "cluster_autoscaler_"
 
@@ -274,6 +274,12 @@ TABLE: tuple[Metric, ...] = (
         "Questions to the gRPC expander; an unusable answer names only groups that were not asked about.",
         "result",
         result=_listed(AskedExpander),
+    ),
+    _counter(
+        "template_shortfalls_total",
+        "Times that nodes of a group turned out to offer less than the template they were bought by.",
+        "lack",
+        lack=_listed(Lack),
     ),
     _counter("events_dropped_total", "Kubernetes events given up because the API server was too slow or refused."),
     Metric(

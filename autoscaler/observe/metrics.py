@@ -25,7 +25,7 @@ from autoscaler.observe.metric_table import (
 )
 from autoscaler.observe.series import Series
 from autoscaler.observe.status import GroupStatus, Health, NodeCounts
-from autoscaler.reasons import RemovedAs
+from autoscaler.reasons import Lack, RemovedAs
 
 _NO_BACKOFF = ""
 _NO_CODE = "unknown"
@@ -85,6 +85,8 @@ class Metrics:
         for removal in RemovedAs:
             self._series.add("scaled_down_nodes_total", 0, removal, *NO_DEVICES.labels)
         self._series.add("scaled_up_nodes_total", 0, *NO_DEVICES.labels)
+        for lack in Lack:
+            self._series.add("template_shortfalls_total", 0, lack)
         for result in EvictionResult:
             self._series.add("evicted_pods_total", 0, result)
         for direction in Direction:
@@ -194,6 +196,10 @@ class Metrics:
     def node_creations_failed(self, reason: str, nodes: int) -> None:
         """The cloud could not create machines; `reason` is its code."""
         self._series.add("failed_node_creations_total", nodes, reason)
+
+    def short_of_template(self, lack: Lack) -> None:
+        """Nodes offer less than promised."""
+        self._series.add("template_shortfalls_total", 1, lack)
 
     def scaling_skipped(self, direction: Direction, resource: LimitedResource) -> None:
         """A limit of the cluster kept a scaling from being considered."""

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from autoscaler.observe import words
 from autoscaler.observe.logs import DETAIL, Log
 from autoscaler.observe.report import End, PassReport, Removed
 from autoscaler.observe.status import PodStatus, PublishedStatus
@@ -33,6 +34,8 @@ class PassLog:
         if report.registry is not None:
             for occurrence in report.registry.occurrences:
                 _write_occurrence(occurrence)
+        for found in report.shortfalls:
+            log.warning("template.corrected", group=found.group, node=found.node, text=words.short_of_template(found))
         for done in report.corrections:
             _write_correction(done)
         for removed in (*report.unregistered_removed, *report.failed_removed):

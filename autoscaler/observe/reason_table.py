@@ -5,7 +5,7 @@ from enum import StrEnum
 
 import msgspec
 
-from autoscaler.reasons import Blocking, Keep, NoFit, RemovedAs, ScaleDownResult, ScaleUpResult, Skip, Waiting
+from autoscaler.reasons import Blocking, Keep, Lack, NoFit, RemovedAs, ScaleDownResult, ScaleUpResult, Skip, Waiting
 
 
 class Meaning(msgspec.Struct, frozen=True):
@@ -110,6 +110,21 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
         Waiting.GATED: Meaning("The pod has scheduling gates.", "Whoever set the gates has to remove them."),
         Waiting.FOREIGN_SCHEDULER: Meaning(
             "The pod's scheduler is not in `--allowed-scheduler-names`.", "Add the scheduler to the flag."
+        ),
+    },
+    Lack: {
+        Lack.RESOURCE: Meaning(
+            "Pods can have less of a resource than promised, or none: the kubelet keeps some back, or a device plug-in "
+            "is missing.",
+            "Correct the allocatable amounts of the group's template, or install the device plug-in.",
+        ),
+        Lack.LABEL: Meaning(
+            "The nodes come without the label, or with another value.",
+            "Correct the template's labels, or let the kubelet set the label.",
+        ),
+        Lack.TAINT: Meaning(
+            "The nodes have a taint that the template does not know of.",
+            "Add it to the template; name it with `--startup-taint` if it goes away after boot.",
         ),
     },
     ScaleUpResult: {

@@ -14,6 +14,7 @@ from autoscaler.registry.state import Registry
 from autoscaler.scaledown.plan import Deletions
 from autoscaler.scaledown.plan import Removal as ScaleDownRemoval
 from autoscaler.scaleup.plan import Resized, ScaleUpPlan
+from autoscaler.scaleup.shortfall import Shortfall
 from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.template import Template
 from cloudprovider.interface import InstanceError
@@ -47,6 +48,8 @@ class PassReport(msgspec.Struct, frozen=True, kw_only=True):
     registry: Registry | None = None
     """As it was when the pass ended."""
     templates: Mapping[str, Template] = {}
+    shortfalls: tuple[Shortfall, ...] = ()
+    """Groups whose nodes turned out to offer less than the template they were bought by."""
     waiting: Mapping[str, Waiting] = {}
     """Why pending pods took no part, by key."""
     needy: tuple[Pod, ...] = ()

@@ -5,11 +5,29 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from autoscaler.objects.pod import PodClass
+from autoscaler.reasons import Lack
 from autoscaler.scaleup.plan import Increase, Resized, ScaleUpPlan
+from autoscaler.scaleup.shortfall import Lacking, Shortfall
 from cloudprovider.interface import InstanceError
 
 NODES_TOTAL_REACHED = "pod didn't trigger scale-up: max total nodes in cluster reached"
 """On a pod for which nothing is tried because the cluster may not have more nodes."""
+
+
+def short_of_template(found: Shortfall) -> str:
+    """When nodes of a group turn out to offer less than they were bought for."""
+    listed = ", ".join(_lacked(one) for one in found.lacking)
+    return f"Nodes of group {found.group} offer less than its template says (seen on {found.node}): {listed}"
+
+
+def _lacked(one: Lacking) -> str:
+    match one.kind:
+        case Lack.RESOURCE:
+            return f"{one.name} {one.real} instead of {one.promised}"
+        case Lack.LABEL:
+            return f"label {one.name} {f'{one.real} instead of {one.promised}' if one.real else 'is missing'}"
+        case Lack.TAINT:
+            return f"taint {one.name}"
 
 
 def resizing(increase: Increase) -> str:

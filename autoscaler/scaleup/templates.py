@@ -5,22 +5,25 @@ of the group. Source of the rules: Cluster Autoscaler's mixed template provider.
 same `Template` object pass after pass.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
 import msgspec
 
 from autoscaler.clock import Instant
 from autoscaler.config.rules import Rules
-from autoscaler.config.scaleup import Templates
+from autoscaler.config.scaleup import Health, Templates
 from autoscaler.objects import quantity
 from autoscaler.objects.matching import daemon_belongs
 from autoscaler.objects.meta import ObjectMeta, OwnerReference
-from autoscaler.objects.node import INSTANCE_TYPES, REGIONS, TO_BE_DELETED, ZONES, Node, Taint
+from autoscaler.objects.node import INSTANCE_TYPES, REGIONS, ZONES, Node, Taint
 from autoscaler.objects.pod import Pod, PodClass, PodInterner
 from autoscaler.objects.workload import DaemonSet
-from autoscaler.registry.readiness import ReadyTerms, ready_terms, usable_readiness
+from autoscaler.registry.readiness import Readings
+from autoscaler.scaleup.examples import NO_EXAMPLES, Examples, find_examples
+from autoscaler.scaleup.shortfall import Lowered, Shortfall, lacking, lowered, smaller
 from autoscaler.snapshot.cluster import ClusterView
+from autoscaler.snapshot.groups import Group
 from autoscaler.snapshot.template import (
     PassingTaints,
     Template,
@@ -31,8 +34,6 @@ from autoscaler.snapshot.template import (
 )
 from cloudprovider.interface import NodeTemplate
 
-STABLE_AFTER_S = 60.0
-"""A node that became ready more recently may still lack labels, resources or DaemonSet pods."""
 _CRITICAL = "system-node-critical"
 _PREEMPTS = "PreemptLowerPriority"
 _MIRRORED = (INSTANCE_TYPES, REGIONS, ZONES)
@@ -44,8 +45,14 @@ class Source(StrEnum):
     NODE = "Node"
     CACHE = "Cache"
     PROVIDER = "Provider"
+    INCOMPLETE_NODE = "IncompleteNode"
+    """A node that ought to have started long ago and still lacks the devices that its label promises."""
     UNFIT_NODE = "UnfitNode"
     """A node that is not ready, too young, cordoned or being deleted: better than nothing."""
+
+
+_REAL = (Source.NODE, Source.INCOMPLETE_NODE)
+"""Sources that teach something which outlives them."""
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +65,10 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     example: Node | None = None
     example_pods: tuple[Pod, ...] = ()
     cloud: NodeTemplate | None = None
+    described: NodeTemplate | None = None
+    """What the cloud said of the group when the example was last there."""
+    incomplete: bool = False
+    """Whether the example lacks promised devices."""
 
 
 class Daemon(msgspec.Struct, frozen=True):
@@ -79,76 +90,68 @@ class TemplateCache(msgspec.Struct, frozen=True, kw_only=True):
     daemons: tuple[Daemon, ...] = ()
     faults: Mapping[str, str] = {}
     """What is wrong with a cloud's description, by group id; such a group is treated as if it had none."""
+    lowered: Mapping[str, Lowered] = {}
+    """Templates that nodes which have just come have cut down, by group id."""
+    shortfalls: tuple[Shortfall, ...] = ()
+    """What this pass has learnt about groups whose nodes offer less than their templates said."""
 
 
 def choose_templates(
-    view: ClusterView, cache: TemplateCache, options: Templates, rules: Rules, now: Instant, interner: PodInterner
+    view: ClusterView,
+    cache: TemplateCache,
+    options: Templates,
+    rules: Rules,
+    now: Instant,
+    interner: PodInterner,
+    *,
+    readings: Readings,
+    health: Health,
 ) -> tuple[Mapping[str, Template], TemplateCache]:
-    """Return the template of every group that has one, in the order of the groups, and the cache for the next pass."""
+    """Return the template of every group that has one, in the order of the groups, and the cache for the next pass.
+
+    `readings` are those of the view's nodes.
+    """
     daemon_sets = tuple(view.related.daemon_sets.values())
     same_daemons = daemon_sets == cache.daemon_sets
     daemons = cache.daemons if same_daemons else tuple(_daemon(one, interner) for one in daemon_sets)
-    terms = ready_terms(options, view.groups.gpu_label, rules)
-    maker = _Maker(view, options, rules, now, terms.taints, daemons, interner)
-    good, unfit = _examples(view, rules, now, terms)
+    maker = _Maker(view, options, rules, health, now, readings.terms.taints, daemons, interner, same_daemons)
+    examples = find_examples(view, readings, rules, health, now)
     entries: dict[str, Entry] = {}
     faults: dict[str, str] = {}
+    shortfalls: list[Shortfall] = []
     for group in view.groups.all:
         before = cache.entries.get(group.id)
-        entry = None
-        if (position := good.get(group.id)) is not None:
-            entry = maker.from_node(group.id, position, Source.NODE, before, same_daemons)
-        elif before is not None and _lasts(before, options, now):
-            entry = _with_source(before, Source.CACHE)
-        elif group.template is not None:
-            try:
-                entry = maker.from_cloud(group.id, group.template, before, same_daemons)
-            except (ValueError, msgspec.MsgspecError) as error:
-                faults[group.id] = str(error)
-        if entry is None and (position := unfit.get(group.id)) is not None:
-            entry = maker.from_node(group.id, position, Source.UNFIT_NODE, before, same_daemons)
+        try:
+            entry = maker.entry(group, examples.get(group.id, NO_EXAMPLES), before)
+        except (ValueError, msgspec.MsgspecError) as error:
+            faults[group.id] = str(error)
+            entry = maker.unfit(group, examples.get(group.id, NO_EXAMPLES), before)
         if entry is not None:
             entries[group.id] = entry
-    templates = {group_id: entry.template for group_id, entry in entries.items()}
-    kept = cache.daemon_sets if same_daemons else daemon_sets
-    return templates, TemplateCache(entries=entries, daemon_sets=kept, daemons=daemons, faults=faults)
-
-
-def _lasts(entry: Entry, options: Templates, now: Instant) -> bool:
-    from_node = entry.source in (Source.NODE, Source.CACHE)
-    return from_node and now.mono - entry.seen_s <= options.node_info_cache_expire_time_s
+            shortfalls.extend(maker.shortfall(group.id, before, entry))
+    lower = {
+        group_id: low
+        for group_id, found in examples.items()
+        if found.young and (entry := entries.get(group_id)) is not None
+        if (low := lowered(entry.template, found.young, cache.lowered.get(group_id))) is not None
+    }
+    templates = {
+        group_id: lower[group_id].template if group_id in lower else entry.template
+        for group_id, entry in entries.items()
+    }
+    after = TemplateCache(
+        entries=entries,
+        daemon_sets=cache.daemon_sets if same_daemons else daemon_sets,
+        daemons=daemons,
+        faults=faults,
+        lowered=lower,
+        shortfalls=tuple(shortfalls),
+    )
+    return templates, after
 
 
 def _with_source(entry: Entry, source: Source) -> Entry:
     return entry if entry.source is source else msgspec.structs.replace(entry, source=source)
-
-
-def _examples(
-    view: ClusterView, rules: Rules, now: Instant, terms: ReadyTerms
-) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the position of each group's first node in good order and, where there is none, of its first other node.
-
-    The order is that of the view; where rules ask for it only ready, schedulable nodes take part at all.
-    """
-    good: dict[str, int] = {}
-    unfit: dict[str, int] = {}
-    missing = {group.id for group in view.groups.all}
-    owner_of = view.groups.of_node.get
-    for position, node in enumerate(view.nodes):
-        group_id = owner_of(node.name)
-        if group_id is None or group_id not in missing:
-            continue
-        state = usable_readiness(node, terms)
-        available = state.ready and not node.unschedulable
-        stable = state.since is None or now.wall - state.since > STABLE_AFTER_S
-        if available and stable and node.taint(TO_BE_DELETED) is None:
-            good[group_id] = position
-            missing.discard(group_id)
-            if not missing:
-                break
-        elif group_id not in unfit and (available or rules.template_from_all_nodes):
-            unfit[group_id] = position
-    return good, unfit
 
 
 class _Maker(msgspec.Struct, frozen=True):
@@ -157,27 +160,101 @@ class _Maker(msgspec.Struct, frozen=True):
     view: ClusterView
     options: Templates
     rules: Rules
+    health: Health
     now: Instant
     taints: PassingTaints
     daemons: tuple[Daemon, ...]
     interner: PodInterner
+    same_daemons: bool
 
-    def from_node(
-        self, group_id: str, position: int, source: Source, before: Entry | None, same_daemons: bool
-    ) -> Entry:
+    def entry(self, group: Group, found: Examples, before: Entry | None) -> Entry | None:
+        """Return the best entry of a group; raises `ValueError` or `msgspec.MsgspecError` where only the cloud could
+        describe it and does it badly."""
+        if before is not None and self._lasts(before) and self._outlives(before, group, found):
+            return _with_source(before, Source.CACHE)
+        if found.incomplete and self._are_all_alike(found):
+            return self.from_node(group, found.incomplete[0], Source.INCOMPLETE_NODE, before)
+        if (best := self._best(found)) is not None:
+            return self.from_node(group, best, Source.NODE, before)
+        if group.template is not None:
+            return self.from_cloud(group.id, group.template, before)
+        return self.unfit(group, found, before)
+
+    def unfit(self, group: Group, found: Examples, before: Entry | None) -> Entry | None:
+        """Return the entry of a group of which nothing better is known."""
+        return None if found.unfit is None else self.from_node(group, found.unfit, Source.UNFIT_NODE, before)
+
+    def shortfall(self, group_id: str, before: Entry | None, entry: Entry) -> Iterator[Shortfall]:
+        """Yield what a node that takes over as the example lacks of the template so far."""
+        if before is None or entry.example is None or entry.source not in _REAL:
+            return
+        same = before.example is not None and before.example.name == entry.example.name
+        if same or not self.rules.nodes_correct_templates:
+            return
+        promised, real = before.template.node, entry.template.node
+        by_cloud = before.source is Source.PROVIDER
+        if found := lacking(promised, real, self.taints) if by_cloud else smaller(promised, real):
+            yield Shortfall(group_id, entry.example.name, found)
+
+    def _lasts(self, before: Entry) -> bool:
+        """Whether what is remembered may still be used; missing devices may come with other DaemonSets, or be fixed."""
+        longest_s = self.options.node_info_cache_expire_time_s
+        if before.incomplete:
+            longest_s = min(longest_s, self.health.node_group_backoff_reset_timeout_s)
+        usable = before.source in (*_REAL, Source.CACHE) and (self.same_daemons or not before.incomplete)
+        return usable and self.now.mono - before.seen_s <= longest_s
+
+    def _are_all_alike(self, found: Examples) -> bool:
+        """Whether nodes without their devices are what the group gives: none is in good order, or none of the last."""
+        if found.newest is None:
+            return True
+        latest = self.view.nodes[found.newest].created
+        return len(found.incomplete) > 1 and all(self.view.nodes[at].created > latest for at in found.incomplete)
+
+    def _best(self, found: Examples) -> int | None:
+        """Return the first node in good order, or the newest where that one offers less."""
+        if found.good is None or found.newest is None or found.good == found.newest:
+            return found.good
+        nodes = self.view.nodes
+        return found.newest if smaller(nodes[found.good], nodes[found.newest]) else found.good
+
+    def _outlives(self, remembered: Entry, group: Group, found: Examples) -> bool:
+        """Whether to go by what an earlier example told: older nodes that offer more do not refute it."""
+        present = [*found.incomplete[:1], *(() if found.newest is None else (found.newest,))]
+        if not present:
+            return True
+        told, newest = remembered.example, max((self.view.nodes[at] for at in present), key=lambda node: node.created)
+        if told is None or newest.created >= told.created or not self.rules.nodes_correct_templates:
+            return False
+        if found.newest is None:
+            return not remembered.incomplete
+        worse = remembered.incomplete or bool(smaller(self.view.nodes[found.newest], told))
+        return worse and group.template == remembered.described
+
+    def from_node(self, group: Group, position: int, source: Source, before: Entry | None) -> Entry:
         """Return the entry of a group whose example is the node at `position`; what it was before where it can be."""
         node, pods = self.view.nodes[position], self.view.pods[position]
         seen_s = self.now.mono
-        if before is not None and same_daemons and before.example is node and before.example_pods is pods:
-            return msgspec.structs.replace(before, source=source, seen_s=seen_s)
-        template = self._made(group_id, node, pods, all_daemons=self.options.force_ds)
-        template = _same_if_equal(template, before)
-        return Entry(template=template, source=source, seen_s=seen_s, example=node, example_pods=pods)
+        incomplete = source is Source.INCOMPLETE_NODE
+        if before is not None and self.same_daemons and before.example is node and before.example_pods is pods:
+            template = before.template
+        else:
+            template = self._made(group.id, node, pods, all_daemons=self.options.force_ds)
+            template = _same_if_equal(template, before)
+        return Entry(
+            template=template,
+            source=source,
+            seen_s=seen_s,
+            example=node,
+            example_pods=pods,
+            described=group.template,
+            incomplete=incomplete,
+        )
 
-    def from_cloud(self, group_id: str, cloud: NodeTemplate, before: Entry | None, same_daemons: bool) -> Entry:
+    def from_cloud(self, group_id: str, cloud: NodeTemplate, before: Entry | None) -> Entry:
         """Return the entry of a group that only the cloud can describe; raises `ValueError` on bad quantities and
         `msgspec.MsgspecError` on bad pods."""
-        if before is not None and same_daemons and before.cloud == cloud:
+        if before is not None and self.same_daemons and before.cloud == cloud:
             return before
         pods = tuple(self.interner.decoder().one(pod) for pod in cloud.pods)
         template = self._made(group_id, _described(cloud), pods, all_daemons=True)

@@ -1,8 +1,9 @@
 import pytest
 
 from autoscaler.observe import words
-from autoscaler.reasons import NoFit, Rejection, ScaleUpResult, Skip, Skipped
+from autoscaler.reasons import Lack, NoFit, Rejection, ScaleUpResult, Skip, Skipped
 from autoscaler.scaleup.plan import Increase, Resized, ScaleUpPlan
+from autoscaler.scaleup.shortfall import Lacking, Shortfall
 from cloudprovider.interface import ErrorClass, InstanceError
 from tests.builders import a_pod
 
@@ -62,6 +63,19 @@ def test_after_a_resize_that_failed() -> None:
 )
 def test_errors_of_one_scale_up_are_told_together(errors: list[tuple[str, str]], text: str) -> None:
     assert words.resize_errors([InstanceError(ErrorClass.OTHER, code, message) for code, message in errors]) == text
+
+
+def test_nodes_that_offer_less_than_promised() -> None:
+    lacking = (
+        Lacking(Lack.RESOURCE, "cpu", "4", "3500m"),
+        Lacking(Lack.LABEL, "disk", "fast"),
+        Lacking(Lack.LABEL, "tier", "a", "b"),
+        Lacking(Lack.TAINT, "team=blue:NoSchedule"),
+    )
+    assert words.short_of_template(Shortfall("web", "n1", lacking)) == (
+        "Nodes of group web offer less than its template says (seen on n1): cpu 3500m instead of 4, "
+        "label disk is missing, label tier b instead of a, taint team=blue:NoSchedule"
+    )
 
 
 def test_a_pod_hears_of_every_group_that_grows_for_it() -> None:

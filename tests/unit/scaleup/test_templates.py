@@ -6,10 +6,12 @@ import pytest
 
 from autoscaler.clock import Instant
 from autoscaler.config.rules import Rules
-from autoscaler.config.scaleup import Templates
+from autoscaler.config.scaleup import Health, Templates
 from autoscaler.objects.node import Condition, Node, Taint
 from autoscaler.objects.pod import Pod, PodInterner
 from autoscaler.objects.workload import DaemonSet, plain_decoder
+from autoscaler.reasons import Lack
+from autoscaler.registry.readiness import read, ready_terms
 from autoscaler.scaleup.templates import Source, TemplateCache, choose_templates
 from autoscaler.snapshot.cluster import ClusterView, Related, view_of
 from autoscaler.snapshot.groups import Group, Groups
@@ -77,6 +79,12 @@ def a_view(
     return view_of(nodes, pods, groups=groups, related=related)
 
 
+def choose_all(view: ClusterView, cache: TemplateCache) -> tuple[Mapping[str, Template], TemplateCache]:
+    options, rules = Templates(), Rules()
+    readings = read(view.nodes, ready_terms(options, "", rules))
+    return choose_templates(view, cache, options, rules, NOW, INTERNER, readings=readings, health=Health())
+
+
 def choose(
     view: ClusterView,
     cache: TemplateCache | None = None,
@@ -84,8 +92,16 @@ def choose(
     rules: Rules | None = None,
     now: Instant = NOW,
 ) -> tuple[Template | None, TemplateCache]:
+    options, rules = options or Templates(), rules or Rules()
     templates, after = choose_templates(
-        view, cache or TemplateCache(), options or Templates(), rules or Rules(), now, INTERNER
+        view,
+        cache or TemplateCache(),
+        options,
+        rules,
+        now,
+        INTERNER,
+        readings=read(view.nodes, ready_terms(options, view.groups.gpu_label, rules)),
+        health=Health(),
     )
     return templates.get("web"), after
 
@@ -151,7 +167,7 @@ def test_each_group_has_its_own_example_and_others_nodes_are_nobodys() -> None:
         {"w1": "web", "w2": "web", "d1": "db", "x1": "vanished"},
     )
     view = view_of([a_node(name) for name in ("alien", "x1", "w1", "w2", "d1")], [], groups=groups)
-    templates, _ = choose_templates(view, TemplateCache(), Templates(), Rules(), NOW, INTERNER)
+    templates = choose_all(view, TemplateCache())[0]
     assert {name: one.node.labels["from"] for name, one in templates.items()} == {"web": "w1", "db": "d1"}
     assert list(templates) == ["web", "db"]
 
@@ -185,7 +201,7 @@ def test_what_the_cloud_says_is_not_cached() -> None:
 
 def test_entries_of_vanished_groups_go() -> None:
     _, cache = choose(a_view([a_node("a")]))
-    templates, cache = choose_templates(view_of([], []), cache, Templates(), Rules(), NOW, INTERNER)
+    templates, cache = choose_all(view_of([], []), cache)
     assert templates == {}
     assert cache.entries == {}
 
@@ -391,3 +407,151 @@ def test_a_cordoned_example_can_be_uncordoned() -> None:
     assert kept.node.unschedulable
     assert freed is not None
     assert not freed.node.unschedulable
+
+
+class TestNodesThatOfferLess:
+    """A node called `small` has half the CPU of the others."""
+
+    PROMISE = NodeTemplate(capacity={"cpu": "4", "memory": "8Gi", "pods": "110"})
+
+    @staticmethod
+    def small(since: str = LONG_AGO, created: float = 2.0, **about: Any) -> Node:
+        node = a_node("small", since, **about)
+        return msgspec.structs.replace(node, created=created, allocatable={**node.allocatable, "cpu": 2000})
+
+    @staticmethod
+    def old() -> Node:
+        return msgspec.structs.replace(a_node("old"), created=1.0)
+
+    def cpu(self, view: ClusterView, cache: TemplateCache | None = None, **about: Any) -> tuple[int, TemplateCache]:
+        template, after = choose(view, cache, **about)
+        assert template is not None
+        return template.node.allocatable["cpu"], after
+
+    def test_the_newest_speaks_for_its_group(self) -> None:
+        found, cache = self.cpu(a_view([self.old(), self.small()]))
+        assert (found, source_of(cache)) == (2000, Source.NODE)
+
+    def test_an_older_one_does_not(self) -> None:
+        found, _ = self.cpu(a_view([self.old(), self.small(created=0.5)]))
+        assert found == 4000
+
+    def test_the_first_does_where_rules_say_so(self) -> None:
+        rules = Rules(nodes_correct_templates=False)
+        found, cache = self.cpu(a_view([self.old(), self.small()]), rules=rules)
+        assert (found, cache.shortfalls) == (4000, ())
+
+    def test_what_may_befall_a_single_node_does_not_count(self) -> None:
+        old = msgspec.structs.replace(self.old(), allocatable={**self.old().allocatable, "example.com/device": 8})
+        hurt = msgspec.structs.replace(a_node("hurt", taints=("maintenance",)), created=2.0)
+        template, _ = choose(a_view([old, hurt]))
+        assert template is not None
+        assert (template.node.taints, template.node.allocatable["example.com/device"]) == ((), 8)
+
+    def test_what_it_told_outlives_it(self) -> None:
+        _, cache = self.cpu(a_view([self.old(), self.small()]))
+        found, cache = self.cpu(a_view([self.old()]), cache)
+        assert (found, source_of(cache)) == (2000, Source.CACHE)
+
+    def test_a_newer_one_refutes_it(self) -> None:
+        _, cache = self.cpu(a_view([self.old(), self.small()]))
+        newer = msgspec.structs.replace(a_node("newer"), created=3.0)
+        found, cache = self.cpu(a_view([self.old(), newer]), cache)
+        assert (found, source_of(cache)) == (4000, Source.NODE)
+
+    def test_so_does_another_description_of_the_group(self) -> None:
+        _, cache = self.cpu(a_view([self.old(), self.small()]))
+        described = NodeTemplate(capacity={"cpu": "16"})
+        found, _ = self.cpu(a_view([self.old()], cloud=described), cache)
+        assert found == 4000
+
+    def test_a_young_one_cuts_the_template_down_until_more_is_known(self) -> None:
+        view = a_view([self.small(HALF_A_MINUTE_AGO, labels={"new": "yes"})], cloud=self.PROMISE)
+        template, cache = choose(view)
+        assert template is not None
+        assert (template.node.allocatable["cpu"], source_of(cache)) == (2000, Source.PROVIDER)
+        assert "new" not in template.node.labels
+        assert choose(view, cache)[0] is template
+        found, _ = self.cpu(a_view(cloud=self.PROMISE), cache)
+        assert found == 4000, "nothing was learnt of a node that went at once"
+
+    def test_a_young_one_without_devices_may_still_get_them(self) -> None:
+        promise = NodeTemplate(capacity={"cpu": "4", "example.com/device": "1"})
+        template, _ = choose(a_view([self.small(HALF_A_MINUTE_AGO)], cloud=promise))
+        assert template is not None
+        assert template.node.allocatable["example.com/device"] == 1
+
+    def test_it_is_told_once(self) -> None:
+        _, cache = choose(a_view(cloud=self.PROMISE))
+        _, cache = choose(a_view([self.small()], cloud=self.PROMISE), cache)
+        (found,) = cache.shortfalls
+        assert (found.group, found.node, [(one.kind, one.name) for one in found.lacking]) == (
+            "web",
+            "small",
+            [(Lack.RESOURCE, "cpu")],
+        )
+        _, cache = choose(a_view([self.small()], cloud=self.PROMISE), cache)
+        assert cache.shortfalls == ()
+
+    def test_memory_of_like_machines_may_differ_a_little(self) -> None:
+        _, cache = choose(a_view(cloud=NodeTemplate(capacity={"cpu": "4", "memory": "8270Mi"})))
+        _, cache = choose(a_view([a_node("real")], cloud=None), cache)
+        assert cache.shortfalls == ()
+
+
+class TestNodesWithoutTheirDevices:
+    PROMISE = NodeTemplate(labels={"gpu": "t4"}, capacity={"cpu": "4", "nvidia.com/gpu": "1"})
+
+    def view(self, *, age_s: float, daemons: Sequence[DaemonSet] = (), gone: bool = False) -> ClusterView:
+        node = msgspec.structs.replace(a_node("bare", labels={"gpu": "t4"}), created=NOW.wall - age_s)
+        return a_view([] if gone else [node], daemon_sets=daemons, cloud=self.PROMISE, gpu_label="gpu")
+
+    def gpus(self, view: ClusterView, cache: TemplateCache | None = None) -> tuple[int, TemplateCache]:
+        template, after = choose(view, cache)
+        assert template is not None
+        return template.node.allocatable.get("nvidia.com/gpu", 0), after
+
+    def test_have_time_to_get_them(self) -> None:
+        found, cache = self.gpus(self.view(age_s=899))
+        assert (found, source_of(cache)) == (1, Source.PROVIDER)
+
+    def test_are_taken_as_they_are_after_that(self) -> None:
+        found, cache = self.gpus(self.view(age_s=900))
+        assert (found, source_of(cache)) == (0, Source.INCOMPLETE_NODE)
+        found, cache = self.gpus(self.view(age_s=0, gone=True), cache)
+        assert (found, source_of(cache)) == (0, Source.CACHE)
+
+    def test_are_forgotten_once_other_daemons_may_bring_them(self) -> None:
+        _, cache = self.gpus(self.view(age_s=900))
+        found, cache = self.gpus(self.view(age_s=0, gone=True, daemons=[a_daemon_set("driver")]), cache)
+        assert (found, source_of(cache)) == (1, Source.PROVIDER)
+
+    def test_are_given_another_chance_after_some_hours(self) -> None:
+        _, cache = self.gpus(self.view(age_s=900))
+        later = NOW.later(Health().node_group_backoff_reset_timeout_s)
+        template, _ = choose(self.view(age_s=0, gone=True), cache, now=later)
+        assert template is not None
+        assert "nvidia.com/gpu" not in template.node.allocatable
+        template, _ = choose(self.view(age_s=0, gone=True), cache, now=later.later(1))
+        assert template is not None
+        assert template.node.allocatable["nvidia.com/gpu"] == 1
+
+    @pytest.mark.parametrize(
+        ("ages_s", "gpus"),
+        [
+            pytest.param([2000.0], 1, id="one failure among good nodes proves nothing"),
+            pytest.param([2000.0, 1000.0], 0, id="the latest two do"),
+            pytest.param([9000.0, 1000.0], 1, id="one of them before the last good node does not count"),
+        ],
+    )
+    def test_beside_nodes_in_good_order(self, ages_s: list[float], gpus: int) -> None:
+        good = msgspec.structs.replace(a_node("good", labels={"gpu": "t4"}), created=NOW.wall - 5000)
+        good = msgspec.structs.replace(good, allocatable={**good.allocatable, "nvidia.com/gpu": 1})
+        bare = [
+            msgspec.structs.replace(a_node(f"bare-{age_s}", labels={"gpu": "t4"}), created=NOW.wall - age_s)
+            for age_s in ages_s
+        ]
+        found, cache = self.gpus(a_view([good, *bare], cloud=self.PROMISE, gpu_label="gpu"))
+        assert found == gpus
+        found, _ = self.gpus(a_view([good], cloud=self.PROMISE, gpu_label="gpu"), cache)
+        assert found == gpus, "and that is remembered when they are gone"
