@@ -7,9 +7,10 @@ from functools import partial
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import Pods
 from autoscaler.objects.pod import Pod
-from autoscaler.scaleup.pending import Hints, filter_schedulable
+from autoscaler.scaleup.pending import filter_schedulable
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.cluster import ClusterView, view_of
+from autoscaler.snapshot.hints import Hints
 from autoscaler.snapshot.overlay import Trial
 from benchmarks.clusters import pending_pods, running_nodes, running_pods
 from benchmarks.measure import Row, seconds_of, show
