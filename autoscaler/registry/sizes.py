@@ -1,6 +1,6 @@
 """Targets that no longer agree with the nodes that exist."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
@@ -45,17 +45,23 @@ def incorrect_sizes(
 
 
 def size_fixes(
-    groups: Iterable[Group], incorrect: Mapping[str, IncorrectSize], now: Instant, health: Health
+    groups: Iterable[Group],
+    incorrect: Mapping[str, IncorrectSize],
+    failed: Mapping[str, Collection[str]],
+    now: Instant,
+    health: Health,
 ) -> tuple[SizeFix, ...]:
     """Return the targets to lower: too large for longer than a machine may take. Targets are never raised.
 
-    Machines that have not registered are left standing: a provider refuses a target below the machines that exist.
+    Machines that have not registered, and those that `failed` to be created, are left standing: a provider refuses a
+    target below the machines that exist, and that refusal would end every pass.
     """
     fixes = []
     for group in groups:
         one = incorrect.get(group.id)
         if one is None or one.registered >= one.target:
             continue
-        if one.since.mono + provision_time_s(group, health) < now.mono:
-            fixes.append(SizeFix(group.id, one.target - one.registered - one.unregistered))
+        surplus = one.target - one.registered - one.unregistered - len(failed.get(group.id, ()))
+        if surplus > 0 and one.since.mono + provision_time_s(group, health) < now.mono:
+            fixes.append(SizeFix(group.id, surplus))
     return tuple(fixes)

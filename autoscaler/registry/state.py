@@ -161,7 +161,7 @@ def update(
         timed_out=requests.timed_out,
         long_unregistered=removals,
         failed_creations=removals_of_failed(groups, failed, health, rules),
-        size_fixes=size_fixes(groups, incorrect, now, health),
+        size_fixes=size_fixes(groups, incorrect, failed, now, health),
         occurrences=requests.occurrences + failures.occurrences + kept,
     )
 

@@ -152,6 +152,15 @@ def test_a_target_is_not_lowered_below_the_machines_that_exist() -> None:
     assert registry.size_fixes == (SizeFix("web", 4),)
 
 
+def test_nor_below_those_that_failed_which_are_deleted_by_themselves() -> None:
+    group = a_group(4, failing("dud"))
+    memory = look(group, ready_nodes(2)).memory
+    assert look(group, ready_nodes(2), memory=memory, now=NOW.later(901)).size_fixes == (SizeFix("web", 1),)
+    group = a_group(3, failing("dud"))
+    memory = look(group, ready_nodes(2)).memory
+    assert look(group, ready_nodes(2), memory=memory, now=NOW.later(901)).size_fixes == ()
+
+
 def test_the_group_s_own_provision_time_holds_for_sizes() -> None:
     group = a_group(5, settings=GroupSettings(max_node_provision_time_s=60.0))
     memory = look(group, ready_nodes(3)).memory
