@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from autoscaler.config.load import from_options
+from autoscaler.simulator.actors.timing import Timing
 from autoscaler.simulator.apiserver.errors import JsonObject
 from autoscaler.simulator.apiserver.records import Change
 from autoscaler.simulator.world import World
@@ -111,10 +112,16 @@ def a_budget(app: str, *, namespace: str = "default", **spec: Any) -> JsonObject
     return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata, "spec": selected}
 
 
-def a_world(cloud: CloudSpec, *objects: JsonObject, seed: int = 0, **options: Any) -> World:
+def a_world(
+    cloud: CloudSpec,
+    *objects: JsonObject,
+    seed: int = 0,
+    timing: Timing = Timing(),  # noqa: B008 - frozen
+    **options: Any,
+) -> World:
     """Return a world under `QUICK` options and these, spelled with underscores."""
     wanted = {**QUICK, **{name.replace("_", "-"): value for name, value in options.items()}}
-    return World(from_options(wanted, ()), cloud, objects, seed=seed)
+    return World(from_options(wanted, ()), cloud, objects, seed=seed, timing=timing)
 
 
 def pods_of(world: World, app: str) -> list[JsonObject]:
