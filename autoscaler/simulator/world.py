@@ -159,6 +159,11 @@ class World:
         if self.replica is not None:
             self.replica.feed.lag_s = lag_s
 
+    @property
+    def wall_error_s(self) -> float:
+        """How far the wall clock of the autoscaler's machine is ahead."""
+        return self._machine.off_by_s
+
     def jump_clock(self, seconds: float) -> None:
         """Put the wall clock of the autoscaler's machine forward, or back; nothing else notices."""
         self._machine.off_by_s += seconds

@@ -1,0 +1,64 @@
+"""Hours of random churn and faults against a live cluster: what may never happen does not, and it all comes to rest."""
+
+import pytest
+
+from tests.properties.random_worlds import DISABLED, RandomWorld
+from tests.worlds import tainted
+
+HOUR_S = 3600.0
+
+
+@pytest.mark.parametrize(
+    ("seed", "hours", "every_s"),
+    [
+        *(pytest.param(seed, 2, 120.0, id=f"{seed}: two hours of churn") for seed in range(14)),
+        pytest.param(14, 24, 600.0, id="14: a day"),
+    ],
+)
+def test_nothing_needed_is_lost_nothing_needless_stays_and_it_comes_to_rest(
+    seed: int, hours: int, every_s: float
+) -> None:
+    random = RandomWorld(seed)
+    with random.world as world:
+        random.churn(hours * HOUR_S, every_s=every_s)
+        random.settle()
+        settled, evicted = len(world.calls), random.auditor.evicted
+        world.run_for(HOUR_S)
+
+        assert random.auditor.wrongs == []
+        assert [call for call in world.calls[settled:] if call.delta] == []
+        assert random.auditor.evicted == evicted
+        assert (tainted(world), world.cluster.failures, world.reports[-1].error) == ([], [], "")
+        assert useless(random) == []
+        assert lost(random) == []
+
+
+def useless(random: RandomWorld) -> list[str]:
+    """Return groups that are above their minimum although a node of theirs runs nothing and may go."""
+    world = random.world
+    used = {pod["spec"].get("nodeName") for pod in world.storage.list("pods") if is_live(pod)}
+    found = []
+    for node in world.storage.list("nodes"):
+        metadata = node["metadata"]
+        group = world.cloud.group(metadata["labels"]["pool"])
+        disabled = (metadata.get("annotations") or {}).get(DISABLED) == "true"
+        if metadata["name"] not in used and not disabled and group.target_size() > group.min_size:
+            found.append(metadata["name"])
+    return found
+
+
+def lost(random: RandomWorld) -> list[str]:
+    """Return workloads that do not have as many pods as they want; pods that wait for a place count."""
+    pods = [pod for pod in random.world.storage.list("pods") if is_live(pod)]
+    found = []
+    for workload in random.world.storage.list("deployments"):
+        name, wanted = workload["metadata"]["name"], workload["spec"]["replicas"]
+        if sum(pod["metadata"]["labels"].get("app") == name for pod in pods) != wanted:
+            found.append(name)
+    return found
+
+
+def is_live(pod: dict[str, object]) -> bool:
+    """Whether a pod runs, or is to run."""
+    status = pod.get("status")
+    return not isinstance(status, dict) or status.get("phase") not in ("Succeeded", "Failed")
