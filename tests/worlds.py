@@ -12,7 +12,7 @@ from autoscaler.simulator.actors.timing import Timing
 from autoscaler.simulator.apiserver.errors import JsonObject
 from autoscaler.simulator.apiserver.records import Change
 from autoscaler.simulator.world import World
-from cloudprovider.interface import NodeTemplate
+from cloudprovider.interface import NodeTemplate, TaintSpec
 from cloudprovider.static.spec import BootDelay, CallFault, CloudSpec, CreationFault, GroupSpec, MachineSpec
 
 QUICK: Mapping[str, Any] = {
@@ -35,6 +35,7 @@ def a_group(
     delete_s: float = 5.0,
     price: float | None = None,
     labels: Mapping[str, str] | None = None,
+    taint: TaintSpec | None = None,
     stock: int | None = None,
     call_faults: Sequence[CallFault] = (),
     creation_faults: Sequence[CreationFault] = (),
@@ -45,7 +46,11 @@ def a_group(
         id=group_id,
         min_size=min_size,
         max_size=max_size,
-        template=NodeTemplate(capacity=capacity, labels={"pool": group_id, **(labels or {})}),
+        template=NodeTemplate(
+            capacity=capacity,
+            labels={"pool": group_id, **(labels or {})},
+            taints=() if taint is None else (taint,),
+        ),
         price_per_hour=price,
         boot=BootDelay(*boot),
         delete_s=delete_s,
@@ -80,6 +85,14 @@ def a_deployment(
     wanted = {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template}
     metadata = {"name": name, "namespace": namespace}
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": wanted}
+
+
+def a_daemon_set(name: str = "agent", *, cpu: str = "50m", namespace: str = "kube-system") -> JsonObject:
+    """Return a DaemonSet with a pod on every node."""
+    template = _template(name, cpu, "32Mi", None, {"tolerations": [{"operator": "Exists"}]})
+    spec = {"selector": {"matchLabels": {"app": name}}, "template": template}
+    metadata = {"name": name, "namespace": namespace}
+    return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata, "spec": spec}
 
 
 def a_bare_pod(name: str, *, cpu: str = "1", annotations: Mapping[str, str] | None = None, **spec: Any) -> JsonObject:

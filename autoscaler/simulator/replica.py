@@ -7,7 +7,9 @@ import msgspec
 from autoscaler.actuation.fresh import ClusterReader
 from autoscaler.actuation.news import Listener
 from autoscaler.app.build import Surroundings, build_autoscaler
+from autoscaler.app.companions import Neighbours, make_company
 from autoscaler.app.pace import Pace
+from autoscaler.app.rounds import Rounds
 from autoscaler.app.source import ClusterSource
 from autoscaler.clock import Clock, Instant
 from autoscaler.config.tree import Config
@@ -17,6 +19,7 @@ from autoscaler.objects.node import Node
 from autoscaler.objects.pod import PodInterner
 from autoscaler.observe.correlator import Correlator
 from autoscaler.observe.events import CollectedEvents, EventRecorder
+from autoscaler.observe.metrics import Metrics
 from autoscaler.observe.report import PassReport
 from autoscaler.ports import EventSink, EventType, Executor, Subject
 from autoscaler.reasons import RemovedAs
@@ -94,6 +97,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     executor: VirtualExecutor
     clock: Clock
     told: CollectedEvents
+    metrics: Metrics
     audience: Audience
 
 
@@ -113,23 +117,31 @@ class Replica:
         settings = ClientSettings(config.provider.user_agent, kube.kube_client_qps, kube.kube_client_burst)
         client = setting.api.client(self.clock, self.crew.sleep, settings)
         self.writes = Writes(client, self.lease, self.clock, self.crew.sleep)
+        events = _Told(setting.told, _recorder(config, self.writes, self.crew, self.clock, setting.metrics))
+        neighbours = Neighbours(
+            client=client, writes=self.writes, events=events, metrics=setting.metrics, clock=self.clock
+        )
+        self.company = make_company(config, neighbours)
+        self._timers = Crew(setting.executor)
         self._audience = setting.audience
         around = Surroundings(
             source=source,
             provider=setting.provider,
             writes=self.writes,
             fresh=ClusterReader(client, interner, source.nodes.get, source.related),
-            events=_Told(setting.told, _recorder(config, self.writes, self.crew, self.clock)),
+            events=events,
             listener=setting.audience,
             executor=self.crew,
             clock=self.clock,
             leadership=self.lease,
             remote=RecordedAnswers(()),
+            companions=self.company.companions,
         )
         self.autoscaler = build_autoscaler(config, around, interner)
         self._rehearses = config.loop.dry_run
         self._began: Instant | None = None
         self._acted = False
+        Rounds(self.company.companions, self._timers, self.clock, self.lease).start()
 
     @property
     def due(self) -> float:
@@ -148,8 +160,16 @@ class Replica:
         self._began, self._acted = began, report.acted and not self._rehearses
         return report
 
+    def leave(self) -> None:
+        """End in good order, as the daemon does when it is told to: companions and provider clean up first."""
+        self._timers.stop()
+        self.company.companions.leave()
+        self.autoscaler.close()
+        self.stop()
+
     def stop(self) -> None:
         """End everything this process does, in the middle of it if need be; nothing is cleaned up."""
+        self._timers.stop()
         self.feed.stop()
         self.crew.stop()
 
@@ -167,14 +187,9 @@ class _Told:
             self._sent.event(about, kind, reason, message)
 
 
-class _Uncounted:
-    def events_dropped(self, count: int) -> None:
-        """Nobody counts."""
-
-
-def _recorder(config: Config, writes: Writes, executor: Executor, clock: Clock) -> EventSink | None:
+def _recorder(config: Config, writes: Writes, executor: Executor, clock: Clock, metrics: Metrics) -> EventSink | None:
     if config.loop.dry_run:
         return None
     status = Subject(kind="ConfigMap", name=config.observe.status_config_map_name, namespace=config.kube.namespace)
     correlator = Correlator(status, duplicates=config.observe.record_duplicated_events)
-    return EventRecorder(writes, executor, clock, correlator, _Uncounted())
+    return EventRecorder(writes, executor, clock, correlator, metrics)

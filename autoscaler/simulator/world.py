@@ -17,6 +17,7 @@ from types import TracebackType
 from autoscaler.clock import VirtualClock
 from autoscaler.config.tree import Config
 from autoscaler.observe.events import CollectedEvents
+from autoscaler.observe.metrics import Metrics
 from autoscaler.observe.report import PassReport
 from autoscaler.observe.status import RecentEvent
 from autoscaler.simulator.actors.timing import Timing
@@ -71,6 +72,11 @@ class World:
         self._provider = recorded(self.cloud)
         self._machine = Skewed(self.clock)
         self._told = CollectedEvents(self._machine)
+        self.metrics = Metrics(
+            per_node_group=config.observe.emit_per_nodegroup_metrics,
+            wide_duration_buckets=config.rules.wide_duration_buckets,
+        )
+        """What companions and events count; an audience may fill in the rest."""
         self._setting = Setting(
             config=config,
             storage=self.storage,
@@ -79,6 +85,7 @@ class World:
             executor=self._executor,
             clock=self._machine,
             told=self._told,
+            metrics=self.metrics,
             audience=audience if audience is not None else NoAudience(),
         )
         self._stepped_at = self.clock.now().mono
@@ -168,8 +175,10 @@ class World:
         """Put the wall clock of the autoscaler's machine forward, or back; nothing else notices."""
         self._machine.off_by_s += seconds
 
-    def restart(self, after_s: float = 0.0) -> None:
-        """Kill the autoscaler's process, and start another one so many seconds later."""
+    def restart(self, after_s: float = 0.0, *, orderly: bool = False) -> None:
+        """Kill the autoscaler's process, or let it end in good order, and start another one so many seconds later."""
+        if orderly and self.replica is not None:
+            self.replica.leave()
         self._end_replica()
         self.at(after_s, self._begin_replica)
 

@@ -24,15 +24,18 @@ from cloudprovider.interface import (
     OutOfCapacity,
     ProviderError,
     QuotaExceeded,
+    TaintSpec,
     Throttled,
     Transient,
 )
-from cloudprovider.static.spec import Call, CloudSpec, GroupSpec
-from tests.worlds import QUICK, a_bare_pod, a_budget, a_cloud, a_deployment, a_group, a_job
+from cloudprovider.static.spec import Call, CloudSpec, CreationFault, GroupSpec, When
+from tests.worlds import QUICK, a_bare_pod, a_budget, a_cloud, a_daemon_set, a_deployment, a_group, a_job
 
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 _QUIET_S = 2400.0
+_EXPENDABLE = -10
+_DEDICATED = TaintSpec("dedicated")
 _SCRATCH = [{"name": "scratch", "emptyDir": {}}]
 _PATIENT = {
     "max-node-provision-time": "6m",
@@ -161,7 +164,7 @@ class RandomWorld:
     def _group(self, name: str, priced: bool) -> GroupSpec:
         dice = self._dice
         cpu = dice.choice(("2", "4", "4", "8"))
-        boot = dice.choice(((20.0, 60.0), (60.0, 200.0), (5.0, 5.0)))
+        boot = dice.choice(((20.0, 60.0), (60.0, 200.0), (5.0, 5.0), (100.0, 600.0)))
         return a_group(
             name,
             cpu=cpu,
@@ -172,7 +175,19 @@ class RandomWorld:
             delete_s=dice.choice((0.0, 20.0)),
             price=float(cpu) * dice.choice((0.05, 0.04)) if priced else None,
             labels={"topology.kubernetes.io/zone": dice.choice(("z1", "z2"))},
+            taint=_DEDICATED if dice.random() < 0.2 else None,
+            creation_faults=self._creation_faults(),
         )
+
+    def _creation_faults(self) -> tuple[CreationFault, ...]:
+        """Now and then, a while in which some machines never come up."""
+        dice = self._dice
+        if dice.random() < 0.7:
+            return ()
+        from_s = dice.uniform(0, 5000)
+        when = When(from_s=from_s, until_s=from_s + dice.uniform(300, 2000), every=dice.choice((1, 2)))
+        error = InstanceError(ErrorClass.OUT_OF_RESOURCES, "STOCKOUT", "none left")
+        return (CreationFault(error=error, after_s=dice.choice((0.0, 45.0)), when=when),)
 
     def _options(self) -> dict[str, Any]:
         dice = self._dice
@@ -190,11 +205,16 @@ class RandomWorld:
             "node-deletion-batcher-interval": dice.choice(("0s", "30s")),
             "scale-down-delay-after-add": dice.choice(("30s", "2m")),
             "max-graceful-termination-sec": dice.choice((60, 600)),
+            "groups-per-pass": dice.choice(("all", "all", "one")),
+            "enforce-node-group-min-size": dice.choice((True, False)),
+            "ignore-daemonsets-utilization": dice.choice((True, False)),
+            "max-nodes-total": dice.choice((0, 0, 12)),
+            "compatibility": dice.choice(("head", "head", "1.31")),
         }
 
     def _workload(self) -> list[JsonObject]:
         dice = self._dice
-        objects: list[JsonObject] = []
+        objects = [_priority("high", 1000), _priority("expendable", -100)]
         for number in range(dice.randint(2, 7)):
             name = f"app-{number}"
             self._apps.append(name)
@@ -203,6 +223,8 @@ class RandomWorld:
             if dice.random() < 0.4:
                 bounds = dice.choice(({"minAvailable": 1}, {"maxUnavailable": 1}, {"minAvailable": "60%"}))
                 objects.append(a_budget(name, **bounds))
+        if dice.random() < 0.5:
+            objects.append(a_daemon_set())
         if dice.random() < 0.4:
             self._apps.append("system")
             objects.append(a_deployment("system", 2, cpu="200m", namespace="kube-system"))
@@ -213,7 +235,7 @@ class RandomWorld:
 
     def _traits(self, name: str) -> dict[str, Any]:
         dice = self._dice
-        match dice.randrange(8):
+        match dice.randrange(10):
             case 0:
                 return {"annotations": {SAFE_TO_EVICT: "false"}}
             case 1:
@@ -227,7 +249,16 @@ class RandomWorld:
                 spread = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone"}
                 selector = {"labelSelector": {"matchLabels": {"app": name}}}
                 return {"topologySpreadConstraints": [{**spread, "whenUnsatisfiable": "ScheduleAnyway", **selector}]}
+            case 5:
+                return {"tolerations": [{"key": _DEDICATED.key, "operator": "Exists"}]}
+            case 6:
+                return {"priorityClassName": dice.choice(("high", "expendable"))}
         return {}
+
+
+def _priority(name: str, value: int) -> JsonObject:
+    meta = {"metadata": {"name": name}, "value": value}
+    return {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", **meta}
 
 
 class Auditor(NoAudience):
@@ -263,7 +294,7 @@ class Auditor(NoAudience):
         left = [
             pod["metadata"]["name"]
             for pod in world.storage.list("pods", field_selector=f"spec.nodeName={node.name}")
-            if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
+            if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed") and not may_go_down(pod)
         ]
         if left:
             self._wrong(f"node {node.name} went with pods on it: {', '.join(left)}")
@@ -313,6 +344,12 @@ class Auditor(NoAudience):
     def _wrong(self, what: str) -> None:
         assert self._world is not None
         self.wrongs.append(f"{self._world.elapsed_s:.0f} s: {what}")
+
+
+def may_go_down(pod: JsonObject) -> bool:
+    """Whether a pod may still be there when its node goes: one of a DaemonSet, or one that counts for nothing."""
+    owners = pod["metadata"].get("ownerReferences") or ()
+    return any(owner["kind"] == "DaemonSet" for owner in owners) or pod["spec"].get("priority", 0) < _EXPENDABLE
 
 
 def protected(pod: JsonObject, world: World) -> str | None:

@@ -158,10 +158,11 @@ class TestWrites:
 
 
 class TestProcess:
-    def test_that_is_replaced_buys_nothing_twice(self) -> None:
+    @pytest.mark.parametrize("orderly", [True, False], ids=["after an orderly end", "after a crash"])
+    def test_that_is_replaced_buys_nothing_twice(self, orderly: bool) -> None:
         with a_world(a_cloud(a_group(boot=(60, 60))), a_deployment(replicas=7)) as world:
             world.run_until(lambda: bool(world.calls))
-            world.restart(after_s=5)
+            world.restart(after_s=5, orderly=orderly)
             assert world.replica is None
             world.run_for(300)
             assert [(call.verb, call.delta) for call in world.calls] == [(Verb.INCREASE, 2)]
