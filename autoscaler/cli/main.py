@@ -13,7 +13,7 @@ from typing import Protocol, cast
 import msgspec
 
 from autoscaler.cli.arguments import flags_help, parse_words
-from autoscaler.config.settings import nearest
+from autoscaler.config.keys import nearest
 from autoscaler.errors import AutoscalerError, ConfigError
 
 DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130

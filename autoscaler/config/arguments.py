@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from autoscaler.config.flags import flags
-from autoscaler.config.settings import Reading, Settings, find_flag, nearest
+from autoscaler.config.keys import nearest
+from autoscaler.config.settings import Reading, Settings, find_flag
 
 
 def parse_flags(argv: Sequence[str]) -> Settings:

@@ -6,10 +6,13 @@ from typing import Any
 import yaml
 
 from autoscaler.config.flags import Flag, flags, value_of
+from autoscaler.config.keys import nearest
 from autoscaler.config.presets import defaults_of
-from autoscaler.config.settings import Reading, Settings, find_flag, nearest
+from autoscaler.config.settings import Reading, Settings, find_flag
 from autoscaler.config.tree import Config
 
+SECTIONS = ("headroom",)
+"""Groups of a file that are trees of their own; the rest are flags."""
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -48,8 +51,10 @@ def parse_document(text: str, name: str) -> Settings:
     for group, content in (tree or {}).items():
         if f"{group}" in by_key:
             _read_key(reading, by_key, f"{group}", content, name)
+        elif group in SECTIONS:
+            reading.section(group, content)
         elif f"{group}" not in groups:
-            reading.problem(f"{name}: {group}: unknown key{nearest(f'{group}', groups)}")
+            reading.problem(f"{name}: {group}: unknown key{nearest(f'{group}', {*groups, *SECTIONS})}")
         elif content is None:
             continue  # a group whose keys are all commented out
         elif not isinstance(content, dict):

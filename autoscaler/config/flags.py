@@ -6,6 +6,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from autoscaler.config.keys import camel_case
 from autoscaler.config.syntax import Support, Syntax
 from autoscaler.config.tree import Config
 
@@ -81,12 +82,6 @@ def _of_section(section: str, defaults: object) -> list[Flag]:
             )
         )
     return found
-
-
-def camel_case(name: str) -> str:
-    """Turn `scan-interval` or `scan_interval` into `scanInterval`."""
-    first, *rest = name.replace("_", "-").split("-")
-    return first + "".join(word.capitalize() for word in rest)
 
 
 def value_of(config: Config, flag: Flag) -> Any:

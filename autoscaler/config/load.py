@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from autoscaler.config import validation
+from autoscaler.config import headroom, validation
 from autoscaler.config.arguments import parse_environment, parse_flags
 from autoscaler.config.document import parse_document, parse_options
 from autoscaler.config.flags import flags
@@ -60,7 +60,9 @@ def _parse_file(path: str) -> Settings:
 def _build(given: Settings, scheduler: Reading = _DEFAULT_PROFILE, unset: str = "--") -> Config:
     config = msgspec.structs.replace(_fill(given.values), scheduler=scheduler.profile)
     contradictions = validation.problems(config, lambda name: given.places.get(name) or unset + name)
-    problems = (*given.problems, *scheduler.problems, *contradictions)
+    pools = _headroom(given, config.pods.expendable_pods_priority_cutoff)
+    config = msgspec.structs.replace(config, headroom=pools.headroom)
+    problems = (*given.problems, *scheduler.problems, *contradictions, *pools.problems)
     if problems:
         raise ConfigError(problems)
     return config
@@ -80,6 +82,12 @@ def _fill(given: Mapping[str, Any]) -> Config:
         section: msgspec.structs.replace(getattr(defaults, section), **fields) for section, fields in by_section.items()
     }
     return msgspec.structs.replace(defaults, **sections, rules=rules_of(version), given=tuple(sorted(given)))
+
+
+def _headroom(given: Settings, cutoff: int) -> headroom.Reading:
+    if "headroom" not in given.sections:
+        return headroom.Reading()
+    return headroom.read_headroom(given.sections["headroom"], cutoff)
 
 
 def _scheduler_profile(given: Settings) -> Reading:

@@ -1,6 +1,5 @@
 """Values that somebody set, from wherever, on their way into the tree."""
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -16,6 +15,8 @@ class Settings(msgspec.Struct, frozen=True):
     places: Mapping[str, str] = {}
     """Where a flag was set, such as `--expander` or `options.expander`."""
     problems: tuple[str, ...] = ()
+    sections: Mapping[str, Any] = {}
+    """Sections of a file that are trees of their own, not flags, as YAML has them."""
 
 
 def merge(sources: Iterable[Settings]) -> Settings:
@@ -23,11 +24,13 @@ def merge(sources: Iterable[Settings]) -> Settings:
     values: dict[str, Any] = {}
     places: dict[str, str] = {}
     problems: list[str] = []
+    sections: dict[str, Any] = {}
     for source in sources:
         values |= source.values
         places |= source.places
         problems += source.problems
-    return Settings(values, places, tuple(problems))
+        sections |= source.sections
+    return Settings(values, places, tuple(problems), sections)
 
 
 class Reading:
@@ -37,6 +40,11 @@ class Reading:
         self._values: dict[str, Any] = {}
         self._places: dict[str, str] = {}
         self._problems: list[str] = []
+        self._sections: dict[str, Any] = {}
+
+    def section(self, name: str, content: object) -> None:
+        """Note a section that is a tree of its own."""
+        self._sections[name] = content
 
     def problem(self, line: str) -> None:
         """Note a problem, one line that names the place."""
@@ -75,7 +83,7 @@ class Reading:
 
     def settings(self) -> Settings:
         """Return what was collected."""
-        return Settings(self._values, self._places, tuple(self._problems))
+        return Settings(self._values, self._places, tuple(self._problems), self._sections)
 
 
 def _entry(flag: Flag, item: object) -> str:
@@ -122,9 +130,3 @@ def _wanted(flag: Flag) -> str:
 def find_flag(name: str) -> Flag | None:
     """Return the flag of that name; `_` stands for `-` too, as in klog's flags."""
     return flags().get(name.replace("_", "-"))
-
-
-def nearest(word: str, words: Iterable[str]) -> str:
-    """Return a hint that names the most similar word, or nothing."""
-    close = difflib.get_close_matches(word, list(words), n=1)
-    return f"; did you mean {close[0]}?" if close else ""

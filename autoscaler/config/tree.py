@@ -5,6 +5,7 @@ A field is named as its flag with `_` for `-`; durations are seconds and end in 
 
 import msgspec
 
+from autoscaler.config.headroom import Headroom
 from autoscaler.config.process import Kube, Leader, Logging, Loop, Observe, Provider, Source
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaledown import Drain, Removed, ScaleDown
@@ -35,5 +36,7 @@ class Config(msgspec.Struct, frozen=True):
     rules: Rules = Rules()
     scheduler: SchedulerProfile = SchedulerProfile()
     """What the file named by `scheduler-config-file` says."""
+    headroom: Headroom | None = None
+    """The section of the file; None: there is none, and no headroom."""
     given: tuple[str, ...] = ()
     """Names of the flags that somebody set, in alphabetical order; the rest are defaults."""

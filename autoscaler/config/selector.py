@@ -1,0 +1,57 @@
+"""Label selectors as `kubectl -l` takes them: `a=b,c!=d,e in (x,y),f,!g`, of which every part must hold."""
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+_NAME = r"(?:[A-Za-z0-9.-]{1,253}/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
+_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
+_PART = re.compile(
+    rf"\s*(?:(?P<absent>!)\s*)?(?P<key>{_NAME})\s*"
+    r"(?:(?P<sign>==|=|!=)\s*(?P<value>[^\s,()!=]*)|\s(?P<op>in|notin)\s*\((?P<values>[^()]*)\))?\s*"
+)
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One condition on a label."""
+
+    key: str
+    among: frozenset[str] | None = None
+    """Values that count; None: any."""
+    negated: bool = False
+
+    def holds(self, labels: Mapping[str, str]) -> bool:
+        """Whether the labels satisfy it; an absent label satisfies only what is negated."""
+        value = labels.get(self.key)
+        found = value is not None and (self.among is None or value in self.among)
+        return found is not self.negated
+
+
+class Selector(msgspec.Struct, frozen=True):
+    """Conditions that must all hold; none at all select everything."""
+
+    text: str = ""
+    parts: tuple[Part, ...] = ()
+
+    def selects(self, labels: Mapping[str, str]) -> bool:
+        """Whether every condition holds."""
+        return all(part.holds(labels) for part in self.parts)
+
+
+def parse_selector(text: str) -> Selector:
+    """Read a selector; raises `ValueError`."""
+    pieces = re.split(r",(?![^(]*\))", text) if text.strip() else []
+    return Selector(text, tuple(_part(piece) for piece in pieces))
+
+
+def _part(text: str) -> Part:
+    match = _PART.fullmatch(text)
+    if match is None or (match["absent"] and (match["sign"] or match["op"])):
+        raise ValueError("is not a label selector; write for example app=web,tier in (a,b),!canary")
+    if match["sign"] is None and match["op"] is None:
+        return Part(match["key"], negated=bool(match["absent"]))
+    values = [match["value"]] if match["sign"] else [one.strip() for one in match["values"].split(",")]
+    if any(_VALUE.fullmatch(value) is None for value in values):
+        raise ValueError(f"holds a value that no label can have: {', '.join(values)}")
+    return Part(match["key"], frozenset(values), negated=match["sign"] == "!=" or match["op"] == "notin")
