@@ -88,6 +88,30 @@ class Waiting(StrEnum):
     FOREIGN_SCHEDULER = "SchedulerNotAllowed"
 
 
+class Headcount(StrEnum):
+    """What decides how many pause pods a pool has."""
+
+    IDLE_COUNT = "IdleCount"
+    SCALE_FACTOR = "ScaleFactor"
+    SCALE_FACTOR_LIMIT = "ScaleFactorLimit"
+    MAX_PODS = "MaxPods"
+    COOL_DOWN = "CoolDown"
+    NO_POLICY = "NoPolicy"
+
+
+class HeadroomTrouble(StrEnum):
+    """What keeps a pool of pause pods from being as it should be."""
+
+    GET_DEPLOYMENT = "get_deployment"
+    APPLY_STATE = "apply_state"
+    NAME_CONFLICT = "name_conflict"
+    PRIORITY_CLASS = "priority_class"
+    PRIORITY_CLASS_MISMATCH = "priority_class_mismatch"
+    PRIORITY_UNSUITABLE = "priority_unsuitable"
+    DELETION_COST = "deletion_cost"
+    PAUSED = "paused"
+
+
 class Keep(StrEnum):
     """Why a node stays."""
 

@@ -23,6 +23,8 @@ MANAGED_CLASS = "cluster-headroom"
 """The PriorityClass that is made and kept where a pool names none of its own."""
 MANAGED_BY, POOL, CLUSTER = "app.kubernetes.io/managed-by", "headroom-pool", "headroom-cluster"
 """Labels of everything that belongs to headroom."""
+MANAGER = "cluster-autoscaler"
+"""Value of the first."""
 
 _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
 _LONGEST_POOL, _LONGEST_NAMESPACE = 40, 63
@@ -140,14 +142,14 @@ class Headroom(msgspec.Struct, frozen=True, kw_only=True):
         return frozenset(pool.name for pool in self.pools)
 
 
-class Reading(msgspec.Struct, frozen=True):
+class HeadroomReading(msgspec.Struct, frozen=True):
     """A section, or a line for everything wrong with it."""
 
     headroom: Headroom | None = None
     problems: tuple[str, ...] = ()
 
 
-def read_headroom(data: object, cutoff: int) -> Reading:
+def read_headroom(data: object, cutoff: int) -> HeadroomReading:
     """Read the section from YAML data; `cutoff` is the priority below which pods are expendable."""
     problems: list[str] = []
     found = read_structure(Headroom, data, "headroom", problems)
@@ -155,7 +157,7 @@ def read_headroom(data: object, cutoff: int) -> Reading:
         found = msgspec.structs.replace(found, pools=tuple(_named(pool) for pool in found.pools))
         problems += _problems(found, cutoff)
     lines = tuple(f"config: {problem}" for problem in problems)
-    return Reading(None, lines) if lines or found is None else Reading(found)
+    return HeadroomReading(None, lines) if lines or found is None else HeadroomReading(found)
 
 
 def warnings(headroom: Headroom) -> Iterator[str]:

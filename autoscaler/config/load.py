@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 import yaml
 
-from autoscaler.config import headroom, validation
+from autoscaler.config import validation
 from autoscaler.config.arguments import parse_environment, parse_flags
 from autoscaler.config.document import parse_document, parse_options
 from autoscaler.config.flags import flags
+from autoscaler.config.headroom import Headroom, HeadroomReading, read_headroom
 from autoscaler.config.presets import defaults_of, rules_of
 from autoscaler.config.process import Compatibility
 from autoscaler.config.scheduler_profile import Reading, read_profile
@@ -49,6 +50,15 @@ def from_options(options: Mapping[str, Any], argv: Sequence[str] = ()) -> Config
     return _build(merge([parse_options(options), parse_flags(argv)]), unset="options.")
 
 
+def load_headroom(text: str, name: str, cutoff: int) -> Headroom:
+    """Read the headroom of a configuration file's text anew; raises `ConfigError` with every problem of the file."""
+    given = parse_document(text, name)
+    pools = _headroom(given, cutoff)
+    if problems := (*given.problems, *pools.problems):
+        raise ConfigError(problems)
+    return pools.headroom or Headroom()
+
+
 def _parse_file(path: str) -> Settings:
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -84,10 +94,10 @@ def _fill(given: Mapping[str, Any]) -> Config:
     return msgspec.structs.replace(defaults, **sections, rules=rules_of(version), given=tuple(sorted(given)))
 
 
-def _headroom(given: Settings, cutoff: int) -> headroom.Reading:
+def _headroom(given: Settings, cutoff: int) -> HeadroomReading:
     if "headroom" not in given.sections:
-        return headroom.Reading()
-    return headroom.read_headroom(given.sections["headroom"], cutoff)
+        return HeadroomReading()
+    return read_headroom(given.sections["headroom"], cutoff)
 
 
 def _scheduler_profile(given: Settings) -> Reading:

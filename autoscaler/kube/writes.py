@@ -113,6 +113,10 @@ class ClusterWrites(Protocol):
         """Set annotations (None removes one); False if they were so already. `Gone` if there is no such node."""
         ...
 
+    def annotate_pod(self, namespace: str, name: str, uid: str, annotations: Mapping[str, str | None]) -> None:
+        """Set annotations (None removes one) of the pod of that uid; `Gone` if it is not there (any more)."""
+        ...
+
     def create_event(self, event: EventRecord) -> None:
         """Store a new event."""
         ...
@@ -219,6 +223,12 @@ class Writes:
             return bool(wanted != present)
 
         return self._edit(paths.node(node), change)
+
+    def annotate_pod(self, namespace: str, name: str, uid: str, annotations: Mapping[str, str | None]) -> None:
+        """Set annotations (None removes one) of the pod of that uid."""
+        where = paths.pod(namespace, name)
+        change = _encode({"metadata": {"uid": uid, "annotations": dict(annotations)}})
+        self._of_that_uid(where, uid, lambda: self._client.patch(where, change, MERGE_PATCH, self._write))
 
     def create_event(self, event: EventRecord) -> None:
         """Store a new event."""

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from autoscaler.config.headroom import MANAGED_BY, MANAGER, POOL
 from autoscaler.objects import quantity
 from autoscaler.objects.decode import WireDecoder
 from autoscaler.objects.meta import (
@@ -47,6 +48,8 @@ SAFE_LOCAL_VOLUMES = OURS + "safe-to-evict-local-volumes"
 SCALE_UP_DELAY = OURS + "pod-scale-up-delay"
 DAEMONSET_POD = OURS + "daemonset-pod"
 ENABLE_DS_EVICTION = OURS + "enable-ds-eviction"
+GIVEN_UP = OURS + "headroom-given-up"
+"""On pause pods that their controller is about to delete."""
 _KEPT_ANNOTATIONS = (OURS, "autoscaling.x-k8s.io/", SOURCE, "podtype", "podType")
 
 Requests = Mapping[str, int]
@@ -108,6 +111,16 @@ class PodClass(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True
         """Whether it belongs to its node: owned by a DaemonSet, or annotated to be treated so."""
         owned = self.owner is not None and self.owner.kind == "DaemonSet"
         return owned or self.annotations.get(DAEMONSET_POD) == "true"
+
+    @property
+    def headroom(self) -> str | None:
+        """The pool of a pause pod, which holds room for others; None for any other pod."""
+        return self.labels.get(POOL) if self.labels.get(MANAGED_BY) == MANAGER else None
+
+    @property
+    def given_up(self) -> bool:
+        """Whether it is a pause pod that is not wanted any more."""
+        return GIVEN_UP in self.annotations and self.headroom is not None
 
     def tolerates(self, taint: Taint) -> bool:
         """Whether some toleration covers the taint, or the taint only asks."""

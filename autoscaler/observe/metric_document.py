@@ -1,10 +1,11 @@
 """docs/metrics.md, written from the tables of metrics."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
+from autoscaler.observe.headroom_metrics import HEADROOM
 from autoscaler.observe.metric_table import TABLE, Metric, When
 
-_COMPANIONS: Mapping[str, tuple[Metric, ...]] = {}
+_COMPANIONS = {"headroom": HEADROOM}
 """Tables by the section of the configuration file that brings their metrics."""
 
 

@@ -1,5 +1,7 @@
 """The series of a table of metrics, by name."""
 
+import contextlib
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summary
 
 from autoscaler.observe.exposition import PlainCounter
@@ -50,6 +52,11 @@ class Series:
     def remove(self, name: str, *labels: str) -> None:
         """Take one series of a gauge away; raises `KeyError` where there is none."""
         self._gauges[name].remove(*labels)
+
+    def discard(self, name: str, *labels: str) -> None:
+        """Take one series of a gauge away, if it is there."""
+        with contextlib.suppress(KeyError):
+            self._gauges[name].remove(*labels)
 
     def clear(self, name: str) -> None:
         """Take all series of a gauge away."""

@@ -10,7 +10,7 @@ import msgspec
 
 from autoscaler.app.daemon import Daemon
 from autoscaler.clock import Clock
-from autoscaler.config.load import from_options
+from autoscaler.config.load import load
 from autoscaler.errors import AutoscalerError, ConfigError
 from autoscaler.simulator.apiserver.server import ApiServer
 from autoscaler.simulator.apiserver.storage import Storage
@@ -56,7 +56,8 @@ class Demo:
         self._server.start()
         self._server.write_kubeconfig(self.kubeconfig)
         try:
-            self._daemon = Daemon(from_options(self._options, self._flags), self._clock, {})
+            own = [f"--{name}={value}" for name, value in self._options.items()]
+            self._daemon = Daemon(load([*own, *self._flags]), self._clock, {})
         except AutoscalerError:
             self._stop_cluster()
             raise

@@ -107,6 +107,13 @@ class MemoryWrites:
         wanted = {key: value for key, value in {**known.annotations, **annotations}.items() if value is not None}
         return self._put("annotate", known, ", ".join(sorted(annotations)), annotations=wanted)
 
+    def annotate_pod(self, namespace: str, name: str, uid: str, annotations: Mapping[str, str | None]) -> None:
+        """Note it; classes of pods, which have their annotations, stay as they are."""
+        pod = self._cluster.pods.get(f"{namespace}/{name}")
+        if pod is None or (uid and pod.uid != uid):
+            raise Gone(f"there is no pod {namespace}/{name} of uid {uid}")
+        self._note("annotatePod", pod.key, ", ".join(sorted(annotations)))
+
     def create_event(self, event: EventRecord) -> None:
         """Store a new event."""
         self.events[f"{event.namespace}/{event.name}"] = event

@@ -1,0 +1,50 @@
+"""What people see of headroom: one value per look at the pools, for the API and the status page."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from autoscaler.observe.public import public_json
+from autoscaler.observe.web import JSON, Handler, HttpProblem, Request, Response, Routes
+
+
+class PoolStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """One pool. Times end in `_at` and are Unix seconds."""
+
+    name: str
+    namespace: str
+    policy: str = ""
+    """The one that holds, or `none`; empty before the first look."""
+    active: int = 0
+    desired: int = 0
+    target: int = 0
+    reason: str = ""
+    """What decided the target."""
+    lower_at: float | None = None
+    """Until when pods that are not wanted any more stay."""
+    replicas: int = 0
+    """Of the Deployment, as it was found."""
+    bound: int = 0
+    pending: int = 0
+    troubles: tuple[str, ...] = ()
+    """What keeps it from being as it should be."""
+    reconciled_at: float | None = None
+
+
+class HeadroomStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """All pools. A replica that does not lead knows of none."""
+
+    looked_at: float | None = None
+    pools: tuple[PoolStatus, ...] = ()
+
+
+def headroom_routes(status: Callable[[], HeadroomStatus]) -> Routes:
+    """Return the route of the pools."""
+
+    def answer(request: Request) -> Response:
+        for name in request.query:
+            raise HttpProblem(400, "invalid_parameter", f"there is no parameter {name[:100]}", name[:100])
+        return Response(public_json(status()), JSON)
+
+    handlers: dict[str, Handler] = {"GET": answer}
+    return {"/api/v1/headroom": handlers}
