@@ -86,6 +86,7 @@ class Waiting(StrEnum):
     NOMINATED = "Nominated"
     GATED = "SchedulingGated"
     FOREIGN_SCHEDULER = "SchedulerNotAllowed"
+    TAKES_HEADROOM = "TakesRoomOfPausePods"
 
 
 class Headcount(StrEnum):

@@ -46,6 +46,7 @@ SUBCOMMANDS = (
     Subcommand("demo", "autoscaler.cli.demo", "a sandbox cluster, a simulated cloud and the daemon, on this machine"),
     Subcommand("plan", "autoscaler.cli.plan", "what a pass would do to a dump, a scenario or a live cluster, and why"),
     Subcommand("scenario", "autoscaler.cli.scenario_command", "turn a dump into a scenario file to edit and to replay"),
+    Subcommand("headroom", "autoscaler.cli.headroom", "check and plan pools of pause pods, and remove them"),
     Subcommand("provider", "autoscaler.cli.provider", "check, list and serve cloud providers"),
     Subcommand("config", "autoscaler.cli.config_command", "check a configuration file, list flags and rules"),
     Subcommand("version", "autoscaler.cli.version", "print the version"),

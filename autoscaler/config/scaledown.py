@@ -37,6 +37,9 @@ class ScaleDown(msgspec.Struct, frozen=True):
     )
     ignore_daemonsets_utilization: Annotated[Switch, "Leave DaemonSet pods out of the utilisation."] = False
     ignore_mirror_pods_utilization: Annotated[Switch, "Leave mirror pods out of the utilisation."] = False
+    count_headroom_in_utilization: Annotated[
+        Switch, "Count pause pods in the utilisation; they give way, so by default they do not.", Support.OURS
+    ] = False
     scale_down_delay_after_add_s: Annotated[Seconds, "How long scale-down waits after a scale-up."] = 600.0
     scale_down_delay_after_delete_s: Annotated[Seconds, "How long scale-down waits after a node was removed."] = 0.0
     scale_down_delay_after_failure_s: Annotated[Seconds, "How long scale-down waits after it failed."] = 180.0

@@ -22,13 +22,14 @@ from autoscaler.scaleup.consulting import Consulting, RemoteExpander
 from autoscaler.scaleup.expander import Chain, Supplies, build_chain
 from autoscaler.scaleup.limits import allowance
 from autoscaler.scaleup.minimum import plan_minimum_sizes
-from autoscaler.scaleup.pending import Needy, all_new, expendable, filter_schedulable, planned, sort_pending, too_young
+from autoscaler.scaleup.pending import Needy, all_new, expendable, planned, sort_pending, too_young
 from autoscaler.scaleup.plan import Resized, ScaleUpPlan, continued
 from autoscaler.scaleup.planner import plan_scale_up
 from autoscaler.scaleup.price import ProviderPrices
 from autoscaler.scaleup.priority import config_map_in
 from autoscaler.scaleup.similarity import comparison, similar_groups
 from autoscaler.scaleup.situation import Situation
+from autoscaler.scaleup.yielding import filter_yielding
 from autoscaler.scheduling.placement import Placer
 from autoscaler.scheduling.profile import profile_of
 from autoscaler.snapshot.overlay import Trial
@@ -115,7 +116,7 @@ class Growing:
             if position is not None and not expendable(pod, config.pods.expendable_pods_priority_cutoff):
                 placer.place(pod.cls, position)
         pods = (*found.unschedulable, *found.unprocessed)
-        needy = filter_schedulable(placer, pods, config.pods, p.remembered.hints, config.rules)
+        needy = filter_yielding(placer, pods, config.pods, p.remembered.hints, config.rules, p.report.now)
         nominated = {pod.key: Waiting.NOMINATED for pod in found.nominated}
         needy = replace(needy, waiting={**found.waiting, **nominated, **needy.waiting})
         return replace(p, remembered=replace(p.remembered, hints=needy.hints)), needy
@@ -131,7 +132,8 @@ class Growing:
                 return ScaleUpResult.NO_OPTIONS
             self._herald.no_more_nodes(pods, config.limits.max_nodes_total)
             return ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL
-        if not config.pods.bypassed_scheduler_names and all_new(pods, p.report.now):
+        work = [pod for pod in pods if pod.cls.headroom is None]
+        if not config.pods.bypassed_scheduler_names and all_new(work, p.report.now):
             return ScaleUpResult.IN_COOLDOWN
         return None
 

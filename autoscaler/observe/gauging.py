@@ -137,8 +137,10 @@ class Gauging:
         metrics, config, plan = self._metrics, self._config, report.scale_up
         metrics.step_began(Step.AUTOSCALING, report.now)
         pending = sort_pending(view.pending, config.pods, config.rules)
-        metrics.pending_pods(PendingKind.UNSCHEDULABLE, len(pending.unschedulable))
-        metrics.pending_pods(PendingKind.UNPROCESSED, len(pending.unprocessed))
+        # Pause pods are counted apart, as headroom_pods.
+        work = [pod for pod in pending.unschedulable if pod.cls.headroom is None]
+        metrics.pending_pods(PendingKind.UNSCHEDULABLE, len(work))
+        metrics.pending_pods(PendingKind.UNPROCESSED, sum(pod.cls.headroom is None for pod in pending.unprocessed))
         if plan is not None:
             metrics.step_began(Step.SCALE_UP, report.now)
             limited = [one for one in plan.skipped if one.reason is Skip.LIMIT]

@@ -5,7 +5,19 @@ from enum import StrEnum
 
 import msgspec
 
-from autoscaler.reasons import Blocking, Keep, Lack, NoFit, RemovedAs, ScaleDownResult, ScaleUpResult, Skip, Waiting
+from autoscaler.reasons import (
+    Blocking,
+    Headcount,
+    HeadroomTrouble,
+    Keep,
+    Lack,
+    NoFit,
+    RemovedAs,
+    ScaleDownResult,
+    ScaleUpResult,
+    Skip,
+    Waiting,
+)
 
 
 class Meaning(msgspec.Struct, frozen=True):
@@ -110,6 +122,9 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
         Waiting.GATED: Meaning("The pod has scheduling gates.", "Whoever set the gates has to remove them."),
         Waiting.FOREIGN_SCHEDULER: Meaning(
             "The pod's scheduler is not in `--allowed-scheduler-names`.", "Add the scheduler to the flag."
+        ),
+        Waiting.TAKES_HEADROOM: Meaning(
+            "The pod fits where pause pods of lower priority are; they give way, and get new room if it is missing."
         ),
     },
     Lack: {
@@ -237,6 +252,41 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
         RemovedAs.UNDERUTILIZED: Meaning("Its pods were moved elsewhere first."),
         RemovedAs.EMPTY: Meaning("It ran nothing that had to move."),
         RemovedAs.UNREADY: Meaning("It was not ready."),
+    },
+    Headcount: {
+        Headcount.IDLE_COUNT: Meaning("The policy's `idleCount`."),
+        Headcount.SCALE_FACTOR: Meaning("The policy's `scaleFactor` times the active pods, rounded up."),
+        Headcount.SCALE_FACTOR_LIMIT: Meaning("The policy's `scaleFactorLimit` caps that."),
+        Headcount.MAX_PODS: Meaning("The pool's `maxPods` caps what the policy wants.", "Raise it if more is meant."),
+        Headcount.COOL_DOWN: Meaning("Fewer are wanted now; those there stay until the `idleTime` is over."),
+        Headcount.NO_POLICY: Meaning("No policy holds at this time.", "Put a policy without periods first."),
+    },
+    HeadroomTrouble: {
+        HeadroomTrouble.GET_DEPLOYMENT: Meaning(
+            "The Deployment cannot be read.", "See the log; often the role of the pool's namespace is not bound."
+        ),
+        HeadroomTrouble.APPLY_STATE: Meaning(
+            "The Deployment cannot be written; it is tried again.", "See the log; the namespace may be missing."
+        ),
+        HeadroomTrouble.NAME_CONFLICT: Meaning(
+            "A Deployment of that name belongs to somebody else; it is left alone.",
+            "Rename the pool, or the Deployment; after a change of `clusterName`, run `autoscaler headroom cleanup`.",
+        ),
+        HeadroomTrouble.PRIORITY_CLASS: Meaning(
+            "The PriorityClass is missing, or may not be read.", "Create it, or allow the daemon to."
+        ),
+        HeadroomTrouble.PRIORITY_CLASS_MISMATCH: Meaning(
+            "The PriorityClass has another value than configured; values cannot be changed, so what is there counts.",
+            "Delete the class, or configure its value.",
+        ),
+        HeadroomTrouble.PRIORITY_UNSUITABLE: Meaning(
+            "The value of the PriorityClass would make pause pods useless or harmful; the pool is left alone.",
+            "It must be at least `--expendable-pods-priority-cutoff`, below 0, and below the work's own priority.",
+        ),
+        HeadroomTrouble.DELETION_COST: Meaning(
+            "Pods could not be told to go first, so that several nodes may keep a few.", "Allow to patch pods there."
+        ),
+        HeadroomTrouble.PAUSED: Meaning("Somebody paused the Deployment; it is left alone.", "Resume its rollout."),
     },
 }
 

@@ -81,6 +81,13 @@ def overdue(pod: Pod, terms: Terms) -> Verdict | None:
     return SKIP if long_terminating(pod, terms.wall) else None
 
 
+def pausing(pod: Pod, terms: Terms) -> Verdict | None:
+    """Pause pods never keep a node: those still wanted need another place, those given up need none."""
+    if pod.cls.headroom is None:
+        return None
+    return SKIP if pod.cls.given_up else EVICT
+
+
 def replica_count(pod: Pod, terms: Terms) -> Verdict | None:
     """The controller must exist and, for ReplicaSets and ReplicationControllers, want enough replicas."""
     owner, related = pod.cls.owner, terms.related
@@ -192,6 +199,7 @@ def budget_spent(pod: Pod, terms: Terms) -> Verdict | None:
 RULES: tuple[Rule, ...] = (
     mirror,
     overdue,
+    pausing,
     replica_count,
     daemonset,
     safe_to_evict,
@@ -294,4 +302,4 @@ def lingers(pod: Pod, terms: Terms) -> Verdict | None:
     return verdict
 
 
-_OF_NO_WEIGHT: tuple[Rule, ...] = (mirror, overdue, daemonset, safe_to_evict, terminal, on_completion)
+_OF_NO_WEIGHT: tuple[Rule, ...] = (mirror, overdue, pausing, daemonset, safe_to_evict, terminal, on_completion)

@@ -56,7 +56,11 @@ def eligible(trial: Trial, situation: Situation, memory: ScaleDownMemory, leavin
     arrivals = arrived(trial)
     candidate, kept = _candidates(trial, situation, facts, leaving)
     count = int(np.count_nonzero(candidate))
-    left_out = LeftOut(facts.ignores_daemonsets, situation.options.ignore_mirror_pods_utilization)
+    left_out = LeftOut(
+        facts.ignores_daemonsets,
+        situation.options.ignore_mirror_pods_utilization,
+        headroom=not situation.options.count_headroom_in_utilization,
+    )
     gpus = gpu_resources(situation.rules)
     used = utilization(trial, arrivals, situation.now.wall, left_out, situation.groups.gpu_label, gpus)
     for position, one in _single_reasons(trial, situation, memory, used, candidate):

@@ -27,6 +27,8 @@ class LeftOut(msgspec.Struct, frozen=True):
     daemonsets: Mask
     """By node: whether its DaemonSet pods are left out."""
     mirrors: bool = False
+    headroom: bool = True
+    """Pause pods do not count as requested; their room stays allocatable."""
 
 
 class Utilization(msgspec.Struct, frozen=True):
@@ -48,6 +50,10 @@ class Utilization(msgspec.Struct, frozen=True):
         return quantity.CPU if self.by_cpu[position] else quantity.MEMORY
 
 
+def _pauses(cls: PodClass) -> bool:
+    return cls.headroom is not None
+
+
 class _Counter:
     """Sums of requests by node: of everything on the trial, and of what does not count."""
 
@@ -57,6 +63,7 @@ class _Counter:
         self._placed = arrivals.counts
         self._mirrors = self._chosen(lambda cls: cls.mirror) if left_out.mirrors else []
         self._daemons = self._chosen(self._counted_as_daemon) if left_out.daemonsets.any() else []
+        self._pauses = self._chosen(_pauses) if left_out.headroom else []
         self._overdue = [
             (pod.cls, position)
             for pod in trial.view.terminating
@@ -75,6 +82,8 @@ class _Counter:
         allocatable = self._trial.view.columns.allocatable[row]
         excluded = self._excluded(row)
         requested = allocatable - self._trial.free[row, :base] - excluded - self._overdue_sum(row)
+        if self._left_out.headroom:
+            requested = requested - self._sum(row, self._pauses, _pauses)
         available = allocatable - excluded
         share: Shares = requested / np.maximum(available, 1)
         # Pods that do not count may ask for all there is, or more: what remains is used in full, or not at all.
@@ -107,6 +116,8 @@ class _Counter:
     def _overdue_sum(self, row: int) -> Amounts:
         total = np.zeros(self._trial.base, dtype=np.int64)
         for cls, position in self._overdue:
+            if self._left_out.headroom and _pauses(cls):
+                continue
             as_daemon = cls.daemonset and self._left_out.daemonsets[position]
             if not as_daemon and not (cls.mirror and self._left_out.mirrors):
                 total[position] += self._amount(cls, row)

@@ -324,6 +324,7 @@ EVERY_WRITE = [
     pytest.param(lambda w: w.add_taint("n1", HARD), id="add taint"),
     pytest.param(lambda w: w.remove_taint("n1", OTHER["key"]), id="remove taint"),
     pytest.param(lambda w: w.annotate_node("n1", {"a": "b"}), id="annotate"),
+    pytest.param(lambda w: w.annotate_pod("ns", "p", "u", {"a": None}), id="annotate pod"),
     pytest.param(lambda w: w.create_event(an_event()), id="create event"),
     pytest.param(lambda w: w.repeat_event(an_event()), id="repeat event"),
     pytest.param(lambda w: w.put_config_map("kube-system", "st", {}), id="put config map"),

@@ -256,6 +256,7 @@ def test_the_rules_stand_in_the_documented_order() -> None:
     assert [rule.__name__ for rule in RULES] == [
         "mirror",
         "overdue",
+        "pausing",
         "replica_count",
         "daemonset",
         "safe_to_evict",

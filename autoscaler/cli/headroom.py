@@ -1,0 +1,154 @@
+"""`autoscaler headroom`: check pools of pause pods, say what would be done to them, and remove them."""
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from autoscaler.app.headroom_cleanup import clean_up
+from autoscaler.cli import output
+from autoscaler.cli.arguments import accept_flags, daemon_config
+from autoscaler.cli.output import Format
+from autoscaler.clock import Instant, SystemClock
+from autoscaler.companions.headroom_answer import answers
+from autoscaler.companions.headroom_objects import Present, read_deployment
+from autoscaler.config.headroom import Headroom, warnings
+from autoscaler.config.load import load_file
+from autoscaler.config.tree import Config
+from autoscaler.errors import ConfigError
+from autoscaler.objects.meta import unix_seconds
+from autoscaler.objects.node import Node, node_decoder
+from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.snapshot.cluster import ClusterView, view_of
+
+_STDIN = "-"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare `plan`, `validate` and `cleanup`."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="plan|validate|cleanup")
+    plan = actions.add_parser("plan", help="print what a leader would do to each pool, without a cluster")
+    plan.add_argument("file", metavar="FILE", help="configuration file with a headroom section")
+    plan.add_argument("--now", type=_instant, help="moment to plan for, such as 2026-11-20T10:00:00Z (default: now)")
+    plan.add_argument(
+        "--objects",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="pods, nodes and deployments as kubectl get -A -o json or yaml prints them; - is standard input",
+    )
+    plan.add_argument(
+        "--active", action="append", default=[], type=_count, metavar="POOL=N", help="active pods, instead of counted"
+    )
+    output.add_output(plan)
+    validate = actions.add_parser("validate", help="check the headroom section of a configuration file")
+    validate.add_argument("file", metavar="FILE")
+    cleanup = actions.add_parser(
+        "cleanup",
+        help="delete the Deployments and the PriorityClass of headroom; stop the daemon or drop its section first",
+    )
+    cleanup.add_argument("--pretend", action="store_true", help="say what would be deleted, and delete nothing")
+    accept_flags(parser)
+
+
+def _instant(text: str) -> float:
+    try:
+        return unix_seconds(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 2026-11-20T10:00:00Z") from error
+
+
+def _count(text: str) -> tuple[str, int]:
+    pool, equals, number = text.partition("=")
+    if not (pool and equals and number.isascii() and number.isdecimal() and len(number) < 10):
+        raise argparse.ArgumentTypeError(f"{text!r} is not POOL=N")
+    return pool, int(number)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what was asked; an unusable file raises `ConfigError`."""
+    if args.action == "cleanup":
+        return _clean_up(daemon_config(args), pretend=args.pretend)
+    if args.flags:
+        raise ConfigError(f"{args.flags[0]}: unknown option of autoscaler headroom {args.action}")
+    headroom = _headroom(load_file(args.file), args.file)
+    for warning in warnings(headroom):
+        print(f"warning: {warning}", file=sys.stderr)
+    if args.action == "validate":
+        output.write(f"{args.file}: valid, {_counted(len(headroom.pools), 'pool')}")
+        return 0
+    unknown = [name for name, _ in args.active if name not in headroom.pool_names]
+    if unknown:
+        raise ConfigError(f"--active: there is no pool {name}" for name in unknown)
+    wall = SystemClock().now().wall if args.now is None else args.now
+    view, deployments = _objects(args.objects)
+    found = answers(headroom, view, deployments, dict(args.active), Instant(wall, 0.0))
+    records = [msgspec.to_builtins(one) for one in found]
+    if args.output is Format.TABLE:
+        records = [{**one, "drift": ", ".join(one["drift"])} for one in records]
+    output.write_records(records, args.output)
+    return 0
+
+
+def _headroom(config: Config, path: str) -> Headroom:
+    if config.headroom is None:
+        raise ConfigError(f"{path}: has no headroom section")
+    return config.headroom
+
+
+def _clean_up(config: Config, *, pretend: bool) -> int:
+    headroom = config.headroom or Headroom()
+    gone = 0
+    for name in clean_up(config, headroom, SystemClock(), pretend=pretend):
+        gone += 1
+        output.write(f"{name} {'would be deleted' if pretend else 'deleted'}")
+    if not gone:
+        output.write(f"nothing is there of clusterName {headroom.cluster_name or '(none)'}")
+    return 0
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _objects(paths: Sequence[str]) -> tuple[ClusterView, list[Present]]:
+    """Return the pods and Deployments of files; pods may be on nodes that the files do not have."""
+    decode_node, decode_pod = node_decoder(), PodInterner().decoder()
+    nodes: dict[str, Node] = {}
+    pods: list[Pod] = []
+    deployments: list[Present] = []
+    for path in paths:
+        for obj in _read(path):
+            try:
+                match obj.get("kind"):
+                    case "Node":
+                        node = decode_node.one(obj)
+                        nodes[node.name] = node
+                    case "Pod":
+                        pods.append(decode_pod.one(obj))
+                    case "Deployment":
+                        deployments.append(read_deployment(dict(obj)))
+            except (msgspec.MsgspecError, ValueError, KeyError, TypeError) as error:
+                raise ConfigError(f"{path}: a {obj.get('kind')} cannot be read: {error}") from error
+    for name in {pod.node for pod in pods if pod.node} - nodes.keys():
+        nodes[name] = decode_node.one({"metadata": {"name": name}})
+    return view_of(nodes.values(), pods), deployments
+
+
+def _read(path: str) -> Iterator[Mapping[str, Any]]:
+    try:
+        text = sys.stdin.read() if path == _STDIN else Path(path).read_text(encoding="utf-8")
+        documents = list(yaml.load_all(text, yaml.CSafeLoader))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"--objects: {path} cannot be read: {error}") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"--objects: {path} is neither JSON nor YAML") from error
+    for document in documents:
+        if not isinstance(document, dict):
+            raise ConfigError(f"--objects: {path} holds something that is no object")
+        items = document.get("items")
+        yield from items if isinstance(items, list) else (document,)
