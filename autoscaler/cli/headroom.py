@@ -31,7 +31,9 @@ _STDIN = "-"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare `plan`, `validate` and `cleanup`."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="plan|validate|cleanup")
-    plan = actions.add_parser("plan", help="print what a leader would do to each pool, without a cluster")
+    plan = actions.add_parser(
+        "plan", allow_abbrev=False, help="print what a leader would do to each pool, without a cluster"
+    )
     plan.add_argument("file", metavar="FILE", help="configuration file with a headroom section")
     plan.add_argument("--now", type=_instant, help="moment to plan for, such as 2026-11-20T10:00:00Z (default: now)")
     plan.add_argument(

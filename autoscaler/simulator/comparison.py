@@ -7,8 +7,9 @@ import msgspec
 
 from autoscaler.config.document import to_options
 from autoscaler.config.flags import flags
+from autoscaler.config.keys import nearest
 from autoscaler.config.load import from_options
-from autoscaler.config.settings import find_flag, nearest
+from autoscaler.config.settings import find_flag
 from autoscaler.errors import ConfigError
 from autoscaler.scenario.scenario import Scenario
 from autoscaler.simulator.answer import Answer, Form
