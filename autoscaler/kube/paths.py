@@ -4,6 +4,7 @@ from urllib.parse import quote
 
 import msgspec
 
+_REQUESTS, _BUFFERS = ("v1", "v1beta1"), ("v1beta1", "v1alpha1")
 _RESOURCES = {
     ("v1", "ConfigMap"): "configmaps",
     ("v1", "Event"): "events",
@@ -12,6 +13,9 @@ _RESOURCES = {
     ("apps/v1", "Deployment"): "deployments",
     ("coordination.k8s.io/v1", "Lease"): "leases",
     ("scheduling.k8s.io/v1", "PriorityClass"): "priorityclasses",
+    ("v1", "PodTemplate"): "podtemplates",
+    **{(f"autoscaling.x-k8s.io/{version}", "ProvisioningRequest"): "provisioningrequests" for version in _REQUESTS},
+    **{(f"autoscaling.x-k8s.io/{version}", "CapacityBuffer"): "capacitybuffers" for version in _BUFFERS},
 }
 
 

@@ -29,6 +29,8 @@ _WATCH_GRACE_S = 15.0
 _FIRST_PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 30.0
 _HEALTHY_S = 60.0
+_ABSENT_PAUSE_S = 60.0
+_FORBIDDEN = 403
 _METADATA_LIST = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=1,{JSON}"
 _METADATA_WATCH = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=1,{JSON}"
 
@@ -76,6 +78,10 @@ class KindSource(msgspec.Struct, Generic[T], frozen=True):
     label_selector: str = ""
     partial_metadata: bool = False
     """Ask for names, labels and owners only; a server that cannot do so sends whole objects."""
+    optional: bool = False
+    """A server that does not know the kind, or does not let us read it, has no object of it: asked again rarely."""
+    older_path: str = ""
+    """Where to look in turn with `path` for an optional kind that may be served in an older version only."""
 
     @property
     def selectors(self) -> dict[str, str]:
@@ -121,6 +127,8 @@ class Reflector(Generic[T]):
     ) -> None:
         """`wait` and `rng` (backoff jitter, watch lengths) are for tests and for runs that must repeat."""
         self._source = source
+        self._path = source.path
+        self._is_absent = False
         self._store = store
         self._client = client
         self._clock = clock
@@ -189,7 +197,12 @@ class Reflector(Generic[T]):
         """List if need be, then watch until the stream ends; returns the seconds to wait before the next step."""
         try:
             if self._version is None:
-                self._version = self._list()
+                try:
+                    self._version = self._list()
+                except (Gone, Refused) as error:
+                    if not self._source.optional or (isinstance(error, Refused) and error.status != _FORBIDDEN):
+                        raise
+                    return self._absent(error)
                 self._watches_of_list = 0
             self._follow()
         except RetryLater as error:  # resume from the last version
@@ -208,6 +221,18 @@ class Reflector(Generic[T]):
             self._stats.decode_errors += 1
             return self._failed(error)
         return 0.0
+
+    def _absent(self, error: Exception) -> float:
+        """Take note that the server has no such kind, or not for us; returns the pause before it is asked again."""
+        if not self._is_absent:
+            log.warning("kube.kind_absent path=%s error=%s", self._source.path, one_line(error))
+        self._is_absent = True
+        self._store.replace(())
+        self._synced.set()
+        if not self._source.older_path:
+            return _ABSENT_PAUSE_S
+        self._path = self._source.older_path if self._path == self._source.path else self._source.path
+        return 0.0 if self._path != self._source.path else _ABSENT_PAUSE_S
 
     def _list(self) -> str:
         expired = 0
@@ -231,7 +256,7 @@ class Reflector(Generic[T]):
         while True:
             if self._stopping.is_set():
                 raise RetryLater("stopped while listing")
-            body = self._client.get(self.path, query, call)
+            body = self._client.get(self._path, query, call)
             started = stopwatch()
             page = self._source.decoder.page(body)
             items.extend(page.items)
@@ -242,6 +267,9 @@ class Reflector(Generic[T]):
         started = stopwatch()
         self._store.replace(items)
         self._spent(started)
+        if self._is_absent:
+            log.info("kube.kind_present path=%s", self._path)
+        self._is_absent = False
         self._stats.relists += 1
         self._synced.set()
         return page.resource_version
@@ -260,7 +288,7 @@ class Reflector(Generic[T]):
         lines_before = self._lines
         self._watches_of_list += 1
         self._stats.watch_restarts += self._watches_of_list > 1
-        stream = self._client.watch(self.path, query, accept, seconds + _WATCH_GRACE_S)
+        stream = self._client.watch(self._path, query, accept, seconds + _WATCH_GRACE_S)
         self._reached()
         try:
             with self._stream_lock:

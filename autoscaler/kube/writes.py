@@ -143,6 +143,14 @@ class ClusterWrites(Protocol):
         """Make the object's fields so by server-side apply, whoever set them before."""
         ...
 
+    def edit_status(self, ref: ObjectRef, uid: str, change: Callable[[JsonObject], bool]) -> bool:
+        """Let `change` alter the object, of which only the status is stored; False where it finds nothing to do.
+
+        `change` may run more than once, each time on the object as it then is. `Gone` if the object of that uid is not
+        there (any more).
+        """
+        ...
+
     def delete(self, ref: ObjectRef, uid: str | None = None, resource_version: str | None = None) -> None:
         """Delete an object, if it is still the one of that uid or version; `Gone` if there is none."""
         ...
@@ -283,19 +291,33 @@ class Writes:
         query = {"fieldManager": _FIELD_MANAGER, "force": "true"}
         return _object(self._client.patch(paths.path(_ref(obj)), _encode(obj), APPLY_PATCH, self._write, query))
 
+    def edit_status(self, ref: ObjectRef, uid: str, change: Callable[[JsonObject], bool]) -> bool:
+        """Let `change` alter the object, of which only the status is stored; False where it finds nothing to do."""
+        where = paths.path(ref)
+
+        def guarded(held: JsonObject) -> bool:
+            if uid and held["metadata"].get("uid") != uid:
+                raise Gone(f"{where}: the object of uid {uid} is gone, another has its name")
+            return change(held)
+
+        return self._edit(where, guarded, "/status")
+
     def delete(self, ref: ObjectRef, uid: str | None = None, resource_version: str | None = None) -> None:
         """Delete an object, if it is still the one of that uid or version; `Gone` if there is none."""
         self._client.delete(paths.path(ref), _encode(_delete_options(None, uid, resource_version)), self._write)
 
-    def _edit(self, where: str, change: Callable[[JsonObject], bool]) -> bool:
-        """Read, change and replace until no one comes between; False if `change` finds nothing to do."""
+    def _edit(self, where: str, change: Callable[[JsonObject], bool], part: str = "") -> bool:
+        """Read, change and replace, or replace a `part` such as `/status`, until no one comes between.
+
+        False if `change` finds nothing to do.
+        """
         give_up = self._clock.now().mono + _CONFLICT_PATIENCE_S
         while True:
             current = _object(self._client.get(where))
             if not change(current):
                 return False
             try:
-                self._client.put(where, _encode(current), self._write_back)
+                self._client.put(where + part, _encode(current), self._write_back)
             except Conflict:
                 if self._clock.now().mono + _CONFLICT_PAUSE_S > give_up or not self._sleep(_CONFLICT_PAUSE_S):
                     raise

@@ -4,6 +4,7 @@ Nothing schedules and nothing recreates: an eviction always succeeds and the pod
 the controllers and the kubelets. Not safe to share between threads.
 """
 
+import copy
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -146,6 +147,19 @@ class MemoryWrites:
     def apply(self, obj: Mapping[str, Any]) -> JsonObject:
         """Make the object so."""
         return self._keep(obj)
+
+    def edit_status(self, ref: ObjectRef, uid: str, change: Callable[[JsonObject], bool]) -> bool:
+        """Let `change` alter the object's status; `Gone` if the object of that uid is not there."""
+        held = self.objects.get(ref)
+        if held is None or (uid and held["metadata"].get("uid") != uid):
+            raise Gone(f"there is no {ref.kind} {ref.name} of uid {uid}")
+        changed = copy.deepcopy(held)
+        if not change(changed):
+            return False
+        version = int(held["metadata"].get("resourceVersion") or 0) + 1
+        metadata = {**held["metadata"], "resourceVersion": str(version)}
+        self._keep({**held, "metadata": metadata, "status": changed.get("status") or {}})
+        return True
 
     def delete(self, ref: ObjectRef, uid: str | None = None, resource_version: str | None = None) -> None:
         """Delete an object; `Gone` if there is none. A node takes its pods along."""

@@ -111,6 +111,7 @@ BUILT_IN: tuple[Kind, ...] = (
     Kind("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", True, ("pvc",), _STATUS),
     Kind("", "v1", "persistentvolumes", "PersistentVolume", False, ("pv",), _STATUS),
     Kind("", "v1", "pods", "Pod", True, ("po",), _POD_SUBRESOURCES, _POD_FIELDS, "spec.nodeName", _ALL),
+    Kind("", "v1", "podtemplates", "PodTemplate", generation=True),
     Kind("", "v1", "replicationcontrollers", "ReplicationController", True, ("rc",), _WORKLOAD, categories=_ALL,
          generation=True, fields=("status.replicas",)),
     Kind("", "v1", "resourcequotas", "ResourceQuota", True, ("quota",), _STATUS),

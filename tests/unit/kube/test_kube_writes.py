@@ -332,6 +332,7 @@ EVERY_WRITE = [
     pytest.param(lambda w: w.replace({**DEPLOYMENT, "metadata": {"name": "x", "resourceVersion": "1"}}), id="replace"),
     pytest.param(lambda w: w.apply(DEPLOYMENT), id="apply"),
     pytest.param(lambda w: w.delete(ObjectRef("v1", "Node", "n1")), id="delete"),
+    pytest.param(lambda w: w.edit_status(ObjectRef("v1", "Node", "n1"), "", lambda _: True), id="edit status"),
 ]
 
 
@@ -398,3 +399,33 @@ class TestLeaseCalls:
         with pytest.raises(RetryLater):
             LeaseWrites(bench.client).read("kube-system", "ca", 5)
         assert len(bench.api.asked) == 1
+
+
+class TestStatus:
+    PATH = "/apis/autoscaling.x-k8s.io/v1/namespaces/ns/provisioningrequests/r"
+    REF = ObjectRef("autoscaling.x-k8s.io/v1", "ProvisioningRequest", "r", "ns")
+
+    def held(self, version: str, **status: Any) -> dict[str, Any]:
+        return {"metadata": {"name": "r", "uid": "u", "resourceVersion": version}, "status": status}
+
+    def test_is_written_over_a_conflict_and_keeps_what_others_wrote(self, bench: Bench) -> None:
+        bench.api.script(f"GET {self.PATH}", ok(self.held("5")), ok(self.held("6", theirs=1)))
+        bench.api.script(f"PUT {self.PATH}/status", status(409, "changed"), ok({}))
+
+        def change(held: dict[str, Any]) -> bool:
+            held["status"]["ours"] = 2
+            return True
+
+        assert bench.writes.edit_status(self.REF, "u", change)
+        assert bench.sent("PUT")[-1] == self.held("6", theirs=1, ours=2)
+
+    def test_of_another_object_of_that_name_is_left_alone(self, bench: Bench) -> None:
+        bench.api.script(f"GET {self.PATH}", ok(self.held("5")))
+        with pytest.raises(Gone):
+            bench.writes.edit_status(self.REF, "another", lambda held: True)
+        assert bench.sent("PUT") == []
+
+    def test_that_is_right_is_not_written(self, bench: Bench) -> None:
+        bench.api.script(f"GET {self.PATH}", ok(self.held("5")))
+        assert not bench.writes.edit_status(self.REF, "u", lambda held: False)
+        assert bench.sent("PUT") == []
