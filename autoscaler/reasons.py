@@ -87,6 +87,34 @@ class Waiting(StrEnum):
     GATED = "SchedulingGated"
     FOREIGN_SCHEDULER = "SchedulerNotAllowed"
     TAKES_HEADROOM = "TakesRoomOfPausePods"
+    CONSUMES_REQUEST = "ConsumesProvisioningRequest"
+
+
+class RequestReason(StrEnum):
+    """Why a condition of a ProvisioningRequest is what it is."""
+
+    ACCEPTED = "Accepted"
+    FOUND = "CapacityIsFound"
+    PROVISIONED = "CapacityIsProvisioned"
+    NOT_FOUND = "CapacityIsNotFound"
+    NO_PODS = "FailedToCreatePods"
+    NO_BOOKING = "FailedToBookCapacity"
+    RESERVATION_EXPIRED = "CapacityReservationTimeExpired"
+    CONSUMED = "CapacityBookingConsumed"
+    EXPIRED = "Expired"
+
+
+class BufferReason(StrEnum):
+    """Why a condition of a CapacityBuffer is what it is."""
+
+    RESOLVED = "AttributesSetSuccessfully"
+    UNRESOLVED = "error"
+    INJECTED = "FakePodsInjected"
+    NOT_READY = "NotReadyForProvisioning"
+    EMPTY = "BufferIsEmpty"
+    NO_TEMPLATE = "FailedToGetPodTemplate"
+    NO_PODS = "FailedToMakeFakePods"
+    QUOTAS = "ResourceQuotasAllocated"
 
 
 class Headcount(StrEnum):

@@ -18,6 +18,7 @@ from autoscaler.scaleup.plan import Increase, Resized
 from autoscaler.snapshot.groups import Group, Groups
 from cloudprovider.interface import (
     Accelerators,
+    AtomicIncrease,
     CloudProvider,
     ErrorClass,
     ForceDelete,
@@ -132,15 +133,15 @@ class Cloud:
             gpu_label=provider.gpu_label if isinstance(provider, Accelerators) else "",
         )
 
-    def increase_together(self, increases: Sequence[Increase]) -> tuple[Resized, ...]:
+    def increase_together(self, increases: Sequence[Increase], *, atomic: bool = False) -> tuple[Resized, ...]:
         """Ask for several groups' machines at the same time; return what became of each, in the order given.
 
-        Each group may be in it once. Never raises `ProviderError`.
+        Each group may be in it once; `atomic` is for each by itself. Never raises `ProviderError`.
         """
         done: dict[str, Resized] = {}
 
         def ask(one: Increase) -> None:
-            done[one.group] = self.increase(one.group, one.delta, expected=one.before)
+            done[one.group] = self.increase(one.group, one.delta, expected=one.before, atomic=atomic)
 
         works = [partial(ask, one) for one in increases]
         if self._executor is None or len(works) < 2:
@@ -150,8 +151,10 @@ class Cloud:
             self._executor.run_all(works)
         return tuple(done[one.group] for one in increases)
 
-    def increase(self, group_id: str, delta: int, *, expected: int) -> Resized:
+    def increase(self, group_id: str, delta: int, *, expected: int, atomic: bool = False) -> Resized:
         """Ask for `delta` more machines than the `expected` target; never raises `ProviderError`.
+
+        `atomic` wants all of them or none, from groups that can tell the cloud so.
 
         Safe beside calls for other groups. A target that has grown since, by an earlier call that seemed lost for one,
         makes up for as much of it.
@@ -163,7 +166,9 @@ class Cloud:
         try:
             before = group.target_size()
             delta = min(delta, expected + delta - before)
-            if delta > 0:
+            if delta > 0 and atomic and isinstance(group, AtomicIncrease):
+                group.increase_atomically(delta)
+            elif delta > 0:
                 group.increase(delta)
             else:
                 return Resized(group=group_id, before=expected, wanted=before, after=before)

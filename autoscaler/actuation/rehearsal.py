@@ -15,7 +15,7 @@ class RehearsedCloud(Cloud):
         self.withheld = 0
         """Calls that a real run would have made."""
 
-    def increase(self, group_id: str, delta: int, *, expected: int) -> Resized:
+    def increase(self, group_id: str, delta: int, *, expected: int, atomic: bool = False) -> Resized:
         """Count the call; the target stays."""
         return self._withhold(group_id, delta)
 

@@ -9,16 +9,19 @@ from autoscaler.actuation.job import FreshReader
 from autoscaler.actuation.news import Listener, News
 from autoscaler.actuation.rehearsal import RehearsedCloud
 from autoscaler.actuation.remover import NodeRemoval, NodeRemover, RehearsedRemoval
+from autoscaler.actuation.statuses import ClusterStatuses, RehearsedStatuses
 from autoscaler.actuation.tracker import Tracker
 from autoscaler.clock import Clock
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
 from autoscaler.kube.writes import ClusterWrites
 from autoscaler.loop.autoscaler import Autoscaler
+from autoscaler.loop.buffering import Buffering
 from autoscaler.loop.companion import Companions
 from autoscaler.loop.herald import Herald
 from autoscaler.loop.observing import Observing, Source
 from autoscaler.loop.passing import Remembered
+from autoscaler.loop.provisioning import Provisioning
 from autoscaler.objects.pod import PodInterner
 from autoscaler.ports import EventSink, Executor, Leadership
 from autoscaler.registry.memory import born
@@ -51,7 +54,12 @@ def build_autoscaler(config: Config, around: Surroundings, interner: PodInterner
     cloud = RehearsedCloud(around.provider) if config.loop.dry_run else Cloud(around.provider, around.executor)
     removal = RehearsedRemoval() if config.loop.dry_run else _remover(config, around, cloud, herald)
     observing = Observing(config, around.source, cloud, removal, interner, herald)
-    autoscaler = Autoscaler(config, observing, cloud, removal, herald, around.companions, around.remote)
+    statuses = RehearsedStatuses() if config.loop.dry_run else ClusterStatuses(around.writes)
+    provisioning = Provisioning(config, statuses, herald, interner)
+    buffering = Buffering(config, statuses, interner)
+    autoscaler = Autoscaler(
+        config, observing, cloud, removal, provisioning, buffering, herald, around.companions, around.remote
+    )
     autoscaler.remembered = Remembered(registry=born(around.clock.now()))
     return autoscaler
 

@@ -8,6 +8,14 @@ from autoscaler.errors import RetryLater
 from autoscaler.kube.feed import Feed
 from autoscaler.kube.store import Store
 from autoscaler.kube.watch import KindSource
+from autoscaler.objects.capacity import (
+    GROUP,
+    CapacityBuffer,
+    ProvisioningRequest,
+    ResourceQuota,
+    Scalable,
+    StoredTemplate,
+)
 from autoscaler.objects.meta import Resource
 from autoscaler.objects.node import Node, node_decoder
 from autoscaler.objects.pod import PodInterner
@@ -21,11 +29,20 @@ from autoscaler.objects.workload import (
     Replicated,
     plain_decoder,
 )
+from autoscaler.scaleup.buffer_specs import scalable_key
 from autoscaler.scaleup.priority import CONFIG_MAP
 from autoscaler.snapshot.cluster import ClusterBuilder, ClusterView, Related
 from autoscaler.snapshot.groups import Groups
 
 R = TypeVar("R", bound=Resource)
+_SCALABLES = {
+    "Deployment": "/apis/apps/v1/deployments",
+    "ReplicaSet": "/apis/apps/v1/replicasets",
+    "StatefulSet": "/apis/apps/v1/statefulsets",
+    "ReplicationController": "/api/v1/replicationcontrollers",
+    "Job": "/apis/batch/v1/jobs",
+}
+"""Where controllers that a CapacityBuffer may imitate live, by kind."""
 _LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed"
 
 
@@ -49,9 +66,37 @@ class ClusterSource:
         self._storage_classes = self._plain("/apis/storage.k8s.io/v1/storageclasses", StorageClass)
         self._csi_nodes = self._plain("/apis/storage.k8s.io/v1/csinodes", CsiNode)
         self._config_maps = self._priorities(config)
+        self._follow_capacity(config)
 
     def _plain(self, path: str, kind: type[R], field_selector: str = "") -> Store[R]:
         source = KindSource(path, plain_decoder(kind), field_selector)
+        no_indexes: Mapping[str, Callable[[R], Hashable | None]] = {}
+        return self._feed.add(source, no_indexes, log_changes=False)
+
+    def _follow_capacity(self, config: Config) -> None:
+        """Follow what asks for capacity beside pods, where that is enabled; the cluster need not know those kinds."""
+        features = config.features
+        buffers = features.capacity_buffer_controller_enabled or features.capacity_buffer_pod_injection_enabled
+        self._requests: Store[ProvisioningRequest] | None = None
+        self._buffers: Store[CapacityBuffer] | None = None
+        self._templates: Store[StoredTemplate] | None = None
+        self._quotas: Store[ResourceQuota] | None = None
+        self._scalables: dict[str, Store[Scalable]] = {}
+        if features.enable_provisioning_requests:
+            self._requests = self._custom("provisioningrequests", ProvisioningRequest, "v1", "v1beta1")
+        if buffers:
+            self._buffers = self._custom("capacitybuffers", CapacityBuffer, "v1beta1", "v1alpha1")
+        if features.enable_provisioning_requests or buffers:
+            self._templates = self._plain("/api/v1/podtemplates", StoredTemplate)
+        if features.capacity_buffer_controller_enabled:
+            self._quotas = self._plain("/api/v1/resourcequotas", ResourceQuota)
+            self._scalables = {kind: self._plain(path, Scalable) for kind, path in _SCALABLES.items()}
+
+    def _custom(self, plural: str, kind: type[R], version: str, older: str) -> Store[R]:
+        root = f"/apis/{GROUP}"
+        source = KindSource(
+            f"{root}/{version}/{plural}", plain_decoder(kind), optional=True, older_path=f"{root}/{older}/{plural}"
+        )
         no_indexes: Mapping[str, Callable[[R], Hashable | None]] = {}
         return self._feed.add(source, no_indexes, log_changes=False)
 
@@ -87,5 +132,19 @@ class ClusterSource:
             volumes=self._volumes.snapshot(),
             storage_classes=self._storage_classes.snapshot(),
             csi_nodes=self._csi_nodes.snapshot(),
-            config_maps={} if self._config_maps is None else self._config_maps.snapshot(),
+            config_maps=_held(self._config_maps),
+            provisioning_requests=_held(self._requests),
+            capacity_buffers=_held(self._buffers),
+            pod_templates=_held(self._templates),
+            resource_quotas=_held(self._quotas),
+            scalables={
+                scalable_key(kind, one.namespace, one.name): one
+                for kind, store in self._scalables.items()
+                for one in store.snapshot().values()
+            },
         )
+
+
+def _held(store: Store[R] | None) -> dict[str, R]:
+    """Return what a store has; nothing for a kind that is not followed."""
+    return {} if store is None else store.snapshot()

@@ -7,6 +7,8 @@ from autoscaler.cli import output
 from autoscaler.scenario.inference import InferredGroup
 from autoscaler.simulator.answer import Answer, Cost, RunAnswer, StayingNode, UnneededNode
 
+_SERVED = ("Successful", "NotNeeded")
+"""Results of a scale-up that leave no pod without a node: those of ProvisioningRequests have found room."""
 _NAMES_SHOWN = 3
 _NODES_SHOWN = 20
 """Of more nodes that stay for one reason only some are named."""
@@ -44,7 +46,7 @@ def _headline(run_: RunAnswer) -> str:
     if run_.end != "Complete":
         return f"the pass ended early: {run_.end}"
     left = len(run_.pods_needing_scale_up)
-    if left:
+    if left and run_.scale_up_result not in _SERVED:
         return f"no new nodes, {_count(left, 'pod')} without one: {run_.scale_up_result}"
     gone = len(run_.deleted_empty) + len(run_.deleted_drain)
     if gone:
@@ -105,6 +107,14 @@ def _tables(run_: RunAnswer) -> Iterator[tuple[str, Sequence[str], list[tuple[ob
         "Node groups left out",
         ("GROUP", "REASON", "WHY"),
         [(one.group, one.reason, _why(one.message, one.detail)) for one in reasons.skipped_groups],
+    )
+    yield (
+        "Conditions set",
+        ("OBJECT", "CONDITION", "REASON", "MESSAGE"),
+        [
+            (f"{one.kind} {one.object}", f"{one.type}={one.status}", one.reason, one.message)
+            for one in run_.conditions_set
+        ],
     )
     yield (
         "Nodes being removed",

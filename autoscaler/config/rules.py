@@ -162,6 +162,18 @@ class Rules(msgspec.Struct, frozen=True):
         Change("An empty answer of the gRPC expander means none of the options; otherwise all stay.", False, "1.32"),
     ] = True
 
+    # ProvisioningRequests.
+    requests_force_scale_up: Annotated[
+        bool,
+        Change("A ProvisioningRequest is served whatever holds pods back: age, max-nodes-total.", False, "1.33"),
+    ] = True
+    check_capacity_no_retry: Annotated[
+        bool, Change("A check-capacity request with noRetry fails for good when there is no room.", False, "1.32")
+    ] = True
+    consumed_bookings_end: Annotated[
+        bool, Change("A booking ends as soon as all pods of its request are scheduled.", False)
+    ] = True
+
     # Scale-down.
     unmeasured_node_is_unused: Annotated[
         bool,

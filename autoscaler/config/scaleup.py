@@ -187,34 +187,30 @@ class Templates(msgspec.Struct, frozen=True):
 class Features(msgspec.Struct, frozen=True):
     """Further APIs, and tuning of parts that work differently here."""
 
-    enable_provisioning_requests: Annotated[Switch, "Handle ProvisioningRequest objects.", Support.ACCEPTED] = False
+    enable_provisioning_requests: Annotated[Switch, "Handle ProvisioningRequest objects."] = False
     provisioning_request_initial_backoff_time_s: Annotated[
-        Seconds, "First wait after a failed ProvisioningRequest.", Support.ACCEPTED
+        Seconds, "First wait after a failed ProvisioningRequest."
     ] = 60.0
-    provisioning_request_max_backoff_time_s: Annotated[
-        Seconds, "Longest wait after failed ProvisioningRequests.", Support.ACCEPTED
-    ] = 600.0
+    provisioning_request_max_backoff_time_s: Annotated[Seconds, "Longest wait after failed ProvisioningRequests."] = (
+        600.0
+    )
     provisioning_request_max_backoff_cache_size: Annotated[
-        Count, "How many waiting ProvisioningRequests are remembered.", Support.ACCEPTED
+        Count, "How many waiting ProvisioningRequests are remembered."
     ] = 1000
-    check_capacity_batch_processing: Annotated[
-        Switch, "Handle several check-capacity requests in one pass.", Support.ACCEPTED
-    ] = False
+    check_capacity_batch_processing: Annotated[Switch, "Handle several check-capacity requests in one pass."] = False
     check_capacity_processor_instance: Annotated[
-        OptionalText, "Handle only check-capacity requests for this instance.", Support.ACCEPTED
+        OptionalText, "Handle only check-capacity requests for this instance."
     ] = None
     check_capacity_provisioning_request_batch_timebox_s: Annotated[
-        Seconds, "Longest time for one batch of check-capacity requests.", Support.ACCEPTED
+        Seconds, "Longest time for one batch of check-capacity requests."
     ] = 10.0
     check_capacity_provisioning_request_max_batch_size: Annotated[
-        Count, "Most check-capacity requests in one batch.", Support.ACCEPTED
+        Count, "Most check-capacity requests in one batch."
     ] = 10
-    capacity_buffer_controller_enabled: Annotated[
-        Switch, "Run the controller of CapacityBuffer objects.", Support.ACCEPTED
-    ] = False
-    capacity_buffer_pod_injection_enabled: Annotated[
-        Switch, "Keep room for the pods of CapacityBuffer objects.", Support.ACCEPTED
-    ] = False
+    capacity_buffer_controller_enabled: Annotated[Switch, "Run the controller of CapacityBuffer objects."] = False
+    capacity_buffer_pod_injection_enabled: Annotated[Switch, "Keep room for the pods of CapacityBuffer objects."] = (
+        False
+    )
     capacity_buffer_pod_dry_run_enabled: Annotated[
         Switch, "Complete buffer pods by a dry run on the API server.", Support.ACCEPTED
     ] = True

@@ -1,8 +1,8 @@
 """`run_once`: the order of a pass.
 
-observe → companions → repair → grow → shrink → raise to minimum. Each step takes the pass as far as it has come and
-returns the next value; what is remembered from pass to pass is one frozen value. The order, and where a pass ends
-early, are Cluster Autoscaler's (`core/static_autoscaler.go`). Effects are in `actuation` alone.
+observe → companions → requests and buffers → repair → grow → shrink → raise to minimum. Each step takes the pass as far
+as it has come and returns the next value; what is remembered from pass to pass is one frozen value. The order, and
+where a pass ends early, are Cluster Autoscaler's (`core/static_autoscaler.go`). Effects are in `actuation` alone.
 """
 
 from autoscaler.actuation.cloud import Cloud
@@ -10,11 +10,13 @@ from autoscaler.actuation.remover import NodeRemoval
 from autoscaler.clock import Instant, stopwatch
 from autoscaler.config.tree import Config
 from autoscaler.errors import CloudUnavailable, LeadershipLost, RetryLater
+from autoscaler.loop.buffering import Buffering
 from autoscaler.loop.companion import Companions
 from autoscaler.loop.growing import Growing
 from autoscaler.loop.herald import Herald
 from autoscaler.loop.observing import Observing
 from autoscaler.loop.passing import Pass, Remembered
+from autoscaler.loop.provisioning import Provisioning
 from autoscaler.loop.repairing import Repairing
 from autoscaler.loop.shrinking import Shrinking
 from autoscaler.observe.metric_table import ErrorType
@@ -32,6 +34,8 @@ class Autoscaler:
         observing: Observing,
         cloud: Cloud,
         removal: NodeRemoval,
+        provisioning: Provisioning,
+        buffering: Buffering,
         herald: Herald,
         companions: Companions,
         remote: RemoteExpander | None = None,
@@ -39,10 +43,12 @@ class Autoscaler:
         self._cloud = cloud
         self._companions = companions
         repairing = self._repairing = Repairing(config, cloud, herald)
-        growing = Growing(config, cloud, repairing, herald, remote)
+        growing = Growing(config, cloud, repairing, herald, provisioning, buffering, remote)
         self._observe = observing.run
         self._steps = (
             companions.before_pass,
+            provisioning.begin,
+            buffering.resolve,
             repairing.run,
             growing.run,
             Shrinking(config, removal, repairing).run,

@@ -8,8 +8,10 @@ from msgspec.structs import replace
 from autoscaler.actuation.cloud import Cloud
 from autoscaler.clock import stopwatch
 from autoscaler.config.tree import Config
+from autoscaler.loop.buffering import Buffering
 from autoscaler.loop.herald import Herald
 from autoscaler.loop.passing import Pass
+from autoscaler.loop.provisioning import Provisioning
 from autoscaler.loop.repairing import Repairing
 from autoscaler.loop.resizing import Resizing
 from autoscaler.objects.node import Node
@@ -49,9 +51,13 @@ class Growing:
         cloud: Cloud,
         repairing: Repairing,
         herald: Herald,
+        provisioning: Provisioning,
+        buffering: Buffering,
         remote: RemoteExpander | None = None,
     ) -> None:
         self._config = config
+        self._provisioning = provisioning
+        self._buffering = buffering
         self._cloud = cloud
         self._repairing = repairing
         self._resizing = Resizing(config, cloud, herald)
@@ -64,17 +70,23 @@ class Growing:
     def run(self, p: Pass) -> Pass:
         """Return the pass with pods sorted and groups grown; a failed scale-up ends it where the rules say so."""
         began = stopwatch()
-        p = replace(p, placer=self._simulated(p))
-        p, needy = self._needy(p)
+        p, needy = self._needy(self._buffering.filled(replace(p, placer=self._simulated(p))))
+        needy = self._provisioning.without_consumers(needy)
         p = p.timed("filter_schedulable", began)
         began = stopwatch()
         young = {pod.key: Waiting.TOO_YOUNG for pod in needy.pods if too_young(pod, self._config.pods, p.report.now)}
         p = p.with_report(replace(p.report, needy=needy.pods, waiting={**needy.waiting, **young}))
         pods = tuple(pod for pod in needy.pods if pod.key not in young)
         held_back = self._held_back(p, pods)
+        p, requests = self._provisioning.taken(p)
+        if requests and not self._config.rules.requests_force_scale_up:
+            held_back = self._held_back(p, (*pods, *(pod for _, asked_for in requests for pod in asked_for)))
+            requests = requests if held_back is None else ()
+        if requests and self._provisioning.goes_first(p, pods_wait=held_back is None and bool(pods)):
+            return self._provisioning.served(p, requests, self._bought_whole).timed("scale_up", began)
         if held_back is not None:
             return p.with_report(replace(p.report, scale_up_result=held_back))
-        return self._decided(p, pods).timed("scale_up", began)
+        return self._provisioning.turned(self._decided(p, pods), pods_next=False).timed("scale_up", began)
 
     def raise_to_minimum(self, p: Pass) -> Pass:
         """Return the pass with groups below their minimum raised, where that is asked for."""
@@ -108,6 +120,7 @@ class Growing:
         return Placer(trial, self._profile)
 
     def _needy(self, p: Pass) -> tuple[Pass, Needy]:
+        """Return the pods that need nodes, and the pass with what fits, then what requests hold, in its place."""
         config, placer = self._config, p.placer
         assert placer is not None
         found = sort_pending(p.view.pending, config.pods, config.rules)
@@ -115,11 +128,11 @@ class Growing:
             position = p.view.positions.get(pod.nominated_node or "")
             if position is not None and not expendable(pod, config.pods.expendable_pods_priority_cutoff):
                 placer.place(pod.cls, position)
-        pods = (*found.unschedulable, *found.unprocessed)
+        pods = (*found.unschedulable, *found.unprocessed, *p.room)
         needy = filter_yielding(placer, pods, config.pods, p.remembered.hints, config.rules, p.report.now)
         nominated = {pod.key: Waiting.NOMINATED for pod in found.nominated}
         needy = replace(needy, waiting={**found.waiting, **nominated, **needy.waiting})
-        return replace(p, remembered=replace(p.remembered, hints=needy.hints)), needy
+        return self._provisioning.booked(replace(p, remembered=replace(p.remembered, hints=needy.hints))), needy
 
     def _held_back(self, p: Pass, pods: Sequence[Pod]) -> ScaleUpResult | None:
         """Return why no scale-up is tried; None where one is."""
@@ -193,6 +206,24 @@ class Growing:
         if result is ScaleUpResult.ERROR and rules.return_scale_up_error:
             return p.failed(ErrorType.CLOUD_PROVIDER, error)
         return p
+
+    def _bought_whole(self, p: Pass, pods: Sequence[Pod]) -> Pass:
+        """Buy nodes of one group, and of those like it, for all the pods, or none."""
+        config, situation = self._config, self._situation(p)
+        assert p.placer is not None
+        plan = plan_scale_up(
+            p.placer, pods, situation, self._chain(p), config.scale_up, config.rules, all_or_nothing=True
+        )
+        self._herald.expanders(plan)
+        if plan.capped_by_nodes_total:
+            self._herald.nodes_total_reached(config.limits.max_nodes_total)
+        p, done = self._resizing.run(p, plan.increases, atomic=True)
+        failures = [one.error for one in done if one.error is not None]
+        result = ScaleUpResult.ERROR if failures else plan.result
+        error = words.resize_errors(failures) if failures else plan.error
+        if result is ScaleUpResult.SUCCESSFUL:
+            p = p.with_memory(memories.scale_up_succeeded(p.remembered.registry, p.report.now))
+        return p.with_report(replace(p.report, scale_up=plan, scale_up_result=result, scale_up_error=error))
 
     def _situation(self, p: Pass) -> Situation:
         config, view, registry = self._config, p.view, p.registry

@@ -1,18 +1,23 @@
 """Events about what a pass decides and does."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from autoscaler.clock import Instant
 from autoscaler.config.tree import Config
+from autoscaler.objects.capacity import consumed_request
+from autoscaler.objects.meta import OwnerReference
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.observe import words
 from autoscaler.observe.report import Removed
 from autoscaler.ports import EventSink, EventType, Subject
 from autoscaler.reasons import ScaleUpResult
 from autoscaler.registry.state import Registry
+from autoscaler.scaleup.buffers import stands_for_buffer
 from autoscaler.scaleup.plan import Increase, Resized, ScaleUpPlan
 from autoscaler.scaleup.shortfall import Shortfall
 
+_MOST_CONSUMERS = 50
+"""Events that one pass sends about pods that use the capacity of ProvisioningRequests."""
 _EMPTY_GRACE_S = 600.0
 """How long after the start a cluster without ready nodes is no news."""
 
@@ -91,21 +96,28 @@ class Herald:
         for each in plan.rounds:
             grown = [increase for increase in each.increases if increase.group not in refused]
             message = words.triggered(grown)
-            for pod in each.helped if grown else ():
-                self._events.event(_subject(pod), EventType.NORMAL, "TriggeredScaleUp", message)
+            for about, _ in _subjects(each.helped if grown else ()):
+                self._events.event(about, EventType.NORMAL, "TriggeredScaleUp", message)
         if result in (ScaleUpResult.SUCCESSFUL, ScaleUpResult.ERROR):
             return
         messages: dict[PodClass, str] = {}
-        for pod in (*plan.remaining, *plan.awaiting):
+        for about, pod in _subjects((*plan.remaining, *plan.awaiting)):
             if pod.cls not in messages:
                 messages[pod.cls] = words.not_triggered(plan, pod.cls)
-            self._events.event(_subject(pod), EventType.NORMAL, "NotTriggerScaleUp", messages[pod.cls])
+            self._events.event(about, EventType.NORMAL, "NotTriggerScaleUp", messages[pod.cls])
+
+    def consume_requests(self, pods: Sequence[Pod]) -> None:
+        """These pods buy nothing, since they use the capacity of ProvisioningRequests; a few are told so."""
+        for pod in pods[:_MOST_CONSUMERS]:
+            name = f"{pod.namespace}/{consumed_request(pod.cls.annotations)}"
+            text = f"Unschedulable pod didn't trigger scale-up, because it's consuming ProvisioningRequest {name}"
+            self._events.event(_subject(pod), EventType.NORMAL, "", text)
 
     def no_more_nodes(self, pods: Iterable[Pod], limit: int) -> None:
         """The cluster has as many nodes as it may have, so nothing is tried for these pods."""
         self.nodes_total_reached(limit)
-        for pod in pods:
-            self._events.event(_subject(pod), EventType.NORMAL, "NotTriggerScaleUp", words.NODES_TOTAL_REACHED)
+        for about, _ in _subjects(pods):
+            self._events.event(about, EventType.NORMAL, "NotTriggerScaleUp", words.NODES_TOTAL_REACHED)
 
     def _warn(self, reason: str, message: str) -> None:
         self._tell(EventType.WARNING, reason, message)
@@ -113,6 +125,18 @@ class Herald:
     def _tell(self, kind: EventType, reason: str, message: str) -> None:
         if self._talks:
             self._events.event(self.status, kind, reason, message)
+
+
+def _subjects(pods: Iterable[Pod]) -> Iterator[tuple[Subject, Pod]]:
+    """Yield whom to tell: each pod, and each buffer once for all the pods that only stand for it."""
+    told: set[OwnerReference] = set()
+    for pod in pods:
+        owner = pod.cls.owner
+        if owner is None or not stands_for_buffer(pod):
+            yield _subject(pod), pod
+        elif owner not in told:
+            told.add(owner)
+            yield Subject(owner.kind, owner.name, pod.namespace, owner.uid, owner.api_version), pod
 
 
 def _subject(pod: Pod) -> Subject:

@@ -6,6 +6,8 @@ import msgspec
 from msgspec.structs import replace
 
 from autoscaler.clock import stopwatch
+from autoscaler.objects.capacity import ProvisioningRequest
+from autoscaler.objects.pod import Pod
 from autoscaler.observe.metric_table import ErrorType
 from autoscaler.observe.report import End, PassReport
 from autoscaler.reasons import Kept
@@ -14,6 +16,7 @@ from autoscaler.registry.readiness import Readings
 from autoscaler.registry.state import Registry
 from autoscaler.scaledown.memory import ScaleDownMemory
 from autoscaler.scaledown.plan import Removal
+from autoscaler.scaleup.request_memory import RequestMemory
 from autoscaler.scaleup.templates import TemplateCache
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.cluster import ClusterView
@@ -33,6 +36,7 @@ class Remembered(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes that could go, as of the last pass that looked."""
     kept: Mapping[str, Kept] = {}
     """Why other nodes stay, as of then."""
+    requests: RequestMemory = RequestMemory()
 
 
 class Pass(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +46,10 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
     remembered: Remembered
     placer: Placer | None = None
     """The simulated cluster, with upcoming nodes and the pending pods that fit, from the scale-up step on."""
+    room: tuple[Pod, ...] = ()
+    """Pods that stand for the room of buffers, from the scale-up step on."""
+    requests: tuple[ProvisioningRequest, ...] = ()
+    """Those that are served here, with what was decided about them."""
 
     @property
     def goes_on(self) -> bool:

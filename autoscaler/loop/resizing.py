@@ -29,7 +29,7 @@ class Resizing:
         one = self._config.scale_up.groups_per_pass is GroupsPerPass.ONE
         return self._config.rules.next_group_after_failed_increase and not one
 
-    def run(self, p: Pass, increases: Sequence[Increase]) -> tuple[Pass, tuple[Resized, ...]]:
+    def run(self, p: Pass, increases: Sequence[Increase], *, atomic: bool = False) -> tuple[Pass, tuple[Resized, ...]]:
         """Return the pass with each increase that was tried in its report, and what became of these.
 
         What grew stays, whatever fails. Where a result says that all else waits the rest is not tried; nor is it after
@@ -41,7 +41,7 @@ class Resizing:
             together = increases[start : start + step]
             for increase in together:
                 self._herald.resizing(increase)
-            for increase, resized in zip(together, self._cloud.increase_together(together), strict=True):
+            for increase, resized in zip(together, self._cloud.increase_together(together, atomic=atomic), strict=True):
                 p = p.with_memory(self._noted(p, increase, resized))
                 self._herald.resized(resized, increase.max_size)
                 done.append(resized)

@@ -50,6 +50,8 @@ DAEMONSET_POD = OURS + "daemonset-pod"
 ENABLE_DS_EVICTION = OURS + "enable-ds-eviction"
 GIVEN_UP = OURS + "headroom-given-up"
 """On pause pods that their controller is about to delete."""
+SIMULATED = {"podType": "capacityBufferFakePod", "podtype": "fakepod"}
+"""Annotations of pods that nobody has made: they keep room, or stand for pods to come."""
 _KEPT_ANNOTATIONS = (OURS, "autoscaling.x-k8s.io/", SOURCE, "podtype", "podType")
 
 Requests = Mapping[str, int]
@@ -121,6 +123,11 @@ class PodClass(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True
     def given_up(self) -> bool:
         """Whether it is a pause pod that is not wanted any more."""
         return GIVEN_UP in self.annotations and self.headroom is not None
+
+    @property
+    def simulated(self) -> bool:
+        """Whether it takes part in simulations only: there is nothing to evict."""
+        return any(self.annotations.get(key) == value for key, value in SIMULATED.items())
 
     def tolerates(self, taint: Taint) -> bool:
         """Whether some toleration covers the taint, or the taint only asks."""

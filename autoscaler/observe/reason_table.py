@@ -7,12 +7,14 @@ import msgspec
 
 from autoscaler.reasons import (
     Blocking,
+    BufferReason,
     Headcount,
     HeadroomTrouble,
     Keep,
     Lack,
     NoFit,
     RemovedAs,
+    RequestReason,
     ScaleDownResult,
     ScaleUpResult,
     Skip,
@@ -125,6 +127,44 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
         ),
         Waiting.TAKES_HEADROOM: Meaning(
             "The pod fits where pause pods of lower priority are; they give way, and get new room if it is missing."
+        ),
+        Waiting.CONSUMES_REQUEST: Meaning(
+            "The pod uses the capacity of a ProvisioningRequest: that one buys nodes, the pod does not.",
+            "Look at the conditions of the request that the pod's annotation names.",
+        ),
+    },
+    RequestReason: {
+        RequestReason.ACCEPTED: Meaning("The request is served."),
+        RequestReason.FOUND: Meaning("All pods of the request fit on nodes that exist or are on their way."),
+        RequestReason.PROVISIONED: Meaning("Nodes for the pods that do not fit were asked for."),
+        RequestReason.NOT_FOUND: Meaning(
+            "Not all pods fit, and for an atomic request no group takes all of the rest at once.",
+            "It is tried again, at most every `--provisioning-request-max-backoff-time`; or ask for less.",
+        ),
+        RequestReason.NO_PODS: Meaning(
+            "The pods of the request cannot be made; the message says why.", "Create the PodTemplate first."
+        ),
+        RequestReason.NO_BOOKING: Meaning(
+            "The request was provisioned, and its pods cannot be made any more.", "Keep its PodTemplate."
+        ),
+        RequestReason.RESERVATION_EXPIRED: Meaning(
+            "The capacity was held for ten minutes.", "Create the pods sooner, or ask again."
+        ),
+        RequestReason.CONSUMED: Meaning("All pods that use the capacity are scheduled."),
+        RequestReason.EXPIRED: Meaning("The request could not be met within seven days.", "Ask again."),
+    },
+    BufferReason: {
+        BufferReason.RESOLVED: Meaning("Template and number of pods of the buffer are known."),
+        BufferReason.UNRESOLVED: Meaning("The spec of the buffer cannot be followed; the message says why."),
+        BufferReason.INJECTED: Meaning("Room is kept for the pods of the buffer."),
+        BufferReason.NOT_READY: Meaning(
+            "The status has no template or no number of pods yet.", "Does its controller run? See its condition."
+        ),
+        BufferReason.EMPTY: Meaning("The buffer is to keep room for no pod."),
+        BufferReason.NO_TEMPLATE: Meaning("The PodTemplate in the status does not exist.", "Create it."),
+        BufferReason.NO_PODS: Meaning("The PodTemplate cannot be read; the message says why.", "Mend it."),
+        BufferReason.QUOTAS: Meaning(
+            "The ResourceQuotas of the namespace were shared out; the message has the figures.", "Raise the quota."
         ),
     },
     Lack: {

@@ -15,6 +15,7 @@ from autoscaler.scaledown.plan import Deletions
 from autoscaler.scaledown.plan import Removal as ScaleDownRemoval
 from autoscaler.scaleup.plan import Resized, ScaleUpPlan
 from autoscaler.scaleup.shortfall import Shortfall
+from autoscaler.scaleup.status_change import StatusChange
 from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.template import Template
 from cloudprovider.interface import InstanceError
@@ -73,6 +74,10 @@ class PassReport(msgspec.Struct, frozen=True, kw_only=True):
     """Targets lowered because the machines never came."""
     unregistered_removed: tuple[Removed, ...] = ()
     failed_removed: tuple[Removed, ...] = ()
+    status_changes: tuple[StatusChange, ...] = ()
+    """What ProvisioningRequests and CapacityBuffers were told, in order; a write that failed is tried again."""
+    requests_served: int = 0
+    """ProvisioningRequests that this pass looked for capacity for."""
     timings: Mapping[str, float] = {}
     """Seconds by phase; for reports only."""
 
@@ -84,6 +89,9 @@ class PassReport(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def acted(self) -> bool:
-        """Whether more machines come than before, or some go: a try that failed is no reason to look again at once."""
+        """Whether more machines come than before, some go, or a request had its turn so that the next may have its own.
+
+        A resize that failed is no reason to look again at once.
+        """
         grew = any(one.after > one.before for one in self.increases)
-        return grew or bool(self.deletions.empty or self.deletions.drained)
+        return grew or self.requests_served > 0 or bool(self.deletions.empty or self.deletions.drained)

@@ -119,7 +119,7 @@ def _removal(
     return Removal(
         node=reading.node,
         group=group.id,
-        pods=leaving.move,
+        pods=tuple(pod for pod in leaving.move if not pod.cls.simulated),
         daemons=leaving.daemons,
         wait_for=leaving.wait_for,
         ready=reading.readiness.ready,

@@ -35,16 +35,26 @@ Pods that spread over zones take a round for every pod of an owner, since one ro
 
 
 def plan_scale_up(
-    placer: Placer, pods: Sequence[Pod], situation: Situation, chain: Chain, options: ScaleUp, rules: Rules
+    placer: Placer,
+    pods: Sequence[Pod],
+    situation: Situation,
+    chain: Chain,
+    options: ScaleUp,
+    rules: Rules,
+    *,
+    all_or_nothing: bool = False,
 ) -> ScaleUpPlan:
-    """Decide how to help the pods. The placer's trial holds real and upcoming nodes with what fits on them already."""
+    """Decide how to help the pods. The placer's trial holds real and upcoming nodes with what fits on them already.
+
+    With `all_or_nothing` the nodes of one choice, uncapped, have to take every pod; else nothing is bought.
+    """
     if not pods:
         return ScaleUpPlan(result=ScaleUpResult.NOT_NEEDED)
     if isinstance(situation.allowance, Uncountable):
         error = f"could not compute total resources: no template for node group {situation.allowance.group}"
         return ScaleUpPlan(result=ScaleUpResult.ERROR, remaining=tuple(pods), error=error)
     with placer.trial.fork():
-        return _Decision(placer, pods, situation, chain, options, rules).plan()
+        return _Decision(placer, pods, situation, chain, options, rules, all_or_nothing=all_or_nothing).plan()
 
 
 class _Decision:
@@ -58,7 +68,10 @@ class _Decision:
         chain: Chain,
         options: ScaleUp,
         rules: Rules,
+        *,
+        all_or_nothing: bool,
     ) -> None:
+        self._all_or_nothing = all_or_nothing
         self._placer = placer
         self._pods = tuple(pods)
         self._situation = situation
@@ -83,7 +96,7 @@ class _Decision:
         helped: set[str] = set()
         left = self._pods
         most = max(_FEWEST_ROUNDS, _ROUNDS_PER_GROUP * len(first.groups.all))
-        if self._options.groups_per_pass is GroupsPerPass.ONE:
+        if self._options.groups_per_pass is GroupsPerPass.ONE or self._all_or_nothing:
             most = 1
         error = ""
         while left and len(rounds) < most:
@@ -163,6 +176,8 @@ class _Decision:
             )
             self._packed[group.id] = estimated.packed
             nodes = estimated.nodes
+            if self._all_or_nothing and not self._takes_all(group, estimated.pods, nodes):
+                continue
             if nodes > 0 and group.settings.zero_or_max_node_scaling:
                 nodes = group.max_size
             if nodes > 0 and estimated.pods:
@@ -170,6 +185,10 @@ class _Decision:
                     Option(group=group, template=template, nodes=nodes, pods=estimated.pods, similar=tuple(similar))
                 )
         return tuple(options)
+
+    def _takes_all(self, group: Group, pods: Sequence[Pod], nodes: int) -> bool:
+        fits = nodes <= group.max_size or not group.settings.zero_or_max_node_scaling
+        return fits and len(pods) == len(self._pods)
 
     def _similar(self, group: Group, helpable: Mapping[PodClass, set[str]]) -> list[str]:
         """Return similar groups that may grow and can host whatever this group can."""
@@ -209,9 +228,14 @@ class _Decision:
         allowance = self._situation.allowance
         assert isinstance(allowance, Allowance)
         nodes = allowance.cap(self._needs[choice.option.group.id], nodes)
+        if self._all_or_nothing and nodes < choice.option.nodes:
+            return Round(options=options, chosen=choice.option), ""
         if nodes < 1:
             return Round(options=options, chosen=choice.option), "max resource limit reached"
-        return Round(options=options, chosen=choice.option, increases=self._shared(choice.option, nodes)), ""
+        increases = self._shared(choice.option, nodes)
+        if self._all_or_nothing and sum(one.delta for one in increases) < nodes:
+            increases = ()
+        return Round(options=options, chosen=choice.option, increases=increases), ""
 
     def _shared(self, option: Option, nodes: int) -> tuple[Increase, ...]:
         """Share the nodes among the chosen group and its similar ones."""

@@ -158,6 +158,13 @@ def _related(shape: Shape, reader: ObjectReader, defaults: Defaults, config: Con
         storage_classes=named("storageClasses", file.storage_classes),
         csi_nodes=named("csiNodes", file.csi_nodes),
         config_maps=config_maps,
+        provisioning_requests=named("provisioningRequests", file.provisioning_requests, "ProvisioningRequest"),
+        capacity_buffers=named("capacityBuffers", file.capacity_buffers, "CapacityBuffer"),
+        pod_templates=named("podTemplates", file.pod_templates, "PodTemplate"),
+        resource_quotas=named("resourceQuotas", file.resource_quotas, "ResourceQuota"),
+        scalables={
+            f"Deployment/{key}": one for key, one in named("deployments", file.deployments, "Deployment").items()
+        },
     )
 
 

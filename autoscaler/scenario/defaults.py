@@ -113,13 +113,17 @@ class Defaults:
         return known
 
     def owned_resource(self, resource: R, kind: str) -> R:
-        """Return an object of a kind that lives in a namespace, with namespace and uid."""
+        """Return an object of a kind that lives in a namespace, with namespace, uid and time of creation."""
         if self._complete:
             return resource
-        meta = resource.metadata
-        namespace = meta.namespace or NAMESPACE
-        uid = meta.uid or f"{kind}/{namespace}/{meta.name}"
-        return msgspec.structs.replace(resource, metadata=msgspec.structs.replace(meta, namespace=namespace, uid=uid))
+        namespace = resource.namespace or NAMESPACE
+        meta = msgspec.structs.replace(
+            resource.metadata,
+            namespace=namespace,
+            uid=resource.uid or f"{kind}/{namespace}/{resource.name}",
+            creation_timestamp=resource.metadata.creation_timestamp or self._pod_created,
+        )
+        return msgspec.structs.replace(resource, metadata=meta)
 
     def namespaces(self, given: Mapping[str, Namespace], used: set[str]) -> dict[str, Namespace]:
         """Return the namespaces of the file, then those that its pods are in; each is labelled with its name."""

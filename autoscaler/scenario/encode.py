@@ -32,6 +32,10 @@ _RELATED = {
     "persistentVolumes": "volumes",
     "storageClasses": "storage_classes",
     "csiNodes": "csi_nodes",
+    "provisioningRequests": "provisioning_requests",
+    "capacityBuffers": "capacity_buffers",
+    "podTemplates": "pod_templates",
+    "resourceQuotas": "resource_quotas",
 }
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from autoscaler.objects.capacity import CapacityBuffer, ProvisioningRequest, ResourceQuota, Scalable, StoredTemplate
 from autoscaler.objects.node import NodeWire
 from autoscaler.objects.podspec import PodWire
 from autoscaler.objects.storage import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -82,6 +83,11 @@ class ScenarioFile(Strict, frozen=True, kw_only=True):
     storage_classes: list[StorageClass] = []
     csi_nodes: list[CsiNode] = []
     priority_classes: list[PriorityClass] = []
+    provisioning_requests: list[ProvisioningRequest] = []
+    capacity_buffers: list[CapacityBuffer] = []
+    pod_templates: list[StoredTemplate] = []
+    resource_quotas: list[ResourceQuota] = []
+    deployments: list[Scalable] = []
     prices: Any = None
     gpu_label: str | None = None
     priority_config: str | None = None

@@ -126,6 +126,18 @@ class Cost(Form, frozen=True, kw_only=True):
     """Groups that are left out because nobody knows their price."""
 
 
+class StatusForm(Form, frozen=True, kw_only=True):
+    """A condition that an object was given."""
+
+    kind: str
+    object: str
+    """`namespace/name`."""
+    type: str
+    status: str
+    reason: str
+    message: str
+
+
 class Reasons(Form, frozen=True, kw_only=True):
     """Why, typed."""
 
@@ -165,6 +177,8 @@ class RunAnswer(Form, frozen=True, kw_only=True):
     target_sizes: dict[str, int] = {}
     expander_answers: list[ExpanderAnswer] = []
     """What the gRPC expander answered, in the form of the scenario file."""
+    conditions_set: list[StatusForm] = []
+    """On ProvisioningRequests and CapacityBuffers, in the order of the pass."""
     reasons: Reasons = Reasons()
     cost: Cost | None = None
     """None where no group has a price."""
@@ -210,6 +224,18 @@ def run_answer(run: int, p: Pass, config: Config, calls: Sequence[CloudCall], ta
         deleted_drain=_leaving(report.deletions.drained),
         target_sizes=dict(targets),
         expander_answers=[] if plan is None else list(plan.answers),
+        conditions_set=[
+            StatusForm(
+                kind=change.kind,
+                object=change.key,
+                type=one.type,
+                status=one.status,
+                reason=one.reason,
+                message=one.message,
+            )
+            for change in report.status_changes
+            for one in change.conditions
+        ],
         reasons=_reasons(p, config),
         cost=_cost(report, targets),
         timings=dict(report.timings),

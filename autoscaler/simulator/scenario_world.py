@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from autoscaler.clock import VirtualClock
 from autoscaler.objects.node import Node
 from autoscaler.scenario.scenario import Change, Scenario, node_ref
+from autoscaler.simulator.held_objects import hold, with_held
 from autoscaler.simulator.memory_cluster import MemoryCluster, MemoryWrites
 from autoscaler.simulator.recorded_cloud import CloudCall, Verb, recorded
 from autoscaler.snapshot.cluster import ClusterBuilder, ClusterView
@@ -36,6 +37,9 @@ class ScenarioWorld:
         self._add_nodes(scenario.nodes)
         for pod in scenario.pods:
             self.cluster.put_pod(pod)
+        asking = scenario.related
+        for objects in (asking.provisioning_requests, asking.capacity_buffers, asking.pod_templates):
+            hold(self.writes, *objects.values())
 
     def begin_run(self, run: int) -> None:
         """Move on to a run: its time comes, deleted nodes vanish, the file's changes happen.
@@ -57,7 +61,7 @@ class ScenarioWorld:
     def observe(self, read_groups: Callable[[Sequence[Node]], Groups]) -> ClusterView:
         """Return the cluster as it is now; `read_groups` reads the cloud for these nodes."""
         nodes = tuple(self.cluster.nodes.values())
-        return self._builder.view(read_groups(nodes), self.scenario.related)
+        return self._builder.view(read_groups(nodes), with_held(self.scenario.related, self.writes))
 
     def calls_of(self, run: int) -> Sequence[CloudCall]:
         """Return what was asked of the cloud from the beginning of a run until that of the next, oldest first."""

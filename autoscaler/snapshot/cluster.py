@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 import numpy as np
 
+from autoscaler.objects.capacity import CapacityBuffer, ProvisioningRequest, ResourceQuota, Scalable, StoredTemplate
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.objects.storage import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -44,6 +45,12 @@ class Related(msgspec.Struct, frozen=True, kw_only=True):
     csi_nodes: Mapping[str, CsiNode] = {}
     config_maps: Mapping[str, ConfigMap] = {}
     """Only those the decisions read, such as the priority expander's."""
+    provisioning_requests: Mapping[str, ProvisioningRequest] = {}
+    capacity_buffers: Mapping[str, CapacityBuffer] = {}
+    pod_templates: Mapping[str, StoredTemplate] = {}
+    resource_quotas: Mapping[str, ResourceQuota] = {}
+    scalables: Mapping[str, Scalable] = {}
+    """Controllers with their templates, of several kinds: by `kind/namespace/name`."""
 
 
 class ClusterView(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,8 +8,10 @@ from msgspec.structs import replace
 from autoscaler.app.build import Surroundings, build_autoscaler
 from autoscaler.clock import VirtualClock
 from autoscaler.config.tree import Config
-from autoscaler.errors import RetryLater
+from autoscaler.errors import AutoscalerError, RetryLater
 from autoscaler.kube.election import Unopposed
+from autoscaler.kube.paths import ObjectRef
+from autoscaler.kube.writes import JsonObject
 from autoscaler.loop.companion import Companions
 from autoscaler.loop.passing import Remembered
 from autoscaler.objects.node import Node
@@ -19,6 +21,7 @@ from autoscaler.ports import EventType, Subject
 from autoscaler.reasons import RemovedAs
 from autoscaler.scaleup.consulting import RemoteExpander
 from autoscaler.simulator.executor import VirtualExecutor
+from autoscaler.simulator.held_objects import with_held
 from autoscaler.simulator.memory_cluster import MemoryCluster, MemoryWrites
 from autoscaler.simulator.memory_reader import MemoryReader
 from autoscaler.simulator.recorded_cloud import RecordedCloud, recorded
@@ -76,6 +79,25 @@ def waiting(name: str, cpu: str = "3", *, created: float = NOW - 600, unschedula
     return a_pod(name, cpu=cpu, created=created, unschedulable=unschedulable)
 
 
+class Writes(MemoryWrites):
+    """Writes of which those of a status can be made to fail, and to take effect all the same."""
+
+    def __init__(self, cluster: MemoryCluster, clock: VirtualClock) -> None:
+        super().__init__(cluster, clock)
+        self.failures: list[AutoscalerError | None] = []
+        """What becomes of the next writes of a status; None: it works."""
+        self.lost_answers = False
+        """Whether a write that fails has taken effect."""
+
+    def edit_status(self, ref: ObjectRef, uid: str, change: Callable[[JsonObject], bool]) -> bool:
+        failure = self.failures.pop(0) if self.failures else None
+        if failure is None or self.lost_answers:
+            done = super().edit_status(ref, uid, change)
+        if failure is not None:
+            raise failure
+        return done
+
+
 class LoopWorld:
     """The loop with everything around it. Removals begin and stay so unless somebody drives the executor."""
 
@@ -101,10 +123,12 @@ class LoopWorld:
         for node, _ in nodes:
             self.cluster.put_node(node)
         self.executor = VirtualExecutor(self.clock)
-        around = Surroundings(
+        self.related = Related()
+        self.writes = Writes(self.cluster, self.clock)
+        around = self.around = Surroundings(
             source=self,
             provider=self.cloud,
-            writes=MemoryWrites(self.cluster, self.clock),
+            writes=self.writes,
             fresh=MemoryReader(self.cluster, Related()),
             events=self,
             listener=self,
@@ -114,6 +138,7 @@ class LoopWorld:
             companions=companions,
             remote=remote,
         )
+        self._config = config
         self.autoscaler = build_autoscaler(config, around, PodInterner())
         # As if a pass had seen the groups before: whatever is missing is nothing new.
         targets = {group.id: group.target_size() for group in self.static.groups()}
@@ -124,10 +149,15 @@ class LoopWorld:
         """Return the cloud as the loop sees it."""
         return recorded(static)
 
+    def restart(self) -> None:
+        """Let another process take over: it remembers nothing."""
+        self.autoscaler = build_autoscaler(self._config, self.around, PodInterner())
+
     def observe(self, read_groups: Callable[[Sequence[Node]], Groups]) -> ClusterView:
         if self.unreachable is not None:
             raise RetryLater(self.unreachable)
-        return self._builder.view(read_groups(tuple(self.cluster.nodes.values())), Related())
+        nodes = tuple(self.cluster.nodes.values())
+        return self._builder.view(read_groups(nodes), with_held(self.related, self.writes))
 
     def event(self, about: Subject, kind: EventType, reason: str, message: str) -> None:
         self.events.append(Told(about, kind, reason, message))

@@ -20,6 +20,7 @@ from autoscaler.simulator.apiserver.server import ApiServer
 from autoscaler.simulator.apiserver.storage import Storage
 from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.groups import Groups
+from tests.unit.capacity import request_definition
 
 PATIENCE_S = 30.0
 
@@ -183,3 +184,71 @@ def test_the_priority_expander_follows_one_config_map(server: ApiServer, client:
         assert list(following.view().related.config_maps) == ["home/cluster-autoscaler-priority-expander"]
     finally:
         assert following.feed.stop(PATIENCE_S)
+
+
+class TestCustomKinds:
+    """Kinds that a cluster need not have."""
+
+    CRDS = "customresourcedefinitions"
+
+    @pytest.fixture
+    def following(self, server: ApiServer, client: Client) -> Iterator[Following]:
+        made = Following(server, client, "--enable-provisioning-requests", "--capacity-buffer-controller-enabled")
+        yield made
+        assert made.feed.stop(PATIENCE_S)
+
+    def add_request(self, following: Following, name: str) -> None:
+        spec = {"provisioningClassName": "c", "podSets": [{"count": 2, "podTemplateRef": {"name": "t"}}]}
+        following.server.storage.create("provisioningrequests", {"metadata": {"name": name}, "spec": spec})
+
+    def test_that_are_not_there_hold_nothing_up(self, following: Following, caplog: pytest.LogCaptureFixture) -> None:
+        following.add_node("n1")
+        following.synced()
+        view = following.view()
+        assert ([node.name for node in view.nodes], view.related.provisioning_requests) == (["n1"], {})
+        absent = [record.getMessage() for record in caplog.records if "kube.kind_absent" in record.getMessage()]
+        assert len(absent) == 2
+        assert any("path=/apis/autoscaling.x-k8s.io/v1/provisioningrequests" in line for line in absent)
+
+    def test_that_may_not_be_read_hold_nothing_up(self, following: Following) -> None:
+        following.server.storage.create(self.CRDS, request_definition())
+        following.server.faults.add(Fault(resource="provisioningrequests", code=403))
+        following.synced()
+        self.add_request(following, "r")
+        assert following.view().related.provisioning_requests == {}
+        following.server.faults.clear()
+        following.until(lambda view: view.related.provisioning_requests)
+
+    def test_that_come_later_are_noticed_and_so_is_their_end(self, following: Following) -> None:
+        following.synced()
+        for _ in range(2):
+            following.server.storage.create(self.CRDS, request_definition())
+            self.add_request(following, "r")
+            view = following.until(lambda view: view.related.provisioning_requests)
+            (request,) = view.related.provisioning_requests.values()
+            assert (request.key, request.pod_count) == ("default/r", 2)
+            following.server.storage.delete(self.CRDS, "provisioningrequests.autoscaling.x-k8s.io")
+            following.until(lambda view: not view.related.provisioning_requests)
+
+    def test_of_an_older_version_are_followed_in_that(self, following: Following) -> None:
+        following.server.storage.create(self.CRDS, request_definition("v1beta1"))
+        self.add_request(following, "r")
+        following.synced()
+        view = following.until(lambda view: view.related.provisioning_requests)
+        assert view.related.provisioning_requests["default/r"].api_version == "autoscaling.x-k8s.io/v1beta1"
+
+    def test_controllers_that_a_buffer_may_imitate_are_followed_with_their_templates(
+        self, following: Following
+    ) -> None:
+        labels = {"app": "web"}
+        template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        spec = {"replicas": 3, "selector": {"matchLabels": labels}, "template": template}
+        following.server.storage.create("deployments", {"metadata": {"name": "web"}, "spec": spec})
+        following.synced()
+        scalable = following.view().related.scalables["Deployment/default/web"]
+        assert (scalable.size, scalable.spec.template["spec"]["containers"][0]["image"]) == (3, "i")
+
+
+def test_kinds_that_ask_for_capacity_are_left_alone_unless_enabled(following: Following) -> None:
+    wanted = ("autoscaling.x-k8s.io", "podtemplates", "deployments")
+    assert [path for path in following.feed.stats() if any(word in path for word in wanted)] == []

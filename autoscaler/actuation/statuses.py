@@ -1,0 +1,109 @@
+"""Statuses of custom objects: what was decided is laid over what is there, so nothing of others is lost."""
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Any, Protocol
+
+import msgspec
+
+from autoscaler.errors import AutoscalerError, Gone
+from autoscaler.kube.paths import ObjectRef
+from autoscaler.kube.writes import ClusterWrites, JsonObject
+from autoscaler.objects.capacity import ConditionedStatus, ProvisioningRequest, StatusCondition
+from autoscaler.scaleup.status_change import StatusChange, merged
+
+
+class Outcome(StrEnum):
+    """What became of a write."""
+
+    DONE = "done"
+    GONE = "gone"
+    """There is no such object any more."""
+    FAILED = "failed"
+    """To be tried again; it may have taken effect all the same."""
+
+
+class Written(msgspec.Struct, frozen=True):
+    """What became of a write, and why where it is not done."""
+
+    outcome: Outcome = Outcome.DONE
+    error: str = ""
+
+
+class Statuses(Protocol):
+    """Writes of the deciding thread to custom objects. None of them raises."""
+
+    def put(self, change: StatusChange) -> Written:
+        """Make a status so."""
+        ...
+
+    def store(self, template: Mapping[str, Any]) -> Written:
+        """Make a PodTemplate so."""
+        ...
+
+    def delete(self, request: ProvisioningRequest) -> Written:
+        """Delete a request that is over, unless it has changed since."""
+        ...
+
+
+class ClusterStatuses:
+    """`Statuses` on a cluster."""
+
+    def __init__(self, writes: ClusterWrites) -> None:
+        self._writes = writes
+
+    def put(self, change: StatusChange) -> Written:
+        """Make a status so; after a conflict the object is read again."""
+        ref = ObjectRef(change.api_version, change.kind, change.name, change.namespace)
+        return _written(lambda: self._writes.edit_status(ref, change.uid, lambda held: _apply(change, held)))
+
+    def store(self, template: Mapping[str, Any]) -> Written:
+        """Make a PodTemplate so, by server-side apply."""
+        return _written(lambda: self._writes.apply(template))
+
+    def delete(self, request: ProvisioningRequest) -> Written:
+        """Delete a request, unless it has changed since."""
+        ref = ObjectRef(request.api_version, "ProvisioningRequest", request.name, request.namespace)
+        return _written(lambda: self._writes.delete(ref, request.uid, request.metadata.resource_version))
+
+
+class RehearsedStatuses:
+    """`Statuses` of a dry run: nothing is written."""
+
+    def put(self, change: StatusChange) -> Written:
+        """Leave the status as it is."""
+        return Written()
+
+    def store(self, template: Mapping[str, Any]) -> Written:
+        """Store nothing."""
+        return Written()
+
+    def delete(self, request: ProvisioningRequest) -> Written:
+        """Delete nothing."""
+        return Written()
+
+
+def _written(write: Callable[[], object]) -> Written:
+    try:
+        write()
+    except Gone as error:
+        return Written(Outcome.GONE, str(error))
+    except AutoscalerError as error:
+        return Written(Outcome.FAILED, str(error))
+    return Written()
+
+
+def _apply(change: StatusChange, held: JsonObject) -> bool:
+    """Lay a change over a status; False where the status says it already."""
+    status = held.get("status") or {}
+    present = msgspec.convert({"conditions": status.get("conditions") or []}, ConditionedStatus).conditions
+    wanted: JsonObject = {**status, **change.fields}
+    wanted["conditions"] = [_form(one) for one in merged(present, change.conditions)]
+    held["status"] = {name: value for name, value in wanted.items() if value is not None}
+    return bool(held["status"] != status)
+
+
+def _form(one: StatusCondition) -> JsonObject:
+    """Return a condition with the fields that its schema requires, empty or not."""
+    required = {"reason": one.reason, "message": one.message, "lastTransitionTime": one.last_transition_time}
+    return {**required, **msgspec.to_builtins(one)}

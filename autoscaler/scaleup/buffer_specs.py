@@ -1,0 +1,200 @@
+"""What the specs of CapacityBuffers come to: a template and a number of pods, in their statuses.
+
+Source: Cluster Autoscaler's `capacitybuffer`.
+"""
+
+from collections.abc import Mapping
+from math import ceil
+from typing import Any
+
+import msgspec
+
+from autoscaler.clock import Instant
+from autoscaler.objects import quantity
+from autoscaler.objects.capacity import (
+    ACTIVE_CAPACITY,
+    CapacityBuffer,
+    Scalable,
+    ScalableRef,
+    StatusCondition,
+    StoredTemplate,
+)
+from autoscaler.objects.pod import effective_requests
+from autoscaler.objects.workload import PodTemplate
+from autoscaler.reasons import BufferReason
+from autoscaler.scaleup.buffers import LIMITED, OWNER_KIND, READY, condition_of, if_new
+from autoscaler.scaleup.quotas import Taken, pods_allowed, taking
+from autoscaler.scaleup.status_change import StatusChange, change_of
+from autoscaler.snapshot.cluster import Related
+
+_GROUPS = {"Deployment": "apps", "ReplicaSet": "apps", "StatefulSet": "apps", "Job": "batch"}
+
+
+class Unresolvable(Exception):
+    """A buffer's spec cannot be turned into pods; the message says why."""
+
+
+class Resolved(msgspec.Struct, frozen=True, kw_only=True):
+    """What a buffer's spec comes to."""
+
+    change: StatusChange | None = None
+    """None: the status says it already."""
+    template: Mapping[str, Any] | None = None
+    """A PodTemplate that the buffer needs, its controller's, where none is stored or another one; the status can
+    name it once it is there."""
+
+
+def resolve(related: Related, now: Instant) -> list[tuple[CapacityBuffer, Resolved]]:
+    """Return what the status of each buffer is to say; buffers of another controller's strategy are left out.
+
+    Buffers of a namespace share what its quotas leave, in their order.
+    """
+    found: list[tuple[CapacityBuffer, Resolved]] = []
+    taken: dict[str, Taken] = {}
+    for buffer in related.capacity_buffers.values():
+        if (buffer.spec.provisioning_strategy or ACTIVE_CAPACITY) == ACTIVE_CAPACITY:
+            resolved, after = _resolve(buffer, related, now, taken.get(buffer.namespace, {}))
+            taken[buffer.namespace] = after
+            found.append((buffer, resolved))
+    return found
+
+
+def _resolve(buffer: CapacityBuffer, related: Related, now: Instant, taken: Taken) -> tuple[Resolved, Taken]:
+    """Return what a buffer's status is to say, and what is taken of the quotas then."""
+    told: list[StatusCondition] = []
+    try:
+        name, wanted = _template(buffer, related)
+        if wanted is not None:
+            return Resolved(template=wanted), taken
+        stored = related.pod_templates[f"{buffer.namespace}/{name}"]
+        asked = chunks(buffer, stored, _scalable(buffer, related))
+        replicas, taken = _within_quotas(buffer, stored, asked, related, taken)
+        fields = {
+            "podTemplateRef": {"name": name},
+            "podTemplateGeneration": stored.metadata.generation,
+            "replicas": replicas,
+            "provisioningStrategy": ACTIVE_CAPACITY,
+        }
+        told.append(condition_of(buffer, READY, "True", BufferReason.RESOLVED, "ready", now))
+        if replicas < asked or buffer.condition(LIMITED) is not None:
+            text = f"quotas leave room for {replicas} of {asked}" if replicas < asked else "quotas leave room for all"
+            limited = "True" if replicas < asked else "False"
+            told.append(condition_of(buffer, LIMITED, limited, BufferReason.QUOTAS, text, now))
+    except Unresolvable as error:
+        fields = {
+            "podTemplateRef": None,
+            "podTemplateGeneration": None,
+            "replicas": None,
+            "provisioningStrategy": ACTIVE_CAPACITY,
+        }
+        told.append(condition_of(buffer, READY, "False", BufferReason.UNRESOLVED, str(error), now))
+    return Resolved(change=if_new(buffer, change_of(buffer, *told, fields=fields))), taken
+
+
+def _within_quotas(
+    buffer: CapacityBuffer, stored: StoredTemplate, asked: int, related: Related, taken: Taken
+) -> tuple[int, Taken]:
+    """Return how many of the pods the quotas of the namespace allow, and what is taken of those then."""
+    quotas = [one for one in related.resource_quotas.values() if one.namespace == buffer.namespace]
+    try:
+        requests = effective_requests(stored.template.spec)
+        allowed = pods_allowed(quotas, requests, taken)
+    except ValueError as error:
+        raise Unresolvable(f"PodTemplate {stored.name}: {error}") from error
+    replicas = asked if allowed is None else min(asked, allowed)
+    return replicas, taking(taken, requests, replicas)
+
+
+def _template(buffer: CapacityBuffer, related: Related) -> tuple[str, Mapping[str, Any] | None]:
+    """Return the name of the buffer's template, and the template itself where it has to be stored first."""
+    spec = buffer.spec
+    if (spec.pod_template_ref is None) == (spec.scalable_ref is None):
+        raise Unresolvable("exactly one of podTemplateRef and scalableRef must be set")
+    if spec.pod_template_ref is not None:
+        name = spec.pod_template_ref.name
+        if f"{buffer.namespace}/{name}" not in related.pod_templates:
+            raise Unresolvable(f"there is no PodTemplate {name}")
+        return name, None
+    scalable = _scalable(buffer, related)
+    assert scalable is not None
+    name = f"capacitybuffer-{buffer.name}-pod-template"
+    stored = related.pod_templates.get(f"{buffer.namespace}/{name}")
+    wanted = msgspec.convert(scalable.spec.template, PodTemplate)
+    if stored is not None and _alike(stored.template, wanted):
+        return name, None
+    return name, _stored_form(buffer, name, scalable.spec.template)
+
+
+def _alike(stored: PodTemplate, wanted: PodTemplate) -> bool:
+    same_marks = stored.metadata.labels == wanted.metadata.labels
+    return same_marks and stored.metadata.annotations == wanted.metadata.annotations and stored.spec == wanted.spec
+
+
+def _stored_form(buffer: CapacityBuffer, name: str, template: Mapping[str, Any]) -> Mapping[str, Any]:
+    meta = template.get("metadata") or {}
+    owner = {
+        "apiVersion": buffer.api_version,
+        "kind": OWNER_KIND,
+        "name": buffer.name,
+        "uid": buffer.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "PodTemplate",
+        "metadata": {"name": name, "namespace": buffer.namespace, "ownerReferences": [owner]},
+        "template": {
+            "metadata": {key: meta[key] for key in ("labels", "annotations") if meta.get(key)},
+            "spec": template.get("spec") or {},
+        },
+    }
+
+
+def _scalable(buffer: CapacityBuffer, related: Related) -> Scalable | None:
+    ref = buffer.spec.scalable_ref
+    if ref is None:
+        return None
+    found = related.scalables.get(scalable_key(ref.kind, buffer.namespace, ref.name))
+    if found is None or not _of_group(ref):
+        raise Unresolvable(f"there is no {ref.kind} {ref.name}, or it is of no kind that is followed")
+    return found
+
+
+def _of_group(ref: ScalableRef) -> bool:
+    return ref.api_group.partition("/")[0] == _GROUPS.get(ref.kind, "")
+
+
+def scalable_key(kind: str, namespace: str, name: str) -> str:
+    """Return the key of a controller in `Related.scalables`, which has several kinds."""
+    return f"{kind}/{namespace}/{name}"
+
+
+def chunks(buffer: CapacityBuffer, stored: StoredTemplate, scalable: Scalable | None) -> int:
+    """Return how many pods a buffer keeps room for; raises `Unresolvable` where nothing says."""
+    spec = buffer.spec
+    wanted: list[int] = []
+    if spec.replicas is not None:
+        wanted.append(max(0, spec.replicas))
+    if spec.percentage is not None and scalable is not None:
+        wanted.append(max(0, ceil(scalable.size * spec.percentage / 100)))
+    caps = [] if spec.limits is None else [_within(spec.limits, stored)]
+    if not wanted and not caps:
+        raise Unresolvable("none of replicas, percentage and limits says how much room to keep")
+    return min([max(wanted), *caps] if wanted else caps)
+
+
+def _within(limits: Mapping[str, str | int | float], stored: StoredTemplate) -> int:
+    """Return how many pods the limits allow: what a pod does not ask for limits nothing."""
+    try:
+        requests = effective_requests(stored.template.spec)
+        rooms = [
+            quantity.amount(resource, str(limit)) // requests[resource]
+            for resource, limit in limits.items()
+            if requests.get(resource, 0) > 0
+        ]
+    except ValueError as error:
+        raise Unresolvable(f"limits: {error}") from error
+    if not rooms:
+        raise Unresolvable("limits name no resource that the pods ask for")
+    return max(0, min(rooms))

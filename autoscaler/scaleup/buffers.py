@@ -1,0 +1,113 @@
+"""CapacityBuffers: the pods that keep their room, which take part in a pass like pending ones and never exist.
+
+They are made from statuses, which `scaleup.buffer_specs` makes from specs. Source: Cluster Autoscaler's
+`processors/capacitybuffer`.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+from msgspec.structs import replace
+
+from autoscaler.clock import Instant
+from autoscaler.objects.capacity import (
+    ACTIVE_CAPACITY,
+    CapacityBuffer,
+    LocalRef,
+    StatusCondition,
+    StoredTemplate,
+)
+from autoscaler.objects.meta import ObjectMeta, OwnerReference
+from autoscaler.objects.pod import SAFE_TO_EVICT, SIMULATED, Pod, PodInterner, Unscheduled
+from autoscaler.reasons import BufferReason
+from autoscaler.scaleup.status_change import StatusChange, change_of, condition
+
+READY = "ReadyForProvisioning"
+PROVISIONING = "Provisioning"
+LIMITED = "LimitedByQuotas"
+OWNER_KIND = "CapacityBuffer"
+_FAKE = {"podType": SIMULATED["podType"], SAFE_TO_EVICT: "true"}
+
+
+def condition_of(
+    buffer: CapacityBuffer, kind: str, status: str, reason: BufferReason, message: str, now: Instant
+) -> StatusCondition:
+    """Return a condition; where it says nothing new its time stays."""
+    made = condition(kind, status, reason, message, now.wall, buffer.metadata.generation)
+    before = buffer.condition(kind)
+    if before is not None and before.status == status:
+        made = replace(made, last_transition_time=before.last_transition_time)
+    return made
+
+
+def if_new(buffer: CapacityBuffer, change: StatusChange) -> StatusChange | None:
+    """Return the change of a buffer's status; None where the status says it already."""
+    status = msgspec.to_builtins(buffer.status)
+    told = all(buffer.condition(one.type) == one for one in change.conditions)
+    return None if told and all(status.get(name) == value for name, value in change.fields.items()) else change
+
+
+class Filled(msgspec.Struct, frozen=True):
+    """The pods that stand for a buffer, and what to say of it where that is new."""
+
+    pods: tuple[Pod, ...] = ()
+    change: StatusChange | None = None
+
+
+def filled(
+    buffer: CapacityBuffer, templates: Mapping[str, StoredTemplate], interner: PodInterner, now: Instant
+) -> Filled:
+    """Return the pods that keep a buffer's room, as its status has them; none for another strategy."""
+    if buffer.status.provisioning_strategy != ACTIVE_CAPACITY:
+        return Filled()
+    try:
+        pods = tuple(_pods_of(buffer, templates, interner))
+        told = condition_of(buffer, PROVISIONING, "True", BufferReason.INJECTED, "pods take part in scale-up", now)
+    except _Unfilled as unfilled:
+        pods = ()
+        told = condition_of(buffer, PROVISIONING, "False", unfilled.reason, str(unfilled), now)
+    return Filled(pods, if_new(buffer, change_of(buffer, told)))
+
+
+class _Unfilled(Exception):
+    def __init__(self, reason: BufferReason, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+def _pods_of(buffer: CapacityBuffer, templates: Mapping[str, StoredTemplate], interner: PodInterner) -> Iterator[Pod]:
+    status, ready = buffer.status, buffer.condition(READY)
+    ref: LocalRef | None = status.pod_template_ref
+    if ref is None or status.replicas is None or ready is None or ready.status != "True":
+        raise _Unfilled(BufferReason.NOT_READY, "CapacityBuffer is not ready for provisioning")
+    if status.replicas <= 0:
+        raise _Unfilled(BufferReason.EMPTY, "CapacityBuffer has zero replicas")
+    stored = templates.get(f"{buffer.namespace}/{ref.name}")
+    if stored is None:
+        raise _Unfilled(BufferReason.NO_TEMPLATE, f"there is no PodTemplate {ref.name}")
+    owner = OwnerReference(
+        kind=OWNER_KIND, name=buffer.name, uid=buffer.uid, api_version=buffer.api_version, controller=True
+    )
+    meta = ObjectMeta(
+        name=f"capacity-buffer-{buffer.name}",
+        namespace=buffer.namespace,
+        labels=stored.template.metadata.labels,
+        annotations={**stored.template.metadata.annotations, **_FAKE},
+        owner_references=[owner],
+    )
+    try:
+        cls = interner.class_of(meta, replace(stored.template.spec, node_name=""))
+    except ValueError as error:
+        raise _Unfilled(BufferReason.NO_PODS, f"PodTemplate {ref.name}: {error}") from error
+    for index in range(1, status.replicas + 1):
+        yield Pod(
+            name=f"capacity-buffer-{buffer.name}-{index}",
+            cls=cls,
+            uid=f"{buffer.uid}-{index}",
+            unscheduled=Unscheduled("Unschedulable", None),
+        )
+
+
+def stands_for_buffer(pod: Pod) -> bool:
+    """Whether a pod is not there but keeps the room of a buffer."""
+    return pod.cls.simulated and pod.cls.owner is not None and pod.cls.owner.kind == OWNER_KIND
