@@ -168,7 +168,11 @@ def _read_live(config: Config, clock: SystemClock) -> Dump:
     client = Client.connect(
         config.kube.kubeconfig, config.kube.kubernetes, clock=clock, sleep=executor.sleep, settings=settings
     )
-    paths = {kind: one.path for kind, one in KINDS.items()}
+    paths = {
+        kind: one.path
+        for kind, one in KINDS.items()
+        if not one.features or any(getattr(config.features, feature) for feature in one.features)
+    }
     if "priority" in config.scale_up.expander:
         paths[CONFIG_MAP] = f"/api/v1/namespaces/{config.kube.namespace}/configmaps/{PRIORITY_CONFIG}"
     texts: list[Text] = []

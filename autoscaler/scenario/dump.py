@@ -14,6 +14,7 @@ import msgspec
 import yaml
 
 from autoscaler.errors import ConfigError
+from autoscaler.objects.capacity import GROUP, CapacityBuffer, ProvisioningRequest, ResourceQuota, StoredTemplate
 from autoscaler.objects.meta import Resource
 from autoscaler.objects.node import NodeWire
 from autoscaler.objects.podspec import PodWire
@@ -41,8 +42,12 @@ class Kind(NamedTuple):
     type: Any
     path: str
     """The collection on the API server."""
+    features: tuple[str, ...] = ()
+    """Options of `config.Features`: without all of them no decision reads the kind; empty: one always does."""
 
 
+_REQUESTS = ("enable_provisioning_requests",)
+_BUFFERS = ("capacity_buffer_controller_enabled", "capacity_buffer_pod_injection_enabled")
 KINDS: Mapping[str, Kind] = {
     "Node": Kind("nodes", NodeWire, "/api/v1/nodes"),
     "Pod": Kind("pods", PodWire, "/api/v1/pods"),
@@ -58,9 +63,15 @@ KINDS: Mapping[str, Kind] = {
     "StorageClass": Kind("storage_classes", StorageClass, "/apis/storage.k8s.io/v1/storageclasses"),
     "CSINode": Kind("csi_nodes", CsiNode, "/apis/storage.k8s.io/v1/csinodes"),
     "PriorityClass": Kind("priority_classes", PriorityClass, "/apis/scheduling.k8s.io/v1/priorityclasses"),
+    "ProvisioningRequest": Kind(
+        "provisioning_requests", ProvisioningRequest, f"/apis/{GROUP}/v1/provisioningrequests", _REQUESTS
+    ),
+    "CapacityBuffer": Kind("capacity_buffers", CapacityBuffer, f"/apis/{GROUP}/v1beta1/capacitybuffers", _BUFFERS),
+    "PodTemplate": Kind("pod_templates", StoredTemplate, "/api/v1/podtemplates", (*_REQUESTS, *_BUFFERS)),
+    "ResourceQuota": Kind("resource_quotas", ResourceQuota, "/api/v1/resourcequotas", _BUFFERS),
 }
 CONFIG_MAP = "ConfigMap"
-_GROUPS = re.compile(r"^(apps|batch|policy|scheduling\.k8s\.io|storage\.k8s\.io)/|^[^/]*$")
+_GROUPS = re.compile(r"^(apps|autoscaling\.x-k8s\.io|batch|policy|scheduling\.k8s\.io|storage\.k8s\.io)/|^[^/]*$")
 """API groups of those kinds: a custom resource may have the same name for its kind."""
 _SEAM = b"\n}\n{"
 """Where one document ends and the next begins, as kubectl prints them."""
@@ -101,7 +112,7 @@ class Dump(msgspec.Struct):
     config_maps: dict[str, ConfigMap] = {}
     newest: str = ""
     """The latest moment that an object speaks of, RFC 3339 with Z; empty where none does."""
-    unused: Counter[str] = Counter()
+    unused: Counter[str] = msgspec.field(default_factory=Counter)
     """How many objects of other kinds there were."""
     warnings: list[str] = []
 

@@ -122,3 +122,14 @@ def test_progress_is_told_up_to_the_end() -> None:
     read_dump([Text("all", body)], lambda done, total: told.append((done, total)))
     assert told[-1] == (len(body), len(body))
     assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+def test_what_asks_for_capacity_is_read() -> None:
+    spec = {"provisioningClassName": "c", "podSets": [{"count": 2, "podTemplateRef": {"name": "t"}}]}
+    meta = {"name": "r", "namespace": "jobs"}
+    request = {"apiVersion": "autoscaling.x-k8s.io/v1", "kind": "ProvisioningRequest", "metadata": meta, "spec": spec}
+    template = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "t", "namespace": "jobs"}}
+    dump = read_dump([Text("dump.json", json.dumps({"kind": "List", "items": [request, template]}).encode())])
+    assert [one.pod_count for one in dump.named("ProvisioningRequest")] == [2]
+    assert [one.key for one in dump.named("PodTemplate")] == ["jobs/t"]
+    assert dump.unused == {}
