@@ -7,11 +7,14 @@ from typing import Any
 import yaml
 
 from autoscaler.simulator.apiserver.requests import Asked
+from tests.e2e.asking import BUFFERS, REQUESTS, ask, conditions, define, set_conditions
 from tests.e2e.replica import HOME, PATIENT_LEADER, Replica, Sandbox, a_cloud, until
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 BASE = ("base/cluster-role.yaml", "base/role.yaml")
 KWOK = "overlays/kwok/role.yaml"
+PROVISIONING = "components/provisioning-requests/cluster-role.yaml"
+BUFFERING = "components/capacity-buffers/cluster-role.yaml"
 NAME = "cluster-autoscaler"
 
 Permission = tuple[str, str, str]
@@ -26,6 +29,8 @@ NEVER_ASKED_FOR: Mapping[Permission, str] = {
     ("batch", "jobs", "get"): READ_BY_LIST,
     ("policy", "poddisruptionbudgets", "get"): READ_BY_LIST,
 }
+CREATED_BY_APPLY = ("", "podtemplates", "create")
+"""A real server asks for it besides `patch` when an apply makes a new object; the log has the verb of the request."""
 SCALES_DOWN = (
     "--scale-down-unneeded-time=1s",
     "--scale-down-delay-after-add=0s",
@@ -115,3 +120,38 @@ def test_a_daemon_that_makes_fake_nodes_needs_exactly_the_overlay_besides(tmp_pa
         seen = sandbox.asked(NAME)
     assert denied((*BASE, KWOK), seen) == set()
     assert granted([KWOK]) - set(map(permission, seen)) == set()
+
+
+def test_serving_requests_needs_exactly_their_component_besides(tmp_path: Path) -> None:
+    cloud = a_cloud("web")
+    with Sandbox(tmp_path, cloud) as sandbox:
+        define(sandbox)
+        ask(sandbox, "over", 1)
+        long_ago = {"type": "Failed", "status": "True", "lastTransitionTime": "2020-01-01T00:00:00Z"}
+        set_conditions(sandbox, "over", [{**long_ago, "reason": "Expired", "message": ""}])
+        flags = ("--enable-provisioning-requests", *PATIENT_LEADER)
+        with Replica(sandbox.kubeconfig, *flags, provider=cloud, name=NAME) as replica:
+            until(lambda: not sandbox.storage.list(REQUESTS), "what has been over for long is deleted")
+            ask(sandbox, "job", 1)
+            until(lambda: "Provisioned" in conditions(sandbox, REQUESTS, "job"), "a request is served")
+            assert replica.stop() == 0
+        seen = sandbox.asked(NAME)
+    assert denied((*BASE, PROVISIONING), seen) == set()
+    assert granted([PROVISIONING]) - set(map(permission, seen)) == set()
+
+
+def test_following_buffers_needs_exactly_their_component_besides(tmp_path: Path) -> None:
+    cloud = a_cloud("web")
+    ref = {"apiGroup": "apps", "kind": "Deployment", "name": "web"}
+    with Sandbox(tmp_path, cloud) as sandbox:
+        define(sandbox)
+        sandbox.deploy("web", 1)
+        spec = {"scalableRef": ref, "percentage": 100}
+        sandbox.storage.create(BUFFERS, {"metadata": {"name": "spare"}, "spec": spec})
+        flags = ("--capacity-buffer-controller-enabled", "--capacity-buffer-pod-injection-enabled", *PATIENT_LEADER)
+        with Replica(sandbox.kubeconfig, *flags, provider=cloud, name=NAME) as replica:
+            until(lambda: "Provisioning" in conditions(sandbox, BUFFERS, "spare"), "room is kept")
+            assert replica.stop() == 0
+        seen = sandbox.asked(NAME)
+    assert denied((*BASE, BUFFERING), seen) == set()
+    assert granted([BUFFERING]) - set(map(permission, seen)) == {CREATED_BY_APPLY}

@@ -147,12 +147,12 @@ def granted(role: Mapping[str, Any]) -> set[Rule]:
     }
 
 
-def followed() -> set[tuple[str, str]]:
+def followed(*flags: str) -> set[tuple[str, str]]:
     """Return API group and resource of every kind that the daemon follows in the whole cluster."""
     clock = VirtualClock()
     with client_of("http://127.0.0.1:1", clock) as client:
         feed = ClusterFeed(client, clock)
-        ClusterSource(feed, PodInterner(), load(["--expander=priority"]))
+        ClusterSource(feed, PodInterner(), load(["--expander=priority", *flags]))
         everywhere = [path for path in feed.stats() if "/namespaces/" not in path]
     return {(path.split("/")[2] if path.startswith("/apis/") else "", path.rsplit("/", 1)[1]) for path in everywhere}
 
@@ -202,6 +202,16 @@ def test_the_cluster_role_reads_what_is_followed_and_no_more() -> None:
     read = {(group, resource) for group, resource, verb in role if verb in {"get", "list", "watch"}}
     assert read == followed()
     assert {(*kind, verb) for kind in read for verb in ("get", "list", "watch")} <= role
+
+
+@pytest.mark.parametrize("component", ["provisioning-requests", "capacity-buffers"])
+def test_a_component_turns_on_what_its_role_reads(component: str) -> None:
+    patches = manifest("components", component, "kustomization.yaml", kind="Component")["patches"]
+    args = [one["value"] for patch in patches for one in yaml.safe_load(patch["patch"])]
+    role = granted(manifest("components", component, "cluster-role.yaml", kind="ClusterRole"))
+    listed = {(group, resource) for group, resource, verb in role if verb == "list"}
+    assert listed == followed(*args) - followed()
+    assert all((*kind, "watch") in role for kind in listed)
 
 
 def test_roles_allow_the_writes_that_are_made_and_no_more() -> None:
