@@ -98,6 +98,11 @@ class ScaleUp(msgspec.Struct, frozen=True):
     tie_break: Annotated[
         TieBreak, choice(TieBreak), "Choice between options that the expanders rate alike.", Support.OURS
     ] = TieBreak.STABLE
+    cost_stability_margin: Annotated[
+        Real,
+        "The cost expander spreads a scale-up over more node groups only to save more than this share of its price.",
+        Support.OURS,
+    ] = 0.05
     expander_seed: Annotated[OptionalNumber, "Makes random choices repeatable.", Support.OURS] = None
     parallel_scale_up: Annotated[Switch, "Resize several groups at the same time."] = False
     scale_up_from_zero: Annotated[Switch, "Scale up even when the cluster has no ready node."] = True

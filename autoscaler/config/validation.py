@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator
 from itertools import chain
 
+from autoscaler.config.expanders import chain_problems
 from autoscaler.config.process import Compatibility
 from autoscaler.config.tree import Config
 
-EXPANDERS = ("random", "most-pods", "least-nodes", "least-waste", "price", "priority", "grpc")
 _RETRY_JITTER = 1.2
 
 Place = Callable[[str], str]
@@ -51,18 +51,8 @@ def _leader(config: Config, place: Place) -> Iterator[str]:
 def _expanders(config: Config, place: Place) -> Iterator[str]:
     chosen = config.scale_up.expander
     where = place("expander")
-    if not chosen:
-        yield f"{where}: names no expander; write one or more of {', '.join(EXPANDERS)}"
-    for name in sorted(set(chosen) - set(EXPANDERS)):
-        yield f'{where}: "{name}" is not an expander; known are {", ".join(EXPANDERS)}'
-    for name in dict.fromkeys(name for name in chosen if chosen.count(name) > 1):
-        yield f'{where}: "{name}" is there twice; name it once'
-    after_random = chosen[chosen.index("random") + 1 :] if "random" in chosen else ()
-    if set(after_random) - {"random"}:
-        yield (
-            f'{where}: nothing can follow "random", which leaves one option; '
-            f"move random behind {', '.join(after_random)} or drop it"
-        )
+    for problem in chain_problems(chosen):
+        yield f"{where}: {problem}"
     if "grpc" in chosen:
         for flag, value in (
             ("grpc-expander-url", config.scale_up.grpc_expander_url),

@@ -52,6 +52,13 @@ def pod_groups(pods: Sequence[Pod]) -> list[PodGroup]:
     return [PodGroup(cls, tuple(members)) for cls, members in groups.items()]
 
 
+def without(groups: Sequence[PodGroup], pods: Iterable[Pod]) -> list[PodGroup]:
+    """Return the groups without some pods, and without groups that have no pod left."""
+    gone = {pod.key for pod in pods}
+    left = (PodGroup(group.cls, tuple(pod for pod in group.pods if pod.key not in gone)) for group in groups)
+    return [group for group in left if group.pods]
+
+
 def score(cls: PodClass, template: Template) -> float:
     """Return the share of a node that a pod asks for, CPU plus memory; a resource the node lacks adds nothing."""
     shares = 0.0

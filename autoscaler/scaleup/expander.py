@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
+from autoscaler.config.expanders import COST, chain_problems
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import TieBreak
 from autoscaler.errors import ConfigError
@@ -15,12 +16,11 @@ from autoscaler.objects import quantity
 from autoscaler.objects.workload import ConfigMap
 from autoscaler.ports import ExpanderAnswer
 from autoscaler.scaleup.choice import Choice, Occurrence, Step, Weighed
+from autoscaler.scaleup.cost import Cost
 from autoscaler.scaleup.option import Option
 from autoscaler.scaleup.price import Price, Prices
 from autoscaler.scaleup.priority import Priority
 from autoscaler.snapshot.contribution import gpu_resources
-
-NAMES = ("random", "most-pods", "least-nodes", "least-waste", "price", "priority", "grpc")
 
 
 class Expander(Protocol):
@@ -128,21 +128,18 @@ class Chain:
 
     def choose(self, options: Sequence[Option]) -> Choice:
         """Choose one option; `options` come in the order of their groups, which is what a stable tie-break goes by."""
-        steps: list[Step] = []
-        occurrences: list[Occurrence] = []
-        answers: list[ExpanderAnswer] = []
-        for name, expander in self._expanders:
-            if isinstance(expander, Explaining):
-                weighed = expander.weigh(options)
-                options = weighed.options
-                occurrences.extend(weighed.occurrences)
-                answers.extend([] if weighed.answer is None else [weighed.answer])
-            else:
-                options = expander.best(options)
-            steps.append(Step(name, tuple(option.group.id for option in options)))
-            if len(options) <= 1:
-                break
-        return Choice(self._only(options), tuple(steps), tuple(occurrences), tuple(answers))
+        left, choice = _narrowed(self._expanders, options)
+        return msgspec.structs.replace(choice, option=self._only(left))
+
+    @property
+    def cost(self) -> Cost | None:
+        """The expander that ends the chain by choosing a combination of options."""
+        last = self._expanders[-1][1] if self._expanders else None
+        return last if isinstance(last, Cost) else None
+
+    def before_cost(self, options: Sequence[Option]) -> tuple[Sequence[Option], Choice]:
+        """Return the options that the expanders before the last one leave to it, and how these came to be."""
+        return _narrowed(self._expanders[:-1], options)
 
     def _only(self, options: Sequence[Option]) -> Option | None:
         if not options:
@@ -150,19 +147,33 @@ class Chain:
         return options[0] if self._tie_break is TieBreak.STABLE else self._source.choice(options)
 
 
+def _narrowed(
+    expanders: Sequence[tuple[str, Expander]], options: Sequence[Option]
+) -> tuple[Sequence[Option], Choice]:
+    """Return what expanders leave of the options, and how it came to be: a choice without an option yet."""
+    steps: list[Step] = []
+    occurrences: list[Occurrence] = []
+    answers: list[ExpanderAnswer] = []
+    for name, expander in expanders:
+        if isinstance(expander, Explaining):
+            weighed = expander.weigh(options)
+            options = weighed.options
+            occurrences.extend(weighed.occurrences)
+            answers.extend([] if weighed.answer is None else [weighed.answer])
+        else:
+            options = expander.best(options)
+        steps.append(Step(name, tuple(option.group.id for option in options)))
+        if len(options) <= 1:
+            break
+    return options, Choice(None, tuple(steps), tuple(occurrences), tuple(answers))
+
+
 def problems(names: Sequence[str], *, has_prices: bool, has_remote: bool) -> Iterator[str]:
     """Yield a line for everything that keeps expanders of these names from making a chain."""
-    if not names:
-        yield f"expander: names none; write one or more of {', '.join(NAMES)}"
-    for name in dict.fromkeys(names):
-        if name not in NAMES:
-            yield f'expander: "{name}" is not an expander; known are {", ".join(NAMES)}'
-        elif list(names).count(name) > 1:
-            yield f'expander: "{name}" is there twice; name it once'
-    if "random" in names and (unreached := [name for name in names[names.index("random") + 1 :] if name != "random"]):
-        yield f"expander: {', '.join(unreached)} cannot follow random, which leaves one option; put random last"
-    if "price" in names and not has_prices:
-        yield 'expander: "price" needs prices, and this provider has none; give it a price list or drop the expander'
+    for problem in chain_problems(names):
+        yield f"expander: {problem}"
+    for name in (name for name in ("price", COST) if name in names and not has_prices):
+        yield f'expander: "{name}" needs prices, and this provider has none; give it a price list or drop the expander'
     if "grpc" in names and not has_remote:
         yield 'expander: "grpc" needs a server; set grpc-expander-url and grpc-expander-cert'
 
@@ -187,6 +198,8 @@ def _made(name: str, supplies: Supplies) -> Expander:
             return LeastWaste(plain_containers=supplies.rules.least_waste_plain_containers)
         case "price" if supplies.prices is not None:
             return Price(supplies.prices, supplies.cluster_nodes, supplies.gpu_label, gpu_resources(supplies.rules))
+        case "cost" if supplies.prices is not None:
+            return Cost(supplies.prices)
         case "priority":
             return Priority(supplies.priorities)
         case "grpc" if supplies.remote is not None:

@@ -126,7 +126,7 @@ def test_a_flag_lands_in_its_section() -> None:
             ["--expander=least-wast"],
             [
                 '--expander: "least-wast" is not an expander; known are random, most-pods, least-nodes, least-waste, '
-                "price, priority, grpc"
+                "price, cost, priority, grpc"
             ],
             id="unknown expander",
         ),
@@ -142,7 +142,7 @@ def test_a_flag_lands_in_its_section() -> None:
             ["--expander="],
             [
                 "--expander: names no expander; write one or more of random, most-pods, least-nodes, least-waste, "
-                "price, priority, grpc"
+                "price, cost, priority, grpc"
             ],
             id="no expander",
         ),

@@ -181,10 +181,11 @@ def test_the_price_expander_is_given_prices() -> None:
 @pytest.mark.parametrize(
     ("names", "words"),
     [
-        pytest.param((), ["none"], id="no expander"),
+        pytest.param((), ["no expander"], id="no expander"),
         pytest.param(("cheapest",), ["cheapest"], id="an unknown one"),
         pytest.param(("most-pods", "least-waste", "most-pods"), ["most-pods"], id="one named twice"),
         pytest.param(("random", "least-waste"), ["least-waste"], id="one that random leaves nothing to do"),
+        pytest.param(("cost", "most-pods"), ["most-pods", "prices"], id="one that cost leaves nothing to do"),
         pytest.param(("price",), ["prices"], id="the price expander without prices"),
         pytest.param(("grpc",), ["grpc-expander-url"], id="the gRPC expander without a server"),
         pytest.param(("cheapest", "random", "price"), ["cheapest", "price", "prices"], id="all at once"),

@@ -1,0 +1,24 @@
+"""Names of the expanders, and which of them make a chain."""
+
+from collections.abc import Iterator, Sequence
+
+RANDOM, COST = "random", "cost"
+EXPANDERS = (RANDOM, "most-pods", "least-nodes", "least-waste", "price", COST, "priority", "grpc")
+_LAST = {RANDOM: "which leaves one option", COST: "which decides about all that is left"}
+"""Expanders that leave nothing to do for others, and why."""
+
+
+def chain_problems(names: Sequence[str]) -> Iterator[str]:
+    """Yield what keeps expanders of these names from making a chain, whatever the provider can do."""
+    known = ", ".join(EXPANDERS)
+    if not names:
+        yield f"names no expander; write one or more of {known}"
+    for name in dict.fromkeys(names):
+        if name not in EXPANDERS:
+            yield f'"{name}" is not an expander; known are {known}'
+        elif list(names).count(name) > 1:
+            yield f'"{name}" is there twice; name it once'
+    for last, why in _LAST.items():
+        after = [name for name in names[names.index(last) + 1 :] if name != last] if last in names else []
+        if after:
+            yield f'nothing can follow "{last}", {why}; move {last} behind {", ".join(after)} or drop it'

@@ -1,0 +1,1 @@
+"""The cheapest combination of node groups for a backlog of pods."""

@@ -1,0 +1,39 @@
+"""The cost expander: what the nodes cost, and nothing else.
+
+It compares options by the price of their nodes for each pod that they help. Where a pass may take several options the
+planner asks `combining` for the cheapest combination instead, at the prices told here.
+"""
+
+from collections.abc import Sequence
+
+from autoscaler.scaleup.option import Option
+from autoscaler.scaleup.price import Prices
+
+
+class Cost:
+    """Keeps the options that help a pod for the least; one of unknown price only where no price is known at all."""
+
+    def __init__(self, prices: Prices) -> None:
+        self._prices = prices
+
+    def best(self, options: Sequence[Option]) -> Sequence[Option]:
+        """Return the options with the lowest price for each pod."""
+        rated = [(price / len(option.pods), option) for option in options if (price := self.price(option)) is not None]
+        lowest = min((rate for rate, _ in rated), default=None)
+        return [option for rate, option in rated if rate == lowest] if rated else options
+
+    def price(self, option: Option) -> float | None:
+        """Return what the nodes of an option cost for an hour, None where that is not known.
+
+        Nodes that the group has no room for are not bought: one that grows all at once offers its maximum.
+        """
+        one = self.node_price(option)
+        if one is None:
+            return None
+        whole = option.group.settings.zero_or_max_node_scaling
+        return one * (min(option.nodes, option.group.room) if whole else option.nodes)
+
+    def node_price(self, option: Option) -> float | None:
+        """Return what one node of an option's group costs for an hour: the group's own price, else its template's."""
+        own = option.group.node_price
+        return own if own is not None else self._prices.node(option.template.node)

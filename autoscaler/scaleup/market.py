@@ -1,0 +1,132 @@
+"""What each group that may grow has to offer to pending pods."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import msgspec
+
+from autoscaler.config.rules import Rules
+from autoscaler.config.scaleup import ScaleUp
+from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.reasons import Rejection
+from autoscaler.scaleup.estimator import Packed, PodGroup, estimate, pod_groups, spread_over
+from autoscaler.scaleup.option import Option
+from autoscaler.scaleup.situation import Situation
+from autoscaler.scheduling.placement import Placer
+from autoscaler.snapshot.groups import Group
+
+Fitting = Mapping[PodClass, set[str]]
+"""Groups whose fresh node a class fits, by class."""
+
+
+class Offer(msgspec.Struct, frozen=True):
+    """An option, and where its pods go if its nodes are the next ones that the trial gets."""
+
+    option: Option
+    packed: tuple[Packed, ...]
+
+
+class Market:
+    """Asks groups what they can do for pods. Leaves the placer's trial as it was."""
+
+    def __init__(self, placer: Placer, options: ScaleUp, rules: Rules) -> None:
+        self.placer = placer
+        self._options = options
+        self._rules = rules
+
+    def fitting(self, situation: Situation, groups: Sequence[Group], pods: Sequence[PodGroup]) -> Fitting:
+        """Return the groups whose fresh node each class fits, by class."""
+        found: dict[PodClass, set[str]] = {each.cls: set() for each in pods}
+        for group in groups:
+            with self.one_more(situation, group.id) as position:
+                for cls, ids in found.items():
+                    if self.placer.fits(cls, position):
+                        ids.add(group.id)
+        return found
+
+    def rejections(
+        self, situation: Situation, groups: Sequence[Group], pods: Sequence[Pod]
+    ) -> dict[PodClass, dict[str, tuple[Rejection, ...]]]:
+        """Return why each class does not fit a fresh node, by group."""
+        rejected: dict[PodClass, dict[str, tuple[Rejection, ...]]] = {pod.cls: {} for pod in pods}
+        for group in groups if rejected else ():
+            with self.one_more(situation, group.id) as position:
+                for cls, by_group in rejected.items():
+                    by_group[group.id] = self.placer.why(cls, position)
+        return rejected
+
+    @contextmanager
+    def one_more(self, situation: Situation, group_id: str) -> Iterator[int]:
+        """Yield the position of one more node of the group, gone afterwards."""
+        with self.placer.trial.fork():
+            yield self.placer.trial.add(situation.templates[group_id], 1)[0]
+
+    def offers(
+        self,
+        situation: Situation,
+        groups: Sequence[Group],
+        fitting: Fitting,
+        pods: Sequence[PodGroup],
+        ceiling: int | None = None,
+    ) -> tuple[Offer, ...]:
+        """Return the offers of these groups, in their order; a group that can help no pod makes none.
+
+        `ceiling`: no more than so many nodes each.
+        """
+        found = (self._offer(situation, group, fitting, pods, ceiling) for group in groups)
+        return tuple(offer for offer in found if offer is not None)
+
+    def _offer(
+        self, situation: Situation, group: Group, fitting: Fitting, pods: Sequence[PodGroup], ceiling: int | None
+    ) -> Offer | None:
+        candidates = [one for one in pods if group.id in fitting.get(one.cls, ())]
+        if not candidates:
+            return None
+        similar = _similar(situation, group, fitting)
+        template = situation.templates[group.id]
+        limit = self.node_limit(situation, group, similar)
+        estimated = estimate(
+            self.placer,
+            template,
+            candidates,
+            limit if ceiling is None else min(limit, ceiling),
+            topology_fallback=self._rules.topology_fallback_in_estimator,
+        )
+        nodes = estimated.nodes
+        if nodes <= 0 or not estimated.pods:
+            return None
+        if group.settings.zero_or_max_node_scaling:
+            nodes = group.max_size
+        option = Option(group=group, template=template, nodes=nodes, pods=estimated.pods, similar=tuple(similar))
+        return Offer(option, estimated.packed)
+
+    def node_limit(self, situation: Situation, group: Group, similar: Sequence[str] = ()) -> int:
+        """Return how many nodes one scale-up of a group and similar ones may add: the strictest of all limits."""
+        by_id = situation.groups.by_id
+        limits = [group.room + sum(by_id[other].room for other in similar)]
+        if self._options.max_nodes_per_scaleup > 0:
+            limits.append(self._options.max_nodes_per_scaleup)
+        if situation.nodes_left is not None:
+            limits.append(situation.nodes_left)
+        return min(limits)
+
+
+def _similar(situation: Situation, group: Group, fitting: Fitting) -> list[str]:
+    """Return similar groups that may grow and can host whatever this group can."""
+    if group.settings.zero_or_max_node_scaling:
+        return []
+    return [
+        other
+        for other in situation.similar.get(group.id, ())
+        if situation.states[other].may_scale_up and all(other in ids for ids in fitting.values() if group.id in ids)
+    ]
+
+
+def place(placer: Placer, offer: Offer) -> tuple[tuple[Pod, int], ...]:
+    """Place the pods of an offer as it says, now that its nodes are there; return them with their positions."""
+    waiting = {group.cls: iter(group.pods) for group in pod_groups(offer.option.pods)}
+    placed: list[tuple[Pod, int]] = []
+    for packed in offer.packed:
+        placer.place_many(packed.cls, packed.positions, packed.counts)
+        placed.extend(spread_over(waiting[packed.cls], packed.positions, packed.counts))
+    return tuple(placed)
