@@ -1,11 +1,17 @@
-"""Every benchmark, one after another; `python -m benchmarks.decode --help` and so on take sizes."""
+"""Every benchmark, one after another, or those that are named; `python -m benchmarks.decode --help` shows sizes."""
 
-from benchmarks import decode, estimator, placement, snapshot
+import argparse
+
+from benchmarks import cost, decode, estimator, placement, snapshot
+
+ALL = {"snapshot": snapshot, "placement": placement, "estimator": estimator, "decode": decode, "cost": cost}
 
 
 def main() -> None:
-    for benchmark in (snapshot, placement, estimator, decode):
-        benchmark.main([])
+    parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[*ALL, []], metavar="NAME", help=", ".join(ALL))
+    for name in parser.parse_args().names or ALL:
+        ALL[name].main([])
 
 
 if __name__ == "__main__":

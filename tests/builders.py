@@ -14,7 +14,12 @@ from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.node import HOSTNAME, ZONES, Node, node_decoder
 from autoscaler.objects.pod import Pod, PodInterner
 from autoscaler.objects.podspec import PodWire
-from autoscaler.snapshot.groups import Group
+from autoscaler.registry.buckets import Buckets
+from autoscaler.registry.requests import AcceptableRange
+from autoscaler.registry.state import GroupState
+from autoscaler.scaleup.limits import Allowance
+from autoscaler.scaleup.situation import Situation
+from autoscaler.snapshot.groups import Group, Groups
 from autoscaler.snapshot.template import Template
 from cloudprovider.interface import Instance, NodeTemplate
 
@@ -240,4 +245,32 @@ def a_group(
         instances=tuple(Instance(one) for one in machines),
         template=template,
         node_price=price,
+    )
+
+
+def a_situation(
+    groups: Sequence[Group],
+    templates: Mapping[str, Template],
+    *,
+    allowance: Allowance = Allowance(),  # noqa: B008 it is frozen
+    max_nodes_total: int = 0,
+    similar: Mapping[str, tuple[str, ...]] | None = None,
+) -> Situation:
+    """Return healthy groups that have no nodes yet, as a scale-up finds them."""
+    state = GroupState(
+        buckets=Buckets(),
+        acceptable=AcceptableRange(0, 0, 0),
+        healthy=True,
+        scaling_up=False,
+        upcoming=0,
+        backoff=None,
+    )
+    return Situation(
+        groups=Groups(all=tuple(groups)),
+        templates=templates,
+        states={group.id: state for group in groups},
+        allowance=allowance,
+        present=0,
+        max_nodes_total=max_nodes_total,
+        similar=similar or {},
     )

@@ -27,7 +27,7 @@ from autoscaler.ports import EventSink, Executor, Leadership
 from autoscaler.registry.memory import born
 from autoscaler.scaleup.consulting import RemoteExpander
 from autoscaler.scaleup.expander import problems as expander_problems
-from cloudprovider.interface import CloudProvider, Pricing
+from cloudprovider.interface import CloudProvider, NodeTemplate, Pricing, ProviderError
 
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,10 +66,32 @@ def build_autoscaler(config: Config, around: Surroundings, interner: PodInterner
 
 def refuse_unsuitable(config: Config, provider: CloudProvider, *, has_remote: bool) -> None:
     """Raise `ConfigError` where the configuration asks for what the provider cannot do."""
-    priced = isinstance(provider, Pricing)
-    wrong = tuple(expander_problems(config.scale_up.expander, has_prices=priced, has_remote=has_remote))
+    groups, unpriced = unpriced_groups(provider)
+    priced = isinstance(provider, Pricing) and (not groups or len(unpriced) < groups)
+    chosen = config.scale_up.expander
+    wrong = tuple(expander_problems(chosen, has_prices=priced, has_remote=has_remote, unpriced=unpriced))
     if wrong:
         raise ConfigError(wrong)
+
+
+def unpriced_groups(provider: CloudProvider) -> tuple[int, tuple[str, ...]]:
+    """Return how many groups there are of which it can be told what a node costs or that it cannot, and the latter.
+
+    A provider that has to be refreshed first has no groups yet; of one without a template nothing can be told.
+    """
+    try:
+        templates = {group.id: group.template() for group in provider.groups()}
+    except ProviderError:
+        return 0, ()
+    known = {name: template for name, template in templates.items() if template is not None}
+    return len(known), tuple(name for name, template in known.items() if not _has_price(provider, template))
+
+
+def _has_price(provider: CloudProvider, template: NodeTemplate) -> bool:
+    try:
+        return isinstance(provider, Pricing) and provider.node_price(template, 1.0) >= 0
+    except ProviderError:
+        return False
 
 
 def _remover(config: Config, around: Surroundings, cloud: Cloud, herald: Herald) -> NodeRemoval:

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 
 RANDOM, COST = "random", "cost"
 EXPANDERS = (RANDOM, "most-pods", "least-nodes", "least-waste", "price", COST, "priority", "grpc")
+BY_PRICE = ("price", COST)
+"""Expanders that are of no use without prices."""
 _LAST = {RANDOM: "which leaves one option", COST: "which decides about all that is left"}
 """Expanders that leave nothing to do for others, and why."""
 

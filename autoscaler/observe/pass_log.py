@@ -22,7 +22,9 @@ _STUCK = (ScaleUpResult.NO_OPTIONS, ScaleUpResult.ERROR, ScaleUpResult.LIMITED_B
 class PassLog:
     """Writes what passes decided. What stays as it was is written once. Owned by the deciding thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, prices_matter: bool = False) -> None:
+        self._prices_matter = prices_matter
+        self._unpriced: tuple[str, ...] = ()
         self._stuck: object = None
         self._end = End.COMPLETE
         self._error = ""
@@ -36,6 +38,7 @@ class PassLog:
                 _write_occurrence(occurrence)
         for found in report.shortfalls:
             log.warning("template.corrected", group=found.group, node=found.node, text=words.short_of_template(found))
+        self._write_unpriced(report)
         for done in report.corrections:
             _write_correction(done)
         for removed in (*report.unregistered_removed, *report.failed_removed):
@@ -79,6 +82,16 @@ class PassLog:
         elif self._complaint and not complaint:
             log.info("grpc_expander.answers_again", after=self._complaint)
         self._complaint = complaint
+
+    def _write_unpriced(self, report: PassReport) -> None:
+        """Say which groups an expander that goes by prices cannot compare."""
+        if not self._prices_matter or report.view is None:
+            return
+        groups = report.view.groups.all
+        unpriced = tuple(group.id for group in groups if group.template is not None and group.node_price is None)
+        if unpriced and unpriced != self._unpriced:
+            log.warning("groups.without_price", groups=", ".join(unpriced))
+        self._unpriced = unpriced
 
     def _write_scale_up(self, report: PassReport, status: PublishedStatus) -> None:
         helped = Counter(pod.planned_group for pod in status.pods)

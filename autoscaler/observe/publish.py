@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from autoscaler.clock import Instant
+from autoscaler.config.expanders import BY_PRICE
 from autoscaler.config.rules import Rules
 from autoscaler.config.tree import Config
 from autoscaler.errors import AutoscalerError
@@ -57,7 +58,7 @@ class Publisher:
         self._health = health
         self._tail = tail
         self._gauging = Gauging(metrics, config)
-        self._pass_log = PassLog()
+        self._pass_log = PassLog(prices_matter=not set(BY_PRICE).isdisjoint(config.scale_up.expander))
         self._status_map = _StatusMap(status_map if config.observe.write_status_configmap else None, config.rules)
         self._passes = 0
         self._ended: Instant | None = None

@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from autoscaler.config.expanders import COST, chain_problems
+from autoscaler.config.expanders import BY_PRICE, chain_problems
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import TieBreak
 from autoscaler.errors import ConfigError
@@ -147,9 +147,7 @@ class Chain:
         return options[0] if self._tie_break is TieBreak.STABLE else self._source.choice(options)
 
 
-def _narrowed(
-    expanders: Sequence[tuple[str, Expander]], options: Sequence[Option]
-) -> tuple[Sequence[Option], Choice]:
+def _narrowed(expanders: Sequence[tuple[str, Expander]], options: Sequence[Option]) -> tuple[Sequence[Option], Choice]:
     """Return what expanders leave of the options, and how it came to be: a choice without an option yet."""
     steps: list[Step] = []
     occurrences: list[Occurrence] = []
@@ -168,12 +166,21 @@ def _narrowed(
     return options, Choice(None, tuple(steps), tuple(occurrences), tuple(answers))
 
 
-def problems(names: Sequence[str], *, has_prices: bool, has_remote: bool) -> Iterator[str]:
-    """Yield a line for everything that keeps expanders of these names from making a chain."""
+def problems(
+    names: Sequence[str], *, has_prices: bool, has_remote: bool, unpriced: Sequence[str] = ()
+) -> Iterator[str]:
+    """Yield a line for everything that keeps expanders of these names from making a chain.
+
+    `unpriced` are the groups that exist and have no price, to be named where no group has one.
+    """
     for problem in chain_problems(names):
         yield f"expander: {problem}"
-    for name in (name for name in ("price", COST) if name in names and not has_prices):
-        yield f'expander: "{name}" needs prices, and this provider has none; give it a price list or drop the expander'
+    of_groups = f" (of {', '.join(unpriced)})" if unpriced else ""
+    for name in (name for name in BY_PRICE if name in names and not has_prices):
+        yield (
+            f'expander: "{name}" needs prices{of_groups}, and this provider has none; '
+            "give it a price list or drop the expander"
+        )
     if "grpc" in names and not has_remote:
         yield 'expander: "grpc" needs a server; set grpc-expander-url and grpc-expander-cert'
 

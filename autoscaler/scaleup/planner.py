@@ -17,7 +17,8 @@ from autoscaler.objects.pod import Pod
 from autoscaler.reasons import ScaleUpResult
 from autoscaler.scaleup.balancing import balance, within_limits
 from autoscaler.scaleup.choice import Choice
-from autoscaler.scaleup.combining.combine import Terms, combine
+from autoscaler.scaleup.combining.combine import combine
+from autoscaler.scaleup.combining.turns import Terms
 from autoscaler.scaleup.estimator import PodGroup, deal, pod_groups, without
 from autoscaler.scaleup.expander import Chain
 from autoscaler.scaleup.limits import Allowance, Uncountable

@@ -10,21 +10,17 @@ from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import GroupsPerPass, ScaleUp, TieBreak
 from autoscaler.objects.node import HOSTNAME, Node
 from autoscaler.objects.pod import Pod, Requests
-from autoscaler.registry.buckets import Buckets
-from autoscaler.registry.requests import AcceptableRange
-from autoscaler.registry.state import GroupState
 from autoscaler.scaleup.estimator import pod_groups
 from autoscaler.scaleup.expander import Supplies, build_chain
 from autoscaler.scaleup.limits import Allowance
 from autoscaler.scaleup.plan import ScaleUpPlan
 from autoscaler.scaleup.planner import plan_scale_up
-from autoscaler.scaleup.situation import Situation
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.cluster import view_of
-from autoscaler.snapshot.groups import Group, Groups
+from autoscaler.snapshot.groups import Group
 from autoscaler.snapshot.overlay import Trial
 from autoscaler.snapshot.template import Template
-from tests.builders import a_node, a_pod, a_template, over, replicas, term
+from tests.builders import a_node, a_pod, a_situation, a_template, over, replicas, term
 from tests.properties.slow_combination import Ware, cheapest
 from tests.properties.slow_scheduler import SlowCluster
 
@@ -85,24 +81,10 @@ class Case:
         return found[:most]
 
     def plan(self, *expanders: str, options: ScaleUp = EXACT) -> ScaleUpPlan:
-        empty = Buckets()
-        states = {
-            group.id: GroupState(
-                buckets=empty,
-                acceptable=AcceptableRange(0, 0, 0),
-                healthy=True,
-                scaling_up=False,
-                upcoming=0,
-                backoff=None,
-            )
-            for group in self.groups
-        }
-        situation = Situation(
-            groups=Groups(all=self.groups),
-            templates=self.templates,
-            states=states,
+        situation = a_situation(
+            self.groups,
+            self.templates,
             allowance=Allowance({} if self.cores is None else {"cpu": self.cores}),
-            present=0,
             max_nodes_total=self.nodes_total,
         )
         chain = build_chain(expanders, Supplies(source=random.Random(1), tie_break=TieBreak.STABLE, prices=NoPrices()))
@@ -123,10 +105,13 @@ class Case:
 
 
 def slowly(case: Case) -> tuple[int, float]:
-    """Pods that cannot be helped, and what helping the others costs at least."""
-    empty = SlowCluster([], [], view_of([], []).related)
-    wanted = [(each.cls, len(each.pods)) for each in pod_groups(case.pods)]
-    return cheapest(empty, wanted, case.wares(), case.nodes_total or None, case.cores)
+    """Pods that cannot be helped, and what helping the others costs at least; a pod must fit some fresh node."""
+    related = view_of([], []).related
+    fresh = [SlowCluster([template.node], [], related) for template in case.templates.values()]
+    found = pod_groups(case.pods)
+    wanted = [(each.cls, len(each.pods)) for each in found if any(one.fits(each.cls, 0) for one in fresh)]
+    left, price = cheapest(SlowCluster([], [], related), wanted, case.wares(), case.nodes_total or None, case.cores)
+    return left + len(case.pods) - sum(count for _, count in wanted), price
 
 
 @pytest.mark.parametrize("seed", range(150))

@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
-from benchmarks import decode, estimator, placement, snapshot
+from benchmarks import cost, decode, estimator, placement, snapshot
 
 
 @pytest.mark.parametrize(
@@ -11,6 +11,12 @@ from benchmarks import decode, estimator, placement, snapshot
         pytest.param(decode.main, "--pods 600 --nodes 20", "Decode", id="decode"),
         pytest.param(placement.main, "--pods 100 --nodes 20", "Placement on 20 nodes", id="placement"),
         pytest.param(estimator.main, "--pods 100 --nodes 20 --groups 2", "Estimator beside 20 nodes", id="estimator"),
+        pytest.param(
+            cost.main,
+            str(cost.SCENARIOS[0]),
+            "Price of the first pass for an hour, and what is saved against the first expander",
+            id="cost",
+        ),
         pytest.param(snapshot.main, "--nodes 20 --per-node 5", "Snapshot of 20 nodes", id="snapshot"),
     ],
 )

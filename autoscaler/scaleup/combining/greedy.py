@@ -4,6 +4,8 @@ What a node gives is the worth of the pods that it takes. Each good's node is fi
 counts. Afterwards the nodes that give least for their price are emptied and their pods served anew, exactly.
 """
 
+import random
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -15,8 +17,10 @@ from autoscaler.scaleup.combining.worth import Worth, most
 
 _FAIR = 1.001
 """A node whose price is at most so many times the worth of its pods cannot be beaten by much: no need to look on."""
-_PODS_ANEW, _NODES_ANEW, _TIMES_ANEW, _STEPS_ANEW = 16, 6, 6, 1500
-"""Bounds of serving pods anew: pods and nodes each time, times, and steps of each search."""
+_PODS_ANEW, _NODES_ANEW, _ALIKE_ANEW = 16, 6, 3
+"""Bounds of serving pods anew each time: pods, nodes, and nodes with the same pods."""
+_TIMES_ANEW, _STEPS_ANEW = 24, 500
+"""How often that is tried, and steps of each search."""
 
 
 class _Pattern(msgspec.Struct, frozen=True):
@@ -151,45 +155,81 @@ class Greedy:
         self._left = [have - one * times for have, one in zip(self._left, counts, strict=True)]
 
     def _serve_anew(self) -> None:
-        """Empty the nodes that give least for their price, and search for the cheapest way to serve their pods."""
-        for skipped in range(_TIMES_ANEW):
-            chosen = self._poorest(skipped)
-            if not chosen:
-                return
-            while chosen and self._emptied(chosen):
-                chosen = self._poorest(skipped)
+        """Empty some nodes, and search for the cheapest way to serve their pods; those that give least come first."""
+        dice = random.Random(0)
+        while self._emptied(self._few(self._poorest())):
+            pass
+        for _ in range(_TIMES_ANEW):
+            nodes = self._poorest()
+            dice.shuffle(nodes)
+            self._emptied(self._few(nodes))
 
-    def _poorest(self, skipped: int) -> list[int]:
-        """Return some nodes (indices of `_nodes`) that give little for their price, without the `skipped` first ones."""
-        first = len(self._model.standing)
+    def _poorest(self) -> list[int]:
+        """Return the nodes that may be emptied (indices of `_nodes`), those that give least for their price first."""
+        first, goods = len(self._model.standing), self._model.goods
 
         def gives(node: int) -> float:
-            price = self._model.goods[self._nodes[node]].price
+            price = goods[self._nodes[node]].price
             return self._worth.of(self._contents[first + node]) / price if price > 0 else 1.0
 
-        ranked = sorted(
-            (node for node, good in enumerate(self._nodes) if self._model.goods[good].unit == 1),
-            key=lambda node: (gives(node), self._nodes[node]),
-        )
+        emptied = [node for node, good in enumerate(self._nodes) if goods[good].unit == 1]
+        return sorted(emptied, key=lambda node: (round(gives(node), 9), self._nodes[node]))
+
+    def _few(self, nodes: Sequence[int]) -> list[int]:
+        """Return the first of the nodes, as many as one search copes with; of nodes that are alike only some."""
+        first = len(self._model.standing)
         chosen: list[int] = []
-        pods = sum(self._left)
-        for node in ranked[skipped:]:
-            pods += sum(self._contents[first + node])
-            if pods > _PODS_ANEW or len(chosen) == _NODES_ANEW:
-                break
+        alike: Counter[object] = Counter()
+        pods = 0
+        for node in nodes:
+            kind = (self._nodes[node], *self._contents[first + node])
+            count = sum(self._contents[first + node])
+            if alike[kind] == _ALIKE_ANEW or pods + count > _PODS_ANEW:
+                continue
+            alike[kind] += 1
+            pods += count
             chosen.append(node)
+            if len(chosen) == _NODES_ANEW:
+                break
         return chosen
 
     def _emptied(self, chosen: list[int]) -> bool:
         """Serve the pods of some nodes anew; whether that made it better."""
+        if not chosen:
+            return False
         model, first = self._model, len(self._model.standing)
-        demand = list(self._left)
+        demand = [0] * len(model.pods)
         bought = list(self._bought)
         for node in chosen:
             demand = [one + other for one, other in zip(demand, self._contents[first + node], strict=True)]
             bought[self._nodes[node]] -= 1
+        more = self._some_left(_PODS_ANEW - sum(demand))
+        demand = [one + other for one, other in zip(demand, more, strict=True)]
         kept = [node for node in range(len(self._nodes)) if node not in chosen]
-        frees = [self._free(at) for at in range(first)] + [self._free(first + node) for node in kept]
+        part = self._part(kept, demand, bought)
+        price = sum(model.goods[self._nodes[node]].price for node in chosen)
+        found = Search(part, self._worth, _STEPS_ANEW, (sum(more), price)).run().best
+        if found is None:
+            return False
+        contents = found.contents(part)
+        nodes = [self._nodes[node] for node in kept]
+        merged = [list(self._contents[at]) for at in range(first)] + [list(self._contents[first + at]) for at in kept]
+        for at, counts in zip(part.standing, contents, strict=False):
+            merged[at] = [one + other for one, other in zip(merged[at], counts, strict=True)]
+        self._nodes = [*nodes, *found.nodes]
+        self._contents = [*merged, *contents[len(part.standing) :]]
+        for good in found.nodes:
+            bought[good] += 1
+        self._bought = bought
+        served = [sum(counts[cls] for counts in contents) for cls in range(len(model.pods))]
+        kept_back = [have - one for have, one in zip(self._left, more, strict=True)]
+        self._left = [back + wanted - done for back, wanted, done in zip(kept_back, demand, served, strict=True)]
+        return True
+
+    def _part(self, kept: Sequence[int], demand: Sequence[int], bought: Sequence[int]) -> Model:
+        """Return the question how to serve some pods beside the nodes that are kept: its standing nodes, by index."""
+        model, first = self._model, len(self._model.standing)
+        frees = [self._free(at) for at in (*range(first), *(first + node for node in kept))]
         suits = [*model.standing_suits, *(model.suits[self._nodes[node]] for node in kept)]
         wanted = [cls for cls, count in enumerate(demand) if count]
         roomy = [
@@ -197,41 +237,25 @@ class Greedy:
             for at, free in enumerate(frees)
             if any(cls in suits[at] and most(model.sizes[cls], free) for cls in wanted)
         ]
-        means = msgspec.structs.replace(
-            model.means,
-            most=tuple(limit - count for limit, count in zip(model.means.most, bought, strict=True)),
-            together=tuple(
-                (left - sum(one * count for one, count in zip(each, bought, strict=True)), each)
-                for left, each in model.means.together
-            ),
-        )
-        pods = tuple(msgspec.structs.replace(each, pods=each.pods[: demand[at]]) for at, each in enumerate(model.pods))
-        part = msgspec.structs.replace(
+        return msgspec.structs.replace(
             model,
-            pods=pods,
-            means=means,
+            pods=tuple(
+                msgspec.structs.replace(each, pods=each.pods[:count])
+                for each, count in zip(model.pods, demand, strict=True)
+            ),
+            means=model.means.after(bought),
             standing=tuple(roomy),
             standing_holds=tuple(tuple(frees[at]) for at in roomy),
             standing_suits=tuple(suits[at] for at in roomy),
         )
-        price = sum(model.goods[self._nodes[node]].price for node in chosen)
-        found = Search(part, self._worth, _STEPS_ANEW, (sum(self._left), price)).run().best
-        if found is None:
-            return False
-        contents = found.contents(part)
-        nodes = [self._nodes[node] for node in kept]
-        merged = [list(self._contents[at]) for at in range(first)] + [list(self._contents[first + at]) for at in kept]
-        for at, counts in zip(roomy, contents, strict=False):
-            merged[at] = [one + other for one, other in zip(merged[at], counts, strict=True)]
-        self._nodes = [*nodes, *found.nodes]
-        self._contents = [*merged, *contents[len(roomy) :]]
-        for good in found.nodes:
-            bought[good] += 1
-        self._bought = bought
-        for counts in contents:
-            demand = [one - other for one, other in zip(demand, counts, strict=True)]
-        self._left = demand
-        return True
+
+    def _some_left(self, most_pods: int) -> list[int]:
+        """Return up to so many of the pods that are not helped, by class."""
+        found = []
+        for count in self._left:
+            found.append(min(count, most_pods))
+            most_pods -= found[-1]
+        return found
 
     def _free(self, at: int) -> list[int]:
         """Return what a node, standing ones first, has left of each dimension."""

@@ -57,6 +57,16 @@ class Means(msgspec.Struct, frozen=True):
                 room = min(room, rest // each[good])
         return max(0, room)
 
+    def after(self, bought: Sequence[int]) -> "Means":
+        """Return what is left once so many nodes of each good are bought."""
+        return Means(
+            tuple(limit - count for limit, count in zip(self.most, bought, strict=True)),
+            tuple(
+                (left - sum(one * count for one, count in zip(each, bought, strict=True)), each)
+                for left, each in self.together
+            ),
+        )
+
 
 class Model(msgspec.Struct, frozen=True):
     """The question in figures. Classes, goods, dimensions and standing nodes go by index."""
@@ -122,6 +132,7 @@ def measure(
     suits: list[frozenset[int]] = []
     bounds: list[dict[int, Bound]] = []
     entangled: set[int] = set()
+    asked: set[tuple[int, int]] = set()
     for good in goods:
         with market.one_more(situation, good.group) as position:
             holds.append(_ints(placer.trial.free[rows, position]))
@@ -131,7 +142,7 @@ def measure(
             }
             entangled.update(at for at, one in found.items() if one is None or one.total < UNBOUNDED)
             bounds.append({at: one for at, one in found.items() if one is not None})
-            entangled.update(_in_the_way(placer, pods, suits[-1], position))
+            entangled.update(_in_the_way(placer, pods, suits[-1], position, asked))
     capped = sorted({at for each in bounds for at in each} - entangled)
     sizes = tuple((*_ints(one[rows]), *(int(at == other) for other in capped)) for at, one in enumerate(wanted))
     return Model(
@@ -173,8 +184,13 @@ def _takers(placer: Placer, pods: Sequence[PodGroup], window: slice) -> tuple[fr
     )
 
 
-def _in_the_way(placer: Placer, pods: Sequence[PodGroup], suits: frozenset[int], position: int) -> set[int]:
-    """Return constrained classes, and those they are about: a pod keeps another off its node, or opens or shuts others."""
+def _in_the_way(
+    placer: Placer, pods: Sequence[PodGroup], suits: frozenset[int], position: int, asked: set[tuple[int, int]]
+) -> set[int]:
+    """Return constrained classes, and those they are about: a pod keeps another off its node, or opens or shuts others.
+
+    Templates make no difference to that: pairs that were `asked` about before are passed over.
+    """
     caring = sorted(at for at in suits if placer.may_guard(pods[at].cls))
     if len(caring) * len(suits) > _MOST_PAIRS:
         return set(caring)
@@ -182,8 +198,13 @@ def _in_the_way(placer: Placer, pods: Sequence[PodGroup], suits: frozenset[int],
     for at in caring:
         guards = placer.guards(pods[at].cls)
         for other in sorted(suits - {at}):
+            if (at, other) in asked:
+                continue
+            asked.update(((at, other), (other, at)) if other in caring else ((at, other),))
             cls = pods[other].cls
-            if any(guard.felt_elsewhere(cls) for guard in guards) or _apart(placer, pods[at], pods[other], position):
+            heard = any(guard.felt_elsewhere(cls) for guard in guards)
+            heard = heard or any(guard.felt_elsewhere(pods[at].cls) for guard in placer.guards(cls))
+            if heard or _apart(placer, pods[at], pods[other], position):
                 found.update((at, other))
     return found
 

@@ -70,9 +70,10 @@ class Search:
         self._nodes: list[int] = []
         self._free = [list(held) for held in model.standing_holds]
         self._contents = [[0] * len(model.pods) for _ in model.standing]
+        self._dear = _dearest(model, worth)
+        self._credits = [self._credit(node) for node in range(len(model.standing))]
         self._moves: list[Move] = []
         self._seen: set[object] = set()
-        self._dear = _dearest(model, worth)
         self.best: Filling | None = None
         self.proven = True
 
@@ -108,7 +109,7 @@ class Search:
             return self._out < out
         worth = sum(self._worth.pod[cls] * self._left[cls] for cls in waiting)
         if worth:
-            worth -= sum(self._credit(node) for node in range(len(self._free)))
+            worth -= sum(self._credits)
         return self._cost + max(0.0, worth) < cost - TINY * max(1.0, cost)
 
     def _credit(self, node: int) -> float:
@@ -155,8 +156,10 @@ class Search:
             self._nodes.extend([good] * offered.unit)
             self._free.extend(list(model.holds[good]) for _ in range(offered.unit))
             self._contents.extend([0] * len(model.pods) for _ in range(offered.unit))
+            self._credits.extend([self._credit(len(self._free) - 1)] * offered.unit)
             self._put(cls, len(self._free) - offered.unit, good)
-            del self._nodes[-offered.unit :], self._free[-offered.unit :], self._contents[-offered.unit :]
+            for each in (self._nodes, self._free, self._contents, self._credits):
+                del each[-offered.unit :]
             self._bought[good] -= offered.unit
             self._cost = cost
 
@@ -177,6 +180,7 @@ class Search:
             free[dimension] -= sign * one
         self._contents[node][cls] += sign
         self._left[cls] -= sign
+        self._credits[node] = self._credit(node)
 
     def _without(self, cls: int) -> None:
         count, self._left[cls] = self._left[cls], 0

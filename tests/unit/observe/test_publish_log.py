@@ -30,9 +30,9 @@ BEFORE = PublishedStatus(process=ProcessStatus(identity="a", version="1", starte
 class Journal:
     """Lines without their heads."""
 
-    def __init__(self, stream: io.StringIO) -> None:
+    def __init__(self, stream: io.StringIO, *, prices_matter: bool = False) -> None:
         self._stream = stream
-        self._log = PassLog()
+        self._log = PassLog(prices_matter=prices_matter)
 
     def of(self, report: PassReport) -> list[str]:
         """Return the lines of one more pass."""
@@ -171,3 +171,13 @@ def test_a_grpc_expander_that_is_of_no_help_is_news_when_that_begins_and_ends(jo
     remote.error = ""
     assert told("p3") == ['grpc_expander.answers_again after="UNAVAILABLE: gone"']
     assert told("p4") == []
+
+
+def test_groups_without_a_price_are_named_once_where_prices_matter() -> None:
+    stream = io.StringIO()
+    configure(0, LogFormat.TEXT, VirtualClock(wall=NOW), stream)
+    report = LoopWorld(a_spec("web"), a_spec("db")).run()
+    journal = Journal(stream, prices_matter=True)
+    assert journal.of(report) == ['groups.without_price groups="web, db"']
+    assert journal.of(report) == []
+    unconfigure()

@@ -1,0 +1,129 @@
+import random
+
+import pytest
+
+from autoscaler.config.rules import Rules
+from autoscaler.config.scaleup import ScaleUp
+from autoscaler.objects.node import Node
+from autoscaler.objects.pod import Requests
+from autoscaler.scaleup.combining.combine import Candidate, simplest
+from autoscaler.scaleup.combining.model import Good, Means, Model
+from autoscaler.scaleup.combining.worth import worth
+from autoscaler.scaleup.cost import Cost
+from autoscaler.scaleup.estimator import PodGroup
+from autoscaler.scaleup.expander import Supplies, build_chain
+from autoscaler.scaleup.market import Offer
+from autoscaler.scaleup.option import Option
+from autoscaler.scaleup.plan import ScaleUpPlan
+from autoscaler.scaleup.planner import plan_scale_up
+from autoscaler.scheduling.placement import Placer
+from autoscaler.snapshot.cluster import view_of
+from autoscaler.snapshot.groups import Group
+from autoscaler.snapshot.overlay import Trial
+from cloudprovider.interface import GroupSettings
+from tests.builders import a_node, a_pod, a_situation, a_template, replicas
+
+
+class TemplatePrices:
+    """Prices by the name of a template's node; what is not listed is not known."""
+
+    def __init__(self, **known: float) -> None:
+        self._known = known
+
+    def node(self, node: Node) -> float | None:
+        return self._known.get(node.name)
+
+    def requests(self, requests: Requests) -> float | None:
+        return None
+
+
+def an_option(name: str, nodes: int, pods: int, price: float | None = None, **group: object) -> Option:
+    settings = GroupSettings(zero_or_max_node_scaling=bool(group.get("whole")))
+    return Option(
+        group=Group(id=name, min_size=0, max_size=9, target_size=4, node_price=price, settings=settings),
+        template=a_template(a_node(name)),
+        nodes=nodes,
+        pods=tuple(replicas(a_pod(), pods)),
+    )
+
+
+def best(*options: Option, **known: float) -> list[str]:
+    return [option.group.id for option in Cost(TemplatePrices(**known)).best(options)]
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        pytest.param([an_option("a", 2, 10, 1.0), an_option("b", 1, 4, 1.0)], ["a"], id="by the pod"),
+        pytest.param([an_option("a", 2, 4, 1.0), an_option("b", 1, 2, 1.0)], ["a", "b"], id="ties stay"),
+        pytest.param([an_option("a", 1, 1), an_option("b", 9, 1, 9.0)], ["b"], id="no price, no comparison"),
+        pytest.param([an_option("a", 1, 1), an_option("b", 9, 1)], ["a", "b"], id="no prices at all"),
+        pytest.param([], [], id="nothing"),
+    ],
+)
+def test_the_lowest_price_for_a_pod_stays(options: list[Option], kept: list[str]) -> None:
+    assert best(*options) == kept
+
+
+def test_a_group_without_a_price_of_its_own_costs_what_its_template_does() -> None:
+    assert best(an_option("a", 1, 1), an_option("b", 1, 1, 0.5), a=0.4) == ["a"]
+    assert best(an_option("a", 1, 1, 0.6), an_option("b", 1, 1, 0.5), a=0.4) == ["b"]
+
+
+def test_a_group_that_grows_at_once_is_paid_for_the_room_it_has() -> None:
+    cost = Cost(TemplatePrices())
+    assert cost.price(an_option("a", 9, 1, 1.0, whole=True)) == 5.0
+    assert cost.price(an_option("a", 9, 1, 1.0)) == 9.0
+
+
+def planned(*groups: Group, pods: int, cpu: str = "2") -> ScaleUpPlan:
+    templates = {group.id: a_template(a_node(group.id)) for group in groups}
+    chain = build_chain(("cost",), Supplies(source=random.Random(1), prices=TemplatePrices()))
+    backlog = replicas(a_pod(cpu=cpu), pods)
+    placer = Placer(Trial(view_of([], [])))
+    plan = plan_scale_up(placer, backlog, a_situation(groups, templates), chain, ScaleUp(), Rules())
+    assert placer.trial.count == 0, "the trial is left as it was found"
+    return plan
+
+
+def test_a_group_of_unknown_price_grows_only_where_no_other_is_left() -> None:
+    unpriced = Group(id="odd", min_size=0, max_size=9, target_size=0)
+    dear = Group(id="dear", min_size=0, max_size=2, target_size=0, node_price=99.0)
+    few, many, alone = planned(unpriced, dear, pods=4), planned(unpriced, dear, pods=8), planned(unpriced, pods=2)
+    assert [(one.group, one.delta) for one in few.increases] == [("dear", 2)]
+    assert [(one.group, one.delta) for one in many.increases] == [("dear", 2), ("odd", 2)]
+    assert [(one.group, one.delta) for one in alone.increases] == [("odd", 1)]
+
+
+def candidate(price: float, *pods_by_group: tuple[str, int]) -> Candidate:
+    return Candidate(tuple(Offer(an_option(name, 1, pods, 1.0), ()) for name, pods in pods_by_group), price)
+
+
+@pytest.mark.parametrize(
+    ("candidates", "margin", "chosen"),
+    [
+        pytest.param([candidate(1.0, ("a", 3)), candidate(9.0, ("b", 4))], 0.05, 1, id="more pods come first"),
+        pytest.param([candidate(1.0, ("a", 4)), candidate(0.9, ("b", 4))], 0.5, 1, id="of as many groups the cheaper"),
+        pytest.param([candidate(1.05, ("a", 4)), candidate(1.0, ("a", 2), ("b", 2))], 0.05, 0, id="within the margin"),
+        pytest.param([candidate(1.06, ("a", 4)), candidate(1.0, ("a", 2), ("b", 2))], 0.05, 1, id="beyond the margin"),
+        pytest.param([candidate(1.0, ("a", 2), ("b", 2)), candidate(1.0, ("a", 4))], 0.0, 1, id="simpler at one price"),
+    ],
+)
+def test_the_simplest_of_the_cheapest_that_help_most(candidates: list[Candidate], margin: float, chosen: int) -> None:
+    assert simplest(candidates, margin) is candidates[chosen]
+
+
+def test_a_pod_is_worth_what_room_for_it_costs_in_the_right_mix() -> None:
+    """Two of one class and two of the other fill a node of price 1: together they are worth that."""
+    pods = tuple(PodGroup(a_pod(cpu=f"{number}").cls, tuple(replicas(a_pod(), 20))) for number in (1, 2))
+    model = Model(
+        goods=(Good(an_option("a", 1, 1), 1.0, 1, 9),),
+        pods=pods,
+        sizes=((3, 1), (1, 3)),
+        holds=((8, 8),),
+        suits=(frozenset((0, 1)),),
+        means=Means((9,)),
+    )
+    value = worth(model)
+    assert 2 * value.pod[0] + 2 * value.pod[1] == pytest.approx(1.0, abs=0.01)
+    assert value.of((20, 20)) <= 10.0 + 1e-9
