@@ -17,6 +17,8 @@ from autoscaler.scaleup.combining.worth import Worth, most
 
 _FAIR = 1.001
 """A node whose price is at most so many times the worth of its pods cannot be beaten by much: no need to look on."""
+_BALANCED_PAIRS = 200
+"""Up to so many pairs of a class and a good, nodes are also filled pod by pod."""
 _PODS_ANEW, _NODES_ANEW, _ALIKE_ANEW = 16, 6, 3
 """Bounds of serving pods anew each time: pods, nodes, and nodes with the same pods."""
 _TIMES_ANEW, _STEPS_ANEW = 24, 500
@@ -121,7 +123,7 @@ class Greedy:
 
     def _patterns(self, good: int) -> list[_Pattern]:
         found = []
-        small = len(self._model.pods) * len(self._model.goods) <= 200
+        small = len(self._model.pods) * len(self._model.goods) <= _BALANCED_PAIRS
         for order in (*self._orders[good], *((None,) if small else ())):
             left, nodes = list(self._left), []
             for _ in range(self._model.goods[good].unit):

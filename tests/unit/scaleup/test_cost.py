@@ -8,6 +8,7 @@ from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Requests
 from autoscaler.scaleup.combining.combine import Candidate, simplest
 from autoscaler.scaleup.combining.model import Good, Means, Model
+from autoscaler.scaleup.combining.search import Search
 from autoscaler.scaleup.combining.worth import worth
 from autoscaler.scaleup.cost import Cost
 from autoscaler.scaleup.estimator import PodGroup
@@ -113,17 +114,37 @@ def test_the_simplest_of_the_cheapest_that_help_most(candidates: list[Candidate]
     assert simplest(candidates, margin) is candidates[chosen]
 
 
-def test_a_pod_is_worth_what_room_for_it_costs_in_the_right_mix() -> None:
-    """Two of one class and two of the other fill a node of price 1: together they are worth that."""
-    pods = tuple(PodGroup(a_pod(cpu=f"{number}").cls, tuple(replicas(a_pod(), 20))) for number in (1, 2))
-    model = Model(
-        goods=(Good(an_option("a", 1, 1), 1.0, 1, 9),),
-        pods=pods,
+def a_model(pods: int) -> Model:
+    """Two classes of pods, one good: a node takes two of each."""
+    return Model(
+        goods=(Good(an_option("a", 1, 1), 1.0, 1, 99),),
+        pods=tuple(PodGroup(a_pod(cpu=f"{number}").cls, tuple(replicas(a_pod(), pods))) for number in (1, 2)),
         sizes=((3, 1), (1, 3)),
         holds=((8, 8),),
         suits=(frozenset((0, 1)),),
-        means=Means((9,)),
+        means=Means((99,)),
     )
+
+
+def test_a_search_says_whether_it_looked_at_everything() -> None:
+    model = a_model(4)
+    ample = Search(model, worth(model), 1000, (8, 0.0)).run()
+    assert ample.proven
+    assert ample.best is not None
+    assert (ample.best.left, ample.best.cost(model)) == (0, 2.0)
+    short = Search(model, worth(model), 3, (8, 0.0)).run()
+    assert (short.proven, short.best) == (False, None)
+
+
+def test_a_search_is_over_at_once_where_nothing_can_beat_what_is_known() -> None:
+    model = a_model(20)
+    search = Search(model, worth(model), 1, (0, 10.0)).run()
+    assert (search.proven, search.best) == (True, None)
+
+
+def test_a_pod_is_worth_what_room_for_it_costs_in_the_right_mix() -> None:
+    """Two of one class and two of the other fill a node of price 1: together they are worth that."""
+    model = a_model(20)
     value = worth(model)
     assert 2 * value.pod[0] + 2 * value.pod[1] == pytest.approx(1.0, abs=0.01)
     assert value.of((20, 20)) <= 10.0 + 1e-9
