@@ -14,7 +14,10 @@ _GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/xe", "habana.a
 
 
 class PriceList:
-    """Prices by instance type, else by group, else by what the machine holds."""
+    """Prices by group, else by instance type, else by what the machine holds.
+
+    A group goes first because one type of machine may cost less in another group: as spot capacity, for example.
+    """
 
     def __init__(self, prices: Prices, groups: Sequence[GroupSpec]) -> None:
         self._prices = prices
@@ -22,12 +25,12 @@ class PriceList:
 
     def node(self, node: NodeTemplate, hours: float) -> float:
         """Price of a node for `hours`."""
-        by_type = self._prices.instance_types.get(node.labels.get(INSTANCE_TYPE, ""))
-        if by_type is not None:
-            return by_type * hours
         group = next((group for group in self._priced_groups if _looks_like(node, group)), None)
         if group is not None and group.price_per_hour is not None:
             return group.price_per_hour * hours
+        by_type = self._prices.instance_types.get(node.labels.get(INSTANCE_TYPE, ""))
+        if by_type is not None:
+            return by_type * hours
         return self.resources(node.capacity, hours)
 
     def resources(self, amounts: Mapping[str, str], hours: float) -> float:

@@ -338,7 +338,7 @@ def test_a_contradictory_cloud_is_refused_with_every_problem() -> None:
     ]
 
 
-def test_prices_go_by_type_then_group_then_capacity() -> None:
+def test_prices_go_by_group_then_type_then_capacity() -> None:
     small = NodeTemplate(labels={"size": "s"}, capacity={"cpu": "2", "memory": "4Gi", "nvidia.com/gpu": "1"})
     cloud = a_cloud(
         a_group(template=small),
@@ -347,8 +347,9 @@ def test_prices_go_by_type_then_group_then_capacity() -> None:
         prices=Prices(cpu_per_hour=0.1, memory_gib_per_hour=0.01, gpu_per_hour=1.0, instance_types={"m": 9.0}),
     )
     assert isinstance(cloud, PricedStaticCloud)
-    typed = NodeTemplate(labels={"node.kubernetes.io/instance-type": "m", "pool": "x"}, capacity={"cpu": "2"})
-    assert cloud.node_price(typed, 2.0) == 18.0
+    typed = {"node.kubernetes.io/instance-type": "m"}
+    assert cloud.node_price(NodeTemplate(labels=typed, capacity={"cpu": "2"}), 2.0) == 18.0
+    assert cloud.node_price(NodeTemplate(labels={**typed, "pool": "x"}, capacity={"cpu": "2"}), 2.0) == 0.5
     flat = cloud.group("flat").template()
     assert flat is not None
     assert cloud.node_price(flat, 2.0) == 1.0
