@@ -140,6 +140,8 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True):
     scale_down_unready_time_s: float | None = None
     max_node_provision_time_s: float | None = None
     max_node_startup_time_s: float | None = None
+    max_node_age_s: float | None = None
+    """Age at which nodes are replaced; 0 means never."""
     ignore_daemonsets_utilization: bool | None = None
     zero_or_max_node_scaling: bool = False
     allow_non_atomic_scale_up_to_max: bool = False

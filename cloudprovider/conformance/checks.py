@@ -254,6 +254,7 @@ def _group_options(bench: Bench) -> None:
             settings.scale_down_unready_time_s,
             settings.max_node_provision_time_s,
             settings.max_node_startup_time_s,
+            settings.max_node_age_s,
         ):
             bench.expect(seconds is None or seconds >= 0, f"{group}: a duration is {seconds} s")
 

@@ -49,6 +49,7 @@ def decode_settings(data: Any, path: str, problems: Problems) -> GroupSettings:
         scale_down_unready_time_s=fields.duration_s("scale-down-unready-time"),
         max_node_provision_time_s=fields.duration_s("max-node-provision-time"),
         max_node_startup_time_s=fields.duration_s("max-node-startup-time"),
+        max_node_age_s=fields.duration_s("max-node-age"),
         ignore_daemonsets_utilization=fields.flag("ignore-daemonsets-utilization"),
         zero_or_max_node_scaling=fields.flag("zero-or-max-node-scaling") or False,
         allow_non_atomic_scale_up_to_max=fields.flag("allow-non-atomic-scale-up-to-max") or False,
