@@ -6,6 +6,7 @@ import msgspec
 
 from autoscaler.config.syntax import (
     Count,
+    CountFromOne,
     DrainPriorities,
     GroupLimits,
     Number,
@@ -114,6 +115,39 @@ class Drain(msgspec.Struct, frozen=True):
     node_deletion_batcher_interval_s: Annotated[
         Seconds, "Removals of one group within this time go into one call; 0 means no batches."
     ] = 0.0
+
+
+class Replacement(msgspec.Struct, frozen=True):
+    """Nodes that go although they are needed, after others have come in their place."""
+
+    max_node_age_s: Annotated[
+        Seconds, "Age at which a node is replaced; 0 means never. A group may have its own.", Support.OURS
+    ] = 0.0
+    replace_annotated_nodes: Annotated[
+        Switch, "Replace nodes annotated replacement.autoscaler/requested: true.", Support.OURS
+    ] = False
+    max_replacements: Annotated[CountFromOne, "Most replacements in progress at the same time.", Support.OURS] = 1
+    replacement_timeout_s: Annotated[
+        Seconds, "How long a replacement may take before it is given up and its node stays.", Support.OURS
+    ] = 3600.0
+    replacement_retry_delay_s: Annotated[
+        Seconds, "How long a node rests after its replacement was given up; doubles each time.", Support.OURS
+    ] = 1800.0
+    consolidation: Annotated[Switch, "Replace nodes by cheaper ones that hold the same pods.", Support.OURS] = False
+    consolidation_margin: Annotated[
+        Real, "Share of the old nodes' price that a consolidation must save (0 to 1).", Support.OURS
+    ] = 0.15
+    consolidation_min_saving: Annotated[Real, "Price per hour that it must save at least.", Support.OURS] = 0.0
+    consolidation_min_node_age_s: Annotated[Seconds, "Nodes younger than this are not consolidated.", Support.OURS] = (
+        3600.0
+    )
+    consolidation_max_nodes: Annotated[
+        CountFromOne, "Most nodes that one consolidation replaces together.", Support.OURS
+    ] = 10
+    consolidation_interval_s: Annotated[Seconds, "Time between two searches for a consolidation.", Support.OURS] = 300.0
+    consolidation_steps: Annotated[
+        CountFromOne, "Bound on the work of one search: places tried for pods.", Support.OURS
+    ] = 100_000
 
 
 class Removed(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ import msgspec
 from autoscaler.config.headroom import Headroom
 from autoscaler.config.process import Kube, Leader, Logging, Loop, Observe, Provider, Source
 from autoscaler.config.rules import Rules
-from autoscaler.config.scaledown import Drain, Removed, ScaleDown
+from autoscaler.config.scaledown import Drain, Removed, Replacement, ScaleDown
 from autoscaler.config.scaleup import Balancing, Features, Health, Limits, Pods, ScaleUp, Templates
 from autoscaler.config.scheduler_profile import SchedulerProfile
 
@@ -29,6 +29,7 @@ class Config(msgspec.Struct, frozen=True):
     templates: Templates = Templates()
     scale_down: ScaleDown = ScaleDown()
     drain: Drain = Drain()
+    replacement: Replacement = Replacement()
     observe: Observe = Observe()
     logging: Logging = Logging()
     features: Features = Features()

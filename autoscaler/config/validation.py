@@ -15,7 +15,7 @@ Place = Callable[[str], str]
 
 def problems(config: Config, place: Place) -> list[str]:
     """Return a line for everything that makes a configuration unusable, naming place, value and remedy."""
-    checks = (_loop, _leader, _expanders, _schedulers, _scale_down, _drain, _features)
+    checks = (_loop, _leader, _expanders, _schedulers, _scale_down, _drain, _replacement, _features)
     return list(chain.from_iterable(check(config, place) for check in checks))
 
 
@@ -86,6 +86,24 @@ def _drain(config: Config, place: Place) -> Iterator[str]:
         yield (
             f"{place('drain-priority-config')}: excludes max-graceful-termination-sec "
             f"({drain.max_graceful_termination_sec}); give one of the two"
+        )
+
+
+def _replacement(config: Config, place: Place) -> Iterator[str]:
+    options = config.replacement
+    wanted = (
+        ("max-node-age", options.max_node_age_s > 0),
+        ("replace-annotated-nodes", options.replace_annotated_nodes),
+        ("consolidation", options.consolidation),
+    )
+    if not config.scale_down.scale_down_enabled:
+        for flag, on in wanted:
+            if on:
+                yield f"{place(flag)}: removes nodes, and scale-down-enabled is false; set it, or drop {flag}"
+    if options.consolidation_margin > 1:
+        yield (
+            f"{place('consolidation-margin')}: {options.consolidation_margin:g} is more than all of the price; "
+            "write a share from 0 to 1"
         )
 
 
