@@ -165,6 +165,8 @@ class Keep(StrEnum):
     NOT_STARTED = "NodeNotStarted"
     OUTSIDE_WINDOW = "OutsideMaintenanceWindow"
     TOO_MANY_A_MINUTE = "NodeDeletionRateReached"
+    BEING_REPLACED = "BeingReplaced"
+    REPLACES_OTHERS = "ReplacesOtherNodes"
 
 
 class Blocking(StrEnum):
@@ -205,6 +207,42 @@ class ScaleDownResult(StrEnum):
     IN_PROGRESS = "InProgress"
     NO_CANDIDATES = "NoCandidates"
     ERROR = "Error"
+
+
+class Trigger(StrEnum):
+    """Why a node is replaced although it is needed."""
+
+    REQUESTED = "ReplacementRequested"
+    EXPIRED = "NodeExpired"
+    CHEAPER = "CheaperNodes"
+
+
+class Stage(StrEnum):
+    """How far a replacement has come."""
+
+    PROPOSED = "Proposed"
+    BOUGHT = "Bought"
+    READY = "Ready"
+    DRAINING = "Draining"
+    DONE = "Done"
+    ABANDONED = "Abandoned"
+
+
+class Hold(StrEnum):
+    """Why a replacement waits, or was given up."""
+
+    NODE_KEPT = "NodeKept"
+    MAX_SIZE = "NodeGroupMaxSizeReached"
+    NO_CAPACITY = "NoGroupCanReplace"
+    NOT_READY = "NewNodesNotReady"
+    PODS_FIRST = "PendingPodsFirst"
+    TOO_MANY = "MaxReplacementsReached"
+    NOT_WRITTEN = "NodeNotAnnotated"
+    NOT_BOUGHT = "ScaleUpFailed"
+    NEVER_CAME = "NewNodesNeverCame"
+    TOO_DEAR = "NoLongerCheaper"
+    TIMED_OUT = "ReplacementTimedOut"
+    WITHDRAWN = "RequestWithdrawn"
 
 
 class RemovedAs(StrEnum):

@@ -1,6 +1,7 @@
 """What a pass asks for when nodes have to go: one place for the deleter, the soft taints and the clean-up."""
 
-from collections.abc import Collection, Iterable, Sequence
+import logging
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from autoscaler.actuation.deletion import Deleter, Started
@@ -10,10 +11,13 @@ from autoscaler.actuation.taints import CleanUp, apply_soft_taints
 from autoscaler.actuation.tracker import Tracker, UnderWay
 from autoscaler.clock import Clock
 from autoscaler.config.scaledown import Drain, ScaleDown
+from autoscaler.errors import AutoscalerError, LeadershipLost
 from autoscaler.kube.writes import ClusterWrites
 from autoscaler.objects.node import Node
 from autoscaler.scaledown.plan import Deletions
 from autoscaler.scaledown.taints import SoftTaints
+
+log = logging.getLogger(__name__)
 
 
 class NodeRemoval(Protocol):
@@ -33,6 +37,10 @@ class NodeRemoval(Protocol):
 
     def mark(self, plan: SoftTaints) -> None:
         """Change soft taints, as far as the time for it goes; raises `LeadershipLost`."""
+        ...
+
+    def annotate(self, node: str, annotations: Mapping[str, str | None]) -> bool:
+        """Set annotations of a node (None removes one); False where that failed. Raises `LeadershipLost`."""
         ...
 
     def clean_up(self, nodes: Iterable[Node], managed: Collection[str]) -> None:
@@ -69,6 +77,17 @@ class NodeRemover:
         """Change soft taints, as far as the time for it goes; raises `LeadershipLost`."""
         apply_soft_taints(self._writes, self._clock, plan, self._options.max_bulk_soft_taint_time_s)
 
+    def annotate(self, node: str, annotations: Mapping[str, str | None]) -> bool:
+        """Set annotations of a node (None removes one); False where that failed. Raises `LeadershipLost`."""
+        try:
+            self._writes.annotate_node(node, annotations)
+        except LeadershipLost:
+            raise
+        except AutoscalerError as error:
+            log.warning("node.not_annotated node=%s: %s", node, error)
+            return False
+        return True
+
     def clean_up(self, nodes: Iterable[Node], managed: Collection[str]) -> None:
         """Remove the taints that an earlier process left."""
         everything = tuple(nodes)
@@ -100,6 +119,11 @@ class RehearsedRemoval:
     def mark(self, plan: SoftTaints) -> None:
         """Count the changes."""
         self.withheld += len(plan.taint) + len(plan.untaint)
+
+    def annotate(self, node: str, annotations: Mapping[str, str | None]) -> bool:
+        """Count the change."""
+        self.withheld += 1
+        return True
 
     def clean_up(self, nodes: Iterable[Node], managed: Collection[str]) -> None:
         """Leave everything as it is."""

@@ -12,6 +12,7 @@ from autoscaler.simulator.explanation import (
     NodeExplanation,
     NodeSet,
     PodExplanation,
+    ReplacementForm,
 )
 
 _GROUPS_SHOWN = 3
@@ -88,9 +89,23 @@ def _node(node: NodeExplanation) -> Iterator[str]:
         ("kept by pod", keeper),
         ("time left", "" if node.time_left_s is None else f"{node.time_left_s:.0f}s"),
         ("pods to move", _names(node.pods_to_move[:_GROUPS_SHOWN], len(node.pods_to_move))),
+        ("replacement", "" if node.replacement is None else _replacement(node.replacement)),
         ("scale-down", node.scale_down_result),
     )
     yield output.to_table(("", ""), [(f"  {name}", fact) for name, fact in facts if fact]).lstrip("\n")
+
+
+def _replacement(one: ReplacementForm) -> str:
+    parts = [one.stage.value if one.trigger is None else f"{one.stage} ({one.trigger})"]
+    if one.bought:
+        parts.append("bought " + ", ".join(f"{count} of {group}" for group, count in one.bought.items()))
+    if one.hold is not None:
+        parts.append(_sentence(one.hold, one.detail))
+    if one.left_s:
+        parts.append(f"tried again in {one.left_s:.0f}s")
+    if one.price_before is not None and one.price_after is not None:
+        parts.append(f"price per hour {one.price_before:g} -> {one.price_after:g}")
+    return "; ".join(parts)
 
 
 def _group(group: GroupExplanation) -> Iterator[str]:

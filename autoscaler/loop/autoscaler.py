@@ -1,8 +1,9 @@
 """`run_once`: the order of a pass.
 
-observe → companions → requests and buffers → repair → grow → shrink → raise to minimum. Each step takes the pass as far
-as it has come and returns the next value; what is remembered from pass to pass is one frozen value. The order, and
-where a pass ends early, are Cluster Autoscaler's (`core/static_autoscaler.go`). Effects are in `actuation` alone.
+observe → companions → requests and buffers → repair → reserve → grow → replace → shrink → raise to minimum. Each step
+takes the pass as far as it has come and returns the next value; what is remembered from pass to pass is one frozen
+value. The order, and where a pass ends early, are Cluster Autoscaler's (`core/static_autoscaler.go`); replacements are
+ours. Effects are in `actuation` alone.
 """
 
 from autoscaler.actuation.cloud import Cloud
@@ -18,6 +19,7 @@ from autoscaler.loop.observing import Observing
 from autoscaler.loop.passing import Pass, Remembered
 from autoscaler.loop.provisioning import Provisioning
 from autoscaler.loop.repairing import Repairing
+from autoscaler.loop.replacing import Replacing
 from autoscaler.loop.shrinking import Shrinking
 from autoscaler.observe.metric_table import ErrorType
 from autoscaler.observe.report import PassReport
@@ -45,12 +47,16 @@ class Autoscaler:
         repairing = self._repairing = Repairing(config, cloud, herald)
         growing = Growing(config, cloud, repairing, herald, provisioning, buffering, remote)
         self._observe = observing.run
+        replacing = Replacing(config, removal, growing, repairing, herald)
         self._steps = (
             companions.before_pass,
             provisioning.begin,
             buffering.resolve,
             repairing.run,
+            growing.simulate,
+            replacing.reserve,
             growing.run,
+            replacing.run,
             Shrinking(config, removal, repairing).run,
             growing.raise_to_minimum,
         )

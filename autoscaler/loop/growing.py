@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from autoscaler.actuation.cloud import Cloud
 from autoscaler.clock import stopwatch
+from autoscaler.config.scaleup import GroupsPerPass
 from autoscaler.config.tree import Config
 from autoscaler.loop.buffering import Buffering
 from autoscaler.loop.herald import Herald
@@ -25,7 +26,7 @@ from autoscaler.scaleup.expander import Chain, Supplies, build_chain
 from autoscaler.scaleup.limits import allowance
 from autoscaler.scaleup.minimum import plan_minimum_sizes
 from autoscaler.scaleup.pending import Needy, all_new, expendable, planned, sort_pending, too_young
-from autoscaler.scaleup.plan import Resized, ScaleUpPlan, continued
+from autoscaler.scaleup.plan import Increase, Resized, ScaleUpPlan, continued
 from autoscaler.scaleup.planner import plan_scale_up
 from autoscaler.scaleup.price import ProviderPrices
 from autoscaler.scaleup.priority import config_map_in
@@ -67,10 +68,14 @@ class Growing:
         claims = config.features.enable_dynamic_resource_allocation
         self._profile = profile_of(config.scheduler, config.rules, device_claims=claims)
 
+    def simulate(self, p: Pass) -> Pass:
+        """Return the pass with a simulated cluster: its upcoming nodes are there, and nothing has moved yet."""
+        return replace(p, placer=self._simulated(p))
+
     def run(self, p: Pass) -> Pass:
         """Return the pass with pods sorted and groups grown; a failed scale-up ends it where the rules say so."""
         began = stopwatch()
-        p, needy = self._needy(self._buffering.filled(replace(p, placer=self._simulated(p))))
+        p, needy = self._needy(self._buffering.filled(p))
         needy = self._provisioning.without_consumers(needy)
         p = p.timed("filter_schedulable", began)
         began = stopwatch()
@@ -92,7 +97,7 @@ class Growing:
         """Return the pass with groups below their minimum raised, where that is asked for."""
         if not self._config.scale_up.enforce_node_group_min_size:
             return p
-        increases = plan_minimum_sizes(self._situation(self._repairing.judged_again(p)), self._config.rules)
+        increases = plan_minimum_sizes(self.situation(self._repairing.judged_again(p)), self._config.rules)
         if not increases:
             return p
         before = p.report.scale_up_result
@@ -106,6 +111,16 @@ class Growing:
         if failures and self._config.rules.return_min_size_error:
             return p.failed(ErrorType.CLOUD_PROVIDER, words.resize_errors(failures))
         return p
+
+    def plan_for(self, p: Pass, pods: Sequence[Pod], situation: Situation) -> ScaleUpPlan:
+        """Decide how to find room for pods that have to leave their nodes, in as many groups as that takes."""
+        assert p.placer is not None
+        options = replace(self._config.scale_up, groups_per_pass=GroupsPerPass.ALL)
+        return plan_scale_up(p.placer, pods, situation, self._chain(p), options, self._config.rules)
+
+    def buy(self, p: Pass, increases: Sequence[Increase]) -> tuple[Pass, tuple[Resized, ...]]:
+        """Carry out increases; no cool-down begins, and the result of the pass stays."""
+        return self._resizing.run(p, increases)
 
     def _simulated(self, p: Pass) -> Placer:
         """Return the cluster with its upcoming nodes, those that registered but have not started counted only once."""
@@ -171,7 +186,7 @@ class Growing:
         """Return a plan for the pods, the pass with its increases, and what became of these."""
         config = self._config
         assert p.placer is not None
-        plan = plan_scale_up(p.placer, pods, self._situation(p), self._chain(p), config.scale_up, config.rules)
+        plan = plan_scale_up(p.placer, pods, self.situation(p), self._chain(p), config.scale_up, config.rules)
         self._herald.expanders(plan)
         if plan.capped_by_nodes_total:
             self._herald.nodes_total_reached(config.limits.max_nodes_total)
@@ -209,7 +224,7 @@ class Growing:
 
     def _bought_whole(self, p: Pass, pods: Sequence[Pod]) -> Pass:
         """Buy nodes of one group, and of those like it, for all the pods, or none."""
-        config, situation = self._config, self._situation(p)
+        config, situation = self._config, self.situation(p)
         assert p.placer is not None
         plan = plan_scale_up(
             p.placer, pods, situation, self._chain(p), config.scale_up, config.rules, all_or_nothing=True
@@ -225,7 +240,8 @@ class Growing:
             p = p.with_memory(memories.scale_up_succeeded(p.remembered.registry, p.report.now))
         return p.with_report(replace(p.report, scale_up=plan, scale_up_result=result, scale_up_error=error))
 
-    def _situation(self, p: Pass) -> Situation:
+    def situation(self, p: Pass) -> Situation:
+        """Return the groups as a scale-up finds them now."""
         config, view, registry = self._config, p.view, p.registry
         groups = view.groups.sized(registry.targets)
         only_ready = config.rules.limits_count_group_targets

@@ -6,12 +6,14 @@ from autoscaler.clock import Instant
 from autoscaler.config.tree import Config
 from autoscaler.objects.capacity import consumed_request
 from autoscaler.objects.meta import OwnerReference
+from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.observe import words
 from autoscaler.observe.report import Removed
 from autoscaler.ports import EventSink, EventType, Subject
-from autoscaler.reasons import ScaleUpResult
+from autoscaler.reasons import ScaleUpResult, Stage
 from autoscaler.registry.state import Registry
+from autoscaler.scaledown.replacement import Replacement
 from autoscaler.scaleup.buffers import stands_for_buffer
 from autoscaler.scaleup.plan import Increase, Resized, ScaleUpPlan
 from autoscaler.scaleup.shortfall import Shortfall
@@ -112,6 +114,21 @@ class Herald:
             name = f"{pod.namespace}/{consumed_request(pod.cls.annotations)}"
             text = f"Unschedulable pod didn't trigger scale-up, because it's consuming ProvisioningRequest {name}"
             self._events.event(_subject(pod), EventType.NORMAL, "", text)
+
+    def replacement(self, one: Replacement, nodes: Iterable[Node]) -> None:
+        """A replacement has come to another stage; `nodes` are those of its nodes that still exist."""
+        message = words.replacement(one)
+        if one.stage is Stage.ABANDONED:
+            self._warn("NodeReplacementFailed", message)
+        else:
+            self._tell(EventType.NORMAL, "NodeReplacement", message)
+        for node in nodes:
+            subject = Subject(kind="Node", name=node.name, uid=node.uid)
+            failed = one.stage is Stage.ABANDONED
+            kind, reason = (
+                (EventType.WARNING, "NodeReplacementFailed") if failed else (EventType.NORMAL, "NodeReplacement")
+            )
+            self._events.event(subject, kind, reason, message)
 
     def no_more_nodes(self, pods: Iterable[Pod], limit: int) -> None:
         """The cluster has as many nodes as it may have, so nothing is tried for these pods."""

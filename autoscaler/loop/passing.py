@@ -16,6 +16,7 @@ from autoscaler.registry.readiness import Readings
 from autoscaler.registry.state import Registry
 from autoscaler.scaledown.memory import ScaleDownMemory
 from autoscaler.scaledown.plan import Removal
+from autoscaler.scaledown.replacement import Outlook, ReplacementMemory
 from autoscaler.scaleup.request_memory import RequestMemory
 from autoscaler.scaleup.templates import TemplateCache
 from autoscaler.scheduling.placement import Placer
@@ -37,6 +38,8 @@ class Remembered(msgspec.Struct, frozen=True, kw_only=True):
     kept: Mapping[str, Kept] = {}
     """Why other nodes stay, as of then."""
     requests: RequestMemory = RequestMemory()
+    replacements: ReplacementMemory | None = None
+    """None until a pass has read the annotations that an earlier process left."""
 
 
 class Pass(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +53,13 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
     """Pods that stand for the room of buffers, from the scale-up step on."""
     requests: tuple[ProvisioningRequest, ...] = ()
     """Those that are served here, with what was decided about them."""
+
+    outlooks: Mapping[str, Outlook] = {}
+    """What replacements in progress would come to, by their id, as found before pods were sorted."""
+    due: tuple[Removal, ...] = ()
+    """Nodes whose replacement has come so far that they may go."""
+    spoken_for: Mapping[str, Kept] = {}
+    """Nodes that replacements are about, and that scale-down leaves alone."""
 
     @property
     def goes_on(self) -> bool:

@@ -19,6 +19,22 @@ from autoscaler.scaledown.planner import plan_unneeded
 from autoscaler.scaledown.taints import plan_soft_taints
 
 
+def situation_of(p: Pass, config: Config, removal: NodeRemoval) -> Situation:
+    """Return what scale-down decisions go by in this pass, as far as it has come."""
+    return Situation(
+        now=p.report.now,
+        groups=p.view.groups.sized(p.registry.targets),
+        readings=p.registry.readings,
+        options=config.scale_down,
+        drain=config.drain,
+        limits=config.limits,
+        rules=config.rules,
+        last_by_group=p.remembered.registry.last_by_group,
+        under_way=removal.under_way(),
+        spoken_for=p.spoken_for,
+    )
+
+
 class Shrinking:
     """Removes nodes."""
 
@@ -35,7 +51,7 @@ class Shrinking:
             return p.with_report(replace(report, scale_down_result=ScaleDownResult.NOT_TRIED))
         began = stopwatch()
         p = self._repairing.judged_again(p)
-        situation = self._situation(p)
+        situation = situation_of(p, config, self._removal)
         update = self._unneeded(p, situation)
         p = replace(p, remembered=replace(p.remembered, scale_down=update.memory))
         p = p.with_report(replace(p.report, unneeded=update.unneeded, kept=update.kept)).timed("find_unneeded", began)
@@ -43,20 +59,6 @@ class Shrinking:
         self._mark(p, update)
         remembered = replace(p.remembered, unneeded=p.report.unneeded, kept=p.report.kept)
         return replace(p, remembered=remembered).timed("scale_down", began)
-
-    def _situation(self, p: Pass) -> Situation:
-        config, registry = self._config, p.registry
-        return Situation(
-            now=p.report.now,
-            groups=p.view.groups.sized(registry.targets),
-            readings=registry.readings,
-            options=config.scale_down,
-            drain=config.drain,
-            limits=config.limits,
-            rules=config.rules,
-            last_by_group=p.remembered.registry.last_by_group,
-            under_way=self._removal.under_way(),
-        )
 
     def _unneeded(self, p: Pass, situation: Situation) -> Update:
         began, limit_s = stopwatch(), self._config.scale_down.scale_down_simulation_timeout_s
@@ -69,12 +71,14 @@ class Shrinking:
     def _removed(self, p: Pass, update: Update, situation: Situation) -> Pass:
         config, now, memory = self._config, p.report.now, p.remembered.registry
         early = p.report.scale_up_result is ScaleUpResult.IN_COOLDOWN
-        if early or in_cooldown(memory.last, config.scale_down, now):
+        waits = early or in_cooldown(memory.last, config.scale_down, now)
+        if waits and not p.due:
             return p.with_report(replace(p.report, scale_down_result=ScaleDownResult.IN_COOLDOWN))
-        if config.rules.scale_down_reports_no_candidates and update.candidates == 0:
+        if config.rules.scale_down_reports_no_candidates and update.candidates == 0 and not p.due:
             return p.with_report(replace(p.report, scale_down_result=ScaleDownResult.NO_CANDIDATES))
         assert p.placer is not None
-        due = plan_deletions(update, p.placer.trial, situation)
+        # New nodes have come for the replaced ones: a cool-down would only have both paid for.
+        due = plan_deletions(replace(update, unneeded=()) if waits else update, p.placer.trial, situation, p.due)
         p = p.with_report(replace(p.report, kept=due.kept))
         started = self._removal.start(due)
         p = self._counted(p, started)
@@ -85,7 +89,8 @@ class Shrinking:
             p = p.with_report(replace(report, scale_down_result=ScaleDownResult.ERROR))
             return p.failed(ErrorType.API_CALL, started.error)
         if not (started.empty or started.drained):
-            nothing = ScaleDownResult.NO_NODE_DELETED if update.unneeded else ScaleDownResult.NO_UNNEEDED
+            nothing = ScaleDownResult.NO_NODE_DELETED if update.unneeded or p.due else ScaleDownResult.NO_UNNEEDED
+            nothing = ScaleDownResult.IN_COOLDOWN if waits else nothing
             return p.with_report(replace(report, scale_down_result=nothing))
         p = p.with_memory(memories.scale_down_started(memory, now))
         return p.with_report(replace(report, scale_down_result=ScaleDownResult.NODE_DELETE_STARTED))
@@ -101,4 +106,5 @@ class Shrinking:
         """Ask the scheduler to prefer other nodes to those that may go."""
         most = self._config.scale_down.max_bulk_soft_taint_count
         if most > 0:
-            self._removal.mark(plan_soft_taints(p.view.nodes, p.view.groups, update.memory.unneeded, most))
+            marked = {**update.memory.unneeded, **{one.node.name: p.report.now for one in p.due}}
+            self._removal.mark(plan_soft_taints(p.view.nodes, p.view.groups, marked, most))

@@ -22,7 +22,7 @@ from autoscaler.observe.status import GroupStatus, NodeCounts
 from autoscaler.observe.summary import WHOLE_PASS, counts_of
 from autoscaler.observe.taints import count_taints
 from autoscaler.ports import ExpanderAnswer
-from autoscaler.reasons import RemovedAs, ScaleDownResult, ScaleUpResult, Skip
+from autoscaler.reasons import RemovedAs, ScaleDownResult, ScaleUpResult, Skip, Stage
 from autoscaler.registry.occurrence import Incident
 from autoscaler.registry.state import Registry
 from autoscaler.scaledown.taints import being_deleted
@@ -99,6 +99,7 @@ class Gauging:
             self._scale_up(report, report.view)
         if report.scale_down_result not in (None, ScaleDownResult.NOT_TRIED):
             self._scale_down(report)
+        self._replacements(report)
 
     def _taints(self, view: ClusterView) -> None:
         if view.nodes is not self._tainted:
@@ -163,6 +164,13 @@ class Gauging:
         metrics.scale_down_cooldown(result is ScaleDownResult.IN_COOLDOWN)
         if result is not ScaleDownResult.IN_COOLDOWN:
             metrics.step_began(Step.SCALE_DOWN, report.now)
+
+    def _replacements(self, report: PassReport) -> None:
+        self._metrics.replacements(Counter(one.trigger for one in report.replacements if not one.over))
+        for one in report.replacements:
+            if one.over:
+                saved = (one.saving or 0.0) if one.stage is Stage.DONE else 0.0
+                self._metrics.replacement_ended(one.trigger, one.stage, saved)
 
     def node_removed(self, group: str, node: Node, removed_as: RemovedAs) -> None:
         """Count a removed node; may be called from any thread."""

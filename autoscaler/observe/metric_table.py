@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import msgspec
 
-from autoscaler.reasons import Lack, RemovedAs
+from autoscaler.reasons import Lack, RemovedAs, Stage, Trigger
 
 PREFIX = "cluster_autoscaler_"
 
@@ -280,6 +280,19 @@ TABLE: tuple[Metric, ...] = (
         "Times that nodes of a group turned out to offer less than the template they were bought by.",
         "lack",
         lack=_listed(Lack),
+    ),
+    _gauge("replacements_in_progress", "Replacements of nodes in progress.", "trigger", trigger=_listed(Trigger)),
+    _counter(
+        "replacements_total",
+        "Replacements of nodes that ended.",
+        "trigger",
+        "outcome",
+        trigger=_listed(Trigger),
+        outcome=f"`{Stage.DONE}`, `{Stage.ABANDONED}`",
+    ),
+    _counter(
+        "replacement_savings_total",
+        "Price per hour that replacements saved, in the provider's currency; those that cost more count nothing.",
     ),
     _counter("events_dropped_total", "Kubernetes events given up because the API server was too slow or refused."),
     Metric(

@@ -25,7 +25,7 @@ from autoscaler.observe.metric_table import (
 )
 from autoscaler.observe.series import Series
 from autoscaler.observe.status import GroupStatus, Health, NodeCounts
-from autoscaler.reasons import Lack, RemovedAs
+from autoscaler.reasons import Lack, RemovedAs, Stage, Trigger
 
 _NO_BACKOFF = ""
 _NO_CODE = "unknown"
@@ -178,6 +178,18 @@ class Metrics:
         for name, labels in self._group_series - fresh.keys():
             self._series.remove(name, *labels)
         self._group_series = set(fresh)
+
+    # Replacements.
+
+    def replacements(self, in_progress: Mapping[Trigger, int]) -> None:
+        """Replacements in progress, by what they are for."""
+        for trigger in Trigger:
+            self._series.set("replacements_in_progress", in_progress.get(trigger, 0), trigger)
+
+    def replacement_ended(self, trigger: Trigger, outcome: Stage, saved: float) -> None:
+        """A replacement ended; `saved` is a price per hour."""
+        self._series.add("replacements_total", 1, trigger, outcome)
+        self._series.add("replacement_savings_total", max(0.0, saved))
 
     # Scale-up.
 

@@ -7,7 +7,7 @@ from autoscaler.observe.logs import DETAIL, Log
 from autoscaler.observe.report import End, PassReport, Removed
 from autoscaler.observe.status import PodStatus, PublishedStatus
 from autoscaler.observe.summary import WHOLE_PASS
-from autoscaler.reasons import ScaleUpResult, Waiting
+from autoscaler.reasons import ScaleUpResult, Stage, Waiting
 from autoscaler.registry.occurrence import Incident, Occurrence
 from autoscaler.scaledown.plan import Removal
 from autoscaler.scaleup.plan import Resized
@@ -29,6 +29,7 @@ class PassLog:
         self._end = End.COMPLETE
         self._error = ""
         self._complaint = ""
+        self._stages: dict[str, Stage] = {}
 
     def passed(self, report: PassReport, status: PublishedStatus) -> None:
         """Write the lines of a pass; `status` is what was published of it."""
@@ -47,6 +48,7 @@ class PassLog:
         self._write_scale_up(report, status)
         for removal in (*report.deletions.empty, *report.deletions.drained):
             _write_deletion(removal)
+        self._write_replacements(report)
         if log.shows(DETAIL):
             log.detail(
                 "pass.done",
@@ -134,6 +136,23 @@ class PassLog:
                 error=report.scale_up_error,
             )
         self._stuck = stuck
+
+    def _write_replacements(self, report: PassReport) -> None:
+        """Say which replacements have come to another stage."""
+        for one in report.replacements:
+            if self._stages.get(one.id) is not one.stage:
+                log.info(
+                    "replacement.stage",
+                    nodes=list(one.nodes),
+                    trigger=one.trigger,
+                    stage=one.stage,
+                    bought={purchase.group: purchase.count for purchase in one.bought},
+                    price_before=one.price_before,
+                    price_after=one.price_after,
+                    hold=one.hold,
+                    detail=one.detail,
+                )
+        self._stages = {one.id: one.stage for one in report.replacements if not one.over}
 
 
 def _write_occurrence(one: Occurrence) -> None:

@@ -10,6 +10,7 @@ from autoscaler.reasons import (
     BufferReason,
     Headcount,
     HeadroomTrouble,
+    Hold,
     Keep,
     Lack,
     NoFit,
@@ -18,6 +19,8 @@ from autoscaler.reasons import (
     ScaleDownResult,
     ScaleUpResult,
     Skip,
+    Stage,
+    Trigger,
     Waiting,
 )
 
@@ -250,6 +253,10 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
             "The node could go, but as many removals as `--max-node-deletions-per-minute` allows began a moment ago.",
             "Wait.",
         ),
+        Keep.BEING_REPLACED: Meaning(
+            "Other nodes are to come in its place; the detail says why and how far that is.", "Wait."
+        ),
+        Keep.REPLACES_OTHERS: Meaning("The node has come for pods that are about to leave their old nodes."),
     },
     Blocking: {
         Blocking.CONTROLLER_NOT_FOUND: Meaning(
@@ -287,6 +294,49 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
         ScaleDownResult.IN_PROGRESS: Meaning("Removals that began earlier are still under way."),
         ScaleDownResult.NO_CANDIDATES: Meaning("No node may be considered."),
         ScaleDownResult.ERROR: Meaning("The decision, or a call, failed.", "The log has the error."),
+    },
+    Trigger: {
+        Trigger.REQUESTED: Meaning(
+            "The node is annotated `replacement.autoscaler/requested: true`, with `--replace-annotated-nodes`.",
+            "To call it off before its pods leave, remove the annotation.",
+        ),
+        Trigger.EXPIRED: Meaning("The node is older than `--max-node-age`, or than its group's own."),
+        Trigger.CHEAPER: Meaning("Cheaper nodes hold the same pods, and `--consolidation` is on."),
+    },
+    Stage: {
+        Stage.PROPOSED: Meaning("Nothing has been bought yet."),
+        Stage.BOUGHT: Meaning("New nodes have been asked for, and are awaited."),
+        Stage.READY: Meaning("Every pod has a place on a node that is ready: the old nodes may go."),
+        Stage.DRAINING: Meaning("Old nodes are being removed."),
+        Stage.DONE: Meaning("The old nodes are gone."),
+        Stage.ABANDONED: Meaning("It was given up: old nodes stay and rest, new ones that nobody needs go again."),
+    },
+    Hold: {
+        Hold.NODE_KEPT: Meaning("Something keeps the node; the detail has the reason and the pod.", "See that reason."),
+        Hold.MAX_SIZE: Meaning(
+            "Its group is at its minimum and at its maximum: no other node may come, and this one may not go.",
+            "Raise the maximum or lower the minimum.",
+        ),
+        Hold.NO_CAPACITY: Meaning(
+            "Some of its pods fit nowhere, and no group that may grow takes them: full, backed off or over a limit.",
+            "Raise a maximum or a limit, or wait for the backoff to end.",
+        ),
+        Hold.NOT_READY: Meaning("The new nodes are on their way.", "Wait."),
+        Hold.PODS_FIRST: Meaning("The cluster grew for pending pods in this pass; they come first.", "Wait."),
+        Hold.TOO_MANY: Meaning("As many replacements as `--max-replacements` allows are in progress.", "Wait."),
+        Hold.NOT_WRITTEN: Meaning(
+            "The node could not be annotated, and nothing is bought before that.", "Look at the API server and RBAC."
+        ),
+        Hold.NOT_BOUGHT: Meaning("The provider refused to grow the group.", "The detail has the provider's error."),
+        Hold.NEVER_CAME: Meaning(
+            "New nodes did not come, or other pods took their room, three times.",
+            "See the backoff of the group; the node is tried again after its rest.",
+        ),
+        Hold.TOO_DEAR: Meaning("With what its pods still lack, the new nodes would no longer be cheaper than the old."),
+        Hold.TIMED_OUT: Meaning(
+            "It was not done within `--replacement-timeout`.", "See what it waited for, in the detail."
+        ),
+        Hold.WITHDRAWN: Meaning("The annotation that asked for it was removed."),
     },
     RemovedAs: {
         RemovedAs.UNDERUTILIZED: Meaning("Its pods were moved elsewhere first."),

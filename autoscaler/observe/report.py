@@ -13,6 +13,7 @@ from autoscaler.registry.instances import Removal
 from autoscaler.registry.state import Registry
 from autoscaler.scaledown.plan import Deletions
 from autoscaler.scaledown.plan import Removal as ScaleDownRemoval
+from autoscaler.scaledown.replacement import Replacement, Rest
 from autoscaler.scaleup.plan import Resized, ScaleUpPlan
 from autoscaler.scaleup.shortfall import Shortfall
 from autoscaler.scaleup.status_change import StatusChange
@@ -70,6 +71,10 @@ class PassReport(msgspec.Struct, frozen=True, kw_only=True):
     """Why other nodes stay, by name."""
     deletions: Deletions = Deletions()
     """Removals that this pass began."""
+    replacements: tuple[Replacement, ...] = ()
+    """Those in progress, then those that ended in this pass."""
+    replacements_held: Mapping[str, Rest] = {}
+    """Why nodes that should be replaced wait, by name."""
     corrections: tuple[Resized, ...] = ()
     """Targets lowered because the machines never came."""
     unregistered_removed: tuple[Removed, ...] = ()

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from autoscaler.objects.pod import PodClass
 from autoscaler.reasons import Lack
+from autoscaler.scaledown.replacement import Replacement
 from autoscaler.scaleup.plan import Increase, Resized, ScaleUpPlan
 from autoscaler.scaleup.shortfall import Lacking, Shortfall
 from cloudprovider.interface import InstanceError
@@ -81,3 +82,14 @@ def not_triggered(plan: ScaleUpPlan, cls: PodClass) -> str:
         return NODES_TOTAL_REACHED
     listed = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
     return f"pod didn't trigger scale-up: {listed}"
+
+
+def replacement(one: Replacement) -> str:
+    """Return how far a replacement has come, with what it saves where prices are known."""
+    nodes = ", ".join(one.nodes)
+    text = f"Replacement of node {nodes} ({one.trigger}): {one.stage}"
+    if one.hold is not None:
+        text += f", {one.hold}: {one.detail}"
+    if one.price_before is not None and one.price_after is not None:
+        text += f"; price per hour {one.price_before:g} -> {one.price_after:g}"
+    return text

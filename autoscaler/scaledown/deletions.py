@@ -21,15 +21,15 @@ from autoscaler.snapshot.groups import Group
 from autoscaler.snapshot.overlay import Trial
 
 
-def plan_deletions(update: Update, trial: Trial, situation: Situation) -> Deletions:
-    """Return which unneeded nodes go now, and why all other nodes stay.
+def plan_deletions(update: Update, trial: Trial, situation: Situation, replaced: Sequence[Removal] = ()) -> Deletions:
+    """Return which replaced and which unneeded nodes go now, in this order, and why all other nodes stay.
 
     `trial` is the one of the update: it tells which nodes the cluster has, upcoming ones included.
     """
     kept = dict(update.kept)
     choice = _Choice(update, trial, situation)
     due: list[Removal] = []
-    for removal in choice.in_order():
+    for removal in (*replaced, *choice.in_order()):
         reason = choice.reason_to_stay(removal)
         if reason is None:
             due.append(removal)
@@ -99,6 +99,8 @@ class _Choice:
         return None
 
     def _too_early(self, removal: Removal, group: Group) -> Kept | None:
+        if removal.replaced:
+            return None
         waited_s = self._situation.now.mono - self._update.memory.unneeded[removal.node.name].mono
         due_s = wait_s(removal, group, self._situation.options)
         if waited_s > due_s:

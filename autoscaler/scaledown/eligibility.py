@@ -10,7 +10,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from autoscaler.objects.node import TO_BE_DELETED
+from autoscaler.config.syntax import show_duration
+from autoscaler.objects.node import TO_BE_DELETED, Node
 from autoscaler.objects.pod import Pod
 from autoscaler.reasons import Keep, Kept
 from autoscaler.scaledown.arrivals import Arrivals, arrived
@@ -20,6 +21,7 @@ from autoscaler.scaledown.memory import ScaleDownMemory
 from autoscaler.scaledown.plan import Situation
 from autoscaler.scaledown.taints import being_deleted
 from autoscaler.scaledown.utilization import LeftOut, Utilization, utilization
+from autoscaler.scaledown.windows import closed_for_s, windows_of
 from autoscaler.snapshot.columns import Mask
 from autoscaler.snapshot.contribution import gpu_resources
 from autoscaler.snapshot.groups import Group
@@ -134,7 +136,39 @@ def _candidates(trial: Trial, situation: Situation, facts: _Facts, leaving: Mask
                 name = trial.view.nodes[position].name
                 kept[name] = Kept(name, reason)
         candidate &= ~mask
+    positions = trial.view.positions
+    for name, one in situation.spoken_for.items():
+        if name in positions:
+            candidate[positions[name]] = False
+            kept[name] = one
     return candidate, kept
+
+
+def disabled(node: Node) -> bool:
+    """Whether the node's annotation says that it stays."""
+    return node.annotations.get(SCALE_DOWN_DISABLED) == "true"
+
+
+def barred(trial: Trial, situation: Situation, position: int) -> Kept | None:
+    """Return why a node may not go even if others come in its place: what does not depend on whether it is needed."""
+    node, reading = trial.view.nodes[position], situation.readings.items[position]
+    group = situation.groups.get(situation.groups.of_node.get(node.name, ""))
+    if node.name in situation.under_way.nodes or being_deleted(node, situation.now.wall):
+        return Kept(node.name, Keep.BEING_DELETED)
+    if not trial.alive[position]:
+        return Kept(node.name, Keep.NOT_STARTED)
+    if group is None:
+        return Kept(node.name, Keep.NOT_AUTOSCALED)
+    if disabled(node):
+        return Kept(node.name, Keep.DISABLED)
+    if group.settings.zero_or_max_node_scaling:
+        return Kept(node.name, Keep.ATOMIC, "its group goes as a whole or not at all")
+    closed_s = closed_for_s(windows_of(situation.options.scale_down_window, group.id), situation.now.wall)
+    if closed_s > 0:
+        return Kept(node.name, Keep.OUTSIDE_WINDOW, f"the next window opens in {show_duration(round(closed_s))}")
+    if not reading.readiness.ready and not situation.options.scale_down_unready_enabled:
+        return Kept(node.name, Keep.UNREADY_DISABLED)
+    return None
 
 
 def _single_reasons(
@@ -150,7 +184,7 @@ def _single_reasons(
         if being_deleted(nodes[position], wall):
             yield position, Kept(nodes[position].name, Keep.BEING_DELETED)
     for position, node in enumerate(nodes):
-        if node.annotations.get(SCALE_DOWN_DISABLED) == "true":
+        if disabled(node):
             yield position, Kept(node.name, Keep.DISABLED)
     if not situation.rules.unmeasured_node_is_unused:
         for position in np.flatnonzero(candidate & used.unknown).tolist():

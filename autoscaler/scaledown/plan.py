@@ -73,6 +73,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     rules: Rules = Rules()
     last_by_group: Mapping[str, Activity] = {}
     under_way: UnderWay = NoneUnderWay()
+    spoken_for: Mapping[str, Kept] = {}
+    """Nodes that a replacement in progress is about, by name: they are not judged."""
 
 
 class Removal(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +94,8 @@ class Removal(msgspec.Struct, frozen=True, kw_only=True):
     """Its group goes as a whole or not at all."""
     risky: bool = False
     """Disruption budgets do not allow to evict its pods all at once."""
+    replaced: bool = False
+    """Other nodes have come in its place: it goes although it is needed, and waits for no unneeded time."""
 
     @property
     def drained(self) -> bool:

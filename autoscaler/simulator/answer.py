@@ -16,8 +16,9 @@ from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.observe.report import PassReport
 from autoscaler.ports import ExpanderAnswer
-from autoscaler.reasons import Blocking, Keep, Kept, Rejection, Skipped, Waiting
+from autoscaler.reasons import Blocking, Hold, Keep, Kept, Rejection, Skipped, Stage, Trigger, Waiting
 from autoscaler.scaledown.plan import Removal
+from autoscaler.scaledown.replacement import Replacement
 from autoscaler.scaleup.option import Option
 from autoscaler.scaleup.plan import ScaleUpPlan
 from autoscaler.scenario.inference import InferredGroup
@@ -138,6 +139,19 @@ class StatusForm(Form, frozen=True, kw_only=True):
     message: str
 
 
+class ReplacementForm(Form, frozen=True, kw_only=True, omit_defaults=True):
+    """A replacement in progress, or one that ended in the run. Prices are per hour, absent where not known."""
+
+    nodes: list[str]
+    trigger: Trigger
+    stage: Stage
+    bought: dict[str, int] = {}
+    hold: Hold | None = None
+    detail: str = ""
+    price_before: float | None = None
+    price_after: float | None = None
+
+
 class Reasons(Form, frozen=True, kw_only=True):
     """Why, typed."""
 
@@ -174,6 +188,7 @@ class RunAnswer(Form, frozen=True, kw_only=True):
     deleted_empty: list[LeavingNode] = []
     deleted_drain: list[LeavingNode] = []
     cloud_deletes: list[CloudDelete] = []
+    replacements: list[ReplacementForm] = []
     target_sizes: dict[str, int] = {}
     expander_answers: list[ExpanderAnswer] = []
     """What the gRPC expander answered, in the form of the scenario file."""
@@ -222,6 +237,7 @@ def run_answer(run: int, p: Pass, config: Config, calls: Sequence[CloudCall], ta
         scale_down_result=_scale_down_result(report),
         deleted_empty=_leaving(report.deletions.empty),
         deleted_drain=_leaving(report.deletions.drained),
+        replacements=[_replacement(one) for one in report.replacements],
         target_sizes=dict(targets),
         expander_answers=[] if plan is None else list(plan.answers),
         conditions_set=[
@@ -239,6 +255,19 @@ def run_answer(run: int, p: Pass, config: Config, calls: Sequence[CloudCall], ta
         reasons=_reasons(p, config),
         cost=_cost(report, targets),
         timings=dict(report.timings),
+    )
+
+
+def _replacement(one: Replacement) -> ReplacementForm:
+    return ReplacementForm(
+        nodes=list(one.nodes),
+        trigger=one.trigger,
+        stage=one.stage,
+        bought={purchase.group: purchase.count for purchase in one.bought},
+        hold=one.hold,
+        detail=one.detail,
+        price_before=one.price_before,
+        price_after=one.price_after,
     )
 
 

@@ -8,12 +8,12 @@ from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.node import Node
 from autoscaler.observe.node_summary import Fates, node_statuses
 from autoscaler.observe.reason_table import TABLE
-from autoscaler.reasons import Keep, Kept, ScaleDownResult
+from autoscaler.reasons import Keep, Kept, ScaleDownResult, Stage
 from autoscaler.registry.memory import Activity
 from autoscaler.scaledown.cooldown import group_in_cooldown, in_cooldown
 from autoscaler.scaledown.deletions import wait_s
 from autoscaler.scaledown.plan import Removal
-from autoscaler.simulator.explanation import NodeExplanation, NodeVerdict
+from autoscaler.simulator.explanation import NodeExplanation, NodeVerdict, ReplacementForm
 from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.groups import Group
 
@@ -43,6 +43,7 @@ def explain_node(target: str, node: Node, p: Pass, view: ClusterView, config: Co
         unneeded_since=None if since is None else rfc3339(report.now.wall - (report.now.mono - since.mono)),
         time_left_s=None if begun else time_left_s(p, config.scale_down, removal, kept, group, name),
         pods_to_move=[] if removal is None else sorted(pod.key for pod in removal.pods),
+        replacement=_replacement(p, name),
         scale_down_result=result.value,
     )
 
@@ -73,6 +74,26 @@ def unneeded_since(p: Pass, name: str) -> Instant | None:
     """Return since when nobody needs the node; None where it is needed, or was not judged."""
     memory = p.remembered.scale_down
     return None if memory is None else memory.unneeded.get(name)
+
+
+def _replacement(p: Pass, name: str) -> ReplacementForm | None:
+    one = next((one for one in p.report.replacements if name in one.nodes), None)
+    rest = p.report.replacements_held.get(name)
+    if one is None:
+        if rest is None:
+            return None
+        left_s = max(0.0, rest.until.mono - p.report.now.mono)
+        return ReplacementForm(stage=Stage.PROPOSED, nodes=[name], hold=rest.hold, detail=rest.detail, left_s=left_s)
+    return ReplacementForm(
+        stage=one.stage,
+        trigger=one.trigger,
+        nodes=list(one.nodes),
+        bought={purchase.group: purchase.count for purchase in one.bought},
+        hold=one.hold,
+        detail=one.detail,
+        price_before=one.price_before,
+        price_after=one.price_after,
+    )
 
 
 def time_left_s(

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 import msgspec
 
-from autoscaler.reasons import Blocking, Keep, Rejection, Skip
+from autoscaler.reasons import Blocking, Hold, Keep, Rejection, Skip, Stage, Trigger
 from autoscaler.scaleup.templates import Source
 
 EXAMPLES = 3
@@ -80,6 +80,25 @@ class PodExplanation(Form, frozen=True, kw_only=True, tag_field="kind", tag="pod
     """Those that help first, then nearest miss first."""
 
 
+class ReplacementForm(Form, frozen=True, kw_only=True):
+    """The replacement that a node takes part in, or should."""
+
+    stage: Stage
+    trigger: Trigger | None = None
+    nodes: list[str] = []
+    """All nodes that go together."""
+    bought: dict[str, int] = {}
+    """New nodes by group."""
+    hold: Hold | None = None
+    """Why it waits."""
+    detail: str = ""
+    left_s: float | None = None
+    """Until it is tried again."""
+    price_before: float | None = None
+    price_after: float | None = None
+    """Per hour; None where a price is not known or nothing was bought."""
+
+
 class NodeVerdict(StrEnum):
     """What scale-down makes of a node."""
 
@@ -110,6 +129,7 @@ class NodeExplanation(Form, frozen=True, kw_only=True, tag_field="kind", tag="no
     time_left_s: float | None = None
     """Until the reason no longer holds by itself; None where time alone changes nothing."""
     pods_to_move: list[str] = []
+    replacement: ReplacementForm | None = None
     scale_down_result: str = ""
 
 

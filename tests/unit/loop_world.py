@@ -16,6 +16,7 @@ from autoscaler.loop.companion import Companions
 from autoscaler.loop.passing import Remembered
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.objects.workload import DisruptionBudget
 from autoscaler.observe.report import PassReport
 from autoscaler.ports import EventType, Subject
 from autoscaler.reasons import RemovedAs
@@ -58,6 +59,7 @@ def a_spec(
     template: bool = True,
     labels: Mapping[str, str] | None = None,
     extra: Mapping[str, str] | None = None,
+    price: float | None = None,
 ) -> GroupSpec:
     """Return a group of machines with so many CPUs; without `boot_s` none ever appears."""
     capacity = {"cpu": cpu, "memory": "16Gi", "pods": "110", **(extra or {})}
@@ -71,6 +73,7 @@ def a_spec(
         call_faults=call_faults,
         creation_faults=creation_faults,
         settings=settings or GroupSettings(),
+        price_per_hour=price,
     )
 
 
@@ -104,14 +107,16 @@ class LoopWorld:
     def __init__(
         self,
         *groups: GroupSpec,
-        config: Config = Config(),  # noqa: B008
+        config: Config = Config(),  # noqa: B008  # frozen
         nodes: Sequence[tuple[Node, str]] = (),
+        budgets: Sequence[DisruptionBudget] = (),
         companions: Companions = Companions(),  # noqa: B008
         remote: RemoteExpander | None = None,
     ) -> None:
         self.clock = VirtualClock(wall=NOW)
         self.events: list[Told] = []
         self.unreachable: str | None = None
+        self.related = Related(budgets={one.key: one for one in budgets})
         machines = tuple(
             MachineSpec(group=group, provider_id=node.provider_id, name=node.name) for node, group in nodes
         )
@@ -123,13 +128,12 @@ class LoopWorld:
         for node, _ in nodes:
             self.cluster.put_node(node)
         self.executor = VirtualExecutor(self.clock)
-        self.related = Related()
         self.writes = Writes(self.cluster, self.clock)
         around = self.around = Surroundings(
             source=self,
             provider=self.cloud,
             writes=self.writes,
-            fresh=MemoryReader(self.cluster, Related()),
+            fresh=MemoryReader(self.cluster, self.related),
             events=self,
             listener=self,
             executor=self.executor,

@@ -21,7 +21,7 @@ from autoscaler.observe.metric_table import (
 )
 from autoscaler.observe.metrics import Devices, Metrics
 from autoscaler.observe.status import Backoff, NodeCounts, PublishedStatus
-from autoscaler.reasons import RemovedAs
+from autoscaler.reasons import RemovedAs, Stage, Trigger
 
 ROOT = Path(__file__).parents[3]
 GPU = Devices("nvidia.com/gpu", "a100", "")
@@ -108,6 +108,8 @@ def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus])
     metrics.events_dropped(3)
     metrics.companion_failed("headroom")
     metrics.expander_asked(AskedExpander.UNUSABLE)
+    metrics.replacements({Trigger.EXPIRED: 2})
+    metrics.replacement_ended(Trigger.CHEAPER, Stage.DONE, 0.5)
     values = series(metrics)
     devices = 'gpu_resource_name="nvidia.com/gpu",gpu_name="a100"'
     expected = {
@@ -144,6 +146,10 @@ def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus])
         "events_dropped_total": 3,
         'companion_errors_total{companion="headroom"}': 1,
         'grpc_expander_calls_total{result="unusable"}': 1,
+        'replacements_in_progress{trigger="NodeExpired"}': 2,
+        'replacements_in_progress{trigger="CheaperNodes"}': 0,
+        'replacements_total{trigger="CheaperNodes",outcome="Done"}': 1,
+        "replacement_savings_total": 0.5,
     }
     assert {name: values.get(name) for name in expected} == expected
     metrics.unremovable({"BlockedByPod": 1})

@@ -1,0 +1,269 @@
+"""Simulating replacements: the pods of old nodes move to nodes that are there or on their way.
+
+Which pods may go is judged by the rules of `drain`, which nodes by `eligibility.barred`, where pods fit by the
+scheduling filters. Pods stay where the simulation put them and old nodes stay gone, so that pending pods and other
+removals count neither on room that is spoken for nor on nodes that leave.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from autoscaler.objects import quantity
+from autoscaler.objects.pod import Pod
+from autoscaler.reasons import Keep, Kept, Trigger
+from autoscaler.scaledown.disruption import Budgets
+from autoscaler.scaledown.drain import Blocked, Departure, Judge, Terms, departure
+from autoscaler.scaledown.eligibility import barred
+from autoscaler.scaledown.plan import Removal, Situation
+from autoscaler.scaledown.replacement import Outlook, Purchase, Replacement, place_on, place_on_new, requested
+from autoscaler.scheduling.placement import Placer
+from autoscaler.snapshot.columns import Mask
+from autoscaler.snapshot.template import UPCOMING, Template
+
+_CLOCKS_APART_S = 2.0
+"""By how much the API server's clock may be behind ours."""
+
+
+class Relocations:
+    """The moves of one pass, each on what those before it left. Changes the placer's trial."""
+
+    def __init__(
+        self,
+        placer: Placer,
+        situation: Situation,
+        templates: Mapping[str, Template],
+        upcoming: Mapping[str, int],
+        avoided: Collection[str] = (),
+    ) -> None:
+        """`upcoming` counts the trial's upcoming nodes by group; no pod is put on nodes named in `avoided`."""
+        trial = placer.trial
+        self._placer = placer
+        self._trial = trial
+        self._situation = situation
+        self._templates = templates
+        self._upcoming = upcoming
+        self._budgets = Budgets(trial.view.related.budgets.values())
+        terms = Terms(
+            options=situation.drain,
+            rules=situation.rules,
+            wall=situation.now.wall,
+            related=trial.view.related,
+            budgets=self._budgets,
+        )
+        self._judge = Judge(terms)
+        self._open = self._destinations(avoided)
+        self._claimed: set[str] = set()
+
+    def _destinations(self, avoided: Collection[str]) -> Mask:
+        """Return the nodes of the view that pods may be put on: ready, and not about to go."""
+        readings, positions = self._situation.readings.items, self._trial.view.positions
+        ready = np.fromiter((one.readiness.ready for one in readings), dtype=np.bool_, count=self._trial.base)
+        leaving = (*self._situation.under_way.nodes, *avoided)
+        ready[[positions[name] for name in leaving if name in positions]] = False
+        mask: Mask = ready & self._trial.alive[: self._trial.base]
+        return mask
+
+    @property
+    def destinations(self) -> Mask:
+        """The nodes of the view that pods may be put on."""
+        return self._open.copy()
+
+    def look(self, one: Replacement) -> Outlook:
+        """Move the pods of a replacement's nodes, unless something keeps a node; then nothing has changed."""
+        standing, leaving = self._standing(one)
+        new, arrived = self._arrivals(one)
+        removals: list[Removal] = []
+        for name in standing:
+            found = self.removal(name)
+            if isinstance(found, Kept):
+                return Outlook(leaving=leaving, kept=found, withdrawn=self._withdrawn(one), new=new, arrived=arrived)
+            removals.append(found)
+        # Those whose pods are hardest to place go first, while there is room to choose from.
+        removals.sort(key=lambda removal: -max((_size(pod) for pod in removal.pods), default=0.0))
+        self._budgets.take([pod for removal in removals for pod in removal.pods])
+        short = self._short(removals)
+        beyond = self._trial.count
+        for group, count in short.items():
+            self._trial.add(self._templates[group], count, UPCOMING, numbered=self._upcoming.get(group, 0))
+        pods = [pod for removal in removals for pod in removal.pods]
+        pods += [pod for name in leaving for pod in self._left_on(name)]
+        places = self._moved(one, (*standing, *leaving), pods, new)
+        awaited = [
+            pod for pod, place in zip(pods, places, strict=True) if place is not None and place >= self._trial.base
+        ]
+        return Outlook(
+            removals=tuple(removals),
+            leaving=leaving,
+            withdrawn=self._withdrawn(one),
+            short=short,
+            homeless=tuple(pod for pod, place in zip(pods, places, strict=True) if place is None),
+            awaited=len(awaited),
+            arrived=arrived and beyond == self._trial.count,
+            new=new,
+        )
+
+    def _standing(self, one: Replacement) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return which old nodes are still whole, and which are being removed."""
+        under_way = self._situation.under_way.nodes
+        there = [name for name in one.nodes if name in self._trial.view.positions]
+        return tuple(name for name in there if name not in under_way), tuple(n for n in there if n in under_way)
+
+    def _withdrawn(self, one: Replacement) -> bool:
+        nodes = (self._trial.view.node(name) for name in one.nodes)
+        return one.trigger is Trigger.REQUESTED and not any(node is not None and requested(node) for node in nodes)
+
+    def removal(self, name: str) -> Removal | Kept:
+        """Return the removal of a node as it would be, or why it may not go; nothing changes."""
+        position = self._trial.view.positions[name]
+        reason = barred(self._trial, self._situation, position)
+        if reason is not None:
+            return reason
+        leaving = self._departure(name)
+        if isinstance(leaving, Kept):
+            return leaving
+        reading = self._situation.readings.items[position]
+        return Removal(
+            node=reading.node,
+            group=self._situation.groups.of_node[name],
+            pods=leaving.move,
+            daemons=leaving.daemons,
+            ready=reading.readiness.ready,
+            risky=not self._budgets.allow_at_once(leaving.move),
+            replaced=True,
+        )
+
+    def _departure(self, name: str) -> Departure | Kept:
+        found = departure(self._trial.view.pods_on(name), self._judge.judge)
+        if isinstance(found, Blocked):
+            return Kept(name, Keep.BLOCKED_BY_POD, found.verdict.detail, found.pod.key, found.verdict.reason)
+        if found.wait_for:
+            return Kept(name, Keep.ON_COMPLETION, "it has to run to its end first", found.wait_for[0].key)
+        return found
+
+    def _left_on(self, name: str) -> list[Pod]:
+        """Return the pods that have yet to leave a node which is being drained; others stand for those that have."""
+        pods = [pod for pod in self._trial.view.pods_on(name) if pod.deleted is None and not pod.cls.mirror]
+        return [pod for pod in pods if not pod.cls.daemonset]
+
+    def _short(self, removals: Sequence[Removal]) -> Mapping[str, int]:
+        """Return how many machines each group lacks to stay at its minimum without these nodes."""
+        groups, short = self._situation.groups, {}
+        for group_id in dict.fromkeys(removal.group for removal in removals):
+            group = groups.by_id[group_id]
+            size = group.target_size - self._situation.under_way.count_in(group_id)
+            lacking = group.min_size - (size - sum(removal.group == group_id for removal in removals))
+            if lacking > 0 and group_id in self._templates:
+                short[group_id] = lacking
+        return short
+
+    def _arrivals(self, one: Replacement) -> tuple[tuple[str, ...], bool]:
+        """Return the new nodes that came for a replacement, and whether no more are to come.
+
+        Nodes of a group are all alike: the first that joined since the replacement began, and that no other claims.
+        """
+        new: list[str] = []
+        complete = True
+        for purchase in one.bought:
+            names = [name for name in self._fresh(purchase, one.began.wall) if name not in self._claimed]
+            names = names[: purchase.count]
+            self._claimed.update(names)
+            new += names
+            ready = [name for name in names if self._open[self._trial.view.positions[name]]]
+            complete = complete and (len(ready) == purchase.count or not self._upcoming.get(purchase.group, 0))
+        return tuple(new), complete
+
+    def _fresh(self, purchase: Purchase, since_wall: float) -> list[str]:
+        owners = self._situation.groups.of_node
+        nodes = [
+            node
+            for node in self._trial.view.nodes
+            if node.created >= since_wall - _CLOCKS_APART_S and owners.get(node.name) == purchase.group
+        ]
+        return [node.name for node in sorted(nodes, key=lambda node: (node.created, node.name))]
+
+    def _moved(self, one: Replacement, old: Sequence[str], pods: Sequence[Pod], new: Sequence[str]) -> list[int | None]:
+        """Empty the old nodes and take them away; return where each pod goes."""
+        positions = [self._trial.view.positions[name] for name in old]
+        self._open[positions] = False
+        for position in positions:
+            for pod in self._trial.view.pods[position]:
+                if pod.deleted is None:
+                    self._trial.lift(pod.cls, position)
+        targets = self._targets(one, new)
+        best: list[int | None] = []
+        for snug in (False, True):
+            with self._trial.fork() as fork:
+                best = self._placed(one, pods, targets, snug=snug)
+                if None not in best or snug:
+                    fork.keep()
+                    break
+        for position in positions:
+            self._trial.remove(position)
+        return best
+
+    def _targets(self, one: Replacement, new: Sequence[str]) -> Mapping[str, int]:
+        """Return the nodes that a plan's places name, by place: new ones that have come first, then upcoming ones."""
+        view, owners = self._trial.view, self._situation.groups.of_node
+        wanted = set(one.places.values())
+        targets = {place_on(name): view.positions[name] for name in view.positions if place_on(name) in wanted}
+        for purchase in one.bought:
+            there = [view.positions[name] for name in new if owners.get(name) == purchase.group]
+            # Of the nodes on their way, the last ones are the latest bought.
+            missing = max(0, purchase.count - len(there))
+            coming = list(self._coming(purchase.group))[-missing:] if missing else []
+            for number, position in enumerate([*there, *coming]):
+                targets[place_on_new(purchase.group, number)] = position
+        return targets
+
+    def _coming(self, group: str) -> Iterator[int]:
+        template = self._templates.get(group)
+        for position in range(self._trial.base, self._trial.count):
+            if self._trial.template(position) is template:
+                yield position
+
+    def _placed(
+        self, one: Replacement, pods: Sequence[Pod], targets: Mapping[str, int], *, snug: bool
+    ) -> list[int | None]:
+        """Place pods, those with a planned place first, then the largest first."""
+        places: list[int | None] = [None] * len(pods)
+        rest: list[int] = []
+        for number, pod in enumerate(pods):
+            wished = targets.get(one.places.get(pod.uid, ""))
+            if wished is not None and self._may_take(wished) and self._placer.fits(pod.cls, wished):
+                self._placer.place(pod.cls, wished)
+                places[number] = wished
+            else:
+                rest.append(number)
+        for number in sorted(rest, key=lambda number: -_size(pods[number])):
+            place = self._place_of(pods[number], snug=snug)
+            if place is not None:
+                self._placer.place(pods[number].cls, place)
+            places[number] = place
+        return places
+
+    def _may_take(self, position: int) -> bool:
+        return position >= self._trial.base or bool(self._open[position])
+
+    def _place_of(self, pod: Pod, *, snug: bool) -> int | None:
+        """Return the first node with room, those that are there before those on their way; `snug`: the fullest."""
+        base, count = self._trial.base, self._trial.count
+        if not snug:
+            found = self._placer.first(pod.cls, slice(0, base), 0, self._open)
+            return (
+                found if found is not None or count == base else self._placer.first(pod.cls, slice(base, count), base)
+            )
+        everywhere = slice(0, count)
+        mask = self._placer.passing(pod.cls, everywhere)
+        mask[:base] &= self._open
+        fitting = np.flatnonzero(mask)
+        if not len(fitting):
+            return None
+        free = self._trial.free[self._trial.vocabulary.rows[quantity.CPU], fitting]
+        return int(fitting[np.lexsort((fitting, free))[0]])
+
+
+def _size(pod: Pod) -> float:
+    """Return how hard a pod is to place: by CPU, with a GiB of memory as good as a quarter of a core."""
+    requests = pod.cls.requests
+    return requests.get(quantity.CPU, 0) + requests.get(quantity.MEMORY, 0) / (4 * 1024**3) * 1000

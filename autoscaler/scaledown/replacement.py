@@ -1,0 +1,229 @@
+"""Replacing nodes: others come first, then the pods move, then the old nodes go. The states on the way, as values.
+
+    Proposed → Bought → Ready → Draining → Done          any but Done → Abandoned, and the node rests
+
+A replacement that needs nothing bought is Ready at once. `advance` is the whole life cycle as a function of what is
+remembered, what a simulation of the move shows, and the time. What was bought for is written to the old nodes before
+it is bought, so that a process that starts in the middle goes on where the one before it stopped.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from autoscaler.clock import Instant
+from autoscaler.config.scaledown import Replacement as Options
+from autoscaler.objects.node import Node
+from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.reasons import Hold, Kept, Stage, Trigger
+from autoscaler.scaledown.plan import Removal
+from autoscaler.snapshot.groups import Group
+
+REQUESTED = "replacement.autoscaler/requested"
+"""Annotation on a node, `true`: replace it."""
+_MOST_BUYS = 3
+"""Twice more after the first time, should other pods have taken the room, or the scheduler filled it otherwise."""
+LONGEST_REST = 5
+"""How often the rest doubles."""
+
+
+Workload = frozenset[tuple[PodClass, int]]
+"""How many pods of each class there are, those that come and go with nodes left out."""
+
+
+class Purchase(msgspec.Struct, frozen=True):
+    """Machines that one group was asked for."""
+
+    group: str
+    count: int
+
+
+class Replacement(msgspec.Struct, frozen=True, kw_only=True):
+    """One or several nodes that go together once others have come."""
+
+    trigger: Trigger
+    nodes: tuple[str, ...]
+    began: Instant
+    stage: Stage = Stage.PROPOSED
+    bought: tuple[Purchase, ...] = ()
+    buys: int = 0
+    """How often something was bought."""
+    places: Mapping[str, str] = {}
+    """Where the plan puts pods, by uid: `place_on` or `place_on_new`. A hint that a restart forgets."""
+    price_before: float | None = None
+    """Per hour, of the old nodes; None where prices play no part."""
+    price_after: float | None = None
+    """Per hour, of the new ones."""
+    hold: Hold | None = None
+    detail: str = ""
+    """For people; nothing parses it."""
+
+    @property
+    def id(self) -> str:
+        """What it is called: the name of its first node."""
+        return self.nodes[0]
+
+    @property
+    def saving(self) -> float | None:
+        """What it saves per hour."""
+        if self.price_before is None or self.price_after is None:
+            return None
+        return self.price_before - self.price_after
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more comes of it."""
+        return self.stage in (Stage.DONE, Stage.ABANDONED)
+
+
+def place_on(node: str) -> str:
+    """Return the place that a node of the cluster is."""
+    return f"node/{node}"
+
+
+def place_on_new(group: str, number: int) -> str:
+    """Return the place that the nth new node of a group is, counted from 0."""
+    return f"new/{group}/{number}"
+
+
+class Outlook(msgspec.Struct, frozen=True, kw_only=True):
+    """What a replacement would come to now, as simulated."""
+
+    removals: tuple[Removal, ...] = ()
+    """Old nodes that are still whole, each with the pods that would move."""
+    leaving: tuple[str, ...] = ()
+    """Old nodes whose removal has begun."""
+    kept: Kept | None = None
+    """The first thing that keeps an old node."""
+    withdrawn: bool = False
+    """Nobody asks for it any more."""
+    short: Mapping[str, int] = {}
+    """Machines without which a group would fall below its minimum."""
+    homeless: tuple[Pod, ...] = ()
+    """Pods that fit neither on nodes there are nor on those on their way."""
+    awaited: int = 0
+    """Pods that count on nodes which are not ready yet."""
+    arrived: bool = True
+    """Whether what was bought has come, or is expected no more."""
+    new: tuple[str, ...] = ()
+    """New nodes that are there for it."""
+
+    @property
+    def lacks(self) -> bool:
+        """Whether machines have to be bought."""
+        return bool(self.homeless or self.short)
+
+
+class Rest(msgspec.Struct, frozen=True, kw_only=True):
+    """Why and until when a node is not looked at again."""
+
+    until: Instant
+    hold: Hold
+    detail: str = ""
+    failures: int = 0
+    """How often its replacement was given up."""
+
+
+class Settling(msgspec.Struct, frozen=True, kw_only=True):
+    """A consolidation that has yet to prove itself: nodes bought for its pods would undo what it saves."""
+
+    id: str
+    classes: frozenset[PodClass]
+    """Of the pods that it moves."""
+    workload: Workload
+    """What ran when it began."""
+    until: Instant | None = None
+    """None: it is still in progress."""
+
+
+class Doubt(msgspec.Struct, frozen=True, kw_only=True):
+    """A consolidation did not last. No other is begun before `until`, nor for the same workload."""
+
+    until: Instant
+    failures: int
+    workload: Workload
+
+
+class ReplacementMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that outlives a pass, as far as replacements are concerned."""
+
+    in_progress: tuple[Replacement, ...] = ()
+    """Oldest first."""
+    rests: Mapping[str, Rest] = {}
+    """By node name; one that is over still counts failures."""
+    consolidated: Instant | None = None
+    """When cheaper nodes were last looked for."""
+    fruitless: int | None = None
+    """What the last search that led to nothing had looked at, as a hash; None: it led to something."""
+    settling: Settling | None = None
+    doubt: Doubt | None = None
+
+
+def advance(one: Replacement, seen: Outlook, now: Instant, options: Options) -> Replacement:
+    """Return the replacement one step on; one that lacks machines stays where it is, for the loop to buy them."""
+    if not seen.removals and not seen.leaving and seen.kept is None:
+        return staged(one, Stage.DONE)
+    if seen.leaving:
+        # What has begun is finished: its end comes back from the removal itself.
+        return staged(one, Stage.DRAINING)
+    if seen.withdrawn:
+        return staged(one, Stage.ABANDONED, Hold.WITHDRAWN, "the annotation was removed")
+    if now.mono - one.began.mono > options.replacement_timeout_s:
+        waited = "" if one.hold is None else f": {one.hold}, {one.detail}"
+        return staged(one, Stage.ABANDONED, Hold.TIMED_OUT, f"not done in {options.replacement_timeout_s:g}s{waited}")
+    waiting = Stage.BOUGHT if one.bought else Stage.PROPOSED
+    if seen.kept is not None:
+        return staged(one, waiting, Hold.NODE_KEPT, words(seen.kept))
+    if seen.lacks:
+        if one.buys >= _MOST_BUYS:
+            return staged(one, Stage.ABANDONED, Hold.NEVER_CAME, "its pods still have no place after what was bought")
+        return staged(one, waiting, Hold.NO_CAPACITY, _lacking(seen))
+    if seen.awaited or not seen.arrived:
+        return staged(one, waiting, Hold.NOT_READY, f"pods that wait for new nodes: {seen.awaited}")
+    return staged(one, Stage.READY)
+
+
+def staged(one: Replacement, stage: Stage, hold: Hold | None = None, detail: str = "") -> Replacement:
+    """Return the replacement at a stage."""
+    return msgspec.structs.replace(one, stage=stage, hold=hold, detail=detail)
+
+
+def bought(one: Replacement, purchases: Iterable[Purchase]) -> Replacement:
+    """Return the replacement after machines were bought for it."""
+    counts = {purchase.group: purchase.count for purchase in one.bought}
+    for purchase in purchases:
+        counts[purchase.group] = counts.get(purchase.group, 0) + purchase.count
+    merged = tuple(Purchase(group, count) for group, count in counts.items())
+    after = msgspec.structs.replace(one, bought=merged, buys=one.buys + 1)
+    return staged(after, Stage.BOUGHT, Hold.NOT_READY, "new nodes are on their way")
+
+
+def words(kept: Kept) -> str:
+    """Return why a node stays, for people."""
+    parts = (kept.node, kept.reason.value, kept.pod or "", kept.pod_reason or "", kept.detail)
+    return " ".join(part for part in parts if part)
+
+
+def _lacking(seen: Outlook) -> str:
+    short = ", ".join(f"{group} lacks {count}" for group, count in seen.short.items())
+    pods = f"pods without a place: {len(seen.homeless)}" if seen.homeless else ""
+    return "; ".join(part for part in (pods, short) if part)
+
+
+def rested(rest: Rest | None, one: Replacement, now: Instant, options: Options) -> Rest:
+    """Return how long a node rests after its replacement was given up: twice as long each time."""
+    failures = (0 if rest is None else rest.failures) + 1
+    delay_s = options.replacement_retry_delay_s * 2 ** min(failures - 1, LONGEST_REST)
+    return Rest(until=now.later(delay_s), hold=one.hold or Hold.TIMED_OUT, detail=one.detail, failures=failures)
+
+
+def due_age_s(group: Group, options: Options) -> float | None:
+    """Return the age at which nodes of a group are replaced; None: never."""
+    own = group.settings.max_node_age_s
+    age_s = options.max_node_age_s if own is None else own
+    return age_s if age_s > 0 else None
+
+
+def requested(node: Node) -> bool:
+    """Whether somebody asks for the node to be replaced."""
+    return node.annotations.get(REQUESTED) == "true"

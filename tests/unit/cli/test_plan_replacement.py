@@ -1,0 +1,90 @@
+"""`plan` shows what replaces a node, how far that is, and what it costs."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from autoscaler.cli.main import main
+
+CAPACITY = {"cpu": "4", "memory": "16Gi", "pods": "110"}
+OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "w", "uid": "w", "controller": True}
+
+
+def scenario(tmp_path: Path, **options: Any) -> str:
+    node = {
+        "metadata": {"name": "old", "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {"providerID": "x://old"},
+        "status": {
+            "capacity": CAPACITY,
+            "allocatable": CAPACITY,
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+    pod = {
+        "metadata": {"name": "a", "namespace": "default", "uid": "a", "ownerReferences": [OWNER]},
+        "spec": {"nodeName": "old", "containers": [{"name": "m", "resources": {"requests": {"cpu": "3"}}}]},
+        "status": {"phase": "Running"},
+    }
+    group = {
+        "id": "web",
+        "minSize": 0,
+        "maxSize": 3,
+        "targetSize": 1,
+        "pricePerHour": 0.2,
+        "template": {"labels": {}, "capacity": CAPACITY, "allocatable": CAPACITY},
+    }
+    path = tmp_path / "aged.json"
+    path.write_text(
+        json.dumps(
+            {
+                "name": "aged",
+                "now": "2026-01-10T00:00:00Z",
+                "options": {"skip-nodes-with-custom-controller-pods": False, **options},
+                "nodeGroups": [group],
+                "nodes": [node],
+                "nodeToGroup": {"old": "web"},
+                "pods": [pod],
+                "runs": 1,
+            }
+        )
+    )
+    return str(path)
+
+
+def test_a_plan_names_the_replacement_with_its_prices(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "--scenario", scenario(tmp_path, **{"max-node-age": "24h"}), "-o", "json"]) == 0
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    (one,) = run["replacements"]
+    wanted = {"nodes": ["old"], "trigger": "NodeExpired", "stage": "Bought", "bought": {"web": 1}}
+    assert {key: one[key] for key in wanted} == wanted
+    assert (one["priceBefore"], one["priceAfter"]) == (0.2, 0.2)
+    assert run["unremovable"]["old"]["reason"] == "BeingReplaced"
+
+
+def test_an_explanation_says_how_far_the_replacement_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = scenario(tmp_path, **{"max-node-age": "24h"})
+    assert main(["plan", "--scenario", path, "--explain", "node/old"]) == 0
+    text = capsys.readouterr().out
+    assert "Bought (NodeExpired); bought 1 of web; NewNodesNotReady" in text
+
+
+def test_a_node_whose_turn_has_not_come_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = scenario(tmp_path, **{"max-node-age": "24h", "max-nodes-total": 1})
+    assert main(["plan", "--scenario", path, "--explain", "node/old"]) == 0
+    assert "NoGroupCanReplace" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("flags", "word"),
+    [
+        pytest.param({"max-node-age": "24h", "scale-down-enabled": False}, "scale-down-enabled", id="nothing may go"),
+        pytest.param({"consolidation-margin": 3}, "from 0 to 1", id="more than all of the price"),
+    ],
+)
+def test_what_cannot_work_is_refused(
+    flags: dict[str, Any], word: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["plan", "--scenario", scenario(tmp_path, **flags)]) == 2
+    assert word in capsys.readouterr().err

@@ -1,0 +1,181 @@
+"""The life cycle of replacements as a function of what is remembered, what a simulation shows, and the time."""
+
+import msgspec
+import pytest
+
+from autoscaler.clock import Instant
+from autoscaler.config.scaledown import Replacement as Options
+from autoscaler.reasons import Hold, Keep, Kept, Stage, Trigger
+from autoscaler.scaledown import replacement as states
+from autoscaler.scaledown import settling
+from autoscaler.scaledown.record import STATE, record_of, restored
+from autoscaler.scaledown.replacement import (
+    Outlook,
+    Purchase,
+    Replacement,
+    ReplacementMemory,
+    Rest,
+    Settling,
+    advance,
+)
+from autoscaler.snapshot.groups import Group
+from cloudprovider.interface import GroupSettings
+from tests.builders import a_group, a_node, a_pod
+from tests.unit.scaledown.pieces import NOW, a_removal
+
+OPTIONS = Options()
+STANDS = (a_removal("old", drained=True),)
+POD = a_pod("app", node="old")
+
+
+def a_replacement(**about: object) -> Replacement:
+    fields = {"trigger": Trigger.EXPIRED, "nodes": ("old",), "began": NOW, **about}
+    return Replacement(**fields)  # type: ignore[arg-type]
+
+
+def paid(**about: object) -> Replacement:
+    return a_replacement(stage=Stage.BOUGHT, bought=(Purchase("g", 1),), buys=1, **about)
+
+
+@pytest.mark.parametrize(
+    ("one", "seen", "stage", "hold"),
+    [
+        pytest.param(paid(), Outlook(), Stage.DONE, None, id="all old nodes are gone"),
+        pytest.param(a_replacement(), Outlook(removals=STANDS), Stage.READY, None, id="everything fits as it is"),
+        pytest.param(
+            a_replacement(),
+            Outlook(removals=STANDS, homeless=(POD,)),
+            Stage.PROPOSED,
+            Hold.NO_CAPACITY,
+            id="pods need room",
+        ),
+        pytest.param(
+            a_replacement(),
+            Outlook(removals=STANDS, short={"g": 1}),
+            Stage.PROPOSED,
+            Hold.NO_CAPACITY,
+            id="below minimum",
+        ),
+        pytest.param(paid(), Outlook(removals=STANDS, awaited=1), Stage.BOUGHT, Hold.NOT_READY, id="pods wait for it"),
+        pytest.param(
+            paid(),
+            Outlook(removals=STANDS, arrived=False),
+            Stage.BOUGHT,
+            Hold.NOT_READY,
+            id="what was bought has not come",
+        ),
+        pytest.param(paid(), Outlook(removals=STANDS), Stage.READY, None, id="it has come"),
+        pytest.param(paid(), Outlook(leaving=("old",)), Stage.DRAINING, None, id="its removal has begun"),
+        pytest.param(
+            paid(), Outlook(kept=Kept("old", Keep.BLOCKED_BY_POD)), Stage.BOUGHT, Hold.NODE_KEPT, id="a pod keeps it"
+        ),
+        pytest.param(
+            paid(), Outlook(removals=STANDS, withdrawn=True), Stage.ABANDONED, Hold.WITHDRAWN, id="nobody wants it"
+        ),
+        pytest.param(
+            paid(), Outlook(leaving=("old",), withdrawn=True), Stage.DRAINING, None, id="too late to withdraw"
+        ),
+        pytest.param(
+            msgspec.structs.replace(paid(), buys=3),
+            Outlook(removals=STANDS, homeless=(POD,)),
+            Stage.ABANDONED,
+            Hold.NEVER_CAME,
+            id="bought often enough",
+        ),
+    ],
+)
+def test_stages(one: Replacement, seen: Outlook, stage: Stage, hold: Hold | None) -> None:
+    after = advance(one, seen, NOW.later(60), OPTIONS)
+    assert (after.stage, after.hold) == (stage, hold)
+
+
+def test_what_takes_too_long_is_given_up_unless_its_pods_are_leaving() -> None:
+    late = NOW.later(OPTIONS.replacement_timeout_s + 1)
+    assert advance(paid(), Outlook(removals=STANDS, awaited=1), late, OPTIONS).hold is Hold.TIMED_OUT
+    assert advance(paid(), Outlook(leaving=("old",)), late, OPTIONS).stage is Stage.DRAINING
+
+
+def test_a_node_rests_twice_as_long_each_time_but_not_without_end() -> None:
+    rest: Rest | None = None
+    delays = []
+    for _ in range(8):
+        rest = states.rested(rest, paid(), NOW, OPTIONS)
+        delays.append(rest.until.mono - NOW.mono)
+    assert delays[:3] == [1800, 3600, 7200]
+    assert delays[-1] == delays[-2] == 1800 * 32
+
+
+def test_purchases_for_one_group_add_up() -> None:
+    one = states.bought(paid(), [Purchase("g", 2), Purchase("h", 1)])
+    assert one.bought == (Purchase("g", 3), Purchase("h", 1))
+    assert one.buys == 2
+
+
+def test_a_process_that_starts_goes_on_with_what_nodes_say() -> None:
+    both = paid(nodes=("a", "b"), price_before=2.0, price_after=1.0)
+    nodes = [a_node(name, annotations={STATE: record_of(both)}) for name in ("a", "b")]
+    later = Instant(NOW.wall + 100, 7.0)
+    (one,) = restored(nodes, later).in_progress
+    assert (one.nodes, one.bought, one.buys, one.saving) == (("a", "b"), (Purchase("g", 1),), 1, 1.0)
+    assert one.began == Instant(NOW.wall, 7.0 - 100)
+    assert restored(nodes[:1], later).in_progress == restored(nodes, later).in_progress, "the other node is gone by now"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(None, id="the other node says nothing: nothing was bought yet"),
+        pytest.param("{}", id="the other node says something else"),
+    ],
+)
+def test_a_record_that_not_all_nodes_carry_counts_for_nothing(text: str | None) -> None:
+    record = record_of(paid(nodes=("a", "b")))
+    other = a_node("b", annotations={} if text is None else {STATE: text})
+    assert restored([a_node("a", annotations={STATE: record}), other], NOW) == ReplacementMemory()
+
+
+@pytest.mark.parametrize("text", ["", "no json", "[]", '{"trigger":"NodeExpired","nodes":[],"began":1}'])
+def test_what_nobody_can_read_counts_for_nothing(text: str) -> None:
+    assert restored([a_node("a", annotations={STATE: text})], NOW) == ReplacementMemory()
+
+
+def test_a_rest_survives_a_restart() -> None:
+    rest = Rest(until=NOW.later(600), hold=Hold.TIMED_OUT, failures=2)
+    node = a_node("old", annotations={STATE: record_of(paid(), rest)})
+    found = restored([node], NOW.later(100)).rests["old"]
+    assert (found.until, found.hold, found.failures) == (NOW.later(600), Hold.TIMED_OUT, 2)
+
+
+def test_a_group_may_have_its_own_age_or_none() -> None:
+    def aged(own: float | None) -> Group:
+        return msgspec.structs.replace(a_group(), settings=GroupSettings(max_node_age_s=own))
+
+    options = Options(max_node_age_s=100.0)
+    ages = [states.due_age_s(aged(own), options) for own in (None, 50.0, 0.0)]
+    assert ages == [100.0, 50.0, None]
+
+
+def unsettled(**about: object) -> ReplacementMemory:
+    one = Settling(id="old", classes=frozenset((POD.cls,)), workload=frozenset(((POD.cls, 1),)))
+    return ReplacementMemory(settling=msgspec.structs.replace(one, **about))
+
+
+def test_no_other_plan_is_made_before_the_last_one_has_settled() -> None:
+    memory = settling.settled(unsettled(), frozenset(), NOW, OPTIONS)
+    assert not settling.may_consolidate(memory, frozenset(), NOW, OPTIONS)
+    memory = settling.settled(memory, frozenset(), NOW.later(OPTIONS.consolidation_interval_s), OPTIONS)
+    assert settling.may_consolidate(memory, frozenset(), NOW.later(OPTIONS.consolidation_interval_s), OPTIONS)
+
+
+def test_a_plan_that_scale_up_undid_is_not_repeated_for_the_same_pods_nor_soon_for_others() -> None:
+    memory = settling.settled(unsettled(), frozenset((POD.cls,)), NOW, OPTIONS)
+    same, other = frozenset(((POD.cls, 1),)), frozenset(((POD.cls, 2),))
+    much_later = NOW.later(1e6)
+    assert not settling.may_consolidate(memory, same, much_later, OPTIONS)
+    assert not settling.may_consolidate(memory, other, NOW.later(60), OPTIONS)
+    assert settling.may_consolidate(memory, other, much_later, OPTIONS)
+
+
+def test_nodes_for_other_pods_do_not_speak_against_a_plan() -> None:
+    other = a_pod("other", cpu="7").cls
+    assert settling.settled(unsettled(), frozenset((other,)), NOW, OPTIONS).doubt is None
