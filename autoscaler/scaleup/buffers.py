@@ -17,9 +17,9 @@ from autoscaler.objects.capacity import (
     StatusCondition,
     StoredTemplate,
 )
-from autoscaler.objects.meta import ObjectMeta, OwnerReference
 from autoscaler.objects.pod import SAFE_TO_EVICT, SIMULATED, Pod, PodInterner, Unscheduled
 from autoscaler.reasons import BufferReason
+from autoscaler.scaleup.stand_ins import class_of_stand_ins
 from autoscaler.scaleup.status_change import StatusChange, change_of, condition
 
 READY = "ReadyForProvisioning"
@@ -85,18 +85,8 @@ def _pods_of(buffer: CapacityBuffer, templates: Mapping[str, StoredTemplate], in
     stored = templates.get(f"{buffer.namespace}/{ref.name}")
     if stored is None:
         raise _Unfilled(BufferReason.NO_TEMPLATE, f"there is no PodTemplate {ref.name}")
-    owner = OwnerReference(
-        kind=OWNER_KIND, name=buffer.name, uid=buffer.uid, api_version=buffer.api_version, controller=True
-    )
-    meta = ObjectMeta(
-        name=f"capacity-buffer-{buffer.name}",
-        namespace=buffer.namespace,
-        labels=stored.template.metadata.labels,
-        annotations={**stored.template.metadata.annotations, **_FAKE},
-        owner_references=[owner],
-    )
     try:
-        cls = interner.class_of(meta, replace(stored.template.spec, node_name=""))
+        cls = class_of_stand_ins(f"capacity-buffer-{buffer.name}", buffer, OWNER_KIND, stored, _FAKE, interner)
     except ValueError as error:
         raise _Unfilled(BufferReason.NO_PODS, f"PodTemplate {ref.name}: {error}") from error
     for index in range(1, status.replicas + 1):

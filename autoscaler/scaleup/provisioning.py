@@ -7,7 +7,6 @@ as they are known: the API server's, brought up to date by `scaleup.request_memo
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
-from msgspec.structs import replace
 
 from autoscaler.clock import Instant
 from autoscaler.config.rules import Rules
@@ -22,9 +21,9 @@ from autoscaler.objects.capacity import (
     StatusCondition,
     StoredTemplate,
 )
-from autoscaler.objects.meta import ObjectMeta, OwnerReference
 from autoscaler.objects.pod import Pod, PodInterner, Unscheduled
 from autoscaler.reasons import RequestReason
+from autoscaler.scaleup.stand_ins import class_of_stand_ins
 from autoscaler.scaleup.status_change import StatusChange, change_of, condition
 
 BOOKING_S = 600.0
@@ -35,6 +34,7 @@ TERMINAL_S = 7 * 86400.0
 """How long a request that is over is kept."""
 MOST_UPDATES = 20
 """Requests that one pass expires, and that it deletes."""
+OWNER_KIND = "ProvisioningRequest"
 _INSTANCE = "processorInstance"
 _NO_RETRY = "noRetry"
 _MESSAGES: Mapping[RequestReason, str] = {
@@ -150,27 +150,13 @@ def pods_of(
 def _pods_of(
     request: ProvisioningRequest, templates: Mapping[str, StoredTemplate], interner: PodInterner
 ) -> Iterator[Pod]:
-    owner = OwnerReference(
-        kind="ProvisioningRequest",
-        name=request.name,
-        uid=request.uid,
-        api_version=request.api_version,
-        controller=True,
-    )
     mark = {CONSUMES: request.name, CLASS_NAME: request.spec.provisioning_class_name}
     for number, pod_set in enumerate(request.spec.pod_sets):
         stored = templates.get(f"{request.namespace}/{pod_set.pod_template_ref.name}")
         if stored is None:
             raise NoPods(f"there is no PodTemplate {pod_set.pod_template_ref.name} in namespace {request.namespace}")
-        meta = ObjectMeta(
-            name=f"{request.name}-{number}",
-            namespace=request.namespace,
-            labels=stored.template.metadata.labels,
-            annotations={**stored.template.metadata.annotations, **mark},
-            owner_references=[owner],
-        )
         try:
-            cls = interner.class_of(meta, replace(stored.template.spec, node_name=""))
+            cls = class_of_stand_ins(f"{request.name}-{number}", request, OWNER_KIND, stored, mark, interner)
         except ValueError as error:
             raise NoPods(f"PodTemplate {stored.name}: {error}") from error
         for index in range(pod_set.count):

@@ -1,0 +1,35 @@
+"""Pods that take part in a pass and do not exist: what they are made from."""
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from autoscaler.objects.capacity import CapacityBuffer, ProvisioningRequest, StoredTemplate
+from autoscaler.objects.meta import ObjectMeta, OwnerReference
+from autoscaler.objects.pod import PodClass, PodInterner
+
+
+def class_of_stand_ins(
+    name: str,
+    owner: ProvisioningRequest | CapacityBuffer,
+    kind: str,
+    stored: StoredTemplate,
+    marks: Mapping[str, str],
+    interner: PodInterner,
+) -> PodClass:
+    """Return the class of pods made from a PodTemplate: of one family with `owner`, an object of that `kind`.
+
+    `marks` are annotations beside the template's. Raises `ValueError` for amounts that cannot be read.
+    """
+    reference = OwnerReference(
+        kind=kind, name=owner.name, uid=owner.uid, api_version=owner.api_version, controller=True
+    )
+    template = stored.template
+    meta = ObjectMeta(
+        name=name,
+        namespace=owner.namespace,
+        labels=template.metadata.labels,
+        annotations={**template.metadata.annotations, **marks},
+        owner_references=[reference],
+    )
+    return interner.class_of(meta, replace(template.spec, node_name=""))
