@@ -45,6 +45,9 @@ SUBCOMMANDS = (
     Subcommand("run", "autoscaler.cli.run", "the daemon; flags without a subcommand mean this", only_flags=True),
     Subcommand("demo", "autoscaler.cli.demo", "a sandbox cluster, a simulated cloud and the daemon, on this machine"),
     Subcommand("plan", "autoscaler.cli.plan", "what a pass would do to a dump, a scenario or a live cluster, and why"),
+    Subcommand(
+        "simulate", "autoscaler.cli.simulate", "days of cluster life in seconds: what they cost, how pods waited"
+    ),
     Subcommand("scenario", "autoscaler.cli.scenario_command", "turn a dump into a scenario file to edit and to replay"),
     Subcommand("headroom", "autoscaler.cli.headroom", "check and plan pools of pause pods, and remove them"),
     Subcommand("provider", "autoscaler.cli.provider", "check, list and serve cloud providers"),

@@ -50,6 +50,15 @@ def from_options(options: Mapping[str, Any], argv: Sequence[str] = ()) -> Config
     return _build(merge([parse_options(options), parse_flags(argv)]), unset="options.")
 
 
+def from_documents(options: Mapping[str, Any], documents: Mapping[str, str]) -> Config:
+    """Build a configuration from flags by name and the texts of configuration files, by name, of which later ones win.
+
+    Raises `ConfigError` with every problem.
+    """
+    texts = [parse_document(text, name) for name, text in documents.items()]
+    return _build(merge([parse_options(options), *texts]), unset="options.")
+
+
 def load_headroom(text: str, name: str, cutoff: int) -> Headroom:
     """Read the headroom of a configuration file's text anew; raises `ConfigError` with every problem of the file."""
     given = parse_document(text, name)

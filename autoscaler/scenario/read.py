@@ -8,7 +8,7 @@ import difflib
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import Any, TypeVar, get_args, get_origin
 
 import msgspec
 import yaml
@@ -19,6 +19,7 @@ from autoscaler.scenario.format import ScenarioFile, Strict
 _YAML_ENDINGS = {".yaml", ".yml"}
 _NOT_READ = object()
 _MESSAGE = re.compile(r"(?P<text>.*?)(?: - at (?:`key` in )?`\$(?P<path>.*)`)?", re.DOTALL)
+S = TypeVar("S", bound=Strict)
 _UNDATED = "2000-01-01T00:00:00Z"
 """Stands for a `now` that could not be read while the rest is checked."""
 
@@ -71,31 +72,48 @@ def parse(body: bytes, name: str) -> Shape:
 
     Raises `ConfigError` with one line, naming the place, for what is neither JSON nor YAML.
     """
-    suffix = Path(name).suffix.lower()
-    is_yaml = suffix in _YAML_ENDINGS or (suffix != ".json" and not body.lstrip().startswith(b"{"))
+    if not _is_yaml(body, name):
+        try:
+            return Shape(msgspec.json.decode(body, type=ScenarioFile))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            pass  # read again, and taken apart below
+    data = _plain(body, name)
     try:
-        return _shape_of_yaml(body, name) if is_yaml else _shape_of_json(body, name)
+        return Shape(msgspec.convert(data, ScenarioFile))
+    except msgspec.ValidationError:
+        return _take_apart(data)
+
+
+def decode_strict(body: bytes, name: str, kind: type[S]) -> S:
+    """Decode another strict file, otherwise as `parse`; raises `ConfigError` with a line for everything wrong in it."""
+    data = _plain(body, name)
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError as error:
+        shape = Shape(ScenarioFile(now=_UNDATED))
+        if isinstance(data, Mapping):
+            _fields(data, kind, "", shape)
+        problems = shape.problems or [f"must be a mapping of keys: {error}"]
+        raise ConfigError(f"{name}: {problem}" for problem in problems) from error
+
+
+def _is_yaml(body: bytes, name: str) -> bool:
+    suffix = Path(name).suffix.lower()
+    return suffix in _YAML_ENDINGS or (suffix != ".json" and not body.lstrip().startswith(b"{"))
+
+
+def _plain(body: bytes, name: str) -> Any:
+    try:
+        return _plain_yaml(body, name) if _is_yaml(body, name) else msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{name}: is not JSON: {place_in(error, body)}") from error
     except RecursionError:
         raise ConfigError(f"{name}: is nested too deeply") from None
 
 
-def _shape_of_json(body: bytes, name: str) -> Shape:
+def _plain_yaml(body: bytes, name: str) -> Any:
     try:
-        return Shape(msgspec.json.decode(body, type=ScenarioFile))
-    except msgspec.ValidationError:
-        pass  # well-formed, as far as it was read: taken apart below
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{name}: is not JSON: {place_in(error, body)}") from error
-    try:
-        data = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{name}: is not JSON: {place_in(error, body)}") from error
-    return _take_apart(data)
-
-
-def _shape_of_yaml(body: bytes, name: str) -> Shape:
-    try:
-        data = yaml.load(body, ScenarioLoader)
+        return yaml.load(body, ScenarioLoader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" (line {mark.line + 1}, column {mark.column + 1})" if mark is not None else ""
@@ -103,10 +121,6 @@ def _shape_of_yaml(body: bytes, name: str) -> Shape:
         raise ConfigError(f"{name}: is not YAML: {text}{where}") from error
     except (UnicodeDecodeError, ValueError) as error:
         raise ConfigError(f"{name}: is not YAML: {error}") from error
-    try:
-        return Shape(msgspec.convert(data, ScenarioFile))
-    except msgspec.ValidationError:
-        return _take_apart(data)
 
 
 def place_in(error: Exception, body: bytes) -> str:

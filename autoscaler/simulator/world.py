@@ -151,6 +151,11 @@ class World:
         self.cluster.apply(objects)
         self._look_around()
 
+    def delete(self, resource: str, name: str, *, namespace: str | None = None) -> None:
+        """Delete an object; raises ApiError."""
+        self.storage.delete(resource, name, namespace=namespace)
+        self._look_around()
+
     def scale(self, name: str, replicas: int, *, namespace: str = "default", resource: str = "deployments") -> None:
         """Set the replicas of a workload; raises ApiError."""
         self.storage.scale(resource, name, replicas, namespace=namespace)

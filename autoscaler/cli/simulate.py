@@ -1,0 +1,95 @@
+"""`autoscaler simulate`: days of cluster life in seconds, and what they would have cost."""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from autoscaler.cli import output
+from autoscaler.cli.output import Format
+from autoscaler.cli.progress import progress
+from autoscaler.errors import ConfigError
+from autoscaler.scenario.read import read_bytes
+from autoscaler.simulator.simulation.file import Simulation, load
+from autoscaler.simulator.simulation.page import page
+from autoscaler.simulator.simulation.result import Assertion, Result
+from autoscaler.simulator.simulation.run import simulate
+from autoscaler.simulator.simulation.text import rows
+
+_AS_GIVEN = "as given"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the files, `--compare`, `--seed`, `--html` and `-o`."""
+    parser.add_argument("scenario", nargs="+", metavar="SCENARIO", help="simulation file (JSON or YAML)")
+    parser.add_argument(
+        "--compare",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="CONFIG",
+        help="configuration files to play it under, side by side",
+    )
+    parser.add_argument("--seed", type=int, metavar="N", help="fixes everything that is drawn (default: the file's)")
+    parser.add_argument("--html", metavar="FILE", help="write a report with plots there")
+    output.add_output(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Play every file and print the results; 1 where an expectation of a file is not met."""
+    simulations = [load(path) for path in args.scenario]
+    if args.html is not None and len(simulations) > 1:
+        raise ConfigError("--html: takes one simulation; name one file")
+    met = True
+    for simulation in simulations:
+        results = _played(simulation, args.compare, args.seed)
+        met = met and all(result.holds for result in results)
+        _write(results, args.output, comparing=bool(args.compare))
+        if args.html is not None:
+            _write_page(args.html, results)
+    return 0 if met else 1
+
+
+def _played(simulation: Simulation, paths: Sequence[str], seed: int | None) -> list[Result]:
+    variants = [(path, {path: read_bytes(path).decode()}) for path in paths] or [("", {})]
+    configs = [(Path(path).stem, simulation.config(documents)) for path, documents in variants]
+    results = []
+    for name, config in configs:
+        with progress(f"{simulation.name} {name}".rstrip()) as bar:
+            results.append(simulate(simulation, config, seed=seed, configuration=name, told=bar))
+    return results
+
+
+def _write(results: Sequence[Result], form: Format, *, comparing: bool) -> None:
+    if form is Format.TABLE:
+        output.write("\n".join(_text(results)))
+        return
+    for result in results if not comparing else [results]:
+        text = output.to_json(result, compact=True) if form is Format.JSON else "---\n" + output.to_yaml(result)
+        output.write(text)
+
+
+def _text(results: Sequence[Result]) -> Iterator[str]:
+    yield f"{results[0].scenario}, seed {results[0].seed}"
+    header = ["", *(result.configuration or _AS_GIVEN for result in results)]
+    yield output.to_table(header, list(rows(results)))
+    for result in results:
+        for one in result.assertions:
+            yield f"{'met' if one.holds else 'NOT MET'}: {one.that}{_figures(one)}"
+    yield ""
+
+
+def _figures(one: Assertion) -> str:
+    if one.value is None:
+        return ": the summary has no such figure"
+    bounds = [f"at least {one.at_least:g}"] if one.at_least is not None else []
+    bounds += [f"at most {one.at_most:g}"] if one.at_most is not None else []
+    return f" is {one.value:g}, expected {' and '.join(bounds)}"
+
+
+def _write_page(path: str, results: Sequence[Result]) -> None:
+    try:
+        Path(path).write_text(page(results), encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"--html {path}: cannot be written: {error.strerror or error}") from error
+    print(f"report written to {path}", file=sys.stderr)

@@ -1,0 +1,347 @@
+"""The simulation file: a cloud, workloads that come and go, trouble, and what is expected of the outcome.
+
+JSON or YAML, camelCase keys, unknown keys are errors. Times into the simulation and lengths of time are Go durations
+(`90s`, `36h`); times of day are `HH:MM` in the file's time zone. Node groups, prices and options are written as in a
+scenario file, `settings` as a configuration file.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import msgspec
+import yaml
+
+from autoscaler.config.load import from_documents
+from autoscaler.config.tree import Config
+from autoscaler.errors import ConfigError
+from autoscaler.objects import quantity
+from autoscaler.objects.meta import unix_seconds
+from autoscaler.scenario.format import Strict
+from autoscaler.scenario.read import decode_strict, read_bytes
+from cloudprovider.duration import parse_duration_s
+from cloudprovider.fields import Problems
+from cloudprovider.static.file import decode_group, decode_prices
+from cloudprovider.static.spec import GPU_LABEL, BootDelay, CloudSpec, GroupSpec, MachineSpec
+
+DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_TIME = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
+_BOOT = BootDelay(60.0, 60.0)
+"""For groups that do not say how long their machines take."""
+_LONGEST_S = 366 * 86400.0
+
+
+class DailyStep(Strict, frozen=True, kw_only=True):
+    """A number of replicas from some time of the day on."""
+
+    time: str
+    replicas: int
+    days: str = "mon-sun"
+    """Days and ranges of days, such as `mon-fri` or `sat,sun`."""
+
+
+class Step(Strict, frozen=True, kw_only=True):
+    """A number of replicas from some moment on."""
+
+    at: str
+    replicas: int
+
+
+class Wave(Strict, frozen=True, kw_only=True):
+    """Replicas that swing between two numbers once a day."""
+
+    low: int
+    high: int
+    peak: str = "14:00"
+    every: str = "10m"
+    noise: float = 0.0
+    """Share by which each number is off, evenly drawn."""
+
+
+class Workload(Strict, frozen=True, kw_only=True):
+    """A Deployment whose size changes."""
+
+    name: str
+    namespace: str = "default"
+    requests: dict[str, str] = {}
+    replicas: int = 0
+    spec: dict[str, Any] = {}
+    """Further fields of the pods' spec."""
+    annotations: dict[str, str] = {}
+    """Of the pods."""
+    min_available: int | str | None = None
+    """Makes a PodDisruptionBudget."""
+    daily: list[DailyStep] = []
+    steps: list[Step] = []
+    wave: Wave | None = None
+
+
+class JobStream(Strict, frozen=True, kw_only=True):
+    """Jobs that come again and again."""
+
+    name: str
+    namespace: str = "default"
+    requests: dict[str, str] = {}
+    every: str
+    pods: int = 1
+    runs_for: str = "5m"
+    days: str = "mon-sun"
+    between: str = ""
+    """Times of day, such as `08:00-18:00`; empty: always."""
+    jitter: str = "0s"
+    """Each comes up to so much later, evenly drawn."""
+    spec: dict[str, Any] = {}
+
+
+class Interruption(Strict, frozen=True, kw_only=True):
+    """The cloud takes machines back."""
+
+    group: str
+    nodes: int = 1
+
+
+class Event(Strict, frozen=True, kw_only=True):
+    """Something that happens, once or again and again."""
+
+    at: str
+    every: str = ""
+    api_down: str = ""
+    """The autoscaler cannot reach the API server for so long."""
+    leader_lost: str = ""
+    """The replica loses its lease; another one leads after so long."""
+    restart: str = ""
+    """The process is killed and back after so long."""
+    clock_jump: str = ""
+    """The wall clock of the autoscaler's machine jumps by so much; `-` goes before a jump back."""
+    interruption: Interruption | None = None
+    apply: list[dict[str, Any]] = []
+    """Objects to create or change."""
+
+
+class Expectation(Strict, frozen=True, kw_only=True):
+    """What a figure of the summary has to be."""
+
+    that: str
+    """Where the figure stands, such as `pendingSeconds.p99`."""
+    at_most: float | None = None
+    at_least: float | None = None
+
+
+class SimulationFile(Strict, frozen=True, kw_only=True):
+    """The whole file."""
+
+    name: str | None = None
+    """None: the file's name without its ending."""
+    description: str = ""
+    start: str = "2026-01-05T00:00:00Z"
+    duration: str = "24h"
+    time_zone: str = "UTC"
+    seed: int = 0
+    sample: str = "1m"
+    """Time between two measurements."""
+    options: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
+    node_groups: list[Any] = []
+    prices: Any = None
+    gpu_label: str | None = None
+    objects: list[dict[str, Any]] = []
+    workloads: list[Workload] = []
+    jobs: list[JobStream] = []
+    events: list[Event] = []
+    assertions: list[Expectation] = []
+
+
+class Simulation(msgspec.Struct, frozen=True, kw_only=True):
+    """A checked simulation. Times are seconds."""
+
+    name: str
+    file: SimulationFile
+    start_s: float
+    """Unix seconds."""
+    duration_s: float
+    sample_s: float
+    zone: ZoneInfo
+    cloud: CloudSpec
+
+    def config(self, documents: Mapping[str, str] = {}) -> Config:  # never changed
+        """Return the configuration: the file's options and settings, then the texts of configuration files by name.
+
+        Raises `ConfigError` with every problem.
+        """
+        own = {f"{self.name}: settings": yaml.safe_dump(self.file.settings)} if self.file.settings else {}
+        return from_documents({"cloud-provider": "static", **self.file.options}, {**own, **documents})
+
+
+def load(path: str) -> Simulation:
+    """Read a simulation file; raises `ConfigError` with a line `FILE: path: problem` for everything that is wrong."""
+    file = decode_strict(read_bytes(path), path, SimulationFile)
+    checks = _Checks()
+    zone = checks.zone("timeZone", file.time_zone)
+    start_s = checks.read("start", file.start, unix_seconds)
+    duration_s = checks.positive("duration", file.duration)
+    sample_s = checks.positive("sample", file.sample)
+    cloud = checks.cloud(file)
+    for index, workload in enumerate(file.workloads):
+        checks.workload(f"workloads[{index}]", workload)
+    for index, stream in enumerate(file.jobs):
+        checks.jobs(f"jobs[{index}]", stream)
+    for index, event in enumerate(file.events):
+        checks.event(f"events[{index}]", event, {group.id for group in cloud.groups})
+    for index, expected in enumerate(file.assertions):
+        if expected.at_most is None and expected.at_least is None:
+            checks.lines.append(f"assertions[{index}]: needs atMost or atLeast")
+    if checks.lines:
+        raise ConfigError(f"{path}: {line}" for line in checks.lines)
+    simulation = Simulation(
+        name=file.name or Path(path).stem,
+        file=file,
+        start_s=start_s,
+        duration_s=duration_s,
+        sample_s=sample_s,
+        zone=zone,
+        cloud=cloud,
+    )
+    simulation.config()
+    return simulation
+
+
+def days_in(text: str) -> frozenset[int]:
+    """Return the days of the week, Monday first, that `mon-fri` or `sat,sun` name; raises `ValueError`."""
+    found: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = part.strip().lower().partition("-")
+        if first not in DAYS or (dash and last not in DAYS):
+            raise ValueError(f"{part!r} is not a day or a range of days such as mon-fri")
+        begin, end = DAYS.index(first), DAYS.index(last if dash else first)
+        found.update(day % 7 for day in range(begin, end + 1 if end >= begin else end + 8))
+    return frozenset(found)
+
+
+def minute_of(text: str) -> int:
+    """Return the minute of the day of `HH:MM`; raises `ValueError`."""
+    found = _TIME.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is not a time of day such as 08:30")
+    return 60 * int(found[1]) + int(found[2])
+
+
+def minutes_of(text: str) -> tuple[int, int]:
+    """Return first and last minute of `HH:MM-HH:MM`, the whole day for an empty text; raises `ValueError`."""
+    if not text:
+        return 0, 24 * 60
+    first, _, last = text.partition("-")
+    return minute_of(first), minute_of(last)
+
+
+def seconds_of(text: str) -> float:
+    """Return a Go duration in seconds, a negative one too; raises `ValueError`."""
+    return -parse_duration_s(text[1:]) if text.startswith("-") else parse_duration_s(text)
+
+
+class _Checks:
+    """Collects what is wrong; what cannot be read is replaced, so that the rest can be looked at too."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def read(self, path: str, text: str, reader: Callable[[str], Any]) -> Any:
+        try:
+            return reader(text)
+        except (ValueError, OverflowError) as error:
+            self.lines.append(f"{path}: {error}")
+            return 0.0
+
+    def positive(self, path: str, text: str) -> float:
+        seconds = float(self.read(path, text, parse_duration_s))
+        if not 0 < seconds <= _LONGEST_S and not any(line.startswith(f"{path}: ") for line in self.lines):
+            self.lines.append(f"{path}: {text} is not above 0 and at most a year")
+        return max(seconds, 1.0)
+
+    def zone(self, path: str, name: str) -> ZoneInfo:
+        try:
+            return ZoneInfo(name)
+        except (ValueError, OSError, KeyError):
+            self.lines.append(f"{path}: there is no time zone {name!r}; write for example Europe/Berlin")
+            return ZoneInfo("UTC")
+
+    def requests(self, path: str, requests: Mapping[str, str]) -> None:
+        for resource, text in requests.items():
+            self.read(f"{path}.requests[{resource}]", text, lambda one, name=resource: quantity.amount(name, one))  # type: ignore[misc]
+
+    def count(self, path: str, number: int, least: int = 0) -> None:
+        if number < least:
+            self.lines.append(f"{path}: {number} is below {least}")
+
+    def workload(self, path: str, one: Workload) -> None:
+        self.requests(path, one.requests)
+        self.count(f"{path}.replicas", one.replicas)
+        for index, daily in enumerate(one.daily):
+            self.read(f"{path}.daily[{index}].time", daily.time, minute_of)
+            self.read(f"{path}.daily[{index}].days", daily.days, days_in)
+            self.count(f"{path}.daily[{index}].replicas", daily.replicas)
+        for index, step in enumerate(one.steps):
+            self.read(f"{path}.steps[{index}].at", step.at, parse_duration_s)
+            self.count(f"{path}.steps[{index}].replicas", step.replicas)
+        if one.wave is not None:
+            self.read(f"{path}.wave.peak", one.wave.peak, minute_of)
+            self.positive(f"{path}.wave.every", one.wave.every)
+            self.count(f"{path}.wave.low", one.wave.low)
+            self.count(f"{path}.wave.high", one.wave.high, one.wave.low)
+            if not 0 <= one.wave.noise <= 1:
+                self.lines.append(f"{path}.wave.noise: {one.wave.noise} is not from 0 to 1")
+
+    def jobs(self, path: str, one: JobStream) -> None:
+        self.requests(path, one.requests)
+        self.positive(f"{path}.every", one.every)
+        self.read(f"{path}.runsFor", one.runs_for, parse_duration_s)
+        self.read(f"{path}.jitter", one.jitter, parse_duration_s)
+        self.read(f"{path}.days", one.days, days_in)
+        self.read(f"{path}.between", one.between, minutes_of)
+        self.count(f"{path}.pods", one.pods, 1)
+
+    def event(self, path: str, one: Event, groups: set[str]) -> None:
+        self.read(f"{path}.at", one.at, parse_duration_s)
+        if one.every:
+            self.positive(f"{path}.every", one.every)
+        for key, text in (("apiDown", one.api_down), ("leaderLost", one.leader_lost), ("restart", one.restart)):
+            if text:
+                self.read(f"{path}.{key}", text, parse_duration_s)
+        if one.clock_jump:
+            self.read(f"{path}.clockJump", one.clock_jump, seconds_of)
+        if one.interruption is not None and one.interruption.group not in groups:
+            self.lines.append(f"{path}.interruption.group: there is no node group {one.interruption.group}")
+        if not any((one.api_down, one.leader_lost, one.restart, one.clock_jump, one.interruption, one.apply)):
+            self.lines.append(
+                f"{path}: nothing happens; write apiDown, leaderLost, restart, clockJump, interruption or apply"
+            )
+
+    def cloud(self, file: SimulationFile) -> CloudSpec:
+        problems = Problems()
+        groups = [decode_group(raw, f"nodeGroups[{index}]", problems) for index, raw in enumerate(file.node_groups)]
+        prices = None if file.prices is None else decode_prices(file.prices, "prices", problems)
+        self.lines.extend(problems.lines)
+        if not groups:
+            self.lines.append("nodeGroups: needs at least one group")
+        for index, group in enumerate(groups):
+            if group.template is None:
+                self.lines.append(f"nodeGroups[{index}].template: is required")
+        return CloudSpec(
+            groups=[_booting(group) for group in groups],
+            machines=[machine for group in groups for machine in _machines(group)],
+            prices=prices,
+            gpu_label=file.gpu_label or GPU_LABEL,
+            seed=file.seed,
+        )
+
+
+def _booting(group: GroupSpec) -> GroupSpec:
+    return msgspec.structs.replace(group, boot=group.boot or _BOOT, target_size=None)
+
+
+def _machines(group: GroupSpec) -> Iterator[MachineSpec]:
+    """Yield the machines that a group has from the start: as many as its target size."""
+    for number in range(group.target_size or 0):
+        name = f"{group.id}-start-{number}"
+        yield MachineSpec(group=group.id, provider_id=f"static://{name}", name=name)

@@ -1,0 +1,176 @@
+"""Measures a world while it runs: how long pods wait, what machines cost, how full nodes are."""
+
+from collections import Counter, defaultdict
+
+import msgspec
+
+from autoscaler.kube.watch import KindSource
+from autoscaler.objects import quantity
+from autoscaler.objects.node import node_decoder, readiness
+from autoscaler.observe.report import End, PassReport
+from autoscaler.ports import EventType
+from autoscaler.simulator.apiserver.records import Change, ChangeType
+from autoscaler.simulator.journal_feed import JournalFeed
+from autoscaler.simulator.recorded_cloud import Verb
+from autoscaler.simulator.replica import NoAudience
+from autoscaler.simulator.simulation.result import Point, Summary, spread
+from autoscaler.simulator.simulation.traffic import WORKLOAD
+from autoscaler.simulator.world import World
+from cloudprovider.interface import Pricing, State
+
+_HOUR_S = 3600.0
+_POINTS = 400
+"""A timeline has no more than about so many."""
+_BILLED = (State.RUNNING, State.CREATING, State.DELETING)
+
+
+class _Waiting(msgspec.Struct):
+    workload: str
+    created: float
+    cpu_milli: int
+    running: bool = False
+
+
+class Ear(NoAudience):
+    """Hears of passes and evictions."""
+
+    def __init__(self) -> None:
+        self.passes = 0
+        self.failed = 0
+        self.evicted = 0
+
+    def passed(self, report: PassReport) -> None:
+        """Count a pass."""
+        self.passes += 1
+        self.failed += report.end is End.FAILED
+
+    def pod_evicted(self, succeeded: bool) -> None:
+        """Count an eviction that took place."""
+        self.evicted += succeeded
+
+
+class Meter:
+    """Follows one world from its start. `sample` is to be called at equal intervals of `every_s` seconds."""
+
+    def __init__(self, world: World, ear: Ear, every_s: float) -> None:
+        self._world = world
+        self._ear = ear
+        self._every_s = every_s
+        self._pods: dict[str, _Waiting] = {}
+        self._waited: dict[str, list[float]] = defaultdict(list)
+        self._created = 0
+        self._machines_known: set[str] = {one.provider_id for one in world.cloud.machines()}
+        self._bought = 0
+        self._points: list[Point] = []
+        self._node_s = self._cost = self._share_s = 0.0
+        self._prices = self._price_list()
+        self._feed = JournalFeed(world.storage, world.clock)
+        self._nodes = self._feed.add(KindSource("/api/v1/nodes", node_decoder()), log_changes=False)
+        self._stop = world.storage.listen("pods", self._pod_changed)
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._stop()
+        self._feed.stop()
+
+    def _pod_changed(self, change: Change) -> None:
+        pod = change.now
+        workload = pod.labels.get(WORKLOAD)
+        if workload is None:
+            return
+        known = self._pods.get(pod.uid)
+        if change.type is ChangeType.DELETED:
+            self._pods.pop(pod.uid, None)
+            return
+        if known is None:
+            now = self._world.clock.now().wall
+            known = self._pods[pod.uid] = _Waiting(workload, now, _cpu_milli(change))
+            self._created += 1
+        phase = pod.fields.get("status.phase")
+        if not known.running and phase in ("Running", "Succeeded"):
+            known.running = True
+            self._waited[workload].append(self._world.clock.now().wall - known.created)
+        if phase in ("Succeeded", "Failed"):
+            del self._pods[pod.uid]
+
+    def _price_list(self) -> dict[str, float]:
+        """Return the price per hour of a machine of each group, where that is known."""
+        cloud = self._world.cloud
+        if not isinstance(cloud, Pricing):
+            return {}
+        templates = {group.id: group.template() for group in cloud.groups()}
+        return {name: cloud.node_price(one, 1.0) for name, one in templates.items() if one is not None}
+
+    def sample(self) -> None:
+        """Take a measurement that stands for the interval that ends now."""
+        world = self._world
+        machines = [one for one in world.cloud.machines() if one.state in _BILLED and one.error is None]
+        fresh = {one.provider_id for one in machines} - self._machines_known
+        self._machines_known |= fresh
+        self._bought += len(fresh)
+        rate = sum(self._prices.get(one.group, 0.0) for one in machines) if self._prices else None
+        allocatable, ready = self._capacity()
+        running = [one for one in self._pods.values() if one.running]
+        requested = sum(one.cpu_milli for one in running)
+        share = requested / allocatable if allocatable else 0.0
+        self._node_s += len(machines) * self._every_s
+        self._cost += (rate or 0.0) * self._every_s / _HOUR_S
+        self._share_s += share * self._every_s
+        self._points.append(
+            Point(
+                at_seconds=round(world.elapsed_s, 3),
+                machines=len(machines),
+                ready_nodes=ready,
+                pods_running=len(running),
+                pods_pending=len(self._pods) - len(running),
+                cost_per_hour=None if rate is None else round(rate, 4),
+                cpu_requested_share=round(share, 4),
+            )
+        )
+
+    def _capacity(self) -> tuple[int, int]:
+        """Return the allocatable CPU of ready nodes in thousandths, and how many are ready."""
+        self._feed.pump()
+        ready = [node for node in self._nodes.snapshot().values() if readiness(node).ready]
+        return sum(node.allocatable.get(quantity.CPU, 0) for node in ready), len(ready)
+
+    def timeline(self) -> list[Point]:
+        """Return the measurements, thinned out; the last one is among them."""
+        step = max(1, len(self._points) // _POINTS)
+        return self._points[::-step][::-1]
+
+    @property
+    def waits(self) -> list[float]:
+        """How long each pod that runs, or has run, waited for it, in seconds."""
+        return [seconds for waited in self._waited.values() for seconds in waited]
+
+    def summary(self) -> Summary:
+        """Return the figures as of now."""
+        world = self._world
+        removed = sum(-one.delta for one in world.calls if one.verb is Verb.DELETE and one.delta < 0)
+        measured_s = max(self._every_s * len(self._points), 1.0)
+        warnings = Counter(one.reason for one in world.events if one.kind == EventType.WARNING)
+        everyone = self.waits
+        return Summary(
+            pods_created=self._created,
+            pods_started=len(everyone),
+            pods_waiting_at_end=sum(not one.running for one in self._pods.values()),
+            pending_seconds=spread(everyone),
+            pending_seconds_by_workload={name: spread(waited) for name, waited in sorted(self._waited.items())},
+            pods_evicted=self._ear.evicted,
+            nodes_bought=self._bought,
+            nodes_removed=removed,
+            nodes_at_end=self._points[-1].machines if self._points else 0,
+            node_hours=round(self._node_s / _HOUR_S, 3),
+            cost=round(self._cost, 4) if self._prices else None,
+            mean_cpu_requested_share=round(self._share_s / measured_s, 4),
+            passes=self._ear.passes,
+            failed_passes=self._ear.failed,
+            events=dict(sorted(warnings.items())),
+        )
+
+
+def _cpu_milli(change: Change) -> int:
+    containers = change.object()["spec"]["containers"]
+    requests = [one.get("resources", {}).get("requests", {}).get(quantity.CPU) for one in containers]
+    return sum(quantity.amount(quantity.CPU, text) for text in requests if text is not None)

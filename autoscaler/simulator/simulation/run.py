@@ -1,0 +1,112 @@
+"""Plays a simulation: the real loop against the sandbox cluster, in virtual time."""
+
+from collections.abc import Callable
+from functools import partial
+
+import msgspec
+
+from autoscaler.config.tree import Config
+from autoscaler.simulator.actors.timing import Timing
+from autoscaler.simulator.simulation.file import Event, Interruption, Simulation, seconds_of
+from autoscaler.simulator.simulation.measure import Ear, Meter
+from autoscaler.simulator.simulation.result import Result, binned, judged
+from autoscaler.simulator.simulation.traffic import JobRun, Resize, job_runs_of, objects_of, resizes_of
+from autoscaler.simulator.world import World
+from cloudprovider.duration import parse_duration_s
+from cloudprovider.interface import State
+
+Told = Callable[[int, int], None]
+"""Hears how many measurements of how many are done."""
+_TIMING = Timing(pull_s=5.0, start_s=1.0, register_s=5.0, ready_s=10.0)
+
+
+def simulate(
+    simulation: Simulation,
+    config: Config,
+    *,
+    seed: int | None = None,
+    configuration: str = "",
+    told: Told = lambda done, total: None,
+) -> Result:
+    """Play a simulation under a configuration. The same arguments give the same result, to the byte.
+
+    `seed` stands for the file's own. Raises `ConfigError` where the configuration does not suit the cloud.
+    """
+    chosen = simulation.file.seed if seed is None else seed
+    cloud = msgspec.structs.replace(simulation.cloud, seed=chosen)
+    ear = Ear()
+    with World(
+        config, cloud, objects_of(simulation), seed=chosen, wall=simulation.start_s, timing=_TIMING, audience=ear
+    ) as world:
+        meter = Meter(world, ear, simulation.sample_s)
+        _schedule(simulation, world, chosen)
+        samples = int(simulation.duration_s // simulation.sample_s)
+        for number in range(samples):
+            world.run_for(simulation.sample_s)
+            meter.sample()
+            told(number + 1, samples)
+        summary = meter.summary()
+        meter.close()
+    return Result(
+        scenario=simulation.name,
+        seed=chosen,
+        configuration=configuration,
+        summary=summary,
+        assertions=[judged(expected, summary) for expected in simulation.file.assertions],
+        waits=binned(meter.waits),
+        timeline=meter.timeline(),
+    )
+
+
+def _schedule(simulation: Simulation, world: World, seed: int) -> None:
+    for workload in simulation.file.workloads:
+        for resize in resizes_of(simulation, workload, seed):
+            if resize.at_s > 0:
+                world.at(resize.at_s, partial(_resize, world, resize))
+    for stream in simulation.file.jobs:
+        for job in job_runs_of(simulation, stream, seed):
+            world.at(job.at_s, partial(world.apply, job.job))
+            if job.until_s < simulation.duration_s:
+                world.at(job.until_s, partial(_clean_up, world, job))
+    for event in simulation.file.events:
+        for at_s in _times(event, simulation.duration_s):
+            world.at(at_s, partial(_happen, world, event))
+
+
+def _resize(world: World, resize: Resize) -> None:
+    world.scale(resize.name, resize.replicas, namespace=resize.namespace)
+
+
+def _clean_up(world: World, job: JobRun) -> None:
+    metadata = job.job["metadata"]
+    world.delete("jobs.batch", metadata["name"], namespace=metadata["namespace"])
+
+
+def _times(event: Event, duration_s: float) -> list[float]:
+    first = parse_duration_s(event.at)
+    if not event.every:
+        return [first]
+    every_s = parse_duration_s(event.every)
+    return [first + number * every_s for number in range(int(max(0.0, duration_s - first) // every_s) + 1)]
+
+
+def _happen(world: World, event: Event) -> None:
+    if event.api_down:
+        world.cut_off(parse_duration_s(event.api_down))
+    if event.leader_lost:
+        world.lose_leadership(parse_duration_s(event.leader_lost))
+    if event.restart:
+        world.restart(parse_duration_s(event.restart))
+    if event.clock_jump:
+        world.jump_clock(seconds_of(event.clock_jump))
+    if event.interruption is not None:
+        _interrupt(world, event.interruption)
+    if event.apply:
+        world.apply(*event.apply)
+
+
+def _interrupt(world: World, wanted: Interruption) -> None:
+    """Take machines back, the oldest first; the group's target stays, as a cloud's does."""
+    mine = [one for one in world.cloud.machines() if one.group == wanted.group and one.state is State.RUNNING]
+    for machine in sorted(mine, key=lambda one: (one.born_s, one.name))[: wanted.nodes]:
+        world.cloud.remove_machine(machine.provider_id)

@@ -1,0 +1,147 @@
+"""Workloads of a simulation: the objects they are made of, and every change of them, in advance."""
+
+import math
+import random
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from autoscaler.simulator.actors.kubelet import DURATION
+from autoscaler.simulator.apiserver.errors import JsonObject
+from autoscaler.simulator.simulation.file import (
+    JobStream,
+    Simulation,
+    Wave,
+    Workload,
+    days_in,
+    minute_of,
+    minutes_of,
+)
+from cloudprovider.duration import parse_duration_s
+
+WORKLOAD = "simulation.autoscaler/workload"
+"""Label of pods that are measured: the workload they belong to."""
+_DAY_S = 86400.0
+_KEPT_S = 600.0
+"""How long a Job stays after its pods should have ended."""
+
+
+class Resize(msgspec.Struct, frozen=True):
+    """A workload gets another number of replicas, so many seconds into the simulation."""
+
+    at_s: float
+    namespace: str
+    name: str
+    replicas: int
+
+
+class JobRun(msgspec.Struct, frozen=True):
+    """A Job comes, and is cleaned up later; seconds into the simulation."""
+
+    at_s: float
+    until_s: float
+    job: JsonObject
+
+
+def objects_of(simulation: Simulation) -> Iterator[JsonObject]:
+    """Yield what exists from the start: namespaces, workloads, budgets, then the file's own objects."""
+    file = simulation.file
+    used = {one.namespace for one in file.workloads} | {one.namespace for one in file.jobs}
+    for name in sorted(used - {"default", "kube-system"}):
+        yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    for workload in file.workloads:
+        first = next((one.replicas for one in resizes_of(simulation, workload, 0) if one.at_s <= 0), None)
+        yield _deployment(workload, workload.replicas if first is None else first)
+        if workload.min_available is not None:
+            yield _budget(workload)
+    yield from file.objects
+
+
+def _deployment(workload: Workload, replicas: int) -> JsonObject:
+    metadata = {"name": workload.name, "namespace": workload.namespace, "labels": {"app": workload.name}}
+    spec = {
+        "replicas": replicas,
+        "selector": {"matchLabels": {"app": workload.name}},
+        "template": _template(workload.name, workload.requests, workload.spec, workload.annotations),
+    }
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
+
+
+def _template(
+    name: str, requests: Mapping[str, str], spec: Mapping[str, Any], annotations: Mapping[str, str]
+) -> JsonObject:
+    container = {"name": name, "image": f"{name}:1", "resources": {"requests": dict(requests)}}
+    metadata = {"labels": {"app": name, WORKLOAD: name}, "annotations": dict(annotations)}
+    return {"metadata": metadata, "spec": {"containers": [container], **spec}}
+
+
+def _budget(workload: Workload) -> JsonObject:
+    spec = {"minAvailable": workload.min_available, "selector": {"matchLabels": {"app": workload.name}}}
+    metadata = {"name": workload.name, "namespace": workload.namespace}
+    return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata, "spec": spec}
+
+
+def resizes_of(simulation: Simulation, workload: Workload, seed: int) -> Iterator[Resize]:
+    """Yield the changes of one workload in the order of time; one at or before 0 is its size at the start."""
+    found = [(parse_duration_s(step.at), step.replicas) for step in workload.steps]
+    for daily in workload.daily:
+        days, minute = days_in(daily.days), minute_of(daily.time)
+        found.extend((at_s, daily.replicas) for at_s in _moments(simulation, days, minute))
+    if workload.wave is not None:
+        found.extend(_swing(simulation, workload.wave, random.Random(f"{seed}/{workload.namespace}/{workload.name}")))
+    found.sort(key=lambda one: one[0])
+    for at_s, replicas in found:
+        if at_s <= simulation.duration_s:
+            yield Resize(at_s, workload.namespace, workload.name, replicas)
+
+
+def _moments(simulation: Simulation, days: frozenset[int], minute: int) -> Iterator[float]:
+    """Yield when, in seconds into the simulation, a time of the day comes on such days; none before the start."""
+    for midnight in _midnights(simulation):
+        moment = midnight.replace(hour=minute // 60, minute=minute % 60)
+        at_s = moment.timestamp() - simulation.start_s
+        if moment.weekday() in days and 0 <= at_s <= simulation.duration_s:
+            yield at_s
+
+
+def _midnights(simulation: Simulation) -> Iterator[datetime]:
+    """Yield the beginning of each day that the simulation touches, in its time zone."""
+    first = datetime.fromtimestamp(simulation.start_s, UTC).astimezone(simulation.zone)
+    day = first.replace(hour=0, minute=0, second=0, microsecond=0)
+    while day.timestamp() <= simulation.start_s + simulation.duration_s:
+        yield day
+        day = (day + timedelta(days=1)).replace(hour=0)
+
+
+def _swing(simulation: Simulation, wave: Wave, rng: random.Random) -> Iterator[tuple[float, int]]:
+    every_s, peak_s = parse_duration_s(wave.every), 60.0 * minute_of(wave.peak)
+    for number in range(int(simulation.duration_s // every_s) + 1):
+        at_s = number * every_s
+        local = datetime.fromtimestamp(simulation.start_s + at_s, UTC).astimezone(simulation.zone)
+        of_day_s = local.hour * 3600 + local.minute * 60 + local.second
+        share = (1 + math.cos(2 * math.pi * (of_day_s - peak_s) / _DAY_S)) / 2
+        exact = wave.low + (wave.high - wave.low) * share
+        yield at_s, max(0, round(exact * (1 + wave.noise * rng.uniform(-1, 1))))
+
+
+def job_runs_of(simulation: Simulation, stream: JobStream, seed: int) -> Iterator[JobRun]:
+    """Yield the Jobs of one stream in the order in which they are due, jitter aside."""
+    rng = random.Random(f"{seed}/{stream.namespace}/{stream.name}")
+    every_s, jitter_s = parse_duration_s(stream.every), parse_duration_s(stream.jitter)
+    runs_s, days, (first, last) = parse_duration_s(stream.runs_for), days_in(stream.days), minutes_of(stream.between)
+    for number in range(int(simulation.duration_s // every_s) + 1):
+        at_s = number * every_s + rng.uniform(0, jitter_s)
+        local = datetime.fromtimestamp(simulation.start_s + at_s, UTC).astimezone(simulation.zone)
+        minute = 60 * local.hour + local.minute
+        if local.weekday() in days and first <= minute <= last and at_s <= simulation.duration_s:
+            yield JobRun(at_s, at_s + max(3600.0, 10 * runs_s) + _KEPT_S, _job(stream, number, runs_s))
+
+
+def _job(stream: JobStream, number: int, runs_s: float) -> JsonObject:
+    template = _template(stream.name, stream.requests, {"restartPolicy": "Never", **stream.spec}, {})
+    template["metadata"]["annotations"][DURATION] = f"{runs_s:g}s"
+    spec = {"parallelism": stream.pods, "completions": stream.pods, "template": template}
+    metadata = {"name": f"{stream.name}-{number}", "namespace": stream.namespace}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}

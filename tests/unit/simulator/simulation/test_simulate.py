@@ -1,0 +1,178 @@
+"""Simulations played: what is measured, and that the same input gives the same bytes."""
+
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from autoscaler.cli.main import main
+from autoscaler.simulator.simulation.charts import Series, line_chart
+from autoscaler.simulator.simulation.result import binned, spread
+
+GROUP = {
+    "id": "web",
+    "minSize": 0,
+    "maxSize": 5,
+    "targetSize": 1,
+    "pricePerHour": 0.5,
+    "bootSeconds": 60,
+    "template": {"capacity": {"cpu": "4", "memory": "16Gi"}},
+}
+WEB = {"name": "web", "requests": {"cpu": "1"}, "replicas": 3, "steps": [{"at": "30m", "replicas": 8}]}
+
+
+def a_file(folder: Path, **fields: Any) -> str:
+    path = folder / "sim.yaml"
+    content = {"duration": "2h", "nodeGroups": [GROUP], "workloads": [WEB], **fields}
+    path.write_text(yaml.safe_dump(content))
+    return str(path)
+
+
+def simulated(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    assert main(["simulate", "-o", "json", *words]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_pods_machines_and_money_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = simulated(capsys, a_file(tmp_path))
+    summary, timeline = answer["summary"], answer["timeline"]
+    assert (summary["podsCreated"], summary["podsStarted"], summary["podsWaitingAtEnd"]) == (8, 8, 0)
+    assert (summary["nodesBought"], summary["nodesAtEnd"]) == (1, 2)
+    assert 60 < summary["pendingSeconds"]["most"] < 180
+    assert sum(answer["waits"].values()) == 8
+    assert timeline[-1] == {
+        "atSeconds": 7200.0,
+        "machines": 2,
+        "readyNodes": 2,
+        "podsRunning": 8,
+        "podsPending": 0,
+        "costPerHour": 1.0,
+        "cpuRequestedShare": 1.0,
+    }
+    assert summary["cost"] == pytest.approx(0.5 * summary["nodeHours"])
+    assert summary["nodeHours"] == pytest.approx(sum(one["machines"] for one in timeline) / 60, abs=0.001)
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_one_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    noisy = {**WEB, "wave": {"low": 2, "high": 9, "peak": "01:00", "noise": 0.3}}
+    path = a_file(tmp_path, workloads=[noisy])
+    first = simulated(capsys, path, "--seed", "7")
+    assert simulated(capsys, path, "--seed", "7") == first
+    assert simulated(capsys, path, "--seed", "8")["timeline"] != first["timeline"]
+
+
+def test_trouble_happens_and_is_survived(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    events = [
+        {"at": "20m", "apiDown": "5m"},
+        {"at": "40m", "interruption": {"group": "web"}},
+        {"at": "60m", "leaderLost": "2m"},
+        {"at": "70m", "restart": "1m"},
+        {"at": "80m", "clockJump": "-1h"},
+    ]
+    summary = simulated(capsys, a_file(tmp_path, events=events))["summary"]
+    assert summary["podsWaitingAtEnd"] == 0
+    assert summary["podsCreated"] > 8  # those of the machine that the cloud took back came again
+    assert summary["nodesBought"] >= 2
+
+
+def test_configurations_stand_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    slow, none = tmp_path / "slow.yaml", tmp_path / "none.yaml"
+    slow.write_text("pods: {newPodScaleUpDelay: 20m}\n")
+    none.write_text("limits: {maxNodesTotal: 1}\n")
+    path, page = a_file(tmp_path), tmp_path / "report.html"
+    answers = simulated(capsys, path, "--compare", str(slow), str(none))
+    assert [one["configuration"] for one in answers] == ["slow", "none"]
+    assert answers[0]["summary"]["pendingSeconds"]["most"] > 1200
+    assert answers[1]["summary"]["podsWaitingAtEnd"] == 4
+    assert main(["simulate", path, "--compare", str(slow), str(none), "--html", str(page)]) == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert "waiting at the end 0 4" in lines
+    seen = _Page()
+    seen.feed(page.read_text())
+    assert seen.open == []
+    assert seen.charts == 10
+    assert not seen.foreign
+
+
+class _Page(HTMLParser):
+    """Counts what matters of a report: charts, elements left open, and anything fetched from elsewhere."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.charts = 0
+        self.foreign: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.charts += tag == "svg"
+        self.foreign.extend(value or "" for name, value in attrs if name in {"src", "href"})
+        if tag == "script":
+            self.foreign.append(tag)
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        pass
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_an_expectation_that_is_not_met_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = a_file(
+        tmp_path,
+        assertions=[
+            {"that": "podsWaitingAtEnd", "atMost": 0},
+            {"that": "pendingSeconds.most", "atMost": 10},
+            {"that": "price", "atLeast": 1},
+        ],
+    )
+    assert main(["simulate", path]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert "met: podsWaitingAtEnd is 0, expected at most 0" in lines
+    assert any(line.startswith("NOT MET: pendingSeconds.most is ") for line in lines)
+    assert "NOT MET: price: the summary has no such figure" in lines
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["absent.yaml"], "absent.yaml: cannot be read"),
+        (["{path}", "--compare", "absent.yaml"], "absent.yaml: cannot be read"),
+        (["{path}", "{path}", "--html", "x.html"], "--html: takes one simulation"),
+        (["{path}", "--html", "/nowhere/x.html"], "--html /nowhere/x.html: cannot be written"),
+        (["{path}", "--compare", "{bad}"], "{bad}: scaleUp.expandr: unknown key"),
+    ],
+)
+def test_bad_words_are_one_clear_line(
+    words: list[str], complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("scaleUp: {expandr: [random]}\n")
+    path = a_file(tmp_path, duration="2m")
+    filled = [word.replace("{path}", path).replace("{bad}", str(bad)) for word in words]
+    assert main(["simulate", *filled]) == 2
+    assert complaint.replace("{bad}", str(bad)) in capsys.readouterr().err
+
+
+def test_percentiles_are_values_that_occur() -> None:
+    found = spread([float(value) for value in range(100, 0, -1)])
+    assert (found.count, found.p50, found.p90, found.p99, found.most) == (100, 51.0, 91.0, 100.0, 100.0)
+    assert spread([]).count == 0
+
+
+def test_waits_are_counted_up_to_and_with_each_limit() -> None:
+    assert binned([0.0, 5.0, 5.1, 60.0, 901.0]) == {
+        "5 s": 2, "30 s": 1, "1 min": 1, "2 min": 0, "5 min": 0, "15 min": 0, "more": 1
+    }  # fmt: skip
+
+
+def test_names_in_charts_are_escaped() -> None:
+    drawn = line_chart("<b>", [0.0, 1.0], [Series("<i>", [1.0, 2.0])])
+    assert "<b>" not in drawn
+    assert "<i>" not in drawn
