@@ -13,6 +13,7 @@ from autoscaler.cli.explanation_text import explanation_text
 from autoscaler.cli.output import Format
 from autoscaler.cli.plan_text import inference_text, plan_text
 from autoscaler.errors import ConfigError
+from autoscaler.observe import logs
 from autoscaler.scenario.inference import InferredGroup
 from autoscaler.scenario.scenario import Scenario
 from autoscaler.simulator.answer import Answer
@@ -64,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the answer of each input in order; unusable ones are left out, then named in one `ConfigError`."""
+    logs.silence()
     targets, variants = parse_targets(args.explain), [parse_variant(text) for text in args.compare]
     _refuse_contradictions(args)
     if not args.scenario:

@@ -9,6 +9,7 @@ from autoscaler.cli import output
 from autoscaler.cli.output import Format
 from autoscaler.cli.progress import progress
 from autoscaler.errors import ConfigError
+from autoscaler.observe import logs
 from autoscaler.scenario.read import read_bytes
 from autoscaler.simulator.simulation.file import Simulation, load
 from autoscaler.simulator.simulation.page import page
@@ -37,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Play every file and print the results; 1 where an expectation of a file is not met."""
+    logs.silence()
     simulations = [load(path) for path in args.scenario]
     if args.html is not None and len(simulations) > 1:
         raise ConfigError("--html: takes one simulation; name one file")

@@ -76,6 +76,14 @@ class _Handler(logging.StreamHandler[IO[str]]):
     pass
 
 
+def silence() -> None:
+    """Write nothing, unless something else has been configured: offline, the answer says what the log would."""
+    for name in _PACKAGES:
+        logger = logging.getLogger(name)
+        if not logger.handlers:
+            logger.addHandler(logging.NullHandler())
+
+
 def configure(v: int, shape: LogFormat, clock: Clock, stream: IO[str]) -> None:
     """Send all log lines to `stream`; other libraries only warnings. Replaces an earlier configuration."""
     unconfigure()

@@ -9,7 +9,7 @@ import pytest
 
 from autoscaler.clock import VirtualClock
 from autoscaler.config.process import LogFormat
-from autoscaler.observe.logs import DETAIL, Log, configure, unconfigure
+from autoscaler.observe.logs import DETAIL, Log, configure, silence, unconfigure
 
 Lines = Callable[[], list[str]]
 Start = Callable[..., Lines]
@@ -166,3 +166,11 @@ def test_configuring_again_replaces(start: Start) -> None:
     lines = start(v=4)
     log.detail("once")
     assert len(lines()) == 1
+
+
+def test_a_silenced_log_writes_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("autoscaler", "cloudprovider"):
+        monkeypatch.setattr(logging.getLogger(name), "handlers", [])
+    silence()
+    Log("autoscaler.somewhere").error("something.failed")
+    assert capsys.readouterr().err == ""
