@@ -8,8 +8,9 @@ import contextlib
 import io
 import socket
 import socketserver
+import ssl
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -27,9 +28,7 @@ HTML = "text/html; charset=utf-8"
 
 _LINE_BYTES = 8 * 1024
 _HEAD_BYTES = 32 * 1024
-_BODY_BYTES = 1024 * 1024
 _HEAD_S = 10.0
-_BODY_S = 10.0
 _SEND_S = 30.0
 _LINGER_S = 1.0
 _LINGER_BYTES = 256 * 1024
@@ -37,6 +36,9 @@ _IDLE_S = 75.0  # above the scrape interval of most monitoring
 _BUSY_IDLE_S = 2.0
 _CONNECTIONS = 128
 _QUERY_FIELDS = 20
+_CHUNK_LINE_BYTES = 1024
+_SHOWN = 200
+_ANSWERING_S = 2.0
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 _SAFE_HEADERS = {
@@ -57,6 +59,10 @@ class Request(msgspec.Struct, frozen=True):
     query: Mapping[str, str] = {}
     headers: Mapping[str, str] = {}
     body: bytes = b""
+    source: str = ""
+    """Address of the socket's other end."""
+    took_s: float = 0.0
+    """How long head and body took to arrive."""
 
 
 class Response(msgspec.Struct, frozen=True):
@@ -83,7 +89,24 @@ class HttpProblem(AutoscalerError):
 
 Handler = Callable[[Request], Response]
 Routes = Mapping[str, Mapping[str, Handler]]
-"""Handlers by path and method; whatever takes GET takes HEAD."""
+"""Handlers by path and method; whatever takes GET takes HEAD. A segment in braces of a path stands for any one."""
+
+
+class Intake(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server takes of a client."""
+
+    body_bytes: int = 1024 * 1024
+    body_s: float = 10.0
+    chunks: bool = False
+    """Whether a body may come without its length, in chunks."""
+    tls: ssl.SSLContext | None = None
+    """None: plain HTTP."""
+    answered: Callable[[str, int], None] = lambda path, code: None
+    """Hears the route, or `other`, and the status of every answer."""
+
+
+DEFAULT_INTAKE = Intake()
+OTHER = "other"
 
 
 def problem_response(problem: HttpProblem) -> Response:
@@ -94,17 +117,44 @@ def problem_response(problem: HttpProblem) -> Response:
     return Response(msgspec.json.encode({"error": error}), JSON, problem.status, problem.headers)
 
 
+def find(routes: Routes, method: str, path: str) -> tuple[str, Handler]:
+    """Return the route of a path and the handler of a method there; raises `HttpProblem`."""
+    pattern = path if path in routes else next((one for one in routes if _matches(one, path)), None)
+    verb = "GET" if method == "HEAD" else method
+    handlers = {} if pattern is None else routes[pattern]
+    if verb in handlers:
+        return pattern or path, handlers[verb]
+    if pattern is None and any(verb in one for one in routes.values()):
+        raise HttpProblem(404, "not_found", f"there is nothing at {path[:_SHOWN]}")
+    allowed = sorted({*handlers, *(("HEAD",) if "GET" in handlers else ())} or _served(routes))
+    message = f"{method} is not possible here, only {', '.join(allowed)}"
+    raise HttpProblem(405, "method_not_allowed", message, headers={"Allow": ", ".join(allowed)})
+
+
+def _matches(pattern: str, path: str) -> bool:
+    wanted, given = pattern.split("/"), path.split("/")
+    return len(wanted) == len(given) and all(
+        (one[:1] == "{" and other != "") or one == other for one, other in zip(wanted, given, strict=True)
+    )
+
+
+def _served(routes: Routes) -> set[str]:
+    methods = {method for handlers in routes.values() for method in handlers}
+    return methods | ({"HEAD"} if "GET" in methods else set())
+
+
 def route(routes: Routes, request: Request) -> Response:
     """Answer one request; a HEAD answer still has its body."""
-    handlers = routes.get(request.path)
     try:
-        if handlers is None:
-            raise HttpProblem(404, "not_found", f"there is nothing at {request.path}")
-        handler = handlers.get("GET" if request.method == "HEAD" else request.method)
-        if handler is None:
-            allowed = sorted({*handlers, *(("HEAD",) if "GET" in handlers else ())})
-            message = f"{request.method} is not possible here, only {', '.join(allowed)}"
-            raise HttpProblem(405, "method_not_allowed", message, headers={"Allow": ", ".join(allowed)})
+        _, handler = find(routes, request.method, request.path)
+    except HttpProblem as problem:
+        return problem_response(problem)
+    return answer(handler, request)
+
+
+def answer(handler: Handler, request: Request) -> Response:
+    """Answer one request by its handler, whatever that raises."""
+    try:
         return handler(request)
     except HttpProblem as problem:
         return problem_response(problem)
@@ -126,10 +176,10 @@ def parse_address(text: str) -> tuple[str, int]:
 class WebServer:
     """Listens from construction on, answers between `start` and `stop`. Raises `ConfigError` if it cannot listen."""
 
-    def __init__(self, address: str, routes: Routes, clock: Clock) -> None:
+    def __init__(self, address: str, routes: Routes, clock: Clock, intake: Intake = DEFAULT_INTAKE) -> None:
         host, port = parse_address(address)
         try:
-            self._server = _Server(host, port, routes, clock)
+            self._server = _Server(host, port, routes, clock, intake)
         except (OSError, UnicodeError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else error
             raise ConfigError(f"address: cannot listen on {address}: {reason}") from None
@@ -144,23 +194,31 @@ class WebServer:
         """Begin to answer, on threads of its own."""
         self._thread.start()
 
-    def stop(self) -> None:
-        """Close the port and all connections."""
+    def close_port(self) -> None:
+        """Take no more connections; those that are open go on."""
         if self._thread.is_alive():
             self._server.shutdown()
             self._thread.join()
         self._server.server_close()
+
+    def stop(self) -> None:
+        """Close the port, let answers that are under way get out, and close all connections."""
+        self.close_port()
+        self._server.wait_answered(_ANSWERING_S)
         self._server.hang_up()
 
 
 class _Server(ThreadingHTTPServer):
     request_queue_size = 64
 
-    def __init__(self, host: str, port: int, routes: Routes, clock: Clock) -> None:
+    def __init__(self, host: str, port: int, routes: Routes, clock: Clock, intake: Intake) -> None:
         self.routes = routes
         self.clock = clock
+        self.intake = intake
         self._open: set[socket.socket] = set()
         self._counting = threading.Lock()
+        self._answering = 0
+        self._answered = threading.Condition(self._counting)
         everywhere = not host and socket.has_dualstack_ipv6()
         self.address_family = socket.AF_INET6 if everywhere or ":" in host else socket.AF_INET
         self._dual = everywhere
@@ -172,6 +230,30 @@ class _Server(ThreadingHTTPServer):
             self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = "autoscaler", int(self.server_address[1])
+
+    def get_request(self) -> tuple[Any, Any]:
+        """Accept a connection; what TLS has to say is said on the connection's thread."""
+        connection, address = super().get_request()
+        if self.intake.tls is not None:
+            connection = self.intake.tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+        return connection, address
+
+    @contextlib.contextmanager
+    def answering(self) -> Iterator[None]:
+        """Note that an answer is under way."""
+        with self._counting:
+            self._answering += 1
+        try:
+            yield
+        finally:
+            with self._counting:
+                self._answering -= 1
+                self._answered.notify_all()
+
+    def wait_answered(self, seconds: float) -> None:
+        """Wait until no answer is under way, at most so long."""
+        with self._counting:
+            self._answered.wait_for(lambda: self._answering == 0, seconds)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serve a connection on a thread, or drop it when there are too many."""
@@ -245,6 +327,10 @@ class _Connection(BaseHTTPRequestHandler):
     default_request_version = "HTTP/1.1"  # or answers to garbage would have no status line
 
     def setup(self) -> None:
+        if isinstance(self.request, ssl.SSLSocket):
+            # On this thread, so that a slow client holds up no other.
+            self.request.settimeout(_HEAD_S)
+            self.request.do_handshake()
         super().setup()
         self.rfile.close()
         self._source = _Bounded(self.connection, self.server.clock)
@@ -254,10 +340,12 @@ class _Connection(BaseHTTPRequestHandler):
     def handle_one_request(self) -> None:
         self.close_connection = True
         self.command = self.path = self.requestline = ""
+        self.route = OTHER
         self.request_version = self.protocol_version
         try:
             if not self._begun():
                 return
+            self._began = self.server.clock.now().mono
             self._source.allow(_HEAD_S, _HEAD_BYTES)
             self.raw_requestline = self.rfile.readline(_LINE_BYTES + 1)
             if len(self.raw_requestline) > _LINE_BYTES:
@@ -266,9 +354,7 @@ class _Connection(BaseHTTPRequestHandler):
                 return
             keep = not self.close_connection
             self.close_connection = True  # until the request has been read to its end
-            request = self._request()
-            self.close_connection = not keep
-            self._send(route(self.server.routes, request))
+            self._serve(keep)
         except HttpProblem as problem:
             self._refuse(problem)
         except TimeoutError:
@@ -282,35 +368,80 @@ class _Connection(BaseHTTPRequestHandler):
         except TimeoutError:
             return False
 
-    def _request(self) -> Request:
+    def _serve(self, keep: bool) -> None:
         if self.command not in _METHODS:
             raise HttpProblem(501, "unknown_method", "the method is not known")
+        self.route, handler = find(self.server.routes, self.command, urlsplit(self.path).path)
+        request = self._request()
+        self.close_connection = not keep
+        with self.server.answering():
+            self._send(answer(handler, request))
+
+    def _request(self) -> Request:
         try:
             target = urlsplit(self.path)
             query = dict(parse_qsl(target.query, keep_blank_values=True, max_num_fields=_QUERY_FIELDS))
         except ValueError:
             raise HttpProblem(400, "invalid_url", "the URL cannot be parsed") from None
         headers = {name.lower(): value for name, value in self.headers.items()}
-        return Request(self.command, target.path, query, headers, self._body())
+        body = self._body()
+        took_s = self.server.clock.now().mono - self._began
+        return Request(self.command, target.path, query, headers, body, str(self.client_address[0]), took_s)
 
     def _body(self) -> bytes:
+        intake = self.server.intake
         if "transfer-encoding" in self.headers:
+            if intake.chunks and self.headers.get_all("transfer-encoding") == ["chunked"]:
+                return self._chunked()
             raise HttpProblem(411, "length_required", "send a Content-Length instead of a Transfer-Encoding")
         lengths = self.headers.get_all("content-length") or ["0"]
         if len(set(lengths)) > 1 or not (lengths[0].isascii() and lengths[0].isdigit()):
             raise HttpProblem(400, "invalid_length", "the Content-Length is not a number")
-        if len(lengths[0]) > 10 or int(lengths[0]) > _BODY_BYTES:
-            raise HttpProblem(413, "body_too_large", f"the body is larger than {_BODY_BYTES} bytes")
+        if len(lengths[0]) > 10 or int(lengths[0]) > intake.body_bytes:
+            raise self._too_large()
         length = int(lengths[0])
-        if length and self.headers.get("expect", "").lower() == "100-continue":
-            self.send_response_only(HTTPStatus.CONTINUE)
-            self.end_headers()
-            self.wfile.flush()
-        self._source.allow(_BODY_S, length)
+        if length:
+            self._go_on()
+        self._source.allow(intake.body_s, length)
         body = self.rfile.read(length)
         if len(body) < length:
             raise HttpProblem(400, "body_too_short", "the body is shorter than its Content-Length")
         return body
+
+    def _go_on(self) -> None:
+        if self.headers.get("expect", "").lower() == "100-continue":
+            self.send_response_only(HTTPStatus.CONTINUE)
+            self.end_headers()
+            self.wfile.flush()
+
+    def _too_large(self) -> HttpProblem:
+        return HttpProblem(413, "body_too_large", f"the body is larger than {self.server.intake.body_bytes} bytes")
+
+    def _chunked(self) -> bytes:
+        """Read a body in chunks; what surrounds them may be as large as they are."""
+        self._go_on()
+        intake, body = self.server.intake, bytearray()
+        self._source.allow(intake.body_s, 2 * intake.body_bytes + _HEAD_BYTES)
+        while size := self._chunk_size():
+            if len(body) + size > intake.body_bytes:
+                raise self._too_large()
+            body += self.rfile.read(size)
+            self._chunk_line()
+        while self._chunk_line():
+            continue  # trailers
+        return bytes(body)
+
+    def _chunk_size(self) -> int:
+        digits = self._chunk_line().partition(b";")[0].strip()
+        if not digits or len(digits) > 8 or digits.strip(b"0123456789abcdefABCDEF"):
+            raise HttpProblem(400, "invalid_chunk", "the body is not in chunks")
+        return int(digits, 16)
+
+    def _chunk_line(self) -> bytes:
+        line = self.rfile.readline(_CHUNK_LINE_BYTES)
+        if not line.endswith(b"\n"):
+            raise HttpProblem(400, "invalid_chunk", "the body is not in chunks")
+        return line.strip(b"\r\n")
 
     def _send(self, response: Response) -> None:
         self.connection.settimeout(_SEND_S)
@@ -324,6 +455,7 @@ class _Connection(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(response.body)
         self.wfile.flush()
+        self.server.intake.answered(self.route, response.status)
         log.debug("http.answered", method=self.command, path=self.path.partition("?")[0], status=response.status)
 
     def _refuse(self, problem: HttpProblem) -> None:

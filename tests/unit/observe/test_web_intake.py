@@ -1,0 +1,96 @@
+"""What a server takes beside the usual: bodies in chunks, other limits, paths with a variable part, TLS."""
+
+import http.client
+import shutil
+import ssl
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from autoscaler.clock import VirtualClock
+from autoscaler.observe.web import Intake, Request, Response, Routes, WebServer
+
+WAIT_S = 10.0
+
+
+def echo(request: Request) -> Response:
+    return Response(request.body + b" at " + request.path.encode())
+
+
+ROUTES: Routes = {"/echo": {"POST": echo}, "/things/{name}/parts": {"GET": echo, "POST": echo}}
+
+
+@pytest.fixture
+def heard() -> list[tuple[str, int]]:
+    return []
+
+
+@pytest.fixture
+def server(heard: list[tuple[str, int]]) -> Iterator[WebServer]:
+    intake = Intake(body_bytes=10, chunks=True, answered=lambda path, code: heard.append((path, code)))
+    made = WebServer("127.0.0.1:0", ROUTES, VirtualClock(), intake)
+    made.start()
+    yield made
+    made.stop()
+
+
+def ask(server: WebServer, path: str, body: object, *, chunked: bool = False) -> tuple[int, bytes, bool]:
+    """Return status, body, and whether the connection is closed."""
+    with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=WAIT_S)) as connection:
+        connection.request("POST", path, body, {}, encode_chunked=chunked)  # type: ignore[arg-type]
+        answer = connection.getresponse()
+        return answer.status, answer.read(), answer.will_close
+
+
+def pieces(*sizes: int) -> Iterator[bytes]:
+    return (b"x" * size for size in sizes)
+
+
+def test_a_body_may_come_in_chunks(server: WebServer) -> None:
+    assert ask(server, "/echo", pieces(4, 6))[:2] == (200, b"xxxxxxxxxx at /echo")
+
+
+@pytest.mark.parametrize("body", [b"x" * 11, pieces(4, 7), pieces(11)])
+def test_a_body_that_is_too_large_is_refused_however_it_comes(server: WebServer, body: object) -> None:
+    status, _, closed = ask(server, "/echo", body)
+    assert (status, closed) == (413, True)
+
+
+def test_where_a_body_goes_is_looked_at_before_its_size(server: WebServer, heard: list[tuple[str, int]]) -> None:
+    assert ask(server, "/nothing", b"x" * 11)[0] == 404
+    assert ask(server, "/things/a/parts", b"1")[:2] == (200, b"1 at /things/a/parts")
+    assert ask(server, "/things//parts", b"1")[0] == 404
+    assert ("other", 404) in heard
+    assert ("/things/{name}/parts", 200) in heard
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("no openssl on the PATH")
+    files = tmp_path / "cert.pem", tmp_path / "key.pem"
+    words = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-out", str(files[0]), "-keyout", str(files[1])]
+    subprocess.run([openssl, *words, *names], check=True, capture_output=True, timeout=60)
+    return files
+
+
+def test_tls_is_spoken_where_there_is_a_certificate(certificate: tuple[Path, Path]) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*map(str, certificate))
+    server = WebServer("127.0.0.1:0", ROUTES, VirtualClock(), Intake(tls=context))
+    server.start()
+    try:
+        trusted = ssl.create_default_context(cafile=str(certificate[0]))
+        secure = http.client.HTTPSConnection("127.0.0.1", server.port, timeout=WAIT_S, context=trusted)
+        with closing(secure):
+            secure.request("POST", "/echo", b"hello")
+            assert secure.getresponse().read() == b"hello at /echo"
+        with pytest.raises((http.client.HTTPException, OSError)):
+            ask(server, "/echo", b"hello")
+    finally:
+        server.stop()
