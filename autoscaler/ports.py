@@ -9,6 +9,7 @@ import msgspec
 from autoscaler.clock import Instant
 
 T_contra = TypeVar("T_contra", contravariant=True)
+T_co = TypeVar("T_co", covariant=True)
 
 
 class Executor(Protocol):
@@ -69,6 +70,22 @@ class Leadership(Protocol):
 
     def may_write(self, now: Instant, takes_s: float) -> bool:
         """Whether the lease outlasts a call of `takes_s` seconds that starts now."""
+        ...
+
+
+class Receipt(Protocol[T_co]):
+    """Stands for something that was put into an inbox."""
+
+    def wait(self, seconds: float) -> T_co | None:
+        """Return what became of it, once that is durable; None: not known within so many seconds."""
+        ...
+
+
+class Inbox(Protocol[T_contra, T_co]):
+    """Takes what others ask for, on any thread; what becomes of it is known later."""
+
+    def put(self, item: T_contra) -> Receipt[T_co] | None:
+        """Take one item; None: there is no room for it now."""
         ...
 
 

@@ -141,6 +141,45 @@ class HeadroomTrouble(StrEnum):
     PAUSED = "paused"
 
 
+class NoReservation(StrEnum):
+    """Why announced work changes no reservation, or loses one."""
+
+    DUPLICATE = "duplicate"
+    PING = "ping"
+    EVENT = "event"
+    ACTION = "action"
+    SKIPPED = "skipped"
+    CHECK_RUN = "check_run"
+    EMPTY_LABELS = "empty_labels"
+    NO_TARGET = "no_target"
+    AMBIGUOUS_TARGET = "ambiguous_target"
+    JOB_COMPLETED = "job_completed"
+    UNKNOWN_JOB = "unknown_job"
+    NOTHING_RESERVED = "nothing_reserved"
+    QUEUE_LIMIT = "queue_limit"
+    QUEUE_FULL = "queue_full"
+    MAX_QUEUE_AGE = "max_queue_age"
+    STATE_UNREADABLE = "state_unreadable"
+    TARGET_GONE = "target_gone"
+    GIVEN_UP = "given_up"
+    NOT_STORED = "not_stored"
+
+
+class Unplaceable(StrEnum):
+    """Why there is no room for a reservation, nor any on its way."""
+
+    MAX_SIZE = "max_size"
+    BACKED_OFF = "backoff"
+    LIMIT = "resource_limit"
+    MAX_NODES_TOTAL = "max_nodes_total"
+    NOT_READY = "not_ready"
+    NO_FIT = "no_fit"
+    NOT_CHOSEN = "not_chosen"
+    HELD_BACK = "held_back"
+    ERROR = "error"
+    NO_TEMPLATE = "no_template"
+
+
 class Keep(StrEnum):
     """Why a node stays."""
 

@@ -11,7 +11,7 @@ from autoscaler.config.presets import defaults_of
 from autoscaler.config.settings import Reading, Settings, find_flag
 from autoscaler.config.tree import Config
 
-SECTIONS = ("headroom",)
+SECTIONS = ("headroom", "reservations")
 """Groups of a file that are trees of their own; the rest are flags."""
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

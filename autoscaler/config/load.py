@@ -14,6 +14,7 @@ from autoscaler.config.flags import flags
 from autoscaler.config.headroom import Headroom, HeadroomReading, read_headroom
 from autoscaler.config.presets import defaults_of, rules_of
 from autoscaler.config.process import Compatibility
+from autoscaler.config.reservations import Reservations, ReservationsReading, read_reservations
 from autoscaler.config.scheduler_profile import Reading, read_profile
 from autoscaler.config.settings import Settings, merge
 from autoscaler.config.tree import Config
@@ -59,13 +60,23 @@ def from_documents(options: Mapping[str, Any], documents: Mapping[str, str]) -> 
     return _build(merge([parse_options(options), *texts]), unset="options.")
 
 
-def load_headroom(text: str, name: str, cutoff: int) -> Headroom:
-    """Read the headroom of a configuration file's text anew; raises `ConfigError` with every problem of the file."""
+class Sections(msgspec.Struct, frozen=True):
+    """The sections that are read anew when the file changes; None: the file has none of it."""
+
+    headroom: Headroom | None = None
+    reservations: Reservations | None = None
+
+
+def load_sections(text: str, name: str, cutoff: int) -> Sections:
+    """Read a configuration file's text anew; raises `ConfigError` with every problem of the file.
+
+    `cutoff` is the priority below which pods are expendable.
+    """
     given = parse_document(text, name)
-    pools = _headroom(given, cutoff)
-    if problems := (*given.problems, *pools.problems):
+    pools, targets = _headroom(given, cutoff), _reservations(given, cutoff)
+    if problems := (*given.problems, *pools.problems, *targets.problems):
         raise ConfigError(problems)
-    return pools.headroom or Headroom()
+    return Sections(pools.headroom, targets.reservations)
 
 
 def _parse_file(path: str) -> Settings:
@@ -80,8 +91,9 @@ def _build(given: Settings, scheduler: Reading = _DEFAULT_PROFILE, unset: str = 
     config = msgspec.structs.replace(_fill(given.values), scheduler=scheduler.profile)
     contradictions = validation.problems(config, lambda name: given.places.get(name) or unset + name)
     pools = _headroom(given, config.pods.expendable_pods_priority_cutoff)
-    config = msgspec.structs.replace(config, headroom=pools.headroom)
-    problems = (*given.problems, *scheduler.problems, *contradictions, *pools.problems)
+    targets = _reservations(given, config.pods.expendable_pods_priority_cutoff, config.observe.reservations_address)
+    config = msgspec.structs.replace(config, headroom=pools.headroom, reservations=targets.reservations)
+    problems = (*given.problems, *scheduler.problems, *contradictions, *pools.problems, *targets.problems)
     if problems:
         raise ConfigError(problems)
     return config
@@ -107,6 +119,15 @@ def _headroom(given: Settings, cutoff: int) -> HeadroomReading:
     if "headroom" not in given.sections:
         return HeadroomReading()
     return read_headroom(given.sections["headroom"], cutoff)
+
+
+def _reservations(given: Settings, cutoff: int, address: str = "") -> ReservationsReading:
+    if "reservations" in given.sections:
+        return read_reservations(given.sections["reservations"], cutoff, address)
+    if address:
+        place = given.places.get("reservations-address", "--reservations-address")
+        return ReservationsReading(problems=(f"{place}: there is no reservations section in the file of --config",))
+    return ReservationsReading()
 
 
 def _scheduler_profile(given: Settings) -> Reading:

@@ -136,6 +136,9 @@ class Observe(msgspec.Struct, frozen=True):
     """What people and machines can see of the process."""
 
     address: Annotated[Address, "Listen address of the HTTP server."] = ":8085"
+    reservations_address: Annotated[
+        Text, "Listen address for announced work, instead of `reservations.listen`; empty: that one.", Support.OURS
+    ] = ""
     write_status_configmap: Annotated[Switch, "Write the status ConfigMap."] = True
     status_config_map_name: Annotated[Text, "Name of the status ConfigMap."] = "cluster-autoscaler-status"
     emit_per_nodegroup_metrics: Annotated[Switch, "Publish metrics for each node group."] = False

@@ -1,7 +1,8 @@
 """Sections of the configuration file that are trees of their own, read field by field so that every problem is found.
 
 A field of a structure is a nested structure, a tuple of them, a scalar with a `Syntax` (as flags have), or plain data
-that is checked by its type. Keys are the field's name in camel case, without the unit of a duration.
+that is checked by its type. Keys are the field's name in camel case, without the unit of a duration, or what the
+structure itself renames it to.
 """
 
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
@@ -25,7 +26,9 @@ def read_structure(kind: type[S], data: object, path: str, problems: list[str]) 
         problems.append(f"{path}: is not a map of keys")
         return None
     hints = get_type_hints(kind, include_extras=True)
-    keys = {key_of(field, hints[field]): field for field in kind.__struct_fields__ if field in hints}
+    renamed = {one.name: one.encode_name for one in msgspec.structs.fields(kind) if one.encode_name != one.name}
+    fields = [field for field in kind.__struct_fields__ if field in hints]
+    keys = {renamed.get(field) or key_of(field, hints[field]): field for field in fields}
     for key in data:
         if key not in keys:
             problems.append(f"{path}.{key}: unknown key{nearest(f'{key}', keys)}")

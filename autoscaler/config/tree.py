@@ -7,6 +7,7 @@ import msgspec
 
 from autoscaler.config.headroom import Headroom
 from autoscaler.config.process import Kube, Leader, Logging, Loop, Observe, Provider, Source
+from autoscaler.config.reservations import Reservations
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaledown import Drain, Removed, Replacement, ScaleDown
 from autoscaler.config.scaleup import Balancing, Features, Health, Limits, Pods, ScaleUp, Templates
@@ -39,5 +40,7 @@ class Config(msgspec.Struct, frozen=True):
     """What the file named by `scheduler-config-file` says."""
     headroom: Headroom | None = None
     """The section of the file; None: there is none, and no headroom."""
+    reservations: Reservations | None = None
+    """The section of the file; None: there is none, and no reservations."""
     given: tuple[str, ...] = ()
     """Names of the flags that somebody set, in alphabetical order; the rest are defaults."""

@@ -14,6 +14,7 @@ from autoscaler.reasons import (
     Keep,
     Lack,
     NoFit,
+    NoReservation,
     RemovedAs,
     RequestReason,
     ScaleDownResult,
@@ -21,6 +22,7 @@ from autoscaler.reasons import (
     Skip,
     Stage,
     Trigger,
+    Unplaceable,
     Waiting,
 )
 
@@ -350,6 +352,63 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
         Headcount.MAX_PODS: Meaning("The pool's `maxPods` caps what the policy wants.", "Raise it if more is meant."),
         Headcount.COOL_DOWN: Meaning("Fewer are wanted now; those there stay until the `idleTime` is over."),
         Headcount.NO_POLICY: Meaning("No policy holds at this time.", "Put a policy without periods first."),
+    },
+    NoReservation: {
+        NoReservation.DUPLICATE: Meaning("The delivery, or the job, was taken before; it counts once."),
+        NoReservation.PING: Meaning("GitHub only asked whether somebody answers."),
+        NoReservation.EVENT: Meaning("It is another event than `workflow_job`.", "Send only workflow jobs."),
+        NoReservation.ACTION: Meaning("The job neither began to wait nor ended."),
+        NoReservation.SKIPPED: Meaning("The job was skipped and never waited for a runner."),
+        NoReservation.CHECK_RUN: Meaning("It is a check run that looks like a job: no runner had it."),
+        NoReservation.EMPTY_LABELS: Meaning(
+            "The job asks for no labels, so that it would fit every target.", "Set `allowEmptyLabels` on one target."
+        ),
+        NoReservation.NO_TARGET: Meaning(
+            "No target has the repository, or all labels of the job.", "Correct `github` of the target."
+        ),
+        NoReservation.AMBIGUOUS_TARGET: Meaning(
+            "Several targets fit equally well.", "Make one pattern more exact, or the labels different."
+        ),
+        NoReservation.JOB_COMPLETED: Meaning("The end of the job was announced before its beginning."),
+        NoReservation.UNKNOWN_JOB: Meaning("A job ended for which nothing is reserved; it is remembered for a while."),
+        NoReservation.NOTHING_RESERVED: Meaning("There was nothing to remove."),
+        NoReservation.QUEUE_LIMIT: Meaning(
+            "As many reservations wait as may, or as can be stored.", "Raise `maxReplicas` or `maxQueued`."
+        ),
+        NoReservation.QUEUE_FULL: Meaning(
+            "Too many operations wait to be stored; the sender is told to try again.", "Look why the store is slow."
+        ),
+        NoReservation.MAX_QUEUE_AGE: Meaning(
+            "The reservation waited for a slot longer than `maxDuration`.", "Raise `maxReplicas`."
+        ),
+        NoReservation.STATE_UNREADABLE: Meaning(
+            "The stored state is not to be understood, and left alone.",
+            "Repair or delete the ConfigMap, or run the version that wrote it.",
+        ),
+        NoReservation.TARGET_GONE: Meaning("The target left the configuration while operations waited for it."),
+        NoReservation.GIVEN_UP: Meaning(
+            "The store failed for longer than `giveUpAfter`.", "Look at the API server and at the permissions."
+        ),
+        NoReservation.NOT_STORED: Meaning(
+            "It was not stored in time; it may be later, and sending it again is harmless.",
+            "Look why the store is slow.",
+        ),
+    },
+    Unplaceable: {
+        Unplaceable.MAX_SIZE: Meaning("Every group that would do is at its maximum.", "Raise the maximum."),
+        Unplaceable.BACKED_OFF: Meaning("The groups that would do failed lately and are left alone for a while."),
+        Unplaceable.LIMIT: Meaning("The limits of cores, memory or GPUs allow no more.", "Raise them."),
+        Unplaceable.MAX_NODES_TOTAL: Meaning("`--max-nodes-total` is reached.", "Raise it."),
+        Unplaceable.NOT_READY: Meaning("The groups that would do are not healthy enough to grow."),
+        Unplaceable.NO_FIT: Meaning(
+            "A new node of no group could take the pod.", "Compare the template with the groups: size, labels, taints."
+        ),
+        Unplaceable.NOT_CHOSEN: Meaning("A group could take it and another was chosen first; the next pass goes on."),
+        Unplaceable.HELD_BACK: Meaning("This pass buys nothing; the next one may."),
+        Unplaceable.ERROR: Meaning("The scale-up failed.", "The log has the error."),
+        Unplaceable.NO_TEMPLATE: Meaning(
+            "The PodTemplate of the target is missing or useless.", "Create it, with requests and without a node name."
+        ),
     },
     HeadroomTrouble: {
         HeadroomTrouble.GET_DEPLOYMENT: Meaning(

@@ -1,0 +1,82 @@
+"""What reservations come to, for people and programs that ask without a daemon."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from autoscaler.companions.reservation_pods import count_real, demand
+from autoscaler.companions.reservation_state import State, timestamp
+from autoscaler.companions.reservations import Operation, plan
+from autoscaler.config.reservations import Reservations
+from autoscaler.snapshot.cluster import ClusterView
+
+
+class EntryAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """One reservation."""
+
+    id: str
+    state: str
+    effective: str
+    expiration: str
+
+
+class EffectAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What one operation came to."""
+
+    result: str
+    reason: str
+    amount: int
+
+
+class TargetAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """One target: the same numbers as the daemon's."""
+
+    target: str
+    at: str
+    slots: int | None
+    active: int
+    queued: int
+    planned: int
+    real: int
+    virtual: int
+    expired: int
+    extended: int
+    effects: tuple[EffectAnswer, ...] = ()
+    entries: tuple[EntryAnswer, ...] = ()
+
+
+def answers(
+    section: Reservations, states: Mapping[str, State], operations: Sequence[Operation], view: ClusterView, wall: float
+) -> list[TargetAnswer]:
+    """Return what every target is once the operations are applied at a time (Unix seconds)."""
+    found = []
+    for target in section.targets:
+        mine = [one for one in operations if one.target == target.name]
+        done = plan(states.get(target.name, State()), mine, target, wall, section.replay_ttl_s)
+        wanted = demand(target, done.state, count_real(target, view), wall)
+        found.append(
+            TargetAnswer(
+                target=target.name,
+                at=timestamp(wall),
+                slots=wanted.slots,
+                active=wanted.active,
+                queued=wanted.queued,
+                planned=wanted.planned,
+                real=wanted.real,
+                virtual=wanted.virtual,
+                expired=done.expired,
+                extended=done.extended,
+                effects=tuple(
+                    EffectAnswer(result=one.verdict, reason=one.reason or "", amount=one.amount) for one in done.effects
+                ),
+                entries=tuple(_entries(done.state, wall)),
+            )
+        )
+    return found
+
+
+def _entries(state: State, wall: float) -> Iterable[EntryAnswer]:
+    for one in state.entries:
+        effective, expiration = map(timestamp, one.shown(wall))
+        name = "queued" if one.activated is None else "active"
+        yield EntryAnswer(id=one.id, state=name, effective=effective, expiration=expiration)

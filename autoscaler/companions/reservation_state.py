@@ -1,0 +1,176 @@
+"""What is kept of one target's reservations, and its form in a ConfigMap.
+
+Times are Unix seconds, whole milliseconds. An entry that waits for a slot has no running clock: it keeps its length.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import msgspec
+
+from autoscaler.objects.meta import unix_seconds
+
+SCHEMA_VERSION = 1
+LEDGER_ROWS = 5000
+"""Rows of a ledger that are kept, those that expire last."""
+LARGEST_BYTES = 900 * 1024
+"""Of the stored text; the API server's limit for an object is 1 MiB."""
+_KEY_DIGITS = 16
+
+Ledger = Mapping[str, int]
+"""Expiry in Unix seconds by key."""
+
+
+class Source(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Who announced the work, for people."""
+
+    kind: str
+    repository: str = ""
+    job: int = 0
+    attempt: int = 0
+    request: str = ""
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """One reservation, for one pod."""
+
+    id: str
+    accepted: float
+    length_s: float
+    activated: float | None = None
+    """When it got its slot; None: it waits for one."""
+    job: str = ""
+    """Ledger key of the job it is for; empty for none."""
+    source: Source = Source("api")
+
+    @property
+    def expires(self) -> float | None:
+        """When its clock runs out; None: the clock stands still."""
+        return None if self.activated is None else round(self.activated + self.length_s, 3)
+
+    def shown(self, now: float) -> tuple[float, float]:
+        """Return its effective and expiration time; one that waits would begin now."""
+        begin = round(now if self.activated is None else self.activated, 3)
+        return begin, round(begin + self.length_s, 3)
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """Reservations of a target in order of arrival, and what is remembered so that nothing counts twice."""
+
+    entries: tuple[Entry, ...] = ()
+    deliveries: Ledger = {}
+    jobs: Ledger = {}
+
+
+class Unreadable(Exception):
+    """A stored state is not to be understood; it must not be overwritten."""
+
+
+def ledger_key(*parts: object) -> str:
+    """Return the key under which a delivery, or a job, is remembered."""
+    text = "\x1f".join(map(str, parts))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_KEY_DIGITS]
+
+
+def known(ledger: Ledger, key: str, now: float) -> bool:
+    """Whether a ledger remembers the key at a time (Unix seconds)."""
+    return ledger.get(key, 0) > now
+
+
+def timestamp(wall: float) -> str:
+    """Return Unix seconds as RFC 3339 text with milliseconds."""
+    return datetime.fromtimestamp(wall, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class _StoredEntry(msgspec.Struct, kw_only=True):
+    id: str
+    state: str
+    effective: str
+    activated: str | None = None
+    expiration: str | None = None
+    length: int
+    job: str = ""
+    source: Source = Source("api")
+
+
+class _Stored(msgspec.Struct, kw_only=True, rename={"schema_version": "schemaVersion"}):
+    schema_version: int
+    entries: list[_StoredEntry] = []
+    deliveries: dict[str, int] = {}
+    jobs: dict[str, int] = {}
+
+
+class _Version(msgspec.Struct, rename={"schema_version": "schemaVersion"}):
+    schema_version: int
+
+
+def read_state(text: str) -> State:
+    """Read the stored text; raises `Unreadable`, for a newer schema too."""
+    try:
+        version = msgspec.json.decode(text, type=_Version).schema_version
+        if version > SCHEMA_VERSION:
+            raise Unreadable(f"schemaVersion {version} is newer than {SCHEMA_VERSION}")
+        stored = msgspec.json.decode(text, type=_Stored)
+        entries = tuple(
+            Entry(
+                id=one.id,
+                accepted=unix_seconds(one.effective),
+                length_s=one.length / 1000,
+                activated=None if one.activated is None else unix_seconds(one.activated),
+                job=one.job,
+                source=one.source,
+            )
+            for one in stored.entries
+        )
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise Unreadable(str(error)) from error
+    return State(entries=entries, deliveries=stored.deliveries, jobs=stored.jobs)
+
+
+def write_state(state: State) -> str:
+    """Return the text to store, with the oldest rows of the ledgers left out where it would be too large."""
+    entries = [_stored(one) for one in state.entries]
+    rows = LEDGER_ROWS
+    while True:
+        stored = _Stored(
+            schema_version=SCHEMA_VERSION,
+            entries=entries,
+            deliveries=newest(state.deliveries, rows),
+            jobs=newest(state.jobs, rows),
+        )
+        text = msgspec.json.encode(stored)
+        if len(text) <= LARGEST_BYTES or not rows:
+            return text.decode()
+        rows //= 2
+
+
+def newest(ledger: Ledger, rows: int) -> dict[str, int]:
+    """Return the rows of a ledger that expire last."""
+    if len(ledger) <= rows:
+        return dict(ledger)
+    return dict(sorted(ledger.items(), key=lambda row: row[1])[len(ledger) - rows :])
+
+
+def entries_that_fit(entries: tuple[Entry, ...]) -> int:
+    """Return how many of the entries, from the oldest on, can be stored with all ledgers empty, once all have slots."""
+    left = LARGEST_BYTES - 100
+    for number, one in enumerate(entries):
+        running = one if one.activated is not None else msgspec.structs.replace(one, activated=one.accepted)
+        left -= len(msgspec.json.encode(_stored(running))) + 1
+        if left < 0:
+            return number
+    return len(entries)
+
+
+def _stored(one: Entry) -> _StoredEntry:
+    return _StoredEntry(
+        id=one.id,
+        state="queued" if one.activated is None else "active",
+        effective=timestamp(one.accepted),
+        activated=None if one.activated is None else timestamp(one.activated),
+        expiration=None if one.expires is None else timestamp(one.expires),
+        length=round(one.length_s * 1000),
+        job=one.job,
+        source=one.source,
+    )

@@ -1,0 +1,113 @@
+"""Scheduled overrides: times during which a target's floor is another one, once or again and again.
+
+Source: the scheduled overrides of actions-runner-controller's `HorizontalRunnerAutoscaler`.
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from typing import Annotated
+
+import msgspec
+
+from autoscaler.config.syntax import OptionalNumber, Syntax, choice
+
+_DAY_S = 86_400.0
+
+
+class Frequency(StrEnum):
+    """How often an override comes again."""
+
+    DAILY = "Daily"
+    WEEKLY = "Weekly"
+    MONTHLY = "Monthly"
+    YEARLY = "Yearly"
+
+
+_SHORTEST_S = {
+    Frequency.DAILY: _DAY_S,
+    Frequency.WEEKLY: 7 * _DAY_S,
+    Frequency.MONTHLY: 28 * _DAY_S,
+    Frequency.YEARLY: 365 * _DAY_S,
+}
+"""The shortest time between two beginnings."""
+
+
+def _parse_time(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError("is not a time; write for example 2026-11-20T10:00:00Z") from None
+    if moment.tzinfo is None:
+        raise ValueError("has no time zone; write for example 2026-11-20T10:00:00Z")
+    return moment
+
+
+Time = Annotated[datetime, Syntax("time", _parse_time, lambda moment: moment.isoformat(), types=(datetime,))]
+
+
+class Recurrence(msgspec.Struct, frozen=True, kw_only=True):
+    """How an override comes again; a day that a month does not have is left out."""
+
+    frequency: Annotated[Frequency, choice(Frequency)]
+    until_time: Time | None = None
+    """No occurrence begins after it."""
+
+
+class Override(msgspec.Struct, frozen=True, kw_only=True):
+    """Another floor from `start_time` on, which is in, until `end_time`, which is not."""
+
+    start_time: Time
+    end_time: Time
+    min_replicas: OptionalNumber = None
+    """None: the floor stays."""
+    recurrence_rule: Recurrence | None = None
+
+    def active(self, wall: float) -> bool:
+        """Whether it holds at a time (Unix seconds)."""
+        now, length = datetime.fromtimestamp(wall, UTC), self.end_time - self.start_time
+        return any(start <= now < start + length for start in self._starts(now))
+
+    def _starts(self, now: datetime) -> Iterator[datetime]:
+        """Yield the beginnings that may concern `now`: it holds no longer than its period."""
+        rule, first = self.recurrence_rule, self.start_time
+        if rule is None or now < first:
+            yield first
+            return
+        for number in _numbers(rule.frequency, first, now):
+            start = _shifted(first, rule.frequency, number)
+            if number >= 0 and start is not None and (rule.until_time is None or start <= rule.until_time):
+                yield start
+
+
+def problems(overrides: tuple[Override, ...], path: str) -> Iterator[str]:
+    """Yield a line for everything that makes overrides unusable."""
+    for index, one in enumerate(overrides):
+        length_s = (one.end_time - one.start_time).total_seconds()
+        if length_s <= 0:
+            yield f"{path}[{index}].endTime: is not after startTime"
+        if one.min_replicas is not None and one.min_replicas < 0:
+            yield f"{path}[{index}].minReplicas: {one.min_replicas} is less than 0"
+        if one.recurrence_rule is not None and length_s > _SHORTEST_S[one.recurrence_rule.frequency]:
+            yield f"{path}[{index}].endTime: the override is longer than its {one.recurrence_rule.frequency} period"
+
+
+def _numbers(frequency: Frequency, first: datetime, now: datetime) -> range:
+    if frequency in (Frequency.DAILY, Frequency.WEEKLY):
+        last = int((now - first).total_seconds() // _SHORTEST_S[frequency])
+        return range(last - 1, last + 1)
+    local = now.astimezone(first.tzinfo)
+    years = local.year - first.year
+    last = years if frequency is Frequency.YEARLY else 12 * years + local.month - first.month
+    return range(last - 1, last + 1)
+
+
+def _shifted(first: datetime, frequency: Frequency, number: int) -> datetime | None:
+    """Return the beginning after so many periods; None for a day that is not there."""
+    if frequency in (Frequency.DAILY, Frequency.WEEKLY):
+        return first + number * timedelta(seconds=_SHORTEST_S[frequency])
+    months = first.month - 1 + number * (12 if frequency is Frequency.YEARLY else 1)
+    try:
+        return first.replace(year=first.year + months // 12, month=months % 12 + 1)
+    except ValueError:
+        return None
