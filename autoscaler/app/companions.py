@@ -1,21 +1,28 @@
 """Makes the companions that are configured, and the HTTP routes on which they show themselves."""
 
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Protocol
+
 import msgspec
 
 from autoscaler.actuation.headroom import ClusterHeadroom, RehearsedHeadroom
-from autoscaler.app.reload import HeadroomFile
+from autoscaler.app.reload import SectionFile
+from autoscaler.app.reservations import ReservationDesk
 from autoscaler.clock import Clock
 from autoscaler.config.headroom import Headroom
 from autoscaler.config.tree import Config
 from autoscaler.kube.client import Client
 from autoscaler.kube.writes import ClusterWrites
-from autoscaler.loop.companion import Companions
+from autoscaler.loop.companion import Companion, Companions
 from autoscaler.loop.headroom import HeadroomKeeper
-from autoscaler.observe.headroom_metrics import HEADROOM, HeadroomMetrics
+from autoscaler.observe.headroom_metrics import HEADROOM, RELOADED, HeadroomMetrics
 from autoscaler.observe.headroom_status import headroom_routes
 from autoscaler.observe.metrics import Metrics
-from autoscaler.observe.web import Routes
-from autoscaler.ports import EventSink
+from autoscaler.observe.reservation_metrics import RESERVATIONS, ReservationMetrics
+from autoscaler.observe.reservation_status import reservation_routes
+from autoscaler.observe.web import Handler, Routes
+from autoscaler.ports import EventSink, Executor
 
 
 class Neighbours(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,6 +34,24 @@ class Neighbours(msgspec.Struct, frozen=True, kw_only=True):
     events: EventSink
     metrics: Metrics
     clock: Clock
+    wake: Callable[[], None] = lambda: None
+    """Asks for a pass soon."""
+    executor: Executor | None = None
+    """For what companions do beside passes and ticks; None: threads of their own."""
+    listens: bool = True
+    """Whether ports may be opened."""
+
+
+class Service(Protocol):
+    """What a companion does on every replica, leading or not."""
+
+    def start(self) -> None:
+        """Begin; called once, before this replica leads."""
+        ...
+
+    def close(self) -> None:
+        """Come to an orderly end, before ticks and passes do; a second call does nothing."""
+        ...
 
 
 class Company(msgspec.Struct, frozen=True):
@@ -35,25 +60,62 @@ class Company(msgspec.Struct, frozen=True):
     companions: Companions
     routes: Routes = {}
     """Read-only routes that they add; of every replica, leading or not."""
+    services: tuple[Service, ...] = ()
+
+    def start(self) -> None:
+        """Begin what every replica does."""
+        for service in self.services:
+            service.start()
+
+    def close(self) -> None:
+        """End what every replica does."""
+        for service in self.services:
+            service.close()
 
 
 def make_company(config: Config, around: Neighbours) -> Company:
     """Make the companions whose section of the configuration is there; usually none."""
-    if config.headroom is None:
-        return Company(Companions((), around.metrics.companion_failed))
-    keeper = _headroom(config, config.headroom, around)
-    return Company(Companions((keeper,), around.metrics.companion_failed), headroom_routes(lambda: keeper.status))
+    members: list[Companion] = []
+    routes: dict[str, Mapping[str, Handler]] = {}
+    services: list[Service] = []
+    reloaded: Callable[[bool], None] | None = None
+    if config.headroom is not None:
+        shown = HeadroomMetrics(around.metrics.companion(HEADROOM))
+        pools = _headroom(config, config.headroom, around, shown)
+        members.append(pools)
+        routes.update(headroom_routes(lambda: pools.status))
+        reloaded = shown.reloaded
+    if config.reservations is not None:
+        if reloaded is None:
+            series = around.metrics.companion((RELOADED,))
+            reloaded = partial(series.set, RELOADED.name)
+            reloaded(True)
+        desk = _desk(config, around, reloaded)
+        members.append(desk.keeper)
+        routes.update(reservation_routes(desk.keeper.statuses))
+        services.append(desk)
+    return Company(Companions(members, around.metrics.companion_failed), routes, tuple(services))
 
 
-def _headroom(config: Config, headroom: Headroom, around: Neighbours) -> HeadroomKeeper:
+def _desk(config: Config, around: Neighbours, reloaded: Callable[[bool], None]) -> ReservationDesk:
+    metrics = ReservationMetrics(around.metrics.companion(RESERVATIONS))
+    desk = ReservationDesk(config, around.client, around.events, metrics, around.clock, around.executor, reloaded)
+    desk.commits.added = around.wake
+    if around.listens:
+        desk.listen()
+    return desk
+
+
+def _headroom(config: Config, headroom: Headroom, around: Neighbours, shown: HeadroomMetrics) -> HeadroomKeeper:
     cutoff = config.pods.expendable_pods_priority_cutoff
     objects = RehearsedHeadroom if config.loop.dry_run else ClusterHeadroom
-    file = None if config.source.config is None else HeadroomFile(config.source.config, cutoff)
+    path = config.source.config
+    file = None if path is None else SectionFile(path, cutoff, lambda found: found.headroom or Headroom())
     return HeadroomKeeper(
         headroom,
         objects(around.client, around.writes),
         around.events,
-        HeadroomMetrics(around.metrics.companion(HEADROOM)),
+        shown,
         around.clock,
         cutoff,
         changed=(lambda: None) if file is None else file.changed,

@@ -1,8 +1,8 @@
 """The daemon: serves HTTP, competes for the lease, follows the cluster, and runs passes until it is told to stop.
 
 Threads: the caller's decides; each watch has one that only decodes and stores; the election has one; events have one;
-a companion with a timer has one; HTTP threads read published values. Whatever ends it, it leaves in this order: no more
-passes and ticks, companions and provider cleaned up, news written, lease released.
+a companion with a timer has one; HTTP threads read published values. Whatever ends it, it leaves in this order: nothing
+more is taken in, no more passes and ticks, companions and provider cleaned up, news written, lease released.
 """
 
 import gc
@@ -97,7 +97,12 @@ class Daemon:
             config, self._board, self._metrics, self._health, self._news.tail, self._status_map()
         )
         neighbours = Neighbours(
-            client=self._client, writes=self._writes, events=self._news.sink, metrics=self._metrics, clock=clock
+            client=self._client,
+            writes=self._writes,
+            events=self._news.sink,
+            metrics=self._metrics,
+            clock=clock,
+            wake=self._pace.wake,
         )
         self._company = make_company(config, neighbours)
         self._timers = ThreadExecutor(max(1, len(self._company.companions.members)))
@@ -133,6 +138,7 @@ class Daemon:
         make = _provider_maker(self._config, self._context(), provider, has_remote=self._remote is not None)
         self._web.start()
         try:
+            self._company.start()
             if self._election is not None:
                 self._election.start()
             self._feed.start()
@@ -198,6 +204,7 @@ class Daemon:
             self._publisher.passed(report)
             if not self._pace.wait(began, acted=report.acted and not self._config.loop.dry_run):
                 break
+        self._company.close()
         self._timers.stop()
         if not self._lost:
             self._company.companions.leave()
@@ -244,6 +251,7 @@ class Daemon:
         )
 
     def _leave(self) -> None:
+        self._company.close()
         self._timers.stop()
         self._news.stop()
         self._feed.stop()

@@ -32,6 +32,11 @@ class Pace:
         if since is not None and self._clock.now().wall - since <= _FRESH_S:
             self._wake.set()
 
+    def wake(self) -> None:
+        """Cut the wait short for something else than a pod."""
+        if self._loop.frequent_loops_enabled:
+            self._wake.set()
+
     def stop(self) -> None:
         """End any wait, now and from here on."""
         self._stopping.set()

@@ -34,7 +34,7 @@ class Buffering:
         return p
 
     def filled(self, p: Pass) -> Pass:
-        """Return the pass with the pods that keep the room of buffers, as their statuses have them."""
+        """Return the pass with the pods that keep the room of buffers, as their statuses have them, as well."""
         found: list[Pod] = []
         if self._features.capacity_buffer_pod_injection_enabled:
             templates = p.view.related.pod_templates
@@ -43,7 +43,7 @@ class Buffering:
                 found.extend(filled.pods)
                 if filled.change is not None:
                     p = self._told(p, buffer, filled.change)
-        return replace(p, room=tuple(found))
+        return replace(p, room=(*p.room, *found))
 
     def _told(self, p: Pass, buffer: CapacityBuffer, change: StatusChange) -> Pass:
         _note(buffer, ", ".join(one.type for one in change.conditions), self._statuses.put(change))

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from autoscaler.clock import Instant
+from autoscaler.companions.reservation_pods import stands_for_reservation
 from autoscaler.config.tree import Config
 from autoscaler.objects.capacity import consumed_request
 from autoscaler.objects.meta import OwnerReference
@@ -145,10 +146,15 @@ class Herald:
 
 
 def _subjects(pods: Iterable[Pod]) -> Iterator[tuple[Subject, Pod]]:
-    """Yield whom to tell: each pod, and each buffer once for all the pods that only stand for it."""
+    """Yield whom to tell: each pod, and each buffer once for all the pods that only stand for it.
+
+    Of reservations no object is there that could be told.
+    """
     told: set[OwnerReference] = set()
     for pod in pods:
         owner = pod.cls.owner
+        if stands_for_reservation(pod):
+            continue
         if owner is None or not stands_for_buffer(pod):
             yield _subject(pod), pod
         elif owner not in told:

@@ -50,7 +50,8 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
     placer: Placer | None = None
     """The simulated cluster, with upcoming nodes and the pending pods that fit, from the scale-up step on."""
     room: tuple[Pod, ...] = ()
-    """Pods that stand for the room of buffers, from the scale-up step on."""
+    """Pods that exist nowhere and take part like pending ones, after those: companions keep room with them, and from
+    the scale-up step on CapacityBuffers do."""
     requests: tuple[ProvisioningRequest, ...] = ()
     """Those that are served here, with what was decided about them."""
 

@@ -119,7 +119,14 @@ class Replica:
         self.writes = Writes(client, self.lease, self.clock, self.crew.sleep)
         events = _Told(setting.told, _recorder(config, self.writes, self.crew, self.clock, setting.metrics))
         neighbours = Neighbours(
-            client=client, writes=self.writes, events=events, metrics=setting.metrics, clock=self.clock
+            client=client,
+            writes=self.writes,
+            events=events,
+            metrics=setting.metrics,
+            clock=self.clock,
+            wake=self._pace.wake,
+            executor=self.crew,
+            listens=False,
         )
         self.company = make_company(config, neighbours)
         self._timers = Crew(setting.executor)

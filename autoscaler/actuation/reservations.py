@@ -1,0 +1,123 @@
+"""Where reservations are kept: a ConfigMap for each target, written only as it was read."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import msgspec
+
+from autoscaler.config.reservations import Store, TemplateRef
+from autoscaler.errors import Gone, RetryLater
+from autoscaler.kube import paths
+from autoscaler.kube.paths import ObjectRef
+from autoscaler.kube.writes import ClusterWrites, JsonObject
+
+STATE = "state.json"
+_MANAGED = {
+    "app.kubernetes.io/managed-by": "cluster-autoscaler",
+    "app.kubernetes.io/component": "capacity-reservations",
+}
+
+
+class Reads(Protocol):
+    """Answers GET requests; `kube.client.Client` is one."""
+
+    def get(self, path: str, query: Mapping[str, str] | None = None) -> bytes:
+        """Return the body; raises `AutoscalerError`."""
+        ...
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """One target's object as it was read."""
+
+    obj: JsonObject
+
+    @property
+    def name(self) -> str:
+        """Name of the object."""
+        return str(self.obj["metadata"]["name"])
+
+    @property
+    def text(self) -> str | None:
+        """The state as stored; None: there is none."""
+        return (self.obj.get("data") or {}).get(STATE)
+
+
+class ReservationStore(Protocol):
+    """Reads and writes states. Any call may raise `RetryLater` or `Refused`."""
+
+    def read(self, target: str) -> Kept | None:
+        """Return what is stored for a target; None: nothing."""
+        ...
+
+    def read_all(self) -> dict[str, Kept]:
+        """Return what is stored, by target, as far as it was written here."""
+        ...
+
+    def write(self, target: str, text: str, before: Kept | None) -> None:
+        """Store a state; `Conflict` if it is not as it was read before any more."""
+        ...
+
+    def template(self, ref: TemplateRef) -> JsonObject | None:
+        """Return the template of a PodTemplate; None: there is no such object."""
+        ...
+
+
+class ConfigMapStore:
+    """`ReservationStore` on an API server."""
+
+    def __init__(self, reads: Reads, writes: ClusterWrites, store: Store) -> None:
+        """`writes` must not ask for leadership: every replica commits, guarded by the object's version."""
+        self._reads = reads
+        self._writes = writes
+        self._store = store
+
+    def read(self, target: str) -> Kept | None:
+        """Return what is stored for a target."""
+        return self._found(ObjectRef("v1", "ConfigMap", self._name(target), self._store.namespace))
+
+    def read_all(self) -> dict[str, Kept]:
+        """Return what is stored, by target."""
+        selector = ",".join(f"{key}={value}" for key, value in _MANAGED.items())
+        body = self._reads.get(paths.collection("v1", "ConfigMap", self._store.namespace), {"labelSelector": selector})
+        found = (Kept({"apiVersion": "v1", "kind": "ConfigMap", **one}) for one in _decoded(body).get("items") or [])
+        prefix = self._store.prefix
+        return {one.name.removeprefix(prefix): one for one in found if one.name.startswith(prefix)}
+
+    def write(self, target: str, text: str, before: Kept | None) -> None:
+        """Store a state."""
+        if before is None:
+            metadata: JsonObject = {"name": self._name(target), "namespace": self._store.namespace, "labels": _MANAGED}
+            self._writes.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {STATE: text}})
+            return
+        metadata = before.obj["metadata"]
+        labels = {**(metadata.get("labels") or {}), **_MANAGED}
+        data = {**(before.obj.get("data") or {}), STATE: text}
+        self._writes.replace({**before.obj, "metadata": {**metadata, "labels": labels}, "data": data})
+
+    def template(self, ref: TemplateRef) -> JsonObject | None:
+        """Return the template of a PodTemplate."""
+        found = self._found(ObjectRef("v1", "PodTemplate", ref.name, ref.namespace))
+        return None if found is None else found.obj.get("template") or {}
+
+    def _found(self, ref: ObjectRef) -> Kept | None:
+        try:
+            return Kept({**_decoded(self._reads.get(paths.path(ref))), "apiVersion": ref.api_version, "kind": ref.kind})
+        except Gone:
+            return None
+
+    def _name(self, target: str) -> str:
+        return self._store.prefix + target
+
+
+class RehearsedStore(ConfigMapStore):
+    """The same for a dry run: what is read is real, what is written stays on paper."""
+
+    def write(self, target: str, text: str, before: Kept | None) -> None:
+        """Store nothing."""
+
+
+def _decoded(body: bytes) -> JsonObject:
+    try:
+        return msgspec.json.decode(body, type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        raise RetryLater(f"the API server sent something that is no object: {error}") from error
