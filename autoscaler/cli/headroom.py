@@ -2,16 +2,14 @@
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
 import msgspec
-import yaml
 
 from autoscaler.app.headroom_cleanup import clean_up
 from autoscaler.cli import output
 from autoscaler.cli.arguments import accept_flags, daemon_config
+from autoscaler.cli.dumped import instant, read_objects
 from autoscaler.cli.output import Format
 from autoscaler.clock import Instant, SystemClock
 from autoscaler.companions.headroom_answer import answers
@@ -20,12 +18,9 @@ from autoscaler.config.headroom import Headroom, warnings
 from autoscaler.config.load import load_file
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
-from autoscaler.objects.meta import unix_seconds
 from autoscaler.objects.node import Node, node_decoder
 from autoscaler.objects.pod import Pod, PodInterner
 from autoscaler.snapshot.cluster import ClusterView, view_of
-
-_STDIN = "-"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "plan", allow_abbrev=False, help="print what a leader would do to each pool, without a cluster"
     )
     plan.add_argument("file", metavar="FILE", help="configuration file with a headroom section")
-    plan.add_argument("--now", type=_instant, help="moment to plan for, such as 2026-11-20T10:00:00Z (default: now)")
+    plan.add_argument("--now", type=instant, help="moment to plan for, such as 2026-11-20T10:00:00Z (default: now)")
     plan.add_argument(
         "--objects",
         action="append",
@@ -55,13 +50,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     cleanup.add_argument("--pretend", action="store_true", help="say what would be deleted, and delete nothing")
     accept_flags(parser)
-
-
-def _instant(text: str) -> float:
-    try:
-        return unix_seconds(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 2026-11-20T10:00:00Z") from error
 
 
 def _count(text: str) -> tuple[str, int]:
@@ -124,7 +112,7 @@ def _objects(paths: Sequence[str]) -> tuple[ClusterView, list[Present]]:
     pods: list[Pod] = []
     deployments: list[Present] = []
     for path in paths:
-        for obj in _read(path):
+        for obj in read_objects(path):
             try:
                 match obj.get("kind"):
                     case "Node":
@@ -139,18 +127,3 @@ def _objects(paths: Sequence[str]) -> tuple[ClusterView, list[Present]]:
     for name in {pod.node for pod in pods if pod.node} - nodes.keys():
         nodes[name] = decode_node.one({"metadata": {"name": name}})
     return view_of(nodes.values(), pods), deployments
-
-
-def _read(path: str) -> Iterator[Mapping[str, Any]]:
-    try:
-        text = sys.stdin.read() if path == _STDIN else Path(path).read_text(encoding="utf-8")
-        documents = list(yaml.load_all(text, yaml.CSafeLoader))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"--objects: {path} cannot be read: {error}") from error
-    except yaml.YAMLError as error:
-        raise ConfigError(f"--objects: {path} is neither JSON nor YAML") from error
-    for document in documents:
-        if not isinstance(document, dict):
-            raise ConfigError(f"--objects: {path} holds something that is no object")
-        items = document.get("items")
-        yield from items if isinstance(items, list) else (document,)

@@ -50,6 +50,7 @@ SUBCOMMANDS = (
     ),
     Subcommand("scenario", "autoscaler.cli.scenario_command", "turn a dump into a scenario file to edit and to replay"),
     Subcommand("headroom", "autoscaler.cli.headroom", "check and plan pools of pause pods, and remove them"),
+    Subcommand("reservations", "autoscaler.cli.reservations", "check and plan what announced work reserves"),
     Subcommand("provider", "autoscaler.cli.provider", "check, list and serve cloud providers"),
     Subcommand("config", "autoscaler.cli.config_command", "check a configuration file, list flags and rules"),
     Subcommand("version", "autoscaler.cli.version", "print the version"),

@@ -1,0 +1,126 @@
+"""`autoscaler reservations`: check targets, and say what announced work comes to."""
+
+import argparse
+from collections.abc import Sequence
+
+import msgspec
+
+from autoscaler.actuation.reservations import STATE
+from autoscaler.cli import output
+from autoscaler.cli.dumped import instant, read_objects
+from autoscaler.cli.output import Format
+from autoscaler.clock import SystemClock
+from autoscaler.companions.reservation_answer import answers
+from autoscaler.companions.reservation_state import State, Unreadable, read_state
+from autoscaler.companions.reservations import Operation
+from autoscaler.config.load import load_file
+from autoscaler.config.reservations import Reservations
+from autoscaler.config.syntax import parse_duration
+from autoscaler.errors import ConfigError
+from autoscaler.objects.node import Node, node_decoder
+from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.snapshot.cluster import ClusterView, view_of
+
+
+class _Wish(msgspec.Struct, frozen=True):
+    target: str
+    amount: int
+    duration_s: float | None = None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare `plan` and `validate`."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="plan|validate")
+    plan = actions.add_parser(
+        "plan", allow_abbrev=False, help="print what every target's reservations come to, without a cluster"
+    )
+    plan.add_argument("file", metavar="FILE", help="configuration file with a reservations section")
+    plan.add_argument("--now", type=instant, help="moment to plan for, such as 2026-11-20T10:00:00Z (default: now)")
+    plan.add_argument(
+        "--objects",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="pods, nodes and ConfigMaps as kubectl get -A -o json or yaml prints them; - is standard input",
+    )
+    plan.add_argument(
+        "--scale",
+        action="append",
+        default=[],
+        type=_wish,
+        metavar="TARGET=N[,DURATION]",
+        help="reservations to add or, negative, to remove, in this order; such as runners=3,30m",
+    )
+    output.add_output(plan)
+    validate = actions.add_parser("validate", help="check the reservations section of a configuration file")
+    validate.add_argument("file", metavar="FILE")
+
+
+def _wish(text: str) -> _Wish:
+    target, equals, rest = text.partition("=")
+    number, comma, duration = rest.partition(",")
+    try:
+        wish = _Wish(target, int(number), parse_duration(duration) if comma else None)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not TARGET=N or TARGET=N,DURATION") from error
+    if not (target and equals) or (wish.duration_s is not None and wish.duration_s <= 0):
+        raise argparse.ArgumentTypeError(f"{text!r} is not TARGET=N or TARGET=N,DURATION")
+    return wish
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do what was asked; an unusable file raises `ConfigError`."""
+    section = load_file(args.file).reservations
+    if section is None:
+        raise ConfigError(f"{args.file}: has no reservations section")
+    if args.action == "validate":
+        count = len(section.targets)
+        output.write(f"{args.file}: valid, {count} target{'' if count == 1 else 's'}")
+        return 0
+    wall = SystemClock().now().wall if args.now is None else args.now
+    view, states = _objects(args.objects, section)
+    found = answers(section, states, _operations(section, args.scale), view, wall)
+    records = [msgspec.to_builtins(one) for one in found]
+    if args.output is Format.TABLE:
+        for one in records:
+            one.pop("entries")
+            one["effects"] = ", ".join(f"{each['result']} {each['amount']}" for each in one["effects"])
+    output.write_records(records, args.output)
+    return 0
+
+
+def _operations(section: Reservations, wishes: Sequence[_Wish]) -> list[Operation]:
+    targets, made = section.by_name, []
+    if unknown := [wish.target for wish in wishes if wish.target not in targets]:
+        raise ConfigError(f"--scale: there is no target {name}" for name in unknown)
+    for number, wish in enumerate(wishes):
+        target = targets[wish.target]
+        length_s = target.default_duration_s if wish.duration_s is None else wish.duration_s
+        made.append(Operation(target=wish.target, amount=wish.amount, length_s=length_s, seed=f"scale/{number}"))
+    return made
+
+
+def _objects(paths: Sequence[str], section: Reservations) -> tuple[ClusterView, dict[str, State]]:
+    """Return the pods and stored states of files; pods may be on nodes that the files do not have."""
+    decode_node, decode_pod = node_decoder(), PodInterner().decoder()
+    nodes: dict[str, Node] = {}
+    pods: list[Pod] = []
+    states: dict[str, State] = {}
+    prefix = section.store.prefix
+    for path in paths:
+        for obj in read_objects(path):
+            try:
+                match obj.get("kind"):
+                    case "Node":
+                        node = decode_node.one(obj)
+                        nodes[node.name] = node
+                    case "Pod":
+                        pods.append(decode_pod.one(obj))
+                    case "ConfigMap" if obj["metadata"]["name"].startswith(prefix):
+                        name = obj["metadata"]["name"].removeprefix(prefix)
+                        states[name] = read_state(obj["data"][STATE])
+            except (msgspec.MsgspecError, Unreadable, ValueError, KeyError, TypeError) as error:
+                raise ConfigError(f"{path}: a {obj.get('kind')} cannot be read: {error}") from error
+    for name in {pod.node for pod in pods if pod.node} - nodes.keys():
+        nodes[name] = decode_node.one({"metadata": {"name": name}})
+    return view_of(nodes.values(), pods), states
