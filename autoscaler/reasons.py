@@ -90,6 +90,17 @@ class Waiting(StrEnum):
     CONSUMES_REQUEST = "ConsumesProvisioningRequest"
 
 
+class PodVerdict(StrEnum):
+    """What became of a pod that needs a new node."""
+
+    HELPED = "Helped"
+    """Nodes were asked for, and it fits on them."""
+    NO_GROUP_FITS = "NoGroupFits"
+    """No group that may grow could take it; the reasons say why, group by group."""
+    NEXT_PASS = "AwaitsNextPass"
+    """Some group could take it, but another was chosen first, or fewer nodes than wanted were allowed."""
+
+
 class RequestReason(StrEnum):
     """Why a condition of a ProvisioningRequest is what it is."""
 

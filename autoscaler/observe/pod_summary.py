@@ -4,7 +4,6 @@ Pods of one class share their reasons: the very same tuple, so that ten thousand
 """
 
 from collections.abc import Mapping
-from enum import StrEnum
 
 import msgspec
 
@@ -13,19 +12,8 @@ from autoscaler.objects.pod import PodClass
 from autoscaler.observe import reason_table
 from autoscaler.observe.report import End, PassReport
 from autoscaler.observe.status import GroupReason, PodStatus
-from autoscaler.reasons import Rejection, ScaleUpResult, Waiting
+from autoscaler.reasons import PodVerdict, Rejection, ScaleUpResult, Waiting
 from autoscaler.scaleup.plan import Resized, Round, ScaleUpPlan
-
-
-class PodVerdict(StrEnum):
-    """What became of a pod that needs a new node."""
-
-    HELPED = "Helped"
-    """Nodes were asked for, and it fits on them."""
-    NO_GROUP_FITS = "NoGroupFits"
-    """No group that may grow could take it; the reasons say why, group by group."""
-    NEXT_PASS = "AwaitsNextPass"
-    """Some group could take it, but another was chosen first, or fewer nodes than wanted were allowed."""
 
 
 class Outcome(msgspec.Struct, frozen=True):

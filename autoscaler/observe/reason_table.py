@@ -1,6 +1,6 @@
 """What every reason means and what helps, in one table: docs/reasons.md is written from it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 
 import msgspec
@@ -15,6 +15,7 @@ from autoscaler.reasons import (
     Lack,
     NoFit,
     NoReservation,
+    PodVerdict,
     RemovedAs,
     RequestReason,
     ScaleDownResult,
@@ -136,6 +137,17 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
         Waiting.CONSUMES_REQUEST: Meaning(
             "The pod uses the capacity of a ProvisioningRequest: that one buys nodes, the pod does not.",
             "Look at the conditions of the request that the pod's annotation names.",
+        ),
+    },
+    PodVerdict: {
+        PodVerdict.HELPED: Meaning("Nodes were asked for, and the pod fits on them."),
+        PodVerdict.NO_GROUP_FITS: Meaning(
+            "No group that may grow could take the pod; there is one reason for each group.",
+            "Remove what stands against it in one group: its reason says how.",
+        ),
+        PodVerdict.NEXT_PASS: Meaning(
+            "Some group could take the pod, but another was chosen first, or fewer nodes than wanted were allowed.",
+            "Wait for the next passes.",
         ),
     },
     RequestReason: {
@@ -438,6 +450,18 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
         HeadroomTrouble.PAUSED: Meaning("Somebody paused the Deployment; it is left alone.", "Resume its rollout."),
     },
 }
+
+OF_PODS: Sequence[type[StrEnum]] = (Waiting, PodVerdict, ScaleUpResult)
+"""Kinds of reasons that a pending pod can have as its verdict."""
+OF_GROUPS: Sequence[type[StrEnum]] = (NoFit, Skip)
+"""Kinds of reasons why a node group does not help a pod."""
+OF_NODES: Sequence[type[StrEnum]] = (Keep,)
+"""Kinds of reasons why a node stays."""
+
+
+def meaning(reason: str, kinds: Sequence[type[StrEnum]]) -> Meaning | None:
+    """Return what a word means in the first of the kinds that has it; None: it is none of theirs."""
+    return next((TABLE[kind][kind(reason)] for kind in kinds if reason in kind.__members__.values()), None)
 
 
 def markdown() -> str:

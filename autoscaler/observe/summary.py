@@ -9,7 +9,7 @@ from autoscaler.config.rules import Rules
 from autoscaler.objects import quantity
 from autoscaler.objects.pod import PodClass
 from autoscaler.observe.node_summary import fates_of, node_statuses, unjudged_node_statuses
-from autoscaler.observe.pod_summary import PodVerdict, pod_statuses
+from autoscaler.observe.pod_summary import pod_statuses
 from autoscaler.observe.report import PassReport, Removed
 from autoscaler.observe.status import (
     AutoscalerState,
@@ -32,7 +32,7 @@ from autoscaler.observe.status import (
     Scope,
     TemplateSummary,
 )
-from autoscaler.reasons import ScaleDownResult, ScaleUpResult
+from autoscaler.reasons import PodVerdict, ScaleDownResult, ScaleUpResult
 from autoscaler.registry.backoff import Backoff as BackedOff
 from autoscaler.registry.buckets import Buckets
 from autoscaler.registry.state import GroupState, Registry

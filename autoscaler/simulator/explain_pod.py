@@ -9,8 +9,8 @@ from autoscaler.config.tree import Config
 from autoscaler.loop.passing import Pass
 from autoscaler.objects import quantity
 from autoscaler.objects.pod import Pod, PodClass
-from autoscaler.observe.pod_summary import PodVerdict, pod_statuses
-from autoscaler.reasons import Rejection, Skip, Skipped, Waiting
+from autoscaler.observe.pod_summary import pod_statuses
+from autoscaler.reasons import PodVerdict, Rejection, Skip, Skipped, Waiting
 from autoscaler.scaleup.pending import expendable
 from autoscaler.scheduling.misses import Miss, near_misses
 from autoscaler.scheduling.placement import Placer

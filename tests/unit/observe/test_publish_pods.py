@@ -7,10 +7,10 @@ from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import GroupsPerPass, Limits, Pods, ScaleUp
 from autoscaler.config.tree import Config
 from autoscaler.objects.pod import Pod
-from autoscaler.observe.pod_summary import PodVerdict, pod_statuses
+from autoscaler.observe.pod_summary import pod_statuses
 from autoscaler.observe.report import PassReport
 from autoscaler.observe.status import PodStatus
-from autoscaler.reasons import NoFit, ScaleUpResult, Skip, Waiting
+from autoscaler.reasons import NoFit, PodVerdict, ScaleUpResult, Skip, Waiting
 from cloudprovider.interface import OutOfCapacity, ProviderError
 from cloudprovider.static.spec import Call
 from tests.builders import a_node, a_pod, replicas
