@@ -1,8 +1,4 @@
-"""A cluster of any size to look at, the same every time."""
-
-from collections.abc import Callable
-
-import pytest
+"""What is shown of a cluster of any size, the same every time."""
 
 from autoscaler.observe.status import (
     AutoscalerState,
@@ -222,13 +218,3 @@ def sample_status(nodes: int, pods: int | None = None) -> PublishedStatus:
         decisions=() if empty else some_decisions(),
         events=() if empty else _events(),
     )
-
-
-@pytest.fixture
-def status_of() -> Callable[..., PublishedStatus]:
-    return sample_status
-
-
-@pytest.fixture
-def now_wall() -> float:
-    return NOW

@@ -37,6 +37,7 @@ from autoscaler.observe.health import HealthCheck, limits_of
 from autoscaler.observe.logs import Log
 from autoscaler.observe.metric_table import ErrorType
 from autoscaler.observe.metrics import Metrics
+from autoscaler.observe.openapi import with_document
 from autoscaler.observe.publish import Publisher
 from autoscaler.observe.report import End, PassReport
 from autoscaler.observe.status import Board, ProcessStatus, RecentEvent
@@ -107,7 +108,8 @@ class Daemon:
         self._company = make_company(config, neighbours)
         self._timers = ThreadExecutor(max(1, len(self._company.companions.members)))
         routes = read_routes(self._board, self._metrics, self._health, clock)
-        self._web = WebServer(config.observe.address, {**routes, **self._company.routes}, clock)
+        described = with_document({**routes, **self._company.routes}, version())
+        self._web = WebServer(config.observe.address, described, clock)
 
     @property
     def _unopposed(self) -> bool:

@@ -1,21 +1,35 @@
 """The read-only routes: metrics, health, the status page and its data as JSON."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
 
 import msgspec
 
 from autoscaler.clock import Clock
 from autoscaler.observe import exposition
+from autoscaler.observe.answers import (
+    ExplainAsked,
+    Explanation,
+    GroupList,
+    NodeList,
+    NodesAsked,
+    PlanList,
+    PlansAsked,
+    PodList,
+    PodsAsked,
+    Slice,
+    StatusAnswer,
+    Totals,
+)
+from autoscaler.observe.endpoint import Endpoint, Nothing, asked
+from autoscaler.observe.explaining import explain_group, explain_node, explain_pod
 from autoscaler.observe.health import HealthCheck, Verdict
-from autoscaler.observe.page import DEFAULT_REFRESH_S, PageOptions, status_page
+from autoscaler.observe.page import PageOptions, status_page
 from autoscaler.observe.page_style import CONTENT_SECURITY_POLICY
-from autoscaler.observe.public import public, public_json
 from autoscaler.observe.status import Board, View
-from autoscaler.observe.web import HTML, JSON, Handler, HttpProblem, Request, Response, Routes
+from autoscaler.observe.web import HTML, Handler, HttpProblem, Request, Response, Routes
 
-_LARGEST_LIMIT = 100_000
-_LONGEST_REFRESH_S = 3600
+List = TypeVar("List", GroupList, NodeList, PodList, PlanList)
 
 
 class Scraped(Protocol):
@@ -33,12 +47,9 @@ def read_routes(board: Board, metrics: Scraped, health: HealthCheck, clock: Cloc
         return Response(metrics.scrape(), exposition.CONTENT_TYPE)
 
     def page(request: Request) -> Response:
-        _only(request, "all", "refresh")
-        options = PageOptions(
-            all_rows=_flag(request, "all"),
-            refresh_s=_number(request, "refresh", DEFAULT_REFRESH_S, 0, _LONGEST_REFRESH_S),
-        )
-        text = status_page(board.view, clock.now().wall, options)
+        options = asked(request.query, PageOptions)
+        now = clock.now()
+        text = status_page(board.view, now.wall, options, health.alive(now))
         return Response(text.encode(), HTML, headers={"Content-Security-Policy": CONTENT_SECURITY_POLICY})
 
     def home(_: Request) -> Response:
@@ -58,89 +69,111 @@ def read_routes(board: Board, metrics: Scraped, health: HealthCheck, clock: Cloc
         "/healthz": checked(lambda: health.alive(clock.now())),
         "/readyz": checked(lambda: health.ready(clock.now())),
         "/status": page,
-        "/api/v1/status": lambda request: _status(board.view, request),
-        "/api/v1/groups": lambda request: _groups(board.view, request),
-        "/api/v1/nodes": lambda request: _nodes(board.view, request),
-        "/api/v1/pods": lambda request: _pods(board.view, request),
-        "/api/v1/plans": lambda request: _plans(board.view, request),
+        **_endpoints(board),
     }
     return {path: {"GET": handler} for path, handler in handlers.items()}
 
 
-def _status(view: View, request: Request) -> Response:
-    _only(request)
-    status = view.status
-    answer: dict[str, Any] = {
-        "process": status.process,
-        "state": status.state,
-        "message": status.message,
-        "last_pass": status.last_pass,
-        "cluster": status.cluster,
-        "totals": {
-            "groups": len(status.groups),
-            "nodes": len(status.nodes),
-            "pending_pods": len(status.pods),
-            "unneeded_nodes": sum(node.unneeded_since_at is not None for node in status.nodes),
-        },
-        "events": status.events,
+def _endpoints(board: Board) -> dict[str, Handler]:
+    return {
+        "/api/v1/status": Endpoint(
+            summary="The process, its last pass and the cluster as a whole.",
+            asks=Nothing,
+            answers=StatusAnswer,
+            answer=lambda _: _status(board.view),
+        ),
+        "/api/v1/groups": Endpoint(
+            summary="The node groups: sizes, limits, health, backoff.",
+            asks=Slice,
+            answers=GroupList,
+            answer=lambda part: _listed(GroupList, board.view, board.view.status.groups, part),
+        ),
+        "/api/v1/nodes": Endpoint(
+            summary="The nodes: how full they are, and why they stay.",
+            asks=NodesAsked,
+            answers=NodeList,
+            answer=lambda wanted: _nodes(board.view, wanted),
+        ),
+        "/api/v1/pods": Endpoint(
+            summary="The pods without a node: why they wait, and what is done for them.",
+            asks=PodsAsked,
+            answers=PodList,
+            answer=lambda wanted: _pods(board.view, wanted),
+        ),
+        "/api/v1/plans": Endpoint(
+            summary="What was decided in the last hours, newest first.",
+            asks=PlansAsked,
+            answers=PlanList,
+            answer=lambda wanted: _plans(board.view, wanted),
+        ),
+        "/api/v1/explain": Endpoint(
+            summary="Why one pod, node or node group fared as it did in the last pass.",
+            asks=ExplainAsked,
+            answers=Explanation,
+            answer=lambda wanted: _explain(board.view, wanted),
+            may_miss=True,
+        ),
     }
-    return Response(public_json(answer), JSON)
 
 
-def _groups(view: View, request: Request) -> Response:
-    _only(request, "limit")
-    return _list(view, request, view.status.groups)
+def _status(view: View) -> StatusAnswer:
+    status = view.status
+    return StatusAnswer(
+        process=status.process,
+        state=status.state,
+        message=status.message,
+        last_pass=status.last_pass,
+        cluster=status.cluster,
+        totals=Totals(
+            groups=len(status.groups),
+            nodes=len(status.nodes),
+            pending_pods=len(status.pods),
+            unneeded_nodes=sum(node.unneeded_since_at is not None for node in status.nodes),
+        ),
+        events=status.events,
+    )
 
 
-def _nodes(view: View, request: Request) -> Response:
-    _only(request, "limit", "group", "state")
-    group, state = request.query.get("group"), request.query.get("state")
+def _nodes(view: View, wanted: NodesAsked) -> NodeList:
     nodes = [
         node
         for node in view.status.nodes
-        if (group is None or node.group == group) and (state is None or node.state == state)
+        if wanted.group in (msgspec.UNSET, node.group) and wanted.state in (msgspec.UNSET, node.state)
     ]
-    return _list(view, request, nodes)
+    return _listed(NodeList, view, nodes, wanted)
 
 
-def _pods(view: View, request: Request) -> Response:
-    _only(request, "limit", "namespace")
-    namespace = request.query.get("namespace")
-    return _list(view, request, [pod for pod in view.status.pods if namespace in (None, pod.namespace)])
+def _pods(view: View, wanted: PodsAsked) -> PodList:
+    pods = [pod for pod in view.status.pods if wanted.namespace in (msgspec.UNSET, pod.namespace)]
+    return _listed(PodList, view, pods, wanted)
 
 
-def _plans(view: View, request: Request) -> Response:
-    _only(request, "limit", "group")
-    group = request.query.get("group")
-    newest_first = [one for one in reversed(view.history) if group in (None, one.group)]
-    return _list(view, request, newest_first)
+def _plans(view: View, wanted: PlansAsked) -> PlanList:
+    newest_first = [one for one in reversed(view.history) if wanted.group in (msgspec.UNSET, one.group)]
+    return _listed(PlanList, view, newest_first, wanted)
 
 
-def _list(view: View, request: Request, items: Sequence[msgspec.Struct]) -> Response:
-    limit = _number(request, "limit", _LARGEST_LIMIT, 1, _LARGEST_LIMIT)
+def _listed(kind: Callable[..., List], view: View, items: Sequence[msgspec.Struct], part: Slice) -> List:
     last = view.status.last_pass
-    answer: Mapping[str, Any] = {
-        "passStartedAt": None if last is None else public({"at": last.started_at})["at"],
-        "total": len(items),
-        "items": public(items[:limit]),
-    }
-    return Response(msgspec.json.encode(answer), JSON)
+    return kind(
+        pass_started_at=None if last is None else last.started_at,
+        total=len(items),
+        items=tuple(items[part.offset : part.offset + part.limit]),
+    )
 
 
-def _only(request: Request, *known: str) -> None:
-    for name in request.query:
-        if name not in known:
-            raise HttpProblem(400, "invalid_parameter", f"there is no parameter {name[:100]}", name[:100])
-
-
-def _flag(request: Request, name: str) -> bool:
-    return _number(request, name, 0, 0, 1) == 1
-
-
-def _number(request: Request, name: str, default: int, least: int, most: int) -> int:
-    text = request.query.get(name)
-    if text is None:
-        return default
-    if not (text.isascii() and text.isdigit() and len(text) <= 9 and least <= int(text) <= most):
-        raise HttpProblem(400, "invalid_parameter", f"{name} must be a number from {least} to {most}", name)
-    return int(text)
+def _explain(view: View, wanted: ExplainAsked) -> Explanation:
+    explainers = (
+        ("pod", wanted.pod, explain_pod),
+        ("node", wanted.node, explain_node),
+        ("group", wanted.group, explain_group),
+    )
+    named = [(kind, name, explain) for kind, name, explain in explainers if name is not msgspec.UNSET]
+    if len(named) != 1:
+        raise HttpProblem(400, "invalid_parameter", "name exactly one pod, node or group: ?pod=NAMESPACE/NAME")
+    kind, name, explain = named[0]
+    found = explain(view, name)
+    if found is None:
+        missing = {"pod": "pod without a node", "node": "node", "group": "node group"}[kind]
+        raise HttpProblem(404, "not_found", f"the last pass saw no {missing} called {name}", kind)
+    return found

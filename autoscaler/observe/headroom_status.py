@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from autoscaler.observe.public import public_json
-from autoscaler.observe.web import JSON, Handler, HttpProblem, Request, Response, Routes
+from autoscaler.observe.endpoint import Endpoint, Nothing
+from autoscaler.observe.web import Handler, Routes
 
 
 class PoolStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,11 +40,10 @@ class HeadroomStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 def headroom_routes(status: Callable[[], HeadroomStatus]) -> Routes:
     """Return the route of the pools."""
-
-    def answer(request: Request) -> Response:
-        for name in request.query:
-            raise HttpProblem(400, "invalid_parameter", f"there is no parameter {name[:100]}", name[:100])
-        return Response(public_json(status()), JSON)
-
-    handlers: dict[str, Handler] = {"GET": answer}
-    return {"/api/v1/headroom": handlers}
+    endpoint: Handler = Endpoint(
+        summary="The pools of headroom: what is wanted, what is there, and why.",
+        asks=Nothing,
+        answers=HeadroomStatus,
+        answer=lambda _: status(),
+    )
+    return {"/api/v1/headroom": {"GET": endpoint}}

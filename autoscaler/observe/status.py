@@ -6,6 +6,7 @@ Times end in `_at` and are Unix seconds; durations end in `_s`. What is not know
 import threading
 from collections.abc import Iterable
 from enum import StrEnum
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -42,10 +43,13 @@ class ScaleDownActivity(StrEnum):
     NO_CANDIDATES = "NoCandidates"
 
 
-class Condition(msgspec.Struct, frozen=True, gc=False):
+Word = TypeVar("Word", Health, ScaleUpActivity, ScaleDownActivity)
+
+
+class Condition(msgspec.Struct, Generic[Word], frozen=True, gc=False):
     """One status and its times."""
 
-    status: Health | ScaleUpActivity | ScaleDownActivity
+    status: Word
     probed_at: float
     since_at: float | None = None
     """When it took this status; None until `with_transitions` has looked at the value before."""
@@ -69,9 +73,9 @@ class NodeCounts(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 class Scope(msgspec.Struct, frozen=True):
     """Conditions and counts that the cluster and every node group have."""
 
-    health: Condition
-    scale_up: Condition
-    scale_down: Condition
+    health: Condition[Health]
+    scale_up: Condition[ScaleUpActivity]
+    scale_down: Condition[ScaleDownActivity]
     candidates: int = 0
     """Nodes that could go."""
     counts: NodeCounts = NodeCounts()
@@ -210,6 +214,11 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     result: str
     detail: str = ""
 
+    @property
+    def failed(self) -> bool:
+        """Whether the size stayed as it was."""
+        return self.result == ScaleUpResult.ERROR.value
+
 
 class RecentEvent(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """An event that was recorded."""
@@ -299,7 +308,7 @@ def _scope_since(scope: Scope, before: Scope | None) -> Scope:
     )
 
 
-def _since(condition: Condition, before: Condition) -> Condition:
+def _since(condition: Condition[Word], before: Condition[Word]) -> Condition[Word]:
     since_at = before.since_at if before.status == condition.status else None
     return Condition(condition.status, condition.probed_at, condition.probed_at if since_at is None else since_at)
 

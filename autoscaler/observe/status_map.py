@@ -117,7 +117,7 @@ def _counts(counts: NodeCounts, rules: Rules) -> dict[str, Any]:
     }
 
 
-def _times(condition: Condition) -> dict[str, str]:
+def _times(condition: Condition[Any]) -> dict[str, str]:
     since_at = condition.probed_at if condition.since_at is None else condition.since_at
     return {"lastProbeTime": _rfc3339(condition.probed_at), "lastTransitionTime": _rfc3339(since_at)}
 

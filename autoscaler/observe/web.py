@@ -109,12 +109,25 @@ DEFAULT_INTAKE = Intake()
 OTHER = "other"
 
 
+class Problem(msgspec.Struct, frozen=True):
+    """What is wrong with a request."""
+
+    code: str
+    message: str
+    field: str | msgspec.UnsetType = msgspec.UNSET
+
+
+class ErrorEnvelope(msgspec.Struct, frozen=True):
+    """The body of every answer that is an error."""
+
+    error: Problem
+
+
 def problem_response(problem: HttpProblem) -> Response:
     """Return the error envelope."""
-    error: dict[str, str] = {"code": problem.code, "message": str(problem)}
-    if problem.field is not None:
-        error["field"] = problem.field
-    return Response(msgspec.json.encode({"error": error}), JSON, problem.status, problem.headers)
+    field = msgspec.UNSET if problem.field is None else problem.field
+    envelope = ErrorEnvelope(Problem(problem.code, str(problem), field))
+    return Response(msgspec.json.encode(envelope), JSON, problem.status, problem.headers)
 
 
 def find(routes: Routes, method: str, path: str) -> tuple[str, Handler]:

@@ -90,6 +90,54 @@ def test_pods(site: Site) -> None:
     assert pod["reasons"][0] == {"group": "gpu-a100", "reason": "InBackoff", "detail": "for another 4 min"}
 
 
+def test_a_list_can_be_read_in_parts(site: Site) -> None:
+    first, second, past = (site.json(f"/api/v1/nodes?limit=6&offset={offset}") for offset in (0, 6, 12))
+    assert [answer["total"] for answer in (first, second, past)] == [10, 10, 10]
+    names = [node["name"] for node in (*first["items"], *second["items"])]
+    assert names == [node["name"] for node in site.json("/api/v1/nodes")["items"]]
+    assert past["items"] == []
+
+
+def test_a_pod_is_explained(site: Site) -> None:
+    answer = site.json("/api/v1/explain?pod=ml/train-0")
+    assert (answer["pod"]["name"], answer["node"], answer["group"]) == ("train-0", None, None)
+    meanings = {one["reason"]: one for one in answer["meanings"]}
+    assert list(meanings) == ["NoGroupFits", "InBackoff", "NodeResourcesFit"]
+    assert meanings["NodeResourcesFit"]["remedy"]
+    assert {one["group"] for one in answer["decisions"]} == {"web-general"}
+    assert answer["decisions"][0]["at"] > answer["decisions"][1]["at"]
+
+
+def test_a_node_is_explained(site: Site) -> None:
+    answer = site.json("/api/v1/explain?node=ip-10-0-0-5.eu-west-1.compute.internal")
+    assert answer["node"]["stays"]["reason"] == "BlockedByPod"
+    assert [one["reason"] for one in answer["meanings"]] == ["BlockedByPod"]
+
+
+def test_a_group_is_explained(site: Site) -> None:
+    answer = site.json("/api/v1/explain?group=gpu-a100")
+    assert answer["group"]["backoff"]["code"] == "OUT_OF_RESOURCES"
+    assert answer["podsRefused"] == [{"reason": "InBackoff", "count": 1}]
+    assert [one["reason"] for one in answer["meanings"]] == ["InBackoff"]
+    web = site.json("/api/v1/explain?group=web-general")
+    assert web["nodesKept"] == [{"reason": "NotUnderutilized", "count": 4}]
+
+
+@pytest.mark.parametrize(
+    ("url", "field", "message"),
+    [
+        ("/api/v1/explain?pod=ml/nobody", "pod", "the last pass saw no pod without a node called ml/nobody"),
+        ("/api/v1/explain?pod=train-0", "pod", "the last pass saw no pod without a node called train-0"),
+        ("/api/v1/explain?node=nobody", "node", "the last pass saw no node called nobody"),
+        ("/api/v1/explain?group=nobody", "group", "the last pass saw no node group called nobody"),
+    ],
+)
+def test_what_is_not_there_cannot_be_explained(site: Site, url: str, field: str, message: str) -> None:
+    response = site.get(url)
+    error = json.loads(response.body)["error"]
+    assert (response.status, error) == (404, {"code": "not_found", "message": message, "field": field})
+
+
 def test_plans_are_newest_first(site: Site) -> None:
     answer = site.json("/api/v1/plans?limit=2")
     assert answer["total"] == 13
@@ -106,6 +154,12 @@ def test_plans_are_newest_first(site: Site) -> None:
         pytest.param("/api/v1/pods?limit=many", "limit", id="limit that is no number"),
         pytest.param("/api/v1/plans?limit=", "limit", id="empty limit"),
         pytest.param("/api/v1/groups?group=web", "group", id="a parameter of another route"),
+        pytest.param("/api/v1/nodes?limit=10001", "limit", id="limit has a maximum"),
+        pytest.param("/api/v1/nodes?offset=-1", "offset", id="offset below zero"),
+        pytest.param("/api/v1/nodes?state=asleep", "state", id="a state that is none"),
+        pytest.param("/api/v1/pods?namespace=", "namespace", id="a name that is empty"),
+        pytest.param("/api/v1/nodes?group=" + "g" * 600, "group", id="a name that is endless"),
+        pytest.param("/api/v1/status?limit=1", "limit", id="a parameter where there are none"),
         pytest.param("/status?all=yes", "all", id="all is 0 or 1"),
         pytest.param("/status?refresh=99999", "refresh", id="refresh has a maximum"),
     ],
@@ -114,6 +168,12 @@ def test_bad_parameters_are_named(site: Site, url: str, field: str) -> None:
     response = site.get(url)
     error = json.loads(response.body)["error"]
     assert (response.status, error["code"], error["field"]) == (400, "invalid_parameter", field)
+
+
+@pytest.mark.parametrize("query", ["", "?pod=ml/train-0&group=gpu-a100"])
+def test_one_thing_at_a_time_is_explained(site: Site, query: str) -> None:
+    response = site.get(f"/api/v1/explain{query}")
+    assert (response.status, json.loads(response.body)["error"]["code"]) == (400, "invalid_parameter")
 
 
 def test_before_the_first_pass(status_of: Callable[..., PublishedStatus], now_wall: float) -> None:
