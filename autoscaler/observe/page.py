@@ -1,11 +1,13 @@
 """The status page: one HTML document that works without scripts, refreshes itself, and loads nothing else."""
 
 from collections.abc import Sequence
+from typing import Annotated
 from urllib.parse import urlencode
 
 import msgspec
 
 from autoscaler.observe.display import ago, cpus, duration, gib, lasting, moment
+from autoscaler.observe.health import OK, Verdict
 from autoscaler.observe.markup import NOTHING, Html, html, joined
 from autoscaler.observe.page_style import STYLE
 from autoscaler.observe.page_tables import (
@@ -29,14 +31,16 @@ from autoscaler.observe.status import (
 )
 
 DEFAULT_REFRESH_S = 15
-_LINKS = ("/api/v1/status", "/api/v1/groups", "/api/v1/nodes", "/api/v1/pods", "/api/v1/plans", "/metrics")
+_LONGEST_REFRESH_S = 3600
+_DATA = ("status", "groups", "nodes", "pods", "plans", "openapi.json")
+_SECTIONS = ("Node groups", "Pending pods", "Decisions", "Events", "Nodes")
 
 
-class PageOptions(msgspec.Struct, frozen=True):
+class PageOptions(msgspec.Struct, frozen=True, rename={"all_rows": "all", "refresh_s": "refresh"}):
     """What the reader asked for in the URL."""
 
     all_rows: bool = False
-    refresh_s: int = DEFAULT_REFRESH_S
+    refresh_s: Annotated[int, msgspec.Meta(ge=0, le=_LONGEST_REFRESH_S)] = DEFAULT_REFRESH_S
     """0: the page stays as it is."""
 
     def link(self, *, all_rows: bool, refresh_s: int) -> str:
@@ -45,12 +49,13 @@ class PageOptions(msgspec.Struct, frozen=True):
         return "?" + urlencode([(name, value) for name, value, default in changed if value != default])
 
 
-def status_page(view: View, now_wall: float, options: PageOptions) -> Html:
-    """Return the whole document."""
+def status_page(view: View, now_wall: float, options: PageOptions, alive: Verdict = OK) -> Html:
+    """Return the whole document; `alive` is what the health check says."""
     status = view.status
     body = joined(
         (
-            _header(status, now_wall, options),
+            _header(status, now_wall, options, alive),
+            NOTHING if status.last_pass is None else _contents(),
             _main(view, now_wall, options),
             _footer(status.process, now_wall),
         )
@@ -58,7 +63,8 @@ def status_page(view: View, now_wall: float, options: PageOptions) -> Html:
     refresh = html('<meta http-equiv="refresh" content="{}">', options.refresh_s) if options.refresh_s else NOTHING
     return html(
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{} · cluster autoscaler</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">{}<style>{}</style></head>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark">{}<style>{}</style></head>'
         "<body>{}</body></html>\n",
         _headline(status),
         refresh,
@@ -75,7 +81,7 @@ def _headline(status: PublishedStatus) -> str:
     return str(status.cluster.scope.health.status)
 
 
-def _header(status: PublishedStatus, now_wall: float, options: PageOptions) -> Html:
+def _header(status: PublishedStatus, now_wall: float, options: PageOptions, alive: Verdict) -> Html:
     process = status.process
     pills = [pill("Leading", "good") if process.leading else pill("Standby", "warn")]
     if status.cluster is not None:
@@ -97,8 +103,13 @@ def _header(status: PublishedStatus, now_wall: float, options: PageOptions) -> H
         process.identity,
         lasting(process.started_at, now_wall),
         refresh,
-        _notices(status),
+        _notices(status, alive),
     )
+
+
+def _contents() -> Html:
+    links = joined(html('<li><a href="#{}">{}</a></li>', _anchor(title), title) for title in _SECTIONS)
+    return html('<nav aria-label="Sections"><ul>{}</ul></nav>', links)
 
 
 def _standby_notice(process: ProcessStatus) -> Html:
@@ -108,8 +119,10 @@ def _standby_notice(process: ProcessStatus) -> Html:
     return html('<p class="notice">This replica is on standby: {}. What follows is its own view.</p>', leader)
 
 
-def _notices(status: PublishedStatus) -> Html:
+def _notices(status: PublishedStatus, alive: Verdict) -> Html:
     notices = []
+    if not alive.ok:
+        notices.append(html('<p class="notice bad">The health check fails. {}</p>', alive.text))
     if status.message is not None:
         notices.append(html('<p class="notice">{}</p>', status.message))
     if status.last_pass is not None and status.last_pass.error is not None:
@@ -123,32 +136,45 @@ def _main(view: View, now_wall: float, options: PageOptions) -> Html:
         waiting = "No pass has finished yet."
         return html("<main><section><h2>Waiting</h2><p>{}</p></section></main>", waiting)
     everything = None if options.all_rows else options.link(all_rows=True, refresh_s=options.refresh_s)
+    now = joined(
+        (
+            _section(
+                "Node groups",
+                groups_table(status.groups, now_wall) if status.groups else _empty("The provider has no node groups."),
+            ),
+            _section(
+                "Pending pods",
+                pods_table(status.pods, now_wall, everything) if status.pods else _empty("Every pod has a node."),
+            ),
+        )
+    )
+    past = joined(
+        (
+            _section("Decisions", _decisions(view, now_wall)),
+            _section(
+                "Events",
+                events_table(status.events, now_wall) if status.events else _empty("No event was recorded yet."),
+            ),
+        )
+    )
+    nodes = nodes_table(status.nodes, now_wall, everything) if status.nodes else _empty("There are no nodes.")
     return html(
-        "<main>{}{}{}{}{}{}{}</main>",
+        '<main>{}{}<div class="pair"><div>{}</div><div>{}</div></div>{}</main>',
         _tiles(status, status.last_pass, now_wall),
         _capacity(status.cluster),
-        _section(
-            "Node groups",
-            groups_table(status.groups, now_wall) if status.groups else _empty("The provider has no node groups."),
-        ),
-        _section(
-            "Pending pods",
-            pods_table(status.pods, now_wall, everything) if status.pods else _empty("Every pod has a node."),
-        ),
-        _section("Decisions", _decisions(view, now_wall)),
-        _section(
-            "Nodes",
-            nodes_table(status.nodes, now_wall, everything) if status.nodes else _empty("There are no nodes."),
-        ),
-        _section(
-            "Events", events_table(status.events, now_wall) if status.events else _empty("No event was recorded yet.")
-        ),
+        now,
+        past,
+        _section("Nodes", nodes),
     )
 
 
 def _section(title: str, body: Html) -> Html:
-    anchor = title.lower().replace(" ", "-")
+    anchor = _anchor(title)
     return html('<section aria-labelledby="{}"><h2 id="{}">{}</h2>{}</section>', anchor, anchor, title, body)
+
+
+def _anchor(title: str) -> str:
+    return title.lower().replace(" ", "-")
 
 
 def _empty(text: str) -> Html:
@@ -234,7 +260,8 @@ def _footer(process: ProcessStatus, now_wall: float) -> Html:
         *([f"Kubernetes {process.kubernetes_version}"] if process.kubernetes_version else []),
         *([f"decides like Cluster Autoscaler {process.compatibility}"] if process.compatibility else []),
     ]
-    links = joined(html('<li><a href="{}">{}</a></li>', link, link) for link in _LINKS)
+    addresses = (*(f"/api/v1/{name}" for name in _DATA), "/metrics")
+    links = joined(html('<li><a href="{}">{}</a></li>', address, address) for address in addresses)
     return html(
         '<footer><p>{} · as of {}</p><nav aria-label="Data"><ul>{}</ul></nav></footer>',
         " · ".join(versions),

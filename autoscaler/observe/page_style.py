@@ -14,6 +14,7 @@ STYLE = """
 body{margin:0 auto;max-width:88rem;padding:1rem 1.25rem 2rem;background:var(--page);color:var(--ink);
 font:15px/1.45 system-ui,-apple-system,"Segoe UI",Roboto,"Liberation Sans",sans-serif}
 a{color:var(--link)}
+a:focus-visible,summary:focus-visible{outline:2px solid var(--link);outline-offset:2px;border-radius:.15rem}
 h1{font-size:1.35rem;margin:0}
 h2{font-size:1.05rem;margin:0 0 .5rem}
 p{margin:.25rem 0}
@@ -22,6 +23,7 @@ header{margin-bottom:1rem}
 .muted,caption,figcaption,footer{color:var(--muted)}
 .small{font-size:.85rem}
 .notice{padding:.6rem .8rem;border-radius:.4rem;background:var(--warn-bg);color:var(--warn);margin:.75rem 0}
+.notice.bad{background:var(--bad-bg);color:var(--bad)}
 section{background:var(--card);border:1px solid var(--line);border-radius:.5rem;padding:.9rem 1rem;margin-bottom:1rem}
 .tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(9.5rem,1fr));gap:.75rem;margin-bottom:1rem;padding:0}
 .tile{margin:0;background:var(--card);border:1px solid var(--line);border-radius:.5rem;padding:.6rem .8rem}
@@ -37,24 +39,32 @@ table{width:100%;border-collapse:collapse;font-size:.9rem}
 caption{text-align:left;padding-bottom:.4rem;font-size:.85rem}
 th{text-align:left;font-weight:600;color:var(--muted);border-bottom:1px solid var(--line);padding:.3rem .6rem .3rem 0;
 vertical-align:bottom;white-space:nowrap}
-td{border-bottom:1px solid var(--line);padding:.4rem .6rem .4rem 0;vertical-align:top;overflow-wrap:anywhere}
-tr:last-child td{border-bottom:0}
+td,tbody th{border-bottom:1px solid var(--line);padding:.4rem .6rem .4rem 0;vertical-align:top;overflow-wrap:anywhere}
+tbody th{font-weight:400;color:var(--ink)}
+tbody th:not(.when){white-space:normal}
+tr:last-child td,tbody tr:last-child th{border-bottom:0}
 th.n,td.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 th.n,td.n{padding-right:1.4rem}
+th.when{white-space:nowrap}
 th.bars,td.bars{width:9rem;min-width:8rem}
 th.size,td.size{width:15rem}
 .size .small{white-space:nowrap}
 .meter{display:flex;align-items:center;gap:.5rem;padding-right:.8rem}
 .meter .small{min-width:2.6rem;text-align:right;font-variant-numeric:tabular-nums}
 th.wide{width:34%}
-td .sub{display:block;color:var(--muted);font-size:.85rem}
+.sub{display:block;color:var(--muted);font-size:.85rem}
 code{font:.92em ui-monospace,"DejaVu Sans Mono",monospace;overflow-wrap:anywhere}
 details summary{cursor:pointer;color:var(--link)}
 details ul{margin:.25rem 0 0;padding-left:1.1rem}
+section>details{margin-top:.6rem;font-size:.9rem}
+dl{margin:.4rem 0 0}
+section dt{font-weight:600;overflow-wrap:anywhere}
+section dd{margin:0 0 .4rem}
+em{color:var(--muted)}
 .chips{display:flex;flex-wrap:wrap;gap:.35rem;margin:0 0 .6rem;padding:0;list-style:none}
 .bar{display:block;width:100%;height:.55rem;border-radius:.2rem;margin:.3rem 0 .15rem}
 .track{fill:var(--track)}.fill{fill:var(--fill)}.high{fill:var(--removed)}.target{fill:var(--target)}
-.mark{fill:var(--mark)}.added{fill:var(--added)}.removed{fill:var(--removed)}
+.mark{fill:var(--mark)}.failed{fill:var(--bad)}.added{fill:var(--added)}.removed{fill:var(--removed)}
 .axis{stroke:var(--muted);stroke-width:1;vector-effect:non-scaling-stroke}
 figure{margin:0 0 .9rem}
 .timeline{display:block;width:100%;height:7rem}
@@ -62,22 +72,27 @@ figure{margin:0 0 .9rem}
 figcaption{font-size:.85rem}
 .key{display:inline-block;width:.7rem;height:.7rem;border-radius:.15rem;margin:0 .3rem 0 .5rem}
 .key:first-child{margin-left:0}
-span.added{background:var(--added)}span.removed{background:var(--removed)}
+span.added{background:var(--added)}span.removed{background:var(--removed)}span.failed{background:var(--bad)}
 .capacity{display:grid;grid-template-columns:repeat(auto-fit,minmax(17rem,1fr));gap:.25rem 2rem}
 footer{font-size:.85rem}
-footer ul{display:flex;flex-wrap:wrap;gap:.2rem 1rem;padding:0;margin:.3rem 0;list-style:none}
+header+nav{margin-bottom:.75rem}
+nav ul{display:flex;flex-wrap:wrap;gap:.2rem 1rem;padding:0;margin:.3rem 0;list-style:none}
+@media (min-width:96rem){body{max-width:118rem}.pair{display:grid;gap:1rem;align-items:start;
+grid-template-columns:minmax(0,3fr) minmax(0,2fr)}}
 @media (max-width:70rem){.tiles{grid-template-columns:repeat(3,1fr)}}
 @media (max-width:44rem){body{padding:.75rem .6rem 1.5rem}section{padding:.75rem .7rem}
 thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
-table,tbody,tr,td,caption{display:block;width:100%}
+table,tbody,caption{display:block;width:100%}
+tbody tr{display:grid;grid-template-columns:1fr 1fr;column-gap:.75rem}
 tr{border-bottom:1px solid var(--line);padding:.5rem 0}
 tr:last-child{border-bottom:0}
-td,td.n,td.bars,td.size{display:grid;
-grid-template-columns:6.5rem minmax(0,1fr);gap:.5rem;width:100%;border:0;padding:.12rem 0;
+td,tbody th,td.n,td.bars,td.size{display:grid;grid-column:1/-1;
+grid-template-columns:6.5rem minmax(0,1fr);gap:.5rem;width:100%;min-width:0;border:0;padding:.12rem 0;
 text-align:left;white-space:normal}
+td.n,td.bars{grid-column:auto;grid-template-columns:auto minmax(0,1fr)}
 td.empty{display:none}
-td::before{content:attr(data-label);color:var(--muted);font-size:.85rem}
-td.first code{font-weight:600}.timeline{height:5.5rem}.tiles{grid-template-columns:repeat(2,1fr)}}
+td::before,tbody th::before{content:attr(data-label);color:var(--muted);font-size:.85rem}
+tbody th code{font-weight:600}.timeline{height:5.5rem}.tiles{grid-template-columns:repeat(2,1fr)}}
 """
 
 _HASH = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()

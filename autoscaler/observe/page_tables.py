@@ -6,8 +6,10 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from autoscaler.observe.display import ago, count, cpus, duration, gib, lasting, percent, until
+from autoscaler.observe.explaining import Given, meanings
 from autoscaler.observe.markup import NOTHING, Html, html, joined
 from autoscaler.observe.plots import share_bar, size_bar
+from autoscaler.observe.reason_table import OF_GROUPS, OF_NODES, OF_PODS
 from autoscaler.observe.status import (
     Decision,
     GroupReason,
@@ -38,7 +40,7 @@ _TONES = {NodeState.READY: "good", NodeState.UNREADY: "bad", NodeState.BEING_DEL
 
 
 class Column(msgspec.Struct, frozen=True):
-    """A column's heading and its style: `n` for numbers, `bars`, `wide`."""
+    """A column's heading and its style: `n` for numbers, `bars`, `size`, `when`, `wide`."""
 
     title: str
     style: str = ""
@@ -66,13 +68,11 @@ def table(caption: Html, columns: Sequence[Column], rows: Iterable[Sequence[Html
 
 
 def _cell(at: int, column: Column, cell: Html) -> Html:
-    styles = [column.style, "first" if at == 0 else "", "" if cell else "empty"]
-    return html(
-        '<td role="cell" class="{}" data-label="{}"><div>{}</div></td>',
-        " ".join(style for style in styles if style),
-        column.title,
-        cell,
-    )
+    if at == 0:
+        template = '<th scope="row" role="rowheader" class="{}" data-label="{}"><div>{}</div></th>'
+        return html(template, column.style, column.title, cell)
+    styles = " ".join(style for style in (column.style, "" if cell else "empty") if style)
+    return html('<td role="cell" class="{}" data-label="{}"><div>{}</div></td>', styles, column.title, cell)
 
 
 def pill(text: str, tone: str = "") -> Html:
@@ -98,13 +98,13 @@ def groups_table(groups: Sequence[GroupStatus], now_wall: float) -> Html:
             html(
                 '{}<span class="small muted">min {} · target {} · max {}</span>',
                 size_bar(group.min_size, group.scope.counts.ready, group.target_size, group.max_size),
-                group.min_size,
-                group.target_size,
-                group.max_size,
+                f"{group.min_size:,}",
+                f"{group.target_size:,}",
+                f"{group.max_size:,}",
             ),
-            html("{}", group.scope.counts.ready),
-            html("{}", group.upcoming),
-            html("{}", group.scope.counts.unregistered + group.scope.counts.long_unregistered),
+            html("{}", f"{group.scope.counts.ready:,}"),
+            html("{}", f"{group.upcoming:,}"),
+            html("{}", f"{group.scope.counts.unregistered + group.scope.counts.long_unregistered:,}"),
             NOTHING if group.node_price is None else html("{}", f"{group.node_price:.4g}"),
         )
         for group in groups
@@ -147,11 +147,10 @@ def pods_table(pods: Sequence[PodStatus], now_wall: float, all_link: str | None)
     all_rows = all_link is None
     alike = [[pod] for pod in pods] if all_rows else _alike(pods)
     shown = alike if all_rows else alike[:_MOST_POD_ROWS]
-    columns = (Column("Pod"), Column("Waiting", "n"), Column("Why", "wide"), Column("Plan"))
-    rows = (
-        (_pod_names(row), lasting(row[0].pending_since_at, now_wall), _pod_why(row[0]), _pod_plan(row[0]))
-        for row in shown
-    )
+    has_estimates = any(pod.eta_s is not None for pod in pods)
+    columns = [Column("Pod"), Column("Waiting", "n"), Column("Why", "wide"), Column("Plan")]
+    columns += [Column("Ready in about", "n")] if has_estimates else []
+    rows = (_pod_row(row, now_wall, has_estimates) for row in shown)
     hidden = sum(len(row) for row in alike[len(shown) :])
     caption = html(
         "{} without a node{}. {}",
@@ -159,7 +158,9 @@ def pods_table(pods: Sequence[PodStatus], now_wall: float, all_link: str | None)
         f", {hidden:,} of them not shown" if hidden else "",
         html('<a href="{}">Show each</a>', all_link) if len(shown) < len(pods) else NOTHING,
     )
-    return joined((_chips(Counter(pod.verdict for pod in pods)), table(caption, columns, rows)))
+    given: list[Given] = [(pod.verdict, OF_PODS) for row in shown for pod in row[:1]]
+    given += [(one.reason, OF_GROUPS) for row in shown for one in row[0].reasons]
+    return joined((_chips(Counter(pod.verdict for pod in pods)), table(caption, columns, rows), _glossary(given)))
 
 
 def _alike(pods: Sequence[PodStatus]) -> list[list[PodStatus]]:
@@ -168,6 +169,21 @@ def _alike(pods: Sequence[PodStatus]) -> list[list[PodStatus]]:
         same = pod.owner if pod.owner is not None else pod.name
         rows.setdefault((pod.namespace, same, pod.verdict, pod.detail, pod.planned_group, pod.reasons), []).append(pod)
     return list(rows.values())
+
+
+def _pod_row(row: Sequence[PodStatus], now_wall: float, has_estimates: bool) -> list[Html]:
+    first = row[0]
+    plan = NOTHING if first.planned_group is None else html("grows <code>{}</code>", first.planned_group)
+    cells = [_pod_names(row), lasting(first.pending_since_at, now_wall), _pod_why(first), plan]
+    return [*cells, _ready_in(row)] if has_estimates else cells
+
+
+def _ready_in(row: Sequence[PodStatus]) -> Html:
+    known = [pod.eta_s for pod in row if pod.eta_s is not None]
+    if not known:
+        return NOTHING
+    soonest, latest = duration(min(known)), duration(max(known))
+    return html("{}", soonest if soonest == latest else f"{soonest} to {latest}")
 
 
 def _pod_names(row: Sequence[PodStatus]) -> Html:
@@ -196,15 +212,6 @@ def _group_reasons(reasons: Sequence[GroupReason]) -> Html:
     return html("<details><summary>{}</summary><ul>{}</ul></details>", summary, lines)
 
 
-def _pod_plan(pod: PodStatus) -> Html:
-    parts = []
-    if pod.planned_group is not None:
-        parts.append(html("grows <code>{}</code>", pod.planned_group))
-    if pod.eta_s is not None:
-        parts.append(html("ready in about {}", duration(pod.eta_s)))
-    return joined(parts, ", ")
-
-
 def nodes_table(nodes: Sequence[NodeStatus], now_wall: float, all_link: str | None) -> Html:
     """Return the nodes, those first that are about to change; many are cut to the most relevant.
 
@@ -224,7 +231,8 @@ def nodes_table(nodes: Sequence[NodeStatus], now_wall: float, all_link: str | No
         else f"The {len(shown)} most relevant of {len(nodes):,} nodes",
         html('<a href="{}">Show all</a>', all_link) if len(shown) < len(nodes) else NOTHING,
     )
-    return joined((_chips(Counter(_fate(node) for node in nodes)), table(caption, columns, rows)))
+    given: list[Given] = [(node.stays.reason, OF_NODES) for node in nodes if node.stays is not None]
+    return joined((_chips(Counter(_fate(node) for node in nodes)), table(caption, columns, rows), _glossary(given)))
 
 
 def _relevance(node: NodeStatus) -> tuple[int, int, float, str]:
@@ -272,7 +280,7 @@ def decisions_table(history: Sequence[Decision], now_wall: float) -> Html:
     """Return the newest decisions, newest first."""
     shown = history[::-1][:_MOST_DECISIONS]
     columns = (
-        Column("When"),
+        Column("When", "when"),
         Column("Nodes", "n"),
         Column("Node group"),
         Column("Pods", "n"),
@@ -285,7 +293,7 @@ def decisions_table(history: Sequence[Decision], now_wall: float) -> Html:
             html("{}", f"{one.delta:+d}".replace("-", "\N{MINUS SIGN}")),
             html("<code>{}</code>", one.group),
             html("{}", one.pods),
-            html("{}", one.result),
+            pill(one.result, "bad") if one.failed else html("{}", one.result),
             html("{}", one.detail),
         )
         for one in shown
@@ -297,18 +305,33 @@ def decisions_table(history: Sequence[Decision], now_wall: float) -> Html:
 def events_table(events: Sequence[RecentEvent], now_wall: float) -> Html:
     """Return the newest events, newest first."""
     shown = events[::-1][:_MOST_EVENTS]
-    columns = (Column("When"), Column("Type"), Column("Reason"), Column("Object"), Column("Message", "wide"))
+    columns = (Column("When", "when"), Column("Reason"), Column("Message", "wide"))
     rows = (
         (
             ago(one.at, now_wall),
-            pill(one.kind, "warn" if one.kind == "Warning" else ""),
-            html("{}", one.reason),
-            html("<code>{}</code>", one.about),
-            html("{}", one.message),
+            pill(one.reason, "warn" if one.kind == "Warning" else ""),
+            html('{}<span class="sub">{}</span>', one.message, one.about),
         )
         for one in shown
     )
     return table(html("The newest {}", count(len(shown), "event")), columns, rows)
+
+
+def _prose(text: str) -> Html:
+    """Return text with what stands between backticks as code."""
+    return joined(html("<code>{}</code>" if at % 2 else "{}", part) for at, part in enumerate(text.split("`")))
+
+
+def _glossary(given: Iterable[Given]) -> Html:
+    lines = joined(
+        html("<dt>{}</dt><dd>{} <em>{}</em></dd>", one.reason, _prose(one.text), _prose(one.remedy))
+        for one in meanings(given)
+    )
+    return (
+        html("<details><summary>What the words mean, and what helps</summary><dl>{}</dl></details>", lines)
+        if lines
+        else NOTHING
+    )
 
 
 def _chips(counts: Counter[str]) -> Html:

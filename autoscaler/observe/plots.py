@@ -1,6 +1,6 @@
 """Small charts as inline SVG. Colours come from style classes; no text is inside, so that nothing shrinks on phones."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -11,6 +11,7 @@ from autoscaler.observe.status import Decision
 _BINS = 96
 _SHORTEST_S = 3600.0
 _HALF = 50  # half the height of the timeline, in its own units
+_MARK = 8
 _LEAST = 2.5  # a change of one node stays visible beside one of hundreds
 
 
@@ -48,50 +49,68 @@ def size_bar(least: int, ready: int, target: int, most: int) -> Html:
 class _Bin(msgspec.Struct):
     added: int = 0
     removed: int = 0
+    failed: int = 0
 
 
 def timeline(history: Sequence[Decision], now_wall: float) -> Html:
-    """Return nodes added (upwards) and removed (downwards) over time, from the oldest decision to now."""
+    """Return nodes added (upwards) and removed (downwards) over time, from the oldest decision to now.
+
+    Decisions that failed changed nothing: they are marks on the axis.
+    """
     start = min([now_wall - _SHORTEST_S, *(one.at for one in history)])
     width_s = (now_wall - start) / _BINS
     bins = [_Bin() for _ in range(_BINS)]
     for one in history:
         into = bins[min(_BINS - 1, max(0, int((one.at - start) / width_s)))]
-        into.added += max(0, one.delta)
-        into.removed += max(0, -one.delta)
+        if one.failed:
+            into.failed += 1
+        else:
+            into.added += max(0, one.delta)
+            into.removed += max(0, -one.delta)
     most = max(1, *(max(one.added, one.removed) for one in bins))
     bars = joined(
         bar for place, one in enumerate(bins) for bar in _bars(place, one, most, time_of_day(start + place * width_s))
     )
-    added, removed = sum(one.added for one in bins), sum(one.removed for one in bins)
+    added = f"{count(sum(one.added for one in bins), 'node')} added"
+    removed = f"{count(sum(one.removed for one in bins), 'node')} removed"
+    failed = f"{count(sum(one.failed for one in bins), 'decision')} failed"
+    keys = joined(
+        html('<span class="key {}"></span>{} ', style, text)
+        for style, text in (("added", added), ("removed", removed), ("failed", failed))
+    )
     return html(
         '<figure><svg class="timeline" viewBox="0 0 {} 100" preserveAspectRatio="none" role="img" aria-label="{}">'
-        '{}<line class="axis" x1="0" x2="{}" y1="50" y2="50"/></svg>'
+        '<line class="axis" x1="0" x2="{}" y1="50" y2="50"/>{}</svg>'
         '<div class="ticks" aria-hidden="true"><span>{}</span><span>{}</span><span>now</span></div>'
-        '<figcaption><span class="key added"></span>{} added <span class="key removed"></span>{} removed '
-        "since {} UTC; the tallest bar is {}</figcaption></figure>",
+        "<figcaption>{}since {} UTC; the tallest bar is {}</figcaption></figure>",
         _BINS,
-        f"Nodes over time: {added} added, {removed} removed",
+        f"Nodes over time: {added}, {removed}, {failed}",
+        _BINS,
         bars,
-        _BINS,
         time_of_day(start),
         time_of_day((start + now_wall) / 2),
-        count(added, "node"),
-        count(removed, "node"),
+        keys,
         time_of_day(start),
         count(most, "node"),
     )
 
 
-def _bars(place: int, one: _Bin, most: int, when: str) -> list[Html]:
-    bars: list[Html] = []
-    template = '<rect class="{}" x="{}" y="{}" width="0.8" height="{}"><title>{} UTC: {} {}</title></rect>'
+def _bars(place: int, one: _Bin, most: int, when: str) -> Iterator[Html]:
+    up, down = (max(_LEAST, _HALF * nodes / most) for nodes in (one.added, one.removed))
     if one.added:
-        height = max(_LEAST, _HALF * one.added / most)
-        top = f"{_HALF - height:.1f}"
-        bars.append(html(template, "added", place + 0.1, top, f"{height:.1f}", when, count(one.added, "node"), "added"))
+        yield _bar("added", place, _HALF - up, up, f"{when} UTC: {count(one.added, 'node')} added")
     if one.removed:
-        height = max(_LEAST, _HALF * one.removed / most)
-        what = count(one.removed, "node")
-        bars.append(html(template, "removed", place + 0.1, _HALF, f"{height:.1f}", when, what, "removed"))
-    return bars
+        yield _bar("removed", place, _HALF, down, f"{when} UTC: {count(one.removed, 'node')} removed")
+    if one.failed:
+        yield _bar("failed", place, _HALF - _MARK / 2, _MARK, f"{when} UTC: {count(one.failed, 'decision')} failed")
+
+
+def _bar(style: str, place: int, top: float, height: float, text: str) -> Html:
+    return html(
+        '<rect class="{}" x="{}" y="{}" width="0.8" height="{}"><title>{}</title></rect>',
+        style,
+        place + 0.1,
+        f"{top:.1f}",
+        f"{height:.1f}",
+        text,
+    )

@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
-from benchmarks import cost, decode, estimator, placement, snapshot
+from benchmarks import cost, decode, estimator, page, placement, snapshot
 
 
 @pytest.mark.parametrize(
@@ -17,6 +17,7 @@ from benchmarks import cost, decode, estimator, placement, snapshot
             "Price of the first pass for an hour, and what is saved against the first expander",
             id="cost",
         ),
+        pytest.param(page.main, "--nodes 20 --pods 5", "Status page of 20 nodes", id="page"),
         pytest.param(snapshot.main, "--nodes 20 --per-node 5", "Snapshot of 20 nodes", id="snapshot"),
     ],
 )

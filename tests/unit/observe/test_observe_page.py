@@ -9,10 +9,12 @@ import msgspec
 import pytest
 
 from autoscaler.observe.display import count, cpus, duration, gib, percent
+from autoscaler.observe.health import Verdict
 from autoscaler.observe.markup import Html, html, joined
 from autoscaler.observe.page import PageOptions, status_page
-from autoscaler.observe.page_style import CONTENT_SECURITY_POLICY
+from autoscaler.observe.page_style import CONTENT_SECURITY_POLICY, STYLE
 from autoscaler.observe.plots import share_bar, size_bar, timeline
+from autoscaler.observe.reason_table import TABLE
 from autoscaler.observe.status import (
     Backoff,
     Decision,
@@ -24,6 +26,7 @@ from autoscaler.observe.status import (
     Stay,
     View,
 )
+from autoscaler.reasons import Keep, PodVerdict
 
 VOID = {"meta"}
 EVIL = '<script>alert("x")</script>\'&"'
@@ -74,17 +77,17 @@ def page_of(status: PublishedStatus, now_wall: float, **options: Any) -> Page:
 @pytest.mark.parametrize("nodes", [0, 1, 10, 1000])
 def test_the_document_is_well_formed_at_any_size(status_of: StatusOf, now_wall: float, nodes: int) -> None:
     page = page_of(status_of(nodes), now_wall)
-    assert [tag for tag, _ in page.tags if tag in ("header", "main", "footer", "nav")] == [
-        "header",
-        "main",
-        "footer",
-        "nav",
-    ]
+    landmarks = [tag for tag, _ in page.tags if tag in ("header", "main", "footer", "nav")]
+    assert landmarks == ["header", "nav", "main", "footer", "nav"]
+    names = [nav["aria-label"] for nav in page.named("nav")]
+    assert len(set(names)) == len(names)
     assert page.named("html")[0]["lang"] == "en"
     assert len(page.named("h1")) == 1
     assert not page.named("script")
     assert len(page.named("table")) == len(page.named("caption"))
-    assert all(head["scope"] == "col" for head in page.named("th"))
+    heads = page.named("th")
+    assert {(head["scope"], head["role"]) for head in heads} <= {("col", "columnheader"), ("row", "rowheader")}
+    assert len([head for head in heads if head["scope"] == "row"]) == len(page.named("tr")) - len(page.named("table"))
     assert all(image["aria-label"] for image in page.named("svg"))
 
 
@@ -103,7 +106,21 @@ def test_it_loads_nothing(status_of: StatusOf, now_wall: float) -> None:
     page = page_of(status_of(10), now_wall)
     assert not [tag for tag, attributes in page.tags if "src" in attributes or "style" in attributes]
     assert not page.named("link")
-    assert all((link["href"] or "").startswith(("/", "?")) for link in page.named("a"))
+    assert all((link["href"] or "").startswith(("/", "?", "#")) for link in page.named("a"))
+
+
+def test_links_within_the_page_lead_somewhere(status_of: StatusOf, now_wall: float) -> None:
+    page = page_of(status_of(10), now_wall)
+    ids = {attributes["id"] for _, attributes in page.tags if "id" in attributes}
+    inner = [str(link["href"])[1:] for link in page.named("a") if str(link["href"]).startswith("#")]
+    assert inner == ["node-groups", "pending-pods", "decisions", "events", "nodes"]
+    assert ids >= set(inner)
+
+
+def test_headings_skip_no_level(status_of: StatusOf, now_wall: float) -> None:
+    levels = [int(tag[1]) for tag, _ in page_of(status_of(10), now_wall).tags if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1
+    assert set(levels[1:]) == {2}
 
 
 def test_the_policy_matches_the_style(status_of: StatusOf, now_wall: float) -> None:
@@ -185,13 +202,13 @@ def test_many_different_pods_are_cut(status_of: StatusOf, now_wall: float) -> No
 def test_nodes_are_cut_to_the_most_relevant(status_of: StatusOf, now_wall: float) -> None:
     page = page_of(status_of(1000), now_wall)
     assert "The 200 most relevant of 1,000 nodes" in page.text
-    rows = [cell for cell in page.named("td") if cell.get("data-label") == "Node"]
+    rows = [cell for cell in page.named("th") if cell.get("data-label") == "Node"]
     assert len(rows) == 200
     assert page.text.count("unneeded for") == 25, "all unneeded nodes are among them"
     assert "NotUnderutilized 865" in page.text, "the counts are of all nodes"
     assert "?all=1" in [link["href"] for link in page.named("a")]
     everything = page_of(status_of(1000), now_wall, all_rows=True)
-    assert len([cell for cell in everything.named("td") if cell.get("data-label") == "Node"]) == 1000
+    assert len([cell for cell in everything.named("th") if cell.get("data-label") == "Node"]) == 1000
 
 
 def test_gpu_column_only_where_there_are_gpus(status_of: StatusOf, now_wall: float) -> None:
@@ -201,6 +218,36 @@ def test_gpu_column_only_where_there_are_gpus(status_of: StatusOf, now_wall: flo
     status = status_of(1)
     assert "GPU" not in heads(status)
     assert "GPU" in heads(msgspec.structs.replace(status, nodes=(NodeStatus(name="n", gpu_utilization=0.5),)))
+
+
+def test_estimates_have_a_column_where_one_is_known(status_of: StatusOf, now_wall: float) -> None:
+    def one(name: str, eta_s: float | None) -> PodStatus:
+        return PodStatus(
+            namespace="a", name=name, pending_since_at=now_wall, verdict="Helped", owner="Job x", eta_s=eta_s
+        )
+
+    def text(*pods: PodStatus) -> str:
+        return page_of(msgspec.structs.replace(status_of(1), pods=pods), now_wall).text
+
+    assert "Ready in about" not in text(one("p", None))
+    assert "Ready in about" in text(one("p", None), one("q", 40))
+    assert "40 s to 3 min" in text(one("p", 40), one("q", 180)), "pods of one row need not be alike in this"
+
+
+def test_reasons_are_explained_where_they_are_given(status_of: StatusOf, now_wall: float) -> None:
+    text = page_of(status_of(50), now_wall).text
+    assert text.count("What the words mean, and what helps") == 2
+    assert TABLE[PodVerdict][PodVerdict.NO_GROUP_FITS].text in text
+    assert TABLE[Keep][Keep.BLOCKED_BY_POD].text in text
+    assert "What the words mean" not in page_of(status_of(0), now_wall).text
+
+
+def test_a_loop_that_is_stuck_is_announced(status_of: StatusOf, now_wall: float) -> None:
+    status = status_of(1)
+    stuck = Verdict(False, "Error: last activity more than 700.0s ago <b>")
+    text = status_page(View(status), now_wall, PageOptions(), stuck)
+    assert '<p class="notice bad">The health check fails. Error: last activity more than 700.0s ago &lt;b&gt;' in text
+    assert "health check" not in status_page(View(status), now_wall, PageOptions())
 
 
 def test_a_standby_replica_says_so_first(status_of: StatusOf, now_wall: float) -> None:
@@ -229,6 +276,47 @@ def test_the_timeline_adds_up(now_wall: float) -> None:
     assert "7 nodes added" in plot.text
     assert "2 nodes removed" in plot.text
     assert "08:00 UTC: 7 nodes added" in plot.text
+
+
+def test_failed_decisions_are_no_nodes(now_wall: float) -> None:
+    def one(delta: int, result: str) -> Decision:
+        return Decision(at=now_wall - 60, kind=DecisionKind.SCALE_UP, group="g", delta=delta, result=result)
+
+    plot = Page(timeline([one(3, "Successful"), one(9, "Error"), one(-2, "Error")], now_wall))
+    (figure,) = plot.named("svg")
+    assert figure["aria-label"] == "Nodes over time: 3 nodes added, 0 nodes removed, 2 decisions failed"
+    assert [bar["class"] for bar in plot.named("rect")] == ["added", "failed"]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("front", "back", "least"),
+    [
+        *((text, back, 4.5) for text in ("ink", "muted", "link") for back in ("page", "card")),
+        *((tone, f"{tone}-bg", 4.5) for tone in ("good", "warn", "bad")),
+        ("ink", "calm-bg", 4.5),
+        *((shape, "card", 3.0) for shape in ("fill", "added", "removed", "bad", "mark", "muted")),
+        ("fill", "track", 3.0),
+        ("removed", "track", 3.0),
+    ],
+)
+def test_colours_differ_enough_to_be_read(theme: str, front: str, back: str, least: float) -> None:
+    light, dark = re.findall(r":root\{(.*?)\}", STYLE, re.DOTALL)
+    found = dict(re.findall(r"--([\w-]+):(#[0-9a-f]+)", light if theme == "light" else dark))
+    lighter, darker = sorted((luminance(found[front]), luminance(found[back])), reverse=True)
+    assert (lighter + 0.05) / (darker + 0.05) >= least
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance as WCAG defines it."""
+    digits = colour[1:] if len(colour) == 7 else "".join(2 * digit for digit in colour[1:])
+    parts = [int(digits[at : at + 2], 16) / 255 for at in (0, 2, 4)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_nothing_moves() -> None:
+    assert not re.search(r"animation|transition|scroll-behavior|@keyframes", STYLE), "so reduced motion needs no rule"
 
 
 def test_bars_stay_within_their_track() -> None:
