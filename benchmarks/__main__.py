@@ -2,9 +2,16 @@
 
 import argparse
 
-from benchmarks import cost, decode, estimator, placement, snapshot
+from benchmarks import cost, decode, estimator, page, placement, snapshot
 
-ALL = {"snapshot": snapshot, "placement": placement, "estimator": estimator, "decode": decode, "cost": cost}
+ALL = {
+    "snapshot": snapshot,
+    "placement": placement,
+    "estimator": estimator,
+    "decode": decode,
+    "cost": cost,
+    "page": page,
+}
 
 
 def main() -> None:
