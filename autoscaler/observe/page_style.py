@@ -12,7 +12,7 @@ STYLE = """
 --good:#84dba6;--good-bg:#173a27;--warn:#f4c976;--warn-bg:#43330f;--bad:#ffa39c;--bad-bg:#4c1f1c;--calm-bg:#2a323e}}
 *{box-sizing:border-box}
 body{margin:0 auto;max-width:88rem;padding:1rem 1.25rem 2rem;background:var(--page);color:var(--ink);
-font:15px/1.45 system-ui,-apple-system,"Segoe UI",Roboto,"Liberation Sans",sans-serif}
+overflow-wrap:anywhere;font:15px/1.45 system-ui,-apple-system,"Segoe UI",Roboto,"Liberation Sans",sans-serif}
 a{color:var(--link)}
 a:focus-visible,summary:focus-visible{outline:2px solid var(--link);outline-offset:2px;border-radius:.15rem}
 h1{font-size:1.35rem;margin:0}
@@ -32,6 +32,7 @@ section{background:var(--card);border:1px solid var(--line);border-radius:.5rem;
 .tile dd.note{font-size:.85rem;color:var(--muted)}
 .pill{display:inline-block;padding:.05rem .5rem;border-radius:1rem;font-size:.82rem;white-space:nowrap;
 background:var(--calm-bg);color:var(--ink)}
+.pill.long{white-space:normal}
 .good{background:var(--good-bg);color:var(--good)}
 .warn{background:var(--warn-bg);color:var(--warn)}
 .bad{background:var(--bad-bg);color:var(--bad)}
@@ -41,11 +42,11 @@ th{text-align:left;font-weight:600;color:var(--muted);border-bottom:1px solid va
 vertical-align:bottom;white-space:nowrap}
 td,tbody th{border-bottom:1px solid var(--line);padding:.4rem .6rem .4rem 0;vertical-align:top;overflow-wrap:anywhere}
 tbody th{font-weight:400;color:var(--ink)}
-tbody th:not(.when){white-space:normal}
+tbody th:not(.brief){white-space:normal}
 tr:last-child td,tbody tr:last-child th{border-bottom:0}
 th.n,td.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 th.n,td.n{padding-right:1.4rem}
-th.when{white-space:nowrap}
+th.brief{width:1%;white-space:nowrap}
 th.bars,td.bars{width:9rem;min-width:8rem}
 th.size,td.size{width:15rem}
 .size .small{white-space:nowrap}

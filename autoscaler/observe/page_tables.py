@@ -27,6 +27,7 @@ _MOST_NODES = 200
 _MOST_POD_ROWS = 100
 _MOST_DECISIONS = 15
 _MOST_EVENTS = 15
+_LONGEST_WORD = 40
 
 _URGENCY = (
     NodeState.BEING_DELETED,
@@ -40,7 +41,7 @@ _TONES = {NodeState.READY: "good", NodeState.UNREADY: "bad", NodeState.BEING_DEL
 
 
 class Column(msgspec.Struct, frozen=True):
-    """A column's heading and its style: `n` for numbers, `bars`, `size`, `when`, `wide`."""
+    """A column's heading and its style: `n` for numbers, `bars`, `brief`, `size`, `wide`."""
 
     title: str
     style: str = ""
@@ -76,8 +77,8 @@ def _cell(at: int, column: Column, cell: Html) -> Html:
 
 
 def pill(text: str, tone: str = "") -> Html:
-    """Return a short word that stands out; `tone` is good, warn, bad or nothing."""
-    return html('<span class="pill {}">{}</span>', tone, text)
+    """Return a short word that stands out; `tone` is good, warn, bad or nothing. One that is long may be broken."""
+    return html('<span class="pill {}{}">{}</span>', "long " if len(text) > _LONGEST_WORD else "", tone, text)
 
 
 def groups_table(groups: Sequence[GroupStatus], now_wall: float) -> Html:
@@ -189,7 +190,7 @@ def _ready_in(row: Sequence[PodStatus]) -> Html:
 def _pod_names(row: Sequence[PodStatus]) -> Html:
     first = row[0]
     owner = html('<span class="sub">{}</span>', first.owner) if first.owner is not None else NOTHING
-    more = html('<span class="sub">and {} like it</span>', f"{len(row) - 1:,}") if len(row) > 1 else NOTHING
+    more = html('<span class="sub">{}</span>', _like_it(row)) if len(row) > 1 else NOTHING
     return html("<code>{}/{}</code>{}{}", first.namespace, first.name, more, owner)
 
 
@@ -280,7 +281,7 @@ def decisions_table(history: Sequence[Decision], now_wall: float) -> Html:
     """Return the newest decisions, newest first."""
     shown = history[::-1][:_MOST_DECISIONS]
     columns = (
-        Column("When", "when"),
+        Column("When", "brief"),
         Column("Nodes", "n"),
         Column("Node group"),
         Column("Pods", "n"),
@@ -303,18 +304,25 @@ def decisions_table(history: Sequence[Decision], now_wall: float) -> Html:
 
 
 def events_table(events: Sequence[RecentEvent], now_wall: float) -> Html:
-    """Return the newest events, newest first."""
-    shown = events[::-1][:_MOST_EVENTS]
-    columns = (Column("When", "when"), Column("Reason"), Column("Message", "wide"))
+    """Return the newest events, newest first; those that say the same of several objects share a row."""
+    alike: dict[tuple[str, str, str], list[RecentEvent]] = {}
+    for one in reversed(events):
+        alike.setdefault((one.kind, one.reason, one.message), []).append(one)
+    shown = list(alike.values())[:_MOST_EVENTS]
+    columns = (Column("When", "brief"), Column("Reason", "brief"), Column("Message"))
     rows = (
         (
-            ago(one.at, now_wall),
-            pill(one.reason, "warn" if one.kind == "Warning" else ""),
-            html('{}<span class="sub">{}</span>', one.message, one.about),
+            ago(row[0].at, now_wall),
+            pill(row[0].reason, "warn" if row[0].kind == "Warning" else ""),
+            html('{}<span class="sub">{}{}</span>', row[0].message, row[0].about, _like_it(row)),
         )
-        for one in shown
+        for row in shown
     )
-    return table(html("The newest {}", count(len(shown), "event")), columns, rows)
+    return table(html("The newest {}", count(sum(len(row) for row in shown), "event")), columns, rows)
+
+
+def _like_it(row: Sequence[object]) -> str:
+    return f" and {len(row) - 1:,} like it" if len(row) > 1 else ""
 
 
 def _prose(text: str) -> Html:

@@ -23,6 +23,7 @@ from autoscaler.observe.status import (
     NodeStatus,
     PodStatus,
     PublishedStatus,
+    RecentEvent,
     Stay,
     View,
 )
@@ -232,6 +233,17 @@ def test_estimates_have_a_column_where_one_is_known(status_of: StatusOf, now_wal
     assert "Ready in about" not in text(one("p", None))
     assert "Ready in about" in text(one("p", None), one("q", 40))
     assert "40 s to 3 min" in text(one("p", 40), one("q", 180)), "pods of one row need not be alike in this"
+
+
+def test_events_that_say_the_same_share_a_row(status_of: StatusOf, now_wall: float) -> None:
+    def one(about: str, age_s: float, message: str = "pod triggered scale-up") -> RecentEvent:
+        return RecentEvent(at=now_wall - age_s, kind="Normal", reason="TriggeredScaleUp", about=about, message=message)
+
+    events = (one("Pod a/x", 90), one("Pod a/other", 80, "pod triggered nothing"), one("Pod a/y", 20))
+    page = page_of(msgspec.structs.replace(status_of(1), events=events), now_wall)
+    assert "20 s ago TriggeredScaleUp pod triggered scale-up Pod a/y and 1 like it" in page.text
+    assert "The newest 3 events" in page.text
+    assert "Pod a/x" not in page.text
 
 
 def test_reasons_are_explained_where_they_are_given(status_of: StatusOf, now_wall: float) -> None:
