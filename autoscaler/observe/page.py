@@ -6,29 +6,23 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from autoscaler.observe.display import ago, cpus, duration, gib, lasting, moment
+from autoscaler.observe.display import lasting, moment
 from autoscaler.observe.health import OK, Verdict
 from autoscaler.observe.markup import NOTHING, Html, html, joined
+from autoscaler.observe.page_groups import groups_table
+from autoscaler.observe.page_history import decisions_table, events_table
+from autoscaler.observe.page_nodes import nodes_table
+from autoscaler.observe.page_pods import pods_table
 from autoscaler.observe.page_style import STYLE
-from autoscaler.observe.page_tables import (
-    decisions_table,
-    events_table,
-    groups_table,
-    nodes_table,
-    pill,
-    pods_table,
-)
-from autoscaler.observe.plots import share_bar, timeline
+from autoscaler.observe.page_tiles import capacity_bars, tiles
+from autoscaler.observe.plots import timeline
 from autoscaler.observe.status import (
-    Capacity,
-    ClusterStatus,
     Health,
-    PassStatus,
     ProcessStatus,
     PublishedStatus,
-    ScaleUpActivity,
     View,
 )
+from autoscaler.observe.table import pill
 
 DEFAULT_REFRESH_S = 15
 _LONGEST_REFRESH_S = 3600
@@ -140,7 +134,9 @@ def _main(view: View, now_wall: float, options: PageOptions) -> Html:
         (
             _section(
                 "Node groups",
-                groups_table(status.groups, now_wall) if status.groups else _empty("The provider has no node groups."),
+                groups_table(status.groups, now_wall, everything)
+                if status.groups
+                else _empty("The provider has no node groups."),
             ),
             _section(
                 "Pending pods",
@@ -157,11 +153,12 @@ def _main(view: View, now_wall: float, options: PageOptions) -> Html:
             ),
         )
     )
+    capacity = capacity_bars(status.cluster)
     nodes = nodes_table(status.nodes, now_wall, everything) if status.nodes else _empty("There are no nodes.")
     return html(
         '<main>{}{}<div class="pair"><div>{}</div><div>{}</div></div>{}</main>',
-        _tiles(status, status.last_pass, now_wall),
-        _capacity(status.cluster),
+        tiles(status, status.last_pass, now_wall),
+        _section("Capacity", capacity) if capacity else NOTHING,
         now,
         past,
         _section("Nodes", nodes),
@@ -185,73 +182,6 @@ def _decisions(view: View, now_wall: float) -> Html:
     if not view.history:
         return _empty("Nothing was added or removed yet.")
     return joined((timeline(view.history, now_wall), decisions_table(view.history, now_wall)))
-
-
-def _tiles(status: PublishedStatus, last: PassStatus, now_wall: float) -> Html:
-    unneeded = sum(node.unneeded_since_at is not None for node in status.nodes)
-    planned = sum(pod.planned_group is not None for pod in status.pods)
-    ready, total, upcoming = _node_totals(status.cluster)
-    cooling = "in cool-down" if last.scale_down_in_cooldown else "ready to act"
-    tiles = (
-        _tile("Nodes ready", f"{ready:,}", f"of {total:,}" + (f", {upcoming:,} upcoming" if upcoming else "")),
-        _tile("Node groups", f"{len(status.groups):,}", _backed_off(status)),
-        _tile("Pending pods", f"{len(status.pods):,}", f"{planned:,} with a plan" if status.pods else "none"),
-        _tile("Unneeded nodes", f"{unneeded:,}", f"scale-down {cooling}"),
-        _tile("Last pass", duration(last.duration_s), _pass_note(last, now_wall)),
-        _tile("Scale-up", str(last.scale_up or "not reached"), _scale_up_note(status.cluster)),
-    )
-    return html('<div class="tiles">{}</div>', joined(tiles))
-
-
-def _tile(title: str, value: str, note: str | Html) -> Html:
-    return html('<dl class="tile"><dt>{}</dt><dd>{}</dd><dd class="note">{}</dd></dl>', title, value, note)
-
-
-def _node_totals(cluster: ClusterStatus | None) -> tuple[int, int, int]:
-    if cluster is None:
-        return 0, 0, 0
-    return cluster.scope.counts.ready, cluster.scope.counts.total, cluster.upcoming
-
-
-def _backed_off(status: PublishedStatus) -> str:
-    number = sum(group.backoff is not None for group in status.groups)
-    return f"{number} backed off" if number else "none backed off"
-
-
-def _pass_note(last: PassStatus, now_wall: float) -> Html:
-    note = html("{}, number {}", ago(last.started_at, now_wall), last.number)
-    if not last.phases:
-        return note
-    lines = joined(html("<li>{}: {}</li>", phase.name, duration(phase.seconds)) for phase in last.phases)
-    return html("{}<details><summary>Time by phase</summary><ul>{}</ul></details>", note, lines)
-
-
-def _scale_up_note(cluster: ClusterStatus | None) -> str:
-    activity = None if cluster is None else cluster.scope.scale_up.status
-    return "machines are on their way" if activity == ScaleUpActivity.IN_PROGRESS else "nothing on its way"
-
-
-def _capacity(cluster: ClusterStatus | None) -> Html:
-    if cluster is None:
-        return NOTHING
-    lines = []
-    if cluster.cpu_milli is not None:
-        one = cluster.cpu_milli
-        busy = f"{cpus(one.running)} CPUs running, {cpus(one.pending)} CPUs pending"
-        text = f"{busy}, {cpus(one.total)} total CPUs in cluster"
-        lines.append(_capacity_line(text, one, "CPU"))
-    if cluster.memory_bytes is not None:
-        one = cluster.memory_bytes
-        busy = f"{gib(one.running)} GiB running, {gib(one.pending)} GiB pending"
-        text = f"{busy}, {gib(one.total)} total GiB in cluster"
-        lines.append(_capacity_line(text, one, "Memory"))
-    return _section("Capacity", html('<div class="capacity">{}</div>', joined(lines))) if lines else NOTHING
-
-
-def _capacity_line(text: str, capacity: Capacity, label: str) -> Html:
-    return html(
-        '<div>{}<p class="small">{}</p></div>', share_bar(capacity.running / max(1, capacity.total), label), text
-    )
 
 
 def _footer(process: ProcessStatus, now_wall: float) -> Html:

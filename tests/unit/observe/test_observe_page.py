@@ -27,6 +27,7 @@ from autoscaler.observe.status import (
     Stay,
     View,
 )
+from autoscaler.observe.table import Column, table
 from autoscaler.reasons import Keep, PodVerdict
 
 VOID = {"meta"}
@@ -210,6 +211,26 @@ def test_nodes_are_cut_to_the_most_relevant(status_of: StatusOf, now_wall: float
     assert "?all=1" in [link["href"] for link in page.named("a")]
     everything = page_of(status_of(1000), now_wall, all_rows=True)
     assert len([cell for cell in everything.named("th") if cell.get("data-label") == "Node"]) == 1000
+
+
+def test_many_groups_are_cut_to_those_that_need_attention(status_of: StatusOf, now_wall: float) -> None:
+    status = status_of(10)
+    web, gpu, _ = status.groups
+    calm = tuple(msgspec.structs.replace(web, id=f"web-{number}") for number in range(40))
+    page = page_of(msgspec.structs.replace(status, groups=(*calm, gpu)), now_wall)
+    rows = [cell for cell in page.named("th") if cell.get("data-label") == "Node group" and cell["scope"] == "row"]
+    assert len(rows) == 15
+    assert "The 15 most relevant of 41 node groups. Show all" in page.text
+    assert page.text.index("gpu-a100") < page.text.index("web-0")
+    assert "Backed off 1" in page.text, "the counts are of all groups"
+
+
+def test_a_column_without_content_is_left_out() -> None:
+    columns = (Column("Name"), Column("Price", "n"), Column("Note"))
+    page = Page(table(html("two"), columns, [[html("a"), Html(""), html("x")], [html("b"), Html(""), Html("")]]))
+    assert [head["class"] for head in page.named("th") if head["scope"] == "col"] == ["", ""]
+    assert "Price" not in page.text
+    assert [cell["class"] for cell in page.named("td")] == ["", "empty"]
 
 
 def test_gpu_column_only_where_there_are_gpus(status_of: StatusOf, now_wall: float) -> None:

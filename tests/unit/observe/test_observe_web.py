@@ -91,13 +91,27 @@ def error_of(body: bytes) -> dict[str, str]:
     return error
 
 
-def test_an_answer_with_safe_headers(ask: Ask) -> None:
-    response, body = ask("GET", "/hello?name=world")
-    assert (response.status, body) == (200, b"hello world")
-    assert response.headers["Content-Type"] == "text/plain; charset=utf-8"
-    assert response.headers["X-Content-Type-Options"] == "nosniff"
-    assert response.headers["Content-Security-Policy"].startswith("default-src 'none'")
-    assert response.headers["Cache-Control"] == "no-store"
+@pytest.mark.parametrize(
+    ("path", "status", "content_type"),
+    [
+        pytest.param("/hello", 200, "text/plain; charset=utf-8", id="an answer"),
+        pytest.param("/nowhere", 404, JSON, id="a refusal"),
+        pytest.param("/broken", 500, JSON, id="a bug"),
+        pytest.param("/" + "a" * 9000, 414, JSON, id="a request that is not read"),
+    ],
+)
+def test_every_answer_has_safe_headers(ask: Ask, path: str, status: int, content_type: str) -> None:
+    response, _ = ask("GET", path)
+    assert response.status == status
+    safe = {
+        "Content-Type": content_type,
+        "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+        "Cross-Origin-Resource-Policy": "same-origin",
+        "Referrer-Policy": "no-referrer",
+        "X-Content-Type-Options": "nosniff",
+        "Cache-Control": "no-store",
+    }
+    assert {name: response.headers[name] for name in safe} == safe
     assert "Server" not in response.headers
 
 
