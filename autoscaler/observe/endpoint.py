@@ -26,15 +26,16 @@ class Endpoint(msgspec.Struct, Generic[Asked], frozen=True, kw_only=True):
 
     summary: str
     asks: type[Asked]
-    answers: type[msgspec.Struct]
-    answer: Callable[[Asked], msgspec.Struct]
-    """May raise `HttpProblem`."""
+    answers: type[msgspec.Struct | msgspec.Raw]
+    answer: Callable[[Asked], msgspec.Struct | msgspec.Raw]
+    """May raise `HttpProblem`. What is `Raw` is JSON already and sent as it is."""
     may_miss: bool = False
     """Whether what is asked for may not exist, so that 404 is an answer too."""
 
     def __call__(self, request: Request) -> Response:
         """Answer a request; raises `HttpProblem` for one that asks what is not offered."""
-        return Response(public_json(self.answer(asked(request.query, self.asks))), JSON)
+        found = self.answer(asked(request.query, self.asks))
+        return Response(bytes(found) if isinstance(found, msgspec.Raw) else public_json(found), JSON)
 
 
 def asked(query: Mapping[str, str], form: type[Asked]) -> Asked:

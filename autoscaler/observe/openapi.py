@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
-from autoscaler.observe.endpoint import Endpoint
+from autoscaler.observe.endpoint import Endpoint, Nothing
 from autoscaler.observe.public import public_schema
-from autoscaler.observe.web import JSON, ErrorEnvelope, Request, Response, Routes
+from autoscaler.observe.web import JSON, ErrorEnvelope, Routes
 
 PATH = "/api/v1/openapi.json"
 
@@ -22,13 +22,11 @@ Schema = Mapping[str, Any]
 
 
 def with_document(routes: Routes, version: str) -> Routes:
-    """Add the route of the document that describes the endpoints among `routes`."""
-    body = msgspec.json.encode(document(routes, version))
-
-    def answer(_: Request) -> Response:
-        return Response(body, JSON)
-
-    return {**routes, PATH: {"GET": answer}}
+    """Add the route of the document that describes the endpoints among `routes`, and itself."""
+    own = Endpoint(summary="This document.", asks=Nothing, answers=msgspec.Raw, answer=lambda _: msgspec.Raw(described))
+    every: Routes = {**routes, PATH: {"GET": own}}
+    described = msgspec.json.encode(document(every, version))
+    return every
 
 
 def document(routes: Routes, version: str) -> dict[str, Any]:
@@ -44,12 +42,10 @@ def document(routes: Routes, version: str) -> dict[str, Any]:
     references, found = msgspec.json.schema_components(
         [*forms, *answers, ErrorEnvelope], ref_template=f"{_SCHEMAS}{{name}}"
     )
-    names = [str(one["$ref"]).removeprefix(_SCHEMAS) for one in references]
-    asked = {name: found[name] for name in names[: len(forms)]}
+    asked = [str(one["$ref"]).removeprefix(_SCHEMAS) for one in references[: len(forms)]]
     paths: dict[str, dict[str, Any]] = {}
-    for number, (path, method, endpoint) in enumerate(endpoints):
-        answer = references[len(forms) + number]
-        paths.setdefault(path, {})[method] = _operation(endpoint, asked[names[number]], answer)
+    for (path, method, endpoint), form, answer in zip(endpoints, asked, references[len(forms) : -1], strict=True):
+        paths.setdefault(path, {})[method] = _operation(endpoint, found[form]["properties"], answer)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -65,13 +61,12 @@ def document(routes: Routes, version: str) -> dict[str, Any]:
     }
 
 
-def _operation(endpoint: Endpoint[Any], asked: Schema, answer: Schema) -> dict[str, Any]:
-    properties: Mapping[str, Schema] = asked["properties"]
-    codes = (*(["400"] if properties else []), *(["404"] if endpoint.may_miss else []), "default")
+def _operation(endpoint: Endpoint[Any], parameters: Mapping[str, Schema], answer: Schema) -> dict[str, Any]:
+    codes = ("400", *(["404"] if endpoint.may_miss else []), "default")
     problems = {code: {"$ref": f"#/components/responses/{code}"} for code in codes}
     return {
         "summary": endpoint.summary,
-        "parameters": [_parameter(name, one) for name, one in properties.items()],
+        "parameters": [_parameter(name, one) for name, one in parameters.items()],
         "responses": {"200": _answer("What was asked for.", answer), **problems},
     }
 
