@@ -240,7 +240,7 @@ class Deleter:
             self._permit.pause(0.0)  # neither stopping nor deposed: from here on it writes
             for job, aborted in kept:
                 log.warning("scale_down.aborted node=%s reason=%s: %s", job.name, aborted.why, aborted.message)
-                self._news.aborted(job.removal, aborted.message)
+                self._news.aborted(job.removal, aborted.why, aborted.message)
             ours = [(job.removal.node, job.mark) for job, aborted in kept if aborted.why not in _NOT_OURS]
             free = self._hard_taint.release(ours)
         except (Stopping, LeadershipLost):

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from autoscaler.actuation.outcome import removed_as
+from autoscaler.actuation.outcome import Why, removed_as
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod
 from autoscaler.ports import EventSink, EventType, Subject
@@ -23,6 +23,10 @@ class Listener(Protocol):
 
     def node_removed(self, group: str, node: Node, removed_as: RemovedAs) -> None:
         """The cloud deletes a node's machine."""
+        ...
+
+    def removal_failed(self, why: str) -> None:
+        """A removal that had begun was given up."""
         ...
 
 
@@ -62,8 +66,9 @@ class News:
             self._on_status("ScaleDownEmpty", f'Scale-down: empty node "{name}" removed')
         self.listener.node_removed(removal.group, removal.node, removed_as(removal))
 
-    def aborted(self, removal: Removal, message: str) -> None:
+    def aborted(self, removal: Removal, why: Why, message: str) -> None:
         """A removal that had begun was given up."""
+        self.listener.removal_failed(why)
         what = "drain and delete node" if removal.drained else "delete empty node"
         self._on_node(removal.node, "ScaleDownFailed", f"failed to {what}: {message}")
 

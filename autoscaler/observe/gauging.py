@@ -1,10 +1,12 @@
 """From the report of a pass to metrics."""
 
 from collections import Counter
+from collections.abc import Iterable
 
 from autoscaler.config.tree import Config
 from autoscaler.objects import quantity
 from autoscaler.objects.node import Node
+from autoscaler.objects.pod import Pod
 from autoscaler.observe.devices import devices_of
 from autoscaler.observe.metric_table import (
     AskedExpander,
@@ -56,6 +58,12 @@ def _asked(answer: ExpanderAnswer) -> AskedExpander:
     if answer.error:
         return AskedExpander.FAILED
     return AskedExpander.ANSWERED if answer.usable else AskedExpander.UNUSABLE
+
+
+def _longest_wait_s(pods: Iterable[Pod], wall: float) -> float:
+    """Return for how long the pod that was judged first has been unschedulable."""
+    judged = (pod.unscheduled.since for pod in pods if pod.unscheduled is not None)
+    return max((wall - since for since in judged if since is not None), default=0.0)
 
 
 class Gauging:
@@ -142,6 +150,7 @@ class Gauging:
         work = [pod for pod in pending.unschedulable if pod.cls.headroom is None]
         metrics.pending_pods(PendingKind.UNSCHEDULABLE, len(work))
         metrics.pending_pods(PendingKind.UNPROCESSED, sum(pod.cls.headroom is None for pod in pending.unprocessed))
+        metrics.longest_pending(_longest_wait_s(work, report.now.wall))
         if plan is not None:
             metrics.step_began(Step.SCALE_UP, report.now)
             limited = [one for one in plan.skipped if one.reason is Skip.LIMIT]

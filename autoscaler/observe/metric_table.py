@@ -170,6 +170,10 @@ TABLE: tuple[Metric, ...] = (
         node_group_type="`autoscaled`, `autoprovisioned`",
     ),
     _gauge("unschedulable_pods_count", "Pods that wait for a node.", "type", type=_listed(PendingKind)),
+    _gauge(
+        "longest_pending_seconds",
+        "How long the pod that has waited longest for a node has been unschedulable; 0 without any such pod.",
+    ),
     _gauge("max_nodes_count", "Largest number of nodes the node groups may have together."),
     _gauge("cluster_cpu_current_cores", "CPU cores of the cluster, without nodes being deleted."),
     _gauge("cluster_memory_current_bytes", "Memory of the cluster in bytes, without nodes being deleted."),
@@ -220,6 +224,12 @@ TABLE: tuple[Metric, ...] = (
     ),
     _counter("scaled_down_nodes_total", "Nodes removed.", "reason", *_DEVICES, reason=_listed(RemovedAs)),
     _counter("scaled_down_gpu_nodes_total", "GPU nodes removed.", "reason", *_GPU),
+    _counter(
+        "failed_scale_downs_total",
+        "Removals of nodes that had begun and were given up.",
+        "reason",
+        reason="what came up against it, as in the event `ScaleDownFailed`",
+    ),
     _counter(
         "evicted_pods_total",
         "Pods evicted from nodes on their way out.",

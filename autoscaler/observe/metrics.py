@@ -148,6 +148,10 @@ class Metrics:
         """Pods that wait."""
         self._series.set("unschedulable_pods_count", count, kind)
 
+    def longest_pending(self, seconds: float) -> None:
+        """How long the longest of all waits for a node has lasted."""
+        self._series.set("longest_pending_seconds", seconds)
+
     def taints(self, by_type: Mapping[str, int]) -> None:
         """Taints on all nodes; types that vanished go away."""
         self._series.clear("node_taints_count")
@@ -251,6 +255,10 @@ class Metrics:
         self._series.add("scaled_down_nodes_total", nodes, reason, *devices.labels)
         if devices.gpu_name:
             self._series.add("scaled_down_gpu_nodes_total", nodes, reason, devices.gpu_resource_name, devices.gpu_name)
+
+    def scale_down_failed(self, reason: str) -> None:
+        """The removal of a node was given up."""
+        self._series.add("failed_scale_downs_total", 1, reason)
 
     def evicted(self, pods: int, result: EvictionResult) -> None:
         """Evictions ended."""

@@ -99,7 +99,7 @@ class Publisher:
             self._status_map.put(status, report.now.wall)
 
     def deletions_pending(self, nodes: int) -> None:
-        """Count removals that are about to begin. This and the next two may be called from any thread."""
+        """Count removals that are about to begin. This and the next three may be called from any thread."""
         self._metrics.pending_deletions(nodes)
 
     def pod_evicted(self, succeeded: bool) -> None:
@@ -109,6 +109,10 @@ class Publisher:
     def node_removed(self, group: str, node: Node, removed_as: RemovedAs) -> None:
         """Count a node whose machine the cloud deletes."""
         self._gauging.node_removed(group, node, removed_as)
+
+    def removal_failed(self, why: str) -> None:
+        """Count a removal that was given up."""
+        self._metrics.scale_down_failed(why)
 
     def stopped(self) -> None:
         """Say that the process ends in good order: a ConfigMap that nobody keeps up to date would mislead."""

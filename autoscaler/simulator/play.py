@@ -36,6 +36,9 @@ class NoAudience:
     def node_removed(self, group: str, node: Node, removed_as: RemovedAs) -> None:
         """Count nothing."""
 
+    def removal_failed(self, why: str) -> None:
+        """Count nothing."""
+
 
 def play(scenario: Scenario) -> Answer:
     """Return what the autoscaler decides in each run. The same scenario gives the same answer, timings aside.

@@ -63,6 +63,9 @@ class NoAudience:
     def node_removed(self, group: str, node: Node, removed_as: RemovedAs) -> None:
         """Hear that the cloud deletes a node's machine."""
 
+    def removal_failed(self, why: str) -> None:
+        """Hear that a removal that had begun was given up."""
+
 
 class Skewed:
     """The clock of one machine: its wall clock may be wrong, its monotonic one is not."""

@@ -175,6 +175,9 @@ class LoopWorld:
     def node_removed(self, group: str, node: Node, removed_as: RemovedAs) -> None:
         pass
 
+    def removal_failed(self, why: str) -> None:
+        pass
+
     def submit(self, *pods: Pod) -> None:
         for pod in pods:
             self.cluster.put_pod(pod)

@@ -189,6 +189,7 @@ class Counts:
     def __init__(self) -> None:
         self.pending: list[int] = []
         self.evicted = {True: 0, False: 0}
+        self.failed: list[str] = []
         self.removed: list[tuple[str, str, RemovedAs]] = []
         self.on_removed: Callable[[], object] = lambda: None
 
@@ -201,6 +202,9 @@ class Counts:
     def node_removed(self, group: str, node: Node, removed_as: RemovedAs) -> None:
         self.removed.append((group, node.name, removed_as))
         self.on_removed()
+
+    def removal_failed(self, why: str) -> None:
+        self.failed.append(why)
 
 
 class Stage:

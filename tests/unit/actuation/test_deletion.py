@@ -57,6 +57,7 @@ class TestEmptyNode:
             assert stage.events.about("Node/n1")[-1] == (
                 "ScaleDownFailed: failed to delete empty node: new pods scheduled: default/late"
             )
+            assert stage.counts.failed == [Why.NEW_PODS]
 
     def test_goes_with_pods_that_have_run_to_their_end(self) -> None:
         with Stage() as stage:

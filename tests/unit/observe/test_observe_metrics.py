@@ -93,6 +93,8 @@ def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus])
     metrics.size(12_900, 64)
     metrics.limits((0, 320_000), (0, 6_400))
     metrics.pending_pods(PendingKind.UNSCHEDULABLE, 7)
+    metrics.longest_pending(90.0)
+    metrics.scale_down_failed("EvictionFailed")
     metrics.taints({"other": 2})
     metrics.node_groups(3, 1, 40)
     metrics.scaled_up(4, GPU)
@@ -143,6 +145,8 @@ def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus])
         f'scaled_down_nodes_total{{reason="empty",{devices},dra_drivers=""}}': 1,
         f'scaled_down_gpu_nodes_total{{reason="empty",{devices}}}': 1,
         'evicted_pods_total{eviction_result="succeeded"}': 9,
+        'failed_scale_downs_total{reason="EvictionFailed"}': 1,
+        "longest_pending_seconds": 90,
         "events_dropped_total": 3,
         'companion_errors_total{companion="headroom"}': 1,
         'grpc_expander_calls_total{result="unusable"}': 1,

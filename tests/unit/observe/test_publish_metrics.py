@@ -9,6 +9,7 @@ from autoscaler.config.scaleup import Limits, Templates
 from autoscaler.config.syntax import Range
 from autoscaler.config.tree import Config
 from autoscaler.objects.node import TO_BE_DELETED
+from autoscaler.objects.pod import Pod
 from autoscaler.observe.devices import devices_of
 from autoscaler.observe.gauging import Gauging
 from autoscaler.observe.metrics import NO_DEVICES, Devices, Metrics
@@ -224,6 +225,21 @@ def test_scale_down() -> None:
     series = gauges.take(replace(report, scale_down_result=ScaleDownResult.NO_UNNEEDED))
     assert series["scale_down_in_cooldown"] == 0
     assert series[of("last_activity", activity="scaleDown")] == NOW
+
+
+def judged(name: str, since: str) -> Pod:
+    verdict = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "lastTransitionTime": since}
+    return a_pod(name, cpu="3", created=NOW - 7200, status={"conditions": [verdict]})
+
+
+def test_the_longest_wait_begins_with_the_verdict_of_the_scheduler() -> None:
+    world, gauges = LoopWorld(a_spec("web", max_size=0)), Gauges()
+    assert gauges.take(world.run())["longest_pending_seconds"] == 0
+    assert NOW == 1_785_578_400, "2026-08-01T10:00:00Z"
+    world.submit(judged("old", "2026-08-01T09:50:00Z"), judged("new", "2026-08-01T09:59:00Z"))
+    assert gauges.take(world.run(after_s=15))["longest_pending_seconds"] == 615
+    world.cluster.remove_pod("default/old")
+    assert gauges.take(world.run(after_s=15))["longest_pending_seconds"] == 90
 
 
 def test_a_removed_node_is_counted_with_its_devices() -> None:
