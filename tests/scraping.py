@@ -1,0 +1,154 @@
+"""The metrics of a `World`, scraped as Prometheus would, with the alerts that they set off."""
+
+import functools
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType, TracebackType
+
+from msgspec.structs import replace
+from prometheus_client.parser import text_string_to_metric_families
+
+from autoscaler.clock import Instant
+from autoscaler.config.load import from_options
+from autoscaler.config.tree import Config
+from autoscaler.objects.node import Node
+from autoscaler.observe.health import HealthCheck, limits_of
+from autoscaler.observe.metrics import Metrics
+from autoscaler.observe.publish import Publisher
+from autoscaler.observe.report import PassReport
+from autoscaler.observe.status import Board, ProcessStatus
+from autoscaler.observe.summary import WHOLE_PASS
+from autoscaler.reasons import RemovedAs
+from autoscaler.simulator.actors.timing import Timing
+from autoscaler.simulator.apiserver.errors import JsonObject
+from autoscaler.simulator.replica import NoAudience, Replica
+from autoscaler.simulator.world import World
+from cloudprovider.static.spec import CloudSpec
+from tests.promql import Alert, Database, Labels, Selector, Watchman, parts
+
+SCRAPE_S = 60.0
+
+
+@functools.cache
+def _series_of(text: str) -> tuple[str, Labels]:
+    """Return name and labels of a sample, from the text before its value."""
+    (family,) = text_string_to_metric_families(f"{text} 0\n")
+    (sample,) = family.samples
+    return sample.name, frozenset(sample.labels.items())
+
+
+def samples_of(text: str, wanted: Collection[str]) -> Iterator[tuple[str, Labels, float]]:
+    """Return the samples of an exposition that are wanted by name; empty: all."""
+    for line in text.splitlines():
+        if line.startswith("#") or (wanted and line.partition(" ")[0].partition("{")[0] not in wanted):
+            continue
+        series, _, value = line.rpartition(" ")
+        yield *_series_of(series), float(value)
+
+
+class _Process:
+    """What a process of the daemon publishes: real metrics behind the real publisher."""
+
+    def __init__(self, config: Config, number: int, now: Instant) -> None:
+        self.target = {"pod": f"cluster-autoscaler-{number}"}
+        self.metrics = Metrics(
+            per_node_group=config.observe.emit_per_nodegroup_metrics,
+            wide_duration_buckets=False,  # nothing is told from them but in plots, and they are most of a scrape
+        )
+        health = HealthCheck(limits_of(config.loop, config.rules.startup_health_limit), now)
+        board = Board(ProcessStatus(identity=self.target["pod"], version="0", started_at=now.wall))
+        self.publisher = Publisher(config, board, self.metrics, health, tuple, None)
+        self.metrics.leading(config.leader.leader_elect_resource_name, leads=True)
+        self.publisher.starting(now)
+
+
+class Monitored(NoAudience):
+    """A world under observation: it is scraped every minute, and its alerts are evaluated half a minute later.
+
+    Each start of the autoscaler's process begins with metrics of its own; while there is none, nothing is scraped.
+    `labels` are added to whatever is scraped; `pass_takes_s` makes passes slow in what is published of them.
+    """
+
+    def __init__(
+        self,
+        alerts: Sequence[Alert],
+        options: Mapping[str, object],
+        cloud: CloudSpec,
+        *objects: JsonObject,
+        timing: Timing = Timing(),  # noqa: B008 - frozen
+        labels: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        self._labels = labels
+        self._config = from_options(options, ())
+        self.pass_takes_s: float | None = None
+        self.world = World(self._config, cloud, objects, audience=self, timing=timing)
+        self.database = Database()
+        self.watchman = Watchman(alerts)
+        self._processes: list[_Process] = []
+        self._started: Replica | None = None
+        self._wanted = {part.name for one in alerts for part in parts(one.expression) if isinstance(part, Selector)}
+        self.world.at(0.0, self._look)
+        self.world.at(SCRAPE_S / 2, self._scrape)
+
+    def __enter__(self) -> "Monitored":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.world.close()
+
+    @property
+    def fired(self) -> set[str]:
+        """Names of the alerts that fired at any time."""
+        return set(self.watchman.firing)
+
+    def firing(self) -> set[str]:
+        """Names of the alerts that fired when they were last evaluated."""
+        last = self.watchman.looked[-1]
+        return {name for name, times in self.watchman.firing.items() if last in times}
+
+    def _look(self) -> None:
+        self.world.at(SCRAPE_S, self._look)
+        self.watchman.looks(self.database, self.world.clock.now().wall)
+
+    def _scrape(self) -> None:
+        self.world.at(SCRAPE_S, self._scrape)
+        now = self.world.clock.now().wall
+        for process in self._processes:
+            runs = process is self._processes[-1] and self.world.replica is not None
+            text = process.metrics.scrape().decode() if runs else ""
+            self.database.scraped(now, {**process.target, **self._labels}, samples_of(text, self._wanted))
+
+    @property
+    def _publisher(self) -> Publisher:
+        """That of the process that runs at present."""
+        if not self._processes or self._started is not self.world.replica:
+            self._started = self.world.replica
+            self._processes.append(_Process(self._config, len(self._processes), self.world.clock.now()))
+        return self._processes[-1].publisher
+
+    def begins(self, now: Instant) -> None:
+        """Hear that a pass begins."""
+        self._publisher.begins(now)
+
+    def passed(self, report: PassReport) -> None:
+        """Hear what a pass saw, decided and did."""
+        if self.pass_takes_s is not None:
+            report = replace(report, timings={**report.timings, WHOLE_PASS: self.pass_takes_s})
+        self._publisher.passed(report)
+
+    def deletions_pending(self, nodes: int) -> None:
+        """Hear that so many removals are about to begin."""
+        self._publisher.deletions_pending(nodes)
+
+    def pod_evicted(self, succeeded: bool) -> None:
+        """Hear that the eviction of a pod ended."""
+        self._publisher.pod_evicted(succeeded)
+
+    def node_removed(self, group: str, node: Node, removed_as: RemovedAs) -> None:
+        """Hear that the cloud deletes a node's machine."""
+        self._publisher.node_removed(group, node, removed_as)
+
+    def removal_failed(self, why: str) -> None:
+        """Hear that a removal that had begun was given up."""
+        self._publisher.removal_failed(why)
