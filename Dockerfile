@@ -1,4 +1,5 @@
 # The wheel first, so that the image holds what is packaged and nothing else of the source tree.
+# A digest pins it for good: --build-arg PYTHON_IMAGE=python@sha256:...
 ARG PYTHON_IMAGE=python:3.11.14-slim-bookworm
 
 FROM ${PYTHON_IMAGE} AS build
@@ -18,4 +19,7 @@ ENV PATH=/autoscaler/bin:$PATH \
 WORKDIR /
 USER 65532:65532
 EXPOSE 8085
+# For engines without probes of their own; Kubernetes has those of the Deployment.
+HEALTHCHECK --interval=30s --timeout=5s --start-period=60s \
+    CMD ["python", "-c", "from urllib.request import urlopen; urlopen('http://127.0.0.1:8085/health-check', timeout=4)"]
 ENTRYPOINT ["autoscaler"]
