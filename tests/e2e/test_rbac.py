@@ -15,6 +15,7 @@ BASE = ("base/cluster-role.yaml", "base/role.yaml")
 KWOK = "overlays/kwok/role.yaml"
 PROVISIONING = "components/provisioning-requests/cluster-role.yaml"
 BUFFERING = "components/capacity-buffers/cluster-role.yaml"
+DRY_RUN = "overlays/dry-run/read-only.yaml"
 NAME = "cluster-autoscaler"
 
 Permission = tuple[str, str, str]
@@ -155,3 +156,15 @@ def test_following_buffers_needs_exactly_their_component_besides(tmp_path: Path)
         seen = sandbox.asked(NAME)
     assert denied((*BASE, BUFFERING), seen) == set()
     assert granted([BUFFERING]) - set(map(permission, seen)) == {CREATED_BY_APPLY}
+
+
+def test_a_dry_run_needs_exactly_to_read(tmp_path: Path) -> None:
+    flags = ("--dry-run", "--cloud-provider=static", f"--cloud-config={MANIFESTS / 'overlays/dry-run/groups.yaml'}")
+    with Sandbox(tmp_path) as sandbox:
+        sandbox.deploy("web", 1)
+        with Replica(sandbox.kubeconfig, *flags, name=NAME) as replica:
+            until(lambda: '"general"' in replica.get("/api/v1/plans")[1], "a plan is shown")
+            assert replica.stop() == 0
+        seen = sandbox.asked(NAME)
+    assert denied([DRY_RUN], seen) == set()
+    assert granted([DRY_RUN]) - set(map(permission, seen)) == set()

@@ -27,11 +27,14 @@ from autoscaler.scaleup.priority import CONFIG_MAP
 from cloudprovider.conformance import MemoryNodeApi
 from cloudprovider.interface import ProviderContext
 from cloudprovider.kwok import create
+from cloudprovider.static.file import load_cloud
 from tests.unit.kube.scripted import Asked, client_of, ok, scripted_api
 
 ROOT = Path(__file__).parents[2]
 MANIFESTS = ROOT / "manifests"
-OVERLAYS = sorted(path.name for path in (MANIFESTS / "overlays").iterdir())
+GROUPS = MANIFESTS / "overlays" / "dry-run" / "groups.yaml"
+PROVIDERS = {"dry-run": "static", "ha": "kwok", "kwok": "kwok"}
+"""What each overlay scales."""
 
 Rule = tuple[str, str, str]
 """API group, resource and verb."""
@@ -49,7 +52,7 @@ def manifest(*parts: str, kind: str) -> Any:
     return next(one for one in documents(MANIFESTS.joinpath(*parts)) if one["kind"] == kind)
 
 
-@pytest.mark.parametrize("path", sorted(MANIFESTS.rglob("*.yaml")), ids=name_of)
+@pytest.mark.parametrize("path", sorted({*MANIFESTS.rglob("*.yaml")} - {GROUPS}), ids=name_of)
 def test_manifests_parse_and_have_a_kind(path: Path) -> None:
     found = documents(path)
     assert found
@@ -60,8 +63,11 @@ def test_manifests_parse_and_have_a_kind(path: Path) -> None:
 def test_kustomizations_use_every_file_beside_them(path: Path) -> None:
     kustomization = documents(path)[0]
     listed = {*kustomization.get("resources", []), *kustomization.get("components", [])}
+    listed |= {patch["path"] for patch in kustomization.get("patches", []) if "path" in patch}
+    listed |= {file for generated in kustomization.get("configMapGenerator", []) for file in generated["files"]}
     assert [one for one in listed if not (path.parent / one).exists()] == []
-    assert {file.name for file in path.parent.glob("*.yaml")} - listed == {"kustomization.yaml"}
+    beside = {file.name for file in path.parent.iterdir() if file.is_file()}
+    assert beside - listed == {"kustomization.yaml"}
 
 
 def built(folder: Path) -> list[Any]:
@@ -80,14 +86,46 @@ def only(objects: Sequence[Any], kind: str) -> Any:
 
 
 @pytest.mark.kubectl
-@pytest.mark.parametrize("overlay", OVERLAYS)
+@pytest.mark.parametrize("overlay", sorted(path.name for path in (MANIFESTS / "overlays").iterdir()))
 def test_overlays_build(overlay: str) -> None:
     objects = built(MANIFESTS / "overlays" / overlay)
     deployment = only(objects, "Deployment")
     assert deployment["spec"]["replicas"] == (2 if overlay == "ha" else 1)
     assert all(one["metadata"]["namespace"] == "kube-system" for one in objects if "Cluster" not in one["kind"])
     args = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
-    assert load(args).provider.cloud_provider == "kwok"
+    assert load(args).provider.cloud_provider == PROVIDERS[overlay]
+
+
+@pytest.mark.kubectl
+def test_the_dry_run_shares_nothing_with_the_autoscaler_beside_it() -> None:
+    objects, others = (built(MANIFESTS / "overlays" / overlay) for overlay in ("dry-run", "kwok"))
+    names = [{(one["kind"], one["metadata"]["name"]) for one in some} for some in (objects, others)]
+    assert names[0] & names[1] == set()
+    ours, theirs = (only(some, "Deployment")["spec"] for some in (objects, others))
+    assert ours["selector"]["matchLabels"].items() <= ours["template"]["metadata"]["labels"].items()
+    assert not theirs["selector"]["matchLabels"].items() <= ours["template"]["metadata"]["labels"].items()
+
+
+@pytest.mark.kubectl
+def test_the_dry_run_reads_its_groups_from_where_they_are_mounted() -> None:
+    objects = built(GROUPS.parent)
+    deployment = only(objects, "Deployment")["spec"]["template"]["spec"]
+    config = load(deployment["containers"][0]["args"])
+    groups = only(objects, "ConfigMap")
+    mounted = {one["name"]: one["mountPath"] for one in deployment["containers"][0]["volumeMounts"]}
+    (volume,) = (one for one in deployment["volumes"] if "configMap" in one)
+    assert volume["configMap"]["name"] == groups["metadata"]["name"]
+    assert [f"{mounted[volume['name']]}/{file}" for file in groups["data"]] == [config.provider.cloud_config]
+    assert config.loop.dry_run
+    assert [group.id for group in load_cloud(str(GROUPS)).groups] == ["general"]
+
+
+@pytest.mark.kubectl
+def test_the_dry_run_may_read_what_is_followed_and_nothing_else() -> None:
+    objects = built(GROUPS.parent)
+    assert [one["kind"] for one in objects if "Role" in one["kind"]] == ["ClusterRole", "ClusterRoleBinding"]
+    reads = {(*kind, verb) for kind in followed() for verb in ("list", "watch")}
+    assert granted(only(objects, "ClusterRole")) == reads
 
 
 @pytest.fixture
