@@ -1,5 +1,5 @@
 # The wheel first, so that the image holds what is packaged and nothing else of the source tree.
-# A digest pins it for good: --build-arg PYTHON_IMAGE=python@sha256:...
+# For a digest build with --build-arg PYTHON_IMAGE=python@sha256:...
 ARG PYTHON_IMAGE=python:3.11.14-slim-bookworm
 
 FROM ${PYTHON_IMAGE} AS build
