@@ -6,8 +6,8 @@ import msgspec
 
 from autoscaler.companions.reservation_pods import Demand
 from autoscaler.companions.reservation_state import Entry, Source, State
-from autoscaler.observe.public import public_json
-from autoscaler.observe.web import JSON, Handler, HttpProblem, Request, Response, Routes
+from autoscaler.observe.endpoint import Endpoint, Nothing
+from autoscaler.observe.web import Handler, Routes
 
 
 class EntryStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,13 +68,18 @@ def _entry(one: Entry, now: float) -> EntryStatus:
     )
 
 
+class ReservationStatus(msgspec.Struct, frozen=True):
+    """All targets."""
+
+    targets: tuple[TargetStatus, ...] = ()
+
+
 def reservation_routes(targets: Callable[[], tuple[TargetStatus, ...]]) -> Routes:
     """Return the read-only route of the main port."""
-
-    def answer(request: Request) -> Response:
-        for name in request.query:
-            raise HttpProblem(400, "invalid_parameter", f"there is no parameter {name[:100]}", name[:100])
-        return Response(public_json({"targets": targets()}), JSON)
-
-    handlers: dict[str, Handler] = {"GET": answer}
-    return {"/api/v1/reservations": handlers}
+    endpoint: Handler = Endpoint(
+        summary="The targets of reservations: what is announced, planned and used.",
+        asks=Nothing,
+        answers=ReservationStatus,
+        answer=lambda _: ReservationStatus(targets()),
+    )
+    return {"/api/v1/reservations": {"GET": endpoint}}
