@@ -136,8 +136,8 @@ class Daemon:
         `provider` takes the place of the configured one. Raises `ConfigError` where the provider says so.
         """
         _tune_interpreter()
-        self._say_hello()
         make = _provider_maker(self._config, self._context(), provider, has_remote=self._remote is not None)
+        self._say_hello()
         self._web.start()
         try:
             self._company.start()

@@ -15,6 +15,7 @@ from autoscaler.config.headroom import Headroom, HeadroomReading, read_headroom
 from autoscaler.config.presets import defaults_of, rules_of
 from autoscaler.config.process import Compatibility
 from autoscaler.config.reservations import Reservations, ReservationsReading, read_reservations
+from autoscaler.config.scaleup import GroupsPerPass
 from autoscaler.config.scheduler_profile import Reading, read_profile
 from autoscaler.config.settings import Settings, merge
 from autoscaler.config.tree import Config
@@ -104,6 +105,8 @@ def _fill(given: Mapping[str, Any]) -> Config:
     values = {**defaults_of(version), **given}
     if "max-empty-bulk-delete" in given and "max-scale-down-parallelism" not in given:
         values["max-scale-down-parallelism"] = given["max-empty-bulk-delete"]
+    if given.get("salvo-scale-up") and "groups-per-pass" not in given:
+        values["groups-per-pass"] = GroupsPerPass.ALL
     by_section: dict[str, dict[str, Any]] = {}
     for name, value in values.items():
         flag = flags()[name]
