@@ -47,12 +47,31 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """Whom the grpc expander asks; needed only where it is chosen."""
 
 
-def build_autoscaler(config: Config, around: Surroundings, interner: PodInterner) -> Autoscaler:
-    """Make the decision loop; raises `ConfigError` where the configuration does not suit the provider."""
+class Underway(msgspec.Struct, frozen=True):
+    """What goes on through a change of the configuration: calls to the cloud, and removals that have begun."""
+
+    cloud: Cloud
+    tracker: Tracker
+
+
+def begin(config: Config, around: Surroundings) -> Underway:
+    """Make what outlives changes of the configuration; nothing is under way."""
+    cloud = RehearsedCloud(around.provider) if config.loop.dry_run else Cloud(around.provider, around.executor)
+    return Underway(cloud, Tracker())
+
+
+def build_autoscaler(
+    config: Config, around: Surroundings, interner: PodInterner, underway: Underway | None = None
+) -> Autoscaler:
+    """Make the decision loop; raises `ConfigError` where the configuration does not suit the provider.
+
+    `underway` is that of the loop whose place this one takes; None: there was none.
+    """
     refuse_unsuitable(config, around.provider, has_remote=around.remote is not None)
     herald = Herald(config, around.events)
-    cloud = RehearsedCloud(around.provider) if config.loop.dry_run else Cloud(around.provider, around.executor)
-    removal = RehearsedRemoval() if config.loop.dry_run else _remover(config, around, cloud, herald)
+    underway = underway or begin(config, around)
+    cloud = underway.cloud
+    removal = RehearsedRemoval() if config.loop.dry_run else _remover(config, around, underway, herald)
     observing = Observing(config, around.source, cloud, removal, interner, herald)
     statuses = RehearsedStatuses() if config.loop.dry_run else ClusterStatuses(around.writes)
     provisioning = Provisioning(config, statuses, herald, interner)
@@ -94,11 +113,11 @@ def _has_price(provider: CloudProvider, template: NodeTemplate) -> bool:
         return False
 
 
-def _remover(config: Config, around: Surroundings, cloud: Cloud, herald: Herald) -> NodeRemoval:
+def _remover(config: Config, around: Surroundings, underway: Underway, herald: Herald) -> NodeRemoval:
     news = News(around.events, around.listener, herald.status if config.observe.write_status_configmap else None)
     site = Site(
         writes=around.writes,
-        machines=cloud,
+        machines=underway.cloud,
         fresh=around.fresh,
         news=news,
         executor=around.executor,
@@ -107,5 +126,5 @@ def _remover(config: Config, around: Surroundings, cloud: Cloud, herald: Herald)
         call_s=call_s(config.leader),
     )
     expendable_below = config.pods.expendable_pods_priority_cutoff
-    deleter = Deleter(site, Tracker(), config.drain, config.rules, expendable_below)
+    deleter = Deleter(site, underway.tracker, config.drain, config.rules, expendable_below)
     return NodeRemover(deleter, around.writes, around.clock, news, config.scale_down, config.drain)

@@ -1,13 +1,12 @@
 """Makes the companions that are configured, and the HTTP routes on which they show themselves."""
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Protocol
 
 import msgspec
 
 from autoscaler.actuation.headroom import ClusterHeadroom, RehearsedHeadroom
-from autoscaler.app.reload import SectionFile
+from autoscaler.app.reload import FreshHeadroom
 from autoscaler.app.reservations import ReservationDesk
 from autoscaler.clock import Clock
 from autoscaler.config.headroom import Headroom
@@ -16,7 +15,7 @@ from autoscaler.kube.client import Client
 from autoscaler.kube.writes import ClusterWrites
 from autoscaler.loop.companion import Companion, Companions
 from autoscaler.loop.headroom import HeadroomKeeper
-from autoscaler.observe.headroom_metrics import HEADROOM, RELOADED, HeadroomMetrics
+from autoscaler.observe.headroom_metrics import HEADROOM, HeadroomMetrics
 from autoscaler.observe.headroom_status import headroom_routes
 from autoscaler.observe.metrics import Metrics
 from autoscaler.observe.reservation_metrics import RESERVATIONS, ReservationMetrics
@@ -40,6 +39,8 @@ class Neighbours(msgspec.Struct, frozen=True, kw_only=True):
     """For what companions do beside passes and ticks; None: threads of their own."""
     listens: bool = True
     """Whether ports may be opened."""
+    fresh_headroom: FreshHeadroom = msgspec.field(default_factory=FreshHeadroom)
+    """What the configuration has come to say of it."""
 
 
 class Service(Protocol):
@@ -78,45 +79,36 @@ def make_company(config: Config, around: Neighbours) -> Company:
     members: list[Companion] = []
     routes: dict[str, Mapping[str, Handler]] = {}
     services: list[Service] = []
-    reloaded: Callable[[bool], None] | None = None
     if config.headroom is not None:
-        shown = HeadroomMetrics(around.metrics.companion(HEADROOM))
-        pools = _headroom(config, config.headroom, around, shown)
+        pools = _headroom(config, config.headroom, around)
         members.append(pools)
         routes.update(headroom_routes(lambda: pools.status))
-        reloaded = shown.reloaded
     if config.reservations is not None:
-        if reloaded is None:
-            series = around.metrics.companion((RELOADED,))
-            reloaded = partial(series.set, RELOADED.name)
-            reloaded(True)
-        desk = _desk(config, around, reloaded)
+        desk = _desk(config, around)
         members.append(desk.keeper)
         routes.update(reservation_routes(desk.keeper.statuses))
         services.append(desk)
     return Company(Companions(members, around.metrics.companion_failed), routes, tuple(services))
 
 
-def _desk(config: Config, around: Neighbours, reloaded: Callable[[bool], None]) -> ReservationDesk:
+def _desk(config: Config, around: Neighbours) -> ReservationDesk:
     metrics = ReservationMetrics(around.metrics.companion(RESERVATIONS))
-    desk = ReservationDesk(config, around.client, around.events, metrics, around.clock, around.executor, reloaded)
+    desk = ReservationDesk(config, around.client, around.events, metrics, around.clock, around.executor)
     desk.commits.added = around.wake
     if around.listens:
         desk.listen()
     return desk
 
 
-def _headroom(config: Config, headroom: Headroom, around: Neighbours, shown: HeadroomMetrics) -> HeadroomKeeper:
+def _headroom(config: Config, headroom: Headroom, around: Neighbours) -> HeadroomKeeper:
     cutoff = config.pods.expendable_pods_priority_cutoff
     objects = RehearsedHeadroom if config.loop.dry_run else ClusterHeadroom
-    path = config.source.config
-    file = None if path is None else SectionFile(path, cutoff, lambda found: found.headroom or Headroom())
     return HeadroomKeeper(
         headroom,
         objects(around.client, around.writes),
         around.events,
-        shown,
+        HeadroomMetrics(around.metrics.companion(HEADROOM)),
         around.clock,
         cutoff,
-        changed=(lambda: None) if file is None else file.changed,
+        changed=around.fresh_headroom.take,
     )

@@ -10,6 +10,7 @@ from autoscaler.cli import output
 from autoscaler.cli.output import Format
 from autoscaler.config import rules
 from autoscaler.config.flags import Flag, flags, without_effect
+from autoscaler.config.live import is_live
 from autoscaler.config.load import load_file
 from autoscaler.config.rules import Rules
 from autoscaler.config.syntax import Support
@@ -29,7 +30,9 @@ that over the preset chosen by `--compatibility`.
 
 Support: `same` as in Cluster Autoscaler; `better`, the same with a different default or a stronger effect; `ours`, not
 in Cluster Autoscaler; `accepted`, checked but without effect so far; `not-applicable`, it tunes something that does not
-exist here. The daemon names the flags of the last two kinds that were set in one warning."""
+exist here. The daemon names the flags of the last two kinds that were set in one warning.
+
+Restart: `yes` where a change of the file is in use only after a restart; others are in use from the next pass on."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -110,17 +113,18 @@ def flags_document() -> str:
     """Return the documentation of every flag in Markdown."""
     parts = [_INTRODUCTION]
     tree = Config()
-    header = ("Flag", "Default", "Value", "Meaning", "Support", "Key in a file")
+    header = ("Flag", "Default", "Value", "Meaning", "Support", "Key in a file", "Restart")
     for section in Config.__struct_fields__:
-        rows = [
-            (f"`--{flag.name}`", _code(flag.show(flag.default)), flag.unit, flag.meaning, flag.support, _code(flag.key))
-            for flag in flags().values()
-            if flag.section == section
-        ]
+        rows = [_described(flag) for flag in flags().values() if flag.section == section]
         if rows:
             about = (type(getattr(tree, section)).__doc__ or "").partition("\n")[0]
             parts.append(f"## {section.replace('_', '-')}\n\n{about}\n\n{output.to_markdown(header, rows)}")
     return "\n\n".join(parts) + "\n"
+
+
+def _described(flag: Flag) -> tuple[str, ...]:
+    default, restart = _code(flag.show(flag.default)), "" if is_live(flag) else "yes"
+    return f"`--{flag.name}`", default, flag.unit, flag.meaning, flag.support, _code(flag.key), restart
 
 
 def migration_table() -> str:

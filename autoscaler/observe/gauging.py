@@ -71,18 +71,23 @@ class Gauging:
 
     def __init__(self, metrics: Metrics, config: Config) -> None:
         self._metrics = metrics
+        self._resources = gpu_resources(config.rules)
+        self._tainted: tuple[Node, ...] | None
+        self._groups = Groups()
+        self.configure(config)
+
+    def configure(self, config: Config) -> None:
+        """Go by these options from now on, and publish them."""
         self._config = config
         self._passing = passing_taints(config.templates, config.rules)
-        self._resources = gpu_resources(config.rules)
-        self._tainted: tuple[Node, ...] | None = None
-        self._groups = Groups()
+        self._tainted = None
+        limits = config.limits
+        cores, memory = limits.cores_total, limits.memory_total
+        self._metrics.limits((cores.min, cores.max), (memory.min * _GIB, memory.max * _GIB))
 
     def starting(self) -> None:
-        """Publish what is configured."""
-        limits = self._config.limits
-        cores, memory = limits.cores_total, limits.memory_total
+        """Show the metrics from here on."""
         self._metrics.start()
-        self._metrics.limits((cores.min, cores.max), (memory.min * _GIB, memory.max * _GIB))
 
     def passed(self, report: PassReport, groups: tuple[GroupStatus, ...]) -> None:
         """Publish what a pass saw and did; `groups` are as its status has them."""

@@ -108,6 +108,13 @@ class AskedExpander(StrEnum):
     FAILED = "failed"
 
 
+class Reload(StrEnum):
+    """How reading the configuration anew ended: values of the label `result`."""
+
+    APPLIED = "applied"
+    REFUSED = "refused"
+
+
 class PendingKind(StrEnum):
     """What kind of pods wait."""
 
@@ -304,6 +311,12 @@ TABLE: tuple[Metric, ...] = (
         "replacement_savings_total",
         "Price per hour that replacements saved, in the provider's currency; those that cost more count nothing.",
     ),
+    _gauge(
+        "config_last_reload_successful",
+        "Whether the configuration file, as it is now, is the one in use, but for what needs a restart: 1 or 0.",
+    ),
+    _counter("config_reloads_total", "Times the configuration was read anew.", "result", result=_listed(Reload)),
+    _gauge("config_restart_needed", "Options that were changed in the file and are in use only after a restart."),
     _counter("events_dropped_total", "Kubernetes events given up because the API server was too slow or refused."),
     Metric(
         name="leader_election_master_status",

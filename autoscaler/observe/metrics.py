@@ -19,6 +19,7 @@ from autoscaler.observe.metric_table import (
     LimitedResource,
     Metric,
     PendingKind,
+    Reload,
     ScaleUpFailure,
     Step,
     When,
@@ -85,6 +86,8 @@ class Metrics:
         for removal in RemovedAs:
             self._series.add("scaled_down_nodes_total", 0, removal, *NO_DEVICES.labels)
         self._series.add("scaled_up_nodes_total", 0, *NO_DEVICES.labels)
+        for reload in Reload:
+            self._series.add("config_reloads_total", 0, reload)
         for lack in Lack:
             self._series.add("template_shortfalls_total", 0, lack)
         for result in EvictionResult:
@@ -273,6 +276,13 @@ class Metrics:
     def companion_failed(self, name: str) -> None:
         """A part beside the node autoscaler raised."""
         self._series.add("companion_errors_total", 1, name)
+
+    def reload_ended(self, result: Reload | None, *, waiting: int) -> None:
+        """The configuration was read anew, None: for the first time; so many options wait for a restart."""
+        self._series.set("config_last_reload_successful", result is not Reload.REFUSED)
+        self._series.set("config_restart_needed", waiting)
+        if result is not None:
+            self._series.add("config_reloads_total", 1, result)
 
     def expander_asked(self, result: AskedExpander) -> None:
         """The gRPC expander was asked."""
