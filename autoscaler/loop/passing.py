@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec.structs import replace
 
+from autoscaler.actuation.tracker import UnderWay
 from autoscaler.clock import stopwatch
 from autoscaler.objects.capacity import ProvisioningRequest
 from autoscaler.objects.pod import Pod
@@ -49,6 +50,10 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
     remembered: Remembered
     placer: Placer | None = None
     """The simulated cluster, with upcoming nodes and the pending pods that fit, from the scale-up step on."""
+    under_way: UnderWay = UnderWay()
+    """Removals under way when the cluster was observed."""
+    housed: frozenset[str] = frozenset()
+    """Keys of pods on nodes being removed that found room with pending pods, from the scale-up step on."""
     room: tuple[Pod, ...] = ()
     """Pods that exist nowhere and take part like pending ones, after those: companions keep room with them, and from
     the scale-up step on CapacityBuffers do."""
