@@ -28,6 +28,7 @@ from autoscaler.kube.client import Client, ClientSettings
 from autoscaler.kube.election import LeaderElection, Unopposed, own_identity
 from autoscaler.kube.feed import ClusterFeed
 from autoscaler.kube.lease import LeaseState, LeaseTimings
+from autoscaler.kube.watch import ReflectorStats
 from autoscaler.kube.writes import LeaseWrites, Writes
 from autoscaler.loop.autoscaler import Autoscaler
 from autoscaler.objects.pod import PodInterner
@@ -37,7 +38,7 @@ from autoscaler.observe.events import EventRecorder
 from autoscaler.observe.health import HealthCheck, limits_of
 from autoscaler.observe.logs import Log
 from autoscaler.observe.metric_table import ErrorType
-from autoscaler.observe.metrics import Metrics
+from autoscaler.observe.metrics import Heard, Metrics
 from autoscaler.observe.openapi import with_document
 from autoscaler.observe.publish import Publisher
 from autoscaler.observe.report import End, PassReport
@@ -223,6 +224,7 @@ class Daemon:
             self._publisher.begins(began)
             report = self._passed(autoscaler, began)
             self._publisher.passed(report)
+            self._metrics.heard(_heard(self._feed.stats(), began))
             if not self._pace.wait(began, acted=report.acted and not self._config.loop.dry_run):
                 break
         self._company.close()
@@ -380,6 +382,19 @@ class _News:
         if self._recorder is not None:
             self._recorder.stop()
         self._executor.stop()
+
+
+def _heard(stats: Mapping[str, ReflectorStats], now: Instant) -> dict[str, Heard]:
+    return {
+        path: Heard(
+            restarts=one.watch_restarts,
+            relists=one.relists,
+            failures=one.failures,
+            decode_s=one.decode_s,
+            silent_s=None if one.last_heard_mono is None else max(0.0, now.mono - one.last_heard_mono),
+        )
+        for path, one in stats.items()
+    }
 
 
 def _status_object(config: Config) -> Subject:

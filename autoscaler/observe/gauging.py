@@ -94,6 +94,8 @@ class Gauging:
         for phase, function in FUNCTIONS.items():
             if phase in report.timings:
                 self._metrics.observe_duration(function, report.timings[phase])
+        for phase, seconds in report.timings.items():
+            self._metrics.phase_took(phase, seconds)
         if failed(report):
             self._metrics.pass_failed(report.error_type or ErrorType.INTERNAL)
         else:
@@ -108,6 +110,7 @@ class Gauging:
             return
         self._cluster(report, report.view, report.registry, groups)
         self._troubles(report, report.view, report.registry)
+        self._decisions(report)
         if report.scale_up_result not in (None, ScaleUpResult.NOT_TRIED):
             self._scale_up(report, report.view)
         if report.scale_down_result not in (None, ScaleDownResult.NOT_TRIED):
@@ -146,6 +149,15 @@ class Gauging:
         gone = sum(len(one.removal.instances) for one in report.unregistered_removed if one.error is None)
         if gone:
             self._metrics.unregistered_removed(gone)
+
+    def _decisions(self, report: PassReport) -> None:
+        if report.scale_up_result is not None:
+            self._metrics.decided(Step.SCALE_UP, report.scale_up_result)
+        if report.scale_down_result is not None:
+            self._metrics.decided(Step.SCALE_DOWN, report.scale_down_result)
+        self._metrics.waiting(Counter(report.waiting.values()))
+        if report.scale_up is not None:
+            self._metrics.skipped_groups(Counter(one.reason.value for one in report.scale_up.skipped))
 
     def _scale_up(self, report: PassReport, view: ClusterView) -> None:
         metrics, config, plan = self._metrics, self._config, report.scale_up

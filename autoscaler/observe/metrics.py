@@ -1,5 +1,6 @@
 """Prometheus metrics of one process, in the words of the domain. The names are in `metric_table`."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 import msgspec
@@ -48,6 +49,17 @@ class Devices(msgspec.Struct, frozen=True):
 NO_DEVICES = Devices()
 
 
+class Heard(msgspec.Struct, frozen=True, kw_only=True):
+    """What one watch has come to since the process started."""
+
+    restarts: int = 0
+    relists: int = 0
+    failures: int = 0
+    decode_s: float = 0.0
+    silent_s: float | None = None
+    """Since it was last heard of; None: never yet."""
+
+
 class Metrics:
     """All metrics of one process, on registries of their own. Methods may be called from any thread.
 
@@ -61,7 +73,8 @@ class Metrics:
         self._started = False
         self._per_node_group = per_node_group
         self._group_series: set[tuple[str, tuple[str, ...]]] = set()
-        self._unremovable_reasons: set[str] = set()
+        self._reasons: defaultdict[str, set[str]] = defaultdict(set)
+        self._heard: dict[str, Heard] = {}
         self._series = Series()
         for metric in TABLE:
             if metric.when is When.ALWAYS or per_node_group:
@@ -240,10 +253,8 @@ class Metrics:
         self._series.set("unneeded_nodes_count", nodes)
 
     def unremovable(self, by_reason: Mapping[str, int]) -> None:
-        """Nodes that stay; reasons not given any more drop to 0, so that no count outlives its cause."""
-        self._unremovable_reasons.update(by_reason)
-        for reason in self._unremovable_reasons:
-            self._series.set("unremovable_nodes_count", by_reason.get(reason, 0), reason)
+        """Nodes that stay."""
+        self._by_reason("unremovable_nodes_count", by_reason)
 
     def scale_down_cooldown(self, active: bool) -> None:
         """Whether scale-down waits."""
@@ -271,7 +282,43 @@ class Metrics:
         """Machines that never became nodes were removed."""
         self._series.add("old_unregistered_nodes_removed_count", machines)
 
+    # Decisions.
+
+    def decided(self, step: Step, result: str) -> None:
+        """A step of a pass came to its end."""
+        self._series.add("decisions_total", 1, step, result)
+
+    def waiting(self, by_reason: Mapping[str, int]) -> None:
+        """Pending pods that nothing is planned for."""
+        self._by_reason("waiting_pods_count", by_reason)
+
+    def skipped_groups(self, by_reason: Mapping[str, int]) -> None:
+        """Groups that were no options for a scale-up."""
+        self._by_reason("skipped_node_groups_count", by_reason)
+
+    def _by_reason(self, name: str, counts: Mapping[str, int]) -> None:
+        """Set a gauge; reasons not given any more drop to 0, so that no count outlives its cause."""
+        self._reasons[name].update(counts)
+        for reason in self._reasons[name]:
+            self._series.set(name, counts.get(reason, 0), reason)
+
     # Ourselves.
+
+    def phase_took(self, phase: str, seconds: float) -> None:
+        """A phase of a pass took that long."""
+        self._series.observe("pass_phase_duration_seconds", seconds, phase)
+
+    def heard(self, by_path: Mapping[str, Heard]) -> None:
+        """What the watches have come to since the process started."""
+        for path, now in by_path.items():
+            before = self._heard.get(path, Heard())
+            self._series.add("watch_restarts_total", now.restarts - before.restarts, path)
+            self._series.add("watch_relists_total", now.relists - before.relists, path)
+            self._series.add("watch_failures_total", now.failures - before.failures, path)
+            self._series.add("watch_decode_seconds_total", max(0.0, now.decode_s - before.decode_s), path)
+            if now.silent_s is not None:
+                self._series.set("watch_silence_seconds", now.silent_s, path)
+            self._heard[path] = now
 
     def companion_failed(self, name: str) -> None:
         """A part beside the node autoscaler raised."""

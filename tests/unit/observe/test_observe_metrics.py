@@ -16,10 +16,11 @@ from autoscaler.observe.metric_table import (
     Function,
     LimitedResource,
     PendingKind,
+    Reload,
     ScaleUpFailure,
     Step,
 )
-from autoscaler.observe.metrics import Devices, Metrics
+from autoscaler.observe.metrics import Devices, Heard, Metrics
 from autoscaler.observe.status import Backoff, NodeCounts, PublishedStatus
 from autoscaler.reasons import RemovedAs, Stage, Trigger
 
@@ -112,6 +113,13 @@ def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus])
     metrics.expander_asked(AskedExpander.UNUSABLE)
     metrics.replacements({Trigger.EXPIRED: 2})
     metrics.replacement_ended(Trigger.CHEAPER, Stage.DONE, 0.5)
+    metrics.decided(Step.SCALE_UP, "NoOptionsAvailable")
+    metrics.waiting({"TooYoung": 3})
+    metrics.skipped_groups({"InBackoff": 2})
+    metrics.phase_took("snapshot", 0.25)
+    metrics.heard({"/api/v1/pods": Heard(relists=1, restarts=1, failures=4, decode_s=1.0)})
+    metrics.heard({"/api/v1/pods": Heard(relists=1, restarts=2, failures=4, decode_s=1.5, silent_s=7.0)})
+    metrics.reload_ended(Reload.REFUSED, waiting=3)
     values = series(metrics)
     devices = 'gpu_resource_name="nvidia.com/gpu",gpu_name="a100"'
     expected = {
@@ -154,6 +162,18 @@ def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus])
         'replacements_in_progress{trigger="CheaperNodes"}': 0,
         'replacements_total{trigger="CheaperNodes",outcome="Done"}': 1,
         "replacement_savings_total": 0.5,
+        'decisions_total{step="scaleUp",result="NoOptionsAvailable"}': 1,
+        'waiting_pods_count{reason="TooYoung"}': 3,
+        'skipped_node_groups_count{reason="InBackoff"}': 2,
+        'pass_phase_duration_seconds_sum{phase="snapshot"}': 0.25,
+        'watch_restarts_total{path="/api/v1/pods"}': 2,
+        'watch_relists_total{path="/api/v1/pods"}': 1,
+        'watch_failures_total{path="/api/v1/pods"}': 4,
+        'watch_decode_seconds_total{path="/api/v1/pods"}': 1.5,
+        'watch_silence_seconds{path="/api/v1/pods"}': 7,
+        'config_reloads_total{result="refused"}': 1,
+        "config_last_reload_successful": 0,
+        "config_restart_needed": 3,
     }
     assert {name: values.get(name) for name in expected} == expected
     metrics.unremovable({"BlockedByPod": 1})
