@@ -42,5 +42,5 @@ def flags_help() -> str:
         shown = flag.show(flag.default)
         default = f" (default {shown})" if shown else ""
         value = "" if flag.is_switch else f" {flag.unit}"
-        lines += [f"  --{flag.name}{value}", f"        {flag.meaning}{default} [{flag.support}]"]
+        lines += [f"  --{flag.name}{value}", f"        {flag.help}{default} [{flag.support}]"]
     return "\n".join(lines).lstrip("\n")
