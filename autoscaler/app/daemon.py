@@ -99,6 +99,8 @@ class Daemon:
         self._source.pods.subscribe(self._pace)
         self._metrics = Metrics(
             per_node_group=config.observe.emit_per_nodegroup_metrics,
+            removal_latency=config.observe.node_removal_latency_tracking_enabled,
+            skipped_nodes=config.observe.max_node_skip_eval_time_tracker_enabled,
             wide_duration_buckets=config.rules.wide_duration_buckets,
         )
         self._health = HealthCheck(limits_of(config.loop, config.rules.startup_health_limit), clock.now())

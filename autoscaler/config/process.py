@@ -213,17 +213,11 @@ class Observe(msgspec.Struct, frozen=True):
         Why("There is no profiling endpoint; Python profilers attach from outside."),
     ] = False
     max_node_skip_eval_time_tracker_enabled: Annotated[
-        Switch,
-        "Publish how long nodes went without being considered for scale-down.",
-        Support.ACCEPTED,
-        Why("The metric is not published yet."),
+        Switch, "Publish how long nodes went without being considered for scale-down."
     ] = False
-    node_removal_latency_tracking_enabled: Annotated[
-        Switch,
-        "Publish how long unneeded nodes took to be removed.",
-        Support.ACCEPTED,
-        Why("The metric is not published yet."),
-    ] = False
+    node_removal_latency_tracking_enabled: Annotated[Switch, "Publish how long unneeded nodes took to be removed."] = (
+        False
+    )
     record_dir: Annotated[
         OptionalText,
         "Directory that keeps the last passes as scenario files.",

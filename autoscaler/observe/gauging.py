@@ -23,6 +23,7 @@ from autoscaler.observe.report import End, PassReport
 from autoscaler.observe.status import GroupStatus, NodeCounts
 from autoscaler.observe.summary import WHOLE_PASS, counts_of
 from autoscaler.observe.taints import count_taints
+from autoscaler.observe.waits import RemovalWaits, SkippedNodes
 from autoscaler.ports import ExpanderAnswer
 from autoscaler.reasons import RemovedAs, ScaleDownResult, ScaleUpResult, Skip, Stage
 from autoscaler.registry.occurrence import Incident
@@ -74,6 +75,9 @@ class Gauging:
         self._resources = gpu_resources(config.rules)
         self._tainted: tuple[Node, ...] | None
         self._groups = Groups()
+        observe = config.observe
+        self._waits = RemovalWaits() if observe.node_removal_latency_tracking_enabled else None
+        self._skipped = SkippedNodes() if observe.max_node_skip_eval_time_tracker_enabled else None
         self.configure(config)
 
     def configure(self, config: Config) -> None:
@@ -115,6 +119,7 @@ class Gauging:
             self._scale_up(report, report.view)
         if report.scale_down_result not in (None, ScaleDownResult.NOT_TRIED):
             self._scale_down(report)
+            self._tracked(report, report.view)
         self._replacements(report)
 
     def _taints(self, view: ClusterView) -> None:
@@ -197,6 +202,12 @@ class Gauging:
             if one.over:
                 saved = (one.saving or 0.0) if one.stage is Stage.DONE else 0.0
                 self._metrics.replacement_ended(one.trigger, one.stage, saved)
+
+    def _tracked(self, report: PassReport, view: ClusterView) -> None:
+        for wait in () if self._waits is None else self._waits.passed(report):
+            self._metrics.removal_waited(wait.seconds, wait.reason, deleted=wait.deleted)
+        if self._skipped is not None:
+            self._metrics.nodes_skipped(self._skipped.longest_s(view.groups.of_node, report))
 
     def node_removed(self, group: str, node: Node, removed_as: RemovedAs) -> None:
         """Count a removed node; may be called from any thread."""

@@ -30,6 +30,8 @@ class When(StrEnum):
 
     ALWAYS = ""
     PER_NODE_GROUP = "--emit-per-nodegroup-metrics"
+    REMOVAL_LATENCY = "--node-removal-latency-tracking-enabled"
+    SKIPPED_NODES = "--max-node-skip-eval-time-tracker-enabled"
 
 
 class Function(StrEnum):
@@ -274,6 +276,21 @@ TABLE: tuple[Metric, ...] = (
         help="Groups of equivalent pods in one binpacking estimate.",
         labels=("instance_type", "cpu_count", "namespace_count"),
         buckets=(1, 2, 4, 8, 16, 32),
+    ),
+    Metric(
+        name="node_removal_latency_seconds",
+        kind=Kind.HISTOGRAM,
+        help="From when a node has been unneeded for long enough until its removal begins, or it is needed again.",
+        labels=("deleted", "delay_reason"),
+        values={"deleted": "`true`, `false`", "delay_reason": "`none`, or what held it up last: a reason of a node"},
+        buckets=tuple(1.5**step for step in range(19)),
+        when=When.REMOVAL_LATENCY,
+    ),
+    Metric(
+        name="max_node_skip_eval_duration_seconds",
+        kind=Kind.GAUGE,
+        help="For how long a node, at most, has not been looked at because the time for simulations was over.",
+        when=When.SKIPPED_NODES,
     ),
     _of_group("node_group_min_count", "Smallest allowed size of the node group."),
     _of_group("node_group_max_count", "Largest allowed size of the node group."),

@@ -67,7 +67,14 @@ class Metrics:
     cluster_safe_to_autoscale would say 0 there and raise alarms.
     """
 
-    def __init__(self, *, per_node_group: bool = False, wide_duration_buckets: bool = True) -> None:
+    def __init__(
+        self,
+        *,
+        per_node_group: bool = False,
+        wide_duration_buckets: bool = True,
+        removal_latency: bool = False,
+        skipped_nodes: bool = False,
+    ) -> None:
         self._process_registry = CollectorRegistry()
         self._engine_registry = CollectorRegistry()
         self._started = False
@@ -76,8 +83,15 @@ class Metrics:
         self._reasons: defaultdict[str, set[str]] = defaultdict(set)
         self._heard: dict[str, Heard] = {}
         self._series = Series()
+        chosen = {
+            When.ALWAYS: True,
+            When.PER_NODE_GROUP: per_node_group,
+            When.REMOVAL_LATENCY: removal_latency,
+            When.SKIPPED_NODES: skipped_nodes,
+        }
+        shown = {when for when, on in chosen.items() if on}
         for metric in TABLE:
-            if metric.when is When.ALWAYS or per_node_group:
+            if metric.when in shown:
                 narrow = metric.name == "function_duration_seconds" and not wide_duration_buckets
                 registry = self._process_registry if metric.foreign else self._engine_registry
                 self._series.make(replace(metric, buckets=NARROW_BUCKETS) if narrow else metric, registry)
@@ -255,6 +269,14 @@ class Metrics:
     def unremovable(self, by_reason: Mapping[str, int]) -> None:
         """Nodes that stay."""
         self._by_reason("unremovable_nodes_count", by_reason)
+
+    def removal_waited(self, seconds: float, reason: str, *, deleted: bool) -> None:
+        """A node that could go was waited for; `reason` held it up."""
+        self._series.observe("node_removal_latency_seconds", seconds, str(deleted).lower(), reason)
+
+    def nodes_skipped(self, longest_s: float) -> None:
+        """A node has not been looked at for so long."""
+        self._series.set("max_node_skip_eval_duration_seconds", longest_s)
 
     def scale_down_cooldown(self, active: bool) -> None:
         """Whether scale-down waits."""

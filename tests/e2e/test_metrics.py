@@ -32,6 +32,8 @@ THEIRS = {
     "overflowing_controllers_count": ("gauge", set()),
     "skipped_scale_events_count": ("counter", {"direction", "reason"}),
     "pending_node_deletions": ("gauge", set()),
+    "node_removal_latency_seconds": ("histogram", {"deleted", "delay_reason", "le"}),
+    "max_node_skip_eval_duration_seconds": ("gauge", set()),
     "node_group_min_count": ("gauge", {"node_group"}),
     "node_group_max_count": ("gauge", {"node_group"}),
     "node_group_target_count": ("gauge", {"node_group"}),
@@ -40,8 +42,15 @@ THEIRS = {
 }
 """Type and labels by name, as the newest version has them."""
 
-ONLY_WHERE_IT_HAPPENS = {"failed_node_creations_total"}
+ONLY_WHERE_IT_HAPPENS = {"failed_node_creations_total", "node_removal_latency_seconds"}
 """Without a series until something of the kind has come about, there as here."""
+
+EXTRAS = (
+    "--emit-per-nodegroup-metrics",
+    "--max-node-skip-eval-time-tracker-enabled",
+    "--node-removal-latency-tracking-enabled",
+)
+"""Flags that bring metrics with them."""
 
 OURS = {
     "pass_phase_duration_seconds": ("summary", {"phase"}),
@@ -84,7 +93,7 @@ def test_names_types_and_labels_are_those_of_cluster_autoscaler(tmp_path: Path) 
     cloud = a_cloud("web")
     with (
         Sandbox(tmp_path, cloud) as sandbox,
-        Replica(sandbox.kubeconfig, "--emit-per-nodegroup-metrics", *PATIENT_LEADER, provider=cloud) as replica,
+        Replica(sandbox.kubeconfig, *EXTRAS, *PATIENT_LEADER, provider=cloud) as replica,
     ):
 
         def read() -> str:

@@ -83,7 +83,7 @@ def test_a_standby_replica_shows_only_itself() -> None:
 
 
 def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus]) -> None:
-    metrics = started(per_node_group=True)
+    metrics = started(per_node_group=True, removal_latency=True, skipped_nodes=True)
     metrics.step_began(Step.MAIN, Instant(1000.9, 5.0))
     metrics.observe_duration(Function.MAIN, 0.2)
     metrics.pass_failed(ErrorType.API_CALL)
@@ -113,6 +113,8 @@ def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus])
     metrics.expander_asked(AskedExpander.UNUSABLE)
     metrics.replacements({Trigger.EXPIRED: 2})
     metrics.replacement_ended(Trigger.CHEAPER, Stage.DONE, 0.5)
+    metrics.removal_waited(2.0, "none", deleted=True)
+    metrics.nodes_skipped(30.0)
     metrics.decided(Step.SCALE_UP, "NoOptionsAvailable")
     metrics.waiting({"TooYoung": 3})
     metrics.skipped_groups({"InBackoff": 2})
@@ -163,6 +165,8 @@ def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus])
         'replacements_total{trigger="CheaperNodes",outcome="Done"}': 1,
         "replacement_savings_total": 0.5,
         'decisions_total{step="scaleUp",result="NoOptionsAvailable"}': 1,
+        'node_removal_latency_seconds_bucket{deleted="true",delay_reason="none",le="2.25"}': 1,
+        "max_node_skip_eval_duration_seconds": 30,
         'waiting_pods_count{reason="TooYoung"}': 3,
         'skipped_node_groups_count{reason="InBackoff"}': 2,
         'pass_phase_duration_seconds_sum{phase="snapshot"}': 0.25,
