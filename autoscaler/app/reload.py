@@ -5,6 +5,7 @@ from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 
+from autoscaler.config.flags import without_effect
 from autoscaler.config.headroom import Headroom
 from autoscaler.config.live import transition
 from autoscaler.config.tree import Config
@@ -58,9 +59,12 @@ class Reloading:
         except ConfigError as error:
             self._refused(error)
             return
+        idle = sorted({*without_effect(step.config)} - {*without_effect(self.config)})
         self.config, self._waiting = step.config, step.waiting
         self._metrics.reload_ended(Reload.APPLIED, waiting=len(step.waiting))
         log.info("config.reloaded", changed=step.changed, needs_restart=step.waiting)
+        if idle:
+            log.warning("config.flags_without_effect", flags=", ".join(idle))
         if step.changed:
             self._tell(EventType.NORMAL, "ConfigReloaded", f"In use from now on: {', '.join(step.changed)}")
         if step.waiting:

@@ -161,6 +161,13 @@ def test_an_expander_that_asks_others_needs_a_restart(running: Running, expander
     assert "expander" in running.told[-1][2]
 
 
+def test_options_without_effect_are_named_once_they_are_set(running: Running, caplog: pytest.LogCaptureFixture) -> None:
+    running.becomes("features: {predicateParallelism: 8}")
+    running.becomes("features: {predicateParallelism: 8}\nlimits: {maxNodesTotal: 3}")
+    [said] = [one for one in caplog.records if one.getMessage() == "config.flags_without_effect"]
+    assert "predicate-parallelism" in str(vars(said))
+
+
 def test_a_flag_wins_over_the_file_then_too(tmp_path: Path) -> None:
     running = Running(tmp_path, "", "--max-nodes-total=3")
     assert running.becomes("limits: {maxNodesTotal: 7}").limits.max_nodes_total == 3
