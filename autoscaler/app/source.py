@@ -16,6 +16,7 @@ from autoscaler.objects.capacity import (
     Scalable,
     StoredTemplate,
 )
+from autoscaler.objects.devices import DEVICE_VERSIONS, ResourceClaim, ResourceSlice
 from autoscaler.objects.meta import Resource
 from autoscaler.objects.node import Node, node_decoder
 from autoscaler.objects.pod import PodInterner
@@ -67,6 +68,11 @@ class ClusterSource:
         self._csi_nodes = self._plain("/apis/storage.k8s.io/v1/csinodes", CsiNode)
         self._config_maps = self._priorities(config)
         self._follow_capacity(config)
+        self._resource_slices: Store[ResourceSlice] | None = None
+        self._resource_claims: Store[ResourceClaim] | None = None
+        if config.device_claims_count:
+            self._resource_slices = self._optional("resource.k8s.io", "resourceslices", ResourceSlice, *DEVICE_VERSIONS)
+            self._resource_claims = self._optional("resource.k8s.io", "resourceclaims", ResourceClaim, *DEVICE_VERSIONS)
 
     def _plain(self, path: str, kind: type[R], field_selector: str = "") -> Store[R]:
         source = KindSource(path, plain_decoder(kind), field_selector)
@@ -83,20 +89,19 @@ class ClusterSource:
         self._quotas: Store[ResourceQuota] | None = None
         self._scalables: dict[str, Store[Scalable]] = {}
         if features.enable_provisioning_requests:
-            self._requests = self._custom("provisioningrequests", ProvisioningRequest, "v1", "v1beta1")
+            self._requests = self._optional(GROUP, "provisioningrequests", ProvisioningRequest, "v1", "v1beta1")
         if buffers:
-            self._buffers = self._custom("capacitybuffers", CapacityBuffer, "v1beta1", "v1alpha1")
+            self._buffers = self._optional(GROUP, "capacitybuffers", CapacityBuffer, "v1beta1", "v1alpha1")
         if features.enable_provisioning_requests or buffers:
             self._templates = self._plain("/api/v1/podtemplates", StoredTemplate)
         if features.capacity_buffer_controller_enabled:
             self._quotas = self._plain("/api/v1/resourcequotas", ResourceQuota)
             self._scalables = {kind: self._plain(path, Scalable) for kind, path in _SCALABLES.items()}
 
-    def _custom(self, plural: str, kind: type[R], version: str, older: str) -> Store[R]:
-        root = f"/apis/{GROUP}"
-        source = KindSource(
-            f"{root}/{version}/{plural}", plain_decoder(kind), optional=True, older_path=f"{root}/{older}/{plural}"
-        )
+    def _optional(self, group: str, plural: str, kind: type[R], *versions: str) -> Store[R]:
+        """Follow a kind that the cluster need not know, in the newest of these versions that it serves."""
+        newest, *older = (f"/apis/{group}/{version}/{plural}" for version in versions)
+        source = KindSource(newest, plain_decoder(kind), optional=True, older_paths=tuple(older))
         no_indexes: Mapping[str, Callable[[R], Hashable | None]] = {}
         return self._feed.add(source, no_indexes, log_changes=False)
 
@@ -132,6 +137,8 @@ class ClusterSource:
             volumes=self._volumes.snapshot(),
             storage_classes=self._storage_classes.snapshot(),
             csi_nodes=self._csi_nodes.snapshot(),
+            resource_slices=_held(self._resource_slices),
+            resource_claims=_held(self._resource_claims),
             config_maps=_held(self._config_maps),
             provisioning_requests=_held(self._requests),
             capacity_buffers=_held(self._buffers),

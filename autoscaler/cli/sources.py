@@ -169,20 +169,20 @@ def _read_live(config: Config, clock: SystemClock) -> Dump:
         config.kube.kubeconfig, config.kube.kubernetes, clock=clock, sleep=executor.sleep, settings=settings
     )
     paths = {
-        kind: one.path
+        kind: (one.path, *one.older_paths)
         for kind, one in KINDS.items()
         if not one.features or any(getattr(config.features, feature) for feature in one.features)
     }
     if "priority" in config.scale_up.expander:
-        paths[CONFIG_MAP] = f"/api/v1/namespaces/{config.kube.namespace}/configmaps/{PRIORITY_CONFIG}"
+        paths[CONFIG_MAP] = (f"/api/v1/namespaces/{config.kube.namespace}/configmaps/{PRIORITY_CONFIG}",)
     texts: list[Text] = []
     missing: list[str] = []
     try:
         with progress("reading") as bar:
-            for done, (kind, path) in enumerate(paths.items()):
+            for done, (kind, versions) in enumerate(paths.items()):
                 bar(done, len(paths))
                 try:
-                    texts.extend(Text(path, body) for body in read_all(client, path))
+                    texts.extend(_read_kind(client, versions))
                 except (Refused, Gone) as error:
                     if kind in _INDISPENSABLE:
                         raise
@@ -193,6 +193,20 @@ def _read_live(config: Config, clock: SystemClock) -> Dump:
     dump = read_dump(texts)
     dump.warnings.extend(missing)
     return dump
+
+
+def _read_kind(client: Client, versions: Sequence[str]) -> list[Text]:
+    """Read a collection in the first of these versions that is served.
+
+    Raises `Refused`, and `Gone` for a kind of one version: one that has had several is young, and may not be there.
+    """
+    for path in versions:
+        try:
+            return [Text(path, body) for body in read_all(client, path)]
+        except Gone:
+            if len(versions) == 1:
+                raise
+    return []
 
 
 def _unused(dump: Dump) -> Iterator[str]:

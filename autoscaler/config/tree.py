@@ -44,3 +44,8 @@ class Config(msgspec.Struct, frozen=True):
     """The section of the file; None: there is none, and no reservations."""
     given: tuple[str, ...] = ()
     """Names of the flags that somebody set, in alphabetical order; the rest are defaults."""
+
+    @property
+    def device_claims_count(self) -> bool:
+        """Whether devices, and claims on them, are read at all."""
+        return self.features.enable_dynamic_resource_allocation and self.rules.device_claims_count

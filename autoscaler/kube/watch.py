@@ -80,8 +80,8 @@ class KindSource(msgspec.Struct, Generic[T], frozen=True):
     """Ask for names, labels and owners only; a server that cannot do so sends whole objects."""
     optional: bool = False
     """A server that does not know the kind, or does not let us read it, has no object of it: asked again rarely."""
-    older_path: str = ""
-    """Where to look in turn with `path` for an optional kind that may be served in an older version only."""
+    older_paths: tuple[str, ...] = ()
+    """Where to look in turn after `path` for an optional kind that may be served in an older version only."""
 
     @property
     def selectors(self) -> dict[str, str]:
@@ -229,9 +229,8 @@ class Reflector(Generic[T]):
         self._is_absent = True
         self._store.replace(())
         self._synced.set()
-        if not self._source.older_path:
-            return _ABSENT_PAUSE_S
-        self._path = self._source.older_path if self._path == self._source.path else self._source.path
+        paths = (self._source.path, *self._source.older_paths)
+        self._path = paths[(paths.index(self._path) + 1) % len(paths)]
         return 0.0 if self._path != self._source.path else _ABSENT_PAUSE_S
 
     def _list(self) -> str:

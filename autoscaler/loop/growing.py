@@ -66,8 +66,7 @@ class Growing:
         self._herald = herald
         self._remote = remote
         self._random = Random(config.scale_up.expander_seed)
-        claims = config.features.enable_dynamic_resource_allocation
-        self._profile = profile_of(config.scheduler, config.rules, device_claims=claims)
+        self._profile = profile_of(config.scheduler, config.rules, device_claims=config.device_claims_count)
 
     def simulate(self, p: Pass) -> Pass:
         """Return the pass with a simulated cluster: its upcoming nodes are there, and nothing has moved yet."""

@@ -144,6 +144,8 @@ def _related(shape: Shape, reader: ObjectReader, defaults: Defaults, config: Con
         meta = ObjectMeta(name=PRIORITY_CONFIG, namespace=config.kube.namespace)
         config_maps[config_maps_key(meta.namespace)] = ConfigMap(metadata=meta, data={PRIORITIES: file.priority_config})
     named = reader.named
+    slices = named("resourceSlices", file.resource_slices)
+    device_claims = named("resourceClaims", file.resource_claims, "ResourceClaim")
     return Related(
         namespaces=defaults.namespaces(named("namespaces", file.namespaces), {pod.namespace for pod in pods}),
         budgets=named("podDisruptionBudgets", file.pod_disruption_budgets, "PodDisruptionBudget"),
@@ -157,6 +159,8 @@ def _related(shape: Shape, reader: ObjectReader, defaults: Defaults, config: Con
         volumes=named("persistentVolumes", file.persistent_volumes),
         storage_classes=named("storageClasses", file.storage_classes),
         csi_nodes=named("csiNodes", file.csi_nodes),
+        resource_slices=slices if config.device_claims_count else {},
+        resource_claims=device_claims if config.device_claims_count else {},
         config_maps=config_maps,
         provisioning_requests=named("provisioningRequests", file.provisioning_requests, "ProvisioningRequest"),
         capacity_buffers=named("capacityBuffers", file.capacity_buffers, "CapacityBuffer"),

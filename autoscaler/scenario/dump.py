@@ -15,6 +15,7 @@ import yaml
 
 from autoscaler.errors import ConfigError
 from autoscaler.objects.capacity import GROUP, CapacityBuffer, ProvisioningRequest, ResourceQuota, StoredTemplate
+from autoscaler.objects.devices import DEVICE_VERSIONS, ResourceClaim, ResourceSlice
 from autoscaler.objects.meta import Resource
 from autoscaler.objects.node import NodeWire
 from autoscaler.objects.podspec import PodWire
@@ -44,10 +45,19 @@ class Kind(NamedTuple):
     """The collection on the API server."""
     features: tuple[str, ...] = ()
     """Options of `config.Features`: without all of them no decision reads the kind; empty: one always does."""
+    older_paths: tuple[str, ...] = ()
+    """The collection in older versions, for servers that do not have the newest."""
 
 
 _REQUESTS = ("enable_provisioning_requests",)
 _BUFFERS = ("capacity_buffer_controller_enabled", "capacity_buffer_pod_injection_enabled")
+
+
+def _of_devices(field: str, kind: type[Resource], plural: str) -> Kind:
+    newest, *older = (f"/apis/resource.k8s.io/{version}/{plural}" for version in DEVICE_VERSIONS)
+    return Kind(field, kind, newest, ("enable_dynamic_resource_allocation",), tuple(older))
+
+
 KINDS: Mapping[str, Kind] = {
     "Node": Kind("nodes", NodeWire, "/api/v1/nodes"),
     "Pod": Kind("pods", PodWire, "/api/v1/pods"),
@@ -62,6 +72,8 @@ KINDS: Mapping[str, Kind] = {
     "PersistentVolume": Kind("persistent_volumes", PersistentVolume, "/api/v1/persistentvolumes"),
     "StorageClass": Kind("storage_classes", StorageClass, "/apis/storage.k8s.io/v1/storageclasses"),
     "CSINode": Kind("csi_nodes", CsiNode, "/apis/storage.k8s.io/v1/csinodes"),
+    "ResourceSlice": _of_devices("resource_slices", ResourceSlice, "resourceslices"),
+    "ResourceClaim": _of_devices("resource_claims", ResourceClaim, "resourceclaims"),
     "PriorityClass": Kind("priority_classes", PriorityClass, "/apis/scheduling.k8s.io/v1/priorityclasses"),
     "ProvisioningRequest": Kind(
         "provisioning_requests", ProvisioningRequest, f"/apis/{GROUP}/v1/provisioningrequests", _REQUESTS
@@ -71,7 +83,9 @@ KINDS: Mapping[str, Kind] = {
     "ResourceQuota": Kind("resource_quotas", ResourceQuota, "/api/v1/resourcequotas", _BUFFERS),
 }
 CONFIG_MAP = "ConfigMap"
-_GROUPS = re.compile(r"^(apps|autoscaling\.x-k8s\.io|batch|policy|scheduling\.k8s\.io|storage\.k8s\.io)/|^[^/]*$")
+_GROUPS = re.compile(
+    r"^(apps|autoscaling\.x-k8s\.io|batch|policy|resource\.k8s\.io|scheduling\.k8s\.io|storage\.k8s\.io)/|^[^/]*$"
+)
 """API groups of those kinds: a custom resource may have the same name for its kind."""
 _SEAM = b"\n}\n{"
 """Where one document ends and the next begins, as kubectl prints them."""

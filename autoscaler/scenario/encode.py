@@ -32,6 +32,8 @@ _RELATED = {
     "persistentVolumes": "volumes",
     "storageClasses": "storage_classes",
     "csiNodes": "csi_nodes",
+    "resourceSlices": "resource_slices",
+    "resourceClaims": "resource_claims",
     "provisioningRequests": "provisioning_requests",
     "capacityBuffers": "capacity_buffers",
     "podTemplates": "pod_templates",

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import msgspec
 
 from autoscaler.objects.capacity import CapacityBuffer, ProvisioningRequest, ResourceQuota, Scalable, StoredTemplate
+from autoscaler.objects.devices import ResourceClaim, ResourceSlice
 from autoscaler.objects.node import NodeWire
 from autoscaler.objects.podspec import PodWire
 from autoscaler.objects.storage import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -82,6 +83,8 @@ class ScenarioFile(Strict, frozen=True, kw_only=True):
     persistent_volumes: list[PersistentVolume] = []
     storage_classes: list[StorageClass] = []
     csi_nodes: list[CsiNode] = []
+    resource_slices: list[ResourceSlice] = []
+    resource_claims: list[ResourceClaim] = []
     priority_classes: list[PriorityClass] = []
     provisioning_requests: list[ProvisioningRequest] = []
     capacity_buffers: list[CapacityBuffer] = []

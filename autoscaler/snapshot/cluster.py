@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from autoscaler.objects.capacity import CapacityBuffer, ProvisioningRequest, ResourceQuota, Scalable, StoredTemplate
+from autoscaler.objects.devices import ResourceClaim, ResourceSlice
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.objects.storage import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -43,6 +44,10 @@ class Related(msgspec.Struct, frozen=True, kw_only=True):
     volumes: Mapping[str, PersistentVolume] = {}
     storage_classes: Mapping[str, StorageClass] = {}
     csi_nodes: Mapping[str, CsiNode] = {}
+    resource_slices: Mapping[str, ResourceSlice] = {}
+    """Devices; none where claims on devices do not count."""
+    resource_claims: Mapping[str, ResourceClaim] = {}
+    """Claims on devices; none where they do not count."""
     config_maps: Mapping[str, ConfigMap] = {}
     """Only those the decisions read, such as the priority expander's."""
     provisioning_requests: Mapping[str, ProvisioningRequest] = {}

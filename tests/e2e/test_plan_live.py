@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from autoscaler.cli.main import main
@@ -13,6 +14,9 @@ from autoscaler.simulator.apiserver.storage import Storage
 from autoscaler.simulator.cluster import SandboxCluster
 from autoscaler.simulator.workload import demo_cloud, demo_workload
 from cloudprovider.static.cloud import open_cloud
+from tests.devices import slice_form
+
+DEVICE_KINDS = ("resourceslices", "resourceclaims")
 
 
 def a_cluster() -> Storage:
@@ -44,3 +48,34 @@ def test_a_live_cluster_is_planned_for_with_get_and_list_alone(
     assert len(run["podsTriggeredScaleUp"]) > 0
     assert {one.verb for one in asked} <= {"get", "list"}
     assert "no namespaces" not in said
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta1"])
+def test_devices_of_a_live_cluster_are_read_in_the_version_that_it_serves(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], version: str
+) -> None:
+    storage = a_cluster()
+    rows = [msgspec.structs.replace(storage.registry.resolve(kind), version=version) for kind in DEVICE_KINDS]
+    storage.registry.add(rows)
+    node = storage.list("nodes")[0]["metadata"]["name"]
+    storage.create("resourceslices", slice_form(node, slices=2))
+    with ApiServer(storage) as server:
+        kubeconfig = tmp_path / "kubeconfig"
+        server.write_kubeconfig(kubeconfig)
+        answer, said = planned(capsys, "--kubeconfig", str(kubeconfig))
+    assert "Resource" not in said
+    assert answer["runs"][0]["unremovable"][node]["detail"].endswith("has 1 of its 2 ResourceSlices")
+
+
+def test_a_cluster_without_devices_is_planned_for_without_a_word_about_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    storage = a_cluster()
+    for kind in DEVICE_KINDS:
+        storage.registry.remove("resource.k8s.io", kind)
+    with ApiServer(storage) as server:
+        kubeconfig = tmp_path / "kubeconfig"
+        server.write_kubeconfig(kubeconfig)
+        answer, said = planned(capsys, "--kubeconfig", str(kubeconfig))
+    assert answer["runs"]
+    assert "Resource" not in said

@@ -27,6 +27,7 @@ NEVER_ASKED_FOR: Mapping[Permission, str] = {
     **{("", kind, "get"): READ_BY_LIST for kind in ("pods", "replicationcontrollers")},
     **{("apps", kind, "get"): READ_BY_LIST for kind in ("daemonsets", "replicasets", "statefulsets")},
     **{("storage.k8s.io", kind, "get"): READ_BY_LIST for kind in ("csinodes", "storageclasses")},
+    **{("resource.k8s.io", kind, "get"): READ_BY_LIST for kind in ("resourceclaims", "resourceslices")},
     ("batch", "jobs", "get"): READ_BY_LIST,
     ("policy", "poddisruptionbudgets", "get"): READ_BY_LIST,
 }

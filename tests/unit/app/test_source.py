@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
 from autoscaler.app.source import ClusterSource
@@ -20,6 +21,7 @@ from autoscaler.simulator.apiserver.server import ApiServer
 from autoscaler.simulator.apiserver.storage import Storage
 from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.groups import Groups
+from tests.devices import claim_form, slice_form
 from tests.unit.capacity import request_definition
 
 PATIENCE_S = 30.0
@@ -252,3 +254,45 @@ class TestCustomKinds:
 def test_kinds_that_ask_for_capacity_are_left_alone_unless_enabled(following: Following) -> None:
     wanted = ("autoscaling.x-k8s.io", "podtemplates", "deployments")
     assert [path for path in following.feed.stats() if any(word in path for word in wanted)] == []
+
+
+class TestDevices:
+    """What drivers offer, and claims on it: followed by default, in the newest version that is served."""
+
+    def test_are_followed(self, following: Following) -> None:
+        storage = following.server.storage
+        storage.create("resourceslices", slice_form("n1"))
+        storage.create("resourceclaims", claim_form("gpu", "dev-0"))
+        following.synced()
+        related = following.view().related
+        assert [one.spec.node_name for one in related.resource_slices.values()] == ["n1"]
+        assert list(related.resource_claims) == ["default/gpu"]
+        storage.delete("resourceclaims", "gpu", namespace="default")
+        following.until(lambda view: not view.related.resource_claims)
+
+    @pytest.mark.parametrize("version", ["v1beta2", "v1beta1"])
+    def test_of_an_older_version_are_followed_in_that(
+        self, server: ApiServer, following: Following, version: str
+    ) -> None:
+        rows = [
+            msgspec.structs.replace(server.storage.registry.resolve(plural), version=version)
+            for plural in ("resourceslices", "resourceclaims")
+        ]
+        server.storage.registry.add(rows)
+        server.storage.create("resourceslices", slice_form("n1"))
+        following.synced()
+        following.until(lambda view: view.related.resource_slices)
+
+    def test_that_may_not_be_read_hold_nothing_up(self, following: Following) -> None:
+        following.server.faults.add(Fault(resource="resourceslices", code=403))
+        following.synced()
+        assert following.view().related.resource_slices == {}
+
+    @pytest.mark.parametrize(
+        "flags", [("--enable-dynamic-resource-allocation=false", "--compatibility=1.31"), ("--compatibility=1.31",)]
+    )
+    def test_are_left_alone_where_claims_do_not_count(
+        self, server: ApiServer, client: Client, flags: tuple[str, ...]
+    ) -> None:
+        paths = Following(server, client, *flags).feed.stats()
+        assert [path for path in paths if "resource.k8s.io" in path] == []

@@ -7,7 +7,9 @@ import pytest
 import yaml
 
 from autoscaler.errors import ConfigError
+from autoscaler.objects.devices import DEVICE_VERSIONS
 from autoscaler.scenario.dump import Dump, Text, read_dump
+from tests.devices import claim_form, slice_form
 
 NODE: dict[str, Any] = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
 POD: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p1", "namespace": "shop"}}
@@ -132,4 +134,15 @@ def test_what_asks_for_capacity_is_read() -> None:
     dump = read_dump([Text("dump.json", json.dumps({"kind": "List", "items": [request, template]}).encode())])
     assert [one.pod_count for one in dump.named("ProvisioningRequest")] == [2]
     assert [one.key for one in dump.named("PodTemplate")] == ["jobs/t"]
+    assert dump.unused == {}
+
+
+@pytest.mark.parametrize("version", DEVICE_VERSIONS)
+def test_devices_and_claims_on_them_are_read_in_every_version(version: str) -> None:
+    about = {"apiVersion": f"resource.k8s.io/{version}"}
+    offered = {**about, "kind": "ResourceSlice", **slice_form("n1")}
+    claimed = {**about, "kind": "ResourceClaim", **claim_form("gpu", "dev-0", namespace="jobs")}
+    dump = read(a_list(offered, claimed))
+    assert [one.spec.node_name for one in dump.named("ResourceSlice")] == ["n1"]
+    assert [one.key for one in dump.named("ResourceClaim")] == ["jobs/gpu"]
     assert dump.unused == {}

@@ -15,6 +15,7 @@ from autoscaler.scenario.scenario import Answered, Scenario
 from autoscaler.snapshot.cluster import ClusterView, view_of
 from autoscaler.snapshot.groups import Group, Groups
 from cloudprovider.interface import ErrorClass, GroupSettings, Instance, InstanceError, NodeTemplate, State, TaintSpec
+from tests.devices import a_part, claim_form, slice_form
 
 AT_S = 1767614401.25
 EVERYTHING: dict[str, Any] = {
@@ -92,6 +93,10 @@ EVERYTHING: dict[str, Any] = {
         }
     ],
     "storageClasses": [{"metadata": {"name": "fast"}, "provisioner": "csi.example"}],
+    "resourceSlices": [
+        slice_form("n1", devices=[a_part("half", "card", memory="4Gi")], counters={"card": {"memory": 9}})
+    ],
+    "resourceClaims": [claim_form("gpu", "half", users=["a"])],
 }
 ANY = PodClass()
 GROUPS = Groups(

@@ -1,0 +1,94 @@
+"""Builders of what drivers offer for claims on devices, and of the claims."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from autoscaler.objects.devices import ResourceClaim, ResourceSlice
+from autoscaler.objects.workload import plain_decoder
+from autoscaler.snapshot.cluster import Related
+
+Json = dict[str, Any]
+GPUS = "gpu.nvidia.com"
+NICS = "nic.example.com"
+
+
+def a_part(name: str, piece: str, **counters: str | int) -> Json:
+    """Return a device that uses up counters of a piece of hardware."""
+    uses = [{"counterSet": piece, "counters": {key: {"value": value} for key, value in counters.items()}}]
+    return {"name": name, "consumesCounters": uses}
+
+
+def slice_form(
+    node: str | None = "n",
+    *,
+    devices: int | Sequence[Json] = 1,
+    driver: str = GPUS,
+    pool: str | None = None,
+    name: str | None = None,
+    generation: int = 1,
+    slices: int = 1,
+    counters: Mapping[str, Mapping[str, str | int]] | None = None,
+) -> Json:
+    """Return a ResourceSlice of a node, as the API spells it; devices are `dev-0` and so on unless they are given."""
+    pool = pool or node or "shared"
+    listed = [{"name": f"dev-{number}"} for number in range(devices)] if isinstance(devices, int) else list(devices)
+    sets = [
+        {"name": piece, "counters": {key: {"value": value} for key, value in amounts.items()}}
+        for piece, amounts in (counters or {}).items()
+    ]
+    return {
+        "metadata": {"name": name or f"{driver}-{pool}-{generation}"},
+        "spec": {
+            "driver": driver,
+            "pool": {"name": pool, "generation": generation, "resourceSliceCount": slices},
+            "devices": listed,
+            **({"nodeName": node} if node else {"allNodes": True}),
+            **({"sharedCounters": sets} if sets else {}),
+        },
+    }
+
+
+def a_slice(node: str | None = "n", **about: Any) -> ResourceSlice:
+    """Return a ResourceSlice, as `slice_form` describes it."""
+    return plain_decoder(ResourceSlice).one(slice_form(node, **about))
+
+
+def claim_form(
+    name: str = "gpu",
+    *devices: str,
+    pool: str = "n",
+    driver: str = GPUS,
+    node: str | None = "n",
+    users: Sequence[str] = (),
+    namespace: str = "default",
+    admin: bool = False,
+    allocated: bool = True,
+    meta: Json | None = None,
+) -> Json:
+    """Return a ResourceClaim that has got these devices of a pool; without a node they are reached from anywhere.
+
+    `users` are the names of the pods that it is reserved for.
+    """
+    results = [{"driver": driver, "pool": pool, "device": one, "adminAccess": admin} for one in devices]
+    allocation: Json = {"devices": {"results": results}}
+    if node is not None:
+        field = {"key": "metadata.name", "operator": "In", "values": [node]}
+        allocation["nodeSelector"] = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    reserved = [{"resource": "pods", "name": user, "uid": f"{namespace}/{user}"} for user in users]
+    status: Json = {"allocation": allocation, "reservedFor": reserved} if allocated else {}
+    return {"metadata": {"name": name, "namespace": namespace, **(meta or {})}, "status": status}
+
+
+def a_claim(name: str = "gpu", *devices: str, **about: Any) -> ResourceClaim:
+    """Return a ResourceClaim, as `claim_form` describes it."""
+    return plain_decoder(ResourceClaim).one(claim_form(name, *devices, **about))
+
+
+def with_devices(slices: Iterable[ResourceSlice] = (), claims: Iterable[ResourceClaim] = ()) -> Related:
+    """Return what decisions look up: these alone."""
+    return Related(resource_slices={one.key: one for one in slices}, resource_claims={one.key: one for one in claims})
+
+
+def claiming(*claims: str) -> Json:
+    """Return the part of a pod's spec that names claims."""
+    return {"resourceClaims": [{"name": one, "resourceClaimName": one} for one in claims]}
