@@ -81,7 +81,8 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
             "Compare the terms with the labels of the pods in the domain.",
         ),
         NoFit.DEVICES: Meaning(
-            "The pod has claims for devices, and their allocation is not simulated: no node is bought for it.",
+            "The pod has claims for devices. Allocated ones keep it where they can be used; the allocation of others "
+            "is not simulated: no node is bought for it, and none is removed that it would have to leave.",
             "Add the nodes it needs by hand, or let claims be ignored with `--compatibility=1.31`.",
         ),
     },

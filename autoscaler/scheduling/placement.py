@@ -155,7 +155,7 @@ class Placer:
         if has_volumes(cls):
             yield from volume_guards(cls, trial, profile, self._attached)
         if cls.resource_claims and profile.device_claims and profile.asks(NoFit.DEVICES):
-            yield ReachGuard(trial, list(device_demands(cls)))
+            yield ReachGuard(trial, list(device_demands(cls, trial.view.related.resource_claims)))
         if profile.asks(NoFit.SPREAD):
             yield from spread_guards(cls, trial, profile.default_spread_of(cls))
         if profile.asks(NoFit.POD_AFFINITY):

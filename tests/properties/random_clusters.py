@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from autoscaler.objects.devices import ResourceClaim
 from autoscaler.objects.node import HOSTNAME, ZONES, Node
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.objects.storage import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -13,6 +14,7 @@ from autoscaler.snapshot.cluster import ClusterView, Related, view_of
 from autoscaler.snapshot.overlay import Trial
 from autoscaler.snapshot.template import Template
 from tests.builders import Json, a_node, a_pod, expression, over, term
+from tests.devices import claim_form, claiming
 from tests.properties.slow_scheduler import Placed, SlowCluster
 
 ZONE = ZONES[0]
@@ -21,6 +23,7 @@ KEYS = (HOSTNAME, HOSTNAME, ZONE, ZONE, RACK)
 """Topology keys, as often as they should come up; not every node has a zone and a rack."""
 EXPENDABLE = -20
 NAMESPACES = {"red": {"team": "a"}, "blue": {"team": "b"}, "grey": {}}
+DEVICES = ("d0", "d1", "d2", "d3")
 CLAIMS = ("c0", "c1", "c2", "c3", "c4")
 VOLUMES = ("v0", "v1", "v2", "v3", "v4", "v5")
 CLASSES = ("local", "made", "zonal", "immediate")
@@ -236,8 +239,20 @@ class Dice:
             spread=[self.constraint() for _ in self.several(chance)],
             tolerations=[self.toleration() for _ in self.several(0.4)],
             volumes=self.volumes() if not plain and self.maybe(0.2) else (),
-            spec={"resourceClaims": [{"name": "gpu"}]} if not plain and self.maybe(0.05) else None,
+            spec=claiming(*self.devices()) if not plain and self.maybe(0.1) else None,
         )
+
+    def devices(self) -> list[str]:
+        """Return the names of one or two claims for devices; the first does not exist."""
+        return [self.random.choice(DEVICES if self.maybe(0.2) else DEVICES[1:]) for _ in self.several(1.0)]
+
+    def device_claim(self, namespace: str, name: str, nodes: Sequence[Node]) -> ResourceClaim:
+        """Return a claim that may be used on one node, on nodes with a label, on any, or is not allocated."""
+        local = self.random.choice(nodes).name if nodes and self.maybe(0.4) else None
+        form = claim_form(name, "dev-0", namespace=namespace, node=local, allocated=self.maybe(0.85))
+        if local is None and form["status"] and self.maybe(0.5):
+            form["status"]["allocation"]["nodeSelector"] = {"nodeSelectorTerms": [self.node_term()]}
+        return plain_decoder(ResourceClaim).one(form)
 
     def templates(self) -> tuple[Template, ...]:
         daemons = [self.replica(f"daemon-{number}", plain=self.maybe(0.5)) for number in range(2)]
@@ -258,12 +273,14 @@ def related(dice: Dice, nodes: Sequence[Node]) -> Related:
     volumes = [plain_decoder(PersistentVolume).one(dice.volume(name)) for name in VOLUMES[1:]]
     classes = [plain_decoder(StorageClass).one(dice.storage_class(name)) for name in CLASSES]
     csi_nodes = [plain_decoder(CsiNode).one(dice.csi_node(node.name)) for node in nodes if dice.maybe(0.6)]
+    device_claims = [dice.device_claim(namespace, name, nodes) for namespace in NAMESPACES for name in DEVICES[1:]]
     return Related(
         namespaces={one.name: one for one in known},
         claims={one.key: one for one in claims},
         volumes={one.name: one for one in volumes},
         storage_classes={one.name: one for one in classes},
         csi_nodes={one.name: one for one in csi_nodes},
+        resource_claims={one.key: one for one in device_claims},
     )
 
 

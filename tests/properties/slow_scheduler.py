@@ -87,7 +87,7 @@ class SlowCluster:
             *self._affinity(cls, at),
             *self._anti_affinity(cls, at),
             *self._anti_affinity_of_others(cls, at),
-            *self._devices(cls),
+            *self._devices(cls, at),
         ]
 
     def _unschedulable(self, cls: PodClass, at: int) -> Iterator[str]:
@@ -133,8 +133,14 @@ class SlowCluster:
         everywhere = [pod.cls for pod in self.placed]
         yield from volume_objections(cls, self.node(at), here, everywhere, self.related, one_term_holds)
 
-    def _devices(self, cls: PodClass) -> Iterator[str]:
-        if cls.resource_claims:
+    def _devices(self, cls: PodClass, at: int) -> Iterator[str]:
+        named = [f"{cls.namespace}/{ref.resource_claim_name}" for ref in cls.resource_claims]
+        claims = [self.related.resource_claims.get(key) for key in named]
+        allocations = [None if claim is None else claim.status.allocation for claim in claims]
+        selectors = [None if one is None else one.node_selector for one in allocations]
+        if any(selector is not None and not one_term_holds(selector, self.node(at)) for selector in selectors):
+            yield "resourceclaim not available on the node"
+        elif None in allocations:
             yield "cannot allocate all claims"
 
     def _spread(self, cls: PodClass, at: int) -> Iterator[str]:

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from autoscaler.objects.devices import ResourceClaim
 from autoscaler.objects.meta import Resource
 from autoscaler.objects.node import Node, node_decoder
 from autoscaler.objects.pod import Pod, PodInterner
@@ -29,6 +30,7 @@ _RELATED: tuple[tuple[str, type[Resource]], ...] = (
     ("persistentvolumes", PersistentVolume),
     ("storageclasses.storage.k8s.io", StorageClass),
     ("csinodes.storage.k8s.io", CsiNode),
+    ("resourceclaims.resource.k8s.io", ResourceClaim),
 )
 
 
@@ -63,6 +65,7 @@ class Picture:
                 volumes=dict(others["persistentvolumes"]),
                 storage_classes=dict(others["storageclasses.storage.k8s.io"]),
                 csi_nodes=dict(others["csinodes.storage.k8s.io"]),
+                resource_claims=dict(others["resourceclaims.resource.k8s.io"]),
             )
         return self._builder.view(Groups(), self._related)
 
