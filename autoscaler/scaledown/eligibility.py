@@ -190,6 +190,9 @@ def _single_reasons(
         for position in np.flatnonzero(candidate & used.unknown).tolist():
             detail = "the node does not say how much CPU or memory it has"
             yield position, Kept(nodes[position].name, Keep.UNEXPECTED, detail)
+    for position, use in used.devices.items():
+        if use.unreadable:
+            yield position, Kept(nodes[position].name, Keep.UNEXPECTED, use.unreadable)
     if not situation.options.scale_down_unready_enabled:
         for position, reading in enumerate(situation.readings.items):
             if not reading.readiness.ready:

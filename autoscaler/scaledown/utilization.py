@@ -1,11 +1,12 @@
 """How much of each node is asked for: what decides whether it may be unneeded.
 
-A GPU node is judged by its GPUs alone, any other by CPU or memory, whichever is scarcer. Requested / allocatable; pods
+A GPU node is judged by its GPUs alone, one with pools of devices by the fullest of these, any other by CPU or memory,
+whichever is scarcer. Requested / allocatable; pods
 that should have terminated by now do not count; DaemonSet and mirror pods may be left out of both numbers. Behaviour
 as Cluster Autoscaler's `simulator/utilization`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from autoscaler.objects import quantity
 from autoscaler.objects.pod import PodClass
 from autoscaler.scaledown.arrivals import Arrivals
+from autoscaler.scaledown.devices import DeviceUse, device_uses
 from autoscaler.scaledown.drain import long_terminating
 from autoscaler.snapshot.columns import Amounts, Mask
 from autoscaler.snapshot.overlay import Trial
@@ -42,9 +44,13 @@ class Utilization(msgspec.Struct, frozen=True):
     """Nodes judged by their GPUs."""
     by_cpu: Mask
     """Nodes whose CPU is scarcer than their memory."""
+    devices: Mapping[int, DeviceUse] = {}
+    """Nodes judged by devices that are claimed, by position."""
 
     def resource(self, position: int) -> str:
         """Return what a node was judged by."""
+        if position in self.devices:
+            return self.devices[position].pool
         if self.gpu[position]:
             return "GPU"
         return quantity.CPU if self.by_cpu[position] else quantity.MEMORY
@@ -134,7 +140,8 @@ def utilization(
     """Return how much of each node of the view is asked for, trial placements, the `arrivals`, included.
 
     `gpu_label` marks GPU nodes (empty: no label does), and so do `gpu_resources`, of which the first that a node has
-    counts. A node whose GPUs are not there yet is not used at all.
+    counts; only where there are none of those, GPUs that are claimed as devices. A node whose GPUs are not there yet is
+    not used at all.
     """
     counter, base, rows = _Counter(trial, arrivals, left_out, wall), trial.base, trial.vocabulary.rows
     allocatable = trial.view.columns.allocatable
@@ -144,10 +151,18 @@ def utilization(
     share = np.where(by_cpu, cpu, memory)
     gpu = trial.labels(gpu_label)[:base] >= 0 if gpu_label else np.zeros(base, dtype=np.bool_)
     share = np.where(gpu, 0.0, share)
+    extended = np.zeros(base, dtype=np.bool_)
     for resource in reversed(gpu_resources):
         row = rows.get(resource)
         if row is not None and row < len(allocatable) and (having := allocatable[row] > 0).any():
             share = np.where(having, counter.share(row), share)
-            gpu = gpu | having
+            extended |= having
+    gpu = gpu | extended
     unknown = ~gpu & ((allocatable[cpu_row] == 0) | (allocatable[memory_row] == 0))
-    return Utilization(share=np.where(unknown, 0.0, share), unknown=unknown, gpu=gpu, by_cpu=by_cpu)
+    share = np.where(unknown, 0.0, share)
+    devices: dict[int, DeviceUse] = {}
+    for position, use in device_uses(trial.view).items():
+        if not extended[position] and (use.gpus or not gpu[position]):
+            devices[position] = use
+            share[position], unknown[position] = use.share, False
+    return Utilization(share=share, unknown=unknown, gpu=gpu, by_cpu=by_cpu, devices=devices)

@@ -1,0 +1,64 @@
+"""Pools of devices that belong to one node."""
+
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from autoscaler.objects.devices import Device, ResourceSlice
+
+GPU_DRIVERS = frozenset(("gpu.nvidia.com", "gpu.amd.com", "gpu.intel.com", "gaudi.intel.com"))
+"""Drivers whose devices stand for the GPUs that a node's label promises."""
+
+
+class Pool(msgspec.Struct, frozen=True):
+    """The newest generation of a pool, as far as its slices are there."""
+
+    driver: str
+    name: str
+    slices: tuple[ResourceSlice, ...]
+
+    @property
+    def complete(self) -> bool:
+        """Whether all slices are there; otherwise the driver is still at work."""
+        return len(self.slices) == self.slices[0].spec.pool.resource_slice_count
+
+    @property
+    def label(self) -> str:
+        """`driver/pool`, for people."""
+        return f"{self.driver}/{self.name}"
+
+    def devices(self) -> Iterator[Device]:
+        """Yield its devices, slice by slice."""
+        return (device for one in self.slices for device in one.spec.devices)
+
+
+def pools_by_node(slices: Mapping[str, ResourceSlice]) -> Mapping[str, tuple[Pool, ...]]:
+    """Return the pools of every node that has some, in the order of the slices."""
+    found: dict[str, dict[tuple[str, str], list[ResourceSlice]]] = {}
+    for one in slices.values():
+        spec = one.spec
+        if not spec.node_name:
+            continue
+        same = found.setdefault(spec.node_name, {}).setdefault((spec.driver, spec.pool.name), [])
+        if same and same[0].spec.pool.generation < spec.pool.generation:
+            same.clear()
+        if not same or same[0].spec.pool.generation == spec.pool.generation:
+            same.append(one)
+    return {
+        node: tuple(Pool(driver, name, tuple(same)) for (driver, name), same in pools.items())
+        for node, pools in found.items()
+    }
+
+
+def complete_pools(pools: tuple[Pool, ...]) -> dict[str, int]:
+    """Return how many complete pools each driver has among these."""
+    counts: dict[str, int] = {}
+    for pool in pools:
+        if pool.complete:
+            counts[pool.driver] = counts.get(pool.driver, 0) + 1
+    return counts
+
+
+def exposes_gpus(pools: tuple[Pool, ...]) -> bool:
+    """Whether GPUs are among the devices: such a node need not offer them as an extended resource."""
+    return any(pool.driver in GPU_DRIVERS for pool in pools)
