@@ -59,8 +59,9 @@ class Rules(msgspec.Struct, frozen=True):
     device_claims_count: Annotated[
         bool,
         Change(
-            "A pod with ResourceClaims fits only where they can be allocated (which is not simulated: nowhere); "
-            "otherwise its claims are ignored.",
+            "A pod with ResourceClaims fits only where they are allocated, and nowhere while they are not; allocated "
+            "devices are a node's utilisation, and devices that are not there yet keep it from being ready. "
+            "Otherwise claims and devices are ignored.",
             False,
             "1.35",
         ),

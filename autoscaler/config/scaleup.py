@@ -259,8 +259,9 @@ class Features(msgspec.Struct, frozen=True):
     ] = True
     enable_dynamic_resource_allocation: Annotated[
         Switch,
-        "Refuse pods with ResourceClaims; otherwise their claims are ignored.",
-        Why("Claims cannot be simulated yet, and nodes that may not do are not bought; pods and reasons say so."),
+        "Keep pods with ResourceClaims where these are allocated, and judge nodes by their ResourceSlices; otherwise "
+        "both are ignored.",
+        Why("Claims that are not allocated yet cannot be simulated: nodes are not bought for them, and reasons say so."),
     ] = True
     enable_csi_node_aware_scheduling: Annotated[
         Switch,

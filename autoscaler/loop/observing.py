@@ -18,7 +18,7 @@ from autoscaler.observe.report import End
 from autoscaler.reasons import ScaleUpResult
 from autoscaler.registry import memory as memories
 from autoscaler.registry.memory import Memory
-from autoscaler.registry.readiness import read, ready_terms
+from autoscaler.registry.readiness import devices_of, read, ready_terms
 from autoscaler.registry.state import update
 from autoscaler.scaledown.memory import forgotten, seeded
 from autoscaler.scaleup.templates import choose_templates
@@ -64,7 +64,8 @@ class Observing:
         p = p.with_report(replace(p.report, view=view)).timed("snapshot", began)
         p = replace(p, under_way=self._removal.under_way())
         before = self._caught_up(p.remembered, view, now)
-        readings = read(view.nodes, ready_terms(config.templates, view.groups.gpu_label, config.rules), before.readings)
+        terms = ready_terms(config.templates, view.groups.gpu_label, config.rules)
+        readings = read(view.nodes, terms, before.readings, devices_of(view, before.templates.pools))
         if not config.scale_up.scale_up_from_zero and next(readings.ready(), None) is None:
             self._herald.empty_cluster(now, before.registry.started, has_nodes=bool(view.nodes))
             return replace(p, remembered=without_timers(before)).with_report(replace(p.report, end=End.EMPTY_CLUSTER))

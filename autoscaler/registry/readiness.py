@@ -1,18 +1,20 @@
-"""Whether a node can be used yet: ready, free of start-up taints, and with the GPUs that its label promises.
+"""Whether a node can be used yet: ready, free of start-up taints, with the GPUs and devices that it should have.
 
-Behaviour as Cluster Autoscaler's: ready, uncordoned nodes that fail the last two count as not ready since they were
-created. Judging a node costs microseconds, so a `Readings` of the pass before is reused for every node that is still
-the very same object.
+Behaviour as Cluster Autoscaler's: ready, uncordoned nodes that fail any of the others count as not ready since they
+were created. Judging a node costs microseconds, so a `Readings` of the pass before is reused for every node that is
+still the very same object.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import Templates
 from autoscaler.objects.node import TO_BE_DELETED, Node, Readiness, readiness
+from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.contribution import ALL_GPU_RESOURCES, gpu_resources, gpus_missing
+from autoscaler.snapshot.devices import complete_pools, exposes_gpus, pools_by_node
 from autoscaler.snapshot.template import PassingTaints, passing_taints
 
 RESOURCE_NOT_READY = "cluster-autoscaler.kubernetes.io/resource-not-ready"
@@ -33,12 +35,46 @@ def ready_terms(templates: Templates, gpu_label: str, rules: Rules) -> ReadyTerm
     return ReadyTerms(passing_taints(templates, rules), gpu_label, gpu_resources(rules))
 
 
-def usable_readiness(node: Node, terms: ReadyTerms) -> Readiness:
+class Devices(msgspec.Struct, frozen=True):
+    """What nodes offer for claims on devices, by name."""
+
+    with_gpus: frozenset[str] = frozenset()
+    """Nodes whose GPUs are devices: they need not be an extended resource."""
+    lacking: frozenset[str] = frozenset()
+    """Nodes that have fewer pools of devices than other nodes of their group have led to expect."""
+
+    def of(self, name: str) -> tuple[bool, bool]:
+        """Return whether a node has GPUs among its devices, and whether it lacks pools."""
+        return name in self.with_gpus, name in self.lacking
+
+
+NO_DEVICES = Devices()
+
+
+def devices_of(view: ClusterView, expected: Mapping[str, Mapping[str, int]]) -> Devices:
+    """Return what the view's nodes offer; `expected` is how many complete pools a group's node has, by driver.
+
+    Source: Cluster Autoscaler's processor of custom resources for dynamic resource allocation.
+    """
+    if not view.related.resource_slices and not expected:
+        return NO_DEVICES
+    pools = pools_by_node(view.related.resource_slices)
+    lacking = set()
+    for name, group_id in view.groups.of_node.items():
+        if wanted := expected.get(group_id):
+            there = complete_pools(pools.get(name, ()))
+            if any(there.get(driver, 0) < count for driver, count in wanted.items()):
+                lacking.add(name)
+    return Devices(frozenset(name for name, found in pools.items() if exposes_gpus(found)), frozenset(lacking))
+
+
+def usable_readiness(node: Node, terms: ReadyTerms, devices: Devices = NO_DEVICES) -> Readiness:
     """Return the node's readiness, not ready where it is still starting; cordoned nodes are taken as they are."""
     plain = readiness(node)
     if not plain.ready or node.unschedulable:
         return plain
-    if gpus_missing(node, terms.gpu_label, terms.gpu_resources):
+    with_gpus, lacking = devices.of(node.name)
+    if lacking or (not with_gpus and gpus_missing(node, terms.gpu_label, terms.gpu_resources)):
         return Readiness(False, node.created, RESOURCE_NOT_READY)
     if terms.taints.starting(node):
         return Readiness(False, node.created, STARTUP_TAINT)
@@ -63,31 +99,36 @@ class Readings(msgspec.Struct, frozen=True):
     items: tuple[Reading, ...]
     provider_ids: frozenset[str]
     """Ids of the machines that have registered as nodes."""
+    devices: Devices = NO_DEVICES
 
     def ready(self) -> Iterator[Node]:
         """Yield the nodes that are usable and not cordoned."""
         return (one.node for one in self.items if one.readiness.ready and not one.node.unschedulable)
 
 
-def read(nodes: tuple[Node, ...], terms: ReadyTerms, before: Readings | None = None) -> Readings:
+def read(
+    nodes: tuple[Node, ...], terms: ReadyTerms, before: Readings | None = None, devices: Devices = NO_DEVICES
+) -> Readings:
     """Judge all nodes; readings made `before`, under the same terms, save time and change nothing."""
     known: dict[str, Reading] = {}
     if before is not None and before.terms == terms:
-        if before.nodes is nodes:
+        if before.nodes is nodes and before.devices == devices:
             return before
-        known = {one.node.name: one for one in before.items}
+        known = {
+            one.node.name: one for one in before.items if before.devices.of(one.node.name) == devices.of(one.node.name)
+        }
     items = []
     for node in nodes:
         reading = known.get(node.name)
-        items.append(reading if reading is not None and reading.node is node else _read(node, terms))
-    return Readings(nodes, terms, tuple(items), frozenset(node.provider_id for node in nodes))
+        items.append(reading if reading is not None and reading.node is node else _read(node, terms, devices))
+    return Readings(nodes, terms, tuple(items), frozenset(node.provider_id for node in nodes), devices)
 
 
-def _read(node: Node, terms: ReadyTerms) -> Reading:
+def _read(node: Node, terms: ReadyTerms, devices: Devices) -> Reading:
     suspended = node.condition("Suspended")
     return Reading(
         node=node,
-        readiness=usable_readiness(node, terms),
+        readiness=usable_readiness(node, terms, devices),
         suspended=suspended is not None and suspended.status == "True",
         to_be_deleted=node.taint(TO_BE_DELETED) is not None,
     )

@@ -23,6 +23,7 @@ from autoscaler.registry.readiness import Readings
 from autoscaler.scaleup.examples import NO_EXAMPLES, Examples, find_examples
 from autoscaler.scaleup.shortfall import Lowered, Shortfall, lacking, lowered, smaller
 from autoscaler.snapshot.cluster import ClusterView
+from autoscaler.snapshot.devices import Pool, complete_pools, pools_by_node
 from autoscaler.snapshot.groups import Group
 from autoscaler.snapshot.template import (
     PassingTaints,
@@ -69,6 +70,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """What the cloud said of the group when the example was last there."""
     incomplete: bool = False
     """Whether the example lacks promised devices."""
+    pools: Mapping[str, int] = {}
+    """How many complete pools of devices the example has, by driver."""
 
 
 class Daemon(msgspec.Struct, frozen=True):
@@ -95,6 +98,11 @@ class TemplateCache(msgspec.Struct, frozen=True, kw_only=True):
     shortfalls: tuple[Shortfall, ...] = ()
     """What this pass has learnt about groups whose nodes offer less than their templates said."""
 
+    @property
+    def pools(self) -> Mapping[str, Mapping[str, int]]:
+        """How many complete pools of devices nodes of a group have, by driver; groups without any are left out."""
+        return {group_id: entry.pools for group_id, entry in self.entries.items() if entry.pools}
+
 
 def choose_templates(
     view: ClusterView,
@@ -114,7 +122,8 @@ def choose_templates(
     daemon_sets = tuple(view.related.daemon_sets.values())
     same_daemons = daemon_sets == cache.daemon_sets
     daemons = cache.daemons if same_daemons else tuple(_daemon(one, interner) for one in daemon_sets)
-    maker = _Maker(view, options, rules, health, now, readings.terms.taints, daemons, interner, same_daemons)
+    pools = pools_by_node(view.related.resource_slices)
+    maker = _Maker(view, options, rules, health, now, readings.terms.taints, daemons, interner, same_daemons, pools)
     examples = find_examples(view, readings, rules, health, now)
     entries: dict[str, Entry] = {}
     faults: dict[str, str] = {}
@@ -166,6 +175,7 @@ class _Maker(msgspec.Struct, frozen=True):
     daemons: tuple[Daemon, ...]
     interner: PodInterner
     same_daemons: bool
+    pools: Mapping[str, tuple[Pool, ...]]
 
     def entry(self, group: Group, found: Examples, before: Entry | None) -> Entry | None:
         """Return the best entry of a group; raises `ValueError` or `msgspec.MsgspecError` where only the cloud could
@@ -249,6 +259,7 @@ class _Maker(msgspec.Struct, frozen=True):
             example_pods=pods,
             described=group.template,
             incomplete=incomplete,
+            pools=complete_pools(self.pools.get(node.name, ())),
         )
 
     def from_cloud(self, group_id: str, cloud: NodeTemplate, before: Entry | None) -> Entry:

@@ -2,16 +2,23 @@ import pytest
 
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import Templates
+from autoscaler.objects.devices import ResourceSlice
 from autoscaler.objects.node import Node
 from autoscaler.registry.readiness import (
+    NO_DEVICES,
     RESOURCE_NOT_READY,
     STARTUP_TAINT,
+    Devices,
     ReadyTerms,
+    devices_of,
     read,
     ready_terms,
     usable_readiness,
 )
+from autoscaler.snapshot.cluster import view_of
+from autoscaler.snapshot.groups import Groups
 from autoscaler.snapshot.template import PassingTaints
+from tests.devices import GPUS, NICS, a_slice, with_devices
 from tests.unit.registry.pieces import NEW, OLD, a_node
 
 GPU = "cloud.example.com/gpu"
@@ -117,3 +124,53 @@ def test_readings_of_unchanged_nodes_are_the_same() -> None:
 def test_ready_nodes_are_usable_and_not_cordoned() -> None:
     nodes = (a_node("a"), a_node("b", unschedulable=True), a_node("c", ready=False), a_node("d", ready=None))
     assert [node.name for node in read(nodes, ReadyTerms()).ready()] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("slices", "lacking"),
+    [
+        pytest.param([a_slice("n"), a_slice("n", pool="second")], False, id="as many pools as expected"),
+        pytest.param([a_slice("n"), a_slice("n", pool="b"), a_slice("n", pool="c")], False, id="more pools"),
+        pytest.param([a_slice("n", devices=8), a_slice("n", pool="b", devices=1)], False, id="whatever is in them"),
+        pytest.param([], True, id="no pool"),
+        pytest.param([a_slice("n")], True, id="fewer pools"),
+        pytest.param([a_slice("n"), a_slice("n", pool="second", slices=2)], True, id="a pool that is not complete"),
+        pytest.param([a_slice("n"), a_slice("n", driver=NICS)], True, id="pools of other drivers"),
+        pytest.param([a_slice("n"), a_slice("other", pool="second")], True, id="pools of other nodes"),
+    ],
+)
+def test_a_node_needs_as_many_pools_of_devices_as_its_like(slices: list[ResourceSlice], lacking: bool) -> None:
+    nodes = (a_node("n"), a_node("stray"))
+    view = view_of(nodes, [], groups=Groups((), {"n": "web"}), related=with_devices(slices))
+    devices = devices_of(view, {"web": {GPUS: 2}, "other": {GPUS: 9}})
+    assert [one.readiness.ready for one in read(nodes, ReadyTerms(), devices=devices).items] == [not lacking, True]
+    assert not lacking or read(nodes, ReadyTerms(), devices=devices).items[0].readiness.reason == RESOURCE_NOT_READY
+
+
+def test_of_groups_that_nothing_is_known_about_nothing_is_expected() -> None:
+    groups = Groups((), {"n": "web"})
+    assert devices_of(view_of([a_node("n")], [], groups=groups), {}) is NO_DEVICES
+    view = view_of([a_node("n")], [], groups=groups, related=with_devices([a_slice("n", driver=NICS)]))
+    assert devices_of(view, {}) == NO_DEVICES
+
+
+@pytest.mark.parametrize(
+    ("driver", "expected"),
+    [
+        pytest.param(GPUS, True, id="GPUs that are claimed as devices"),
+        pytest.param(NICS, False, id="other devices are no GPUs"),
+    ],
+)
+def test_promised_gpus_may_be_devices(driver: str, expected: bool) -> None:
+    node = a_node("n", labels={GPU: "a100"})
+    devices = devices_of(view_of([node], [], related=with_devices([a_slice("n", driver=driver)])), {})
+    assert usable_readiness(node, ready_terms(TEMPLATES, GPU, NEW), devices).ready is expected
+
+
+def test_readings_are_reused_unless_the_devices_of_a_node_have_changed() -> None:
+    nodes = (a_node("a"), a_node("b"))
+    before = read(nodes, ReadyTerms(), devices=Devices(lacking=frozenset({"a"})))
+    after = read(nodes, ReadyTerms(), before)
+    assert [one.readiness.ready for one in before.items] == [False, True]
+    assert [one.readiness.ready for one in after.items] == [True, True]
+    assert after.items[1] is before.items[1]

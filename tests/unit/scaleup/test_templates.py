@@ -17,6 +17,7 @@ from autoscaler.snapshot.cluster import ClusterView, Related, view_of
 from autoscaler.snapshot.groups import Group, Groups
 from autoscaler.snapshot.template import TEMPLATE_NODE, Template, template_name
 from cloudprovider.interface import NodeTemplate, TaintSpec
+from tests.devices import GPUS, a_slice, with_devices
 
 NOW = Instant(wall=1_700_000_000.0, mono=5000.0)
 LONG_AGO = "2023-11-14T21:00:00Z"
@@ -555,3 +556,20 @@ class TestNodesWithoutTheirDevices:
         assert found == gpus
         found, _ = self.gpus(a_view([good], cloud=self.PROMISE, gpu_label="gpu"), cache)
         assert found == gpus, "and that is remembered when they are gone"
+
+
+def test_the_cache_knows_how_many_pools_of_devices_the_example_has() -> None:
+    view = a_view([a_node("a")])
+    slices = [a_slice("a"), a_slice("a", pool="second"), a_slice("a", pool="third", slices=2), a_slice("b")]
+    with_slices = msgspec.structs.replace(view, related=with_devices(slices))
+    _, cache = choose(with_slices)
+    assert cache.pools == {"web": {GPUS: 2}}
+    _, later = choose(a_view([]), cache)
+    assert (source_of(later), later.pools) == (Source.CACHE, {"web": {GPUS: 2}})
+    _, without = choose(view, cache)
+    assert without.pools == {}
+
+
+def test_a_cloud_promises_no_pools_of_devices() -> None:
+    _, cache = choose(a_view([]))
+    assert (source_of(cache), cache.pools) == (Source.PROVIDER, {})

@@ -1,0 +1,190 @@
+"""Nodes with devices that pods claim, through whole passes."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from autoscaler.config.tree import Config
+from autoscaler.objects.devices import ResourceSlice
+from autoscaler.reasons import Keep
+from autoscaler.scenario.codec import decode
+from autoscaler.simulator.answer import Answer
+from autoscaler.simulator.play import play
+from tests.builders import a_node
+from tests.devices import NICS, a_slice, claim_form, slice_form
+from tests.unit.loop_world import NOW, LoopWorld, a_spec, waiting
+
+Json = dict[str, Any]
+OPTIONS = {"scale-down-unneeded-time": "0s", "scale-down-unready-time": "0s", "scale-down-delay-after-add": "0s"}
+RESOURCES = {"cpu": "16", "memory": "64Gi", "pods": "110"}
+
+
+def a_trainer(name: str = "train", node: str = "gpu-0", **spec: Any) -> Json:
+    owner = {"kind": "ReplicaSet", "name": "train", "apiVersion": "apps/v1", "controller": True}
+    return {
+        "metadata": {"name": name, "ownerReferences": [owner]},
+        "spec": {"nodeName": node, "containers": [{"resources": {"requests": {"cpu": "100m"}}}], **spec},
+    }
+
+
+FROM_TEMPLATE: Json = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "one"}]}
+BY_NAME: Json = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu"}]}
+
+
+def made_for(pod: str, *devices: str, node: str = "gpu-0") -> Json:
+    """Return the claim that was made for a pod from a template; nobody has reserved it yet."""
+    owner = {"kind": "Pod", "name": pod, "apiVersion": "v1", "controller": True}
+    return claim_form(f"{pod}-gpu", *devices, pool=node, node=node, meta={"ownerReferences": [owner]})
+
+
+def played(
+    pods: Sequence[Json], claims: Sequence[Json], *, options: Mapping[str, str] | None = None, **fields: Any
+) -> Answer:
+    """Two runs over two nodes with four GPUs each."""
+    names = ("gpu-0", "gpu-1")
+    document = {
+        "now": "2026-01-05T12:00:00Z",
+        "options": {**OPTIONS, **(options or {})},
+        "nodeGroups": [{"id": "gpu", "minSize": 0, "maxSize": 5, "targetSize": 2, "template": None}],
+        "nodes": [{"metadata": {"name": name}, "status": {"capacity": RESOURCES}} for name in names],
+        "nodeToGroup": dict.fromkeys(names, "gpu"),
+        "replicaSets": [{"metadata": {"name": "train"}, "spec": {"replicas": 3}}],
+        "resourceSlices": [slice_form(name, devices=4) for name in names],
+        "resourceClaims": list(claims),
+        "pods": list(pods),
+        "runs": 2,
+        **fields,
+    }
+    return play(decode(json.dumps(document).encode(), "case.json"))
+
+
+def a_blocker(node: str) -> Json:
+    """Return a pod that keeps its node."""
+    return {**a_trainer("bare", node), "metadata": {"name": "bare"}}
+
+
+def gone(answer: Answer) -> list[str]:
+    return sorted(one.id for run in answer.runs for one in run.cloud_deletes)
+
+
+def why(answer: Answer, node: str = "gpu-0") -> tuple[Keep, str]:
+    found = answer.runs[0].unremovable[node]
+    return found.reason, found.detail
+
+
+@pytest.mark.parametrize(
+    ("devices", "reason"),
+    [
+        pytest.param(["dev-0", "dev-1", "dev-2"], Keep.NOT_UNDERUTILIZED, id="busy devices keep it"),
+        pytest.param(["dev-0"], Keep.NO_PLACE, id="its pod cannot be promised devices elsewhere"),
+    ],
+)
+def test_a_node_stays_for_the_devices_of_its_pod(devices: list[str], reason: Keep) -> None:
+    answer = played([a_trainer(**FROM_TEMPLATE)], [made_for("train", *devices)])
+    assert gone(answer) == ["gpu-1"]
+    assert why(answer)[0] is reason
+
+
+def test_idle_devices_let_a_node_go_however_busy_its_cpu_is() -> None:
+    daemon = a_trainer("agent")
+    daemon["metadata"]["ownerReferences"][0] |= {"kind": "DaemonSet", "name": "agent"}
+    daemon["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "12"
+    daemons = [{"metadata": {"name": "agent", "namespace": "default"}}]
+    assert gone(played([daemon], [], daemonSets=daemons)) == ["gpu-0", "gpu-1"]
+    assert gone(played([daemon], [], daemonSets=daemons, resourceSlices=[])) == ["gpu-1"]
+
+
+def test_a_node_goes_whose_pod_takes_its_devices_along() -> None:
+    """The devices are not the node's: the claim stays what it is, and the other node reaches them as well."""
+    claim = claim_form("gpu", "dev-0", pool="rack", driver=NICS, node=None, users=["train"])
+    fabric = slice_form(None, pool="rack", driver=NICS, devices=2)
+    pods = [a_trainer(**BY_NAME), a_blocker("gpu-1")]
+    assert gone(played(pods, [claim], resourceSlices=[fabric])) == ["gpu-0"]
+    bound = claim_form("gpu", "dev-0", pool="rack", driver=NICS, node="gpu-0", users=["train"])
+    assert gone(played(pods, [bound], resourceSlices=[fabric])) == []
+
+
+def test_a_node_stays_whose_driver_has_not_told_all_of_its_devices() -> None:
+    half = slice_form("gpu-0", devices=4, slices=2)
+    answer = played([], [], resourceSlices=[half, slice_form("gpu-1", devices=4)])
+    assert gone(answer) == ["gpu-1"]
+    assert why(answer) == (Keep.UNEXPECTED, "pool gpu.nvidia.com/gpu-0 has 1 of its 2 ResourceSlices")
+
+
+def test_claims_and_devices_do_not_count_as_in_1_31() -> None:
+    busy = [made_for("train", "dev-0", "dev-1", "dev-2", "dev-3")]
+    pods = [a_trainer(**FROM_TEMPLATE), a_blocker("gpu-1")]
+    assert gone(played(pods, busy)) == []
+    assert gone(played(pods, busy, options={"compatibility": "1.31"})) == ["gpu-0"]
+
+
+class World(LoopWorld):
+    """A group of nodes whose drivers tell of their devices when the test says so."""
+
+    def __init__(self, *nodes: str) -> None:
+        made = [(a_node(name, created=NOW - 86400), "gpu") for name in nodes]
+        super().__init__(a_spec("gpu", target=len(nodes), boot_s=1), nodes=made, config=Config())
+
+    def tell(self, *slices: ResourceSlice) -> None:
+        """Add what drivers offer."""
+        known = {**self.related.resource_slices, **{one.key: one for one in slices}}
+        self.related = msgspec.structs.replace(self.related, resource_slices=known)
+
+    def forget(self, *nodes: str) -> None:
+        """Let the drivers of nodes tell nothing any more."""
+        known = {key: one for key, one in self.related.resource_slices.items() if one.spec.node_name not in nodes}
+        self.related = msgspec.structs.replace(self.related, resource_slices=known)
+
+    def unready(self, after_s: float = 10.0) -> list[str]:
+        """Run a pass; return the nodes that count as not ready."""
+        registry = self.run(after_s).registry
+        assert registry is not None
+        ready = {node.name for node in registry.readings.ready()}
+        return sorted(set(self.cluster.nodes) - ready)
+
+
+def test_a_new_node_is_not_ready_before_its_devices_are_all_there() -> None:
+    world = World("old")
+    world.tell(a_slice("old"), a_slice("old", driver=NICS))
+    assert world.unready() == []
+    world.submit(waiting("web"), waiting("api"))
+    world.run(10)
+    world.clock.advance(60)
+    new = world.boot()[0].name
+    assert world.unready() == [new]
+    report = world.run(10)
+    assert report.registry is not None
+    assert report.registry.upcoming == {"gpu": 1}, "it is still awaited, so it is not bought again"
+    world.tell(a_slice(new))
+    assert world.unready() == [new]
+    world.tell(a_slice(new, driver=NICS))
+    assert world.unready() == []
+
+
+def test_nodes_without_devices_are_ready_where_no_node_has_any() -> None:
+    world = World("a", "b")
+    assert world.unready() == []
+    assert world.unready() == []
+
+
+def test_what_no_node_has_any_more_is_not_waited_for_forever() -> None:
+    """A driver was taken away: once the nodes have had their time, a new node is expected to be like them."""
+    world = World("a", "b")
+    world.tell(a_slice("a"), a_slice("b"))
+    assert world.unready() == []
+    world.forget("a", "b")
+    assert world.unready() == ["a", "b"]
+    assert world.unready() == []
+
+
+def test_a_restart_forgets_what_was_expected_and_learns_it_again() -> None:
+    world = World("a", "b")
+    world.tell(a_slice("a"))
+    assert world.unready() == []
+    assert world.unready() == ["b"]
+    world.restart()
+    assert world.unready() == []
+    assert world.unready() == ["b"]
