@@ -261,7 +261,7 @@ class Features(msgspec.Struct, frozen=True):
         Switch,
         "Keep pods with ResourceClaims where these are allocated, and judge nodes by their ResourceSlices; otherwise "
         "both are ignored.",
-        Why("Claims that are not allocated yet cannot be simulated: nodes are not bought for them, and reasons say so."),
+        Why("Claims not allocated yet cannot be simulated: no node is bought for them, and reasons say so."),
     ] = True
     enable_csi_node_aware_scheduling: Annotated[
         Switch,
