@@ -7,6 +7,7 @@ class a cheap dictionary key. Cluster Autoscaler's equivalence groups (same cont
 its model; environment variables, images and the names of token volumes take no part.
 """
 
+import sys
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
@@ -162,6 +163,14 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     unscheduled: Unscheduled | None = None
     nominated_node: str | None = None
     started: float | None = None
+    scheduled: float | None = None
+    """When it got its node."""
+    ready: float | None = None
+    """Since when it has been ready."""
+    image: str = ""
+    """Of its first container."""
+    disruption: str | None = None
+    """Why it is being disrupted, in the API's word, such as `PreemptionByScheduler`."""
 
     @property
     def namespace(self) -> str:
@@ -254,6 +263,10 @@ class PodInterner:
             unscheduled=None if spec.node_name else _unscheduled(status.conditions),
             nominated_node=status.nominated_node_name or None,
             started=optional_seconds(status.start_time),
+            scheduled=_since(status.conditions, "PodScheduled") if spec.node_name else None,
+            ready=_since(status.conditions, "Ready") if spec.node_name else None,
+            image=sys.intern(spec.containers[0].image) if spec.containers else "",
+            disruption=next((one.reason for one in status.conditions if one.type == "DisruptionTarget"), None),
         )
 
     def class_of(
@@ -275,8 +288,8 @@ class PodInterner:
             meta.labels,
             annotations,
             owner,
-            spec.containers,
-            spec.init_containers,
+            [one.plain for one in spec.containers],
+            [one.plain for one in spec.init_containers],
             spec.overhead,
             spec.resources,
             spec.node_selector,
@@ -375,6 +388,14 @@ def relevant_annotations(annotations: Mapping[str, str]) -> dict[str, str]:
     if MIRROR in annotations:
         kept[MIRROR] = ""
     return kept
+
+
+def _since(conditions: Sequence[PodCondition], kind: str) -> float | None:
+    """Return since when a condition has been true; None where it is not."""
+    for condition in conditions:
+        if condition.type == kind and condition.status == "True":
+            return optional_seconds(condition.last_transition_time)
+    return None
 
 
 def _unscheduled(conditions: Sequence[PodCondition]) -> Unscheduled | None:

@@ -202,12 +202,18 @@ class Port(Wire, frozen=True):
 
 
 class Container(Wire, frozen=True):
-    """What of a container counts: its requests and its ports."""
+    """What of a container counts: its requests and its ports; its image tells how long it takes to start."""
 
     name: str = ""
     resources: Resources = Resources()
     ports: list[Port] = []
     restart_policy: str | None = None
+    image: str = ""
+
+    @property
+    def plain(self) -> "Container":
+        """The container without its image: pods that differ in nothing else are interchangeable for decisions."""
+        return msgspec.structs.replace(self, image="") if self.image else self
 
     @property
     def sidecar(self) -> bool:
