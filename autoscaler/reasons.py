@@ -191,6 +191,31 @@ class Unplaceable(StrEnum):
     NO_TEMPLATE = "no_template"
 
 
+class UnknownStart(StrEnum):
+    """Why it is not known when a pod will be ready."""
+
+    NO_GROUP_FITS = "no_group_fits"
+    MAX_SIZE = "max_size"
+    RESOURCE_LIMIT = "resource_limit"
+    BACKOFF = "backoff"
+    MAX_NODES_TOTAL = "max_nodes_total"
+    NO_USABLE_CAPACITY = "no_usable_capacity"
+    NOT_COMPUTED = "not_computed"
+    NOT_CONSIDERED = "not_considered"
+
+
+class DeleteReason(StrEnum):
+    """Why a pod went before its end."""
+
+    PREEMPTED = "preempted"
+    EVICTED = "evicted"
+    SCALE_DOWN = "scale_down"
+    EXPIRED = "expired"
+    OLD_GENERATION = "old_generation"
+    USER = "user"
+    UNKNOWN = "unknown"
+
+
 class Keep(StrEnum):
     """Why a node stays."""
 

@@ -5,6 +5,8 @@ from typing import Protocol
 
 import msgspec
 
+from autoscaler.actuation.boot_times import ClusterBootTimes
+from autoscaler.actuation.expiry import ClusterPods, RehearsedPods
 from autoscaler.actuation.headroom import ClusterHeadroom, RehearsedHeadroom
 from autoscaler.app.reload import FreshHeadroom
 from autoscaler.app.reservations import ReservationDesk
@@ -14,7 +16,12 @@ from autoscaler.config.tree import Config
 from autoscaler.kube.client import Client
 from autoscaler.kube.writes import ClusterWrites
 from autoscaler.loop.companion import Companion, Companions
+from autoscaler.loop.eta import EtaKeeper
+from autoscaler.loop.expiry import ExpiredPods
 from autoscaler.loop.headroom import HeadroomKeeper
+from autoscaler.observe.eta_metrics import ETA, EXPIRY, EtaMetrics, ExpiryMetrics
+from autoscaler.observe.eta_page import starts_page
+from autoscaler.observe.eta_status import EtaPages
 from autoscaler.observe.headroom_metrics import HEADROOM, HeadroomMetrics
 from autoscaler.observe.headroom_status import headroom_routes
 from autoscaler.observe.metrics import Metrics
@@ -62,6 +69,8 @@ class Company(msgspec.Struct, frozen=True):
     routes: Routes = {}
     """Read-only routes that they add; of every replica, leading or not."""
     services: tuple[Service, ...] = ()
+    expected: Callable[[], Mapping[str, float]] = dict
+    """Returns the seconds until pending pods are ready, by pod key, as of the last pass."""
 
     def start(self) -> None:
         """Begin what every replica does."""
@@ -75,10 +84,17 @@ class Company(msgspec.Struct, frozen=True):
 
 
 def make_company(config: Config, around: Neighbours) -> Company:
-    """Make the companions whose section of the configuration is there; usually none."""
+    """Make the companions that the configuration asks for."""
     members: list[Companion] = []
     routes: dict[str, Mapping[str, Handler]] = {}
     services: list[Service] = []
+    expected: Callable[[], Mapping[str, float]] = dict
+    keeper: EtaKeeper | None = None
+    if config.eta.pod_start_estimates:
+        keeper = starts = _starts(config, around)
+        members.append(starts)
+        routes.update(EtaPages(lambda: starts.status, lambda: around.clock.now().wall, starts_page).routes())
+        expected = lambda: starts.expected  # noqa: E731  # a property of what was just made
     if config.headroom is not None:
         pools = _headroom(config, config.headroom, around)
         members.append(pools)
@@ -88,7 +104,9 @@ def make_company(config: Config, around: Neighbours) -> Company:
         members.append(desk.keeper)
         routes.update(reservation_routes(desk.keeper.statuses))
         services.append(desk)
-    return Company(Companions(members, around.metrics.companion_failed), routes, tuple(services))
+    if config.eta.expired_pod_cleanup:
+        members.append(_expired_pods(config, around, keeper))
+    return Company(Companions(members, around.metrics.companion_failed), routes, tuple(services), expected)
 
 
 def _desk(config: Config, around: Neighbours) -> ReservationDesk:
@@ -98,6 +116,20 @@ def _desk(config: Config, around: Neighbours) -> ReservationDesk:
     if around.listens:
         desk.listen()
     return desk
+
+
+def _starts(config: Config, around: Neighbours) -> EtaKeeper:
+    kept = config.eta.persist_boot_times and not config.loop.dry_run
+    boot_times = ClusterBootTimes(around.client, around.writes, config.kube.namespace) if kept else None
+    return EtaKeeper(config, EtaMetrics(around.metrics.companion(ETA)), around.events, boot_times)
+
+
+def _expired_pods(config: Config, around: Neighbours, keeper: EtaKeeper | None) -> ExpiredPods:
+    pods = (RehearsedPods if config.loop.dry_run else ClusterPods)(around.client, around.writes)
+    metrics = ExpiryMetrics(around.metrics.companion(EXPIRY))
+    if keeper is None:
+        return ExpiredPods(config.eta, pods, around.events, metrics)
+    return ExpiredPods(config.eta, pods, around.events, metrics, keeper.deleting)
 
 
 def _headroom(config: Config, headroom: Headroom, around: Neighbours) -> HeadroomKeeper:

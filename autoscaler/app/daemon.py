@@ -106,9 +106,6 @@ class Daemon:
         self._health = HealthCheck(limits_of(config.loop, config.rules.startup_health_limit), clock.now())
         self._board = Board(self._process())
         self._news = _News(config, self._writes, clock, self._metrics)
-        self._publisher = Publisher(
-            config, self._board, self._metrics, self._health, self._news.tail, self._status_map()
-        )
         self._reloading = Reloading(config, read, self._metrics, self._news.sink, _status_object(config))
         self._fresh_headroom = FreshHeadroom()
         neighbours = Neighbours(
@@ -121,6 +118,15 @@ class Daemon:
             fresh_headroom=self._fresh_headroom,
         )
         self._company = make_company(config, neighbours)
+        self._publisher = Publisher(
+            config,
+            self._board,
+            self._metrics,
+            self._health,
+            self._news.tail,
+            self._status_map(),
+            self._company.expected,
+        )
         self._timers = ThreadExecutor(max(1, len(self._company.companions.members)))
         routes = read_routes(self._board, self._metrics, self._health, clock)
         described = with_document({**routes, **self._company.routes}, version())

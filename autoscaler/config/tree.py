@@ -5,6 +5,7 @@ A field is named as its flag with `_` for `-`; durations are seconds and end in 
 
 import msgspec
 
+from autoscaler.config.eta import Eta
 from autoscaler.config.headroom import Headroom
 from autoscaler.config.process import Kube, Leader, Logging, Loop, Observe, Provider, Source
 from autoscaler.config.reservations import Reservations
@@ -34,6 +35,7 @@ class Config(msgspec.Struct, frozen=True):
     observe: Observe = Observe()
     logging: Logging = Logging()
     features: Features = Features()
+    eta: Eta = Eta()
     removed: Removed = Removed()
     rules: Rules = Rules()
     scheduler: SchedulerProfile = SchedulerProfile()

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from itertools import chain
 
+from autoscaler.config import eta
 from autoscaler.config.expanders import chain_problems
 from autoscaler.config.process import Compatibility
 from autoscaler.config.tree import Config
@@ -15,7 +16,7 @@ Place = Callable[[str], str]
 
 def problems(config: Config, place: Place) -> list[str]:
     """Return a line for everything that makes a configuration unusable, naming place, value and remedy."""
-    checks = (_loop, _leader, _expanders, _schedulers, _scale_down, _drain, _replacement, _features)
+    checks = (_loop, _leader, _expanders, _schedulers, _scale_down, _drain, _replacement, _features, _eta)
     return list(chain.from_iterable(check(config, place) for check in checks))
 
 
@@ -114,3 +115,7 @@ def _features(config: Config, place: Place) -> Iterator[str]:
             f"{place('enable-dynamic-resource-allocation')}: false is no longer possible; "
             "drop it, or use --compatibility=1.31"
         )
+
+
+def _eta(config: Config, place: Place) -> Iterator[str]:
+    yield from eta.problems(config.eta, place)

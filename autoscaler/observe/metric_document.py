@@ -2,12 +2,18 @@
 
 from collections.abc import Iterable
 
+from autoscaler.observe.eta_metrics import ETA, EXPIRY
 from autoscaler.observe.headroom_metrics import HEADROOM
 from autoscaler.observe.metric_table import TABLE, Metric, When
 from autoscaler.observe.reservation_metrics import RESERVATIONS
 
-_COMPANIONS = {"headroom": HEADROOM, "reservations": RESERVATIONS}
-"""Tables by the section of the configuration file that brings their metrics."""
+_COMPANIONS = {
+    "With `headroom` in the configuration file": HEADROOM,
+    "With `reservations` in the configuration file": RESERVATIONS,
+    "With `--pod-start-estimates`": ETA,
+    "With `--expired-pod-cleanup`": EXPIRY,
+}
+"""Tables of companions by what brings their metrics."""
 
 
 def markdown() -> str:
@@ -26,8 +32,8 @@ def markdown() -> str:
         "knows it (else `not-listed`, `generic` or `missing-gpu`); all are empty without GPU.",
         "",
     ]
-    for section, table in _COMPANIONS.items():
-        lines += [f"## With `{section}` in the configuration file", "", *_table(table), ""]
+    for title, table in _COMPANIONS.items():
+        lines += [f"## {title}", "", *_table(table), ""]
     return "\n".join(lines)
 
 

@@ -83,6 +83,7 @@ class Metrics:
         self._reasons: defaultdict[str, set[str]] = defaultdict(set)
         self._heard: dict[str, Heard] = {}
         self._series = Series()
+        self._of_companions: dict[tuple[str, ...], Series] = {}
         chosen = {
             When.ALWAYS: True,
             When.PER_NODE_GROUP: per_node_group,
@@ -99,11 +100,15 @@ class Metrics:
         self._show_zeros()
 
     def companion(self, table: Iterable[Metric]) -> Series:
-        """Add a companion's own metrics, once; they are shown with all others."""
-        series = Series()
-        for metric in table:
-            series.make(metric, self._engine_registry)
-        return series
+        """Add a companion's own metrics, to be shown with all others; one that comes again goes on with them."""
+        metrics = tuple(table)
+        names = tuple(metric.name for metric in metrics)
+        known = self._of_companions.get(names)
+        if known is None:
+            known = self._of_companions[names] = Series()
+            for metric in metrics:
+                known.make(metric, self._engine_registry)
+        return known
 
     def _show_zeros(self) -> None:
         for error in ErrorType:

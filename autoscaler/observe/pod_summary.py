@@ -29,8 +29,12 @@ class Outcome(msgspec.Struct, frozen=True):
 _WAITING = {reason: Outcome(reason.value, reason_table.TABLE[Waiting][reason].text) for reason in Waiting}
 
 
-def pod_statuses(report: PassReport) -> tuple[PodStatus, ...]:
-    """Return one status for each pod of the view that has no node, in the view's order."""
+def pod_statuses(report: PassReport, expected: Mapping[str, float] | None = None) -> tuple[PodStatus, ...]:
+    """Return one status for each pod of the view that has no node, in the view's order.
+
+    `expected` has seconds until pods are ready, by pod key, as far as that is known.
+    """
+    expected = expected or {}
     view, plan = report.view, report.scale_up
     if view is None:
         return ()
@@ -60,6 +64,7 @@ def pod_statuses(report: PassReport) -> tuple[PodStatus, ...]:
                 owner=owners[cls],
                 reasons=outcome.reasons,
                 planned_group=outcome.planned_group,
+                eta_s=expected.get(key),
             )
         )
     return tuple(statuses)

@@ -1,6 +1,6 @@
 """What a pass leaves behind: status, metrics, health, log lines and the status ConfigMap, all made from its report."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from autoscaler.clock import Instant
@@ -50,8 +50,13 @@ class Publisher:
         health: HealthCheck,
         tail: Callable[[], tuple[RecentEvent, ...]],
         status_map: StatusMapWriter | None,
+        expected: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
-        """`tail` returns the newest events; `status_map` None, or its flag off: no ConfigMap is written."""
+        """`tail` returns the newest events; `status_map` None, or its flag off: no ConfigMap is written.
+
+        `expected` returns the seconds until pods are ready, by pod key, as of the pass that has just ended.
+        """
+        self._expected = expected
         self._rules = config.rules
         self._board = board
         self._metrics = metrics
@@ -94,7 +99,14 @@ class Publisher:
         self._passes += 1
         self._ended = report.now.later(report.timings.get(WHOLE_PASS, 0.0))
         before = self._board.view.status
-        summary = summarise(report, before, number=self._passes, events=self._tail(), rules=self._rules)
+        summary = summarise(
+            report,
+            before,
+            number=self._passes,
+            events=self._tail(),
+            rules=self._rules,
+            expected=self._expected(),
+        )
         status = self._board.publish(summary)
         self._gauging.passed(report, status.groups)
         if not failed(report):

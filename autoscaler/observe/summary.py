@@ -58,8 +58,11 @@ def summarise(
     number: int,
     events: tuple[RecentEvent, ...] = (),
     rules: Rules = Rules(),  # noqa: B008  # frozen
+    expected: Mapping[str, float] | None = None,
 ) -> PublishedStatus:
     """Return the status after pass `number`; `before` is what was shown until now.
+
+    `expected` has seconds until pending pods are ready, by pod key, as far as that is known.
 
     A pass that could not observe cluster and cloud leaves the picture of them as it was.
     """
@@ -68,7 +71,7 @@ def summarise(
     view, registry = report.view, report.registry
     if view is None:
         return shown
-    pods = pod_statuses(report)
+    pods = pod_statuses(report, expected)
     if registry is None:
         return replace(
             shown,

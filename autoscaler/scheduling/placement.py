@@ -86,6 +86,11 @@ class Placer:
         self._concerned: dict[PodClass, tuple[int, bool]] = {}
         self._attachments: Attachments | None = None
 
+    @property
+    def profile(self) -> Profile:
+        """What the scheduler asks."""
+        return self._profile
+
     def accepted(self, cls: PodClass, window: slice) -> Mask:
         """Return the nodes of the window whose name, labels and taints suit the class, cordon aside."""
         trial = self.trial

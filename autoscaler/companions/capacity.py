@@ -1,0 +1,180 @@
+"""What the cluster has and what is asked of it, resource by resource: accounting only, nothing is scaled by it."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import msgspec
+import numpy as np
+
+from autoscaler.objects import quantity
+from autoscaler.objects.pod import Pod, PodClass, Requests
+from autoscaler.registry.readiness import Readings
+from autoscaler.registry.state import Registry
+from autoscaler.snapshot.cluster import ClusterView
+from autoscaler.snapshot.columns import Amounts
+from autoscaler.snapshot.overlay import Positions
+from autoscaler.snapshot.template import Template
+
+NO_GROUP = ""
+_SHOWN = (quantity.CPU, quantity.MEMORY)
+
+
+class Totals(msgspec.Struct, frozen=True, kw_only=True):
+    """Amounts by resource, in the engine's units (milli-CPU, bytes, pieces)."""
+
+    nodes: int = 0
+    """Ready ones that stay."""
+    provisioned: Requests = {}
+    """Allocatable on those."""
+    capacity: Requests = {}
+    """Their capacity of CPU and memory, for display and for the ratio."""
+    upcoming: Requests = {}
+    """Allocatable on nodes that are asked for and not ready."""
+    running: Requests = {}
+    starting: Requests = {}
+    """Of pods that have a node and do not run yet."""
+    pending: Requests = {}
+    headroom_running: Requests = {}
+    """Of pause pods that have a node; they are in none of the three above."""
+    headroom_pending: Requests = {}
+
+    def wanted_ratio(self, resource: str) -> float:
+        """Return what pods ask for per what is provisioned; infinite where something is asked of nothing."""
+        wanted = sum(part.get(resource, 0) for part in (self.running, self.starting, self.pending))
+        there = self.provisioned.get(resource, 0)
+        if there:
+            return wanted / there
+        return float("inf") if wanted else 0.0
+
+
+class Capacity(msgspec.Struct, frozen=True, kw_only=True):
+    """The totals of one moment (Unix seconds); replaced as a whole."""
+
+    at: float
+    cluster: Totals = Totals()
+    groups: Mapping[str, Totals] = {}
+    """By node group; `NO_GROUP` are nodes that are not autoscaled. Pending pods belong to none."""
+    unknown: int = 0
+    """Pods in a phase that is none of the API's."""
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """Every resource that a node offers."""
+        return tuple(dict.fromkeys((quantity.CPU, quantity.MEMORY, *self.cluster.provisioned)))
+
+
+def capacity(
+    view: ClusterView,
+    readings: Readings | None,
+    starting: Iterable[Pod],
+    at: float,
+    *,
+    registry: Registry | None = None,
+    templates: Mapping[str, Template] | None = None,
+) -> Capacity:
+    """Account for a view. `starting` are its pods that have a node and do not run yet; pods that ended are not in it.
+
+    Pods of an unknown phase are counted and never added to a sum.
+    """
+    sums: dict[str, _Sums] = {}
+    of_node = view.groups.of_node
+    if view.nodes:
+        codes: dict[str, int] = {}
+        group_of = np.fromiter(
+            (codes.setdefault(of_node.get(node.name, NO_GROUP), len(codes)) for node in view.nodes),
+            dtype=np.int64,
+            count=len(view.nodes),
+        )
+        sums = {group: _Sums() for group in codes}
+        if readings is not None:
+            _add_provisioned(sums, view, readings, group_of)
+        _add_used(sums, view, group_of)
+    unknown = 0
+    for pod in starting:
+        own = sums.setdefault(of_node.get(pod.node or "", NO_GROUP), _Sums())
+        if pod.cls.headroom is not None:
+            continue
+        wanted = _asked(pod)
+        own.add("running", wanted, -1)
+        if pod.phase == "Pending":
+            own.add("starting", wanted)
+        else:
+            unknown += 1
+    for group, count in ({} if registry is None else registry.upcoming).items():
+        template = (templates or {}).get(group)
+        if template is not None:
+            sums.setdefault(group, _Sums()).add("upcoming", template.node.allocatable, count)
+    whole = _Sums()
+    for one in sums.values():
+        whole.take(one)
+    counts: Counter[PodClass] = Counter()
+    for pod in view.pending:
+        if pod.phase == "Pending":
+            counts[pod.cls] += 1
+        else:
+            unknown += 1
+    for cls, number in counts.items():
+        part = "pending" if cls.headroom is None else "headroom_pending"
+        whole.add(part, {**cls.requests, quantity.PODS: 1}, number)
+    totals = {group: one.totals() for group, one in sums.items()}
+    return Capacity(at=at, cluster=whole.totals(), groups=totals, unknown=unknown)
+
+
+class _Sums:
+    def __init__(self) -> None:
+        self.nodes = 0
+        self._parts: dict[str, dict[str, int]] = {}
+
+    def add(self, part: str, amounts: Requests, times: int = 1) -> None:
+        total = self._parts.setdefault(part, {})
+        for resource, value in amounts.items():
+            total[resource] = total.get(resource, 0) + value * times
+
+    def take(self, other: "_Sums") -> None:
+        self.nodes += other.nodes
+        for part, amounts in other._parts.items():
+            self.add(part, amounts)
+
+    def totals(self) -> Totals:
+        return Totals(nodes=self.nodes, **self._parts)
+
+
+def _add_provisioned(sums: dict[str, _Sums], view: ClusterView, readings: Readings, group_of: Positions) -> None:
+    """Add what ready nodes offer that stay; `sums` are in the order of the codes in `group_of`."""
+    counted = np.fromiter(
+        (one.readiness.ready and not one.to_be_deleted and one.node.deleted is None for one in readings.items),
+        dtype=np.bool_,
+        count=len(view.nodes),
+    )
+    by_name = [(name, [one.node.capacity.get(name, 0) for one in readings.items]) for name in _SHOWN]
+    capacities = [(name, np.array(amounts, dtype=np.int64)) for name, amounts in by_name]
+    for code, own in enumerate(sums.values()):
+        mine = counted & (group_of == code)
+        own.nodes = int(np.count_nonzero(mine))
+        own.add("provisioned", _named(view, view.columns.allocatable[:, mine]))
+        own.add("capacity", {name: int(amounts[mine].sum()) for name, amounts in capacities})
+
+
+def _add_used(sums: dict[str, _Sums], view: ClusterView, group_of: Positions) -> None:
+    """Add what placed pods take to `running`, and what pause pods take apart from it."""
+    for code, own in enumerate(sums.values()):
+        own.add("running", _named(view, view.columns.used[:, group_of == code]))
+    for number, cls in enumerate(view.classes):
+        if cls.headroom is None:
+            continue
+        asked = {**cls.requests, quantity.PODS: 1}
+        counts = np.bincount(group_of[view.pod_nodes[view.pod_classes == number]], minlength=len(sums))
+        for code, own in enumerate(sums.values()):
+            own.add("running", asked, -int(counts[code]))
+            own.add("headroom_running", asked, int(counts[code]))
+
+
+def _named(view: ClusterView, amounts: Amounts) -> dict[str, int]:
+    """Return the sum of some columns by resource; resources of which there is nothing are left out."""
+    totals = amounts.sum(axis=1)
+    rows = tuple(view.columns.vocabulary.rows.items())
+    return {name: int(totals[row]) for name, row in rows if row < len(totals) and totals[row]}
+
+
+def _asked(pod: Pod) -> dict[str, int]:
+    return {**pod.cls.requests, quantity.PODS: 1}

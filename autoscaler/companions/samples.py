@@ -1,0 +1,170 @@
+"""How long things took: rings of samples, their quantiles, and what is assumed while there are too few."""
+
+import math
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+RING = 50
+FEWEST = 5
+"""Below so many samples something more general is asked."""
+MAX_AGE_S = 7 * 86400.0
+_MOST_KEYS = 2000
+EXPECTED, WORST = 0.5, 0.9
+
+
+class Spread(msgspec.Struct, frozen=True, gc=False):
+    """Seconds that something takes: what is expected, and what is not exceeded nine times in ten."""
+
+    expected: float
+    worst: float
+
+    def plus(self, other: "Spread") -> "Spread":
+        """Return both one after the other."""
+        return Spread(self.expected + other.expected, self.worst + other.worst)
+
+
+NOTHING = Spread(0.0, 0.0)
+BOOT, BIND = Spread(180.0, 300.0), Spread(2.0, 5.0)
+WARM_START, COLD_START = Spread(5.0, 20.0), Spread(20.0, 60.0)
+
+
+def quantile(ordered: Sequence[float], q: float) -> float:
+    """Return the nearest-rank quantile of sorted samples: element number `ceil(q * n)`, counted from 1."""
+    return ordered[max(1, math.ceil(q * len(ordered) - 1e-9)) - 1]
+
+
+def spread(ordered: Sequence[float]) -> Spread:
+    """Return both quantiles of sorted samples."""
+    return Spread(quantile(ordered, EXPECTED), quantile(ordered, WORST))
+
+
+def first_known(candidates: Iterable[Sequence[float]]) -> Sequence[float]:
+    """Return the first of several sorted lists of samples that is long enough; empty where none is."""
+    return next((one for one in candidates if len(one) >= FEWEST), ())
+
+
+class Remaining(msgspec.Struct, frozen=True, gc=False):
+    """How much longer something takes that has begun; `overdue`: longer ago than any sample took."""
+
+    spread: Spread
+    overdue: bool = False
+
+
+def remaining(ordered: Sequence[float], default: Spread, age_s: float, scan_s: float) -> Remaining:
+    """Return how much longer it takes after `age_s`: only samples that took longer count.
+
+    Where none did it is overdue, and expected within a quarter of its age, or one scan interval if that is longer.
+    """
+    known = ordered or (default.expected, default.worst)
+    longer = [one for one in known if one > age_s]
+    if not longer:
+        grace_s = max(scan_s, 0.25 * age_s)
+        return Remaining(Spread(grace_s, grace_s), overdue=True)
+    left = spread(longer)
+    return Remaining(Spread(left.expected - age_s, left.worst - age_s))
+
+
+class Sample(msgspec.Struct, frozen=True, gc=False):
+    """One duration in seconds, and when it ended (Unix seconds)."""
+
+    at: float
+    seconds: float
+
+
+class Ring:
+    """The newest samples of one thing."""
+
+    def __init__(self, samples: Iterable[Sample] = ()) -> None:
+        self._samples = deque(samples, RING)
+        self._ordered: tuple[float, ...] | None = None
+
+    def add(self, sample: Sample) -> None:
+        """Take one in."""
+        self._samples.append(sample)
+        self._ordered = None
+
+    def samples(self) -> tuple[Sample, ...]:
+        """Return them, oldest first."""
+        return tuple(self._samples)
+
+    def ordered(self, wall: float) -> tuple[float, ...]:
+        """Return the seconds of those that are not too old, sorted."""
+        while self._samples and wall - self._samples[0].at > MAX_AGE_S:
+            self._samples.popleft()
+            self._ordered = None
+        if self._ordered is None:
+            self._ordered = tuple(sorted(one.seconds for one in self._samples))
+        return self._ordered
+
+
+class Rings:
+    """Rings by key; those that have had nothing new for longest go when there are too many."""
+
+    def __init__(self, most_keys: int = _MOST_KEYS) -> None:
+        self._rings: OrderedDict[str, Ring] = OrderedDict()
+        self._most = most_keys
+
+    def add(self, key: str, sample: Sample) -> None:
+        """Take a sample in."""
+        self._rings.setdefault(key, Ring()).add(sample)
+        self._rings.move_to_end(key)
+        while len(self._rings) > self._most:
+            self._rings.popitem(last=False)
+
+    def samples(self) -> Mapping[str, tuple[Sample, ...]]:
+        """Return all samples."""
+        return {key: ring.samples() for key, ring in self._rings.items()}
+
+    def ordered(self, wall: float) -> Mapping[str, tuple[float, ...]]:
+        """Return the seconds of each ring, sorted."""
+        return {key: found for key, ring in self._rings.items() if (found := ring.ordered(wall))}
+
+
+class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of durations at one moment: sorted seconds, by what they are of."""
+
+    boots: Mapping[str, Sequence[float]] = {}
+    """By node group."""
+    warm: Mapping[str, Sequence[float]] = {}
+    """Starts of pods whose image the node had: by workload, by group (as `group_key`), and of all (as `ALL`)."""
+    cold: Mapping[str, Sequence[float]] = {}
+    """Other starts."""
+    bind: Sequence[float] = ()
+    runs: Sequence[float] = ()
+    """How long pods ran that end by themselves."""
+    excess: float = 1.0
+    """By how much worst cases are stretched, or shrunk where below 1, to hold nine times in ten."""
+
+    def boot_samples(self, group: str) -> Sequence[float]:
+        """Return boot times of a group, or of all groups where it has too few; empty where there are too few at all."""
+        pooled = tuple(sorted(one for samples in self.boots.values() for one in samples))
+        return first_known((self.boots.get(group, ()), pooled))
+
+    def boot(self, group: str) -> Spread:
+        """Return how long a new node of a group takes."""
+        return _spread_or(self.boot_samples(group), BOOT)
+
+    def binding(self) -> Spread:
+        """Return how long a pod waits for its node once there is room."""
+        return _spread_or(first_known((self.bind,)), BIND)
+
+    def start(self, workload: str, group: str | None, *, cold: bool) -> Spread:
+        """Return how long a pod takes on its node until it is ready."""
+        known = self.cold if cold else self.warm
+        of_group = () if group is None else known.get(group_key(group), ())
+        found = first_known((known.get(workload, ()), of_group, known.get(ALL, ())))
+        return _spread_or(found, COLD_START if cold else WARM_START)
+
+
+ALL = ""
+
+
+def group_key(group: str) -> str:
+    """Return the key of a node group among workloads."""
+    return f"group:{group}"
+
+
+def _spread_or(ordered: Sequence[float], default: Spread) -> Spread:
+    return spread(ordered) if ordered else default

@@ -1,0 +1,93 @@
+"""Options of start-up estimates and of the clean-up of expired pods."""
+
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from typing import Annotated
+
+import msgspec
+
+from autoscaler.config.syntax import Array, Count, OptionalText, Real, Support, Switch, Syntax, Text, parse_float
+
+EVERY_NAMESPACE = "*"
+
+
+class PodStartEstimator(StrEnum):
+    """Ways to estimate when a pod starts."""
+
+    PLACEMENT = "placement"
+    RATIO = "ratio"
+
+
+def _estimator(text: str) -> PodStartEstimator:
+    try:
+        return PodStartEstimator(text)
+    except ValueError:
+        raise ValueError("must be one of ratio, placement") from None
+
+
+def _above_zero(text: str) -> float:
+    try:
+        value = parse_float(text)
+    except ValueError:
+        value = 0.0
+    if not value > 0:
+        raise ValueError("must be > 0")
+    return value
+
+
+_AboveZero = Annotated[float, Syntax("float", _above_zero, "{:g}".format, types=(int, float))]
+
+
+class Eta(msgspec.Struct, frozen=True):
+    """When pods are expected to start, and which are deleted when their time is over."""
+
+    pod_start_estimates: Annotated[Switch, "Estimate when pending pods will be ready.", Support.OURS] = True
+    pod_start_estimator: Annotated[
+        PodStartEstimator,
+        Syntax("ratio|placement", _estimator, str),
+        "How: by where a pod is meant to go, or by a ratio of the cluster's totals.",
+        Support.OURS,
+    ] = PodStartEstimator.PLACEMENT
+    ratio_run_seconds: Annotated[_AboveZero, "How long pods run, for the ratio.", Support.OURS] = 600.0
+    ratio_start_seconds: Annotated[_AboveZero, "How long a pod takes to start where there is room.", Support.OURS] = (
+        90.0
+    )
+    ratio_node_overhead_cpu: Annotated[
+        Real, "Cores of each node that the ratio leaves to the system.", Support.OURS
+    ] = 2.0
+    estimate_max_pods: Annotated[
+        Count, "Most pods that one pass makes estimates for, highest priority first.", Support.OURS
+    ] = 500
+    persist_boot_times: Annotated[
+        Switch,
+        "Keep boot times of nodes in the ConfigMap cluster-autoscaler-boot-times, so that they survive a restart.",
+        Support.OURS,
+    ] = False
+    expired_pod_cleanup: Annotated[
+        Switch, "Delete pods whose annotation says that their time is over.", Support.OURS
+    ] = False
+    expired_pod_namespaces: Annotated[
+        Array, "Namespace in which expired pods are deleted; * means every one.", Support.OURS
+    ] = ()
+    expired_pod_annotation: Annotated[
+        Text, "Annotation with the Unix seconds after which a pod is deleted.", Support.OURS
+    ] = "delete-at"
+    expired_pod_max_per_sweep: Annotated[Count, "Most pods that one sweep deletes.", Support.OURS] = 50
+    expired_pod_generation: Annotated[
+        OptionalText,
+        "Current generation of generated pods; pods of others that have the annotation are removed once.",
+        Support.OURS,
+    ] = None
+
+
+def problems(eta: Eta, place: Callable[[str], str]) -> Iterator[str]:
+    """Yield what is wrong between options; `place` says where a flag was set."""
+    if not eta.expired_pod_cleanup:
+        return
+    if not eta.expired_pod_namespaces:
+        yield (
+            f"{place('expired-pod-namespaces')}: names none; name those in which pods may be deleted, "
+            f"or write {EVERY_NAMESPACE}"
+        )
+    if not eta.expired_pod_annotation:
+        yield f"{place('expired-pod-annotation')}: is empty; write for example delete-at"
