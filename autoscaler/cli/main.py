@@ -49,6 +49,8 @@ SUBCOMMANDS = (
         "simulate", "autoscaler.cli.simulate", "days of cluster life in seconds: what they cost, how pods waited"
     ),
     Subcommand("scenario", "autoscaler.cli.scenario_command", "turn a dump into a scenario file to edit and to replay"),
+    Subcommand("eta", "autoscaler.cli.eta", "when pending pods will be ready, by the daemon's own formulas"),
+    Subcommand("load", "autoscaler.cli.load", "pods of a given shape for a test cluster, and how they start"),
     Subcommand("headroom", "autoscaler.cli.headroom", "check and plan pools of pause pods, and remove them"),
     Subcommand("reservations", "autoscaler.cli.reservations", "check and plan what announced work reserves"),
     Subcommand("provider", "autoscaler.cli.provider", "check, list and serve cloud providers"),

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from autoscaler.app.build import Surroundings, build_autoscaler
 from autoscaler.errors import ConfigError
 from autoscaler.kube.election import Unopposed
+from autoscaler.loop.companion import Companions
 from autoscaler.loop.passing import Pass
 from autoscaler.objects.node import Node
 from autoscaler.ports import EventType, Subject
@@ -67,13 +68,20 @@ def play_and_explain(scenario: Scenario, targets: Sequence[Target], run: int | N
     return found[0]
 
 
-def _play(world: ScenarioWorld, look: Callable[[int, Pass], None]) -> Answer:
+def play_with(scenario: Scenario, companions: Companions) -> Answer:
+    """Play a scenario with companions, which see every pass as the daemon's do."""
+    return _play(ScenarioWorld(scenario), lambda run, p: None, companions)
+
+
+def _play(world: ScenarioWorld, look: Callable[[int, Pass], None], companions: Companions | None = None) -> Answer:
     """Play every run; `look` is shown each pass when it has ended, before anything else happens."""
     scenario = world.scenario
     answers: list[RunAnswer] = []
     remote = RecordedAnswers(scenario.answers)
     with VirtualExecutor(world.clock) as executor:
-        autoscaler = build_autoscaler(scenario.config, _surroundings(world, executor, remote), scenario.interner)
+        autoscaler = build_autoscaler(
+            scenario.config, _surroundings(world, executor, remote, companions), scenario.interner
+        )
         for run in range(scenario.runs):
             world.begin_run(run)
             remote.begin_run(run)
@@ -89,7 +97,9 @@ def _play(world: ScenarioWorld, look: Callable[[int, Pass], None]) -> Answer:
     return Answer(name=scenario.name, runs=answers)
 
 
-def _surroundings(world: ScenarioWorld, executor: VirtualExecutor, remote: RecordedAnswers) -> Surroundings:
+def _surroundings(
+    world: ScenarioWorld, executor: VirtualExecutor, remote: RecordedAnswers, companions: Companions | None
+) -> Surroundings:
     audience = NoAudience()
     return Surroundings(
         source=world,
@@ -101,6 +111,7 @@ def _surroundings(world: ScenarioWorld, executor: VirtualExecutor, remote: Recor
         executor=executor,
         clock=world.clock,
         leadership=Unopposed(),
+        companions=companions or Companions(),
         remote=remote,
     )
 

@@ -1,0 +1,89 @@
+"""`autoscaler eta`: when pods will be ready, by the daemon's own formulas, without a daemon."""
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from autoscaler.cli import output, sources
+from autoscaler.cli.arguments import accept_flags
+from autoscaler.cli.output import Format
+from autoscaler.errors import ConfigError
+from autoscaler.objects.pod import Pod
+from autoscaler.observe.eta_status import read_pod
+from autoscaler.observe.web import HttpProblem
+from autoscaler.simulator.estimating import estimates
+
+_COLUMNS = ("namespace", "name", "level", "expectedSeconds", "worstSeconds", "node", "group", "reason")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare `plan`."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="plan")
+    plan = actions.add_parser(
+        "plan", allow_abbrev=False, help="play a scenario, a dump or a live cluster, and print the estimates"
+    )
+    plan.add_argument("--scenario", metavar="FILE", help="scenario file (JSON or YAML)")
+    sources.add_objects_argument(plan)
+    sources.add_dump_arguments(plan)
+    plan.add_argument("--boots", metavar="FILE", help="boot times in seconds by node group, a JSON object of lists")
+    plan.add_argument(
+        "--pod",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a pod that does not exist, as JSON; repeat for several",
+    )
+    output.add_output(plan)
+    accept_flags(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the estimates; unusable input raises `ConfigError`."""
+    boots, pods = _boots(args.boots), [_pod(path) for path in args.pod]
+    if args.scenario is not None:
+        scenario = sources.scenario_at(args.scenario, args.flags)
+    else:
+        found = sources.imported(args)
+        for warning in found.warnings:
+            print(f"warning: {warning}", file=sys.stderr)
+        scenario = found.scenario
+    answer = estimates(scenario, boots, pods)
+    if args.output is Format.TABLE:
+        rows: Sequence[Mapping[str, Any]] = [*answer["items"], *answer.get("new", ())]
+        output.write_records([{name: row[name] for name in _COLUMNS} for row in rows], args.output)
+    elif args.output is Format.YAML:
+        output.write(output.to_yaml(answer))
+    else:
+        output.write(output.to_json(answer))
+    return 0
+
+
+def _boots(path: str | None) -> Mapping[str, Sequence[float]]:
+    if path is None:
+        return {}
+    try:
+        found = msgspec.json.decode(_bytes(path, "--boots"), type=dict[str, list[float]])
+    except msgspec.MsgspecError as error:
+        raise ConfigError(f"--boots: {path} is not a JSON object of lists of seconds: {error}") from error
+    if any(not 0 <= one < 1e9 for own in found.values() for one in own):
+        raise ConfigError(f"--boots: {path} holds something that is no boot time")
+    return found
+
+
+def _pod(path: str) -> Pod:
+    try:
+        return read_pod(_bytes(path, "--pod"))
+    except HttpProblem as problem:
+        where = f"{path}: {problem.field}" if problem.field else path
+        raise ConfigError(f"--pod: {where}: {problem}") from problem
+
+
+def _bytes(path: str, option: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{option}: {path} cannot be read: {error.strerror}") from error

@@ -1,0 +1,39 @@
+"""Start-up estimates of a scenario: its passes are played, and the daemon's own companion looks on."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from autoscaler.actuation.boot_times import GivenBootTimes
+from autoscaler.clock import Instant
+from autoscaler.errors import ConfigError
+from autoscaler.loop.companion import Companions
+from autoscaler.loop.eta import EtaKeeper
+from autoscaler.objects.pod import Pod
+from autoscaler.observe.eta_metrics import ETA, EtaMetrics
+from autoscaler.observe.eta_status import WhatIf, pod_answers, summary
+from autoscaler.observe.metrics import Metrics
+from autoscaler.scenario.scenario import Scenario
+from autoscaler.simulator.play import NoAudience, play_with
+
+
+def estimates(
+    scenario: Scenario, boots: Mapping[str, Sequence[float]] | None = None, new: Sequence[Pod] = ()
+) -> dict[str, Any]:
+    """Return the estimates of the last run, as `/api/v1/eta` shows them, and those of pods that do not exist.
+
+    `boots` are boot times in seconds by node group; the defaults hold where there are none.
+    """
+    faults: list[str] = []
+    given = GivenBootTimes(boots or {}, scenario.now_s)
+    keeper = EtaKeeper(scenario.config, EtaMetrics(Metrics().companion(ETA)), NoAudience(), given)
+    keeper.tick(Instant(scenario.now_s, 0.0))
+    play_with(scenario, Companions([keeper], faults.append))
+    if faults:
+        raise ConfigError(f"{scenario.name}: no estimates could be made; the log says why")
+    status = keeper.status
+    answer = summary(status, status.computed_at or scenario.now_s)
+    answer["items"] = pod_answers(status)
+    if new:
+        imagined = WhatIf()
+        answer["new"] = [imagined.ask(status, pod) for pod in new]
+    return answer
