@@ -1,5 +1,6 @@
 """What expanders say: the options that stay, why, and what people should know about it."""
 
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
 import msgspec
@@ -23,6 +24,14 @@ class Weighed(msgspec.Struct, frozen=True):
     occurrences: tuple[Occurrence, ...] = ()
     answer: ExpanderAnswer | None = None
     """What a remote expander answered; None: none was asked."""
+    scores: tuple[float | None, ...] = ()
+    """How each of the options asked about was rated, None where that was not possible; empty: not by numbers."""
+
+
+def rated(options: Sequence[Option], scores: Sequence[float | None], best: float | None) -> Weighed:
+    """Return the options of the best score."""
+    kept = (option for option, score in zip(options, scores, strict=True) if score is not None and score == best)
+    return Weighed(tuple(kept), scores=tuple(scores))
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -30,6 +39,8 @@ class Step(msgspec.Struct, frozen=True):
 
     expander: str
     kept: tuple[str, ...]
+    scores: Mapping[str, float | None] = {}
+    """Its figure for every group that it was asked about; empty where it does not go by figures."""
 
 
 class Choice(msgspec.Struct, frozen=True):

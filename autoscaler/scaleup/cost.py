@@ -6,6 +6,7 @@ planner asks `combining` for the cheapest combination instead, at the prices tol
 
 from collections.abc import Sequence
 
+from autoscaler.scaleup.choice import Weighed, rated
 from autoscaler.scaleup.option import Option
 from autoscaler.scaleup.price import Prices
 
@@ -18,9 +19,13 @@ class Cost:
 
     def best(self, options: Sequence[Option]) -> Sequence[Option]:
         """Return the options with the lowest price for each pod."""
-        rated = [(price / len(option.pods), option) for option in options if (price := self.price(option)) is not None]
-        lowest = min((rate for rate, _ in rated), default=None)
-        return [option for rate, option in rated if rate == lowest] if rated else options
+        return self.weigh(options).options
+
+    def weigh(self, options: Sequence[Option]) -> Weighed:
+        """Return the same with the price for each pod of each option."""
+        rates = [None if (price := self.price(option)) is None else price / len(option.pods) for option in options]
+        lowest = min((rate for rate in rates if rate is not None), default=None)
+        return Weighed(tuple(options), scores=tuple(rates)) if lowest is None else rated(options, rates, lowest)
 
     def price(self, option: Option) -> float | None:
         """Return what the nodes of an option cost for an hour, None where that is not known.

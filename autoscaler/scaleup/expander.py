@@ -15,7 +15,7 @@ from autoscaler.errors import ConfigError
 from autoscaler.objects import quantity
 from autoscaler.objects.workload import ConfigMap
 from autoscaler.ports import ExpanderAnswer
-from autoscaler.scaleup.choice import Choice, Occurrence, Step, Weighed
+from autoscaler.scaleup.choice import Choice, Occurrence, Step, Weighed, rated
 from autoscaler.scaleup.cost import Cost
 from autoscaler.scaleup.option import Option
 from autoscaler.scaleup.price import Price, Prices
@@ -36,7 +36,7 @@ class Explaining(Protocol):
     """Ability of an expander: says what people should know about its choice."""
 
     def weigh(self, options: Sequence[Option]) -> Weighed:
-        """Return what `best` would, with warnings, and with what somebody else answered."""
+        """Return what `best` would, with figures, with warnings, and with what somebody else answered."""
         ...
 
 
@@ -56,8 +56,12 @@ class MostPods:
 
     def best(self, options: Sequence[Option]) -> Sequence[Option]:
         """Return the options with the most pods."""
-        most = max((len(option.pods) for option in options), default=0)
-        return [option for option in options if len(option.pods) == most]
+        return self.weigh(options).options
+
+    def weigh(self, options: Sequence[Option]) -> Weighed:
+        """Return the same with the count of pods of each option."""
+        pods = [float(len(option.pods)) for option in options]
+        return rated(options, pods, max(pods, default=None))
 
 
 class LeastNodes:
@@ -65,8 +69,12 @@ class LeastNodes:
 
     def best(self, options: Sequence[Option]) -> Sequence[Option]:
         """Return the options with the fewest nodes, but at least one."""
-        fewest = min((option.nodes for option in options if option.nodes > 0), default=None)
-        return [option for option in options if option.nodes == fewest]
+        return self.weigh(options).options
+
+    def weigh(self, options: Sequence[Option]) -> Weighed:
+        """Return the same with the count of nodes of each option."""
+        nodes = [float(option.nodes) for option in options]
+        return rated(options, nodes, min((count for count in nodes if count > 0), default=None))
 
 
 class LeastWaste:
@@ -81,9 +89,12 @@ class LeastWaste:
 
     def best(self, options: Sequence[Option]) -> Sequence[Option]:
         """Return the options with the lowest score."""
-        scored = [(self.waste(option), option) for option in options]
-        least = min((waste for waste, _ in scored), default=None)
-        return [option for waste, option in scored if waste == least]
+        return self.weigh(options).options
+
+    def weigh(self, options: Sequence[Option]) -> Weighed:
+        """Return the same with the score of each option."""
+        wastes = [self.waste(option) for option in options]
+        return rated(options, wastes, min(wastes, default=None))
 
     def waste(self, option: Option) -> float:
         """Return the score, 0 (all used) to 2 (nothing used)."""
@@ -153,14 +164,15 @@ def _narrowed(expanders: Sequence[tuple[str, Expander]], options: Sequence[Optio
     occurrences: list[Occurrence] = []
     answers: list[ExpanderAnswer] = []
     for name, expander in expanders:
-        if isinstance(expander, Explaining):
-            weighed = expander.weigh(options)
-            options = weighed.options
-            occurrences.extend(weighed.occurrences)
-            answers.extend([] if weighed.answer is None else [weighed.answer])
-        else:
-            options = expander.best(options)
-        steps.append(Step(name, tuple(option.group.id for option in options)))
+        weighed = (
+            expander.weigh(options) if isinstance(expander, Explaining) else Weighed(tuple(expander.best(options)))
+        )
+        figures = zip(options, weighed.scores, strict=True) if weighed.scores else ()
+        scores = {option.group.id: score for option, score in figures}
+        options = weighed.options
+        occurrences.extend(weighed.occurrences)
+        answers.extend([] if weighed.answer is None else [weighed.answer])
+        steps.append(Step(name, tuple(option.group.id for option in options), scores))
         if len(options) <= 1:
             break
     return options, Choice(None, tuple(steps), tuple(occurrences), tuple(answers))

@@ -7,7 +7,7 @@ import msgspec
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.ports import ExpanderAnswer
 from autoscaler.reasons import Rejection, ScaleUpResult, Skipped
-from autoscaler.scaleup.choice import Occurrence
+from autoscaler.scaleup.choice import Occurrence, Step
 from autoscaler.scaleup.option import Option
 from cloudprovider.interface import InstanceError
 
@@ -38,6 +38,8 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
 
     options: tuple[Option, ...]
     chosen: Option | None = None
+    steps: tuple[Step, ...] = ()
+    """What each expander of the chain left of the options, as far as it was asked."""
     increases: tuple[Increase, ...] = ()
     helped: tuple[Pod, ...] = ()
     """Pods that these machines are for."""

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 
 import msgspec
 
+from autoscaler.config.expanders import COST
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import GroupsPerPass, ScaleUp
 from autoscaler.objects.pod import Pod
 from autoscaler.reasons import ScaleUpResult
 from autoscaler.scaleup.balancing import balance, within_limits
-from autoscaler.scaleup.choice import Choice
+from autoscaler.scaleup.choice import Choice, Step
 from autoscaler.scaleup.combining.combine import combine
 from autoscaler.scaleup.combining.turns import Terms
 from autoscaler.scaleup.estimator import PodGroup, deal, pod_groups, without
@@ -146,33 +147,43 @@ class _Decision:
         """
         options = tuple(offer.option for offer in offers)
         rounds: list[Round] = []
-        for offer in self._chosen(offers, groups):
+        chosen, steps = self._chosen(offers, groups)
+        for offer in chosen:
             if rounds:
                 groups = without(groups, rounds[-1].helped)
             played, error = self._play(offer.option, (offer.option,) if rounds else options)
+            played = played if rounds else msgspec.structs.replace(played, steps=steps)
             if not played.increases:
                 return rounds or [played], error
             rounds.append(self._settle(played, offer, groups))
             if not _as_offered(played):
                 break
-        return rounds or [Round(options=options)], ""
+        return rounds or [Round(options=options, steps=steps)], ""
 
-    def _chosen(self, offers: tuple[Offer, ...], groups: Sequence[PodGroup]) -> tuple[Offer, ...]:
-        """Return what to take: the chain's choice, or the cheapest combination where that is what is asked for."""
+    def _chosen(
+        self, offers: tuple[Offer, ...], groups: Sequence[PodGroup]
+    ) -> tuple[tuple[Offer, ...], tuple[Step, ...]]:
+        """Return what to take, and how it was chosen.
+
+        That is the chain's choice, or the cheapest combination where that is what is asked for.
+        """
         chain, options = self._chain, tuple(offer.option for offer in offers)
         if not options:
-            return ()
+            return (), ()
         if chain.cost is not None and not self._one_round:
             kept, choice = chain.before_cost(options)
             self._choices.append(choice)
             ids = {option.group.id for option in kept}
             wanted = tuple(offer for offer in offers if offer.option.group.id in ids)
             terms = Terms(self._situation, self._needs, chain.cost, self._options.cost_stability_margin, self._rules)
-            return combine(self._market, wanted, groups, terms)
+            combined = combine(self._market, wanted, groups, terms)
+            scores = {one.group.id: score for one, score in zip(kept, chain.cost.weigh(kept).scores, strict=True)}
+            grown = tuple(dict.fromkeys(offer.option.group.id for offer in combined))
+            return combined, (*choice.steps, Step(COST, grown, scores))
         choice = chain.choose(options)
         self._choices.append(choice)
         taken = None if choice.option is None else choice.option.group.id
-        return tuple(offer for offer in offers if offer.option.group.id == taken)
+        return tuple(offer for offer in offers if offer.option.group.id == taken), choice.steps
 
     def _play(self, option: Option, options: tuple[Option, ...]) -> tuple[Round, str]:
         """Turn a choice into increases; an error says why there are none."""

@@ -22,6 +22,7 @@ from typing import Protocol
 from autoscaler.objects import quantity
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Requests
+from autoscaler.scaleup.choice import Weighed, rated
 from autoscaler.scaleup.option import Option
 from autoscaler.snapshot.contribution import has_gpu
 from cloudprovider.interface import NodeTemplate, Pricing, ProviderError, TaintSpec
@@ -104,9 +105,12 @@ class Price:
 
     def best(self, options: Sequence[Option]) -> Sequence[Option]:
         """Return the options with the lowest score."""
-        scored = [(score, option) for option in options if (score := self.score(option)) is not None]
-        lowest = min((score for score, _ in scored), default=None)
-        return [option for score, option in scored if score == lowest]
+        return self.weigh(options).options
+
+    def weigh(self, options: Sequence[Option]) -> Weighed:
+        """Return the same with the score of each option."""
+        scores = [self.score(option) for option in options]
+        return rated(options, scores, min((score for score in scores if score is not None), default=None))
 
     def score(self, option: Option) -> float | None:
         """Return the score of an option, None where the price of its node or of one of its pods is not known."""

@@ -121,15 +121,16 @@ class Priority:
             for option, rank in zip(options, ranks, strict=True)
             if rank is None
         ]
+        scores = tuple(None if rank is None else float(rank) for rank in ranks)
         highest = max((rank for rank in ranks if rank is not None), default=None)
         if highest is None:
             message = (
                 "Priority expander: no priorities info found for any of the expansion options. No options filtered."
             )
             occurrences.append(Occurrence(about, PriorityWarning.NONE_MATCHED, message))
-            return Weighed(tuple(options), tuple(occurrences))
+            return Weighed(tuple(options), tuple(occurrences), scores=scores)
         kept = tuple(option for option, rank in zip(options, ranks, strict=True) if rank == highest)
-        return Weighed(kept, tuple(occurrences))
+        return Weighed(kept, tuple(occurrences), scores=scores)
 
 
 def _read(source: ConfigMap) -> Priorities:

@@ -107,7 +107,10 @@ def test_a_chain_narrows_until_one_is_left() -> None:
     options = [an_option("a", pods=5, nodes=3), an_option("b", pods=5, nodes=2), an_option("c", pods=4)]
     choice = build_chain(("most-pods", "least-nodes", "least-waste"), supplies()).choose(options)
     assert choice.option is options[1]
-    assert choice.steps == (Step("most-pods", ("a", "b")), Step("least-nodes", ("b",)))
+    assert choice.steps == (
+        Step("most-pods", ("a", "b"), {"a": 5.0, "b": 5.0, "c": 4.0}),
+        Step("least-nodes", ("b",), {"a": 3.0, "b": 2.0}),
+    )
 
 
 def test_a_stable_tie_break_takes_the_first_group() -> None:
