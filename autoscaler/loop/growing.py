@@ -44,6 +44,14 @@ _LONGEST_S = 60.0
 """Seconds after which a pass that is still trying one failing group after the other leaves the rest to the next."""
 
 
+def counted_nodes(p: Pass, config: Config) -> tuple[Node, ...]:
+    """Return the nodes that limits of the cluster count: those not counted as upcoming, or, by rule, ready ones."""
+    if config.rules.limits_count_group_targets:
+        return tuple(p.registry.readings.ready())
+    elsewhere = {name for names in p.registry.upcoming_registered.values() for name in names}
+    return tuple(node for node in p.view.nodes if node.name not in elsewhere)
+
+
 class Growing:
     """Buys nodes."""
 
@@ -254,8 +262,7 @@ class Growing:
         """Return the groups as a scale-up finds them now."""
         config, view, registry = self._config, p.view, p.registry
         groups = view.groups.sized(registry.targets)
-        only_ready = config.rules.limits_count_group_targets
-        nodes = tuple(registry.readings.ready()) if only_ready else self._standing(p)
+        nodes = counted_nodes(p, config)
         balancing = config.balancing
         return Situation(
             groups=groups,
@@ -268,11 +275,6 @@ class Growing:
             if balancing.balance_similar_node_groups
             else {},
         )
-
-    def _standing(self, p: Pass) -> tuple[Node, ...]:
-        """Return nodes that are not counted as upcoming instead."""
-        elsewhere = {name for names in p.registry.upcoming_registered.values() for name in names}
-        return tuple(node for node in p.view.nodes if node.name not in elsewhere)
 
     def _chain(self, p: Pass) -> Chain:
         config, provider = self._config, self._cloud.provider

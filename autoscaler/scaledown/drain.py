@@ -3,7 +3,7 @@
 Behaviour as Cluster Autoscaler's `simulator/drainability`; a pod on which no rule decides is evicted.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 
 import msgspec
@@ -180,8 +180,13 @@ def local_storage(pod: Pod, terms: Terms) -> Verdict | None:
     if not terms.options.skip_nodes_with_local_storage:
         return None
     harmless = pod.cls.annotations.get(SAFE_LOCAL_VOLUMES, "").split(",")
-    name = next((one.name for one in pod.cls.volumes if _is_local(one) and one.name not in harmless), None)
+    name = next((name for name in local_volumes(pod.cls) if name not in harmless), None)
     return None if name is None else _block(Blocking.LOCAL_STORAGE, f"volume {name} is on the node's disk")
+
+
+def local_volumes(cls: PodClass) -> tuple[str, ...]:
+    """Return the names of the volumes that are on the node's disk."""
+    return tuple(one.name for one in cls.volumes if _is_local(one))
 
 
 def _is_local(volume: Volume) -> bool:
@@ -226,6 +231,17 @@ def _decide(pod: Pod, terms: Terms, rules: Sequence[Rule]) -> Verdict | None:
         if verdict is not None:
             return verdict
     return None
+
+
+def blocks(pod: Pod, terms: Terms) -> Iterator[Verdict]:
+    """Yield what every rule has against the pod's leaving, up to the one that lets it go."""
+    for rule in RULES:
+        verdict = rule(pod, terms)
+        if verdict is None:
+            continue
+        if verdict.outcome is not Outcome.BLOCK:
+            return
+        yield verdict
 
 
 class Judge:

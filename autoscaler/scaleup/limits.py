@@ -90,10 +90,26 @@ def allowance(
     nodes: Iterable[Node],
     upcoming: Mapping[str, int] | None = None,
 ) -> Allowance | Uncountable:
-    """Return what the cluster may still grow by.
+    """Return what the cluster may still grow by; see `usage` for what counts. A maximum of 0 is no limit."""
+    used = usage(options, rules, groups, templates, nodes, upcoming)
+    if isinstance(used, Uncountable):
+        return used
+    maxima = {name: bound.max for name, bound in bounds(options).items() if bound.max > 0}
+    return Allowance({name: _left(limit, used[name]) for name, limit in maxima.items()})
+
+
+def usage(
+    options: Limits,
+    rules: Rules,
+    groups: Groups,
+    templates: Mapping[str, Template],
+    nodes: Iterable[Node],
+    upcoming: Mapping[str, int] | None = None,
+) -> Mapping[str, int | None] | Uncountable:
+    """Return how much of each limited resource is in use, None where a node cannot tell.
 
     In use is what `nodes` and the `upcoming` ones (count by group) have or, where rules say so, what groups have
-    asked for and nodes of no group have. Nodes that are no machines do not count. A maximum of 0 is no limit.
+    asked for and nodes of no group have. Nodes that are no machines do not count.
     """
     counted: list[tuple[Contribution, int]] = []
     resources = gpu_resources(rules)
@@ -109,9 +125,7 @@ def allowance(
             continue
         group = None if owner is None else groups.get(owner)
         counted.append((contribution(node, group, groups.gpu_label, resources), 1))
-    maxima = {name: bound.max for name, bound in bounds(options).items() if bound.max > 0}
-    used = totals(maxima, counted)
-    return Allowance({name: _left(limit, used[name]) for name, limit in maxima.items()})
+    return totals((name for name, bound in bounds(options).items() if bound.max > 0), counted)
 
 
 def need_of(group: Group, template: Template, groups: Groups, rules: Rules) -> Contribution:

@@ -164,7 +164,12 @@ def _urgency(pod: Pod) -> int:
 
 
 def too_young(pod: Pod, options: Pods, now: Instant) -> bool:
-    """Whether a pod has to wait for its scale-up delay; the longer of the flag and its own annotation counts.
+    """Whether a pod has to wait for its scale-up delay."""
+    return now.wall - pod.created <= scale_up_delay_s(pod, options)
+
+
+def scale_up_delay_s(pod: Pod, options: Pods) -> float:
+    """Return how old a pod must be to cause a scale-up; the longer of the flag and its own annotation counts.
 
     An annotation that is shorter than the flag, or no duration, is passed over.
     """
@@ -173,14 +178,17 @@ def too_young(pod: Pod, options: Pods, now: Instant) -> bool:
     if own is not None:
         with contextlib.suppress(ValueError):
             delay = max(delay, parse_duration(own))
-    return now.wall - pod.created <= delay
+    return delay
 
 
 def all_new(pods: Sequence[Pod], now: Instant) -> bool:
     """Whether every pod appeared so recently that more of the same burst are likely: under 2 s, with GPUs 30 s."""
-    if not pods:
-        return False
-    if now.wall - min(pod.created for pod in pods) < _YOUNG_S:
-        return True
+    return new_for_s(pods, now) > 0
+
+
+def new_for_s(pods: Sequence[Pod], now: Instant) -> float:
+    """Return for how long the pods will still be so new; 0: they are not."""
+    ends = [min(pod.created for pod in pods) + _YOUNG_S] if pods else []
     wanting_gpu = [pod.created for pod in pods if pod.cls.requests.get(NVIDIA_GPU, 0) > 0]
-    return bool(wanting_gpu) and now.wall - min(wanting_gpu) < _YOUNG_GPU_S
+    ends += [min(wanting_gpu) + _YOUNG_GPU_S] if wanting_gpu else []
+    return max(0.0, max(ends, default=now.wall) - now.wall)

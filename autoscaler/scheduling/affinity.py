@@ -100,7 +100,16 @@ class AffinityGuard:
 class AvoidGuard:
     """Keeps a class out of domains in which certain pods are; `message` says whose wish that is."""
 
-    def __init__(self, cls: PodClass, tallies: Callable[[], list[Tally]], message: str, detail: str) -> None:
+    def __init__(
+        self,
+        cls: PodClass,
+        tallies: Callable[[], list[Tally]],
+        message: str,
+        detail: str,
+        others: "OthersAgainst | None" = None,
+    ) -> None:
+        self.others = others
+        """Those whose wish it is; None: the class's own."""
         self._cls = cls
         self._tallies = tallies
         self._message = message
@@ -203,6 +212,11 @@ class OthersAgainst:
         self._read = 0
         self._found: dict[tuple[PodClass, str], Tally] = {}
 
+    def owners(self) -> tuple[PodClass, ...]:
+        """Return the classes whose wish it is to be away from this one."""
+        self.tallies()
+        return tuple(dict.fromkeys(owner for owner, _ in self._found))
+
     def tallies(self) -> list[Tally]:
         """Return them as of now."""
         if self._read < len(self._others):
@@ -234,6 +248,7 @@ def affinity_guards(
         against.tallies,
         "node(s) didn't satisfy existing pods anti-affinity rules",
         "a pod that keeps it away",
+        against,
     )
 
 

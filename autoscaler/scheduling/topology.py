@@ -91,16 +91,20 @@ class SpreadGuard:
         """Whether pods of the class count; see `placement.Guard`."""
         return self.tally.felt_elsewhere(cls)
 
+    def skew(self, position: int) -> int:
+        """Return the skew that one more pod of the class would make on a node that has the topology key."""
+        count = int(self.tally.at(slice(position, position + 1))[0])
+        return count + self.own - self.tally.fewest(self.constraint.min_domains or 1)
+
     def why(self, position: int) -> Rejection | None:
         """Return why a node does not pass."""
         window = slice(position, position + 1)
         key = self.constraint.topology_key
         if not self.tally.has_key(window)[0]:
             return Rejection(NoFit.SPREAD, f"{SKEWED} (missing required label)", f"the node has no label {key}")
-        count = int(self.tally.at(window)[0])
-        if count <= self.ceiling:
+        skew = self.skew(position)
+        if skew <= self.constraint.max_skew:
             return None
-        skew = count + self.own - self.tally.fewest(self.constraint.min_domains or 1)
         return Rejection(
             NoFit.SPREAD, SKEWED, f"its domain of {key} would have skew {skew} > {self.constraint.max_skew}"
         )
