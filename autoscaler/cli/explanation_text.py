@@ -11,8 +11,10 @@ from autoscaler.simulator.explanation import (
     GroupSet,
     NodeExplanation,
     NodeSet,
+    Offer,
     PodExplanation,
     ReplacementForm,
+    Score,
 )
 
 _GROUPS_SHOWN = 3
@@ -25,6 +27,10 @@ def explanation_text(explanation: Explanation) -> Iterator[str]:
     for one in explanation.explained:
         yield f"{explanation.name}, run {explanation.run} at {explanation.at}: {one.target}: {one.verdict}"
         yield one.message
+        if one.remedy is not None:
+            yield f"what would change it: {one.remedy.text}"
+        for other in one.alternatives:
+            yield f"or: {other.text}"
         match one:
             case PodExplanation():
                 yield from _pod(one)
@@ -48,6 +54,7 @@ def _pod(pod: PodExplanation) -> Iterator[str]:
         ("COUNT", "GROUPS", "OUTCOME", "REASON", "WHY"),
         [_group_set(one) for one in pod.groups],
     )
+    yield from _offers(pod.offers)
 
 
 def _node_set(one: NodeSet) -> list[Row]:
@@ -128,14 +135,7 @@ def _group(group: GroupExplanation) -> Iterator[str]:
         ("error", group.error),
     )
     yield output.to_table(("", ""), [(f"  {name}", fact) for name, fact in facts if fact]).lstrip("\n")
-    yield from _table(
-        "Offers",
-        ("ROUND", "NODES", "PODS", "CHOSEN", "SIMILAR GROUPS"),
-        [
-            [(one.round, one.nodes, one.pods, "yes" if one.chosen else "no", ", ".join(one.similar_groups))]
-            for one in group.offers
-        ],
-    )
+    yield from _offers(sorted((*group.offers, *group.rivals), key=lambda one: one.round))
     yield from _table(
         "Pods that a new node would not take",
         ("PODS", "COUNT", "REASON", "WHY"),
@@ -144,6 +144,25 @@ def _group(group: GroupExplanation) -> Iterator[str]:
             for one in group.rejected
         ],
     )
+
+
+def _offers(offers: Sequence[Offer]) -> Iterator[str]:
+    yield from _table(
+        "Offers",
+        ("ROUND", "GROUP", "NODES", "PODS", "CHOSEN", "EXPANDERS", "SIMILAR GROUPS"),
+        [[_offer(one)] for one in offers],
+    )
+
+
+def _offer(one: Offer) -> Row:
+    rated = ", ".join(map(_rated, one.scores))
+    chosen = "yes" if one.chosen else "no"
+    return one.round, one.group, one.nodes, one.pods, chosen, rated, ", ".join(one.similar_groups)
+
+
+def _rated(score: Score) -> str:
+    figure = "" if score.score is None else f" {score.score:.4g}"
+    return f"{score.expander}{figure}{'' if score.kept else ' (dropped)'}"
 
 
 def _table(title: str, header: Sequence[str], sets: Sequence[Sequence[Row]]) -> Iterator[str]:

@@ -104,7 +104,7 @@ def _group(target: Target, p: Pass, view: ClusterView, config: Config, placed: M
     if group is None:
         groups = view.groups.all
         raise ConfigError(_nothing_of("node group", "groups", (group.id for group in groups), len(groups)))
-    return explain_group(str(target), group, p)
+    return explain_group(str(target), group, p, config)
 
 
 _EXPLAINERS: Mapping[Kind, Callable[[Target, Pass, ClusterView, Config, Mapping[str, Pod]], Explained]] = {

@@ -1,17 +1,19 @@
 """Explains a node group: its state, what it offered, and why it grew or did not."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from autoscaler.config.tree import Config
 from autoscaler.loop.passing import Pass
 from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.pod import PodClass
 from autoscaler.observe.reason_table import TABLE
-from autoscaler.reasons import ScaleUpResult
+from autoscaler.reasons import ScaleUpResult, Skipped
 from autoscaler.registry.backoff import backed_off
 from autoscaler.registry.buckets import Buckets
 from autoscaler.scaleup.plan import Resized, ScaleUpPlan
 from autoscaler.simulator.answer import owner_of
+from autoscaler.simulator.explain_offers import offers
 from autoscaler.simulator.explain_pod import left_out
 from autoscaler.simulator.explanation import (
     EXAMPLES,
@@ -23,25 +25,33 @@ from autoscaler.simulator.explanation import (
     RejectedPods,
     Sizes,
 )
+from autoscaler.simulator.remedies.groups import chosen_instead, held_group, paused
+from autoscaler.simulator.remedies.passes import ended_early, held_back, next_pass
+from autoscaler.simulator.remedies.pods import into_group, shortlist, waiting_remedies
+from autoscaler.simulator.remedies.remedy import Culprits, Obstacle, Remedy, remedy
 from autoscaler.snapshot.groups import Group
 
 
-def explain_group(target: str, group: Group, p: Pass) -> GroupExplanation:
+def explain_group(target: str, group: Group, p: Pass, config: Config) -> GroupExplanation:
     """Explain one node group of the view."""
     report, plan = p.report, p.report.scale_up
     tried = [one for one in report.increases if one.group == group.id]
     increase = sum(one.after - one.before for one in tried)
     error = next((one.error.message for one in tried if one.error is not None), "")
-    offers = [] if plan is None else _offers(plan, group.id)
-    skipped = None if plan is None else left_out(next((one for one in plan.skipped if one.group == group.id), None))
+    offered = offers(plan, lambda option: option.group.id == group.id)
+    rounds = {one.round for one in offered}
+    rivals = [one for one in offers(plan, lambda option: option.group.id != group.id) if one.round in rounds]
+    unused = None if plan is None else next((one for one in plan.skipped if one.group == group.id), None)
+    skipped = left_out(unused)
     rejected = [] if plan is None else _rejected(plan, group.id)
     entry = p.remembered.templates.entries.get(group.id)
     sizes = _sizes(p, group, tried)
-    verdict = _verdict(increase, error, offers, skipped, rejected)
+    verdict = _verdict(increase, error, offered, skipped, rejected)
+    remedies = shortlist(_remedies(verdict, group, error, unused, p, config))
     return GroupExplanation(
         target=target,
         verdict=verdict,
-        message=_message(verdict, sizes, increase, error, offers, skipped, p),
+        message=_message(verdict, sizes, increase, error, offered, skipped, p),
         sizes=sizes,
         healthy=None if report.registry is None else report.registry.groups[group.id].healthy,
         backoff=_backoff(p, group.id),
@@ -50,9 +60,59 @@ def explain_group(target: str, group: Group, p: Pass) -> GroupExplanation:
         increase=increase,
         error=error,
         skipped=skipped,
-        offers=offers,
+        offers=offered,
+        rivals=rivals,
         rejected=rejected,
+        remedy=remedies[0] if remedies else None,
+        alternatives=remedies[1:],
     )
+
+
+def _remedies(
+    verdict: GroupVerdict, group: Group, error: str, skipped: Skipped | None, p: Pass, config: Config
+) -> Iterator[Remedy]:
+    """Yield what would have the group grow."""
+    plan = p.report.scale_up
+    match verdict:
+        case GroupVerdict.FAILED:
+            yield paused(Obstacle.INCREASE_FAILED, group.id, p, error)
+        case GroupVerdict.LEFT_OUT if skipped is not None:
+            yield held_group(skipped, p, config)
+        case GroupVerdict.NO_POD_FITS if plan is not None:
+            pods = {pod.cls: pod for pod in plan.remaining}
+            found = [one for pod in pods.values() if (one := into_group(pod, group.id, None, p, config)) is not None]
+            yield from sorted(found, key=lambda one: len(one.changes))
+            if not found:
+                text = "no pod can be changed so that it fits; none needs such a node"
+                reason = next(iter(plan.rejected.values()))[group.id][0].reason
+                yield remedy(Obstacle(reason.value), Culprits.GROUP, group.id, text)
+        case GroupVerdict.NOT_CHOSEN if plan is not None:
+            rounds = [each for each in plan.rounds if any(one.group.id == group.id for one in each.options)]
+            if rounds[0].chosen is not None and rounds[0].chosen.group.id == group.id:
+                yield held_back(p, config) or next_pass(
+                    Obstacle.NEXT_PASS, "limits allow none of its nodes now; that is tried again", p, config
+                )
+            else:
+                yield chosen_instead(group.id, rounds[0].options, config)
+        case GroupVerdict.NOT_ASKED:
+            yield from _unasked(p, config)
+        case _:
+            return
+
+
+def _unasked(p: Pass, config: Config) -> Iterator[Remedy]:
+    """Yield what kept the pass from asking any group; nothing where no pod needs a node."""
+    early = ended_early(p, config)
+    if early is not None:
+        yield early
+    elif p.report.needy:
+        back = held_back(p, config)
+        if back is not None:
+            yield back
+        for pod in p.report.needy[:1]:
+            reason = p.report.waiting.get(pod.key)
+            if reason is not None:
+                yield from waiting_remedies(pod, reason, p, config, ())
 
 
 def _verdict(
@@ -121,21 +181,6 @@ def _backoff(p: Pass, group_id: str) -> BackoffForm | None:
     return BackoffForm(
         until=rfc3339(now.wall + left_s), left_s=round(left_s, 3), code=pause.error.code, message=pause.error.message
     )
-
-
-def _offers(plan: ScaleUpPlan, group_id: str) -> list[Offer]:
-    return [
-        Offer(
-            round=number,
-            nodes=option.nodes,
-            pods=len(option.pods),
-            similar_groups=sorted(option.similar),
-            chosen=each.chosen is not None and each.chosen.group.id == group_id,
-        )
-        for number, each in enumerate(plan.rounds)
-        for option in each.options
-        if option.group.id == group_id
-    ]
 
 
 def _rejected(plan: ScaleUpPlan, group_id: str) -> list[RejectedPods]:

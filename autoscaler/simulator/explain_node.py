@@ -14,6 +14,8 @@ from autoscaler.scaledown.cooldown import group_in_cooldown, in_cooldown
 from autoscaler.scaledown.deletions import wait_s
 from autoscaler.scaledown.plan import Removal
 from autoscaler.simulator.explanation import NodeExplanation, NodeVerdict, ReplacementForm
+from autoscaler.simulator.remedies.nodes import NodeCase
+from autoscaler.simulator.remedies.pods import shortlist
 from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.groups import Group
 
@@ -29,6 +31,9 @@ def explain_node(target: str, node: Node, p: Pass, view: ClusterView, config: Co
     since = unneeded_since(p, name) if removal is not None else None
     result = report.scale_down_result or ScaleDownResult.NOT_TRIED
     share = removal.utilization if removal is not None else None if kept is None else kept.utilization
+    left_s = None if begun else time_left_s(p, config.scale_down, removal, kept, group, name)
+    case = NodeCase(name, removal, kept, group, left_s, p, config)
+    remedies = [] if verdict is NodeVerdict.REMOVED else shortlist(case.remedies())
     return NodeExplanation(
         target=target,
         verdict=verdict,
@@ -41,10 +46,12 @@ def explain_node(target: str, node: Node, p: Pass, view: ClusterView, config: Co
         pod_reason=None if kept is None else kept.pod_reason,
         utilization=share,
         unneeded_since=None if since is None else rfc3339(report.now.wall - (report.now.mono - since.mono)),
-        time_left_s=None if begun else time_left_s(p, config.scale_down, removal, kept, group, name),
+        time_left_s=left_s,
         pods_to_move=[] if removal is None else sorted(pod.key for pod in removal.pods),
         replacement=_replacement(p, name),
         scale_down_result=result.value,
+        remedy=remedies[0] if remedies else None,
+        alternatives=remedies[1:],
     )
 
 

@@ -10,15 +10,20 @@ from autoscaler.loop.passing import Pass
 from autoscaler.objects import quantity
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.observe.pod_summary import pod_statuses
-from autoscaler.reasons import PodVerdict, Rejection, Skip, Skipped, Waiting
+from autoscaler.reasons import PodVerdict, Rejection, ScaleUpResult, Skip, Skipped, Waiting
 from autoscaler.scaleup.pending import expendable
 from autoscaler.scheduling.misses import Miss, near_misses
 from autoscaler.scheduling.placement import Placer
+from autoscaler.simulator.explain_offers import offers
 from autoscaler.simulator.explanation import EXAMPLES, GroupFate, GroupSet, LeftOut, NodeSet, PodExplanation
+from autoscaler.simulator.remedies.pods import beyond, needy_remedies, shortlist, waiting_remedies
+from autoscaler.simulator.remedies.remedy import Remedy
 from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.overlay import Trial
 
 RUNS = "Runs"
+_UNDECIDED = (ScaleUpResult.IN_COOLDOWN, ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL)
+"""Verdicts of pods that the pass held against no group."""
 
 _UNKNOWN = Miss(rejections=(), positions=(), shortfall=0.0)
 _FATES = tuple(GroupFate)
@@ -31,6 +36,11 @@ class _Stand(msgspec.Struct, frozen=True):
     fate: GroupFate
     miss: Miss
     skipped: Skipped | None
+
+    @property
+    def takes(self) -> bool:
+        """Whether the group may grow, and a new node of it would take the pod."""
+        return self.skipped is None and not self.miss.rejections
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -68,11 +78,30 @@ def explain_pending(target: str, pod: Pod, p: Pass, view: ClusterView, config: C
         node=node,
         group=status.planned_group,
         requests=_requests(pod.cls),
+        offers=offers(p.report.scale_up, lambda option: any(one.key == pod.key for one in option.pods)),
     )
     if p.placer is None:
-        return found
+        return _with_remedies(found, shortlist(needy_remedies(pod, status.verdict, p, config, (), ())))
     with _lifted(pod, node, p.placer.trial, view, config):
-        return msgspec.structs.replace(found, nodes=_node_sets(p.placer, pod.cls), groups=_group_sets(pod, p, view))
+        misses = near_misses(p.placer, pod.cls, slice(0, p.placer.trial.count))
+        stands = sorted(_stands(pod, p, view), key=lambda one: one.order)
+        nearest = [position for miss in misses if miss.rejections for position in miss.positions]
+        waiting = p.report.waiting.get(pod.key)
+        remedies = (
+            needy_remedies(pod, status.verdict, p, config, [(one.group, one.skipped) for one in stands], nearest)
+            if waiting is None
+            else waiting_remedies(pod, waiting, p, config, nearest)
+        )
+        waits = waiting is not None or status.verdict in _UNDECIDED
+        if waits and all(miss.rejections for miss in misses) and not any(stand.takes for stand in stands):
+            reach = [(one.group, one.skipped) for one in stands]
+            remedies = beyond(remedies, pod, p, config, reach, nearest)
+        explained = msgspec.structs.replace(found, nodes=_node_sets(p.placer, misses), groups=_group_sets(stands))
+        return _with_remedies(explained, shortlist(remedies))
+
+
+def _with_remedies(found: PodExplanation, remedies: Sequence[Remedy]) -> PodExplanation:
+    return msgspec.structs.replace(found, remedy=remedies[0] if remedies else None, alternatives=list(remedies[1:]))
 
 
 def _node_of(pod: Pod, p: Pass) -> str | None:
@@ -117,7 +146,7 @@ def _lifted(pod: Pod, node: str | None, trial: Trial, view: ClusterView, config:
         yield
 
 
-def _node_sets(placer: Placer, cls: PodClass) -> list[NodeSet]:
+def _node_sets(placer: Placer, misses: Sequence[Miss]) -> list[NodeSet]:
     trial = placer.trial
     return [
         NodeSet(
@@ -126,12 +155,11 @@ def _node_sets(placer: Placer, cls: PodClass) -> list[NodeSet]:
             examples=[trial.name(position) for position in miss.positions[:EXAMPLES]],
             rejections=list(miss.rejections),
         )
-        for miss in near_misses(placer, cls, slice(0, trial.count))
+        for miss in misses
     ]
 
 
-def _group_sets(pod: Pod, p: Pass, view: ClusterView) -> list[GroupSet]:
-    stands = sorted(_stands(pod, p, view), key=lambda one: one.order)
+def _group_sets(stands: Sequence[_Stand]) -> list[GroupSet]:
     sets: dict[tuple[str, ...], list[_Stand]] = {}
     for stand in stands:
         sets.setdefault(stand.words, []).append(stand)

@@ -6,6 +6,7 @@ import msgspec
 
 from autoscaler.reasons import Blocking, Hold, Keep, Rejection, Skip, Stage, Trigger
 from autoscaler.scaleup.templates import Source
+from autoscaler.simulator.remedies.remedy import Remedy
 
 EXAMPLES = 3
 """How many nodes a set of equal ones names."""
@@ -62,6 +63,30 @@ class GroupSet(Form, frozen=True, kw_only=True):
     """What a new node of the first group says; empty: it would take the pod, or nothing is known of it."""
 
 
+class Score(Form, frozen=True, kw_only=True):
+    """What one expander made of an offer."""
+
+    expander: str
+    score: float | None = None
+    """Its figure for the offer: unused share (least-waste), pods (most-pods), nodes (least-nodes), score (price), price
+    for each pod (cost), rank (priority); None where it has none."""
+    kept: bool
+    """Whether it left the offer to the next one."""
+
+
+class Offer(Form, frozen=True, kw_only=True):
+    """An option that a group made in one round of the scale-up, and how the expanders rated it."""
+
+    round: int
+    group: str
+    nodes: int
+    pods: int
+    similar_groups: list[str]
+    scores: list[Score] = []
+    """In the order of the chain; it ends where one expander dropped the offer or was left with one."""
+    chosen: bool
+
+
 class PodExplanation(Form, frozen=True, kw_only=True, tag_field="kind", tag="pod"):
     """Why a pod waits, or what is done for it."""
 
@@ -78,6 +103,12 @@ class PodExplanation(Form, frozen=True, kw_only=True, tag_field="kind", tag="pod
     """Nearest miss first. The pod itself takes no room."""
     groups: list[GroupSet] = []
     """Those that help first, then nearest miss first."""
+    offers: list[Offer] = []
+    """Options that would have helped it, round by round."""
+    remedy: Remedy | None = None
+    """What would flip the decision; None where nothing stands in the way."""
+    alternatives: list[Remedy] = []
+    """Other ways to that."""
 
 
 class ReplacementForm(Form, frozen=True, kw_only=True):
@@ -131,6 +162,9 @@ class NodeExplanation(Form, frozen=True, kw_only=True, tag_field="kind", tag="no
     pods_to_move: list[str] = []
     replacement: ReplacementForm | None = None
     scale_down_result: str = ""
+    remedy: Remedy | None = None
+    """What would let it go; None where it goes."""
+    alternatives: list[Remedy] = []
 
 
 class Sizes(Form, frozen=True, kw_only=True):
@@ -154,16 +188,6 @@ class BackoffForm(Form, frozen=True, kw_only=True):
     left_s: float
     code: str
     message: str
-
-
-class Offer(Form, frozen=True, kw_only=True):
-    """An option that a group made in one round of the scale-up."""
-
-    round: int
-    nodes: int
-    pods: int
-    similar_groups: list[str]
-    chosen: bool
 
 
 class RejectedPods(Form, frozen=True, kw_only=True):
@@ -204,7 +228,12 @@ class GroupExplanation(Form, frozen=True, kw_only=True, tag_field="kind", tag="g
     error: str = ""
     skipped: LeftOut | None = None
     offers: list[Offer] = []
+    rivals: list[Offer] = []
+    """What other groups offered in the same rounds."""
     rejected: list[RejectedPods] = []
+    remedy: Remedy | None = None
+    """What would have it grow; None where it grows, or nobody needs it to."""
+    alternatives: list[Remedy] = []
 
 
 class Explanation(Form, frozen=True, kw_only=True):

@@ -60,6 +60,7 @@ def test_the_table_begins_with_the_verdict(tmp_path: Path, capsys: pytest.Captur
     assert [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()] == [
         "case, run 0 at 2026-01-05T12:00:01Z: pod/default/huge: NoGroupFits",
         "needs a new node, and no node group that may grow would take it",
+        "what would change it: fits group small if cpu request ≤ 4",
         "requests cpu 32",
         "",
         "Nodes, nearest miss first",
@@ -72,6 +73,7 @@ def test_the_table_begins_with_the_verdict(tmp_path: Path, capsys: pytest.Captur
         "",
         "case, run 0 at 2026-01-05T12:00:01Z: node/n1: Unneeded",
         "The node is unneeded, but not yet for `--scale-down-unneeded-time`.",
+        "what would change it: unneeded for 0s of 600s; it may go after 10m if nobody needs it until then",
         "group small",
         "state ready",
         "utilization 0%",
@@ -82,6 +84,7 @@ def test_the_table_begins_with_the_verdict(tmp_path: Path, capsys: pytest.Captur
         "",
         "case, run 0 at 2026-01-05T12:00:01Z: group/small: NoPodFits",
         "a new node would take none of the pods that need one",
+        "what would change it: fits group small if cpu request ≤ 4",
         "size 1, at least 0, at most 5",
         "nodes 1 ready",
         "healthy yes",

@@ -1,0 +1,142 @@
+"""Applies the changes that remedies propose to scenario documents, mechanically, as an operator would to a cluster."""
+
+import copy
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from autoscaler.simulator.remedies import changes as c
+from autoscaler.simulator.remedies.groups import ranked_first
+
+Json = dict[str, Any]
+_STEP_S = 10.0
+"""Of documents that name none."""
+
+
+def changed(document: Mapping[str, Any], changes: Sequence[c.AnyChange]) -> Json:
+    """Return the document with all changes made."""
+    after = copy.deepcopy(dict(document))
+    for change in changes:
+        _apply(change, after)
+    return after
+
+
+def key_of(pod: Json) -> str:
+    return f"{pod['metadata'].get('namespace', 'default')}/{pod['metadata']['name']}"
+
+
+def _pods(document: Json, key: str) -> Iterator[Json]:
+    """Yield the pod and those of the same controller, wherever in the document they are."""
+    every = [*document.get("pods", []), *(pod for one in document.get("changes", []) for pod in one.get("addPods", []))]
+    found = next(pod for pod in every if key_of(pod) == key)
+    owners = found["metadata"].get("ownerReferences")
+    yield from (pod for pod in every if pod is found or (owners and pod["metadata"].get("ownerReferences") == owners))
+
+
+def _group(document: Json, group_id: str) -> Json:
+    found: Json = next(group for group in document["nodeGroups"] if group["id"] == group_id)
+    return found
+
+
+def _node(document: Json, name: str) -> Json:
+    found: Json = next(node for node in document["nodes"] if node["metadata"]["name"] == name)
+    return found
+
+
+def _named(objects: Sequence[Json], key: str) -> Json:
+    return next(one for one in objects if key_of(one) == key)
+
+
+def _apply(change: c.AnyChange, document: Json) -> None:
+    match change:
+        case c.SetFlag():
+            document.setdefault("options", {})[change.flag] = change.value
+        case c.Wait():
+            document["runs"] = document.get("runs", 1) + math.floor(change.seconds / _step_s(document)) + 1
+        case c.Annotate(kind=c.Annotated.NODE):
+            _annotate(_node(document, change.name), change)
+        case c.Uncordon():
+            _node(document, change.node)["spec"].pop("unschedulable")
+        case c.ResizeGroup():
+            group = _group(document, change.group)
+            group.update({} if change.min is None else {"minSize": change.min})
+            group.update({} if change.max is None else {"maxSize": change.max})
+        case c.SetGroupOption():
+            _group(document, change.group)["options"][change.option] = change.value
+        case c.RankFirst():
+            document["priorityConfig"] = ranked_first(change.group)
+        case c.Scale():
+            field = change.kind[0].lower() + change.kind[1:] + "s"
+            _named(document[field], change.name)["spec"]["replicas"] = change.replicas
+        case c.AllowDisruptions():
+            budget = _named(document["podDisruptionBudgets"], change.budget)
+            budget["status"] = {"disruptionsAllowed": change.allowed}
+        case c.AddBudget():
+            pod = next(_pods(document, change.pod))
+            budget = {"metadata": {"name": "added", "namespace": pod["metadata"].get("namespace", "default")}}
+            budget["spec"] = {"selector": {"matchLabels": pod["metadata"]["labels"]}}
+            document.setdefault("podDisruptionBudgets", []).append(budget | {"status": {"disruptionsAllowed": 1}})
+        case c.DeletePod():
+            document["pods"] = [pod for pod in document["pods"] if key_of(pod) != change.pod]
+        case c.Annotate():
+            for pod in _pods(document, change.name):
+                _annotate(pod, change)
+        case _:
+            for pod in _pods(document, change.pod):
+                _apply_to_pod(change, pod)
+
+
+def _step_s(document: Json) -> float:
+    return float(str(document.get("step", _STEP_S)).removesuffix("s"))
+
+
+def _annotate(one: Json, change: c.Annotate) -> None:
+    annotations = one["metadata"].setdefault("annotations", {})
+    if change.value is None:
+        del annotations[change.key]
+    else:
+        annotations[change.key] = change.value
+
+
+def _apply_to_pod(
+    change: c.LimitRequest | c.AddToleration | c.DropFromPod | c.AllowSkew | c.SetPriority, pod: Json
+) -> None:
+    spec = pod["spec"]
+    match change:
+        case c.LimitRequest():
+            (container,) = spec["containers"]
+            container["resources"]["requests"][change.resource] = change.at_most
+        case c.AddToleration():
+            toleration = {"key": change.key, "operator": "Equal", "value": change.value, "effect": change.effect}
+            spec["tolerations"] = [*spec.get("tolerations", []), toleration]
+        case c.SetPriority():
+            spec["priority"] = change.priority
+        case c.AllowSkew():
+            for one in spec["topologySpreadConstraints"]:
+                if one["topologyKey"] == change.topology_key:
+                    one["maxSkew"] = change.max_skew
+        case c.DropFromPod():
+            _drop(change, pod, spec)
+
+
+def _drop(change: c.DropFromPod, pod: Json, spec: Json) -> None:
+    match change.field:
+        case c.PodField.NODE_SELECTOR:
+            del spec["nodeSelector"][change.key]
+        case c.PodField.NODE_AFFINITY | c.PodField.POD_AFFINITY | c.PodField.POD_ANTI_AFFINITY:
+            del spec["affinity"][change.field.value]
+        case c.PodField.SPREAD:
+            kept = [one for one in spec["topologySpreadConstraints"] if one["topologyKey"] != change.key]
+            spec["topologySpreadConstraints"] = kept
+        case c.PodField.HOST_PORTS:
+            for container in spec["containers"]:
+                container.pop("ports", None)
+        case c.PodField.VOLUMES:
+            spec["volumes"] = [one for one in spec["volumes"] if "persistentVolumeClaim" not in one]
+        case c.PodField.RESOURCE_CLAIMS:
+            spec.pop("resourceClaims")
+        case c.PodField.SCHEDULING_GATES:
+            spec.pop("schedulingGates", None)
+            pod.pop("status", None)
+        case c.PodField.NODE_NAME:
+            spec.pop("nodeName")
