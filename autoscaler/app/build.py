@@ -7,9 +7,10 @@ from autoscaler.actuation.commit import call_s
 from autoscaler.actuation.deletion import Deleter, Site
 from autoscaler.actuation.job import FreshReader
 from autoscaler.actuation.news import Listener, News
-from autoscaler.actuation.rehearsal import RehearsedCloud
 from autoscaler.actuation.remover import NodeRemoval, NodeRemover, RehearsedRemoval
 from autoscaler.actuation.statuses import ClusterStatuses, RehearsedStatuses
+from autoscaler.actuation.tape import Tape
+from autoscaler.actuation.taped import TapedCloud, TapedRehearsal, TapedRemoval, TapedStatuses
 from autoscaler.actuation.tracker import Tracker
 from autoscaler.clock import Clock
 from autoscaler.config.tree import Config
@@ -27,6 +28,7 @@ from autoscaler.ports import EventSink, Executor, Leadership
 from autoscaler.registry.memory import born
 from autoscaler.scaleup.consulting import RemoteExpander
 from autoscaler.scaleup.expander import problems as expander_problems
+from autoscaler.scaleup.luck import drawn
 from cloudprovider.interface import CloudProvider, NodeTemplate, Pricing, ProviderError
 
 
@@ -45,22 +47,26 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     companions: Companions = msgspec.field(default_factory=Companions)
     remote: RemoteExpander | None = None
     """Whom the grpc expander asks; needed only where it is chosen."""
+    tape: Tape = msgspec.field(default_factory=Tape)
+    """Between passes and the world; that of a replay answers in its place."""
 
 
 def build_autoscaler(config: Config, around: Surroundings, interner: PodInterner) -> Autoscaler:
     """Make the decision loop; raises `ConfigError` where the configuration does not suit the provider."""
     refuse_unsuitable(config, around.provider, has_remote=around.remote is not None)
     herald = Herald(config, around.events)
-    cloud = RehearsedCloud(around.provider) if config.loop.dry_run else Cloud(around.provider, around.executor)
-    removal = RehearsedRemoval() if config.loop.dry_run else _remover(config, around, cloud, herald)
+    tape, dry = around.tape, config.loop.dry_run
+    cloud = (TapedRehearsal if dry else TapedCloud)(around.provider, around.executor, tape)
+    removal = TapedRemoval(RehearsedRemoval() if dry else _remover(config, around, cloud, herald), tape)
     observing = Observing(config, around.source, cloud, removal, interner, herald)
-    statuses = RehearsedStatuses() if config.loop.dry_run else ClusterStatuses(around.writes)
+    statuses = TapedStatuses(RehearsedStatuses() if dry else ClusterStatuses(around.writes), tape)
     provisioning = Provisioning(config, statuses, herald, interner)
     buffering = Buffering(config, statuses, interner)
     autoscaler = Autoscaler(
-        config, observing, cloud, removal, provisioning, buffering, herald, around.companions, around.remote
+        config, observing, cloud, removal, provisioning, buffering, herald, around.companions, around.remote, tape
     )
-    autoscaler.remembered = Remembered(registry=born(around.clock.now()))
+    luck = drawn(config.scale_up.expander_seed)
+    autoscaler.remembered = Remembered(registry=born(around.clock.now()), luck=luck)
     return autoscaler
 
 

@@ -1,6 +1,6 @@
 """Makes the companions that are configured, and the HTTP routes on which they show themselves."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -73,9 +73,9 @@ class Company(msgspec.Struct, frozen=True):
             service.close()
 
 
-def make_company(config: Config, around: Neighbours) -> Company:
-    """Make the companions whose section of the configuration is there; usually none."""
-    members: list[Companion] = []
+def make_company(config: Config, around: Neighbours, others: Sequence[Companion] = ()) -> Company:
+    """Make the companions whose section of the configuration is there, usually none, beside `others`."""
+    members: list[Companion] = [*others]
     routes: dict[str, Mapping[str, Handler]] = {}
     services: list[Service] = []
     reloaded: Callable[[bool], None] | None = None

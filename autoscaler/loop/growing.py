@@ -1,7 +1,6 @@
 """The third step: find the pods that need nodes, decide which groups grow, and grow them."""
 
 from collections.abc import Sequence
-from random import Random
 
 from msgspec.structs import replace
 
@@ -28,7 +27,6 @@ from autoscaler.scaleup.minimum import plan_minimum_sizes
 from autoscaler.scaleup.pending import Needy, all_new, expendable, planned, sort_pending, too_young
 from autoscaler.scaleup.plan import Increase, Resized, ScaleUpPlan, continued
 from autoscaler.scaleup.planner import plan_scale_up
-from autoscaler.scaleup.price import ProviderPrices
 from autoscaler.scaleup.priority import config_map_in
 from autoscaler.scaleup.similarity import comparison, similar_groups
 from autoscaler.scaleup.situation import Situation
@@ -37,7 +35,6 @@ from autoscaler.scheduling.placement import Placer
 from autoscaler.scheduling.profile import profile_of
 from autoscaler.snapshot.overlay import Trial
 from autoscaler.snapshot.template import UPCOMING
-from cloudprovider.interface import Pricing
 
 _LONGEST_S = 60.0
 """Seconds after which a pass that is still trying one failing group after the other leaves the rest to the next."""
@@ -64,7 +61,6 @@ class Growing:
         self._resizing = Resizing(config, cloud, herald)
         self._herald = herald
         self._remote = remote
-        self._random = Random(config.scale_up.expander_seed)
         claims = config.features.enable_dynamic_resource_allocation
         self._profile = profile_of(config.scheduler, config.rules, device_claims=claims)
 
@@ -185,8 +181,9 @@ class Growing:
     def _attempt(self, p: Pass, pods: Sequence[Pod]) -> tuple[ScaleUpPlan, Pass, tuple[Resized, ...]]:
         """Return a plan for the pods, the pass with its increases, and what became of these."""
         config = self._config
+        p, chain = self._chain(p)
         assert p.placer is not None
-        plan = plan_scale_up(p.placer, pods, self.situation(p), self._chain(p), config.scale_up, config.rules)
+        plan = plan_scale_up(p.placer, pods, self.situation(p), chain, config.scale_up, config.rules)
         self._herald.expanders(plan)
         if plan.capped_by_nodes_total:
             self._herald.nodes_total_reached(config.limits.max_nodes_total)
@@ -225,10 +222,9 @@ class Growing:
     def _bought_whole(self, p: Pass, pods: Sequence[Pod]) -> Pass:
         """Buy nodes of one group, and of those like it, for all the pods, or none."""
         config, situation = self._config, self.situation(p)
+        p, chain = self._chain(p)
         assert p.placer is not None
-        plan = plan_scale_up(
-            p.placer, pods, situation, self._chain(p), config.scale_up, config.rules, all_or_nothing=True
-        )
+        plan = plan_scale_up(p.placer, pods, situation, chain, config.scale_up, config.rules, all_or_nothing=True)
         self._herald.expanders(plan)
         if plan.capped_by_nodes_total:
             self._herald.nodes_total_reached(config.limits.max_nodes_total)
@@ -264,18 +260,20 @@ class Growing:
         elsewhere = {name for names in p.registry.upcoming_registered.values() for name in names}
         return tuple(node for node in p.view.nodes if node.name not in elsewhere)
 
-    def _chain(self, p: Pass) -> Chain:
-        config, provider = self._config, self._cloud.provider
+    def _chain(self, p: Pass) -> tuple[Pass, Chain]:
+        """Return the expanders for one plan, and the pass whose next plan has other luck."""
+        config = self._config
         supplies = Supplies(
-            source=self._random,
+            source=p.remembered.luck.source(),
             tie_break=config.scale_up.tie_break,
             rules=config.rules,
             cluster_nodes=len(p.view.nodes),
             gpu_label=p.view.groups.gpu_label,
-            prices=ProviderPrices(provider) if isinstance(provider, Pricing) else None,
+            prices=self._cloud.prices(),
             priorities=config_map_in(p.view.related.config_maps, config.kube.namespace),
             remote=None
             if self._remote is None
             else Consulting(self._remote, p.report.templates, empty_declines=config.rules.grpc_empty_answer_declines),
         )
-        return build_chain(config.scale_up.expander, supplies)
+        p = replace(p, remembered=replace(p.remembered, luck=p.remembered.luck.next()))
+        return p, build_chain(config.scale_up.expander, supplies)

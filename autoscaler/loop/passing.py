@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec.structs import replace
 
+from autoscaler.actuation.tape import Answer
 from autoscaler.clock import stopwatch
 from autoscaler.objects.capacity import ProvisioningRequest
 from autoscaler.objects.pod import Pod
@@ -18,6 +19,7 @@ from autoscaler.scaledown.memory import ScaleDownMemory
 from autoscaler.scaledown.plan import Removal
 from autoscaler.scaledown.replacement import Outlook, ReplacementMemory
 from autoscaler.scaleup.request_memory import RequestMemory
+from autoscaler.scaleup.luck import Luck
 from autoscaler.scaleup.templates import TemplateCache
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.cluster import ClusterView
@@ -40,6 +42,8 @@ class Remembered(msgspec.Struct, frozen=True, kw_only=True):
     requests: RequestMemory = RequestMemory()
     replacements: ReplacementMemory | None = None
     """None until a pass has read the annotations that an earlier process left."""
+    luck: Luck = Luck()
+    """Moves on with every scale-up that is planned."""
 
 
 class Pass(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +58,12 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
     the scale-up step on CapacityBuffers do."""
     requests: tuple[ProvisioningRequest, ...] = ()
     """Those that are served here, with what was decided about them."""
+    began_with: Remembered | None = None
+    """What was remembered when the pass began. This and the next two are what a recording of the pass holds."""
+    observed: ClusterView | None = None
+    """The cluster as it was found, companions' additions included; None: it could not be."""
+    answers: tuple[Answer, ...] = ()
+    """What cloud and cluster said in the course of the pass; there once it has ended."""
 
     outlooks: Mapping[str, Outlook] = {}
     """What replacements in progress would come to, by their id, as found before pods were sorted."""
