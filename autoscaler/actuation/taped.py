@@ -55,9 +55,7 @@ class TapedCloud(Cloud):
         """Ask for more machines; never raises `ProviderError`."""
         inner = super().increase
         about = (group_id, f"{delta}", f"{expected}")
-        return self._tape.ask(
-            Asked.INCREASE, about, lambda: inner(group_id, delta, expected=expected, atomic=atomic)
-        )
+        return self._tape.ask(Asked.INCREASE, about, lambda: inner(group_id, delta, expected=expected, atomic=atomic))
 
     def decrease_target(self, group_id: str, delta: int) -> Resized:
         """Cancel machines that were asked for and never came; never raises `ProviderError`."""
@@ -70,9 +68,7 @@ class TapedCloud(Cloud):
         """Delete machines that have no node; return why not, None where it worked."""
         inner = super().delete_instances
         about = (group_id, reason, *provider_ids)
-        return self._tape.ask(
-            Asked.DELETE_INSTANCES, about, lambda: inner(group_id, provider_ids, reason, force=force)
-        )
+        return self._tape.ask(Asked.DELETE_INSTANCES, about, lambda: inner(group_id, provider_ids, reason, force=force))
 
     def targets(self, group_ids: Iterable[str]) -> dict[str, int]:
         """Read target sizes back; groups that cannot be read are left out."""

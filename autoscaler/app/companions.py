@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Protocol
 
 import msgspec
@@ -9,18 +10,21 @@ import msgspec
 from autoscaler.actuation.headroom import ClusterHeadroom, RehearsedHeadroom
 from autoscaler.app.reload import SectionFile
 from autoscaler.app.reservations import ReservationDesk
-from autoscaler.clock import Clock
+from autoscaler.clock import Clock, ThreadExecutor
 from autoscaler.config.headroom import Headroom
 from autoscaler.config.tree import Config
 from autoscaler.kube.client import Client
 from autoscaler.kube.writes import ClusterWrites
 from autoscaler.loop.companion import Companion, Companions
+from autoscaler.loop.flight_recorder import FlightRecorder
 from autoscaler.loop.headroom import HeadroomKeeper
+from autoscaler.loop.snapshotz import Snapshots
 from autoscaler.observe.headroom_metrics import HEADROOM, RELOADED, HeadroomMetrics
 from autoscaler.observe.headroom_status import headroom_routes
 from autoscaler.observe.metrics import Metrics
 from autoscaler.observe.reservation_metrics import RESERVATIONS, ReservationMetrics
 from autoscaler.observe.reservation_status import reservation_routes
+from autoscaler.observe.shelf import Shelf
 from autoscaler.observe.web import Handler, Routes
 from autoscaler.ports import EventSink, Executor
 
@@ -74,10 +78,16 @@ class Company(msgspec.Struct, frozen=True):
 
 
 def make_company(config: Config, around: Neighbours, others: Sequence[Companion] = ()) -> Company:
-    """Make the companions whose section of the configuration is there, usually none, beside `others`."""
-    members: list[Companion] = [*others]
-    routes: dict[str, Mapping[str, Handler]] = {}
-    services: list[Service] = []
+    """Make the flight recorder and the companions that are configured, beside `others`."""
+    shelf = _shelf(config, around)
+    recorder = FlightRecorder(config, None if shelf is None else shelf.shelf, lambda body: body)
+    members: list[Companion] = [recorder, *others]
+    routes: dict[str, Mapping[str, Handler]] = {**recorder.routes()}
+    services: list[Service] = [] if shelf is None else [shelf]
+    if config.observe.debugging_snapshot_enabled:
+        snapshots = Snapshots(around.clock)
+        members.append(snapshots)
+        routes.update(snapshots.routes())
     reloaded: Callable[[bool], None] | None = None
     if config.headroom is not None:
         shown = HeadroomMetrics(around.metrics.companion(HEADROOM))
@@ -104,6 +114,29 @@ def _desk(config: Config, around: Neighbours, reloaded: Callable[[bool], None]) 
     if around.listens:
         desk.listen()
     return desk
+
+
+class _Shelf:
+    """A shelf, and the thread that fills it."""
+
+    def __init__(self, config: Config, directory: str, around: Neighbours) -> None:
+        self._own = ThreadExecutor(1) if around.executor is None else None
+        executor = around.executor or self._own
+        assert executor is not None
+        self.shelf = Shelf(Path(directory), config.observe.record_passes, executor, around.metrics)
+
+    def start(self) -> None:
+        """Recordings come with passes."""
+
+    def close(self) -> None:
+        """Let the one that is being written come to its end."""
+        if self._own is not None:
+            self._own.stop()
+
+
+def _shelf(config: Config, around: Neighbours) -> _Shelf | None:
+    directory = config.observe.record_dir
+    return None if directory is None else _Shelf(config, directory, around)
 
 
 def _headroom(config: Config, headroom: Headroom, around: Neighbours, shown: HeadroomMetrics) -> HeadroomKeeper:

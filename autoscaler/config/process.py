@@ -146,7 +146,7 @@ class Observe(msgspec.Struct, frozen=True):
     v: Annotated[Number, "Verbosity: 0 decisions, 4 details, 5 and more debugging."] = 0
     vmodule: Annotated[OptionalText, "Verbosity by file, such as pattern=N,...", Support.NOT_APPLICABLE] = None
     logging_format: Annotated[LogFormat, choice(LogFormat), "Shape of log lines."] = LogFormat.TEXT
-    debugging_snapshot_enabled: Annotated[Switch, "Serve the data of one pass at /snapshotz.", Support.ACCEPTED] = False
+    debugging_snapshot_enabled: Annotated[Switch, "Serve the data of one pass at /snapshotz."] = False
     profiling: Annotated[Switch, "Serve profiles of the process.", Support.ACCEPTED] = False
     max_node_skip_eval_time_tracker_enabled: Annotated[
         Switch, "Publish how long nodes went without being considered for scale-down.", Support.ACCEPTED
@@ -154,10 +154,8 @@ class Observe(msgspec.Struct, frozen=True):
     node_removal_latency_tracking_enabled: Annotated[
         Switch, "Publish how long unneeded nodes took to be removed.", Support.ACCEPTED
     ] = False
-    record_dir: Annotated[OptionalText, "Directory that keeps the last passes as scenario files.", Support.ACCEPTED] = (
-        None
-    )
-    record_passes: Annotated[CountFromOne, "How many passes are kept there.", Support.ACCEPTED] = 20
+    record_dir: Annotated[OptionalText, "Directory that keeps the last passes as scenario files.", Support.OURS] = None
+    record_passes: Annotated[CountFromOne, "How many passes are kept there.", Support.OURS] = 20
 
 
 class Logging(msgspec.Struct, frozen=True):

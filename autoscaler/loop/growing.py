@@ -112,7 +112,8 @@ class Growing:
         """Decide how to find room for pods that have to leave their nodes, in as many groups as that takes."""
         assert p.placer is not None
         options = replace(self._config.scale_up, groups_per_pass=GroupsPerPass.ALL)
-        return plan_scale_up(p.placer, pods, situation, self._chain(p), options, self._config.rules)
+        _, chain = self._chain(p)  # nothing is chosen yet, so luck stays
+        return plan_scale_up(p.placer, pods, situation, chain, options, self._config.rules)
 
     def buy(self, p: Pass, increases: Sequence[Increase]) -> tuple[Pass, tuple[Resized, ...]]:
         """Carry out increases; no cool-down begins, and the result of the pass stays."""

@@ -18,8 +18,8 @@ from autoscaler.registry.state import Registry
 from autoscaler.scaledown.memory import ScaleDownMemory
 from autoscaler.scaledown.plan import Removal
 from autoscaler.scaledown.replacement import Outlook, ReplacementMemory
-from autoscaler.scaleup.request_memory import RequestMemory
 from autoscaler.scaleup.luck import Luck
+from autoscaler.scaleup.request_memory import RequestMemory
 from autoscaler.scaleup.templates import TemplateCache
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.cluster import ClusterView

@@ -10,7 +10,7 @@ import msgspec
 
 from autoscaler.objects import quantity
 from autoscaler.objects.classform import ClassForm, spec_of
-from autoscaler.objects.meta import ObjectMeta, read_annotations, rfc3339
+from autoscaler.objects.meta import ObjectMeta, rfc3339
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.objects.podspec import PodSpec
@@ -26,7 +26,7 @@ def node_form(node: Node) -> Plain:
             name=node.name,
             uid=node.uid,
             labels=dict(node.labels),
-            annotations=read_annotations(node.annotations),
+            annotations=dict(node.annotations),
             creation_timestamp=_optional_time(node.created or None),
             deletion_timestamp=_optional_time(node.deleted),
         ),

@@ -100,6 +100,16 @@ class LimitedResource(StrEnum):
     MEMORY = "MemoryResourceLimit"
 
 
+class Recorded(StrEnum):
+    """What became of the recording of a pass."""
+
+    WRITTEN = "written"
+    DROPPED = "dropped"
+    """The one before was still being written."""
+    FAILED = "failed"
+    """The disk refused it."""
+
+
 class AskedExpander(StrEnum):
     """How asking the gRPC expander ended: values of the label `result`."""
 
@@ -277,7 +287,7 @@ TABLE: tuple[Metric, ...] = (
         "companion_errors_total",
         "Failures of a part beside the node autoscaler, which goes on without it.",
         "companion",
-        companion="its section of the configuration file",
+        companion="its section of the configuration file; `recorder`, `snapshotz`",
     ),
     _counter(
         "grpc_expander_calls_total",
@@ -304,6 +314,13 @@ TABLE: tuple[Metric, ...] = (
         "replacement_savings_total",
         "Price per hour that replacements saved, in the provider's currency; those that cost more count nothing.",
     ),
+    _counter(
+        "recordings_total",
+        "Passes that the flight recorder wrote to its directory, or did not.",
+        "result",
+        result=_listed(Recorded),
+    ),
+    _counter("recorded_bytes_total", "Bytes that the flight recorder wrote."),
     _counter("events_dropped_total", "Kubernetes events given up because the API server was too slow or refused."),
     Metric(
         name="leader_election_master_status",

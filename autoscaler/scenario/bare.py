@@ -5,7 +5,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from autoscaler.objects.meta import Resource, published
+from autoscaler.objects.meta import Resource, published, read_annotations
+from autoscaler.objects.node import Node
 from autoscaler.objects.pod import relevant_annotations
 from autoscaler.objects.podspec import PodWire
 from autoscaler.objects.workload import DaemonSet
@@ -22,6 +23,11 @@ def bare_object(one: R) -> R:
     kept = relevant_annotations(template.metadata.annotations)
     template = replace(template, metadata=replace(template.metadata, annotations=kept))
     return replace(one, spec=replace(one.spec, template=template))
+
+
+def bare_node(node: Node) -> Node:
+    """Return a node without annotations that nobody reads."""
+    return msgspec.structs.replace(node, annotations=read_annotations(node.annotations))
 
 
 def bare_pod(pod: Mapping[str, Any]) -> Mapping[str, Any]:

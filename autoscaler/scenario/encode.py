@@ -14,7 +14,7 @@ from autoscaler.objects.encode import Plain, PodForms, node_form
 from autoscaler.objects.meta import read_annotations
 from autoscaler.objects.node import Node
 from autoscaler.ports import ExpanderAnswer
-from autoscaler.scenario.bare import bare_object, bare_pod
+from autoscaler.scenario.bare import bare_node, bare_object, bare_pod
 from autoscaler.scenario.scenario import PRIORITIES, PRIORITY_CONFIG
 from autoscaler.snapshot.cluster import ClusterView, Related
 from autoscaler.snapshot.groups import Group, Groups
@@ -54,8 +54,8 @@ def encode(
     """Return a file (JSON) whose only run sees this view at `at_s`, Unix seconds.
 
     `options` are flags by name, as `config.document.to_options` has them; `answers` are those of `ScaleUpPlan`. Pods
-    that the view leaves out (finished ones, expendable ones that run) are not in the file. `memory` is what earlier passes
-    remembered (`loop.recording`); without it the replay is that of a process that has just started.
+    that the view leaves out (finished ones, expendable ones that run) are not in the file. `memory` is what earlier
+    passes remembered (`loop.recording`); without it the replay is that of a process that has just started.
     """
     forms = PodForms()
     pods = [pod for on_node in view.pods for pod in on_node]
@@ -70,7 +70,7 @@ def encode(
         "nodeToGroup": dict(view.groups.of_node),
         "missingInstances": sorted(view.groups.gone),
         "instances": _instances(view.groups, view.nodes),
-        "nodes": [node_form(node) for node in view.nodes],
+        "nodes": [node_form(bare_node(node)) for node in view.nodes],
         "pods": [forms.form(pod) for pod in (*pods, *view.pending)],
         **_related(view.related),
         "expanderAnswers": list(answers),
@@ -80,7 +80,9 @@ def encode(
 
 
 def _related(related: Related) -> Plain:
-    found: Plain = {key: [bare_object(one) for one in getattr(related, field).values()] for key, field in _RELATED.items()}
+    found: Plain = {
+        key: [bare_object(one) for one in getattr(related, field).values()] for key, field in _RELATED.items()
+    }
     for config_map in related.config_maps.values():
         if config_map.name == PRIORITY_CONFIG and PRIORITIES in config_map.data:
             found["priorityConfig"] = config_map.data[PRIORITIES]

@@ -96,7 +96,10 @@ def publishable(file: ScenarioFile) -> ScenarioFile:
     return replace(
         file,
         **{
-            kind.field: [bare(one, relevant_annotations if name == "Pod" else read_annotations) for one in getattr(file, kind.field)]
+            kind.field: [
+                bare(one, relevant_annotations if name == "Pod" else read_annotations)
+                for one in getattr(file, kind.field)
+            ]
             for name, kind in KINDS.items()
         },
     )

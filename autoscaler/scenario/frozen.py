@@ -14,10 +14,10 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 import msgspec
 
 from autoscaler.objects.classform import ClassForm
-from autoscaler.objects.meta import Resource, read_annotations
+from autoscaler.objects.meta import Resource
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import PodClass, PodInterner
-from autoscaler.scenario.bare import bare_object, bare_pod
+from autoscaler.scenario.bare import bare_node, bare_object, bare_pod
 from autoscaler.snapshot.groups import Groups
 from cloudprovider.interface import NodeTemplate
 
@@ -76,7 +76,7 @@ class Frost:
 
     def _struct(self, value: msgspec.Struct) -> dict[str, Any]:
         if isinstance(value, Node):
-            value = msgspec.structs.replace(value, annotations=read_annotations(value.annotations))
+            value = bare_node(value)
         elif isinstance(value, Resource):
             value = bare_object(value)
         found = {}

@@ -110,9 +110,7 @@ def _origin(world: ScenarioWorld) -> Origin | None:
     return recollect(scenario.memory, scenario.interner, templates)
 
 
-def _surroundings(
-    world: ScenarioWorld, executor: VirtualExecutor, remote: RecordedAnswers, tape: Tape
-) -> Surroundings:
+def _surroundings(world: ScenarioWorld, executor: VirtualExecutor, remote: RecordedAnswers, tape: Tape) -> Surroundings:
     audience = NoAudience()
     return Surroundings(
         source=world,

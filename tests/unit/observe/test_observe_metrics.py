@@ -16,6 +16,7 @@ from autoscaler.observe.metric_table import (
     Function,
     LimitedResource,
     PendingKind,
+    Recorded,
     ScaleUpFailure,
     Step,
 )
@@ -112,6 +113,7 @@ def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus])
     metrics.expander_asked(AskedExpander.UNUSABLE)
     metrics.replacements({Trigger.EXPIRED: 2})
     metrics.replacement_ended(Trigger.CHEAPER, Stage.DONE, 0.5)
+    metrics.recorded(Recorded.WRITTEN, 700)
     values = series(metrics)
     devices = 'gpu_resource_name="nvidia.com/gpu",gpu_name="a100"'
     expected = {
@@ -154,6 +156,8 @@ def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus])
         'replacements_in_progress{trigger="CheaperNodes"}': 0,
         'replacements_total{trigger="CheaperNodes",outcome="Done"}': 1,
         "replacement_savings_total": 0.5,
+        'recordings_total{result="written"}': 1,
+        "recorded_bytes_total": 700,
     }
     assert {name: values.get(name) for name in expected} == expected
     metrics.unremovable({"BlockedByPod": 1})
