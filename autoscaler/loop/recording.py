@@ -43,6 +43,7 @@ _NOTHING: Mapping[Asked, object] = {
 """Answers of which nothing follows."""
 
 
+_PLANNED = ("waiting", "needy", "scale_up", "unneeded", "kept", "deletions", "scale_down_result")
 _NOT_DECIDED = ("view", "registry", "timings")
 
 
@@ -97,6 +98,16 @@ def decision(p: Pass) -> bytes:
     found["remembered"] = msgspec.structs.replace(p.remembered, readings=None)
     written = frost.freeze(found)
     return msgspec.json.encode({"decision": written, "classes": frost.classes})
+
+
+def plan_of(p: Pass) -> bytes:
+    """Return what a pass means to do and why, as bytes (JSON): equal for a dry run and for the real one.
+
+    What became of it is not in it: in a dry run nothing does.
+    """
+    frost = Frost(Groups())
+    written = frost.freeze({name: getattr(p.report, name) for name in _PLANNED})
+    return msgspec.json.encode({"plan": written, "classes": frost.classes})
 
 
 def recollect(
