@@ -1,5 +1,6 @@
 """Makes the companions that are configured, and the HTTP routes on which they show themselves."""
 
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ from autoscaler.config.headroom import Headroom
 from autoscaler.config.tree import Config
 from autoscaler.kube.client import Client
 from autoscaler.kube.writes import ClusterWrites
+from autoscaler.loop.anonymizing import anonymize
 from autoscaler.loop.companion import Companion, Companions
 from autoscaler.loop.flight_recorder import FlightRecorder
 from autoscaler.loop.headroom import HeadroomKeeper
@@ -80,7 +82,7 @@ class Company(msgspec.Struct, frozen=True):
 def make_company(config: Config, around: Neighbours, others: Sequence[Companion] = ()) -> Company:
     """Make the flight recorder and the companions that are configured, beside `others`."""
     shelf = _shelf(config, around)
-    recorder = FlightRecorder(config, None if shelf is None else shelf.shelf, lambda body: body)
+    recorder = FlightRecorder(config, None if shelf is None else shelf.shelf, _publishing(config))
     members: list[Companion] = [recorder, *others]
     routes: dict[str, Mapping[str, Handler]] = {**recorder.routes()}
     services: list[Service] = [] if shelf is None else [shelf]
@@ -137,6 +139,14 @@ class _Shelf:
 def _shelf(config: Config, around: Neighbours) -> _Shelf | None:
     directory = config.observe.record_dir
     return None if directory is None else _Shelf(config, directory, around)
+
+
+def _publishing(config: Config) -> Callable[[bytes], bytes]:
+    """Return what is done to recordings before anybody sees them; nobody ever learns the key of the pseudonyms."""
+    if not config.observe.anonymize:
+        return lambda body: body
+    key = secrets.token_bytes(32)
+    return lambda body: anonymize(body, key)
 
 
 def _headroom(config: Config, headroom: Headroom, around: Neighbours, shown: HeadroomMetrics) -> HeadroomKeeper:

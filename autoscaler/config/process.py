@@ -155,6 +155,7 @@ class Observe(msgspec.Struct, frozen=True):
         Switch, "Publish how long unneeded nodes took to be removed.", Support.ACCEPTED
     ] = False
     record_dir: Annotated[OptionalText, "Directory that keeps the last passes as scenario files.", Support.OURS] = None
+    anonymize: Annotated[Switch, "Recordings have pseudonyms for every name that somebody chose.", Support.OURS] = False
     record_passes: Annotated[CountFromOne, "How many passes are kept there.", Support.OURS] = 20
 
 

@@ -25,6 +25,7 @@ from cloudprovider.interface import NodeTemplate
 _OF_THE_PROCESS = frozenset(
     (
         "address",
+        "anonymize",
         "cloud-config",
         "kubeconfig",
         "kubernetes",

@@ -164,7 +164,8 @@ class Thaw:
     def _class(self, data: Any, path: str) -> PodClass:
         number = data["leaving"] if isinstance(data, Mapping) and "leaving" in data else data
         known = isinstance(number, int) and 0 <= number < len(self._classes)
-        cls = self._classes[_checked(number, known, "the number of a class", path)]
+        _checked(number, known, "the number of a class", path)
+        cls: PodClass = self._classes[number]
         if number is data:
             return cls
         if number not in self._leaving:

@@ -1,8 +1,11 @@
 """The flight recorder and /snapshotz of a whole autoscaler, and the replay of what they wrote on the command line."""
 
 import json
+import subprocess
+import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,8 +17,10 @@ from autoscaler.simulator.world import World
 from tests.unit.loop_world import LoopWorld, a_spec, waiting
 from tests.worlds import a_cloud, a_deployment, a_group, a_world
 
+ROOT = Path(__file__).parents[2]
 
-def a_growing_world(**options: str | bool) -> World:
+
+def a_growing_world(**options: Any) -> World:
     return a_world(a_cloud(a_group(), machines={"web": 1}), a_deployment(replicas=9), **options)
 
 
@@ -156,3 +161,50 @@ def test_snapshotz_of_a_pass_that_saw_nothing_is_an_error() -> None:
     snapshots.after_pass(world.autoscaler.examine(world.clock.now()))
     asked.wait()
     assert (asked.status, asked.content["Error"]) == (500, "the API server is gone")
+
+
+def test_an_anonymous_recording_decides_the_same_and_names_nobody(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cloud = a_cloud(a_group("secret-pool"), machines={"secret-pool": 1})
+    with a_world(cloud, a_deployment("payroll", replicas=9), record_dir=f"{tmp_path}", anonymize=True) as world:
+        world.run_until(lambda: any(report.increases for report in world.reports))
+        world.run_for(0.5)
+        (bought,) = [one.after - one.before for report in world.reports for one in report.increases]
+    file = sorted(tmp_path.iterdir())[-1]
+    assert not any(name in file.read_text() for name in ("secret", "payroll"))
+    assert main(["plan", "--scenario", f"{file}", "-o", "json"]) == 0
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    assert [one["increase"] for one in run["scaleUps"]] == [bought]
+
+
+@pytest.mark.parametrize("name", ["pending-pods.yaml", "cost-zones.yaml"])
+def test_the_command_line_makes_files_anonymous(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    source, target = f"{ROOT / 'docs' / 'scenarios' / name}", tmp_path / "anonymous.json"
+    runs = []
+    assert main(["scenario", "anonymize", source, "--to", f"{target}"]) == 0
+    once = target.read_bytes()
+    assert main(["scenario", "anonymize", source, "--to", f"{target}"]) == 0
+    assert target.read_bytes() == once
+    for file in (source, f"{target}"):
+        assert main(["plan", "--scenario", file, "-o", "json"]) == 0
+        answer = json.loads(capsys.readouterr().out)["runs"]
+        runs.append([sorted(one["increase"] for one in run["scaleUps"]) for run in answer])
+    assert runs[0] == runs[1]
+    assert any(runs[0])
+
+
+def test_plans_are_the_same_bytes_whatever_the_seed_of_hashes(tmp_path: Path) -> None:
+    with a_growing_world(record_dir=f"{tmp_path}", record_passes="1") as world:
+        world.run_until(lambda: any(report.increases for report in world.reports))
+        world.run_for(0.5)
+    (file,) = tmp_path.iterdir()
+    answers = []
+    for seed in ("1", "2"):
+        words = [sys.executable, "-m", "autoscaler", "plan", "--scenario", f"{file}", "-o", "json"]
+        done = subprocess.run(words, env={"PYTHONHASHSEED": seed}, cwd=ROOT, capture_output=True, check=True)
+        answer = json.loads(done.stdout)
+        for run in answer["runs"]:
+            del run["timings"]
+        answers.append(json.dumps(answer))
+    assert answers[0] == answers[1]

@@ -1,6 +1,7 @@
 """Recordings on disk: the newest so many, whole or not at all, and never in the way of a pass."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -50,7 +51,7 @@ def a_shelf(directory: Path, keep: int = 3) -> tuple[Shelf, Later, Metrics]:
 def test_the_newest_are_kept_by_number_and_time(tmp_path: Path) -> None:
     shelf, later, metrics = a_shelf(tmp_path / "made" / "here")
     for number in range(5):
-        shelf.put(WALL_S + number, lambda number=number: b"%d" % number)
+        shelf.put(WALL_S + number, partial(bytes, b"%d" % number))
         later.catch_up()
     files = sorted((tmp_path / "made" / "here").iterdir())
     assert [file.name for file in files] == [
@@ -63,7 +64,7 @@ def test_the_newest_are_kept_by_number_and_time(tmp_path: Path) -> None:
 def test_one_may_be_all_that_is_kept(tmp_path: Path) -> None:
     shelf, later, _ = a_shelf(tmp_path, keep=1)
     for number in range(3):
-        shelf.put(WALL_S, lambda number=number: b"%d" % number)
+        shelf.put(WALL_S, partial(bytes, b"%d" % number))
         later.catch_up()
     assert [file.read_bytes() for file in tmp_path.iterdir()] == [b"2"]
 
@@ -84,7 +85,7 @@ def test_another_process_goes_on_where_the_last_one_stopped(tmp_path: Path) -> N
 def test_while_one_is_being_written_others_are_dropped_and_nobody_waits(tmp_path: Path) -> None:
     shelf, later, metrics = a_shelf(tmp_path)
     for body in (b"a", b"b", b"c"):
-        shelf.put(WALL_S, lambda body=body: body)
+        shelf.put(WALL_S, partial(bytes, body))
     assert len(later.works) == 1
     later.catch_up()
     shelf.put(WALL_S, lambda: b"d")
