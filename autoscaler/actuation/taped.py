@@ -104,6 +104,11 @@ class TapedRemoval:
         """Change soft taints, as far as the time for it goes; raises `LeadershipLost`."""
         self._tape.ask(Asked.MARK, (), lambda: self._inner.mark(plan))
 
+    def annotate(self, node: str, annotations: Mapping[str, str | None]) -> bool:
+        """Set annotations of a node; returns whether it has them now."""
+        about = (node, *(f"{key}={'' if value is None else value}" for key, value in sorted(annotations.items())))
+        return self._tape.ask(Asked.ANNOTATE, about, lambda: self._inner.annotate(node, annotations))
+
     def clean_up(self, nodes: Iterable[Node], managed: Collection[str]) -> None:
         """Remove the taints that an earlier process left."""
         self._tape.ask(Asked.CLEAN_UP, (), lambda: self._inner.clean_up(nodes, managed))

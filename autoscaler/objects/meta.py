@@ -98,6 +98,7 @@ _READ_ANNOTATIONS = (
     "cluster-autoscaler.kubernetes.io/",
     "delay-deletion.cluster-autoscaler.kubernetes.io/",
     "autoscaling.x-k8s.io/",
+    "replacement.autoscaler/",
     "static.autoscaler/",
     "volume.beta.kubernetes.io/storage-class",
     "pv.kubernetes.io/bind-completed",

@@ -55,7 +55,7 @@ class Frost:
         if isinstance(value, Mapping):
             return {self._key(key): self.freeze(item) for key, item in value.items()}
         if isinstance(value, frozenset):
-            return sorted(self.freeze(item) for item in value)
+            return [self.freeze(item) for item in sorted(value, key=_place)]
         if isinstance(value, Sequence):
             return [self.freeze(item) for item in value]
         raise TypeError(f"{type(value).__name__} cannot be recorded")
@@ -83,8 +83,16 @@ class Frost:
         for field in msgspec.structs.fields(value):
             item = getattr(value, field.name)
             if not _is_default(item, field):
-                found[field.name] = self.freeze(item)
+                real = type(item) is int and float in (field.type, *get_args(field.type))
+                found[field.name] = self.freeze(float(item) if real else item)
         return found
+
+
+def _place(item: Any) -> str:
+    """Return what members of a set are sorted by: the same in every process."""
+    if isinstance(item, PodClass):
+        return item.key.hex()
+    return "/".join(map(_place, item)) if isinstance(item, tuple) else f"{item}"
 
 
 def _is_default(item: Any, field: msgspec.structs.FieldInfo) -> bool:

@@ -1,6 +1,7 @@
 """A recorded pass replays to the very same decision, whatever happened to the cluster and the cloud before it."""
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from autoscaler.scenario.codec import decode
 from autoscaler.simulator.play import play_and_look
 from tests.properties.random_worlds import RandomWorld
 
-CHURN_S = 4 * 3600.0
+CHURN_S = 3 * 3600.0
 
 
 class Witness:
@@ -78,10 +79,22 @@ def _difference(one: bytes, other: bytes) -> str:
     return f"{one[max(0, at - 300) : at + 120]!r}\n--- replayed:\n{other[max(0, at - 300) : at + 120]!r}"
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_recorded_passes_of_random_worlds_replay_to_the_same_bytes(seed: int) -> None:
+REPLACING = {"consolidation": True, "consolidation-min-node-age": "1m", "consolidation-interval": "30s"}
+
+
+@pytest.mark.parametrize(
+    ("seed", "options"),
+    [
+        *((seed, {}) for seed in range(4)),
+        (4, {"expander": "random"}),
+        (5, {"tie-break": "random", "dry-run": True}),
+        (200, {**REPLACING, "expander": "random"}),
+        (203, REPLACING),
+    ],
+)
+def test_recorded_passes_of_random_worlds_replay_to_the_same_bytes(seed: int, options: dict[str, Any]) -> None:
     witness = Witness(every=12)
-    random = RandomWorld(seed, (witness,))
+    random = RandomWorld(seed, (witness,), **options)
     witness.config = from_options(random.options, ())
     with random.world:
         random.churn(CHURN_S, every_s=150)

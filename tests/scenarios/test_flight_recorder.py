@@ -58,7 +58,7 @@ def test_the_newest_recording_is_served_without_a_directory(tmp_path: Path, caps
 
 
 def test_where_a_process_ran_is_not_recorded(tmp_path: Path) -> None:
-    with a_growing_world(record_dir=f"{tmp_path}", kubeconfig="/home/ann/secret", cloud_config="/etc/cloud") as world:
+    with a_growing_world(record_dir=f"{tmp_path}", kubeconfig="/etc/secret", cloud_config="/etc/cloud") as world:
         world.run_for(40)
     options = json.loads(sorted(tmp_path.iterdir())[-1].read_bytes())["options"]
     assert not {"kubeconfig", "cloud-config", "record-dir"} & options.keys()
