@@ -14,7 +14,7 @@ from autoscaler.app.build import Surroundings, build_autoscaler
 from autoscaler.clock import Instant, VirtualClock
 from autoscaler.config.headroom import Headroom, read_headroom
 from autoscaler.config.load import load
-from autoscaler.errors import ConfigError, Conflict, Gone, Refused, RetryLater
+from autoscaler.errors import Conflict, Gone, Refused, RetryLater
 from autoscaler.kube.client import Call
 from autoscaler.kube.writes import Writes
 from autoscaler.loop.companion import Companions
@@ -189,7 +189,7 @@ class HeadroomWorld:
         self.interner = PodInterner()
         self.source = Watched(self.client, self.interner, self.config.pods.expendable_pods_priority_cutoff)
         self.executor = VirtualExecutor(self.clock)
-        self.fresh_config: Headroom | ConfigError | None = None
+        self.fresh_config: Headroom | None = None
         self.headroom = self.parsed(*pools, **options)
         self._scan_s = scan_s
         self.lead()
@@ -236,8 +236,6 @@ class HeadroomWorld:
 
     def _changed(self) -> Headroom | None:
         fresh, self.fresh_config = self.fresh_config, None
-        if isinstance(fresh, ConfigError):
-            raise fresh
         return fresh
 
     def event(self, about: Subject, kind: EventType, reason: str, message: str) -> None:

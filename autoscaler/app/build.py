@@ -51,13 +51,32 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """Between passes and the world; that of a replay answers in its place."""
 
 
-def build_autoscaler(config: Config, around: Surroundings, interner: PodInterner) -> Autoscaler:
-    """Make the decision loop; raises `ConfigError` where the configuration does not suit the provider."""
+class Underway(msgspec.Struct, frozen=True):
+    """What goes on through a change of the configuration: calls to the cloud, and removals that have begun."""
+
+    cloud: Cloud
+    tracker: Tracker
+
+
+def begin(config: Config, around: Surroundings) -> Underway:
+    """Make what outlives changes of the configuration; nothing is under way."""
+    make = TapedRehearsal if config.loop.dry_run else TapedCloud
+    cloud = make(around.provider, around.executor, around.tape)
+    return Underway(cloud, Tracker())
+
+
+def build_autoscaler(
+    config: Config, around: Surroundings, interner: PodInterner, underway: Underway | None = None
+) -> Autoscaler:
+    """Make the decision loop; raises `ConfigError` where the configuration does not suit the provider.
+
+    `underway` is that of the loop whose place this one takes; None: there was none.
+    """
     refuse_unsuitable(config, around.provider, has_remote=around.remote is not None)
     herald = Herald(config, around.events)
-    tape, dry = around.tape, config.loop.dry_run
-    cloud = (TapedRehearsal if dry else TapedCloud)(around.provider, around.executor, tape)
-    removal = TapedRemoval(RehearsedRemoval() if dry else _remover(config, around, cloud, herald), tape)
+    underway = underway or begin(config, around)
+    cloud, tape, dry = underway.cloud, around.tape, config.loop.dry_run
+    removal = TapedRemoval(RehearsedRemoval() if dry else _remover(config, around, underway, herald), tape)
     observing = Observing(config, around.source, cloud, removal, interner, herald)
     statuses = TapedStatuses(RehearsedStatuses() if dry else ClusterStatuses(around.writes), tape)
     provisioning = Provisioning(config, statuses, herald, interner)
@@ -100,11 +119,11 @@ def _has_price(provider: CloudProvider, template: NodeTemplate) -> bool:
         return False
 
 
-def _remover(config: Config, around: Surroundings, cloud: Cloud, herald: Herald) -> NodeRemoval:
+def _remover(config: Config, around: Surroundings, underway: Underway, herald: Herald) -> NodeRemoval:
     news = News(around.events, around.listener, herald.status if config.observe.write_status_configmap else None)
     site = Site(
         writes=around.writes,
-        machines=cloud,
+        machines=underway.cloud,
         fresh=around.fresh,
         news=news,
         executor=around.executor,
@@ -113,5 +132,5 @@ def _remover(config: Config, around: Surroundings, cloud: Cloud, herald: Herald)
         call_s=call_s(config.leader),
     )
     expendable_below = config.pods.expendable_pods_priority_cutoff
-    deleter = Deleter(site, Tracker(), config.drain, config.rules, expendable_below)
+    deleter = Deleter(site, underway.tracker, config.drain, config.rules, expendable_below)
     return NodeRemover(deleter, around.writes, around.clock, news, config.scale_down, config.drain)

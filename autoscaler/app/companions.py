@@ -2,14 +2,13 @@
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
 from autoscaler.actuation.headroom import ClusterHeadroom, RehearsedHeadroom
-from autoscaler.app.reload import SectionFile
+from autoscaler.app.reload import FreshHeadroom
 from autoscaler.app.reservations import ReservationDesk
 from autoscaler.clock import Clock, ThreadExecutor
 from autoscaler.config.headroom import Headroom
@@ -21,7 +20,7 @@ from autoscaler.loop.companion import Companion, Companions
 from autoscaler.loop.flight_recorder import FlightRecorder
 from autoscaler.loop.headroom import HeadroomKeeper
 from autoscaler.loop.snapshotz import Snapshots
-from autoscaler.observe.headroom_metrics import HEADROOM, RELOADED, HeadroomMetrics
+from autoscaler.observe.headroom_metrics import HEADROOM, HeadroomMetrics
 from autoscaler.observe.headroom_status import headroom_routes
 from autoscaler.observe.metrics import Metrics
 from autoscaler.observe.reservation_metrics import RESERVATIONS, ReservationMetrics
@@ -46,6 +45,8 @@ class Neighbours(msgspec.Struct, frozen=True, kw_only=True):
     """For what companions do beside passes and ticks; None: threads of their own."""
     listens: bool = True
     """Whether ports may be opened."""
+    fresh_headroom: FreshHeadroom = msgspec.field(default_factory=FreshHeadroom)
+    """What the configuration has come to say of it."""
 
 
 class Service(Protocol):
@@ -90,28 +91,21 @@ def make_company(config: Config, around: Neighbours, others: Sequence[Companion]
         snapshots = Snapshots(around.clock)
         members.append(snapshots)
         routes.update(snapshots.routes())
-    reloaded: Callable[[bool], None] | None = None
     if config.headroom is not None:
-        shown = HeadroomMetrics(around.metrics.companion(HEADROOM))
-        pools = _headroom(config, config.headroom, around, shown)
+        pools = _headroom(config, config.headroom, around)
         members.append(pools)
         routes.update(headroom_routes(lambda: pools.status))
-        reloaded = shown.reloaded
     if config.reservations is not None:
-        if reloaded is None:
-            series = around.metrics.companion((RELOADED,))
-            reloaded = partial(series.set, RELOADED.name)
-            reloaded(True)
-        desk = _desk(config, around, reloaded)
+        desk = _desk(config, around)
         members.append(desk.keeper)
         routes.update(reservation_routes(desk.keeper.statuses))
         services.append(desk)
     return Company(Companions(members, around.metrics.companion_failed), routes, tuple(services))
 
 
-def _desk(config: Config, around: Neighbours, reloaded: Callable[[bool], None]) -> ReservationDesk:
+def _desk(config: Config, around: Neighbours) -> ReservationDesk:
     metrics = ReservationMetrics(around.metrics.companion(RESERVATIONS))
-    desk = ReservationDesk(config, around.client, around.events, metrics, around.clock, around.executor, reloaded)
+    desk = ReservationDesk(config, around.client, around.events, metrics, around.clock, around.executor)
     desk.commits.added = around.wake
     if around.listens:
         desk.listen()
@@ -149,17 +143,15 @@ def _publishing(config: Config) -> Callable[[bytes], bytes]:
     return lambda body: anonymize(body, key)
 
 
-def _headroom(config: Config, headroom: Headroom, around: Neighbours, shown: HeadroomMetrics) -> HeadroomKeeper:
+def _headroom(config: Config, headroom: Headroom, around: Neighbours) -> HeadroomKeeper:
     cutoff = config.pods.expendable_pods_priority_cutoff
     objects = RehearsedHeadroom if config.loop.dry_run else ClusterHeadroom
-    path = config.source.config
-    file = None if path is None else SectionFile(path, cutoff, lambda found: found.headroom or Headroom())
     return HeadroomKeeper(
         headroom,
         objects(around.client, around.writes),
         around.events,
-        shown,
+        HeadroomMetrics(around.metrics.companion(HEADROOM)),
         around.clock,
         cutoff,
-        changed=(lambda: None) if file is None else file.changed,
+        changed=around.fresh_headroom.take,
     )

@@ -14,9 +14,10 @@ from importlib import metadata
 from autoscaler.actuation.fresh import ClusterReader
 from autoscaler.actuation.node_api import ClusterNodeApi, RehearsedNodeApi
 from autoscaler.actuation.status_map import ClusterStatusMap
-from autoscaler.app.build import Surroundings, build_autoscaler, refuse_unsuitable
+from autoscaler.app.build import Surroundings, Underway, begin, build_autoscaler, refuse_unsuitable
 from autoscaler.app.companions import Neighbours, make_company
 from autoscaler.app.pace import Pace
+from autoscaler.app.reload import FreshHeadroom, Reloading
 from autoscaler.app.rounds import Rounds
 from autoscaler.app.source import ClusterSource
 from autoscaler.clock import Clock, Instant, ThreadExecutor
@@ -27,6 +28,7 @@ from autoscaler.kube.client import Client, ClientSettings
 from autoscaler.kube.election import LeaderElection, Unopposed, own_identity
 from autoscaler.kube.feed import ClusterFeed
 from autoscaler.kube.lease import LeaseState, LeaseTimings
+from autoscaler.kube.watch import ReflectorStats
 from autoscaler.kube.writes import LeaseWrites, Writes
 from autoscaler.loop.autoscaler import Autoscaler
 from autoscaler.objects.pod import PodInterner
@@ -36,7 +38,7 @@ from autoscaler.observe.events import EventRecorder
 from autoscaler.observe.health import HealthCheck, limits_of
 from autoscaler.observe.logs import Log
 from autoscaler.observe.metric_table import ErrorType
-from autoscaler.observe.metrics import Metrics
+from autoscaler.observe.metrics import Heard, Metrics
 from autoscaler.observe.openapi import with_document
 from autoscaler.observe.publish import Publisher
 from autoscaler.observe.report import End, PassReport
@@ -53,14 +55,24 @@ _LISTEN_S = 1.0
 """How often the main thread looks up while it waits for something else than the next pass."""
 _PATIENCE_S = 10.0
 """How long it waits for the API server before it says again that it is waiting."""
-_FEWEST_THREADS, _MOST_THREADS = 16, 64
+_MOST_THREADS = 64
+"""They are started as they are needed."""
 
 
 class Daemon:
     """One replica. `run` blocks; `stop` may be called from a signal handler or another thread."""
 
-    def __init__(self, config: Config, clock: Clock, environment: Mapping[str, str]) -> None:
-        """Raises `ConfigError` for whatever can be known to be wrong without asking anybody."""
+    def __init__(
+        self,
+        config: Config,
+        clock: Clock,
+        environment: Mapping[str, str],
+        read: Callable[[], Config] | None = None,
+    ) -> None:
+        """Raises `ConfigError` for whatever can be known to be wrong without asking anybody.
+
+        `read` reads the configuration anew; None: it stays as it is.
+        """
         self._config = config
         self._remote = connect(config)
         self._clock = clock
@@ -68,9 +80,7 @@ class Daemon:
         self._stopping = threading.Event()
         self._pace = Pace(config.loop, clock)
         self._lost = False
-        self._executor = ThreadExecutor(
-            min(_MOST_THREADS, max(_FEWEST_THREADS, 2 * config.scale_down.max_scale_down_parallelism))
-        )
+        self._executor = ThreadExecutor(_MOST_THREADS)
         kube = config.kube
         self._client = Client.connect(
             kube.kubeconfig,
@@ -89,6 +99,8 @@ class Daemon:
         self._source.pods.subscribe(self._pace)
         self._metrics = Metrics(
             per_node_group=config.observe.emit_per_nodegroup_metrics,
+            removal_latency=config.observe.node_removal_latency_tracking_enabled,
+            skipped_nodes=config.observe.max_node_skip_eval_time_tracker_enabled,
             wide_duration_buckets=config.rules.wide_duration_buckets,
         )
         self._health = HealthCheck(limits_of(config.loop, config.rules.startup_health_limit), clock.now())
@@ -97,6 +109,8 @@ class Daemon:
         self._publisher = Publisher(
             config, self._board, self._metrics, self._health, self._news.tail, self._status_map()
         )
+        self._reloading = Reloading(config, read, self._metrics, self._news.sink, _status_object(config))
+        self._fresh_headroom = FreshHeadroom()
         neighbours = Neighbours(
             client=self._client,
             writes=self._writes,
@@ -104,6 +118,7 @@ class Daemon:
             metrics=self._metrics,
             clock=clock,
             wake=self._pace.wake,
+            fresh_headroom=self._fresh_headroom,
         )
         self._company = make_company(config, neighbours)
         self._timers = ThreadExecutor(max(1, len(self._company.companions.members)))
@@ -130,14 +145,19 @@ class Daemon:
         self._stopping.set()
         self._pace.stop()
 
+    def reload(self) -> None:
+        """Read the configuration anew before the next pass; as `stop`, from anywhere."""
+        self._reloading.ask()
+        self._pace.wake()
+
     def run(self, provider: CloudProvider | None = None) -> int:
         """Work until `stop`; return the exit status, 1 where leadership was lost.
 
         `provider` takes the place of the configured one. Raises `ConfigError` where the provider says so.
         """
         _tune_interpreter()
-        self._say_hello()
         make = _provider_maker(self._config, self._context(), provider, has_remote=self._remote is not None)
+        self._say_hello()
         self._web.start()
         try:
             self._company.start()
@@ -194,16 +214,19 @@ class Daemon:
         return False
 
     def _work(self, make: Callable[[], CloudProvider]) -> None:
-        autoscaler = self._make_autoscaler(make)
-        if autoscaler is None:
+        made = self._make_autoscaler(make)
+        if made is None:
             return
+        autoscaler, rebuild = made
         self._publisher.starting(self._clock.now())
         Rounds(self._company.companions, self._timers, self._clock, self._leadership).start()
         while not self._stopping.is_set():
+            autoscaler = self._reloaded(autoscaler, rebuild)
             began = self._clock.now()
             self._publisher.begins(began)
             report = self._passed(autoscaler, began)
             self._publisher.passed(report)
+            self._metrics.heard(_heard(self._feed.stats(), began))
             if not self._pace.wait(began, acted=report.acted and not self._config.loop.dry_run):
                 break
         self._company.close()
@@ -211,6 +234,22 @@ class Daemon:
         if not self._lost:
             self._company.companions.leave()
             self._clean_up(autoscaler)
+
+    def _reloaded(self, autoscaler: Autoscaler, rebuild: Callable[[Config], Autoscaler]) -> Autoscaler:
+        """Return the loop to go on with: one with other options, and the same memory, where the files changed."""
+        found = [autoscaler]
+
+        def accept(config: Config) -> None:
+            fresh = rebuild(config)
+            fresh.remembered = autoscaler.remembered
+            found.append(fresh)
+            self._pace.configure(config.loop)
+            self._publisher.configure(config)
+            if config.headroom != self._reloading.config.headroom:
+                self._fresh_headroom.put(config.headroom)
+
+        self._reloading.look(accept)
+        return found[-1]
 
     def _passed(self, autoscaler: Autoscaler, began: Instant) -> PassReport:
         """Run one pass. A bug in it must not end the process: the next pass starts from a fresh look."""
@@ -227,11 +266,22 @@ class Daemon:
             log.error("provider.not_cleaned_up", error=str(error))
         self._publisher.stopped()
 
-    def _make_autoscaler(self, make: Callable[[], CloudProvider]) -> Autoscaler | None:
-        """Make provider and loop, trying again while the cloud does not answer; None means stop."""
+    def _make_autoscaler(
+        self, make: Callable[[], CloudProvider]
+    ) -> tuple[Autoscaler, Callable[[Config], Autoscaler]] | None:
+        """Make provider and loop, and what makes the loop anew; None means stop.
+
+        Tries again while the cloud does not answer.
+        """
         while not self._stopping.is_set():
             try:
-                return build_autoscaler(self._config, self._surroundings(make()), self._interner)
+                around = self._surroundings(make())
+                underway = begin(self._config, around)
+
+                def build(config: Config, around: Surroundings = around, underway: Underway = underway) -> Autoscaler:
+                    return build_autoscaler(config, around, self._interner, underway)
+
+                return build(self._config), build
             except RetryLater as error:
                 log.error("provider.unavailable", error=str(error), next="trying again")
                 self._stopping.wait(_PATIENCE_S)
@@ -323,10 +373,7 @@ class _News:
         self._recorder: EventRecorder | None = None
         self._executor = ThreadExecutor(1)
         if not config.loop.dry_run:
-            status = Subject(
-                kind="ConfigMap", name=config.observe.status_config_map_name, namespace=config.kube.namespace
-            )
-            correlator = Correlator(status, duplicates=config.observe.record_duplicated_events)
+            correlator = Correlator(_status_object(config), duplicates=config.observe.record_duplicated_events)
             self._recorder = EventRecorder(writes, self._executor, clock, correlator, metrics)
         self.sink: EventSink = self._recorder or _LoggedEvents()
 
@@ -337,6 +384,23 @@ class _News:
         if self._recorder is not None:
             self._recorder.stop()
         self._executor.stop()
+
+
+def _heard(stats: Mapping[str, ReflectorStats], now: Instant) -> dict[str, Heard]:
+    return {
+        path: Heard(
+            restarts=one.watch_restarts,
+            relists=one.relists,
+            failures=one.failures,
+            decode_s=one.decode_s,
+            silent_s=None if one.last_heard_mono is None else max(0.0, now.mono - one.last_heard_mono),
+        )
+        for path, one in stats.items()
+    }
+
+
+def _status_object(config: Config) -> Subject:
+    return Subject(kind="ConfigMap", name=config.observe.status_config_map_name, namespace=config.kube.namespace)
 
 
 class _LoggedEvents:

@@ -32,10 +32,13 @@ class Pace:
         if since is not None and self._clock.now().wall - since <= _FRESH_S:
             self._wake.set()
 
+    def configure(self, loop: Loop) -> None:
+        """Go by other options from the next wait on."""
+        self._loop = loop
+
     def wake(self) -> None:
-        """Cut the wait short for something else than a pod."""
-        if self._loop.frequent_loops_enabled:
-            self._wake.set()
+        """End this wait, or the next one, as soon as passes may follow each other."""
+        self._wake.set()
 
     def stop(self) -> None:
         """End any wait, now and from here on."""

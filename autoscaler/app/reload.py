@@ -1,37 +1,119 @@
-"""A section of the configuration file, read anew when the file changes."""
+"""The configuration, read anew while the daemon runs: when its files change, or when somebody asks for it."""
 
+import threading
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
-from typing import Generic, TypeVar
 
-from autoscaler.config.load import Sections, load_sections
+from autoscaler.config.flags import without_effect
+from autoscaler.config.headroom import Headroom
+from autoscaler.config.live import transition
+from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
+from autoscaler.observe.logs import Log
+from autoscaler.observe.metric_table import Reload
+from autoscaler.observe.metrics import Metrics
+from autoscaler.ports import EventSink, EventType, Subject
 
-S = TypeVar("S")
+log = Log(__name__)
 
 
-class SectionFile(Generic[S]):
-    """Notices changes of a file's content: a mounted ConfigMap changes by its links, not by its times."""
+class Reloading:
+    """Notices changes by content: a mounted ConfigMap changes by its links, not by its times.
 
-    def __init__(self, path: str, cutoff: int, section: Callable[[Sections], S]) -> None:
-        """`section` picks out what is wanted; `cutoff` is the priority below which pods are expendable."""
-        self._path = Path(path)
-        self._cutoff = cutoff
-        self._section = section
-        self._known = self._content()
+    `look` belongs to the deciding thread; `ask` may be called from any. A bad file changes nothing, and is reported
+    once for a content.
+    """
 
-    def changed(self) -> S | None:
-        """Return what the file says now; None where it says what it said. Raises `ConfigError`, once for a content."""
-        content = self._content()
-        if content == self._known:
-            return None
-        self._known = content
-        if content is None:
-            raise ConfigError(f"{self._path}: cannot be read")
-        return self._section(load_sections(content, str(self._path), self._cutoff))
+    def __init__(
+        self, config: Config, read: Callable[[], Config] | None, metrics: Metrics, events: EventSink, status: Subject
+    ) -> None:
+        """`read` reads everything anew, flags and environment included; None: nothing ever changes."""
+        self._started = config
+        self.config = config
+        """What is in use."""
+        self._read = read
+        self._metrics = metrics
+        self._events = events
+        self._status = status
+        self._asked = threading.Event()
+        self._known = self._digest()
+        self._waiting: tuple[str, ...] = ()
+        metrics.reload_ended(None, waiting=0)
 
-    def _content(self) -> str | None:
+    def ask(self) -> None:
+        """Let the next look read the files whether they have changed or not."""
+        self._asked.set()
+
+    def look(self, accept: Callable[[Config], None]) -> None:
+        """Read the configuration where it may have changed, and hand one that differs to `accept`.
+
+        `accept` may refuse it with `ConfigError`; then the old one stays in use.
+        """
+        if self._read is None or not self._due():
+            return
         try:
-            return self._path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
-            return None
+            step = transition(self._started, self.config, self._read())
+            if step.changed:
+                accept(step.config)
+        except ConfigError as error:
+            self._refused(error)
+            return
+        idle = sorted({*without_effect(step.config)} - {*without_effect(self.config)})
+        self.config, self._waiting = step.config, step.waiting
+        self._metrics.reload_ended(Reload.APPLIED, waiting=len(step.waiting))
+        log.info("config.reloaded", changed=step.changed, needs_restart=step.waiting)
+        if idle:
+            log.warning("config.flags_without_effect", flags=", ".join(idle))
+        if step.changed:
+            self._tell(EventType.NORMAL, "ConfigReloaded", f"In use from now on: {', '.join(step.changed)}")
+        if step.waiting:
+            log.warning("config.needs_restart", options=step.waiting)
+            self._tell(EventType.WARNING, "ConfigNeedsRestart", f"In use after a restart: {', '.join(step.waiting)}")
+
+    def _due(self) -> bool:
+        asked, digest = self._asked.is_set(), self._digest()
+        self._asked.clear()
+        changed, self._known = digest != self._known, digest
+        return asked or changed
+
+    def _refused(self, error: ConfigError) -> None:
+        self._metrics.reload_ended(Reload.REFUSED, waiting=len(self._waiting))
+        for problem in error.problems:
+            log.error("config.not_reloaded", problem=problem, next="the configuration in use stays")
+        self._tell(EventType.WARNING, "ConfigNotReloaded", "; ".join(error.problems))
+
+    def _tell(self, kind: EventType, reason: str, message: str) -> None:
+        if self.config.observe.write_status_configmap:
+            self._events.event(self._status, kind, reason, message)
+
+    def _digest(self) -> bytes:
+        """Return what stands for the content of the files that a configuration comes from; unreadable ones count."""
+        whole = sha256()
+        for path in (self.config.source.config, self.config.templates.scheduler_config_file):
+            if path is not None:
+                try:
+                    content = Path(path).read_bytes()
+                except OSError as error:
+                    content = repr(error).encode()
+                whole.update(sha256(content).digest())
+        return whole.digest()
+
+
+class FreshHeadroom:
+    """Hands the newest headroom from the deciding thread to that of its keeper."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._fresh: Headroom | None = None
+
+    def put(self, headroom: Headroom | None) -> None:
+        """Leave what is to hold from now on."""
+        with self._lock:
+            self._fresh = headroom
+
+    def take(self) -> Headroom | None:
+        """Return what has been left since the last call; None: nothing."""
+        with self._lock:
+            fresh, self._fresh = self._fresh, None
+        return fresh

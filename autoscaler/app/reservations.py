@@ -6,12 +6,13 @@ Every replica listens and stores; only the leader plans.
 import ssl
 from collections.abc import Callable, Iterable
 from functools import partial
+from pathlib import Path
 
 import msgspec
 
 from autoscaler.actuation.reservations import ConfigMapStore, RehearsedStore
-from autoscaler.app.reload import SectionFile
 from autoscaler.clock import Clock, ThreadExecutor
+from autoscaler.config.load import load_reservations
 from autoscaler.config.reservations import Reservations
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
@@ -35,6 +36,35 @@ _SPARE_THREADS = 4
 _MOST_THREADS = 64
 
 
+class SectionFile:
+    """The section of the configuration file; every replica follows it, also one that does not lead.
+
+    Changes are noticed by content: a mounted ConfigMap changes by its links, not by its times.
+    """
+
+    def __init__(self, path: str, cutoff: int) -> None:
+        """`cutoff` is the priority below which pods are expendable."""
+        self._path = Path(path)
+        self._cutoff = cutoff
+        self._known = self._content()
+
+    def changed(self) -> Reservations | None:
+        """Return what the file says now; None where it says what it said. Raises `ConfigError`, once for a content."""
+        content = self._content()
+        if content == self._known:
+            return None
+        self._known = content
+        if content is None:
+            raise ConfigError(f"{self._path}: cannot be read")
+        return load_reservations(content, str(self._path), self._cutoff)
+
+    def _content(self) -> str | None:
+        try:
+            return self._path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            return None
+
+
 class ReservationDesk:
     """The reservations of one replica, from `start` to `close`, whether it leads or not."""
 
@@ -46,17 +76,12 @@ class ReservationDesk:
         metrics: ReservationMetrics,
         clock: Clock,
         executor: Executor | None,
-        reloaded: Callable[[bool], None],
     ) -> None:
-        """`executor` None: threads of its own. `reloaded` hears whether the file, when it changed, was good.
-
-        Raises `ConfigError` for templates that cannot be used.
-        """
+        """`executor` None: threads of its own. Raises `ConfigError` for templates that cannot be used."""
         section = _placed(config)
         self._config = config
         self._metrics = metrics
         self._clock = clock
-        self._reloaded = reloaded
         self._threads = ThreadExecutor(min(_MOST_THREADS, 2 * len(section.targets) + _SPARE_THREADS))
         self._executor: Executor = executor or self._threads
         writes = Writes(client, Unopposed(), clock, self._executor.sleep)
@@ -66,7 +91,7 @@ class ReservationDesk:
         self._web: WebServer | None = None
         self._closed = False
         path, cutoff = config.source.config, config.pods.expendable_pods_priority_cutoff
-        self._file = None if path is None else SectionFile(path, cutoff, lambda found: found.reservations)
+        self._file = None if path is None else SectionFile(path, cutoff)
 
     def listen(self) -> None:
         """Open the port, where one is configured; raises `ConfigError` for secrets and addresses that will not do."""
@@ -107,7 +132,7 @@ class ReservationDesk:
                 return
         log.info("reservations.loaded", targets=len(self.commits.section.targets))
 
-    def _follow(self, file: SectionFile[Reservations | None]) -> None:
+    def _follow(self, file: SectionFile) -> None:
         while self._executor.sleep(_RELOAD_S):
             self.reload(file.changed)
 
@@ -132,11 +157,9 @@ class ReservationDesk:
                 )
             )
         except ConfigError as error:
-            self._reloaded(False)
             for problem in error.problems:
                 log.error("config.not_reloaded", problem=problem)
             return
-        self._reloaded(True)
         log.info("config.reloaded", targets=len(fresh.targets))
 
     def _listener(self, section: Reservations) -> WebServer:

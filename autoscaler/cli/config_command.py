@@ -10,8 +10,10 @@ from autoscaler.cli import output
 from autoscaler.cli.output import Format
 from autoscaler.config import rules
 from autoscaler.config.flags import Flag, flags, without_effect
+from autoscaler.config.live import is_live
 from autoscaler.config.load import load_file
 from autoscaler.config.rules import Rules
+from autoscaler.config.syntax import Support
 from autoscaler.config.tree import Config
 from autoscaler.simulator.answer import Answer
 from autoscaler.simulator.comparison import Comparison
@@ -28,12 +30,14 @@ that over the preset chosen by `--compatibility`.
 
 Support: `same` as in Cluster Autoscaler; `better`, the same with a different default or a stronger effect; `ours`, not
 in Cluster Autoscaler; `accepted`, checked but without effect so far; `not-applicable`, it tunes something that does not
-exist here. The daemon names the flags of the last two kinds that were set in one warning."""
+exist here. The daemon names the flags of the last two kinds that were set in one warning.
+
+Restart: `yes` where a change of the file is in use only after a restart; others are in use from the next pass on."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare `check FILE`, `flags`, `rules` and `schema`."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="check|flags|rules|schema")
+    """Declare `check FILE`, `flags`, `migration`, `rules` and `schema`."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="check|flags|migration|rules|schema")
     check = actions.add_parser("check", help="validate a configuration file")
     check.add_argument("file", metavar="FILE")
     for name, text in (
@@ -41,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("rules", "print every behaviour in which --compatibility=1.31 differs"),
     ):
         output.add_output(actions.add_parser(name, help=text), tuple(Format))
+    actions.add_parser("migration", help="print what becomes of every flag of Cluster Autoscaler, in Markdown")
     actions.add_parser("schema", help="print the JSON Schema of what plan -o json answers")
 
 
@@ -50,6 +55,8 @@ def run(args: argparse.Namespace) -> int:
         return _check(args.file)
     if args.action == "schema":
         output.write(schema_document())
+    elif args.action == "migration":
+        output.write(migration_table())
     elif args.action == "rules":
         output.write_records(list(_rule_records()), args.output)
     elif args.output is Format.MARKDOWN:
@@ -73,7 +80,7 @@ def _record(flag: Flag) -> dict[str, object]:
         "name": flag.name,
         "default": flag.show(flag.default),
         "unit": flag.unit,
-        "help": flag.help,
+        "help": flag.meaning,
         "support": flag.support.value,
     }
 
@@ -106,17 +113,25 @@ def flags_document() -> str:
     """Return the documentation of every flag in Markdown."""
     parts = [_INTRODUCTION]
     tree = Config()
-    header = ("Flag", "Default", "Value", "Meaning", "Support", "Key in a file")
+    header = ("Flag", "Default", "Value", "Meaning", "Support", "Key in a file", "Restart")
     for section in Config.__struct_fields__:
-        rows = [
-            (f"`--{flag.name}`", _code(flag.show(flag.default)), flag.unit, flag.help, flag.support, _code(flag.key))
-            for flag in flags().values()
-            if flag.section == section
-        ]
+        rows = [_described(flag) for flag in flags().values() if flag.section == section]
         if rows:
             about = (type(getattr(tree, section)).__doc__ or "").partition("\n")[0]
             parts.append(f"## {section.replace('_', '-')}\n\n{about}\n\n{output.to_markdown(header, rows)}")
     return "\n\n".join(parts) + "\n"
+
+
+def _described(flag: Flag) -> tuple[str, ...]:
+    default, restart = _code(flag.show(flag.default)), "" if is_live(flag) else "yes"
+    return f"`--{flag.name}`", default, flag.unit, flag.meaning, flag.support, _code(flag.key), restart
+
+
+def migration_table() -> str:
+    """Return what becomes of every flag of Cluster Autoscaler here, as a Markdown table in alphabetical order."""
+    theirs = sorted((flag for flag in flags().values() if flag.support is not Support.OURS), key=lambda flag: flag.name)
+    rows = [(f"`--{flag.name}`", flag.support, flag.why) for flag in theirs]
+    return output.to_markdown(("Flag", "Support", "Why"), rows) + "\n"
 
 
 def _code(text: str) -> str:

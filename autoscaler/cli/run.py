@@ -4,6 +4,7 @@ import argparse
 import os
 import signal
 import sys
+from functools import partial
 
 from autoscaler.app.daemon import Daemon
 from autoscaler.cli.arguments import daemon_config
@@ -17,10 +18,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run until SIGINT, SIGTERM or SIGQUIT, or until leadership is lost."""
-    config = daemon_config(args)
+    """Run until SIGINT, SIGTERM or SIGQUIT, or until leadership is lost; SIGHUP reads the configuration anew."""
+    read = partial(daemon_config, args)
+    config = read()
     clock = SystemClock()
     logs.configure(config.observe.v, config.observe.logging_format, clock, sys.stderr)
-    daemon = Daemon(config, clock, os.environ)
+    daemon = Daemon(config, clock, os.environ, read)
     on_signals((signal.SIGINT, signal.SIGTERM, signal.SIGQUIT), daemon.stop)
+    on_signals((signal.SIGHUP,), daemon.reload)
     return daemon.run()

@@ -7,7 +7,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import msgspec
 
 from autoscaler.config.keys import camel_case
-from autoscaler.config.syntax import Support, Syntax
+from autoscaler.config.syntax import Support, Syntax, Why
 from autoscaler.config.tree import Config
 
 
@@ -24,6 +24,13 @@ class Flag(msgspec.Struct, frozen=True):
     support: Support
     syntax: Syntax
     bounds: msgspec.Meta | None = None
+    why: str = ""
+    """Why it is not simply the same as in Cluster Autoscaler; a sentence, or nothing."""
+
+    @property
+    def meaning(self) -> str:
+        """What it does there and, where that differs, here."""
+        return f"{self.help} {self.why}".strip()
 
     @property
     def unit(self) -> str:
@@ -79,6 +86,7 @@ def _of_section(section: str, defaults: object) -> list[Flag]:
                 support=next((mark for mark in marks if isinstance(mark, Support)), Support.SAME),
                 syntax=syntax,
                 bounds=next((mark for mark in marks if isinstance(mark, msgspec.Meta)), None),
+                why=next((mark for mark in marks if isinstance(mark, Why)), ""),
             )
         )
     return found

@@ -11,10 +11,11 @@ from autoscaler.config import validation
 from autoscaler.config.arguments import parse_environment, parse_flags
 from autoscaler.config.document import parse_document, parse_options
 from autoscaler.config.flags import flags
-from autoscaler.config.headroom import Headroom, HeadroomReading, read_headroom
+from autoscaler.config.headroom import HeadroomReading, read_headroom
 from autoscaler.config.presets import defaults_of, rules_of
 from autoscaler.config.process import Compatibility
 from autoscaler.config.reservations import Reservations, ReservationsReading, read_reservations
+from autoscaler.config.scaleup import GroupsPerPass
 from autoscaler.config.scheduler_profile import Reading, read_profile
 from autoscaler.config.settings import Settings, merge
 from autoscaler.config.tree import Config
@@ -60,23 +61,16 @@ def from_documents(options: Mapping[str, Any], documents: Mapping[str, str]) -> 
     return _build(merge([parse_options(options), *texts]), unset="options.")
 
 
-class Sections(msgspec.Struct, frozen=True):
-    """The sections that are read anew when the file changes; None: the file has none of it."""
+def load_reservations(text: str, name: str, cutoff: int) -> Reservations | None:
+    """Read the reservations of a configuration file's text anew; None where it has none.
 
-    headroom: Headroom | None = None
-    reservations: Reservations | None = None
-
-
-def load_sections(text: str, name: str, cutoff: int) -> Sections:
-    """Read a configuration file's text anew; raises `ConfigError` with every problem of the file.
-
-    `cutoff` is the priority below which pods are expendable.
+    `cutoff` is the priority below which pods are expendable. Raises `ConfigError` with every problem of the section.
     """
     given = parse_document(text, name)
-    pools, targets = _headroom(given, cutoff), _reservations(given, cutoff)
-    if problems := (*given.problems, *pools.problems, *targets.problems):
+    found = _reservations(given, cutoff)
+    if problems := (*given.problems, *found.problems):
         raise ConfigError(problems)
-    return Sections(pools.headroom, targets.reservations)
+    return found.reservations
 
 
 def _parse_file(path: str) -> Settings:
@@ -104,6 +98,8 @@ def _fill(given: Mapping[str, Any]) -> Config:
     values = {**defaults_of(version), **given}
     if "max-empty-bulk-delete" in given and "max-scale-down-parallelism" not in given:
         values["max-scale-down-parallelism"] = given["max-empty-bulk-delete"]
+    if given.get("salvo-scale-up") and "groups-per-pass" not in given:
+        values["groups-per-pass"] = GroupsPerPass.ALL
     by_section: dict[str, dict[str, Any]] = {}
     for name, value in values.items():
         flag = flags()[name]

@@ -20,6 +20,7 @@ from autoscaler.config.syntax import (
     Support,
     Switch,
     Text,
+    Why,
     choice,
 )
 
@@ -60,37 +61,82 @@ class Provider(msgspec.Struct, frozen=True):
     cloud_config: Annotated[OptionalText, "The provider's configuration file."] = None
     nodes: Annotated[NodeSpecs, "Node groups by name, each with its minimum and maximum size."] = ()
     node_group_auto_discovery: Annotated[
-        Array, "Selectors by which the provider finds node groups.", Support.ACCEPTED
+        Array,
+        "Selectors by which the provider finds node groups.",
+        Support.ACCEPTED,
+        Why("It is handed to the provider; none that is here discovers groups yet."),
     ] = ()
-    cluster_name: Annotated[OptionalText, "Name of the cluster, for providers that need it.", Support.ACCEPTED] = None
+    cluster_name: Annotated[
+        OptionalText,
+        "Name of the cluster, for providers that need it.",
+        Support.ACCEPTED,
+        Why("No provider that is here reads it yet."),
+    ] = None
     user_agent: Annotated[Text, "User agent of HTTP calls."] = "cluster-autoscaler"
-    async_node_groups: Annotated[Switch, "Create and delete node groups in the background.", Support.ACCEPTED] = False
+    async_node_groups: Annotated[
+        Switch,
+        "Create and delete node groups in the background.",
+        Support.NOT_APPLICABLE,
+        Why("No provider here creates node groups; neither do those of Cluster Autoscaler's own distribution."),
+    ] = False
     aws_use_static_instance_list: Annotated[
-        Switch, "AWS: use the built-in list of instance types.", Support.ACCEPTED
+        Switch,
+        "AWS: use the built-in list of instance types.",
+        Support.ACCEPTED,
+        Why("The provider aws is not here yet."),
     ] = False
     bulk_mig_instances_listing_enabled: Annotated[
-        Switch, "GCE: list the instances of all groups in one call.", Support.ACCEPTED
+        Switch,
+        "GCE: list the instances of all groups in one call.",
+        Support.ACCEPTED,
+        Why("The provider gce is not here yet."),
     ] = False
-    gce_concurrent_refreshes: Annotated[CountFromOne, "GCE: groups refreshed at the same time.", Support.ACCEPTED] = 1
+    gce_concurrent_refreshes: Annotated[
+        CountFromOne,
+        "GCE: groups refreshed at the same time.",
+        Support.ACCEPTED,
+        Why("The provider gce is not here yet."),
+    ] = 1
     gce_mig_instances_min_refresh_wait_time_s: Annotated[
-        Seconds, "GCE: shortest time between two listings of a group's instances.", Support.ACCEPTED
+        Seconds,
+        "GCE: shortest time between two listings of a group's instances.",
+        Support.ACCEPTED,
+        Why("The provider gce is not here yet."),
     ] = 5.0
-    regional: Annotated[Switch, "GCE: the cluster is regional.", Support.ACCEPTED] = False
+    regional: Annotated[
+        Switch, "GCE: the cluster is regional.", Support.ACCEPTED, Why("The provider gce is not here yet.")
+    ] = False
     clusterapi_cloud_config_authoritative: Annotated[
-        Switch, "Cluster API: never fall back to --kubeconfig for the management cluster.", Support.ACCEPTED
+        Switch,
+        "Cluster API: never fall back to --kubeconfig for the management cluster.",
+        Support.ACCEPTED,
+        Why("The provider clusterapi is not here yet."),
     ] = False
     cloud_provider_gce_lb_src_cidrs: Annotated[
-        Slice, "GCE: ranges opened for load balancers.", Support.NOT_APPLICABLE
+        Slice,
+        "GCE: ranges opened for load balancers.",
+        Support.NOT_APPLICABLE,
+        Why("It came with a library, and the autoscaler never used it."),
     ] = ()
     cloud_provider_gce_l7lb_src_cidrs: Annotated[
-        Slice, "GCE: ranges opened for HTTP load balancers.", Support.NOT_APPLICABLE
+        Slice,
+        "GCE: ranges opened for HTTP load balancers.",
+        Support.NOT_APPLICABLE,
+        Why("It came with a library, and the autoscaler never used it."),
     ] = ()
 
 
 class Loop(msgspec.Struct, frozen=True):
     """When passes run, and when the process counts as stuck."""
 
-    scan_interval_s: Annotated[Seconds, "Time between two passes.", Support.BETTER] = 15.0
+    scan_interval_s: Annotated[
+        Seconds,
+        "Time between two passes.",
+        Support.BETTER,
+        Why(
+            "The default is longer, since what happens in between starts a pass at once; 10s with --compatibility=1.31."
+        ),
+    ] = 15.0
     min_pass_interval_s: Annotated[Seconds, "Shortest time between two passes, however much happens.", Support.OURS] = (
         1.0
     )
@@ -112,7 +158,10 @@ class Kube(msgspec.Struct, frozen=True):
     kube_client_qps: Annotated[Real, "Writes a second to the API server."] = 5.0
     kube_client_burst: Annotated[Count, "Writes that may go out at once above that rate."] = 10
     kube_api_content_type: Annotated[
-        Text, "Media type of API requests; JSON is always used.", Support.NOT_APPLICABLE
+        Text,
+        "Media type of API requests.",
+        Support.NOT_APPLICABLE,
+        Why("The form of requests is chosen for speed of decoding."),
     ] = "application/vnd.kubernetes.protobuf"
 
 
@@ -144,16 +193,26 @@ class Observe(msgspec.Struct, frozen=True):
     emit_per_nodegroup_metrics: Annotated[Switch, "Publish metrics for each node group."] = False
     record_duplicated_events: Annotated[Switch, "Send repeated events again instead of dropping them."] = False
     v: Annotated[Number, "Verbosity: 0 decisions, 4 details, 5 and more debugging."] = 0
-    vmodule: Annotated[OptionalText, "Verbosity by file, such as pattern=N,...", Support.NOT_APPLICABLE] = None
+    vmodule: Annotated[
+        OptionalText,
+        "Verbosity by file, such as pattern=N,...",
+        Support.NOT_APPLICABLE,
+        Why("It names files of another program; --v works."),
+    ] = None
     logging_format: Annotated[LogFormat, choice(LogFormat), "Shape of log lines."] = LogFormat.TEXT
     debugging_snapshot_enabled: Annotated[Switch, "Serve the data of one pass at /snapshotz."] = False
-    profiling: Annotated[Switch, "Serve profiles of the process.", Support.ACCEPTED] = False
+    profiling: Annotated[
+        Switch,
+        "Serve profiles of the process.",
+        Support.ACCEPTED,
+        Why("There is no profiling endpoint; Python profilers attach from outside."),
+    ] = False
     max_node_skip_eval_time_tracker_enabled: Annotated[
-        Switch, "Publish how long nodes went without being considered for scale-down.", Support.ACCEPTED
+        Switch, "Publish how long nodes went without being considered for scale-down."
     ] = False
-    node_removal_latency_tracking_enabled: Annotated[
-        Switch, "Publish how long unneeded nodes took to be removed.", Support.ACCEPTED
-    ] = False
+    node_removal_latency_tracking_enabled: Annotated[Switch, "Publish how long unneeded nodes took to be removed."] = (
+        False
+    )
     record_dir: Annotated[OptionalText, "Directory that keeps the last passes as scenario files.", Support.OURS] = None
     anonymize: Annotated[Switch, "Recordings have pseudonyms for every name that somebody chose.", Support.OURS] = False
     record_passes: Annotated[CountFromOne, "How many passes are kept there.", Support.OURS] = 20
@@ -162,22 +221,90 @@ class Observe(msgspec.Struct, frozen=True):
 class Logging(msgspec.Struct, frozen=True):
     """Options of klog beside the verbosity, so that command lines keep working."""
 
-    logtostderr: Annotated[Switch, "Log to standard error; anything else is not supported."] = True
-    alsologtostderr: Annotated[Switch, "Log to standard error besides files."] = False
+    logtostderr: Annotated[
+        Switch,
+        "Log to standard error.",
+        Support.NOT_APPLICABLE,
+        Why("There are no log files: everything goes to standard error."),
+    ] = True
+    alsologtostderr: Annotated[
+        Switch,
+        "Log to standard error besides files.",
+        Support.NOT_APPLICABLE,
+        Why("There are no log files: everything goes to standard error."),
+    ] = False
     stderrthreshold: Annotated[
         Text, "Least severity copied from log files to standard error; there are no log files."
     ] = "2"
-    skip_headers: Annotated[Switch, "Leave out the header of log lines.", Support.NOT_APPLICABLE] = False
-    skip_log_headers: Annotated[Switch, "Leave out the header of log files.", Support.NOT_APPLICABLE] = False
-    add_dir_header: Annotated[Switch, "Add the source directory to log lines.", Support.NOT_APPLICABLE] = False
-    one_output: Annotated[Switch, "Write each line to one log file only.", Support.NOT_APPLICABLE] = False
-    log_dir: Annotated[OptionalText, "Directory of log files.", Support.NOT_APPLICABLE] = None
-    log_file: Annotated[OptionalText, "Log file.", Support.NOT_APPLICABLE] = None
-    log_file_max_size: Annotated[Count, "Largest log file in megabytes.", Support.NOT_APPLICABLE] = 1800
-    log_backtrace_at: Annotated[OptionalText, "file:line whose log lines carry a stack.", Support.NOT_APPLICABLE] = None
-    log_flush_frequency_s: Annotated[Seconds, "Time between flushes of the log.", Support.NOT_APPLICABLE] = 5.0
-    log_json_info_buffer_size: Annotated[Text, "Buffer of JSON log lines.", Support.NOT_APPLICABLE] = "0"
-    log_json_split_stream: Annotated[Switch, "Errors to stderr, the rest to stdout.", Support.NOT_APPLICABLE] = False
-    log_text_info_buffer_size: Annotated[Text, "Buffer of text log lines.", Support.NOT_APPLICABLE] = "0"
-    log_text_split_stream: Annotated[Switch, "Errors to stderr, the rest to stdout.", Support.NOT_APPLICABLE] = False
-    feature_gates: Annotated[Gates, "Switches of Kubernetes libraries.", Support.NOT_APPLICABLE] = ()
+    skip_headers: Annotated[
+        Switch, "Leave out the header of log lines.", Support.NOT_APPLICABLE, Why("Log lines have a form of their own.")
+    ] = False
+    skip_log_headers: Annotated[
+        Switch,
+        "Leave out the header of log files.",
+        Support.NOT_APPLICABLE,
+        Why("There are no log files: everything goes to standard error."),
+    ] = False
+    add_dir_header: Annotated[
+        Switch,
+        "Add the source directory to log lines.",
+        Support.NOT_APPLICABLE,
+        Why("Log lines have a form of their own."),
+    ] = False
+    one_output: Annotated[
+        Switch,
+        "Write each line to one log file only.",
+        Support.NOT_APPLICABLE,
+        Why("There are no log files: everything goes to standard error."),
+    ] = False
+    log_dir: Annotated[
+        OptionalText,
+        "Directory of log files.",
+        Support.NOT_APPLICABLE,
+        Why("There are no log files: everything goes to standard error."),
+    ] = None
+    log_file: Annotated[
+        OptionalText,
+        "Log file.",
+        Support.NOT_APPLICABLE,
+        Why("There are no log files: everything goes to standard error."),
+    ] = None
+    log_file_max_size: Annotated[
+        Count,
+        "Largest log file in megabytes.",
+        Support.NOT_APPLICABLE,
+        Why("There are no log files: everything goes to standard error."),
+    ] = 1800
+    log_backtrace_at: Annotated[
+        OptionalText,
+        "file:line whose log lines carry a stack.",
+        Support.NOT_APPLICABLE,
+        Why("It names lines of another program."),
+    ] = None
+    log_flush_frequency_s: Annotated[
+        Seconds, "Time between flushes of the log.", Support.NOT_APPLICABLE, Why("Nothing is buffered.")
+    ] = 5.0
+    log_json_info_buffer_size: Annotated[
+        Text, "Buffer of JSON log lines.", Support.NOT_APPLICABLE, Why("Nothing is buffered.")
+    ] = "0"
+    log_json_split_stream: Annotated[
+        Switch,
+        "Errors to stderr, the rest to stdout.",
+        Support.NOT_APPLICABLE,
+        Why("There are no log files: everything goes to standard error."),
+    ] = False
+    log_text_info_buffer_size: Annotated[
+        Text, "Buffer of text log lines.", Support.NOT_APPLICABLE, Why("Nothing is buffered.")
+    ] = "0"
+    log_text_split_stream: Annotated[
+        Switch,
+        "Errors to stderr, the rest to stdout.",
+        Support.NOT_APPLICABLE,
+        Why("There are no log files: everything goes to standard error."),
+    ] = False
+    feature_gates: Annotated[
+        Gates,
+        "Switches of Kubernetes libraries.",
+        Support.NOT_APPLICABLE,
+        Why("They switch parts of Kubernetes libraries that are not used here."),
+    ] = ()

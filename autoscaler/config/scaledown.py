@@ -17,6 +17,7 @@ from autoscaler.config.syntax import (
     Support,
     Switch,
     WholeSeconds,
+    Why,
 )
 from autoscaler.config.windows import Windows
 
@@ -52,7 +53,10 @@ class ScaleDown(msgspec.Struct, frozen=True):
     ] = 300.0
     scale_down_simulation_timeout_s: Annotated[Seconds, "Longest time spent on simulating removals in one pass."] = 30.0
     node_deletion_candidate_ttl_s: Annotated[
-        Seconds, "How long the unneeded time of a node survives a restart; 0 means not at all.", Support.BETTER
+        Seconds,
+        "How long the unneeded time of a node survives a restart; 0 means not at all.",
+        Support.BETTER,
+        Why("On by default, so that a restart or a change of leaders loses no time; 0 with --compatibility=1.31."),
     ] = 1800.0
     scale_down_window: Annotated[
         Windows,
@@ -68,13 +72,22 @@ class ScaleDown(msgspec.Struct, frozen=True):
     max_bulk_soft_taint_count: Annotated[Count, "Most soft taints changed in one pass; 0 switches them off."] = 10
     max_bulk_soft_taint_time_s: Annotated[Seconds, "Longest time spent on soft taints in one pass."] = 3.0
     scale_down_non_empty_candidates_count: Annotated[
-        Number, "Candidates of the former planner.", Support.NOT_APPLICABLE
+        Number,
+        "Candidates of the former planner.",
+        Support.NOT_APPLICABLE,
+        Why("Without effect in Cluster Autoscaler since 1.32 too."),
     ] = 30
     scale_down_candidates_pool_ratio: Annotated[
-        Real, "Share of nodes the former planner looked at.", Support.NOT_APPLICABLE
+        Real,
+        "Share of nodes the former planner looked at.",
+        Support.NOT_APPLICABLE,
+        Why("Without effect in Cluster Autoscaler since 1.32 too."),
     ] = 0.1
     scale_down_candidates_pool_min_count: Annotated[
-        Number, "Fewest nodes the former planner looked at.", Support.NOT_APPLICABLE
+        Number,
+        "Fewest nodes the former planner looked at.",
+        Support.NOT_APPLICABLE,
+        Why("Without effect in Cluster Autoscaler since 1.32 too."),
     ] = 50
 
     @property
@@ -154,16 +167,39 @@ class Removed(msgspec.Struct, frozen=True):
     """Flags of older versions, so that old command lines start."""
 
     max_empty_bulk_delete: Annotated[OptionalNumber, "Older name of max-scale-down-parallelism."] = None
-    parallel_drain: Annotated[Switch, "false chose the former planner, which is gone.", Support.NOT_APPLICABLE] = True
-    node_autoprovisioning_enabled: Annotated[Switch, "Create node groups.", Support.NOT_APPLICABLE] = False
-    max_autoprovisioned_node_group_count: Annotated[Count, "Most created node groups.", Support.NOT_APPLICABLE] = 15
+    parallel_drain: Annotated[
+        Switch,
+        "false chose the former planner.",
+        Support.NOT_APPLICABLE,
+        Why("The planner that false chose is gone, as in Cluster Autoscaler since 1.32."),
+    ] = True
+    node_autoprovisioning_enabled: Annotated[
+        Switch,
+        "Create node groups.",
+        Support.NOT_APPLICABLE,
+        Why("Cluster Autoscaler removed it in 1.33; it worked for no provider of its distribution."),
+    ] = False
+    max_autoprovisioned_node_group_count: Annotated[
+        Count, "Most created node groups.", Support.NOT_APPLICABLE, Why("Cluster Autoscaler removed it in 1.33.")
+    ] = 15
     gce_expander_ephemeral_storage_support: Annotated[
-        Switch, "GCE: count ephemeral storage; always counted.", Support.NOT_APPLICABLE
+        Switch, "GCE: count ephemeral storage.", Support.NOT_APPLICABLE, Why("Ephemeral storage is always counted.")
     ] = False
     filter_out_schedulable_pods_uses_packing: Annotated[
-        Switch, "Pack pods onto existing nodes; always done.", Support.NOT_APPLICABLE
+        Switch,
+        "Pack pods onto existing nodes.",
+        Support.NOT_APPLICABLE,
+        Why("Pods are always packed onto existing nodes."),
     ] = True
-    configmap: Annotated[OptionalText, "ConfigMap with node group sizes.", Support.NOT_APPLICABLE] = None
+    configmap: Annotated[
+        OptionalText,
+        "ConfigMap with node group sizes.",
+        Support.NOT_APPLICABLE,
+        Why("Cluster Autoscaler removed it in 1.3; sizes come from the provider."),
+    ] = None
     unregistered_node_removal_time_s: Annotated[
-        Seconds, "Older name of max-node-provision-time.", Support.NOT_APPLICABLE
+        Seconds,
+        "Older name of max-node-provision-time.",
+        Support.NOT_APPLICABLE,
+        Why("Cluster Autoscaler removed it; --max-node-provision-time replaces it."),
     ] = 900.0

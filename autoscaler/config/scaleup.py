@@ -23,6 +23,7 @@ from autoscaler.config.syntax import (
     Slice,
     Support,
     Switch,
+    Why,
     choice,
 )
 
@@ -59,16 +60,28 @@ class Pods(msgspec.Struct, frozen=True):
         Slice, "Pods of these schedulers count as pending before their scheduler has looked at them."
     ] = ()
     enable_proactive_scaleup: Annotated[
-        Switch, "Add the pods that controllers have yet to create.", Support.ACCEPTED
+        Switch,
+        "Add the pods that controllers have yet to create.",
+        Support.ACCEPTED,
+        Why("Pods are counted once they exist."),
     ] = False
-    pod_injection_limit: Annotated[Count, "Most pods to which such additions may raise the list.", Support.ACCEPTED] = (
-        5000
-    )
+    pod_injection_limit: Annotated[
+        Count,
+        "Most pods to which such additions may raise the list.",
+        Support.ACCEPTED,
+        Why("Nothing is added so far."),
+    ] = 5000
     enable_graceful_degradation: Annotated[
-        Switch, "Cut the placing of pending pods short when it takes too long.", Support.ACCEPTED
+        Switch,
+        "Cut the placing of pending pods short when it takes too long.",
+        Support.NOT_APPLICABLE,
+        Why("Placing 10,000 pending pods takes well under a second, so there is nothing to cut short."),
     ] = False
     pending_pods_batching_timeout_s: Annotated[
-        Seconds, "How long placing pending pods may then take.", Support.ACCEPTED
+        Seconds,
+        "How long placing pending pods may then take.",
+        Support.NOT_APPLICABLE,
+        Why("Placing 10,000 pending pods takes well under a second, so there is nothing to cut short."),
     ] = 240.0
 
 
@@ -84,13 +97,15 @@ class ScaleUp(msgspec.Struct, frozen=True):
     max_nodes_per_scaleup: Annotated[Count, "Most nodes that one scale-up adds; 0 means no limit."] = 1000
     max_nodegroup_binpacking_duration_s: Annotated[
         Seconds,
-        "Longest time spent on counting nodes for one group; counting is never cut short.",
+        "Longest time spent on counting nodes for one group.",
         Support.NOT_APPLICABLE,
+        Why("Counting nodes takes a fraction of a second and is never cut short."),
     ] = 10.0
     max_binpacking_time_s: Annotated[
         Seconds,
-        "Longest time spent on counting nodes for all groups; counting is never cut short.",
+        "Longest time spent on counting nodes for all groups.",
         Support.NOT_APPLICABLE,
+        Why("Counting nodes takes a fraction of a second and is never cut short."),
     ] = 300.0
     groups_per_pass: Annotated[
         GroupsPerPass, choice(GroupsPerPass), "Whether one pass may scale several different groups.", Support.OURS
@@ -108,16 +123,28 @@ class ScaleUp(msgspec.Struct, frozen=True):
     scale_up_from_zero: Annotated[Switch, "Scale up even when the cluster has no ready node."] = True
     enforce_node_group_min_size: Annotated[Switch, "Raise groups that are below their minimum size."] = False
     salvo_scale_up: Annotated[
-        Switch, "Several scale-ups in one pass; --groups-per-pass=all does this.", Support.ACCEPTED
+        Switch,
+        "Several scale-ups in one pass.",
+        Support.BETTER,
+        Why("Always on: it is --groups-per-pass=all, the default. Given, it also overrides --compatibility=1.31."),
     ] = False
-    salvo_scale_up_budget_s: Annotated[Seconds, "Longest time for those.", Support.ACCEPTED] = 60.0
+    salvo_scale_up_budget_s: Annotated[
+        Seconds,
+        "Longest time for those.",
+        Support.NOT_APPLICABLE,
+        Why("All groups of a pass are planned together, in a fraction of a second."),
+    ] = 60.0
     fastpath_binpacking_enabled: Annotated[
         Switch,
-        "Count nodes of the largest group arithmetically; exact counting is fast enough here.",
+        "Count nodes of the largest group arithmetically.",
         Support.NOT_APPLICABLE,
+        Why("The exact count is fast enough."),
     ] = False
     scaleup_simulation_for_skipped_node_groups_enabled: Annotated[
-        Switch, "Check pods against skipped groups too, to blame only those that could have helped.", Support.ACCEPTED
+        Switch,
+        "Check pods against skipped groups too, to blame only those that could have helped.",
+        Support.ACCEPTED,
+        Why("Events blame every skipped group."),
     ] = False
     grpc_expander_url: Annotated[OptionalText, "Address of the gRPC expander, host:port."] = None
     grpc_expander_cert: Annotated[
@@ -132,7 +159,9 @@ class Limits(msgspec.Struct, frozen=True):
     memory_total: Annotated[GibRange, "Least and most memory in the cluster, in GiB."] = Range(0, 6400000)
     gpu_total: Annotated[GpuRanges, "Least and most GPUs of one type in the cluster."] = ()
     max_nodes_total: Annotated[Count, "Most nodes in the cluster, of every group and of none; 0 means no limit."] = 0
-    capacity_quotas_enabled: Annotated[Switch, "Obey CapacityQuota objects.", Support.ACCEPTED] = False
+    capacity_quotas_enabled: Annotated[
+        Switch, "Obey CapacityQuota objects.", Support.ACCEPTED, Why("CapacityQuota objects are not read yet.")
+    ] = False
 
 
 class Balancing(msgspec.Struct, frozen=True):
@@ -216,23 +245,50 @@ class Features(msgspec.Struct, frozen=True):
     capacity_buffer_pod_injection_enabled: Annotated[Switch, "Keep room for the pods of CapacityBuffer objects."] = (
         False
     )
+    capacity_buffer_ready_replicas_enabled: Annotated[
+        Switch,
+        "Keep status.readyReplicas of CapacityBuffer objects up to date.",
+        Support.ACCEPTED,
+        Why("The field is not written yet."),
+    ] = False
     capacity_buffer_pod_dry_run_enabled: Annotated[
-        Switch, "Complete buffer pods by a dry run on the API server.", Support.ACCEPTED
+        Switch,
+        "Complete buffer pods by a dry run on the API server.",
+        Support.ACCEPTED,
+        Why("Templates are taken as they are written."),
     ] = True
     enable_dynamic_resource_allocation: Annotated[
         Switch,
-        "Refuse pods with ResourceClaims, which cannot be simulated yet; otherwise their claims are ignored.",
+        "Refuse pods with ResourceClaims; otherwise their claims are ignored.",
+        Why("Claims cannot be simulated yet, and nodes that may not do are not bought; pods and reasons say so."),
     ] = True
     enable_csi_node_aware_scheduling: Annotated[
-        Switch, "Take the volume limits of new nodes into account.", Support.ACCEPTED
+        Switch,
+        "Take the volume limits of new nodes into account.",
+        Support.ACCEPTED,
+        Why("Limits of existing nodes always count; new nodes are taken to have none."),
     ] = False
     enable_inter_pod_affinity_hostname_fast_path: Annotated[
-        Switch, "Faster affinity to single nodes; always fast here.", Support.NOT_APPLICABLE
+        Switch,
+        "Faster affinity to single nodes.",
+        Support.NOT_APPLICABLE,
+        Why("Affinity to single nodes is always fast."),
     ] = False
     cluster_snapshot_parallelism: Annotated[
-        Count, "Threads that fill the snapshot; there is one.", Support.NOT_APPLICABLE
+        Count,
+        "Threads that fill the snapshot.",
+        Support.NOT_APPLICABLE,
+        Why("The snapshot is kept up to date by one thread."),
     ] = 16
     predicate_parallelism: Annotated[
-        CountFromOne, "Threads that check predicates; there is one.", Support.NOT_APPLICABLE
+        CountFromOne,
+        "Threads that check predicates.",
+        Support.NOT_APPLICABLE,
+        Why("Predicates are checked for whole columns of nodes, by one thread."),
     ] = 4
-    scheduler_verbosity: Annotated[Number, "Log verbosity of the scheduler library.", Support.NOT_APPLICABLE] = 0
+    scheduler_verbosity: Annotated[
+        Number,
+        "Log verbosity of the scheduler library.",
+        Support.NOT_APPLICABLE,
+        Why("The scheduler's library is not used."),
+    ] = -1

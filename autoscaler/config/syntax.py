@@ -54,6 +54,12 @@ class Support(StrEnum):
     """It tunes something that does not exist here."""
 
 
+class Why(str):
+    """A sentence on why a flag of Cluster Autoscaler is not simply the same here."""
+
+    __slots__ = ()
+
+
 class Syntax(msgspec.Struct, frozen=True):
     """How the values of one kind of flag are read, joined and shown."""
 

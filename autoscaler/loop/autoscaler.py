@@ -53,6 +53,7 @@ class Autoscaler:
         growing = Growing(config, cloud, repairing, herald, provisioning, buffering, remote)
         self._observe = observing.run
         replacing = Replacing(config, removal, growing, repairing, herald)
+        self._config = config
         self._tape = tape or Tape()
         self._steps = (
             companions.before_pass,
@@ -83,7 +84,7 @@ class Autoscaler:
         began = stopwatch()
         self._tape.begin()
         remembered = self.remembered or Remembered(registry=memories.born(now))
-        p = Pass(report=PassReport(now=now), remembered=remembered, began_with=remembered)
+        p = Pass(report=PassReport(now=now), remembered=remembered, config=self._config, began_with=remembered)
         try:
             for step in (self._observe, *self._steps):
                 if p.goes_on:

@@ -70,6 +70,6 @@ class FlightRecorder:
         """Return the file of a pass, made once however many ask for it."""
         with self._making:
             if self._made is None or self._made[0] is not p:
-                body = record(p, self._config, f"pass-{rfc3339(p.report.now.wall)}")
+                body = record(p, p.config or self._config, f"pass-{rfc3339(p.report.now.wall)}")
                 self._made = p, None if body is None else self._publish(body)
             return self._made[1]

@@ -1,6 +1,6 @@
 """The third step: find the pods that need nodes, decide which groups grow, and grow them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
 
@@ -20,6 +20,7 @@ from autoscaler.observe import words
 from autoscaler.observe.metric_table import ErrorType
 from autoscaler.reasons import ScaleUpResult, Waiting
 from autoscaler.registry import memory as memories
+from autoscaler.scaledown.homeless import displaced
 from autoscaler.scaleup.consulting import Consulting, RemoteExpander
 from autoscaler.scaleup.expander import Chain, Supplies, build_chain
 from autoscaler.scaleup.limits import allowance
@@ -140,11 +141,21 @@ class Growing:
             position = p.view.positions.get(pod.nominated_node or "")
             if position is not None and not expendable(pod, config.pods.expendable_pods_priority_cutoff):
                 placer.place(pod.cls, position)
-        pods = (*found.unschedulable, *found.unprocessed, *p.room)
+        moving = self._displaced(p)
+        pods = (*found.unschedulable, *found.unprocessed, *moving, *p.room)
         needy = filter_yielding(placer, pods, config.pods, p.remembered.hints, config.rules, p.report.now)
+        p = replace(p, housed=_housed(moving, needy, p.under_way.nodes))
         nominated = {pod.key: Waiting.NOMINATED for pod in found.nominated}
-        needy = replace(needy, waiting={**found.waiting, **nominated, **needy.waiting})
+        keys = {pod.key for pod in moving}
+        verdicts = {key: why for key, why in needy.waiting.items() if key not in keys}
+        needy = replace(needy, waiting={**found.waiting, **nominated, **verdicts})
         return self._provisioning.booked(replace(p, remembered=replace(p.remembered, hints=needy.hints))), needy
+
+    def _displaced(self, p: Pass) -> tuple[Pod, ...]:
+        """Return pods of nodes being removed; those of replaced nodes have had room bought for them."""
+        replaced = () if p.remembered.replacements is None else p.remembered.replacements.in_progress
+        names = p.under_way.nodes - {name for one in replaced for name in one.nodes}
+        return displaced(p.view, names, p.report.now.wall)
 
     def _held_back(self, p: Pass, pods: Sequence[Pod]) -> ScaleUpResult | None:
         """Return why no scale-up is tried; None where one is."""
@@ -278,3 +289,11 @@ class Growing:
         )
         p = replace(p, remembered=replace(p.remembered, luck=p.remembered.luck.next()))
         return p, build_chain(config.scale_up.expander, supplies)
+
+
+def _housed(moving: Sequence[Pod], needy: Needy, leaving: Collection[str]) -> frozenset[str]:
+    """Return which pods have found room on nodes that stay."""
+    fits = (Waiting.FITS, Waiting.TAKES_HEADROOM)
+    return frozenset(
+        pod.key for pod in moving if needy.waiting.get(pod.key) in fits and needy.hints.get(pod) not in leaving
+    )

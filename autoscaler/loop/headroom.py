@@ -8,7 +8,7 @@ from autoscaler.clock import Clock, Instant, stopwatch
 from autoscaler.companions.headroom_objects import JsonObject, owner_labels, read_deployment
 from autoscaler.companions.headroom_plan import plan_orphans
 from autoscaler.config.headroom import Headroom, OnShutdown, warnings
-from autoscaler.errors import AutoscalerError, ConfigError, LeadershipLost, Refused
+from autoscaler.errors import AutoscalerError, LeadershipLost, Refused
 from autoscaler.loop.headroom_member import Member
 from autoscaler.loop.passing import Pass
 from autoscaler.observe.headroom_metrics import HeadroomMetrics
@@ -40,7 +40,7 @@ class HeadroomKeeper:
         cutoff: int,
         changed: Callable[[], Headroom | None] = lambda: None,
     ) -> None:
-        """`changed` returns a new configuration once there is one, and raises `ConfigError` for a bad one.
+        """`changed` returns a new configuration once there is one.
 
         `cutoff` is the priority below which pods are expendable.
         """
@@ -58,7 +58,6 @@ class HeadroomKeeper:
         self._orphans_at = float("-inf")
         self.status = HeadroomStatus()
         """The last look at the pools; replaced as a whole."""
-        metrics.reloaded(True)
         self._configure(headroom)
 
     @property
@@ -106,18 +105,10 @@ class HeadroomKeeper:
                 log.warning("headroom.not_left_in_order", pool=pool.name, error=error)
 
     def _reload(self) -> None:
-        try:
-            fresh = self._changed()
-        except ConfigError as error:
-            self._metrics.reloaded(False)
-            for problem in error.problems:
-                log.error("config.not_reloaded", problem=problem)
-            return
-        if fresh is None:
-            return
-        self._metrics.reloaded(True)
-        log.info("config.reloaded", pools=len(fresh.pools))
-        self._configure(fresh)
+        fresh = self._changed()
+        if fresh is not None:
+            log.info("headroom.reloaded", pools=len(fresh.pools))
+            self._configure(fresh)
 
     def _configure(self, fresh: Headroom) -> None:
         for warning in warnings(fresh):

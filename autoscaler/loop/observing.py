@@ -62,6 +62,7 @@ class Observing:
         p, began = p.timed("refresh", began), stopwatch()
         view = self._source.observe(self._cloud.read)
         p = p.with_report(replace(p.report, view=view)).timed("snapshot", began)
+        p = replace(p, under_way=self._removal.under_way())
         before = self._caught_up(p.remembered, view, now)
         readings = read(view.nodes, ready_terms(config.templates, view.groups.gpu_label, config.rules), before.readings)
         if not config.scale_up.scale_up_from_zero and next(readings.ready(), None) is None:

@@ -6,7 +6,9 @@ import msgspec
 from msgspec.structs import replace
 
 from autoscaler.actuation.tape import Answer
+from autoscaler.actuation.tracker import UnderWay
 from autoscaler.clock import stopwatch
+from autoscaler.config.tree import Config
 from autoscaler.objects.capacity import ProvisioningRequest
 from autoscaler.objects.pod import Pod
 from autoscaler.observe.metric_table import ErrorType
@@ -53,13 +55,19 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
     remembered: Remembered
     placer: Placer | None = None
     """The simulated cluster, with upcoming nodes and the pending pods that fit, from the scale-up step on."""
+    under_way: UnderWay = UnderWay()
+    """Removals under way when the cluster was observed."""
+    housed: frozenset[str] = frozenset()
+    """Keys of pods on nodes being removed that found room with pending pods, from the scale-up step on."""
     room: tuple[Pod, ...] = ()
     """Pods that exist nowhere and take part like pending ones, after those: companions keep room with them, and from
     the scale-up step on CapacityBuffers do."""
     requests: tuple[ProvisioningRequest, ...] = ()
     """Those that are served here, with what was decided about them."""
+    config: Config | None = None
+    """What decides. This and the next three are what a recording of the pass holds."""
     began_with: Remembered | None = None
-    """What was remembered when the pass began. This and the next two are what a recording of the pass holds."""
+    """What was remembered when the pass began."""
     observed: ClusterView | None = None
     """The cluster as it was found, companions' additions included; None: it could not be."""
     answers: tuple[Answer, ...] = ()

@@ -31,6 +31,7 @@ def situation_of(p: Pass, config: Config, removal: NodeRemoval) -> Situation:
         rules=config.rules,
         last_by_group=p.remembered.registry.last_by_group,
         under_way=removal.under_way(),
+        housed=p.housed,
         spoken_for=p.spoken_for,
     )
 

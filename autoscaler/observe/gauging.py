@@ -23,6 +23,7 @@ from autoscaler.observe.report import End, PassReport
 from autoscaler.observe.status import GroupStatus, NodeCounts
 from autoscaler.observe.summary import WHOLE_PASS, counts_of
 from autoscaler.observe.taints import count_taints
+from autoscaler.observe.waits import RemovalWaits, SkippedNodes
 from autoscaler.ports import ExpanderAnswer
 from autoscaler.reasons import RemovedAs, ScaleDownResult, ScaleUpResult, Skip, Stage
 from autoscaler.registry.occurrence import Incident
@@ -71,24 +72,34 @@ class Gauging:
 
     def __init__(self, metrics: Metrics, config: Config) -> None:
         self._metrics = metrics
+        self._resources = gpu_resources(config.rules)
+        self._tainted: tuple[Node, ...] | None
+        self._groups = Groups()
+        observe = config.observe
+        self._waits = RemovalWaits() if observe.node_removal_latency_tracking_enabled else None
+        self._skipped = SkippedNodes() if observe.max_node_skip_eval_time_tracker_enabled else None
+        self.configure(config)
+
+    def configure(self, config: Config) -> None:
+        """Go by these options from now on, and publish them."""
         self._config = config
         self._passing = passing_taints(config.templates, config.rules)
-        self._resources = gpu_resources(config.rules)
-        self._tainted: tuple[Node, ...] | None = None
-        self._groups = Groups()
+        self._tainted = None
+        limits = config.limits
+        cores, memory = limits.cores_total, limits.memory_total
+        self._metrics.limits((cores.min, cores.max), (memory.min * _GIB, memory.max * _GIB))
 
     def starting(self) -> None:
-        """Publish what is configured."""
-        limits = self._config.limits
-        cores, memory = limits.cores_total, limits.memory_total
+        """Show the metrics from here on."""
         self._metrics.start()
-        self._metrics.limits((cores.min, cores.max), (memory.min * _GIB, memory.max * _GIB))
 
     def passed(self, report: PassReport, groups: tuple[GroupStatus, ...]) -> None:
         """Publish what a pass saw and did; `groups` are as its status has them."""
         for phase, function in FUNCTIONS.items():
             if phase in report.timings:
                 self._metrics.observe_duration(function, report.timings[phase])
+        for phase, seconds in report.timings.items():
+            self._metrics.phase_took(phase, seconds)
         if failed(report):
             self._metrics.pass_failed(report.error_type or ErrorType.INTERNAL)
         else:
@@ -103,10 +114,12 @@ class Gauging:
             return
         self._cluster(report, report.view, report.registry, groups)
         self._troubles(report, report.view, report.registry)
+        self._decisions(report)
         if report.scale_up_result not in (None, ScaleUpResult.NOT_TRIED):
             self._scale_up(report, report.view)
         if report.scale_down_result not in (None, ScaleDownResult.NOT_TRIED):
             self._scale_down(report)
+            self._tracked(report, report.view)
         self._replacements(report)
 
     def _taints(self, view: ClusterView) -> None:
@@ -141,6 +154,15 @@ class Gauging:
         gone = sum(len(one.removal.instances) for one in report.unregistered_removed if one.error is None)
         if gone:
             self._metrics.unregistered_removed(gone)
+
+    def _decisions(self, report: PassReport) -> None:
+        if report.scale_up_result is not None:
+            self._metrics.decided(Step.SCALE_UP, report.scale_up_result)
+        if report.scale_down_result is not None:
+            self._metrics.decided(Step.SCALE_DOWN, report.scale_down_result)
+        self._metrics.waiting(Counter(report.waiting.values()))
+        if report.scale_up is not None:
+            self._metrics.skipped_groups(Counter(one.reason.value for one in report.scale_up.skipped))
 
     def _scale_up(self, report: PassReport, view: ClusterView) -> None:
         metrics, config, plan = self._metrics, self._config, report.scale_up
@@ -180,6 +202,12 @@ class Gauging:
             if one.over:
                 saved = (one.saving or 0.0) if one.stage is Stage.DONE else 0.0
                 self._metrics.replacement_ended(one.trigger, one.stage, saved)
+
+    def _tracked(self, report: PassReport, view: ClusterView) -> None:
+        for wait in () if self._waits is None else self._waits.passed(report):
+            self._metrics.removal_waited(wait.seconds, wait.reason, deleted=wait.deleted)
+        if self._skipped is not None:
+            self._metrics.nodes_skipped(self._skipped.longest_s(view.groups.of_node, report))
 
     def node_removed(self, group: str, node: Node, removed_as: RemovedAs) -> None:
         """Count a removed node; may be called from any thread."""

@@ -13,12 +13,6 @@ def _of_pool(name: str, text: str, *labels: str, kind: Kind = Kind.GAUGE, **valu
     return Metric(name=name, kind=kind, help=text, labels=("pool", *labels), values=values)
 
 
-RELOADED = Metric(
-    name="config_last_reload_successful",
-    kind=Kind.GAUGE,
-    help="Whether the configuration file, as it is now, is the one in use: 1 or 0.",
-)
-"""Published once, whichever companions read the file anew."""
 HEADROOM: tuple[Metric, ...] = (
     _of_pool("headroom_pods_desired", "Pause pods that the policy wants now."),
     _of_pool("headroom_pods_target", "Pause pods wanted after the cool-down."),
@@ -60,7 +54,6 @@ HEADROOM: tuple[Metric, ...] = (
         kind=Kind.COUNTER,
         help="Deployments deleted because no configuration has their pool.",
     ),
-    RELOADED,
 )
 
 _GAUGES_OF_POOL = tuple(one.name for one in HEADROOM if one.kind is Kind.GAUGE and one.labels == ("pool",))
@@ -123,10 +116,6 @@ class HeadroomMetrics:
     def orphan_deleted(self) -> None:
         """Count a Deployment without a pool that was deleted."""
         self._series.add("headroom_orphans_deleted_total", 1)
-
-    def reloaded(self, well: bool) -> None:
-        """Publish whether the configuration file is the one in use."""
-        self._series.set(RELOADED.name, well)
 
     def forget(self, pool: str) -> None:
         """Take the gauges of a pool away that is not configured any more."""

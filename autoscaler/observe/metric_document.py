@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-from autoscaler.observe.headroom_metrics import HEADROOM, RELOADED
+from autoscaler.observe.headroom_metrics import HEADROOM
 from autoscaler.observe.metric_table import TABLE, Metric, When
 from autoscaler.observe.reservation_metrics import RESERVATIONS
 
-_COMPANIONS = {"headroom": HEADROOM, "reservations": (*RESERVATIONS, RELOADED)}
+_COMPANIONS = {"headroom": HEADROOM, "reservations": RESERVATIONS}
 """Tables by the section of the configuration file that brings their metrics."""
 
 

@@ -30,6 +30,8 @@ class When(StrEnum):
 
     ALWAYS = ""
     PER_NODE_GROUP = "--emit-per-nodegroup-metrics"
+    REMOVAL_LATENCY = "--node-removal-latency-tracking-enabled"
+    SKIPPED_NODES = "--max-node-skip-eval-time-tracker-enabled"
 
 
 class Function(StrEnum):
@@ -116,6 +118,13 @@ class AskedExpander(StrEnum):
     ANSWERED = "answered"
     UNUSABLE = "unusable"
     FAILED = "failed"
+
+
+class Reload(StrEnum):
+    """How reading the configuration anew ended: values of the label `result`."""
+
+    APPLIED = "applied"
+    REFUSED = "refused"
 
 
 class PendingKind(StrEnum):
@@ -278,6 +287,21 @@ TABLE: tuple[Metric, ...] = (
         labels=("instance_type", "cpu_count", "namespace_count"),
         buckets=(1, 2, 4, 8, 16, 32),
     ),
+    Metric(
+        name="node_removal_latency_seconds",
+        kind=Kind.HISTOGRAM,
+        help="From when a node has been unneeded for long enough until its removal begins, or it is needed again.",
+        labels=("deleted", "delay_reason"),
+        values={"deleted": "`true`, `false`", "delay_reason": "`none`, or what held it up last: a reason of a node"},
+        buckets=tuple(1.5**step for step in range(19)),
+        when=When.REMOVAL_LATENCY,
+    ),
+    Metric(
+        name="max_node_skip_eval_duration_seconds",
+        kind=Kind.GAUGE,
+        help="For how long a node, at most, has not been looked at because the time for simulations was over.",
+        when=When.SKIPPED_NODES,
+    ),
     _of_group("node_group_min_count", "Smallest allowed size of the node group."),
     _of_group("node_group_max_count", "Largest allowed size of the node group."),
     _of_group("node_group_target_count", "Target size of the node group."),
@@ -321,6 +345,44 @@ TABLE: tuple[Metric, ...] = (
         result=_listed(Recorded),
     ),
     _counter("recorded_bytes_total", "Bytes that the flight recorder wrote."),
+    _gauge(
+        "config_last_reload_successful",
+        "Whether the configuration file, as it is now, is the one in use, but for what needs a restart: 1 or 0.",
+    ),
+    _counter("config_reloads_total", "Times the configuration was read anew.", "result", result=_listed(Reload)),
+    _gauge("config_restart_needed", "Options that were changed in the file and are in use only after a restart."),
+    Metric(
+        name="pass_phase_duration_seconds",
+        kind=Kind.SUMMARY,
+        help="Time taken by each phase of a pass, finer than the functions of Cluster Autoscaler: count and sum.",
+        labels=("phase",),
+        values={"phase": "as `timings` of a plan have them"},
+    ),
+    _counter(
+        "decisions_total",
+        "How scale-up and scale-down of each pass ended.",
+        "step",
+        "result",
+        step=f"`{Step.SCALE_UP}`, `{Step.SCALE_DOWN}`",
+        result="see the list of reasons",
+    ),
+    _gauge(
+        "waiting_pods_count",
+        "Pending pods that take no part in scale-up, by reason; a reason that no pod has any more shows 0.",
+        "reason",
+        reason="see the list of reasons",
+    ),
+    _gauge(
+        "skipped_node_groups_count",
+        "Node groups left out of the last scale-up that was planned, by reason; one that holds no more shows 0.",
+        "reason",
+        reason="see the list of reasons",
+    ),
+    _counter("watch_restarts_total", "Watches opened anew, the usual ends of watches included.", "path"),
+    _counter("watch_relists_total", "Complete lists of a kind, the first included.", "path"),
+    _counter("watch_failures_total", "Lists and watches that failed.", "path"),
+    _counter("watch_decode_seconds_total", "Time spent on decoding and storing what the API server sent.", "path"),
+    _gauge("watch_silence_seconds", "Time since a kind was last heard of, when the last pass began.", "path"),
     _counter("events_dropped_total", "Kubernetes events given up because the API server was too slow or refused."),
     Metric(
         name="leader_election_master_status",

@@ -1,5 +1,6 @@
 """Prometheus metrics of one process, in the words of the domain. The names are in `metric_table`."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 import msgspec
@@ -20,6 +21,7 @@ from autoscaler.observe.metric_table import (
     Metric,
     PendingKind,
     Recorded,
+    Reload,
     ScaleUpFailure,
     Step,
     When,
@@ -48,6 +50,17 @@ class Devices(msgspec.Struct, frozen=True):
 NO_DEVICES = Devices()
 
 
+class Heard(msgspec.Struct, frozen=True, kw_only=True):
+    """What one watch has come to since the process started."""
+
+    restarts: int = 0
+    relists: int = 0
+    failures: int = 0
+    decode_s: float = 0.0
+    silent_s: float | None = None
+    """Since it was last heard of; None: never yet."""
+
+
 class Metrics:
     """All metrics of one process, on registries of their own. Methods may be called from any thread.
 
@@ -55,16 +68,31 @@ class Metrics:
     cluster_safe_to_autoscale would say 0 there and raise alarms.
     """
 
-    def __init__(self, *, per_node_group: bool = False, wide_duration_buckets: bool = True) -> None:
+    def __init__(
+        self,
+        *,
+        per_node_group: bool = False,
+        wide_duration_buckets: bool = True,
+        removal_latency: bool = False,
+        skipped_nodes: bool = False,
+    ) -> None:
         self._process_registry = CollectorRegistry()
         self._engine_registry = CollectorRegistry()
         self._started = False
         self._per_node_group = per_node_group
         self._group_series: set[tuple[str, tuple[str, ...]]] = set()
-        self._unremovable_reasons: set[str] = set()
+        self._reasons: defaultdict[str, set[str]] = defaultdict(set)
+        self._heard: dict[str, Heard] = {}
         self._series = Series()
+        chosen = {
+            When.ALWAYS: True,
+            When.PER_NODE_GROUP: per_node_group,
+            When.REMOVAL_LATENCY: removal_latency,
+            When.SKIPPED_NODES: skipped_nodes,
+        }
+        shown = {when for when, on in chosen.items() if on}
         for metric in TABLE:
-            if metric.when is When.ALWAYS or per_node_group:
+            if metric.when in shown:
                 narrow = metric.name == "function_duration_seconds" and not wide_duration_buckets
                 registry = self._process_registry if metric.foreign else self._engine_registry
                 self._series.make(replace(metric, buckets=NARROW_BUCKETS) if narrow else metric, registry)
@@ -86,6 +114,8 @@ class Metrics:
         for removal in RemovedAs:
             self._series.add("scaled_down_nodes_total", 0, removal, *NO_DEVICES.labels)
         self._series.add("scaled_up_nodes_total", 0, *NO_DEVICES.labels)
+        for reload in Reload:
+            self._series.add("config_reloads_total", 0, reload)
         for lack in Lack:
             self._series.add("template_shortfalls_total", 0, lack)
         for result in EvictionResult:
@@ -238,10 +268,16 @@ class Metrics:
         self._series.set("unneeded_nodes_count", nodes)
 
     def unremovable(self, by_reason: Mapping[str, int]) -> None:
-        """Nodes that stay; reasons not given any more drop to 0, so that no count outlives its cause."""
-        self._unremovable_reasons.update(by_reason)
-        for reason in self._unremovable_reasons:
-            self._series.set("unremovable_nodes_count", by_reason.get(reason, 0), reason)
+        """Nodes that stay."""
+        self._by_reason("unremovable_nodes_count", by_reason)
+
+    def removal_waited(self, seconds: float, reason: str, *, deleted: bool) -> None:
+        """A node that could go was waited for; `reason` held it up."""
+        self._series.observe("node_removal_latency_seconds", seconds, str(deleted).lower(), reason)
+
+    def nodes_skipped(self, longest_s: float) -> None:
+        """A node has not been looked at for so long."""
+        self._series.set("max_node_skip_eval_duration_seconds", longest_s)
 
     def scale_down_cooldown(self, active: bool) -> None:
         """Whether scale-down waits."""
@@ -269,11 +305,54 @@ class Metrics:
         """Machines that never became nodes were removed."""
         self._series.add("old_unregistered_nodes_removed_count", machines)
 
+    # Decisions.
+
+    def decided(self, step: Step, result: str) -> None:
+        """A step of a pass came to its end."""
+        self._series.add("decisions_total", 1, step, result)
+
+    def waiting(self, by_reason: Mapping[str, int]) -> None:
+        """Pending pods that nothing is planned for."""
+        self._by_reason("waiting_pods_count", by_reason)
+
+    def skipped_groups(self, by_reason: Mapping[str, int]) -> None:
+        """Groups that were no options for a scale-up."""
+        self._by_reason("skipped_node_groups_count", by_reason)
+
+    def _by_reason(self, name: str, counts: Mapping[str, int]) -> None:
+        """Set a gauge; reasons not given any more drop to 0, so that no count outlives its cause."""
+        self._reasons[name].update(counts)
+        for reason in self._reasons[name]:
+            self._series.set(name, counts.get(reason, 0), reason)
+
     # Ourselves.
+
+    def phase_took(self, phase: str, seconds: float) -> None:
+        """A phase of a pass took that long."""
+        self._series.observe("pass_phase_duration_seconds", seconds, phase)
+
+    def heard(self, by_path: Mapping[str, Heard]) -> None:
+        """What the watches have come to since the process started."""
+        for path, now in by_path.items():
+            before = self._heard.get(path, Heard())
+            self._series.add("watch_restarts_total", now.restarts - before.restarts, path)
+            self._series.add("watch_relists_total", now.relists - before.relists, path)
+            self._series.add("watch_failures_total", now.failures - before.failures, path)
+            self._series.add("watch_decode_seconds_total", max(0.0, now.decode_s - before.decode_s), path)
+            if now.silent_s is not None:
+                self._series.set("watch_silence_seconds", now.silent_s, path)
+            self._heard[path] = now
 
     def companion_failed(self, name: str) -> None:
         """A part beside the node autoscaler raised."""
         self._series.add("companion_errors_total", 1, name)
+
+    def reload_ended(self, result: Reload | None, *, waiting: int) -> None:
+        """The configuration was read anew, None: for the first time; so many options wait for a restart."""
+        self._series.set("config_last_reload_successful", result is not Reload.REFUSED)
+        self._series.set("config_restart_needed", waiting)
+        if result is not None:
+            self._series.add("config_reloads_total", 1, result)
 
     def expander_asked(self, result: AskedExpander) -> None:
         """The gRPC expander was asked."""

@@ -23,7 +23,8 @@ class PassLog:
     """Writes what passes decided. What stays as it was is written once. Owned by the deciding thread."""
 
     def __init__(self, *, prices_matter: bool = False) -> None:
-        self._prices_matter = prices_matter
+        self.prices_matter = prices_matter
+        """Whether groups without a price are worth a line."""
         self._unpriced: tuple[str, ...] = ()
         self._stuck: object = None
         self._end = End.COMPLETE
@@ -87,7 +88,7 @@ class PassLog:
 
     def _write_unpriced(self, report: PassReport) -> None:
         """Say which groups an expander that goes by prices cannot compare."""
-        if not self._prices_matter or report.view is None:
+        if not self.prices_matter or report.view is None:
             return
         groups = report.view.groups.all
         unpriced = tuple(group.id for group in groups if group.template is not None and group.node_price is None)

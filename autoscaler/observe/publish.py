@@ -58,10 +58,15 @@ class Publisher:
         self._health = health
         self._tail = tail
         self._gauging = Gauging(metrics, config)
-        self._pass_log = PassLog(prices_matter=not set(BY_PRICE).isdisjoint(config.scale_up.expander))
+        self._pass_log = PassLog(prices_matter=_prices_matter(config))
         self._status_map = _StatusMap(status_map if config.observe.write_status_configmap else None, config.rules)
         self._passes = 0
         self._ended: Instant | None = None
+
+    def configure(self, config: Config) -> None:
+        """Go by other options from the next pass on."""
+        self._gauging.configure(config)
+        self._pass_log.prices_matter = _prices_matter(config)
 
     @property
     def status_map_failures(self) -> int:
@@ -117,6 +122,10 @@ class Publisher:
     def stopped(self) -> None:
         """Say that the process ends in good order: a ConfigMap that nobody keeps up to date would mislead."""
         self._status_map.remove()
+
+
+def _prices_matter(config: Config) -> bool:
+    return not set(BY_PRICE).isdisjoint(config.scale_up.expander)
 
 
 class _StatusMap:

@@ -1,15 +1,18 @@
 """Pods that removals under way leave without a node: the room they will need elsewhere is as good as taken.
 
-Those still on a node that is being removed, and those evicted already whose controllers have not made them anew.
+Those still on a node that is being removed, and those evicted already whose controllers have not made them anew. The
+former look for room with pending pods first (`displaced`); scale-down houses the rest.
 Source: Cluster Autoscaler's `core/podlistprocessor` (nodes being drained) and `core/scaledown/planner` (evicted pods).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+import msgspec
 import numpy as np
 
 from autoscaler.objects.meta import OwnerReference
-from autoscaler.objects.pod import Pod
+from autoscaler.objects.node import TO_BE_DELETED
+from autoscaler.objects.pod import Pod, Unscheduled
 from autoscaler.scaledown.plan import Situation
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.cluster import ClusterView
@@ -37,10 +40,27 @@ def house(placer: Placer, situation: Situation, leaving: Mask) -> None:
             start = (position + 1) % trial.count
 
 
+def displaced(view: ClusterView, names: Iterable[str], wall: float) -> tuple[Pod, ...]:
+    """Return the pods of nodes that are being removed and something will make anew, as if they were pending already.
+
+    Only of nodes that carry the taint by now: on others they would find their old place.
+    """
+    positions = (view.positions[name] for name in sorted(names) if name in view.positions)
+    gone = [position for position in positions if view.nodes[position].taint(TO_BE_DELETED) is not None]
+    unscheduled = Unscheduled("Unschedulable", wall)
+    return tuple(
+        msgspec.structs.replace(pod, node=None, nominated_node=None, unscheduled=unscheduled)
+        for position in gone
+        for pod in view.pods[position]
+        if pod.deleted is None and _recreatable(pod)
+    )
+
+
 def homeless(view: ClusterView, situation: Situation, leaving: Mask) -> Iterator[Pod]:
-    """Yield pods that something will make anew, first those not evicted yet."""
+    """Yield pods that something will make anew and that have no room yet, first those not evicted yet."""
     for position in np.flatnonzero(leaving).tolist():
-        yield from (pod for pod in view.pods[position] if pod.deleted is None and _recreatable(pod))
+        here = (pod for pod in view.pods[position] if pod.key not in situation.housed)
+        yield from (pod for pod in here if pod.deleted is None and _recreatable(pod))
     if situation.rules.evicted_pods_need_room:
         yield from _awaited(view, situation)
 

@@ -73,6 +73,8 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     rules: Rules = Rules()
     last_by_group: Mapping[str, Activity] = {}
     under_way: UnderWay = NoneUnderWay()
+    housed: frozenset[str] = frozenset()
+    """Keys of pods on nodes being removed that have found room elsewhere on the simulated cluster already."""
     spoken_for: Mapping[str, Kept] = {}
     """Nodes that a replacement in progress is about, by name: they are not judged."""
 

@@ -3,6 +3,7 @@
 import tempfile
 import threading
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,8 @@ class Demo:
         self._server.write_kubeconfig(self.kubeconfig)
         try:
             own = [f"--{name}={value}" for name, value in self._options.items()]
-            self._daemon = Daemon(load([*own, *self._flags]), self._clock, {})
+            read = partial(load, [*own, *self._flags])
+            self._daemon = Daemon(read(), self._clock, {}, read)
         except AutoscalerError:
             self._stop_cluster()
             raise

@@ -76,6 +76,8 @@ class World:
         self._told = CollectedEvents(self._machine)
         self.metrics = Metrics(
             per_node_group=config.observe.emit_per_nodegroup_metrics,
+            removal_latency=config.observe.node_removal_latency_tracking_enabled,
+            skipped_nodes=config.observe.max_node_skip_eval_time_tracker_enabled,
             wide_duration_buckets=config.rules.wide_duration_buckets,
         )
         """What companions and events count; an audience may fill in the rest."""

@@ -10,6 +10,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -232,7 +233,8 @@ class Replica:
     ) -> None:
         words = [f"--kubeconfig={kubeconfig}", "--address=127.0.0.1:0", f"--user-agent={name}", *QUICK, *flags]
         self.name = name
-        self.daemon = Daemon(load(words), SystemClock(), {})
+        read = partial(load, words)
+        self.daemon = Daemon(read(), SystemClock(), {}, read)
         self.status: int | None = None
         self.error: BaseException | None = None
         self._provider = provider

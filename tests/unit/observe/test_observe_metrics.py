@@ -17,10 +17,11 @@ from autoscaler.observe.metric_table import (
     LimitedResource,
     PendingKind,
     Recorded,
+    Reload,
     ScaleUpFailure,
     Step,
 )
-from autoscaler.observe.metrics import Devices, Metrics
+from autoscaler.observe.metrics import Devices, Heard, Metrics
 from autoscaler.observe.status import Backoff, NodeCounts, PublishedStatus
 from autoscaler.reasons import RemovedAs, Stage, Trigger
 
@@ -83,7 +84,7 @@ def test_a_standby_replica_shows_only_itself() -> None:
 
 
 def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus]) -> None:
-    metrics = started(per_node_group=True)
+    metrics = started(per_node_group=True, removal_latency=True, skipped_nodes=True)
     metrics.step_began(Step.MAIN, Instant(1000.9, 5.0))
     metrics.observe_duration(Function.MAIN, 0.2)
     metrics.pass_failed(ErrorType.API_CALL)
@@ -114,6 +115,15 @@ def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus])
     metrics.replacements({Trigger.EXPIRED: 2})
     metrics.replacement_ended(Trigger.CHEAPER, Stage.DONE, 0.5)
     metrics.recorded(Recorded.WRITTEN, 700)
+    metrics.removal_waited(2.0, "none", deleted=True)
+    metrics.nodes_skipped(30.0)
+    metrics.decided(Step.SCALE_UP, "NoOptionsAvailable")
+    metrics.waiting({"TooYoung": 3})
+    metrics.skipped_groups({"InBackoff": 2})
+    metrics.phase_took("snapshot", 0.25)
+    metrics.heard({"/api/v1/pods": Heard(relists=1, restarts=1, failures=4, decode_s=1.0)})
+    metrics.heard({"/api/v1/pods": Heard(relists=1, restarts=2, failures=4, decode_s=1.5, silent_s=7.0)})
+    metrics.reload_ended(Reload.REFUSED, waiting=3)
     values = series(metrics)
     devices = 'gpu_resource_name="nvidia.com/gpu",gpu_name="a100"'
     expected = {
@@ -158,6 +168,20 @@ def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus])
         "replacement_savings_total": 0.5,
         'recordings_total{result="written"}': 1,
         "recorded_bytes_total": 700,
+        'decisions_total{step="scaleUp",result="NoOptionsAvailable"}': 1,
+        'node_removal_latency_seconds_bucket{deleted="true",delay_reason="none",le="2.25"}': 1,
+        "max_node_skip_eval_duration_seconds": 30,
+        'waiting_pods_count{reason="TooYoung"}': 3,
+        'skipped_node_groups_count{reason="InBackoff"}': 2,
+        'pass_phase_duration_seconds_sum{phase="snapshot"}': 0.25,
+        'watch_restarts_total{path="/api/v1/pods"}': 2,
+        'watch_relists_total{path="/api/v1/pods"}': 1,
+        'watch_failures_total{path="/api/v1/pods"}': 4,
+        'watch_decode_seconds_total{path="/api/v1/pods"}': 1.5,
+        'watch_silence_seconds{path="/api/v1/pods"}': 7,
+        'config_reloads_total{result="refused"}': 1,
+        "config_last_reload_successful": 0,
+        "config_restart_needed": 3,
     }
     assert {name: values.get(name) for name in expected} == expected
     metrics.unremovable({"BlockedByPod": 1})

@@ -288,4 +288,5 @@ def test_durations_are_published_by_function() -> None:
     series = Gauges().take(report)
     assert series[of("function_duration_quantile_seconds_sum", function="main")] == 0.5
     assert series[of("function_duration_quantile_seconds_sum", function="scaleUp")] == 0.25
-    assert not [name for name in series if "unknown" in name]
+    assert not [name for name in series if "unknown" in name and not name.startswith("pass_phase_")]
+    assert series[of("pass_phase_duration_seconds_sum", phase="unknown")] == 9.0

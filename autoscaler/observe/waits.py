@@ -1,0 +1,72 @@
+"""How long scale-down keeps nodes waiting: those that may go, and those it has had no time to look at.
+
+Source: Cluster Autoscaler's trackers `node_removal_latency_seconds` and `max_node_skip_eval_duration_seconds`.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from autoscaler.clock import Instant
+from autoscaler.observe.report import PassReport
+from autoscaler.reasons import Keep, ScaleDownResult
+
+NO_REASON = "none"
+_NOT_YET = (Keep.NOT_UNNEEDED_LONG_ENOUGH, Keep.NOT_UNREADY_LONG_ENOUGH)
+
+
+class Wait(msgspec.Struct, frozen=True):
+    """A wait of a node that ended."""
+
+    deleted: bool
+    """Whether its removal began; otherwise it is needed again."""
+    reason: str
+    """What held it up last: a `reasons.Keep`, or `NO_REASON`."""
+    seconds: float
+
+
+class RemovalWaits:
+    """Follows nodes from when they have been unneeded for long enough."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, float] = {}
+        self._reason: dict[str, str] = {}
+
+    def passed(self, report: PassReport) -> Iterator[Wait]:
+        """Yield the waits that ended with a pass; in a cool-down nobody can tell which nodes could go."""
+        if report.scale_down_result is ScaleDownResult.IN_COOLDOWN:
+            return
+        going = {one.node.name for one in (*report.deletions.empty, *report.deletions.drained)}
+        eligible = dict(_eligible(report))
+        for name in (*self._since, *(going - self._since.keys())):
+            if name in going or name not in eligible:
+                since = self._since.pop(name, report.now.mono)
+                yield Wait(name in going, self._reason.pop(name, NO_REASON), report.now.mono - since)
+        for name, reason in eligible.items():
+            if name not in going:
+                self._since.setdefault(name, report.now.mono)
+                self._reason[name] = reason
+
+
+def _eligible(report: PassReport) -> Iterator[tuple[str, str]]:
+    for name in (removal.node.name for removal in report.unneeded):
+        kept = report.kept.get(name)
+        if kept is None or kept.reason not in _NOT_YET:
+            yield name, NO_REASON if kept is None else kept.reason
+
+
+class SkippedNodes:
+    """Follows nodes that the simulation of removals did not come to before its time was over."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, float] = {}
+
+    def longest_s(self, managed: Iterable[str], report: PassReport) -> float:
+        """Return for how long any node in a group has not been looked at; 0 where all have been."""
+        seen = {*report.kept, *(removal.node.name for removal in report.unneeded)}
+        self._since = {name: self._since.get(name, report.now.mono) for name in managed if name not in seen}
+        return _longest(self._since.values(), report.now)
+
+
+def _longest(since: Iterable[float], now: Instant) -> float:
+    return max((now.mono - one for one in since), default=0.0)

@@ -1,0 +1,117 @@
+"""What a daemon at work publishes, against the list of Cluster Autoscaler's metrics."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.e2e.replica import PATIENT_LEADER, Replica, Sandbox, a_cloud, until
+
+THEIRS = {
+    "cluster_safe_to_autoscale": ("gauge", set()),
+    "nodes_count": ("gauge", {"state"}),
+    "node_groups_count": ("gauge", {"node_group_type"}),
+    "unschedulable_pods_count": ("gauge", {"type"}),
+    "max_nodes_count": ("gauge", set()),
+    "cluster_cpu_current_cores": ("gauge", set()),
+    "cluster_memory_current_bytes": ("gauge", set()),
+    "cpu_limits_cores": ("gauge", {"direction"}),
+    "memory_limits_bytes": ("gauge", {"direction"}),
+    "last_activity": ("gauge", {"activity"}),
+    "function_duration_seconds": ("histogram", {"function", "le"}),
+    "function_duration_quantile_seconds": ("summary", {"function"}),
+    "errors_total": ("counter", {"type"}),
+    "scaled_up_nodes_total": ("counter", {"gpu_resource_name", "gpu_name", "dra_drivers"}),
+    "failed_scale_ups_total": ("counter", {"reason", "gpu_resource_name", "gpu_name", "dra_drivers"}),
+    "failed_node_creations_total": ("counter", {"reason"}),
+    "scaled_down_nodes_total": ("counter", {"reason", "gpu_resource_name", "gpu_name", "dra_drivers"}),
+    "evicted_pods_total": ("counter", {"eviction_result"}),
+    "unneeded_nodes_count": ("gauge", set()),
+    "unremovable_nodes_count": ("gauge", {"reason"}),
+    "scale_down_in_cooldown": ("gauge", set()),
+    "old_unregistered_nodes_removed_count": ("counter", set()),
+    "overflowing_controllers_count": ("gauge", set()),
+    "skipped_scale_events_count": ("counter", {"direction", "reason"}),
+    "pending_node_deletions": ("gauge", set()),
+    "node_removal_latency_seconds": ("histogram", {"deleted", "delay_reason", "le"}),
+    "max_node_skip_eval_duration_seconds": ("gauge", set()),
+    "node_group_min_count": ("gauge", {"node_group"}),
+    "node_group_max_count": ("gauge", {"node_group"}),
+    "node_group_target_count": ("gauge", {"node_group"}),
+    "node_group_healthiness": ("gauge", {"node_group"}),
+    "node_group_backoff_status": ("gauge", {"node_group", "reason"}),
+}
+"""Type and labels by name, as the newest version has them."""
+
+ONLY_WHERE_IT_HAPPENS = {"failed_node_creations_total", "node_removal_latency_seconds"}
+"""Without a series until something of the kind has come about, there as here."""
+
+EXTRAS = (
+    "--emit-per-nodegroup-metrics",
+    "--max-node-skip-eval-time-tracker-enabled",
+    "--node-removal-latency-tracking-enabled",
+)
+"""Flags that bring metrics with them."""
+
+OURS = {
+    "pass_phase_duration_seconds": ("summary", {"phase"}),
+    "decisions_total": ("counter", {"step", "result"}),
+    "waiting_pods_count": ("gauge", {"reason"}),
+    "watch_restarts_total": ("counter", {"path"}),
+    "watch_relists_total": ("counter", {"path"}),
+    "watch_failures_total": ("counter", {"path"}),
+    "watch_decode_seconds_total": ("counter", {"path"}),
+    "watch_silence_seconds": ("gauge", {"path"}),
+    "config_last_reload_successful": ("gauge", set()),
+    "config_reloads_total": ("counter", {"result"}),
+    "config_restart_needed": ("gauge", set()),
+}
+
+Kinds = dict[str, tuple[str, set[str]]]
+
+
+def scraped(text: str) -> Kinds:
+    """Return type and labels of each family, by name without the prefix."""
+    found: Kinds = {}
+    for line in text.splitlines():
+        if line.startswith("# TYPE cluster_autoscaler_"):
+            name, kind = line.removeprefix("# TYPE cluster_autoscaler_").split()
+            found[name] = (kind, set())
+        elif line.startswith("cluster_autoscaler_"):
+            family = re.match(r"cluster_autoscaler_(\w+)", line)
+            assert family is not None
+            name = next((n for n in (family[1], re.sub(r"_(bucket|sum|count)$", "", family[1])) if n in found), "")
+            found[name][1].update(re.findall(r'[{,](\w+)="', line))
+    return found
+
+
+def series(read: Callable[[], str], name: str) -> float | None:
+    """Return the value of one series; None where it is not there."""
+    return next((float(line.split()[-1]) for line in read().splitlines() if line.startswith(f"{name} ")), None)
+
+
+def test_names_types_and_labels_are_those_of_cluster_autoscaler(tmp_path: Path) -> None:
+    cloud = a_cloud("web")
+    with (
+        Sandbox(tmp_path, cloud) as sandbox,
+        Replica(sandbox.kubeconfig, *EXTRAS, *PATIENT_LEADER, provider=cloud) as replica,
+    ):
+
+        def read() -> str:
+            return replica.get("/metrics")[1]
+
+        sandbox.deploy("web", 2)
+        sandbox.deploy("huge", 1, cpu="64")
+        until(lambda: sandbox.running() == 2, "the pods that fit run")
+        up = 'cluster_autoscaler_scaled_up_nodes_total{gpu_resource_name="",gpu_name="",dra_drivers=""}'
+        until(lambda: series(read, up) == 2, "the nodes are counted")
+        until(lambda: "cluster_autoscaler_unremovable_nodes_count{" in read(), "scale-down has looked")
+        until(lambda: 'decisions_total{step="scaleUp",result="NoOptionsAvailable"}' in read(), "one pod is stuck")
+        found = scraped(read())
+        lists = 'cluster_autoscaler_watch_relists_total{path="/api/v1/pods"}'
+        assert (series(read, lists) or 0) >= 1
+        assert replica.stop() == 0
+    wanted = {**THEIRS, **OURS}
+    assert {name: found[name] for name in wanted if name in found} == {
+        name: what for name, what in wanted.items() if name in found
+    }
+    assert wanted.keys() - found.keys() <= ONLY_WHERE_IT_HAPPENS
