@@ -15,6 +15,7 @@ from autoscaler.errors import CloudUnavailable
 from autoscaler.objects.node import Node
 from autoscaler.ports import Executor
 from autoscaler.scaleup.plan import Increase, Resized
+from autoscaler.scaleup.price import Prices, ProviderPrices
 from autoscaler.snapshot.groups import Group, Groups
 from cloudprovider.interface import (
     Accelerators,
@@ -101,10 +102,11 @@ class Cloud:
             instances=tuple(group.instances()),
             template=template,
             settings=group.settings() if isinstance(group, GroupOptions) else GroupSettings(),
-            node_price=self._price(template),
+            node_price=self.group_price(group.id, template),
         )
 
-    def _price(self, template: NodeTemplate | None) -> float | None:
+    def group_price(self, group_id: str, template: NodeTemplate | None) -> float | None:
+        """Return what a new node of a group costs for an hour; None where the provider does not know."""
         if template is None or not isinstance(self.provider, Pricing):
             return None
         try:
@@ -132,6 +134,10 @@ class Cloud:
             can_tell_gone=knows is not None,
             gpu_label=provider.gpu_label if isinstance(provider, Accelerators) else "",
         )
+
+    def prices(self) -> Prices | None:
+        """Return prices, to be asked in one pass; None where the provider knows none."""
+        return ProviderPrices(self.provider) if isinstance(self.provider, Pricing) else None
 
     def increase_together(self, increases: Sequence[Increase], *, atomic: bool = False) -> tuple[Resized, ...]:
         """Ask for several groups' machines at the same time; return what became of each, in the order given.

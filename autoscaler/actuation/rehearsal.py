@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from autoscaler.actuation.cloud import Cloud, Deleted
+from autoscaler.ports import Executor
 from autoscaler.scaleup.plan import Resized
 from cloudprovider.interface import CloudProvider, InstanceError, NodeRef
 
@@ -10,8 +11,8 @@ from cloudprovider.interface import CloudProvider, InstanceError, NodeRef
 class RehearsedCloud(Cloud):
     """A `Cloud` whose changes stay on paper."""
 
-    def __init__(self, provider: CloudProvider) -> None:
-        super().__init__(provider)
+    def __init__(self, provider: CloudProvider, executor: Executor | None = None) -> None:
+        super().__init__(provider, executor)
         self.withheld = 0
         """Calls that a real run would have made."""
 

@@ -7,9 +7,10 @@ from autoscaler.actuation.commit import call_s
 from autoscaler.actuation.deletion import Deleter, Site
 from autoscaler.actuation.job import FreshReader
 from autoscaler.actuation.news import Listener, News
-from autoscaler.actuation.rehearsal import RehearsedCloud
 from autoscaler.actuation.remover import NodeRemoval, NodeRemover, RehearsedRemoval
 from autoscaler.actuation.statuses import ClusterStatuses, RehearsedStatuses
+from autoscaler.actuation.tape import Tape
+from autoscaler.actuation.taped import TapedCloud, TapedRehearsal, TapedRemoval, TapedStatuses
 from autoscaler.actuation.tracker import Tracker
 from autoscaler.clock import Clock
 from autoscaler.config.tree import Config
@@ -27,6 +28,7 @@ from autoscaler.ports import EventSink, Executor, Leadership
 from autoscaler.registry.memory import born
 from autoscaler.scaleup.consulting import RemoteExpander
 from autoscaler.scaleup.expander import problems as expander_problems
+from autoscaler.scaleup.luck import drawn
 from cloudprovider.interface import CloudProvider, NodeTemplate, Pricing, ProviderError
 
 
@@ -45,6 +47,8 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     companions: Companions = msgspec.field(default_factory=Companions)
     remote: RemoteExpander | None = None
     """Whom the grpc expander asks; needed only where it is chosen."""
+    tape: Tape = msgspec.field(default_factory=Tape)
+    """Between passes and the world; that of a replay answers in its place."""
 
 
 class Underway(msgspec.Struct, frozen=True):
@@ -56,7 +60,8 @@ class Underway(msgspec.Struct, frozen=True):
 
 def begin(config: Config, around: Surroundings) -> Underway:
     """Make what outlives changes of the configuration; nothing is under way."""
-    cloud = RehearsedCloud(around.provider) if config.loop.dry_run else Cloud(around.provider, around.executor)
+    make = TapedRehearsal if config.loop.dry_run else TapedCloud
+    cloud = make(around.provider, around.executor, around.tape)
     return Underway(cloud, Tracker())
 
 
@@ -70,16 +75,17 @@ def build_autoscaler(
     refuse_unsuitable(config, around.provider, has_remote=around.remote is not None)
     herald = Herald(config, around.events)
     underway = underway or begin(config, around)
-    cloud = underway.cloud
-    removal = RehearsedRemoval() if config.loop.dry_run else _remover(config, around, underway, herald)
+    cloud, tape, dry = underway.cloud, around.tape, config.loop.dry_run
+    removal = TapedRemoval(RehearsedRemoval() if dry else _remover(config, around, underway, herald), tape)
     observing = Observing(config, around.source, cloud, removal, interner, herald)
-    statuses = RehearsedStatuses() if config.loop.dry_run else ClusterStatuses(around.writes)
+    statuses = TapedStatuses(RehearsedStatuses() if dry else ClusterStatuses(around.writes), tape)
     provisioning = Provisioning(config, statuses, herald, interner)
     buffering = Buffering(config, statuses, interner)
     autoscaler = Autoscaler(
-        config, observing, cloud, removal, provisioning, buffering, herald, around.companions, around.remote
+        config, observing, cloud, removal, provisioning, buffering, herald, around.companions, around.remote, tape
     )
-    autoscaler.remembered = Remembered(registry=born(around.clock.now()))
+    luck = drawn(config.scale_up.expander_seed)
+    autoscaler.remembered = Remembered(registry=born(around.clock.now()), luck=luck)
     return autoscaler
 
 

@@ -1,6 +1,8 @@
 """Makes the companions that are configured, and the HTTP routes on which they show themselves."""
 
-from collections.abc import Callable, Mapping
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Protocol
 
 import msgspec
@@ -10,15 +12,18 @@ from autoscaler.actuation.expiry import ClusterPods, RehearsedPods
 from autoscaler.actuation.headroom import ClusterHeadroom, RehearsedHeadroom
 from autoscaler.app.reload import FreshHeadroom
 from autoscaler.app.reservations import ReservationDesk
-from autoscaler.clock import Clock
+from autoscaler.clock import Clock, ThreadExecutor
 from autoscaler.config.headroom import Headroom
 from autoscaler.config.tree import Config
 from autoscaler.kube.client import Client
 from autoscaler.kube.writes import ClusterWrites
+from autoscaler.loop.anonymizing import anonymize
 from autoscaler.loop.companion import Companion, Companions
 from autoscaler.loop.eta import EtaKeeper
 from autoscaler.loop.expiry import ExpiredPods
+from autoscaler.loop.flight_recorder import FlightRecorder
 from autoscaler.loop.headroom import HeadroomKeeper
+from autoscaler.loop.snapshotz import Snapshots
 from autoscaler.observe.eta_metrics import ETA, EXPIRY, EtaMetrics, ExpiryMetrics
 from autoscaler.observe.eta_page import starts_page
 from autoscaler.observe.eta_status import EtaPages
@@ -27,6 +32,7 @@ from autoscaler.observe.headroom_status import headroom_routes
 from autoscaler.observe.metrics import Metrics
 from autoscaler.observe.reservation_metrics import RESERVATIONS, ReservationMetrics
 from autoscaler.observe.reservation_status import reservation_routes
+from autoscaler.observe.shelf import Shelf
 from autoscaler.observe.web import Handler, Routes
 from autoscaler.ports import EventSink, Executor
 
@@ -83,11 +89,17 @@ class Company(msgspec.Struct, frozen=True):
             service.close()
 
 
-def make_company(config: Config, around: Neighbours) -> Company:
-    """Make the companions that the configuration asks for."""
-    members: list[Companion] = []
-    routes: dict[str, Mapping[str, Handler]] = {}
-    services: list[Service] = []
+def make_company(config: Config, around: Neighbours, others: Sequence[Companion] = ()) -> Company:
+    """Make the flight recorder and the companions that the configuration asks for, beside `others`."""
+    shelf = _shelf(config, around)
+    recorder = FlightRecorder(config, None if shelf is None else shelf.shelf, _publishing(config))
+    members: list[Companion] = [recorder, *others]
+    routes: dict[str, Mapping[str, Handler]] = {**recorder.routes()}
+    services: list[Service] = [] if shelf is None else [shelf]
+    if config.observe.debugging_snapshot_enabled:
+        snapshots = Snapshots(around.clock)
+        members.append(snapshots)
+        routes.update(snapshots.routes())
     expected: Callable[[], Mapping[str, float]] = dict
     keeper: EtaKeeper | None = None
     if config.eta.pod_start_estimates:
@@ -130,6 +142,37 @@ def _expired_pods(config: Config, around: Neighbours, keeper: EtaKeeper | None) 
     if keeper is None:
         return ExpiredPods(config.eta, pods, around.events, metrics)
     return ExpiredPods(config.eta, pods, around.events, metrics, keeper.deleting)
+
+
+class _Shelf:
+    """A shelf, and the thread that fills it."""
+
+    def __init__(self, config: Config, directory: str, around: Neighbours) -> None:
+        self._own = ThreadExecutor(1) if around.executor is None else None
+        executor = around.executor or self._own
+        assert executor is not None
+        self.shelf = Shelf(Path(directory), config.observe.record_passes, executor, around.metrics)
+
+    def start(self) -> None:
+        """Recordings come with passes."""
+
+    def close(self) -> None:
+        """Let the one that is being written come to its end."""
+        if self._own is not None:
+            self._own.stop()
+
+
+def _shelf(config: Config, around: Neighbours) -> _Shelf | None:
+    directory = config.observe.record_dir
+    return None if directory is None else _Shelf(config, directory, around)
+
+
+def _publishing(config: Config) -> Callable[[bytes], bytes]:
+    """Return what is done to recordings before anybody sees them; nobody ever learns the key of the pseudonyms."""
+    if not config.observe.anonymize:
+        return lambda body: body
+    key = secrets.token_bytes(32)
+    return lambda body: anonymize(body, key)
 
 
 def _headroom(config: Config, headroom: Headroom, around: Neighbours) -> HeadroomKeeper:

@@ -1,38 +1,42 @@
-"""`autoscaler scenario`: make scenario files."""
+"""`autoscaler scenario`: make scenario files, and make them fit for others to see."""
 
 import argparse
+import hashlib
 import sys
 from pathlib import Path
+from typing import Any
 
 from autoscaler.cli import output, sources
 from autoscaler.cli.arguments import accept_flags
 from autoscaler.cli.output import Format
 from autoscaler.cli.plan_text import inference_text
 from autoscaler.errors import ConfigError
+from autoscaler.loop.anonymizing import renamed
+from autoscaler.scenario.codec import decode
+from autoscaler.scenario.format import ScenarioFile
 from autoscaler.scenario.from_dump import publishable
+from autoscaler.scenario.read import plain, read_bytes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare `from-dump`; flags of Cluster Autoscaler become the file's options."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="from-dump")
+    """Declare `from-dump`, where flags of Cluster Autoscaler become the file's options, and `anonymize`."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="from-dump|anonymize")
     from_dump = actions.add_parser("from-dump", help="turn what kubectl get -o json printed into a scenario to edit")
     from_dump.add_argument("dump", nargs="+", metavar="DUMP", help="a file, a directory or -")
     sources.add_dump_arguments(from_dump)
-    from_dump.add_argument("--to", metavar="FILE", help="write there instead of to standard output")
-    output.add_output(from_dump, (Format.YAML, Format.JSON))
+    hide = actions.add_parser("anonymize", help="replace every name that somebody chose; decisions stay the same")
+    hide.add_argument("scenario", metavar="FILE", help="a scenario file or a recording")
+    for action, first in ((from_dump, Format.YAML), (hide, Format.JSON)):
+        action.add_argument("--to", metavar="FILE", help="write there instead of to standard output")
+        second = Format.JSON if first is Format.YAML else Format.YAML
+        output.add_output(action, (first, second))
     accept_flags(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the scenario; what was assumed goes to standard error."""
-    args.objects = args.dump
-    found = sources.imported(args)
-    for warning in found.warnings:
-        print(f"warning: {warning}", file=sys.stderr)
-    for line in inference_text(() if found.inference is None else found.inference.groups):
-        print(line, file=sys.stderr)
-    file = publishable(found.file)
-    text = output.to_json(file) if args.output is Format.JSON else output.to_yaml(file)
+    data = _anonymous(args.scenario) if args.action == "anonymize" else _imported(args)
+    text = output.to_json(data) if args.output is Format.JSON else output.to_yaml(data)
     if args.to is None:
         output.write(text)
         return 0
@@ -41,3 +45,20 @@ def run(args: argparse.Namespace) -> int:
     except OSError as error:
         raise ConfigError(f"--to {args.to}: cannot be written: {error.strerror or error}") from error
     return 0
+
+
+def _anonymous(path: str) -> dict[str, Any]:
+    """Return the content of a file with pseudonyms: the same for the same file, and its key is not in it."""
+    body = read_bytes(path)
+    decode(body, path)
+    return renamed(plain(body, path), hashlib.sha256(body).digest())
+
+
+def _imported(args: argparse.Namespace) -> ScenarioFile:
+    args.objects = args.dump
+    found = sources.imported(args)
+    for warning in found.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    for line in inference_text(() if found.inference is None else found.inference.groups):
+        print(line, file=sys.stderr)
+    return publishable(found.file)

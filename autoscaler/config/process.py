@@ -200,12 +200,7 @@ class Observe(msgspec.Struct, frozen=True):
         Why("It names files of another program; --v works."),
     ] = None
     logging_format: Annotated[LogFormat, choice(LogFormat), "Shape of log lines."] = LogFormat.TEXT
-    debugging_snapshot_enabled: Annotated[
-        Switch,
-        "Serve the data of one pass at /snapshotz.",
-        Support.ACCEPTED,
-        Why("/snapshotz is not served yet; `autoscaler plan` shows what a pass sees."),
-    ] = False
+    debugging_snapshot_enabled: Annotated[Switch, "Serve the data of one pass at /snapshotz."] = False
     profiling: Annotated[
         Switch,
         "Serve profiles of the process.",
@@ -218,15 +213,9 @@ class Observe(msgspec.Struct, frozen=True):
     node_removal_latency_tracking_enabled: Annotated[Switch, "Publish how long unneeded nodes took to be removed."] = (
         False
     )
-    record_dir: Annotated[
-        OptionalText,
-        "Directory that keeps the last passes as scenario files.",
-        Support.ACCEPTED,
-        Why("Nothing is recorded yet."),
-    ] = None
-    record_passes: Annotated[
-        CountFromOne, "How many passes are kept there.", Support.ACCEPTED, Why("Nothing is recorded yet.")
-    ] = 20
+    record_dir: Annotated[OptionalText, "Directory that keeps the last passes as scenario files.", Support.OURS] = None
+    anonymize: Annotated[Switch, "Recordings have pseudonyms for every name that somebody chose.", Support.OURS] = False
+    record_passes: Annotated[CountFromOne, "How many passes are kept there.", Support.OURS] = 20
 
 
 class Logging(msgspec.Struct, frozen=True):

@@ -6,8 +6,11 @@ value. The order, and where a pass ends early, are Cluster Autoscaler's (`core/s
 ours. Effects are in `actuation` alone.
 """
 
+from msgspec.structs import replace
+
 from autoscaler.actuation.cloud import Cloud
 from autoscaler.actuation.remover import NodeRemoval
+from autoscaler.actuation.tape import Tape
 from autoscaler.clock import Instant, stopwatch
 from autoscaler.config.tree import Config
 from autoscaler.errors import CloudUnavailable, LeadershipLost, RetryLater
@@ -41,15 +44,20 @@ class Autoscaler:
         herald: Herald,
         companions: Companions,
         remote: RemoteExpander | None = None,
+        tape: Tape | None = None,
     ) -> None:
+        """`tape` lies between the others and the world, and tells what was said in a pass."""
         self._cloud = cloud
         self._companions = companions
         repairing = self._repairing = Repairing(config, cloud, herald)
         growing = Growing(config, cloud, repairing, herald, provisioning, buffering, remote)
         self._observe = observing.run
         replacing = Replacing(config, removal, growing, repairing, herald)
+        self._config = config
+        self._tape = tape or Tape()
         self._steps = (
             companions.before_pass,
+            _observed,
             provisioning.begin,
             buffering.resolve,
             repairing.run,
@@ -74,8 +82,9 @@ class Autoscaler:
     def examine(self, now: Instant) -> Pass:
         """Run one pass as `run_once` does; return all of it, the simulated cluster that it decided on included."""
         began = stopwatch()
+        self._tape.begin()
         remembered = self.remembered or Remembered(registry=memories.born(now))
-        p = Pass(report=PassReport(now=now), remembered=remembered)
+        p = Pass(report=PassReport(now=now), remembered=remembered, config=self._config, began_with=remembered)
         try:
             for step in (self._observe, *self._steps):
                 if p.goes_on:
@@ -87,6 +96,11 @@ class Autoscaler:
         if p.report.registry is not None:
             p = self._repairing.judged_again(p)
         self.remembered = p.remembered
-        p = p.timed("pass", began)
+        p = replace(_observed(p), answers=self._tape.noted()).timed("pass", began)
         self._companions.after_pass(p)
         return p
+
+
+def _observed(p: Pass) -> Pass:
+    """Return the pass with the cluster as it was found, before anything is decided about it."""
+    return replace(p, observed=p.report.view) if p.observed is None else p

@@ -1,7 +1,6 @@
 """The third step: find the pods that need nodes, decide which groups grow, and grow them."""
 
 from collections.abc import Collection, Sequence
-from random import Random
 
 from msgspec.structs import replace
 
@@ -29,7 +28,6 @@ from autoscaler.scaleup.minimum import plan_minimum_sizes
 from autoscaler.scaleup.pending import Needy, all_new, expendable, planned, sort_pending, too_young
 from autoscaler.scaleup.plan import Increase, Resized, ScaleUpPlan, continued
 from autoscaler.scaleup.planner import plan_scale_up
-from autoscaler.scaleup.price import ProviderPrices
 from autoscaler.scaleup.priority import config_map_in
 from autoscaler.scaleup.similarity import comparison, similar_groups
 from autoscaler.scaleup.situation import Situation
@@ -38,7 +36,6 @@ from autoscaler.scheduling.placement import Placer
 from autoscaler.scheduling.profile import profile_of
 from autoscaler.snapshot.overlay import Trial
 from autoscaler.snapshot.template import UPCOMING
-from cloudprovider.interface import Pricing
 
 _LONGEST_S = 60.0
 """Seconds after which a pass that is still trying one failing group after the other leaves the rest to the next."""
@@ -73,7 +70,6 @@ class Growing:
         self._resizing = Resizing(config, cloud, herald)
         self._herald = herald
         self._remote = remote
-        self._random = Random(config.scale_up.expander_seed)
         self._profile = profile_of(config.scheduler, config.rules, device_claims=config.device_claims_count)
 
     def simulate(self, p: Pass) -> Pass:
@@ -124,7 +120,8 @@ class Growing:
         """Decide how to find room for pods that have to leave their nodes, in as many groups as that takes."""
         assert p.placer is not None
         options = replace(self._config.scale_up, groups_per_pass=GroupsPerPass.ALL)
-        return plan_scale_up(p.placer, pods, situation, self._chain(p), options, self._config.rules)
+        _, chain = self._chain(p)  # nothing is chosen yet, so luck stays
+        return plan_scale_up(p.placer, pods, situation, chain, options, self._config.rules)
 
     def buy(self, p: Pass, increases: Sequence[Increase]) -> tuple[Pass, tuple[Resized, ...]]:
         """Carry out increases; no cool-down begins, and the result of the pass stays."""
@@ -203,8 +200,9 @@ class Growing:
     def _attempt(self, p: Pass, pods: Sequence[Pod]) -> tuple[ScaleUpPlan, Pass, tuple[Resized, ...]]:
         """Return a plan for the pods, the pass with its increases, and what became of these."""
         config = self._config
+        p, chain = self._chain(p)
         assert p.placer is not None
-        plan = plan_scale_up(p.placer, pods, self.situation(p), self._chain(p), config.scale_up, config.rules)
+        plan = plan_scale_up(p.placer, pods, self.situation(p), chain, config.scale_up, config.rules)
         self._herald.expanders(plan)
         if plan.capped_by_nodes_total:
             self._herald.nodes_total_reached(config.limits.max_nodes_total)
@@ -243,10 +241,9 @@ class Growing:
     def _bought_whole(self, p: Pass, pods: Sequence[Pod]) -> Pass:
         """Buy nodes of one group, and of those like it, for all the pods, or none."""
         config, situation = self._config, self.situation(p)
+        p, chain = self._chain(p)
         assert p.placer is not None
-        plan = plan_scale_up(
-            p.placer, pods, situation, self._chain(p), config.scale_up, config.rules, all_or_nothing=True
-        )
+        plan = plan_scale_up(p.placer, pods, situation, chain, config.scale_up, config.rules, all_or_nothing=True)
         self._herald.expanders(plan)
         if plan.capped_by_nodes_total:
             self._herald.nodes_total_reached(config.limits.max_nodes_total)
@@ -276,21 +273,23 @@ class Growing:
             else {},
         )
 
-    def _chain(self, p: Pass) -> Chain:
-        config, provider = self._config, self._cloud.provider
+    def _chain(self, p: Pass) -> tuple[Pass, Chain]:
+        """Return the expanders for one plan, and the pass whose next plan has other luck."""
+        config = self._config
         supplies = Supplies(
-            source=self._random,
+            source=p.remembered.luck.source(),
             tie_break=config.scale_up.tie_break,
             rules=config.rules,
             cluster_nodes=len(p.view.nodes),
             gpu_label=p.view.groups.gpu_label,
-            prices=ProviderPrices(provider) if isinstance(provider, Pricing) else None,
+            prices=self._cloud.prices(),
             priorities=config_map_in(p.view.related.config_maps, config.kube.namespace),
             remote=None
             if self._remote is None
             else Consulting(self._remote, p.report.templates, empty_declines=config.rules.grpc_empty_answer_declines),
         )
-        return build_chain(config.scale_up.expander, supplies)
+        p = replace(p, remembered=replace(p.remembered, luck=p.remembered.luck.next()))
+        return p, build_chain(config.scale_up.expander, supplies)
 
 
 def _housed(moving: Sequence[Pod], needy: Needy, leaving: Collection[str]) -> frozenset[str]:

@@ -5,8 +5,10 @@ from collections.abc import Mapping
 import msgspec
 from msgspec.structs import replace
 
+from autoscaler.actuation.tape import Answer
 from autoscaler.actuation.tracker import UnderWay
 from autoscaler.clock import stopwatch
+from autoscaler.config.tree import Config
 from autoscaler.objects.capacity import ProvisioningRequest
 from autoscaler.objects.pod import Pod
 from autoscaler.observe.metric_table import ErrorType
@@ -18,6 +20,7 @@ from autoscaler.registry.state import Registry
 from autoscaler.scaledown.memory import ScaleDownMemory
 from autoscaler.scaledown.plan import Removal
 from autoscaler.scaledown.replacement import Outlook, ReplacementMemory
+from autoscaler.scaleup.luck import Luck
 from autoscaler.scaleup.request_memory import RequestMemory
 from autoscaler.scaleup.templates import TemplateCache
 from autoscaler.scheduling.placement import Placer
@@ -41,6 +44,8 @@ class Remembered(msgspec.Struct, frozen=True, kw_only=True):
     requests: RequestMemory = RequestMemory()
     replacements: ReplacementMemory | None = None
     """None until a pass has read the annotations that an earlier process left."""
+    luck: Luck = Luck()
+    """Moves on with every scale-up that is planned."""
 
 
 class Pass(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,6 +64,14 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
     the scale-up step on CapacityBuffers do."""
     requests: tuple[ProvisioningRequest, ...] = ()
     """Those that are served here, with what was decided about them."""
+    config: Config | None = None
+    """What decides. This and the next three are what a recording of the pass holds."""
+    began_with: Remembered | None = None
+    """What was remembered when the pass began."""
+    observed: ClusterView | None = None
+    """The cluster as it was found, companions' additions included; None: it could not be."""
+    answers: tuple[Answer, ...] = ()
+    """What cloud and cluster said in the course of the pass; there once it has ended."""
 
     outlooks: Mapping[str, Outlook] = {}
     """What replacements in progress would come to, by their id, as found before pods were sorted."""

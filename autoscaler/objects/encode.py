@@ -9,52 +9,14 @@ from typing import Any
 import msgspec
 
 from autoscaler.objects import quantity
-from autoscaler.objects.meta import ObjectMeta, OwnerReference, rfc3339
+from autoscaler.objects.classform import ClassForm, spec_of
+from autoscaler.objects.meta import ObjectMeta, rfc3339
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod, PodClass
-from autoscaler.objects.podspec import (
-    Affinity,
-    Container,
-    PodSpec,
-    ResourceClaimRef,
-    SpreadConstraint,
-    Toleration,
-    Volume,
-)
+from autoscaler.objects.podspec import PodSpec
 
 Plain = dict[str, Any]
 """An object with JSON's keys; parts of it may be structs that rename their fields to them."""
-
-
-class _ClassForm(msgspec.Struct, frozen=True, array_like=True):
-    """The parts of `PodClass.key`, in their order there."""
-
-    namespace: str
-    labels: dict[str, str]
-    annotations: dict[str, str]
-    owner: OwnerReference | None
-    containers: list[Container]
-    init_containers: list[Container]
-    overhead: dict[str, str | int | float]
-    resources: Any
-    node_selector: dict[str, str]
-    affinity: Affinity | None
-    tolerations: list[Toleration]
-    topology_spread_constraints: list[SpreadConstraint]
-    volumes: list[Volume]
-    claims: list[str]
-    resource_claims: list[ResourceClaimRef]
-    node_name: str
-    priority: int | None
-    priority_class_name: str
-    preemption_policy: str | None
-    scheduler_name: str
-    restart_policy: str
-    termination_grace_period_seconds: int | None
-    allocated: dict[str, dict[str, str | int | float]] | None
-
-
-_TAKEN_OVER = tuple(name for name in PodSpec.__struct_fields__ if name in _ClassForm.__struct_fields__)
 
 
 def node_form(node: Node) -> Plain:
@@ -81,8 +43,8 @@ class PodForms:
     """Turns pods into v1.Pods; the parts that a class shares are worked out once."""
 
     def __init__(self) -> None:
-        self._decoder = msgspec.msgpack.Decoder(_ClassForm)
-        self._classes: dict[PodClass, tuple[_ClassForm, PodSpec]] = {}
+        self._decoder = msgspec.msgpack.Decoder(ClassForm)
+        self._classes: dict[PodClass, tuple[ClassForm, PodSpec]] = {}
 
     def form(self, pod: Pod) -> Plain:
         """Return a pod as a v1.Pod: `metadata`, `spec` and `status`."""
@@ -102,16 +64,15 @@ class PodForms:
             "status": _status(pod, shared),
         }
 
-    def _of_class(self, cls: PodClass) -> tuple[_ClassForm, PodSpec]:
+    def _of_class(self, cls: PodClass) -> tuple[ClassForm, PodSpec]:
         known = self._classes.get(cls)
         if known is None:
             shared = self._decoder.decode(cls.key)
-            spec: Plain = {field: getattr(shared, field) for field in _TAKEN_OVER}
-            known = self._classes[cls] = shared, PodSpec(**{**spec, "node_name": ""})
+            known = self._classes[cls] = shared, spec_of(shared)
         return known
 
 
-def _status(pod: Pod, shared: _ClassForm) -> Plain:
+def _status(pod: Pod, shared: ClassForm) -> Plain:
     status: Plain = {"phase": pod.phase}
     if pod.unscheduled is not None:
         condition = {"type": "PodScheduled", "status": "False", "reason": pod.unscheduled.reason}

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
+from typing import TypeVar
 
 import msgspec
 
@@ -66,6 +67,9 @@ class Resource(Wire, frozen=True):
         return self.metadata.uid
 
 
+R = TypeVar("R", bound=Resource)
+
+
 @lru_cache(maxsize=65536)
 def unix_seconds(text: str) -> float:
     """Return an RFC 3339 time as Unix seconds; raises `ValueError`, for a time without a zone too."""
@@ -83,6 +87,32 @@ def optional_seconds(text: str | None) -> float | None:
 def rfc3339(wall: float) -> str:
     """Return Unix seconds as the API writes times: UTC, whole seconds."""
     return datetime.datetime.fromtimestamp(int(wall), datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def read_annotations(annotations: Mapping[str, str]) -> dict[str, str]:
+    """Return the annotations that decisions read, on whatever kind of object; what else there is may be secret."""
+    return {key: value for key, value in annotations.items() if key.startswith(_READ_ANNOTATIONS)}
+
+
+_READ_ANNOTATIONS = (
+    "cluster-autoscaler.kubernetes.io/",
+    "delay-deletion.cluster-autoscaler.kubernetes.io/",
+    "autoscaling.x-k8s.io/",
+    "replacement.autoscaler/",
+    "static.autoscaler/",
+    "volume.beta.kubernetes.io/storage-class",
+    "pv.kubernetes.io/bind-completed",
+    "volume.kubernetes.io/selected-node",
+)
+
+
+def published(resource: R) -> R:
+    """Return an object without the annotations that no decision reads: some hold whole manifests."""
+    meta = resource.metadata
+    kept = read_annotations(meta.annotations)
+    if len(kept) == len(meta.annotations):
+        return resource
+    return msgspec.structs.replace(resource, metadata=msgspec.structs.replace(meta, annotations=kept))
 
 
 def controller_of(owners: Sequence[OwnerReference]) -> OwnerReference | None:

@@ -16,6 +16,7 @@ import msgspec
 
 from autoscaler.config.headroom import MANAGED_BY, MANAGER, POOL
 from autoscaler.objects import quantity
+from autoscaler.objects.classform import ClassForm, spec_of
 from autoscaler.objects.decode import WireDecoder
 from autoscaler.objects.meta import (
     ObjectMeta,
@@ -314,6 +315,17 @@ class PodInterner:
             if known is None:
                 known = _new_class(key, meta, spec, annotations, owner, volumes, claims, allocated or {}, node_name)
                 self._classes[key] = known
+            return known
+
+    def class_from(self, form: ClassForm) -> PodClass:
+        """Return the one class of this form; raises `ValueError` on bad values."""
+        with self._lock:
+            key = self._encoder.encode(form)
+            known = self._classes.get(key)
+            if known is None:
+                meta = ObjectMeta(namespace=form.namespace, labels=form.labels)
+                kept, held = (form.annotations, form.owner, form.volumes, form.claims), form.allocated or {}
+                known = self._classes[key] = _new_class(key, meta, spec_of(form), *kept, held, form.node_name)
             return known
 
     def decoder(self) -> WireDecoder[PodWire, Pod]:

@@ -102,6 +102,16 @@ class LimitedResource(StrEnum):
     MEMORY = "MemoryResourceLimit"
 
 
+class Recorded(StrEnum):
+    """What became of the recording of a pass."""
+
+    WRITTEN = "written"
+    DROPPED = "dropped"
+    """The one before was still being written."""
+    FAILED = "failed"
+    """The disk refused it."""
+
+
 class AskedExpander(StrEnum):
     """How asking the gRPC expander ended: values of the label `result`."""
 
@@ -301,7 +311,7 @@ TABLE: tuple[Metric, ...] = (
         "companion_errors_total",
         "Failures of a part beside the node autoscaler, which goes on without it.",
         "companion",
-        companion="its section of the configuration file",
+        companion="its section of the configuration file; `recorder`, `snapshotz`",
     ),
     _counter(
         "grpc_expander_calls_total",
@@ -328,6 +338,13 @@ TABLE: tuple[Metric, ...] = (
         "replacement_savings_total",
         "Price per hour that replacements saved, in the provider's currency; those that cost more count nothing.",
     ),
+    _counter(
+        "recordings_total",
+        "Passes that the flight recorder wrote to its directory, or did not.",
+        "result",
+        result=_listed(Recorded),
+    ),
+    _counter("recorded_bytes_total", "Bytes that the flight recorder wrote."),
     _gauge(
         "config_last_reload_successful",
         "Whether the configuration file, as it is now, is the one in use, but for what needs a restart: 1 or 0.",

@@ -20,6 +20,7 @@ from autoscaler.observe.metric_table import (
     LimitedResource,
     Metric,
     PendingKind,
+    Recorded,
     Reload,
     ScaleUpFailure,
     Step,
@@ -361,6 +362,12 @@ class Metrics:
     def expander_asked(self, result: AskedExpander) -> None:
         """The gRPC expander was asked."""
         self._series.add("grpc_expander_calls_total", 1, result)
+
+    def recorded(self, result: Recorded, size: int = 0) -> None:
+        """The flight recorder is done with a pass; `size` is what it wrote, in bytes."""
+        self._series.add("recordings_total", 1, result)
+        if size:
+            self._series.add("recorded_bytes_total", size)
 
     def events_dropped(self, count: int) -> None:
         """Events were given up."""

@@ -116,7 +116,7 @@ class Supplies(msgspec.Struct, frozen=True, kw_only=True):
     """What expanders may need to know beside the options, as one pass sees it."""
 
     source: random.Random
-    """Kept from pass to pass, so that a seed fixes a whole run."""
+    """Of this choice alone: a seed and what has been chosen so far fix it (`scaleup.luck`)."""
     tie_break: TieBreak = TieBreak.STABLE
     rules: Rules = Rules()
     cluster_nodes: int | None = None

@@ -26,6 +26,8 @@ def read_cloud(shape: Shape, defaults: Defaults) -> CloudSpec:
     file = shape.file
     problems = Problems()
     groups = [_group(raw, index, defaults, problems) for index, raw in enumerate(file.node_groups)]
+    if file.memory is not None:
+        groups = [_as_told(group, raw) for group, raw in zip(groups, file.node_groups, strict=True)]
     prices = None if file.prices is None else decode_prices(file.prices, "prices", problems)
     shape.problems.extend(problems.lines)
     shape.problems.extend(_contradictions(groups))
@@ -79,10 +81,21 @@ def _group(raw: Any, index: int, defaults: Defaults, problems: Problems) -> Grou
         ]
         raw = {**raw, "templatePods": pods}
     group = decode_group(raw, path, problems)
-    if group.template is None or HOSTNAME in group.template.labels:
+    if defaults.complete or group.template is None or HOSTNAME in group.template.labels:
         return group
     labels = {**group.template.labels, HOSTNAME: f"{group.id}-template"}
     return msgspec.structs.replace(group, template=msgspec.structs.replace(group.template, labels=labels))
+
+
+def _as_told(group: GroupSpec, raw: Any) -> GroupSpec:
+    """Return the group of a recording with the very amounts that the cloud told, not with what follows from them."""
+    if group.template is None:
+        return group
+    told = raw["template"]
+    template = msgspec.structs.replace(
+        group.template, capacity=told.get("capacity") or {}, allocatable=told.get("allocatable") or {}
+    )
+    return msgspec.structs.replace(group, template=template)
 
 
 def _template_pod(raw: Any, path: str, position: int, defaults: Defaults, problems: Problems) -> Any:

@@ -7,6 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from autoscaler.clock import Instant
 from autoscaler.config.load import from_options
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
@@ -19,12 +22,14 @@ from autoscaler.scenario.clouds import check_membership, read_cloud, read_instan
 from autoscaler.scenario.defaults import Defaults
 from autoscaler.scenario.format import ChangeEntry
 from autoscaler.scenario.objects import ObjectReader
-from autoscaler.scenario.read import Shape, parse, read_bytes
+from autoscaler.scenario.read import Shape, parse, read_bytes, worded
 from autoscaler.scenario.scenario import (
+    MEMORY_VERSION,
     PRIORITIES,
     PRIORITY_CONFIG,
     Answered,
     Change,
+    Recollection,
     Scenario,
     config_maps_key,
     machine_of,
@@ -99,6 +104,7 @@ def build(shape: Shape, stem: str, config: Config) -> Scenario:
         step_s=_step_s(shape),
         changes=changes,
         answers=_answers(shape, {group.id for group in cloud.groups}),
+        memory=_memory(shape),
         interner=interner,
         warnings=(*_warnings(shape, nodes, pods, changes), *_unanswered(shape, config)),
     )
@@ -223,6 +229,24 @@ def _answers(shape: Shape, group_ids: Container[str]) -> tuple[Answered, ...]:
         answer = ExpanderAnswer(asked=tuple(entry.asked), named=tuple(entry.named), error=entry.error)
         found.append(Answered(entry.run, answer))
     return tuple(found)
+
+
+def _memory(shape: Shape) -> Recollection | None:
+    memory = shape.file.memory
+    if memory is None:
+        return None
+    if memory.get("version") != MEMORY_VERSION:
+        shape.problems.append(
+            f"memory.version: {memory.get('version')!r}: this release replays {MEMORY_VERSION}; take the release that "
+            "recorded it, or remove memory to plan as a process that has just started"
+        )
+        return None
+    try:
+        now = msgspec.convert(memory.get("now"), Instant)
+    except msgspec.ValidationError as error:
+        shape.problems.append(worded(str(error), "memory.now"))
+        return None
+    return Recollection(now, memory)
 
 
 def _unanswered(shape: Shape, config: Config) -> Iterator[str]:

@@ -35,14 +35,15 @@ class Defaults:
 
     def __init__(self, now_s: float, interner: PodInterner, complete: bool) -> None:
         self._interner = interner
-        self._complete = complete
+        self.complete = complete
+        """Whether nothing may be filled in."""
         self._node_created = rfc3339(now_s - NODE_AGE_S)
         self._pod_created = rfc3339(now_s - POD_AGE_S)
         self._owners: dict[tuple[str, OwnerReference], OwnerReference] = {}
 
     def node(self, wire: NodeWire) -> Node:
         """Return a node as the engine keeps it; raises `ValueError` on amounts and times that cannot be read."""
-        if not self._complete:
+        if not self.complete:
             wire = self._filled_node(wire)
         return keep_node(wire)
 
@@ -67,7 +68,7 @@ class Defaults:
 
     def pod(self, wire: PodWire) -> Pod:
         """Return a pod as the engine keeps it; raises `ValueError` on amounts and times that cannot be read."""
-        if self._complete:
+        if self.complete:
             return self._interner.keep(wire)
         named = PodWire(metadata=self._pod_meta(wire.metadata), spec=_named_containers(wire.spec), status=wire.status)
         pod = self._interner.keep(named)
@@ -79,7 +80,7 @@ class Defaults:
 
     def template_pod(self, wire: PodWire, index: int) -> Mapping[str, object]:
         """Return a pod that comes with every new node of a group, as plain data; `index` names a nameless one."""
-        if not self._complete:
+        if not self.complete:
             meta = wire.metadata
             meta = msgspec.structs.replace(meta, name=meta.name or f"template-pod-{index}")
             wire = PodWire(metadata=self._pod_meta(meta), spec=_named_containers(wire.spec), status=wire.status)
@@ -114,7 +115,7 @@ class Defaults:
 
     def owned_resource(self, resource: R, kind: str) -> R:
         """Return an object of a kind that lives in a namespace, with namespace, uid and time of creation."""
-        if self._complete:
+        if self.complete:
             return resource
         namespace = resource.namespace or NAMESPACE
         meta = msgspec.structs.replace(
@@ -127,7 +128,7 @@ class Defaults:
 
     def namespaces(self, given: Mapping[str, Namespace], used: set[str]) -> dict[str, Namespace]:
         """Return the namespaces of the file, then those that its pods are in; each is labelled with its name."""
-        if self._complete:
+        if self.complete:
             return dict(given)
         missing = sorted((used | set(ALWAYS_THERE)) - given.keys())
         named = {**given, **{name: Namespace(metadata=ObjectMeta(name=name)) for name in missing}}

@@ -4,15 +4,17 @@ Only what the engine keeps of an object is written, so no environment variable, 
 marked `complete`: what an object leaves out stays left out when it is read again.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
 from autoscaler.objects.encode import Plain, PodForms, node_form
+from autoscaler.objects.meta import read_annotations
 from autoscaler.objects.node import Node
 from autoscaler.ports import ExpanderAnswer
+from autoscaler.scenario.bare import bare_node, bare_object, bare_pod
 from autoscaler.scenario.scenario import PRIORITIES, PRIORITY_CONFIG
 from autoscaler.snapshot.cluster import ClusterView, Related
 from autoscaler.snapshot.groups import Group, Groups
@@ -49,12 +51,13 @@ def encode(
     options: Mapping[str, Any],
     description: str = "",
     answers: Iterable[ExpanderAnswer] = (),
+    memory: Mapping[str, Any] | None = None,
 ) -> bytes:
     """Return a file (JSON) whose only run sees this view at `at_s`, Unix seconds.
 
     `options` are flags by name, as `config.document.to_options` has them; `answers` are those of `ScaleUpPlan`. Pods
-    that the view leaves out (finished ones, expendable ones that run) are not in the file; neither is what earlier
-    passes remembered.
+    that the view leaves out (finished ones, expendable ones that run) are not in the file. `memory` is what earlier
+    passes remembered (`loop.recording`); without it the replay is that of a process that has just started.
     """
     forms = PodForms()
     pods = [pod for on_node in view.pods for pod in on_node]
@@ -69,16 +72,19 @@ def encode(
         "nodeToGroup": dict(view.groups.of_node),
         "missingInstances": sorted(view.groups.gone),
         "instances": _instances(view.groups, view.nodes),
-        "nodes": [node_form(node) for node in view.nodes],
+        "nodes": [node_form(bare_node(node)) for node in view.nodes],
         "pods": [forms.form(pod) for pod in (*pods, *view.pending)],
         **_related(view.related),
         "expanderAnswers": list(answers),
+        "memory": dict(memory or {}),
     }
     return msgspec.json.encode({key: value for key, value in document.items() if value not in ([], {})})
 
 
 def _related(related: Related) -> Plain:
-    found: Plain = {key: list(getattr(related, field).values()) for key, field in _RELATED.items()}
+    found: Plain = {
+        key: [bare_object(one) for one in getattr(related, field).values()] for key, field in _RELATED.items()
+    }
     for config_map in related.config_maps.values():
         if config_map.name == PRIORITY_CONFIG and PRIORITIES in config_map.data:
             found["priorityConfig"] = config_map.data[PRIORITIES]
@@ -95,7 +101,7 @@ def _group(group: Group) -> Plain:
         "options": _settings(group.settings),
     }
     if group.template is not None and group.template.pods:
-        entry["templatePods"] = list(group.template.pods)
+        entry["templatePods"] = [bare_pod(pod) for pod in group.template.pods]
     if group.node_price is not None:
         entry["pricePerHour"] = group.node_price
     return entry
@@ -104,7 +110,7 @@ def _group(group: Group) -> Plain:
 def _template(template: NodeTemplate) -> Plain:
     return {
         "labels": dict(template.labels),
-        "annotations": dict(template.annotations),
+        "annotations": read_annotations(template.annotations),
         "taints": template.taints,
         "capacity": dict(template.capacity),
         "allocatable": dict(template.allocatable),
@@ -123,14 +129,22 @@ def _settings(settings: GroupSettings) -> Plain:
 
 
 def _instances(groups: Groups, nodes: Iterable[Node]) -> list[Plain]:
-    """Return the instances that reading the nodes does not bring back: no node, or not simply running."""
-    registered = {node.provider_id for node in nodes}
-    return [
-        _instance(group, instance)
-        for group in groups.all
-        for instance in group.instances
-        if instance.provider_id not in registered or instance.state not in (None, State.RUNNING) or instance.error
-    ]
+    """Return the instances that reading the nodes does not bring back: no node, or not simply running.
+
+    Those that it brings back come after these, in the order of the nodes; a group of another order is written whole.
+    """
+    registered = {node.provider_id: position for position, node in enumerate(nodes)}
+    found: list[Plain] = []
+    for group in groups.all:
+        order = [-1 if _is_special(one, registered) else registered[one.provider_id] for one in group.instances]
+        whole = order != sorted(order)
+        found += [_instance(group, one) for one in group.instances if whole or _is_special(one, registered)]
+    return found
+
+
+def _is_special(instance: Instance, registered: Container[str]) -> bool:
+    running = instance.state in (None, State.RUNNING) and instance.error is None
+    return instance.provider_id not in registered or not running
 
 
 def _instance(group: Group, instance: Instance) -> Plain:

@@ -100,3 +100,5 @@ class ScenarioFile(Strict, frozen=True, kw_only=True):
     changes: list[ChangeEntry] = []
     complete: bool = False
     """Whether objects are as an API server returned them, so that no default may be filled in."""
+    memory: dict[str, Any] | None = None
+    """What the recorded process remembered and was told (`loop.recording`); None: the file is no recording."""

@@ -13,7 +13,7 @@ import msgspec
 from autoscaler.config.document import to_options
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
-from autoscaler.objects.meta import ObjectMeta, controller_of, unix_seconds
+from autoscaler.objects.meta import ObjectMeta, controller_of, read_annotations, unix_seconds
 from autoscaler.objects.node import NodeWire
 from autoscaler.objects.pod import relevant_annotations
 from autoscaler.objects.podspec import PodWire
@@ -28,7 +28,6 @@ from autoscaler.scenario.scenario import PRIORITIES, Scenario, config_maps_key
 
 _BEFORE_FIRST_RUN_S = 1.0
 _NAMES_SHOWN = 5
-_WHOLE_MANIFEST = "kubectl.kubernetes.io/last-applied-configuration"
 _OWNERS: Mapping[str, type[Replicated] | type[Job] | type[DaemonSet]] = {
     "ReplicaSet": Replicated,
     "StatefulSet": Replicated,
@@ -94,18 +93,16 @@ def publishable(file: ScenarioFile) -> ScenarioFile:
     def bare(one: Any, keep: Callable[[Mapping[str, str]], dict[str, str]]) -> Any:
         return replace(one, metadata=replace(one.metadata, annotations=keep(one.metadata.annotations)))
 
-    kept = {KINDS["Pod"].field: relevant_annotations, KINDS["Node"].field: _of_node}
     return replace(
         file,
         **{
-            kind.field: [bare(one, kept.get(kind.field, lambda annotations: {})) for one in getattr(file, kind.field)]
-            for kind in KINDS.values()
+            kind.field: [
+                bare(one, relevant_annotations if name == "Pod" else read_annotations)
+                for one in getattr(file, kind.field)
+            ]
+            for name, kind in KINDS.items()
         },
     )
-
-
-def _of_node(annotations: Mapping[str, str]) -> dict[str, str]:
-    return {key: value for key, value in annotations.items() if key != _WHOLE_MANIFEST}
 
 
 def _key(field: str) -> str:

@@ -77,7 +77,7 @@ def parse(body: bytes, name: str) -> Shape:
             return Shape(msgspec.json.decode(body, type=ScenarioFile))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             pass  # read again, and taken apart below
-    data = _plain(body, name)
+    data = plain(body, name)
     try:
         return Shape(msgspec.convert(data, ScenarioFile))
     except msgspec.ValidationError:
@@ -86,7 +86,7 @@ def parse(body: bytes, name: str) -> Shape:
 
 def decode_strict(body: bytes, name: str, kind: type[S]) -> S:
     """Decode another strict file, otherwise as `parse`; raises `ConfigError` with a line for everything wrong in it."""
-    data = _plain(body, name)
+    data = plain(body, name)
     try:
         return msgspec.convert(data, kind)
     except msgspec.ValidationError as error:
@@ -102,7 +102,8 @@ def _is_yaml(body: bytes, name: str) -> bool:
     return suffix in _YAML_ENDINGS or (suffix != ".json" and not body.lstrip().startswith(b"{"))
 
 
-def _plain(body: bytes, name: str) -> Any:
+def plain(body: bytes, name: str) -> Any:
+    """Return the data of a file, JSON or YAML; raises `ConfigError` with one line, naming the place."""
     try:
         return _plain_yaml(body, name) if _is_yaml(body, name) else msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -1,7 +1,11 @@
 """A scenario as the engine uses it: kept objects, a cloud, a configuration, and what changes from run to run."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import msgspec
 
+from autoscaler.clock import Instant
 from autoscaler.config.tree import Config
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod, PodInterner
@@ -10,6 +14,8 @@ from autoscaler.snapshot.cluster import Related
 from cloudprovider.interface import NodeRef
 from cloudprovider.static.spec import CloudSpec, MachineSpec
 
+MEMORY_VERSION = 1
+"""Of what a recording remembers; another release may have another."""
 PRIORITY_CONFIG = "cluster-autoscaler-priority-expander"
 """Name of the priority expander's ConfigMap."""
 PRIORITIES = "priorities"
@@ -37,6 +43,13 @@ class Answered(msgspec.Struct, frozen=True):
     answer: ExpanderAnswer
 
 
+class Recollection(msgspec.Struct, frozen=True):
+    """What a recording holds beside the cluster, not read yet but for its time: `loop.recording` knows the rest."""
+
+    now: Instant
+    content: Mapping[str, Any]
+
+
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     """A checked scenario. Times are Unix seconds."""
 
@@ -56,6 +69,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     changes: tuple[Change, ...] = ()
     answers: tuple[Answered, ...] = ()
     """Stand for the gRPC expander, which is not asked offline."""
+    memory: Recollection | None = None
+    """Of a recording only: the first run is the recorded pass, at the very moment on both clocks."""
     interner: PodInterner
     """Owns the classes of the pods; decode further pods (of templates, say) with it."""
     warnings: tuple[str, ...] = ()
@@ -63,7 +78,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
 
     def run_at_s(self, run: int) -> float:
         """Return when a run happens, in Unix seconds."""
-        return self.now_s + 1.0 + run * self.step_s
+        first_s = self.now_s + 1.0 if self.memory is None else self.memory.now.wall
+        return first_s + run * self.step_s
 
     def changes_before(self, run: int) -> list[Change]:
         """Return what changes right before a run."""

@@ -4,11 +4,13 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
+from autoscaler.actuation.tape import Replayed, Tape
 from autoscaler.app.build import Surroundings, build_autoscaler
 from autoscaler.errors import ConfigError
 from autoscaler.kube.election import Unopposed
 from autoscaler.loop.companion import Companions
 from autoscaler.loop.passing import Pass
+from autoscaler.loop.recording import Origin, recollect
 from autoscaler.objects.node import Node
 from autoscaler.ports import EventType, Subject
 from autoscaler.reasons import RemovedAs
@@ -49,6 +51,11 @@ def play(scenario: Scenario) -> Answer:
     return _play(ScenarioWorld(scenario), lambda run, p: None)
 
 
+def play_and_look(scenario: Scenario, look: Callable[[int, Pass], None]) -> Answer:
+    """Play as `play` does; `look` is shown each pass when it has ended, before anything else happens."""
+    return _play(ScenarioWorld(scenario), look)
+
+
 def play_and_explain(scenario: Scenario, targets: Sequence[Target], run: int | None = None) -> Explanation:
     """Return why one run (None: the last) did what it did about each target; the same bytes every time.
 
@@ -78,10 +85,14 @@ def _play(world: ScenarioWorld, look: Callable[[int, Pass], None], companions: C
     scenario = world.scenario
     answers: list[RunAnswer] = []
     remote = RecordedAnswers(scenario.answers)
+    origin = _origin(world)
+    config = scenario.config if origin is None else replace(scenario.config, scheduler=origin.scheduler)
     with VirtualExecutor(world.clock) as executor:
-        autoscaler = build_autoscaler(
-            scenario.config, _surroundings(world, executor, remote, companions), scenario.interner
-        )
+        tape = Tape() if origin is None else Replayed(origin.answers)
+        around = _surroundings(world, executor, remote, tape, companions)
+        autoscaler = build_autoscaler(config, around, scenario.interner)
+        if origin is not None:
+            autoscaler.remembered = origin.remembered
         for run in range(scenario.runs):
             world.begin_run(run)
             remote.begin_run(run)
@@ -97,8 +108,21 @@ def _play(world: ScenarioWorld, look: Callable[[int, Pass], None], companions: C
     return Answer(name=scenario.name, runs=answers)
 
 
+def _origin(world: ScenarioWorld) -> Origin | None:
+    """Return what a recorded pass began with; None for a file that is no recording."""
+    scenario = world.scenario
+    if scenario.memory is None:
+        return None
+    templates = {group.id: group.template() for group in world.cloud.groups()}
+    return recollect(scenario.memory, scenario.interner, templates)
+
+
 def _surroundings(
-    world: ScenarioWorld, executor: VirtualExecutor, remote: RecordedAnswers, companions: Companions | None
+    world: ScenarioWorld,
+    executor: VirtualExecutor,
+    remote: RecordedAnswers,
+    tape: Tape,
+    companions: Companions | None,
 ) -> Surroundings:
     audience = NoAudience()
     return Surroundings(
@@ -113,6 +137,7 @@ def _surroundings(
         leadership=Unopposed(),
         companions=companions or Companions(),
         remote=remote,
+        tape=tape,
     )
 
 

@@ -115,9 +115,8 @@ class RecordedGroup:
 class RecordedCloud:
     """A `CloudProvider` with the abilities of a `StaticCloud`; `calls` holds every change, oldest first."""
 
-    name = StaticCloud.name
-
-    def __init__(self, inner: StaticCloud) -> None:
+    def __init__(self, inner: StaticCloud, name: str | None = None) -> None:
+        self.name = name or inner.name
         self.calls: list[CloudCall] = []
         self._inner = inner
         self._groups = tuple(RecordedGroup(group, self.calls, lambda: inner.now_s) for group in inner.groups())
@@ -155,8 +154,8 @@ class RecordedCloud:
 class PricedRecordedCloud(RecordedCloud):
     """A `RecordedCloud` that also has `Pricing`."""
 
-    def __init__(self, inner: PricedStaticCloud) -> None:
-        super().__init__(inner)
+    def __init__(self, inner: PricedStaticCloud, name: str | None = None) -> None:
+        super().__init__(inner, name)
         self._prices = inner
 
     def node_price(self, node: NodeTemplate, hours: float) -> float:
@@ -168,6 +167,6 @@ class PricedRecordedCloud(RecordedCloud):
         return self._prices.pod_price(requests, hours)
 
 
-def recorded(inner: StaticCloud) -> RecordedCloud:
-    """Return the cloud with a memory; it has prices where `inner` has."""
-    return PricedRecordedCloud(inner) if isinstance(inner, PricedStaticCloud) else RecordedCloud(inner)
+def recorded(inner: StaticCloud, name: str | None = None) -> RecordedCloud:
+    """Return the cloud with a memory, under its own name or this; it has prices where `inner` has."""
+    return PricedRecordedCloud(inner, name) if isinstance(inner, PricedStaticCloud) else RecordedCloud(inner, name)

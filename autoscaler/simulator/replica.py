@@ -15,6 +15,7 @@ from autoscaler.clock import Clock, Instant
 from autoscaler.config.tree import Config
 from autoscaler.kube.client import ClientSettings
 from autoscaler.kube.writes import Writes
+from autoscaler.loop.companion import Companion
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import PodInterner
 from autoscaler.observe.correlator import Correlator
@@ -102,6 +103,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     told: CollectedEvents
     metrics: Metrics
     audience: Audience
+    companions: tuple[Companion, ...] = ()
+    """Of every replica, beside those that are configured."""
 
 
 class Replica:
@@ -131,7 +134,7 @@ class Replica:
             executor=self.crew,
             listens=False,
         )
-        self.company = make_company(config, neighbours)
+        self.company = make_company(config, neighbours, setting.companions)
         self._timers = Crew(setting.executor)
         self._audience = setting.audience
         around = Surroundings(

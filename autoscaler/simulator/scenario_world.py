@@ -26,9 +26,11 @@ class ScenarioWorld:
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
-        self.clock = VirtualClock(wall=scenario.now_s)
+        began = scenario.memory
+        self.clock = VirtualClock(scenario.now_s) if began is None else VirtualClock(began.now.wall, began.now.mono)
         self._static = open_cloud(scenario.cloud, now=lambda: self.clock.now().wall)
-        self.cloud = recorded(self._static)
+        # A recording is of some other cloud, and rules may go by which it was.
+        self.cloud = recorded(self._static, None if began is None else scenario.config.provider.cloud_provider)
         self._builder = ClusterBuilder(scenario.config.pods.expendable_pods_priority_cutoff)
         self.cluster = MemoryCluster(self._builder.node_changed, self._builder.pod_changed)
         self.writes = MemoryWrites(self.cluster, self.clock)

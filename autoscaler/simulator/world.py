@@ -16,6 +16,7 @@ from types import TracebackType
 
 from autoscaler.clock import VirtualClock
 from autoscaler.config.tree import Config
+from autoscaler.loop.companion import Companion
 from autoscaler.observe.events import CollectedEvents
 from autoscaler.observe.metrics import Metrics
 from autoscaler.observe.report import PassReport
@@ -57,6 +58,7 @@ class World:
         wall: float = START_WALL,
         timing: Timing = Timing(),  # noqa: B008 - frozen
         audience: Audience | None = None,
+        companions: tuple[Companion, ...] = (),
     ) -> None:
         """`wall` is the Unix second at which the world begins. Raises `ConfigError`, `Misconfigured` or `ApiError`."""
         self.clock = VirtualClock(wall=wall)
@@ -89,6 +91,7 @@ class World:
             told=self._told,
             metrics=self.metrics,
             audience=audience if audience is not None else NoAudience(),
+            companions=companions,
         )
         self._stepped_at = self.clock.now().mono
         self._step = _Alarm(self._executor, self._take_step)

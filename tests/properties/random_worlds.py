@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from autoscaler.config.load import from_options
+from autoscaler.loop.companion import Companion
 from autoscaler.objects.node import Node
 from autoscaler.observe.report import PassReport
 from autoscaler.reasons import RemovedAs
@@ -49,17 +50,17 @@ _PATIENT = {
 class RandomWorld:
     """A world and what is done to it; the same seed, the same run."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, companions: tuple[Companion, ...] = (), **options: Any) -> None:
         self._dice = random.Random(seed)
         self._apps: list[str] = []
         self._jobs = 0
         self._until = math.inf
         self.cloud = self._cloud()
         objects = [*self._workload()]
-        self.options = self._options()
+        self.options = {**self._options(), **options}
         self.auditor = Auditor()
         config = from_options(self.options, ())
-        self.world = World(config, self.cloud, objects, seed=seed, audience=self.auditor)
+        self.world = World(config, self.cloud, objects, seed=seed, audience=self.auditor, companions=companions)
         self.auditor.watch(self.world)
 
     def churn(self, seconds: float, *, every_s: float) -> None:

@@ -86,6 +86,11 @@ def a_groups_file(folder: Path) -> str:
     return str(path)
 
 
+def refuse(*_: object, **__: object) -> None:
+    """Stand for a socket."""
+    raise AssertionError("a socket was opened")
+
+
 def planned(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
     assert main(["plan", "-o", "json", *words]) == 0
     answer = json.loads(capsys.readouterr().out)
@@ -172,14 +177,35 @@ def test_looking_ahead_reaches_the_removal(tmp_path: Path, capsys: pytest.Captur
     assert [len(run["deletedEmpty"]) for run in runs] == [0, 0, 0, 2]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param([], id="a plan"),
+        pytest.param(["--compare", "expander=least-nodes"], id="a comparison"),
+        pytest.param(["--explain", "group/small"], id="an explanation"),
+        pytest.param(["--runs", "3"], id="several runs"),
+    ],
+)
 def test_nothing_is_asked_of_the_network(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    monkeypatch.setattr(socket, "socket", refuse)
+    planned(capsys, "--objects", a_dump(tmp_path), "--groups", a_groups_file(tmp_path), *words)
+
+
+def test_scenario_files_are_played_made_and_hidden_without_the_network(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise AssertionError("a socket was opened")
-
     monkeypatch.setattr(socket, "socket", refuse)
-    planned(capsys, "--objects", a_dump(tmp_path), "--groups", a_groups_file(tmp_path))
+    made, hidden = f"{tmp_path / 'made.yaml'}", f"{tmp_path / 'hidden.json'}"
+    source = [a_dump(tmp_path), "--groups", a_groups_file(tmp_path)]
+    assert main(["scenario", "from-dump", *source, "--to", made]) == 0
+    assert main(["scenario", "anonymize", made, "--to", hidden]) == 0
+    bought = [
+        sorted(one["increase"] for one in planned(capsys, "--scenario", file)["runs"][0]["scaleUps"])
+        for file in (made, hidden)
+    ]
+    assert bought[0] == bought[1] != []
 
 
 def test_variants_are_planned_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,7 @@ from autoscaler.observe.metric_table import (
     Function,
     LimitedResource,
     PendingKind,
+    Recorded,
     Reload,
     ScaleUpFailure,
     Step,
@@ -113,6 +114,7 @@ def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus])
     metrics.expander_asked(AskedExpander.UNUSABLE)
     metrics.replacements({Trigger.EXPIRED: 2})
     metrics.replacement_ended(Trigger.CHEAPER, Stage.DONE, 0.5)
+    metrics.recorded(Recorded.WRITTEN, 700)
     metrics.removal_waited(2.0, "none", deleted=True)
     metrics.nodes_skipped(30.0)
     metrics.decided(Step.SCALE_UP, "NoOptionsAvailable")
@@ -164,6 +166,8 @@ def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus])
         'replacements_in_progress{trigger="CheaperNodes"}': 0,
         'replacements_total{trigger="CheaperNodes",outcome="Done"}': 1,
         "replacement_savings_total": 0.5,
+        'recordings_total{result="written"}': 1,
+        "recorded_bytes_total": 700,
         'decisions_total{step="scaleUp",result="NoOptionsAvailable"}': 1,
         'node_removal_latency_seconds_bucket{deleted="true",delay_reason="none",le="2.25"}': 1,
         "max_node_skip_eval_duration_seconds": 30,

@@ -1,0 +1,42 @@
+"""Objects without what no decision reads: what may be written to a file that others see."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from autoscaler.objects.meta import Resource, published, read_annotations
+from autoscaler.objects.node import Node
+from autoscaler.objects.pod import relevant_annotations
+from autoscaler.objects.podspec import PodWire
+from autoscaler.objects.workload import DaemonSet
+
+R = TypeVar("R", bound=Resource)
+
+
+def bare_object(one: R) -> R:
+    """Return an object without annotations that nobody reads; those of a DaemonSet's pods are theirs."""
+    one = published(one)
+    if not isinstance(one, DaemonSet):
+        return one
+    replace, template = msgspec.structs.replace, one.spec.template
+    kept = relevant_annotations(template.metadata.annotations)
+    template = replace(template, metadata=replace(template.metadata, annotations=kept))
+    return replace(one, spec=replace(one.spec, template=template))
+
+
+def bare_node(node: Node) -> Node:
+    """Return a node without annotations that nobody reads."""
+    return msgspec.structs.replace(node, annotations=read_annotations(node.annotations))
+
+
+def bare_pod(pod: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a v1.Pod without images, environment and foreign annotations; one that is no pod says nothing."""
+    try:
+        wire = msgspec.convert(pod, PodWire)
+    except msgspec.ValidationError:
+        return {}
+    meta = wire.metadata
+    kept = msgspec.structs.replace(meta, annotations=relevant_annotations(meta.annotations))
+    plain: Mapping[str, Any] = msgspec.to_builtins(msgspec.structs.replace(wire, metadata=kept))
+    return plain

@@ -1,0 +1,79 @@
+"""One pure pass serves every mode: live, dry run, plan and the replay of a recording decide the same."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from autoscaler.loop.passing import Pass
+from autoscaler.loop.recording import decision, plan_of, record
+from autoscaler.scenario.codec import decode
+from autoscaler.simulator.play import play, play_and_look
+from tests.properties.random_scenarios import random_scenario, shuffled
+
+SEEDS = range(1000)
+BATCH = 50
+
+
+def passes(content: bytes | dict[str, Any], **options: str) -> list[Pass]:
+    body = content if isinstance(content, bytes) else json.dumps(content).encode()
+    seen: list[Pass] = []
+    answer = play_and_look(decode(body, "state.json", options), lambda run, p: seen.append(p))
+    assert len(answer.runs) == len(seen)
+    return seen
+
+
+def comparable(p: Pass, live: Pass) -> dict[str, Any]:
+    """Return the plan of a pass as far as it does not go by what became of it.
+
+    What the cloud refuses it refuses in a live pass alone, and nodes that were bought count when others are removed.
+    """
+    plan: dict[str, Any] = json.loads(plan_of(p))["plan"]
+    acted = live.report.increases or live.report.corrections or live.report.failed_removed
+    if any(one.error is not None for one in live.report.increases):
+        return {name: plan[name] for name in ("waiting", "needy")}
+    return {name: plan[name] for name in ("waiting", "needy", "scale_up")} if acted else plan
+
+
+def answered(content: dict[str, Any]) -> bytes:
+    """Return what `plan -o json` prints, but for the timings."""
+    answer = play(decode(json.dumps(content).encode(), "state.json"))
+    return msgspec.json.encode([replace(run, timings={}) for run in answer.runs])
+
+
+@pytest.mark.parametrize("batch", range(0, len(SEEDS), BATCH))
+def test_live_dry_run_and_replay_plan_the_same(batch: int) -> None:
+    grew = shrank = 0
+    for seed in SEEDS[batch : batch + BATCH]:
+        content = random_scenario(seed)
+        config = decode(json.dumps(content).encode(), "state.json").config
+        live = passes(content)
+        rehearsed = passes(content, **{"dry-run": "true"})
+        assert comparable(rehearsed[0], live[0]) == comparable(live[0], live[0]), seed
+        for p in live:
+            body = record(p, config, "recording")
+            assert body is not None
+            (again,) = passes(body)
+            assert decision(again) == decision(p), seed
+            grew += bool(p.report.increases)
+            shrank += bool(p.report.deletions.empty or p.report.deletions.drained)
+    assert grew > 5
+    assert shrank > 2
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_order_of_keys_and_another_run_change_no_byte(seed: int) -> None:
+    content = random_scenario(seed)
+    assert answered(content) == answered(content) == answered(shuffled(content, seed))
+
+
+def test_a_dry_run_writes_nothing() -> None:
+    for seed in range(60):
+        content = json.dumps(random_scenario(seed)).encode()
+        answer = play(decode(content, "state.json", {"dry-run": "true"}))
+        for run in answer.runs:
+            assert not run.scale_ups, seed
+            assert not run.target_decreases, seed
+            assert not run.cloud_deletes, seed

@@ -1,0 +1,102 @@
+"""A recorded pass replays to the very same decision, whatever happened to the cluster and the cloud before it."""
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from autoscaler.clock import Instant
+from autoscaler.config.load import from_options
+from autoscaler.config.tree import Config
+from autoscaler.loop.passing import Pass
+from autoscaler.loop.recording import decision, record
+from autoscaler.observe.report import End
+from autoscaler.scenario.codec import decode
+from autoscaler.simulator.play import play_and_look
+from tests.properties.random_worlds import RandomWorld
+
+CHURN_S = 3 * 3600.0
+
+
+class Witness:
+    """A companion that replays some of the passes it is shown, and compares."""
+
+    name = "witness"
+    interval_s = None
+
+    def __init__(self, *, every: int) -> None:
+        self.config = Config()
+        self.passes = 0
+        self.replayed: Counter[str] = Counter()
+        self.differing: list[str] = []
+        self._every = every
+
+    def before_pass(self, p: Pass) -> Pass:
+        return p
+
+    def after_pass(self, p: Pass) -> None:
+        self.passes += 1
+        if self.passes % self._every and not _is_rare(p):
+            return
+        body = record(p, self.config, f"pass-{self.passes}")
+        if body is None:
+            return
+        again: list[Pass] = []
+        for kind in _kinds(p):
+            self.replayed[kind] += 1
+        try:
+            play_and_look(decode(body, "recording.json"), lambda run, p: again.append(p))
+        except Exception as error:
+            self.differing.append(repr(error))
+            raise
+        if decision(again[0]) != decision(p):
+            self.differing.append(_difference(decision(p), decision(again[0])))
+
+    def tick(self, now: Instant) -> None:
+        """Nothing is due."""
+
+    def leave(self) -> None:
+        """Nothing is left."""
+
+
+def _kinds(p: Pass) -> list[str]:
+    report = p.report
+    kinds = [report.end.value]
+    kinds += ["grew"] * any(one.error is None for one in report.increases)
+    kinds += ["refused"] * any(one.error is not None for one in report.increases)
+    kinds += ["deleted"] * bool(report.deletions.empty)
+    kinds += ["drained"] * bool(report.deletions.drained)
+    kinds += ["repaired"] * bool(report.corrections or report.failed_removed or report.unregistered_removed)
+    return kinds
+
+
+def _is_rare(p: Pass) -> bool:
+    return any(kind not in (End.COMPLETE, "deleted", "grew") for kind in _kinds(p))
+
+
+def _difference(one: bytes, other: bytes) -> str:
+    at = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    return f"{one[max(0, at - 300) : at + 120]!r}\n--- replayed:\n{other[max(0, at - 300) : at + 120]!r}"
+
+
+REPLACING = {"consolidation": True, "consolidation-min-node-age": "1m", "consolidation-interval": "30s"}
+
+
+@pytest.mark.parametrize(
+    ("seed", "options"),
+    [
+        *((seed, {}) for seed in range(4)),
+        (4, {"expander": "random"}),
+        (5, {"tie-break": "random", "dry-run": True}),
+        (200, {**REPLACING, "expander": "random"}),
+        (203, REPLACING),
+    ],
+)
+def test_recorded_passes_of_random_worlds_replay_to_the_same_bytes(seed: int, options: dict[str, Any]) -> None:
+    witness = Witness(every=12)
+    random = RandomWorld(seed, (witness,), **options)
+    witness.config = from_options(random.options, ())
+    with random.world:
+        random.churn(CHURN_S, every_s=150)
+    assert witness.replayed["Complete"] > 20
+    assert not witness.differing, f"{len(witness.differing)} of {witness.replayed}: {witness.differing[0]}"
