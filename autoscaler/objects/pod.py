@@ -174,6 +174,11 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Why it is being disrupted, in the API's word, such as `PreemptionByScheduler`."""
 
     @property
+    def decisive(self) -> "Pod":
+        """The pod without what only estimates of starts read."""
+        return msgspec.structs.replace(self, scheduled=None, ready=None, image="", disruption=None)
+
+    @property
     def namespace(self) -> str:
         """The namespace."""
         return self.cls.namespace

@@ -16,7 +16,7 @@ import msgspec
 from autoscaler.objects.classform import ClassForm
 from autoscaler.objects.meta import Resource
 from autoscaler.objects.node import Node
-from autoscaler.objects.pod import PodClass, PodInterner
+from autoscaler.objects.pod import Pod, PodClass, PodInterner
 from autoscaler.scenario.bare import bare_node, bare_object, bare_pod
 from autoscaler.snapshot.groups import Groups
 from cloudprovider.interface import NodeTemplate
@@ -77,6 +77,8 @@ class Frost:
     def _struct(self, value: msgspec.Struct) -> dict[str, Any]:
         if isinstance(value, Node):
             value = bare_node(value)
+        elif isinstance(value, Pod):
+            value = value.decisive
         elif isinstance(value, Resource):
             value = bare_object(value)
         found = {}

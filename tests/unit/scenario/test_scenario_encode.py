@@ -142,14 +142,13 @@ def facts(pods: tuple[Pod, ...] | list[Pod]) -> list[tuple[object, ...]]:
 
     What only estimates of starts read is not recorded: it decides nothing.
     """
-    undecisive = {"image": "", "scheduled": None, "ready": None, "disruption": None}
     return [
         (
             pod.cls.key,
             dict(pod.cls.requests),
             pod.cls.host_ports,
             pod.cls.claims,
-            msgspec.structs.replace(pod, cls=ANY, **undecisive),
+            msgspec.structs.replace(pod.decisive, cls=ANY),
         )
         for pod in pods
     ]
