@@ -13,6 +13,7 @@ from autoscaler.actuation.headroom import ClusterHeadroom, RehearsedHeadroom
 from autoscaler.app.reload import FreshHeadroom
 from autoscaler.app.reservations import ReservationDesk
 from autoscaler.clock import Clock, ThreadExecutor
+from autoscaler.companions.reservations import Operation
 from autoscaler.config.headroom import Headroom
 from autoscaler.config.tree import Config
 from autoscaler.kube.client import Client
@@ -77,6 +78,8 @@ class Company(msgspec.Struct, frozen=True):
     services: tuple[Service, ...] = ()
     expected: Callable[[], Mapping[str, float]] = dict
     """Returns the seconds until pending pods are ready, by pod key, as of the last pass."""
+    announce: Callable[[Operation], object] | None = None
+    """Takes announced work in, as the listener for it does; None: reservations are not configured."""
 
     def start(self) -> None:
         """Begin what every replica does."""
@@ -101,6 +104,7 @@ def make_company(config: Config, around: Neighbours, others: Sequence[Companion]
         members.append(snapshots)
         routes.update(snapshots.routes())
     expected: Callable[[], Mapping[str, float]] = dict
+    announce: Callable[[Operation], object] | None = None
     keeper: EtaKeeper | None = None
     if config.eta.pod_start_estimates:
         keeper = starts = _starts(config, around)
@@ -116,9 +120,10 @@ def make_company(config: Config, around: Neighbours, others: Sequence[Companion]
         members.append(desk.keeper)
         routes.update(reservation_routes(desk.keeper.statuses))
         services.append(desk)
+        announce = desk.commits.put
     if config.eta.expired_pod_cleanup:
         members.append(_expired_pods(config, around, keeper))
-    return Company(Companions(members, around.metrics.companion_failed), routes, tuple(services), expected)
+    return Company(Companions(members, around.metrics.companion_failed), routes, tuple(services), expected, announce)
 
 
 def _desk(config: Config, around: Neighbours) -> ReservationDesk:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 
 from autoscaler.clock import VirtualClock
+from autoscaler.companions.reservations import Operation
 from autoscaler.config.tree import Config
 from autoscaler.loop.companion import Companion
 from autoscaler.observe.events import CollectedEvents
@@ -69,6 +70,7 @@ class World:
         self.reports: deque[PassReport] = deque(maxlen=_REPORTS)
         """The latest passes, newest last; an audience hears of all."""
         self.passes = 0
+        self._announced = 0
         self._executor = VirtualExecutor(self.clock)
         self._executor.after_each = self._look_around
         self._provider = recorded(self.cloud)
@@ -165,6 +167,23 @@ class World:
         """Set the replicas of a workload; raises ApiError."""
         self.storage.scale(resource, name, replicas, namespace=namespace)
         self._look_around()
+
+    def announce(self, target: str, amount: int, length_s: float) -> None:
+        """Announce work to the reservations of the replica that leads, as its listener would take it in.
+
+        Nothing happens where nobody leads or reservations are not configured.
+        """
+        if self.replica is not None and self.replica.company.announce is not None:
+            self._announced += 1
+            self.replica.company.announce(
+                Operation(
+                    target=target,
+                    amount=amount,
+                    length_s=length_s,
+                    seed=f"world/{self._announced}",
+                    accepted=self.clock.now(),
+                )
+            )
 
     def cut_off(self, for_s: float) -> None:
         """Cut the autoscaler off the API server: calls fail, watches are silent, and then catch up."""

@@ -78,6 +78,17 @@ class Workload(Strict, frozen=True, kw_only=True):
     wave: Wave | None = None
 
 
+class Announcement(Strict, frozen=True, kw_only=True):
+    """Work that is announced to reservations before it comes."""
+
+    target: str
+    """Of `reservations.targets` in the settings, or in a configuration that is compared."""
+    ahead: str = "3m"
+    """So long before."""
+    lasts: str = "10m"
+    """How long the room is kept."""
+
+
 class JobStream(Strict, frozen=True, kw_only=True):
     """Jobs that come again and again."""
 
@@ -92,6 +103,8 @@ class JobStream(Strict, frozen=True, kw_only=True):
     """Times of day, such as `08:00-18:00`; empty: always."""
     jitter: str = "0s"
     """Each comes up to so much later, evenly drawn."""
+    announced: Announcement | None = None
+    """None: nobody knows before."""
     spec: dict[str, Any] = {}
 
 
@@ -299,6 +312,9 @@ class _Checks:
         self.read(f"{path}.jitter", one.jitter, parse_duration_s)
         self.read(f"{path}.days", one.days, days_in)
         self.read(f"{path}.between", one.between, minutes_of)
+        if one.announced is not None:
+            self.read(f"{path}.announced.ahead", one.announced.ahead, parse_duration_s)
+            self.positive(f"{path}.announced.lasts", one.announced.lasts)
         self.count(f"{path}.pods", one.pods, 1)
 
     def event(self, path: str, one: Event, groups: set[str]) -> None:

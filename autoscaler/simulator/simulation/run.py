@@ -66,6 +66,11 @@ def _schedule(simulation: Simulation, world: World, seed: int) -> None:
     for stream in simulation.file.jobs:
         for job in job_runs_of(simulation, stream, seed):
             world.at(job.at_s, partial(world.apply, job.job))
+            if stream.announced is not None:
+                told = stream.announced
+                ahead_s = job.at_s - parse_duration_s(told.ahead)
+                lasts_s = parse_duration_s(told.lasts)
+                world.at(max(0.0, ahead_s), partial(world.announce, told.target, stream.pods, lasts_s))
             if job.until_s < simulation.duration_s:
                 world.at(job.until_s, partial(_clean_up, world, job))
     for event in simulation.file.events:

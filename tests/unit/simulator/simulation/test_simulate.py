@@ -99,6 +99,26 @@ def test_configurations_stand_side_by_side(tmp_path: Path, capsys: pytest.Captur
     assert not seen.foreign
 
 
+def test_announced_work_finds_its_nodes_booted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    announced = {"target": "builds", "ahead": "4m", "lasts": "10m"}
+    job = {"name": "build", "every": "45m", "pods": 4, "runsFor": "5m", "jitter": "20m", "requests": {"cpu": "2"}}
+    path = a_file(
+        tmp_path, nodeGroups=[{**GROUP, "targetSize": 0}], workloads=[], jobs=[{**job, "announced": announced}]
+    )
+    target = {
+        "name": "builds",
+        "podTemplate": {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]}},
+        "podSelector": "app=build",
+        "podNamespaces": ["default"],
+    }
+    silent, told = tmp_path / "silent.yaml", tmp_path / "told.yaml"
+    silent.write_text("scaleUp: {expander: [least-waste]}\n")
+    told.write_text(yaml.safe_dump({"reservations": {"listen": "", "targets": [target]}}))
+    without, with_word = simulated(capsys, path, "--compare", str(silent), str(told))
+    assert without["summary"]["pendingSeconds"]["p50"] > 60
+    assert with_word["summary"]["pendingSeconds"]["p50"] < 15
+
+
 class _Page(HTMLParser):
     """Counts what matters of a report: charts, elements left open, and anything fetched from elsewhere."""
 
