@@ -193,8 +193,8 @@ class Growing:
             last, p, done = self._attempt(p, pods)
             plan = continued(plan, last, pods, p.report.refused)
             wanted.update(pod.key for pod in last.triggered)
-        helped = {pod.key for pod in last.triggered}
-        lost = any(one.error is not None for one in done) or any(pod.key in wanted - helped for pod in pods)
+        missed = wanted.difference(pod.key for pod in last.triggered)
+        lost = any(one.error is not None for one in done) or any(pod.key in missed for pod in pods)
         return self._concluded(replace(p, placer=simulated), plan, lost=lost)
 
     def _attempt(self, p: Pass, pods: Sequence[Pod]) -> tuple[ScaleUpPlan, Pass, tuple[Resized, ...]]:
