@@ -97,6 +97,8 @@ class PodClass(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True
     scheduler_name: str = "default-scheduler"
     restart_policy: str = "Always"
     grace_s: int = DEFAULT_GRACE_S
+    headroom: str | None = None
+    """The pool of a pause pod, which holds room for others; None for any other pod."""
     leaving: "PodClass | None" = None
     """In simulations only: the class whose pods on their way out this one stands for. Spread does not count them."""
 
@@ -115,11 +117,6 @@ class PodClass(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True
         """Whether it belongs to its node: owned by a DaemonSet, or annotated to be treated so."""
         owned = self.owner is not None and self.owner.kind == "DaemonSet"
         return owned or self.annotations.get(DAEMONSET_POD) == "true"
-
-    @property
-    def headroom(self) -> str | None:
-        """The pool of a pause pod, which holds room for others; None for any other pod."""
-        return self.labels.get(POOL) if self.labels.get(MANAGED_BY) == MANAGER else None
 
     @property
     def given_up(self) -> bool:
@@ -385,6 +382,7 @@ def _new_class(
         scheduler_name=spec.scheduler_name,
         restart_policy=spec.restart_policy,
         grace_s=DEFAULT_GRACE_S if grace is None else grace,
+        headroom=meta.labels.get(POOL) if meta.labels.get(MANAGED_BY) == MANAGER else None,
     )
 
 
