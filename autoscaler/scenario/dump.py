@@ -29,7 +29,7 @@ from autoscaler.objects.workload import (
     PriorityClass,
     Replicated,
 )
-from autoscaler.scenario.read import ScenarioLoader, place_in, worded
+from autoscaler.scenario.read import ScenarioLoader, place_in, worded, yaml_complaint
 
 Told = Callable[[int, int], None]
 """Hears how many bytes of how many have been read."""
@@ -267,9 +267,6 @@ def _pieces(text: Text) -> Sequence[bytes]:
             raise ConfigError(f"{text.name}: is empty; write what kubectl get -o json prints")
         return [msgspec.json.encode(one) for one in loaded]
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f" (line {mark.line + 1}, column {mark.column + 1})" if mark is not None else ""
-        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise ConfigError(f"{text.name}: is neither JSON nor YAML: {problem}{where}") from error
+        raise ConfigError(f"{text.name}: is neither JSON nor YAML: {yaml_complaint(error)}") from error
     except (UnicodeDecodeError, TypeError, ValueError) as error:
         raise ConfigError(f"{text.name}: is neither JSON nor YAML: {error}") from error

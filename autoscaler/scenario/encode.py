@@ -5,7 +5,6 @@ marked `complete`: what an object leaves out stays left out when it is read agai
 """
 
 from collections.abc import Container, Iterable, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -15,12 +14,11 @@ from autoscaler.objects.meta import read_annotations
 from autoscaler.objects.node import Node
 from autoscaler.ports import ExpanderAnswer
 from autoscaler.scenario.bare import bare_node, bare_object, bare_pod
-from autoscaler.scenario.scenario import PRIORITIES, PRIORITY_CONFIG
+from autoscaler.scenario.scenario import PRIORITIES, PRIORITY_CONFIG, now_before
 from autoscaler.snapshot.cluster import ClusterView, Related
 from autoscaler.snapshot.groups import Group, Groups
 from cloudprovider.interface import GroupSettings, Instance, NodeTemplate, State
 
-_BEFORE_FIRST_RUN_S = 1.0
 _RELATED = {
     "namespaces": "namespaces",
     "podDisruptionBudgets": "budgets",
@@ -64,7 +62,7 @@ def encode(
     document: Plain = {
         "name": name,
         "description": description,
-        "now": _exact_time(at_s - _BEFORE_FIRST_RUN_S),
+        "now": now_before(at_s),
         "complete": True,
         "options": dict(options),
         "gpuLabel": view.groups.gpu_label,
@@ -154,7 +152,3 @@ def _instance(group: Group, instance: Instance) -> Plain:
         entry["errorCode"] = instance.error.code
         entry["errorMessage"] = instance.error.message
     return entry
-
-
-def _exact_time(wall_s: float) -> str:
-    return datetime.fromtimestamp(wall_s, UTC).isoformat().replace("+00:00", "Z")

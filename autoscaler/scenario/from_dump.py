@@ -5,7 +5,6 @@ over: namespaces, and controllers of a kind that the dump leaves out altogether.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -24,9 +23,8 @@ from autoscaler.scenario.dump import KINDS, Dump
 from autoscaler.scenario.format import InstanceEntry, ScenarioFile
 from autoscaler.scenario.inference import Inference, Sighting, Sizes, infer_groups
 from autoscaler.scenario.read import Shape
-from autoscaler.scenario.scenario import PRIORITIES, Scenario, config_maps_key
+from autoscaler.scenario.scenario import PRIORITIES, Scenario, config_maps_key, now_before
 
-_BEFORE_FIRST_RUN_S = 1.0
 _NAMES_SHOWN = 5
 _OWNERS: Mapping[str, type[Replicated] | type[Job] | type[DaemonSet]] = {
     "ReplicaSet": Replicated,
@@ -116,7 +114,7 @@ def _time(dump: Dump, wishes: Wishes) -> str:
             f"{wishes.name}: no object in it tells what time it was; name it with --now, as 2026-01-05T12:00:00Z"
         )
     now_s = unix_seconds(dump.newest) if wishes.now_s is None else wishes.now_s
-    return datetime.fromtimestamp(now_s - _BEFORE_FIRST_RUN_S, UTC).isoformat().replace("+00:00", "Z")
+    return now_before(now_s)
 
 
 def _cloud(groups: Mapping[str, Any] | None, inference: Inference | None) -> dict[str, Any]:

@@ -116,12 +116,17 @@ def _plain_yaml(body: bytes, name: str) -> Any:
     try:
         return yaml.load(body, ScenarioLoader)
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f" (line {mark.line + 1}, column {mark.column + 1})" if mark is not None else ""
-        text = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise ConfigError(f"{name}: is not YAML: {text}{where}") from error
+        raise ConfigError(f"{name}: is not YAML: {yaml_complaint(error)}") from error
     except (UnicodeDecodeError, ValueError) as error:
         raise ConfigError(f"{name}: is not YAML: {error}") from error
+
+
+def yaml_complaint(error: yaml.YAMLError) -> str:
+    """Say what is wrong with a YAML text, and where: line and column, counted from one."""
+    mark = getattr(error, "problem_mark", None)
+    where = f" (line {mark.line + 1}, column {mark.column + 1})" if mark is not None else ""
+    text = getattr(error, "problem", None) or str(error).splitlines()[0]
+    return f"{text}{where}"
 
 
 def place_in(error: Exception, body: bytes) -> str:

@@ -1,6 +1,7 @@
 """A scenario as the engine uses it: kept objects, a cloud, a configuration, and what changes from run to run."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -20,6 +21,10 @@ PRIORITY_CONFIG = "cluster-autoscaler-priority-expander"
 """Name of the priority expander's ConfigMap."""
 PRIORITIES = "priorities"
 """Its only key."""
+
+
+FIRST_RUN_AFTER_S = 1.0
+"""Seconds from a file's `now` to its first run."""
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,12 +83,17 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
 
     def run_at_s(self, run: int) -> float:
         """Return when a run happens, in Unix seconds."""
-        first_s = self.now_s + 1.0 if self.memory is None else self.memory.now.wall
+        first_s = self.now_s + FIRST_RUN_AFTER_S if self.memory is None else self.memory.now.wall
         return first_s + run * self.step_s
 
     def changes_before(self, run: int) -> list[Change]:
         """Return what changes right before a run."""
         return [change for change in self.changes if change.before_run == run]
+
+
+def now_before(first_run_s: float) -> str:
+    """Return the `now` of a file whose first run is at that Unix second."""
+    return datetime.fromtimestamp(first_run_s - FIRST_RUN_AFTER_S, UTC).isoformat().replace("+00:00", "Z")
 
 
 def node_ref(node: Node) -> NodeRef:
