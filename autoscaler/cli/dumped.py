@@ -4,12 +4,15 @@ import argparse
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from autoscaler.errors import ConfigError
 from autoscaler.objects.meta import unix_seconds
+
+if TYPE_CHECKING:
+    Actions = argparse._SubParsersAction[argparse.ArgumentParser]
 
 _STDIN = "-"
 
@@ -20,6 +23,29 @@ def instant(text: str) -> float:
         return unix_seconds(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 2026-11-20T10:00:00Z") from error
+
+
+def add_planner(
+    actions: "argparse._SubParsersAction[argparse.ArgumentParser]", section: str, does: str, kinds: str
+) -> argparse.ArgumentParser:
+    """Declare `plan` of a companion, for a file with its section, and return it; `kinds` are the objects it reads."""
+    plan = actions.add_parser("plan", allow_abbrev=False, help=does)
+    plan.add_argument("file", metavar="FILE", help=f"configuration file with a {section} section")
+    plan.add_argument("--now", type=instant, help="moment to plan for, such as 2026-11-20T10:00:00Z (default: now)")
+    plan.add_argument(
+        "--objects",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help=f"{kinds} as kubectl get -A -o json or yaml prints them; - is standard input",
+    )
+    return plan
+
+
+def add_validation(actions: "Actions", section: str) -> None:
+    """Declare `validate` of a companion's section."""
+    validate = actions.add_parser("validate", help=f"check the {section} section of a configuration file")
+    validate.add_argument("file", metavar="FILE")
 
 
 def read_objects(path: str) -> Iterator[Mapping[str, Any]]:

@@ -9,7 +9,7 @@ import msgspec
 from autoscaler.app.headroom_cleanup import clean_up
 from autoscaler.cli import output
 from autoscaler.cli.arguments import accept_flags, daemon_config
-from autoscaler.cli.dumped import instant, read_objects
+from autoscaler.cli.dumped import add_planner, add_validation, read_objects
 from autoscaler.cli.output import Format
 from autoscaler.clock import Instant, SystemClock
 from autoscaler.companions.headroom_answer import answers
@@ -26,24 +26,17 @@ from autoscaler.snapshot.cluster import ClusterView, view_of
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare `plan`, `validate` and `cleanup`."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="plan|validate|cleanup")
-    plan = actions.add_parser(
-        "plan", allow_abbrev=False, help="print what a leader would do to each pool, without a cluster"
-    )
-    plan.add_argument("file", metavar="FILE", help="configuration file with a headroom section")
-    plan.add_argument("--now", type=instant, help="moment to plan for, such as 2026-11-20T10:00:00Z (default: now)")
-    plan.add_argument(
-        "--objects",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="pods, nodes and deployments as kubectl get -A -o json or yaml prints them; - is standard input",
+    plan = add_planner(
+        actions,
+        "headroom",
+        "print what a leader would do to each pool, without a cluster",
+        "pods, nodes and deployments",
     )
     plan.add_argument(
         "--active", action="append", default=[], type=_count, metavar="POOL=N", help="active pods, instead of counted"
     )
     output.add_output(plan)
-    validate = actions.add_parser("validate", help="check the headroom section of a configuration file")
-    validate.add_argument("file", metavar="FILE")
+    add_validation(actions, "headroom")
     cleanup = actions.add_parser(
         "cleanup",
         help="delete the Deployments and the PriorityClass of headroom; stop the daemon or drop its section first",

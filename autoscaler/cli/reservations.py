@@ -7,7 +7,7 @@ import msgspec
 
 from autoscaler.actuation.reservations import STATE
 from autoscaler.cli import output
-from autoscaler.cli.dumped import instant, read_objects
+from autoscaler.cli.dumped import add_planner, add_validation, read_objects
 from autoscaler.cli.output import Format
 from autoscaler.clock import SystemClock
 from autoscaler.companions.reservation_answer import answers
@@ -31,17 +31,11 @@ class _Wish(msgspec.Struct, frozen=True):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare `plan` and `validate`."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="plan|validate")
-    plan = actions.add_parser(
-        "plan", allow_abbrev=False, help="print what every target's reservations come to, without a cluster"
-    )
-    plan.add_argument("file", metavar="FILE", help="configuration file with a reservations section")
-    plan.add_argument("--now", type=instant, help="moment to plan for, such as 2026-11-20T10:00:00Z (default: now)")
-    plan.add_argument(
-        "--objects",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="pods, nodes and ConfigMaps as kubectl get -A -o json or yaml prints them; - is standard input",
+    plan = add_planner(
+        actions,
+        "reservations",
+        "print what every target's reservations come to, without a cluster",
+        "pods, nodes and ConfigMaps",
     )
     plan.add_argument(
         "--scale",
@@ -52,8 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="reservations to add or, negative, to remove, in this order; such as runners=3,30m",
     )
     output.add_output(plan)
-    validate = actions.add_parser("validate", help="check the reservations section of a configuration file")
-    validate.add_argument("file", metavar="FILE")
+    add_validation(actions, "reservations")
 
 
 def _wish(text: str) -> _Wish:

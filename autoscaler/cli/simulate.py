@@ -15,7 +15,7 @@ from autoscaler.simulator.simulation.file import Simulation, load
 from autoscaler.simulator.simulation.page import page
 from autoscaler.simulator.simulation.result import Assertion, Result
 from autoscaler.simulator.simulation.run import simulate
-from autoscaler.simulator.simulation.text import rows
+from autoscaler.simulator.simulation.text import bounds, rows
 
 _AS_GIVEN = "as given"
 
@@ -84,9 +84,7 @@ def _text(results: Sequence[Result]) -> Iterator[str]:
 def _figures(one: Assertion) -> str:
     if one.value is None:
         return ": the summary has no such figure"
-    bounds = [f"at least {one.at_least:g}"] if one.at_least is not None else []
-    bounds += [f"at most {one.at_most:g}"] if one.at_most is not None else []
-    return f" is {one.value:g}, expected {' and '.join(bounds)}"
+    return f" is {one.value:g}, expected {bounds(one)}"
 
 
 def _write_page(path: str, results: Sequence[Result]) -> None:

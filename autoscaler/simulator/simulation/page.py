@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from autoscaler.observe.markup import Html, html, joined
 from autoscaler.simulator.simulation.charts import Series, bars, line_chart
 from autoscaler.simulator.simulation.result import Result
-from autoscaler.simulator.simulation.text import FIGURES, shown
+from autoscaler.simulator.simulation.text import FIGURES, bounds, shown
 
 _STYLE = """
 :root{color-scheme:light dark;--page:#f5f6f8;--card:#fff;--ink:#1b2230;--muted:#566173;--line:#dfe3ea;
@@ -86,16 +86,11 @@ def _expectations(result: Result) -> Html:
             "met" if one.holds else "NOT MET",
             one.that,
             shown(one.value),
-            _bounds(one.at_least, one.at_most),
+            bounds(one),
         )
         for one in result.assertions
     )
     return html("<section><h2>{}</h2><table><tbody>{}</tbody></table></section>", f"Expected, {_name(result)}", rows)
-
-
-def _bounds(least: float | None, most: float | None) -> str:
-    parts = [f"at least {least:g}"] if least is not None else []
-    return " and ".join([*parts, *([f"at most {most:g}"] if most is not None else [])])
 
 
 def _charts(result: Result) -> Html:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from autoscaler.simulator.simulation.result import Result, Summary
+from autoscaler.simulator.simulation.result import Assertion, Result, Summary
 
 Figure = Callable[[Summary], float | int | str | None]
 
@@ -31,6 +31,13 @@ def shown(value: float | int | str | None) -> str:
     if isinstance(value, float):
         return f"{value:,.2f}".rstrip("0").rstrip(".")
     return f"{value}"
+
+
+def bounds(one: Assertion) -> str:
+    """Return what a figure is expected to be."""
+    parts = [f"at least {one.at_least:g}"] if one.at_least is not None else []
+    parts += [f"at most {one.at_most:g}"] if one.at_most is not None else []
+    return " and ".join(parts)
 
 
 def rows(results: Sequence[Result]) -> Iterator[list[str]]:
