@@ -14,9 +14,11 @@ from importlib import metadata
 from autoscaler.actuation.fresh import ClusterReader
 from autoscaler.actuation.node_api import ClusterNodeApi, RehearsedNodeApi
 from autoscaler.actuation.status_map import ClusterStatusMap
-from autoscaler.app.build import Surroundings, Underway, begin, build_autoscaler, refuse_unsuitable
+from autoscaler.app.build import Surroundings, Underway, begin, build_autoscaler
 from autoscaler.app.companions import Neighbours, make_company
+from autoscaler.app.news import News
 from autoscaler.app.pace import Pace
+from autoscaler.app.providing import provider_maker
 from autoscaler.app.reload import FreshHeadroom, Reloading
 from autoscaler.app.rounds import Rounds
 from autoscaler.app.source import ClusterSource
@@ -31,10 +33,9 @@ from autoscaler.kube.lease import LeaseState, LeaseTimings
 from autoscaler.kube.watch import ReflectorStats
 from autoscaler.kube.writes import LeaseWrites, Writes
 from autoscaler.loop.autoscaler import Autoscaler
+from autoscaler.loop.herald import status_object
 from autoscaler.objects.pod import PodInterner
 from autoscaler.observe.api import read_routes
-from autoscaler.observe.correlator import Correlator
-from autoscaler.observe.events import EventRecorder
 from autoscaler.observe.health import HealthCheck, limits_of
 from autoscaler.observe.logs import Log
 from autoscaler.observe.metric_table import ErrorType
@@ -42,12 +43,11 @@ from autoscaler.observe.metrics import Heard, Metrics
 from autoscaler.observe.openapi import with_document
 from autoscaler.observe.publish import Publisher
 from autoscaler.observe.report import End, PassReport
-from autoscaler.observe.status import Board, ProcessStatus, RecentEvent
+from autoscaler.observe.status import Board, ProcessStatus
 from autoscaler.observe.web import WebServer
-from autoscaler.ports import EventSink, EventType, Leadership, Subject
+from autoscaler.ports import Leadership
 from autoscaler.remote.connect import connect
-from cloudprovider.catalog import factory
-from cloudprovider.interface import CloudProvider, Misconfigured, ProviderContext, ProviderError
+from cloudprovider.interface import CloudProvider, ProviderContext
 
 log = Log(__name__)
 
@@ -105,8 +105,8 @@ class Daemon:
         )
         self._health = HealthCheck(limits_of(config.loop, config.rules.startup_health_limit), clock.now())
         self._board = Board(self._process())
-        self._news = _News(config, self._writes, clock, self._metrics)
-        self._reloading = Reloading(config, read, self._metrics, self._news.sink, _status_object(config))
+        self._news = News(config, self._writes, clock, self._metrics)
+        self._reloading = Reloading(config, read, self._metrics, self._news.sink, status_object(config))
         self._fresh_headroom = FreshHeadroom()
         neighbours = Neighbours(
             client=self._client,
@@ -162,7 +162,7 @@ class Daemon:
         `provider` takes the place of the configured one. Raises `ConfigError` where the provider says so.
         """
         _tune_interpreter()
-        make = _provider_maker(self._config, self._context(), provider, has_remote=self._remote is not None)
+        make = provider_maker(self._config, self._context(), provider, has_remote=self._remote is not None)
         self._say_hello()
         self._web.start()
         try:
@@ -372,26 +372,6 @@ class Daemon:
         )
 
 
-class _News:
-    """Events: to the cluster, or in a dry run to the log alone."""
-
-    def __init__(self, config: Config, writes: Writes, clock: Clock, metrics: Metrics) -> None:
-        self._recorder: EventRecorder | None = None
-        self._executor = ThreadExecutor(1)
-        if not config.loop.dry_run:
-            correlator = Correlator(_status_object(config), duplicates=config.observe.record_duplicated_events)
-            self._recorder = EventRecorder(writes, self._executor, clock, correlator, metrics)
-        self.sink: EventSink = self._recorder or _LoggedEvents()
-
-    def tail(self) -> tuple[RecentEvent, ...]:
-        return () if self._recorder is None else self._recorder.tail()
-
-    def stop(self) -> None:
-        if self._recorder is not None:
-            self._recorder.stop()
-        self._executor.stop()
-
-
 def _heard(stats: Mapping[str, ReflectorStats], now: Instant) -> dict[str, Heard]:
     return {
         path: Heard(
@@ -403,49 +383,6 @@ def _heard(stats: Mapping[str, ReflectorStats], now: Instant) -> dict[str, Heard
         )
         for path, one in stats.items()
     }
-
-
-def _status_object(config: Config) -> Subject:
-    return Subject(kind="ConfigMap", name=config.observe.status_config_map_name, namespace=config.kube.namespace)
-
-
-class _LoggedEvents:
-    def event(self, about: Subject, kind: EventType, reason: str, message: str) -> None:
-        name = f"{about.namespace}/{about.name}" if about.namespace else about.name
-        log.detail("event.withheld", about=f"{about.kind} {name}", kind=kind, reason=reason, message=message)
-
-
-def _provider_maker(
-    config: Config, context: ProviderContext, given: CloudProvider | None, *, has_remote: bool
-) -> Callable[[], CloudProvider]:
-    """Return what makes the provider; an unknown name or a bad file is found now. Raises `ConfigError`."""
-    if given is not None:
-        return lambda: given
-    name = config.provider.cloud_provider
-    if name is None:
-        raise ConfigError("cloud-provider: none is chosen; set --cloud-provider (autoscaler provider list shows them)")
-    try:
-        made = factory(name)
-        first: list[CloudProvider] = [made(context)]
-    except Misconfigured as error:
-        raise ConfigError(str(error).splitlines()) from error
-    except ProviderError as error:
-        log.error("provider.unavailable", error=str(error), next="trying again")
-        first = []
-    for provider in first:
-        refuse_unsuitable(config, provider, has_remote=has_remote)
-
-    def make() -> CloudProvider:
-        if first:
-            return first.pop()
-        try:
-            return made(context)
-        except Misconfigured as error:
-            raise ConfigError(str(error).splitlines()) from error
-        except ProviderError as error:
-            raise RetryLater(f"provider {name}: {error}") from error
-
-    return make
 
 
 def version() -> str:

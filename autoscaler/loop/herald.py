@@ -25,6 +25,11 @@ _EMPTY_GRACE_S = 600.0
 """How long after the start a cluster without ready nodes is no news."""
 
 
+def status_object(config: Config) -> Subject:
+    """Return the object that events about the whole cluster are about."""
+    return Subject(kind="ConfigMap", name=config.observe.status_config_map_name, namespace=config.kube.namespace)
+
+
 class Herald:
     """Tells pods, nodes and the status object."""
 
@@ -32,9 +37,7 @@ class Herald:
         self._events = events
         self._talks = config.observe.write_status_configmap
         self._tells_half = config.rules.next_group_after_failed_increase
-        self.status = Subject(
-            kind="ConfigMap", name=config.observe.status_config_map_name, namespace=config.kube.namespace
-        )
+        self.status = status_object(config)
         """The status object."""
 
     def empty_cluster(self, now: Instant, started: Instant, *, has_nodes: bool) -> None:

@@ -8,6 +8,7 @@ from autoscaler.actuation.fresh import ClusterReader
 from autoscaler.actuation.news import Listener
 from autoscaler.app.build import Surroundings, build_autoscaler
 from autoscaler.app.companions import Neighbours, make_company
+from autoscaler.app.news import recorder_of
 from autoscaler.app.pace import Pace
 from autoscaler.app.rounds import Rounds
 from autoscaler.app.source import ClusterSource
@@ -18,11 +19,10 @@ from autoscaler.kube.writes import Writes
 from autoscaler.loop.companion import Companion
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import PodInterner
-from autoscaler.observe.correlator import Correlator
-from autoscaler.observe.events import CollectedEvents, EventRecorder
+from autoscaler.observe.events import CollectedEvents
 from autoscaler.observe.metrics import Metrics
 from autoscaler.observe.report import PassReport
-from autoscaler.ports import EventSink, EventType, Executor, Subject
+from autoscaler.ports import EventSink, EventType, Subject
 from autoscaler.reasons import RemovedAs
 from autoscaler.simulator.apiserver.storage import Storage
 from autoscaler.simulator.executor import Crew, VirtualExecutor
@@ -123,7 +123,7 @@ class Replica:
         settings = ClientSettings(config.provider.user_agent, kube.kube_client_qps, kube.kube_client_burst)
         client = setting.api.client(self.clock, self.crew.sleep, settings)
         self.writes = Writes(client, self.lease, self.clock, self.crew.sleep)
-        events = _Told(setting.told, _recorder(config, self.writes, self.crew, self.clock, setting.metrics))
+        events = _Told(setting.told, recorder_of(config, self.writes, self.crew, self.clock, setting.metrics))
         neighbours = Neighbours(
             client=client,
             writes=self.writes,
@@ -198,11 +198,3 @@ class _Told:
         self._kept.event(about, kind, reason, message)
         if self._sent is not None:
             self._sent.event(about, kind, reason, message)
-
-
-def _recorder(config: Config, writes: Writes, executor: Executor, clock: Clock, metrics: Metrics) -> EventSink | None:
-    if config.loop.dry_run:
-        return None
-    status = Subject(kind="ConfigMap", name=config.observe.status_config_map_name, namespace=config.kube.namespace)
-    correlator = Correlator(status, duplicates=config.observe.record_duplicated_events)
-    return EventRecorder(writes, executor, clock, correlator, metrics)
