@@ -166,7 +166,7 @@ class Sandbox:
             self.storage.create("configmaps", {"metadata": {"name": name, "namespace": HOME}, "data": data})
 
     def deploy(self, name: str, replicas: int, *, cpu: str = "900m", **spec: Any) -> None:
-        """Ask for replicas; they need a whole machine each unless told otherwise."""
+        """Ask for replicas and wait until their pods are there; each needs a whole machine unless told otherwise."""
         requests = {"requests": {"cpu": cpu, "memory": "1Gi"}}
         pod = {"containers": [{"name": "main", "image": "none", "resources": requests}], **spec}
         labels = {"app": name}
@@ -184,6 +184,10 @@ class Sandbox:
                 }
             ]
         )
+        until(lambda: self._pods_of(name) == replicas, f"there are {replicas} pods of {name}")
+
+    def _pods_of(self, app: str) -> int:
+        return sum(pod["metadata"].get("labels", {}).get("app") == app for pod in self.storage.list("pods"))
 
     def running(self) -> int:
         """Count the pods that run."""
