@@ -15,7 +15,7 @@ from autoscaler.actuation.tape import Asked, Tape
 from autoscaler.actuation.tracker import UnderWay
 from autoscaler.objects.capacity import ProvisioningRequest
 from autoscaler.objects.node import Node
-from autoscaler.objects.pod import Requests
+from autoscaler.objects.requests import Requests
 from autoscaler.ports import Executor
 from autoscaler.scaledown.plan import Deletions
 from autoscaler.scaledown.taints import SoftTaints

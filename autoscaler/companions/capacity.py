@@ -7,7 +7,8 @@ import msgspec
 import numpy as np
 
 from autoscaler.objects import quantity
-from autoscaler.objects.pod import Pod, PodClass, Requests
+from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.objects.requests import Requests
 from autoscaler.registry.readiness import Readings
 from autoscaler.registry.state import Registry
 from autoscaler.snapshot.cluster import ClusterView

@@ -28,7 +28,6 @@ from autoscaler.objects.meta import (
 from autoscaler.objects.node import Effect, Taint
 from autoscaler.objects.podspec import (
     Affinity,
-    Container,
     HostPort,
     NodeSelector,
     PodAffinityTerm,
@@ -40,6 +39,7 @@ from autoscaler.objects.podspec import (
     Toleration,
     Volume,
 )
+from autoscaler.objects.requests import Requests, add_amounts, effective_requests
 
 DEFAULT_GRACE_S = 30
 MIRROR = "kubernetes.io/config.mirror"
@@ -55,9 +55,6 @@ GIVEN_UP = OURS + "headroom-given-up"
 SIMULATED = {"podType": "capacityBufferFakePod", "podtype": "fakepod"}
 """Annotations of pods that nobody has made: they keep room, or stand for pods to come."""
 _KEPT_ANNOTATIONS = (OURS, "autoscaling.x-k8s.io/", SOURCE, "podtype", "podType")
-
-Requests = Mapping[str, int]
-"""Amounts by resource name in the engine's units (`objects.quantity`)."""
 
 
 class PodClass(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True):
@@ -191,51 +188,6 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.phase in ("Succeeded", "Failed")
 
 
-def effective_requests(spec: PodSpec, allocated: Mapping[str, Requests] | None = None) -> dict[str, int]:
-    """Return what the scheduler reserves for a pod.
-
-    Per resource: the larger of all containers together with all sidecars, and of each ordinary init container with
-    the sidecars declared before it; pod-level requests replace that sum for what they name; then the overhead.
-    `allocated` gives, by container name, what a resize in place still holds: the larger value counts. Source:
-    the scheduler's NodeResourcesFit plug-in.
-    """
-    allocated = allocated or {}
-    running: dict[str, int] = {}
-    for container in spec.containers:
-        _add(running, _requests_of(container, allocated))
-    peak: dict[str, int] = {}
-    sidecars: dict[str, int] = {}
-    for container in spec.init_containers:
-        own = _requests_of(container, allocated)
-        if container.sidecar:
-            _add(sidecars, own)
-        else:
-            _add(own, sidecars)
-            _raise_to(peak, own)
-    _add(running, sidecars)
-    _raise_to(running, peak)
-    running.update(quantity.amounts(spec.resources.requests))
-    _add(running, quantity.amounts(spec.overhead))
-    return running
-
-
-def _requests_of(container: Container, allocated: Mapping[str, Requests]) -> dict[str, int]:
-    own = quantity.amounts(container.resources.requests)
-    if (held := allocated.get(container.name)) is not None:
-        _raise_to(own, held)
-    return own
-
-
-def _add(total: dict[str, int], more: Requests) -> None:
-    for resource, value in more.items():
-        total[resource] = total.get(resource, 0) + value
-
-
-def _raise_to(total: dict[str, int], floor: Requests) -> None:
-    for resource, value in floor.items():
-        total[resource] = max(total.get(resource, 0), value)
-
-
 class PodInterner:
     """Makes kept pods of decoded ones; owns the table of classes. Safe to share between threads.
 
@@ -353,7 +305,7 @@ def _new_class(
     held = {name: quantity.amounts(amount) for name, amount in allocated.items()}
     plain: dict[str, int] = {}
     for container in spec.containers:
-        _add(plain, quantity.amounts(container.resources.requests))
+        add_amounts(plain, quantity.amounts(container.resources.requests))
     affinity = spec.affinity or Affinity()
     grace = spec.termination_grace_period_seconds
     return PodClass(

@@ -19,7 +19,7 @@ from autoscaler.objects.capacity import (
     StatusCondition,
     StoredTemplate,
 )
-from autoscaler.objects.pod import effective_requests
+from autoscaler.objects.requests import effective_requests
 from autoscaler.objects.workload import PodTemplate
 from autoscaler.reasons import BufferReason
 from autoscaler.scaleup.buffers import LIMITED, OWNER_KIND, READY, condition_of, if_new

@@ -21,7 +21,7 @@ from typing import Protocol
 
 from autoscaler.objects import quantity
 from autoscaler.objects.node import Node
-from autoscaler.objects.pod import Requests
+from autoscaler.objects.requests import Requests
 from autoscaler.scaleup.choice import Weighed, rated
 from autoscaler.scaleup.option import Option
 from autoscaler.snapshot.contribution import has_gpu

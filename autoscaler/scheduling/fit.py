@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from autoscaler.objects import quantity
 from autoscaler.objects.matching import selector_matches, untolerated, wants_node
 from autoscaler.objects.node import Node
-from autoscaler.objects.pod import PodClass, Requests
+from autoscaler.objects.pod import PodClass
+from autoscaler.objects.requests import Requests
 from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling.profile import Profile
 

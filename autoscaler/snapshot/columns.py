@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from autoscaler.objects import quantity
 from autoscaler.objects.node import HOSTNAME, Node, Taint
-from autoscaler.objects.pod import PodClass, Requests
+from autoscaler.objects.pod import PodClass
+from autoscaler.objects.requests import Requests
 
 Amounts = NDArray[np.int64]
 Codes = NDArray[np.int32]

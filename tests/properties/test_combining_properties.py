@@ -9,7 +9,8 @@ import pytest
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import GroupsPerPass, ScaleUp, TieBreak
 from autoscaler.objects.node import HOSTNAME, Node
-from autoscaler.objects.pod import Pod, Requests
+from autoscaler.objects.pod import Pod
+from autoscaler.objects.requests import Requests
 from autoscaler.scaleup.estimator import pod_groups
 from autoscaler.scaleup.expander import Supplies, build_chain
 from autoscaler.scaleup.limits import Allowance

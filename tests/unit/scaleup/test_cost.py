@@ -5,7 +5,7 @@ import pytest
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import ScaleUp
 from autoscaler.objects.node import Node
-from autoscaler.objects.pod import Requests
+from autoscaler.objects.requests import Requests
 from autoscaler.scaleup.combining.combine import Candidate, simplest
 from autoscaler.scaleup.combining.model import Good, Means, Model
 from autoscaler.scaleup.combining.search import Search

@@ -8,7 +8,8 @@ from autoscaler.config.scaleup import TieBreak
 from autoscaler.errors import ConfigError
 from autoscaler.objects.meta import ObjectMeta
 from autoscaler.objects.node import Node
-from autoscaler.objects.pod import Pod, PodClass, Requests
+from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.objects.requests import Requests
 from autoscaler.objects.workload import ConfigMap
 from autoscaler.scaleup.choice import Step
 from autoscaler.scaleup.expander import (

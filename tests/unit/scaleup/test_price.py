@@ -4,7 +4,8 @@ from collections.abc import Mapping
 import pytest
 
 from autoscaler.objects.node import Node, Taint
-from autoscaler.objects.pod import Pod, PodClass, Requests
+from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.objects.requests import Requests
 from autoscaler.scaleup.option import Option
 from autoscaler.scaleup.price import Price, ProviderPrices, preferred_cpu_milli
 from autoscaler.snapshot.contribution import ALL_GPU_RESOURCES
