@@ -12,7 +12,7 @@ from autoscaler.reasons import ScaleUpResult, Skipped
 from autoscaler.registry.backoff import backed_off
 from autoscaler.registry.buckets import Buckets
 from autoscaler.scaleup.plan import Resized, ScaleUpPlan
-from autoscaler.simulator.answer import owner_of
+from autoscaler.simulator.answering import owner_of
 from autoscaler.simulator.explain_offers import offers
 from autoscaler.simulator.explain_pod import left_out
 from autoscaler.simulator.explanation import (

@@ -15,7 +15,8 @@ from autoscaler.objects.node import Node
 from autoscaler.ports import EventType, Subject
 from autoscaler.reasons import RemovedAs
 from autoscaler.scenario.scenario import Scenario
-from autoscaler.simulator.answer import Answer, RunAnswer, deletes_in, run_answer
+from autoscaler.simulator.answer import Answer, RunAnswer
+from autoscaler.simulator.answering import deletes_in, run_answer
 from autoscaler.simulator.executor import VirtualExecutor
 from autoscaler.simulator.explain import Target, explain
 from autoscaler.simulator.explanation import Explanation
