@@ -33,8 +33,8 @@ from autoscaler.observe.headroom_status import headroom_routes
 from autoscaler.observe.metrics import Metrics
 from autoscaler.observe.reservation_metrics import RESERVATIONS, ReservationMetrics
 from autoscaler.observe.reservation_status import reservation_routes
+from autoscaler.observe.routing import Handler, Routes
 from autoscaler.observe.shelf import Shelf
-from autoscaler.observe.web import Handler, Routes
 from autoscaler.ports import EventSink, Executor
 
 

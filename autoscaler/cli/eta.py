@@ -14,7 +14,7 @@ from autoscaler.cli.output import Format
 from autoscaler.errors import ConfigError
 from autoscaler.objects.pod import Pod
 from autoscaler.observe.eta_status import read_pod
-from autoscaler.observe.web import HttpProblem
+from autoscaler.observe.routing import HttpProblem
 from autoscaler.simulator.estimating import estimates
 
 _COLUMNS = ("namespace", "name", "level", "expectedSeconds", "worstSeconds", "node", "group", "reason")

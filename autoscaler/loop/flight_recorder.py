@@ -8,8 +8,8 @@ from autoscaler.config.tree import Config
 from autoscaler.loop.passing import Pass
 from autoscaler.loop.recording import record
 from autoscaler.objects.meta import rfc3339
+from autoscaler.observe.routing import JSON, Handler, HttpProblem, Request, Response, Routes
 from autoscaler.observe.shelf import Shelf
-from autoscaler.observe.web import JSON, Handler, HttpProblem, Request, Response, Routes
 
 LATEST = "/api/v1/recordings/latest"
 

@@ -10,7 +10,7 @@ from autoscaler.objects.encode import Plain, PodForms, node_form
 from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod
-from autoscaler.observe.web import JSON, Handler, HttpProblem, Request, Response, Routes
+from autoscaler.observe.routing import JSON, Handler, HttpProblem, Request, Response, Routes
 from autoscaler.reasons import Waiting
 from autoscaler.scenario.bare import bare_node
 

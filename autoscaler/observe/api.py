@@ -26,8 +26,8 @@ from autoscaler.observe.explaining import explain_group, explain_node, explain_p
 from autoscaler.observe.health import HealthCheck, Verdict
 from autoscaler.observe.page import PageOptions, status_page
 from autoscaler.observe.page_style import CONTENT_SECURITY_POLICY
+from autoscaler.observe.routing import HTML, Handler, HttpProblem, Request, Response, Routes
 from autoscaler.observe.status import Board, View
-from autoscaler.observe.web import HTML, Handler, HttpProblem, Request, Response, Routes
 
 List = TypeVar("List", GroupList, NodeList, PodList, PlanList)
 

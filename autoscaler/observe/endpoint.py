@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from autoscaler.observe.public import public_json
-from autoscaler.observe.web import JSON, HttpProblem, Request, Response
+from autoscaler.observe.routing import JSON, HttpProblem, Request, Response
 
 _LONGEST_NAME = 100
 _LONGEST_COMPLAINT = 300

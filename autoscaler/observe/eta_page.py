@@ -6,8 +6,8 @@ from autoscaler.observe.display import cpus, duration, gib, lasting
 from autoscaler.observe.eta_status import EtaStatus, active_rows
 from autoscaler.observe.markup import NOTHING, Html, html, joined
 from autoscaler.observe.page_style import CONTENT_SECURITY_POLICY, STYLE
+from autoscaler.observe.routing import HTML, Response
 from autoscaler.observe.table import Column, table
-from autoscaler.observe.web import HTML, Response
 
 
 def starts_page(status: EtaStatus, wall: float, everything: bool) -> Response:

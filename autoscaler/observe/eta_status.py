@@ -19,7 +19,7 @@ from autoscaler.objects import quantity
 from autoscaler.objects.meta import unix_seconds
 from autoscaler.objects.pod import Pod, PodInterner
 from autoscaler.observe.public import public
-from autoscaler.observe.web import JSON, HttpProblem, Request, Response, Routes
+from autoscaler.observe.routing import JSON, HttpProblem, Request, Response, Routes
 from autoscaler.reasons import UnknownStart
 from autoscaler.snapshot.cluster import ClusterView
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import msgspec
 
 from autoscaler.observe.endpoint import Endpoint, Nothing
-from autoscaler.observe.web import Handler, Routes
+from autoscaler.observe.routing import Handler, Routes
 
 
 class PoolStatus(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ import msgspec
 
 from autoscaler.observe.endpoint import Endpoint, Nothing
 from autoscaler.observe.public import public_schema
-from autoscaler.observe.web import JSON, ErrorEnvelope, Routes
+from autoscaler.observe.routing import JSON, ErrorEnvelope, Routes
 
 PATH = "/api/v1/openapi.json"
 

@@ -1,4 +1,7 @@
-"""What every reason means and what helps, in one table: docs/reasons.md is written from it."""
+"""What every reason means and what helps, in one table: docs/reasons.md is written from it.
+
+It is long because there are many reasons, and one file so that their words can be read side by side.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum

@@ -26,8 +26,8 @@ from autoscaler.observe.logs import Log
 from autoscaler.observe.public import public_json
 from autoscaler.observe.reservation_metrics import ReservationMetrics
 from autoscaler.observe.reservation_status import TargetStatus
+from autoscaler.observe.routing import JSON, Handler, HttpProblem, Request, Response, Routes
 from autoscaler.observe.secret_files import Patience
-from autoscaler.observe.web import JSON, Handler, HttpProblem, Request, Response, Routes
 from autoscaler.ports import Inbox
 from autoscaler.reasons import NoReservation
 

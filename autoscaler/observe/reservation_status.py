@@ -7,7 +7,7 @@ import msgspec
 from autoscaler.companions.reservation_pods import Demand
 from autoscaler.companions.reservation_state import Entry, Source, State
 from autoscaler.observe.endpoint import Endpoint, Nothing
-from autoscaler.observe.web import Handler, Routes
+from autoscaler.observe.routing import Handler, Routes
 
 
 class EntryStatus(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
 """The HTTP server: a few fixed routes, bounded in every direction, nothing served from disk.
 
 A request line, its head, its body and the time each may take are limited, and so is the number of connections, so
-that no client can starve the health check for long. Errors are JSON: `{"error":{"code","message","field"}}`.
+that no client can starve the health check for long. What is answered is decided by `observe.routing`.
 """
 
 import contextlib
@@ -10,7 +10,7 @@ import socket
 import socketserver
 import ssl
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -19,12 +19,9 @@ from urllib.parse import parse_qsl, urlsplit
 import msgspec
 
 from autoscaler.clock import Clock
-from autoscaler.errors import AutoscalerError, ConfigError
+from autoscaler.errors import ConfigError
 from autoscaler.observe.logs import Log
-
-JSON = "application/json"
-TEXT = "text/plain; charset=utf-8"
-HTML = "text/html; charset=utf-8"
+from autoscaler.observe.routing import HttpProblem, Request, Response, Routes, answer, find, problem_response
 
 _LINE_BYTES = 8 * 1024
 _HEAD_BYTES = 32 * 1024
@@ -37,7 +34,6 @@ _BUSY_IDLE_S = 2.0
 _CONNECTIONS = 128
 _QUERY_FIELDS = 20
 _CHUNK_LINE_BYTES = 1024
-_SHOWN = 200
 _ANSWERING_S = 2.0
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
@@ -50,47 +46,6 @@ _SAFE_HEADERS = {
 }
 
 log = Log(__name__)
-
-
-class Request(msgspec.Struct, frozen=True):
-    """What a handler gets; header names are lower case."""
-
-    method: str
-    path: str
-    query: Mapping[str, str] = {}
-    headers: Mapping[str, str] = {}
-    body: bytes = b""
-    source: str = ""
-    """Address of the socket's other end."""
-    took_s: float = 0.0
-    """How long head and body took to arrive."""
-
-
-class Response(msgspec.Struct, frozen=True):
-    """What a handler returns; `headers` come on top of, and override, the server's own."""
-
-    body: bytes
-    content_type: str = TEXT
-    status: int = 200
-    headers: Mapping[str, str] = {}
-
-
-class HttpProblem(AutoscalerError):
-    """A request that cannot be served. `code` is snake_case and stable; `field` names the culprit, if it is one."""
-
-    def __init__(
-        self, status: int, code: str, message: str, field: str | None = None, headers: Mapping[str, str] | None = None
-    ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code
-        self.field = field
-        self.headers = headers or {}
-
-
-Handler = Callable[[Request], Response]
-Routes = Mapping[str, Mapping[str, Handler]]
-"""Handlers by path and method; whatever takes GET takes HEAD. A segment in braces of a path stands for any one."""
 
 
 class Intake(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,73 +63,6 @@ class Intake(msgspec.Struct, frozen=True, kw_only=True):
 
 DEFAULT_INTAKE = Intake()
 OTHER = "other"
-
-
-class Problem(msgspec.Struct, frozen=True):
-    """What is wrong with a request."""
-
-    code: str
-    message: str
-    field: str | msgspec.UnsetType = msgspec.UNSET
-
-
-class ErrorEnvelope(msgspec.Struct, frozen=True):
-    """The body of every answer that is an error."""
-
-    error: Problem
-
-
-def problem_response(problem: HttpProblem) -> Response:
-    """Return the error envelope."""
-    field = msgspec.UNSET if problem.field is None else problem.field
-    envelope = ErrorEnvelope(Problem(problem.code, str(problem), field))
-    return Response(msgspec.json.encode(envelope), JSON, problem.status, problem.headers)
-
-
-def find(routes: Routes, method: str, path: str) -> tuple[str, Handler]:
-    """Return the route of a path and the handler of a method there; raises `HttpProblem`."""
-    pattern = path if path in routes else next((one for one in routes if _matches(one, path)), None)
-    verb = "GET" if method == "HEAD" else method
-    handlers = {} if pattern is None else routes[pattern]
-    if verb in handlers:
-        return pattern or path, handlers[verb]
-    if pattern is None and any(verb in one for one in routes.values()):
-        raise HttpProblem(404, "not_found", f"there is nothing at {path[:_SHOWN]}")
-    allowed = sorted({*handlers, *(("HEAD",) if "GET" in handlers else ())} or _served(routes))
-    message = f"{method} is not possible here, only {', '.join(allowed)}"
-    raise HttpProblem(405, "method_not_allowed", message, headers={"Allow": ", ".join(allowed)})
-
-
-def _matches(pattern: str, path: str) -> bool:
-    wanted, given = pattern.split("/"), path.split("/")
-    return len(wanted) == len(given) and all(
-        (one[:1] == "{" and other != "") or one == other for one, other in zip(wanted, given, strict=True)
-    )
-
-
-def _served(routes: Routes) -> set[str]:
-    methods = {method for handlers in routes.values() for method in handlers}
-    return methods | ({"HEAD"} if "GET" in methods else set())
-
-
-def route(routes: Routes, request: Request) -> Response:
-    """Answer one request; a HEAD answer still has its body."""
-    try:
-        _, handler = find(routes, request.method, request.path)
-    except HttpProblem as problem:
-        return problem_response(problem)
-    return answer(handler, request)
-
-
-def answer(handler: Handler, request: Request) -> Response:
-    """Answer one request by its handler, whatever that raises."""
-    try:
-        return handler(request)
-    except HttpProblem as problem:
-        return problem_response(problem)
-    except Exception:  # noqa: BLE001  # top of a thread: one bad request must not look like a dead server
-        log.crashed("http.failed", path=request.path)
-        return problem_response(HttpProblem(500, "internal", "the request failed; the log says why"))
 
 
 def parse_address(text: str) -> tuple[str, int]:

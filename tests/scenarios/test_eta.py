@@ -21,9 +21,9 @@ from autoscaler.observe.eta_page import starts_page
 from autoscaler.observe.eta_status import EtaPages, active_rows
 from autoscaler.observe.metrics import Metrics
 from autoscaler.observe.report import PassReport
+from autoscaler.observe.routing import Request, route
 from autoscaler.observe.status import ProcessStatus, PublishedStatus
 from autoscaler.observe.summary import summarise
-from autoscaler.observe.web import Request, route
 from autoscaler.ports import EventType, Subject
 from autoscaler.reasons import ScaleUpResult
 from autoscaler.snapshot.cluster import view_of

@@ -12,7 +12,7 @@ import pytest
 from autoscaler.cli.main import main
 from autoscaler.loop.flight_recorder import LATEST
 from autoscaler.loop.snapshotz import PATH, Snapshots
-from autoscaler.observe.web import Request, route
+from autoscaler.observe.routing import Request, route
 from autoscaler.simulator.world import World
 from tests.unit.loop_world import LoopWorld, a_spec, waiting
 from tests.worlds import a_cloud, a_deployment, a_group, a_world

@@ -10,8 +10,8 @@ from autoscaler.observe.api import read_routes
 from autoscaler.observe.health import HealthCheck, Limits
 from autoscaler.observe.metrics import Metrics
 from autoscaler.observe.public import public
+from autoscaler.observe.routing import Request, Response, route
 from autoscaler.observe.status import Board, ProcessStatus, PublishedStatus
-from autoscaler.observe.web import Request, Response, route
 
 
 class Site:

@@ -17,8 +17,9 @@ from autoscaler.observe.headroom_status import HeadroomStatus, PoolStatus, headr
 from autoscaler.observe.health import HealthCheck, Limits
 from autoscaler.observe.metrics import Metrics
 from autoscaler.observe.openapi import PATH, with_document
+from autoscaler.observe.routing import Routes
 from autoscaler.observe.status import Board, PublishedStatus, RecentEvent, TemplateSummary
-from autoscaler.observe.web import Routes, WebServer
+from autoscaler.observe.web import WebServer
 
 WAIT_S = 10.0
 DOCS = Path(__file__).parents[3] / "docs" / "api.md"

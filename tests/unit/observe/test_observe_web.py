@@ -8,7 +8,8 @@ import pytest
 
 from autoscaler.clock import VirtualClock
 from autoscaler.errors import ConfigError
-from autoscaler.observe.web import JSON, HttpProblem, Request, Response, Routes, WebServer, parse_address, route
+from autoscaler.observe.routing import JSON, HttpProblem, Request, Response, Routes, route
+from autoscaler.observe.web import WebServer, parse_address
 
 WAIT_S = 10.0
 

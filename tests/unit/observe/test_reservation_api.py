@@ -13,7 +13,7 @@ from autoscaler.config.reservations import Auth, Reservations, SecretFile, read_
 from autoscaler.observe.metrics import Metrics
 from autoscaler.observe.reservation_api import ReservationApi
 from autoscaler.observe.reservation_metrics import RESERVATIONS, ReservationMetrics
-from autoscaler.observe.web import Request, Response, route
+from autoscaler.observe.routing import Request, Response, route
 from autoscaler.reasons import NoReservation
 from tests.unit.companions.test_github_jobs import BODY
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from autoscaler.clock import VirtualClock
-from autoscaler.observe.web import Intake, Request, Response, Routes, WebServer
+from autoscaler.observe.routing import Request, Response, Routes
+from autoscaler.observe.web import Intake, WebServer
 
 WAIT_S = 10.0
 
