@@ -1,10 +1,14 @@
 """YAML and JSON text to plain JSON data, the way Kubernetes reads it."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
 
 import yaml
 
+from cloudprovider.interface import Misconfigured
+
+T = TypeVar("T")
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
 
 
@@ -32,3 +36,19 @@ def parse_documents(text: str) -> Sequence[Any]:
         return [document for document in yaml.load_all(text, Loader=_Loader) if document is not None]
     except yaml.YAMLError as error:
         raise ValueError(" ".join(str(error).split())) from error
+
+
+def read_document(path: str, decode: Callable[[Any], T]) -> T:
+    """Return what `decode` makes of the one document in a file; a `Misconfigured` has the path before every line."""
+    try:
+        documents = parse_documents(Path(path).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise Misconfigured(f"{path}: cannot be read: {error}") from error
+    except ValueError as error:
+        raise Misconfigured(f"{path}: is neither YAML nor JSON: {error}") from error
+    if len(documents) != 1:
+        raise Misconfigured(f"{path}: must hold one document, not {len(documents)}")
+    try:
+        return decode(documents[0])
+    except Misconfigured as error:
+        raise Misconfigured("\n".join(f"{path}: {line}" for line in str(error).splitlines())) from error

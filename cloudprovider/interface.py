@@ -328,6 +328,10 @@ class ProviderContext(msgspec.Struct, frozen=True, kw_only=True):
     """`--nodes=min:max:name`, verbatim."""
     discovery_specs: Sequence[str] = ()
     """`--node-group-auto-discovery`, verbatim."""
+    price_file: str | None = None
+    """Path given with `--price-file`: a list as `cloudprovider.prices.read_price_file` takes it."""
+    flags: Mapping[str, bool | float] = {}
+    """Values of the flags that are for certain providers only, by flag name; durations in seconds."""
     cluster_name: str = ""
     namespace: str = "kube-system"
     user_agent: str = "cluster-autoscaler"

@@ -363,6 +363,8 @@ class Daemon:
             config_file=provider.cloud_config,
             node_specs=provider.nodes,
             discovery_specs=provider.node_group_auto_discovery,
+            price_file=provider.price_file,
+            flags=provider.flags(),
             cluster_name=provider.cluster_name or "",
             namespace=self._config.kube.namespace,
             user_agent=provider.user_agent,

@@ -72,6 +72,9 @@ class Provider(msgspec.Struct, frozen=True):
         Support.ACCEPTED,
         Why("No provider that is here reads it yet."),
     ] = None
+    price_file: Annotated[
+        OptionalText, "Prices of instance types and of resources (YAML), for providers without any.", Support.OURS
+    ] = None
     user_agent: Annotated[Text, "User agent of HTTP calls."] = "cluster-autoscaler"
     async_node_groups: Annotated[
         Switch,
@@ -124,6 +127,17 @@ class Provider(msgspec.Struct, frozen=True):
         Support.NOT_APPLICABLE,
         Why("It came with a library, and the autoscaler never used it."),
     ] = ()
+
+    def flags(self) -> dict[str, bool | float]:
+        """Return the values of the flags that are for certain providers only, by flag name."""
+        return {
+            "aws-use-static-instance-list": self.aws_use_static_instance_list,
+            "bulk-mig-instances-listing-enabled": self.bulk_mig_instances_listing_enabled,
+            "gce-concurrent-refreshes": self.gce_concurrent_refreshes,
+            "gce-mig-instances-min-refresh-wait-time": self.gce_mig_instances_min_refresh_wait_time_s,
+            "regional": self.regional,
+            "clusterapi-cloud-config-authoritative": self.clusterapi_cloud_config_authoritative,
+        }
 
 
 class Loop(msgspec.Struct, frozen=True):

@@ -13,7 +13,8 @@ from autoscaler.scenario.objects import unreadable_values
 from autoscaler.scenario.read import Shape, worded
 from cloudprovider.fields import Problems
 from cloudprovider.interface import InstanceError
-from cloudprovider.static.file import decode_group, decode_prices
+from cloudprovider.prices import decode_prices
+from cloudprovider.static.file import decode_group
 from cloudprovider.static.spec import GPU_LABEL, CloudSpec, GroupSpec, MachineSpec
 
 GROUPS = "nodeGroups"

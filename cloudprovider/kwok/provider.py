@@ -23,6 +23,7 @@ from cloudprovider.kwok.config import MANAGED_ANNOTATION as _MANAGED
 from cloudprovider.kwok.config import MANAGED_VALUE as _FAKE
 from cloudprovider.kwok.group import KwokGroup
 from cloudprovider.kwok.roster import Roster, name_of
+from cloudprovider.prices import PriceListed, Prices, read_price_file
 
 _CONFIG_MAP_VARIABLE = "KWOK_PROVIDER_CONFIGMAP"
 _NAMESPACE_VARIABLE = "POD_NAMESPACE"
@@ -111,7 +112,15 @@ class KwokGpuProvider(KwokProvider):
         return self._gpu_types
 
 
-def create(context: ProviderContext) -> KwokProvider | KwokGpuProvider:
+class PricedKwokProvider(PriceListed, KwokProvider):
+    """A `KwokProvider` that also has `Pricing`."""
+
+
+class PricedKwokGpuProvider(PriceListed, KwokGpuProvider):
+    """A `KwokGpuProvider` that also has `Pricing`."""
+
+
+def create(context: ProviderContext) -> KwokProvider | PricedKwokProvider | KwokGpuProvider | PricedKwokGpuProvider:
     """Read the ConfigMaps and form the groups. Changes nothing in the cluster until the first refresh.
 
     `KWOK_PROVIDER_CONFIGMAP` names the configuration (`kwok-provider-config` by default) and `POD_NAMESPACE` its
@@ -123,10 +132,13 @@ def create(context: ProviderContext) -> KwokProvider | KwokGpuProvider:
     namespace = context.environment.get(_NAMESPACE_VARIABLE) or context.namespace
     name = context.environment.get(_CONFIG_MAP_VARIABLE) or _CONFIG_MAP
     config = read_config(api, namespace, name)
-    return _provider(config, read_groups(api, namespace, config), api)
+    prices = None if context.price_file is None else read_price_file(context.price_file)
+    return _provider(config, read_groups(api, namespace, config), api, prices)
 
 
-def _provider(config: KwokConfig, groups: Sequence[KwokGroupSpec], api: NodeApi) -> KwokProvider:
+def _provider(config: KwokConfig, groups: Sequence[KwokGroupSpec], api: NodeApi, prices: Prices | None) -> KwokProvider:
     if config.gpu_label is None:
-        return KwokProvider(groups, api)
-    return KwokGpuProvider(groups, api, config.gpu_label, config.gpu_types)
+        return KwokProvider(groups, api) if prices is None else PricedKwokProvider(groups, api).priced_by(prices)
+    if prices is None:
+        return KwokGpuProvider(groups, api, config.gpu_label, config.gpu_types)
+    return PricedKwokGpuProvider(groups, api, config.gpu_label, config.gpu_types).priced_by(prices)

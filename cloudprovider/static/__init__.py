@@ -1,5 +1,6 @@
 """A simulated cloud: groups from a file or from Python, machines in memory, boot delays, stock-outs and faults."""
 
+from cloudprovider.prices import Prices
 from cloudprovider.static.cloud import PricedStaticCloud, StaticCloud, open_cloud
 from cloudprovider.static.file import decode_cloud, load_cloud
 from cloudprovider.static.provider import create
@@ -13,7 +14,6 @@ from cloudprovider.static.spec import (
     GroupSpec,
     Machine,
     MachineSpec,
-    Prices,
     When,
 )
 

@@ -12,11 +12,12 @@ from cloudprovider.interface import (
     NotFound,
     ProviderError,
 )
+from cloudprovider.prices import Prices
 from cloudprovider.static.faults import Failure
 from cloudprovider.static.fleet import Fleet
 from cloudprovider.static.group import StaticGroup
 from cloudprovider.static.prices import GROUP_ANNOTATION, PriceList
-from cloudprovider.static.spec import Call, CloudSpec, GroupSpec, Machine, MachineSpec, Prices
+from cloudprovider.static.spec import Call, CloudSpec, GroupSpec, Machine, MachineSpec
 
 
 class StaticCloud:

@@ -46,34 +46,21 @@ Times are Go durations, but for `bootSeconds` and `deleteSeconds`.
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from cloudprovider.document import parse_documents
+from cloudprovider.document import read_document
 from cloudprovider.fields import Fields, Problems, kind_of
-from cloudprovider.interface import ErrorClass, InstanceError, Misconfigured, State
+from cloudprovider.interface import ErrorClass, InstanceError, State
+from cloudprovider.prices import decode_prices
 from cloudprovider.static.behaviour import boot_delay, call_faults, creation_faults
 from cloudprovider.static.cloud import problems as contradictions
-from cloudprovider.static.spec import GPU_LABEL, CloudSpec, GroupSpec, MachineSpec, Prices
+from cloudprovider.static.spec import GPU_LABEL, CloudSpec, GroupSpec, MachineSpec
 from cloudprovider.static.template import decode_settings, decode_template
 
 
 def load_cloud(path: str) -> CloudSpec:
     """Read a groups file. Raises one `Misconfigured` with a line for every problem found."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise Misconfigured(f"{path}: cannot be read: {error}") from error
-    try:
-        documents = parse_documents(text)
-    except ValueError as error:
-        raise Misconfigured(f"{path}: is neither YAML nor JSON: {error}") from error
-    if len(documents) != 1:
-        raise Misconfigured(f"{path}: must hold one document, not {len(documents)}")
-    try:
-        return decode_cloud(documents[0])
-    except Misconfigured as error:
-        raise Misconfigured("\n".join(f"{path}: {line}" for line in str(error).splitlines())) from error
+    return read_document(path, decode_cloud)
 
 
 def decode_cloud(document: Any) -> CloudSpec:
@@ -130,22 +117,6 @@ def decode_group(data: Any, path: str, problems: Problems) -> GroupSpec:
     )
     fields.close()
     return spec
-
-
-def decode_prices(data: Any, path: str, problems: Problems) -> Prices:
-    """Decode a prices section; a unit price that is left out has its default."""
-    fields = Fields(data, path, problems)
-    cpu, memory, gpu = (fields.number(key) for key in ("cpuPerHour", "memoryGiBPerHour", "gpuPerHour"))
-    types = Fields(fields.mapping("instanceTypes"), fields.at("instanceTypes"), problems)
-    by_type = {name: types.number(name) for name in fields.mapping("instanceTypes")}
-    fields.close()
-    default = Prices()
-    return Prices(
-        cpu_per_hour=default.cpu_per_hour if cpu is None else cpu,
-        memory_gib_per_hour=default.memory_gib_per_hour if memory is None else memory,
-        gpu_per_hour=default.gpu_per_hour if gpu is None else gpu,
-        instance_types={name: price for name, price in by_type.items() if price is not None},
-    )
 
 
 def _max_size(fields: Fields) -> int:

@@ -1,16 +1,13 @@
 """What the simulated cloud's machines and pods cost."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from cloudprovider.interface import NodeTemplate, ProviderError
-from cloudprovider.quantity import parse_quantity
-from cloudprovider.static.spec import GroupSpec, Prices
+from cloudprovider.interface import NodeTemplate
+from cloudprovider.prices import Prices
+from cloudprovider.static.spec import GroupSpec
 
 GROUP_ANNOTATION = "static.autoscaler/node-group"
-INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 _HOSTNAME = "kubernetes.io/hostname"
-_GIB = 1024**3
-_GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/xe", "habana.ai/gaudi", "microsoft.com/directx")
 
 
 class PriceList:
@@ -28,27 +25,11 @@ class PriceList:
         group = next((group for group in self._priced_groups if _looks_like(node, group)), None)
         if group is not None and group.price_per_hour is not None:
             return group.price_per_hour * hours
-        by_type = self._prices.instance_types.get(node.labels.get(INSTANCE_TYPE, ""))
-        if by_type is not None:
-            return by_type * hours
-        return self.resources(node.capacity, hours)
+        return self._prices.of_node(node, hours)
 
     def resources(self, amounts: Mapping[str, str], hours: float) -> float:
         """Price of so much cpu, memory and GPUs for `hours`."""
-        prices = self._prices
-        per_hour = (
-            _total(amounts, ("cpu",)) * prices.cpu_per_hour
-            + _total(amounts, ("memory",)) / _GIB * prices.memory_gib_per_hour
-            + _total(amounts, _GPU_RESOURCES) * prices.gpu_per_hour
-        )
-        return per_hour * hours
-
-
-def _total(amounts: Mapping[str, str], names: Iterable[str]) -> float:
-    try:
-        return sum(float(parse_quantity(amounts[name])) for name in names if name in amounts)
-    except ValueError as error:
-        raise ProviderError(f"cannot price {dict(amounts)}: {error}") from error
+        return self._prices.of_resources(amounts, hours)
 
 
 def _looks_like(node: NodeTemplate, group: GroupSpec) -> bool:

@@ -7,6 +7,8 @@ import msgspec
 
 from cloudprovider.fields import Problems
 from cloudprovider.interface import Misconfigured, NodeApi, NodeRef, ProviderContext
+from cloudprovider.prices import read_price_file
+from cloudprovider.sizes import read_sizes
 from cloudprovider.static.cloud import PricedStaticCloud, StaticCloud, open_cloud
 from cloudprovider.static.file import load_cloud
 from cloudprovider.static.spec import CloudSpec, GroupSpec
@@ -23,6 +25,10 @@ def create(context: ProviderContext) -> StaticCloud | PricedStaticCloud:
     if context.discovery_specs:
         raise Misconfigured("node-group-auto-discovery: the static provider takes its groups from the groups file")
     spec = with_sizes(load_cloud(context.config_file), context.node_specs)
+    if context.price_file is not None:
+        if spec.prices is not None:
+            raise Misconfigured("price-file: the groups file has prices of its own; leave one of them out")
+        spec = msgspec.structs.replace(spec, prices=read_price_file(context.price_file))
     return open_cloud(spec, now=context.now, list_nodes=_lister(context.node_api))
 
 
@@ -30,14 +36,11 @@ def with_sizes(spec: CloudSpec, node_specs: Sequence[str]) -> CloudSpec:
     """Apply `min:max:id` specifications; `Misconfigured` for malformed ones and unknown ids."""
     problems = Problems()
     groups: dict[str, GroupSpec] = {group.id: group for group in spec.groups}
-    for text in node_specs:
-        low, high, group_id = (*text.split(":", 2), "", "")[:3]
-        if not (_is_size(low) and _is_size(high) and int(low) <= int(high)):
-            problems.add("nodes", f"{text!r} is not min:max:name with 0 <= min <= max")
-        elif group_id not in groups:
-            problems.add("nodes", f"{text!r} names no group of the groups file")
+    for size in read_sizes(node_specs, problems):
+        if (group := groups.get(size.name)) is None:
+            problems.add("nodes", f"{size.name!r} is no group of the groups file")
         else:
-            groups[group_id] = msgspec.structs.replace(groups[group_id], min_size=int(low), max_size=int(high))
+            groups[size.name] = msgspec.structs.replace(group, min_size=size.min_size, max_size=size.max_size)
     problems.raise_if_any()
     return msgspec.structs.replace(spec, groups=tuple(groups.values()))
 
@@ -57,7 +60,3 @@ def _lister(api: NodeApi | None) -> Callable[[], Iterable[NodeRef]] | None:
     if api is None:
         return None
     return lambda: [node_ref(node) for node in api.list_nodes()]
-
-
-def _is_size(text: str) -> bool:
-    return text.isascii() and text.isdecimal()

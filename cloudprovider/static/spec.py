@@ -6,6 +6,7 @@ from enum import StrEnum
 import msgspec
 
 from cloudprovider.interface import GroupSettings, InstanceError, NodeTemplate, State
+from cloudprovider.prices import Prices
 
 GPU_LABEL = "cloud.google.com/gke-accelerator"
 
@@ -108,15 +109,6 @@ class MachineSpec(msgspec.Struct, frozen=True, kw_only=True):
     error: InstanceError | None = None
     ready_s: float | None = None
     """When a machine in state creating starts to run, Unix seconds; None: never."""
-
-
-class Prices(msgspec.Struct, frozen=True, kw_only=True):
-    """Prices in one currency, per hour. The unit prices default to a typical on-demand list price in US dollars."""
-
-    cpu_per_hour: float = 0.033
-    memory_gib_per_hour: float = 0.0045
-    gpu_per_hour: float = 0.7
-    instance_types: Mapping[str, float] = {}
 
 
 class CloudSpec(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,7 +23,8 @@ from autoscaler.scenario.format import Strict
 from autoscaler.scenario.read import decode_strict, read_bytes
 from cloudprovider.duration import parse_duration_s
 from cloudprovider.fields import Problems
-from cloudprovider.static.file import decode_group, decode_prices
+from cloudprovider.prices import decode_prices
+from cloudprovider.static.file import decode_group
 from cloudprovider.static.spec import GPU_LABEL, BootDelay, CloudSpec, GroupSpec, MachineSpec
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")

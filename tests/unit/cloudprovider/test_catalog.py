@@ -48,7 +48,7 @@ def test_every_provider_is_listed_with_its_abilities() -> None:
         "ForceDelete",
         "GroupOptions",
     )
-    assert (kwok.name, kwok.abilities) == ("kwok", ("KnowsInstances", "Accelerators", "ForceDelete"))
+    assert (kwok.name, kwok.abilities) == ("kwok", ("Pricing", "KnowsInstances", "Accelerators", "ForceDelete"))
 
 
 def test_registering_twice_the_same_is_fine_and_otherwise_ambiguous() -> None:
