@@ -17,7 +17,7 @@ from autoscaler.config.load import load
 from autoscaler.errors import Conflict, Gone, Refused, RetryLater
 from autoscaler.kube.client import Call
 from autoscaler.kube.writes import Writes
-from autoscaler.loop.companion import Companions
+from autoscaler.loop.companion import Companion, Companions
 from autoscaler.loop.headroom import HeadroomKeeper
 from autoscaler.objects.node import Node, node_decoder
 from autoscaler.objects.pod import Pod, PodInterner
@@ -153,7 +153,7 @@ class Watched:
 
 
 class HeadroomWorld:
-    """One leader and its cluster. Pools are as the configuration file has them."""
+    """One leader and its cluster. Pools are as the configuration file has them; `beside` makes a second companion."""
 
     def __init__(
         self,
@@ -164,6 +164,7 @@ class HeadroomWorld:
         max_size: int = 5,
         machines: int = 0,
         scan_s: float = 15.0,
+        beside: Callable[["HeadroomWorld"], Companion] | None = None,
         **options: Any,
     ) -> None:
         self.clock = VirtualClock(wall=wall)
@@ -192,6 +193,7 @@ class HeadroomWorld:
         self.fresh_config: Headroom | None = None
         self.headroom = self.parsed(*pools, **options)
         self._scan_s = scan_s
+        self._beside = [] if beside is None else [beside(self)]
         self.lead()
         self._cluster_at = self.clock.now().mono
         if machines:
@@ -217,7 +219,7 @@ class HeadroomWorld:
             changed=self._changed,
         )
         self.failed: list[str] = []
-        self.companions = Companions([self.keeper], self.failed.append)
+        self.companions = Companions([self.keeper, *self._beside], self.failed.append)
         fresh = ClusterReader(self.client, self.interner, self.source.nodes.get, self.source.related)
         around = Surroundings(
             source=self.source,
@@ -232,7 +234,7 @@ class HeadroomWorld:
             companions=self.companions,
         )
         self.autoscaler = build_autoscaler(self.config, around, self.interner)
-        self.pass_at = self.look_at = self.clock.now().mono
+        self.pass_at = self.look_at = self._beside_at = self.clock.now().mono
 
     def _changed(self) -> Headroom | None:
         fresh, self.fresh_config = self.fresh_config, None
@@ -263,6 +265,10 @@ class HeadroomWorld:
         if now.mono >= self.look_at and self.lease.held:
             self.companions.tick(self.keeper, now)
             self.look_at = now.mono + self.keeper.interval_s
+        for companion in self._beside:
+            if now.mono >= self._beside_at and companion.interval_s is not None:
+                self.companions.tick(companion, now)
+                self._beside_at = now.mono + companion.interval_s
 
     def until(self, wall: float) -> None:
         self.run_for(wall - self.clock.now().wall)
