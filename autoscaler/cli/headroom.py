@@ -20,6 +20,7 @@ from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
 from autoscaler.objects.node import Node, node_decoder
 from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.observe.display import count
 from autoscaler.snapshot.cluster import ClusterView, view_of
 
 
@@ -62,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     for warning in warnings(headroom):
         print(f"warning: {warning}", file=sys.stderr)
     if args.action == "validate":
-        output.write(f"{args.file}: valid, {_counted(len(headroom.pools), 'pool')}")
+        output.write(f"{args.file}: valid, {count(len(headroom.pools), 'pool')}")
         return 0
     unknown = [name for name, _ in args.active if name not in headroom.pool_names]
     if unknown:
@@ -92,10 +93,6 @@ def _clean_up(config: Config, *, pretend: bool) -> int:
     if not gone:
         output.write(f"nothing is there of clusterName {headroom.cluster_name or '(none)'}")
     return 0
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _objects(paths: Sequence[str]) -> tuple[ClusterView, list[Present]]:

@@ -11,7 +11,7 @@ from autoscaler.cli.arguments import accept_flags
 from autoscaler.cli.comparison_text import comparison_text
 from autoscaler.cli.explanation_text import explanation_text
 from autoscaler.cli.output import Format
-from autoscaler.cli.plan_text import inference_text, plan_text
+from autoscaler.cli.plan_text import import_notes, plan_text
 from autoscaler.errors import ConfigError
 from autoscaler.observe import logs
 from autoscaler.scenario.inference import InferredGroup
@@ -78,7 +78,8 @@ def run(args: argparse.Namespace) -> int:
         except ConfigError as error:
             problems.extend(error.problems)
             continue
-        _warn(f"{path}: warning: ", scenario.warnings)
+        for warning in scenario.warnings:
+            print(f"{path}: warning: {warning}", file=sys.stderr)
         try:
             _write(_answer(scenario, targets, args.run, variants), args.output)
         except ConfigError as error:
@@ -102,16 +103,10 @@ def _refuse_contradictions(args: argparse.Namespace) -> None:
 
 def _run_dump(args: argparse.Namespace, targets: Sequence[Target], variants: Sequence[Variant]) -> None:
     found = sources.imported(args)
-    _warn("warning: ", found.warnings)
-    groups = () if found.inference is None else found.inference.groups
-    for line in inference_text(groups):
+    for line in import_notes(found):
         print(line, file=sys.stderr)
+    groups = () if found.inference is None else found.inference.groups
     _write(_answer(found.scenario, targets, args.run, variants, groups), args.output)
-
-
-def _warn(prefix: str, warnings: Sequence[str]) -> None:
-    for warning in warnings:
-        print(f"{prefix}{warning}", file=sys.stderr)
 
 
 def _answer(

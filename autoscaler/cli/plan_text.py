@@ -4,6 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from autoscaler.cli import output
+from autoscaler.observe.display import count
+from autoscaler.scenario.from_dump import Imported
 from autoscaler.scenario.inference import InferredGroup
 from autoscaler.simulator.answer import Answer, Cost, RunAnswer, StayingNode, UnneededNode
 
@@ -27,8 +29,15 @@ def plan_text(answer: Answer) -> Iterator[str]:
         yield ""
 
 
-def inference_text(groups: Sequence[InferredGroup]) -> Iterator[str]:
-    """Yield the lines that say which node groups were told from nodes, and what could not be known."""
+def import_notes(found: Imported) -> Iterator[str]:
+    """Yield the lines that say what was odd about a dump, which groups its nodes tell of, and what is not known."""
+    for warning in found.warnings:
+        yield f"warning: {warning}"
+    if found.inference is not None:
+        yield from _inference(found.inference.groups)
+
+
+def _inference(groups: Sequence[InferredGroup]) -> Iterator[str]:
     if not groups:
         return
     yield "Node groups, as nodes tell them (write a --groups file to say better):"
@@ -42,17 +51,17 @@ def _headline(run_: RunAnswer) -> str:
         return f"failed: {run_.error or run_.scale_up_error}"
     bought = sum(change.increase for change in run_.scale_ups)
     if bought:
-        return f"{_count(bought, 'new node')} for {_count(len(run_.pods_triggered_scale_up), 'pod')}"
+        return f"{count(bought, 'new node')} for {count(len(run_.pods_triggered_scale_up), 'pod')}"
     if run_.end != "Complete":
         return f"the pass ended early: {run_.end}"
     left = len(run_.pods_needing_scale_up)
     if left and run_.scale_up_result not in _SERVED:
-        return f"no new nodes, {_count(left, 'pod')} without one: {run_.scale_up_result}"
+        return f"no new nodes, {count(left, 'pod')} without one: {run_.scale_up_result}"
     gone = len(run_.deleted_empty) + len(run_.deleted_drain)
     if gone:
-        return f"{_count(gone, 'node')} removed"
+        return f"{count(gone, 'node')} removed"
     unneeded = len(run_.unneeded_nodes)
-    return f"no new nodes needed, {_count(unneeded, 'node')} unneeded" if unneeded else "no new nodes needed"
+    return f"no new nodes needed, {count(unneeded, 'node')} unneeded" if unneeded else "no new nodes needed"
 
 
 def _tables(run_: RunAnswer) -> Iterator[tuple[str, Sequence[str], list[tuple[object, ...]]]]:
@@ -162,10 +171,6 @@ def _share(utilization: float | None) -> str:
 
 def _may_go(one: UnneededNode) -> str:
     return "now" if one.time_left_s is None else f"in {one.time_left_s:.0f} s"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _why(message: str, detail: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from autoscaler.cli import output, sources
 from autoscaler.cli.arguments import accept_flags
 from autoscaler.cli.output import Format
-from autoscaler.cli.plan_text import inference_text
+from autoscaler.cli.plan_text import import_notes
 from autoscaler.errors import ConfigError
 from autoscaler.loop.anonymizing import renamed
 from autoscaler.scenario.codec import decode
@@ -57,8 +57,6 @@ def _anonymous(path: str) -> dict[str, Any]:
 def _imported(args: argparse.Namespace) -> ScenarioFile:
     args.objects = args.dump
     found = sources.imported(args)
-    for warning in found.warnings:
-        print(f"warning: {warning}", file=sys.stderr)
-    for line in inference_text(() if found.inference is None else found.inference.groups):
+    for line in import_notes(found):
         print(line, file=sys.stderr)
     return publishable(found.file)

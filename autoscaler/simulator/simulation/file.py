@@ -254,6 +254,13 @@ def seconds_of(text: str) -> float:
     return -parse_duration_s(text[1:]) if text.startswith("-") else parse_duration_s(text)
 
 
+def _length_s(text: str) -> float:
+    seconds = parse_duration_s(text)
+    if not 0 < seconds <= _LONGEST_S:
+        raise ValueError(f"{text} is not above 0 and at most a year")
+    return seconds
+
+
 class _Checks:
     """Collects what is wrong; what cannot be read is replaced, so that the rest can be looked at too."""
 
@@ -268,10 +275,7 @@ class _Checks:
             return 0.0
 
     def positive(self, path: str, text: str) -> float:
-        seconds = float(self.read(path, text, parse_duration_s))
-        if not 0 < seconds <= _LONGEST_S and not any(line.startswith(f"{path}: ") for line in self.lines):
-            self.lines.append(f"{path}: {text} is not above 0 and at most a year")
-        return max(seconds, 1.0)
+        return float(self.read(path, text, _length_s))
 
     def zone(self, path: str, name: str) -> ZoneInfo:
         try:
