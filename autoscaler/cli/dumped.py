@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from autoscaler.errors import ConfigError
 from autoscaler.objects.meta import unix_seconds
+from cloudprovider.document import parse_documents
 
 if TYPE_CHECKING:
     Actions = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -52,11 +51,11 @@ def read_objects(path: str) -> Iterator[Mapping[str, Any]]:
     """Yield the objects of a file, JSON or YAML, single or in lists; raises `ConfigError`."""
     try:
         text = sys.stdin.read() if path == _STDIN else Path(path).read_text(encoding="utf-8")
-        documents = list(yaml.load_all(text, yaml.CSafeLoader))
+        documents = parse_documents(text)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"--objects: {path} cannot be read: {error}") from error
-    except yaml.YAMLError as error:
-        raise ConfigError(f"--objects: {path} is neither JSON nor YAML") from error
+    except ValueError as error:
+        raise ConfigError(f"--objects: {path} is neither JSON nor YAML: {error}") from error
     for document in documents:
         if not isinstance(document, dict):
             raise ConfigError(f"--objects: {path} holds something that is no object")

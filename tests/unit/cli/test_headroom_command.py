@@ -67,6 +67,15 @@ def test_active_pods_and_deployments_are_counted_in_what_kubectl_printed(
     assert (answer["reason"], answer["replicas"], answer["action"]) == ("CoolDown", 9, "update")
 
 
+def test_moments_that_yaml_has_without_quotes_are_read_as_well(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pod = a_pod("p", metadata={"name": "p", "namespace": "ci", "labels": {"app": "job"}, "creationTimestamp": "AT"})
+    objects = tmp_path / "objects.yaml"
+    objects.write_text(yaml.safe_dump(pod).replace("AT", "2026-11-20T09:00:00Z"))
+    assert planned(capsys, file, "--now", "2026-11-20T10:00:00Z", "--objects", objects)["active"] == 1
+
+
 def test_a_table_is_for_people(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["headroom", "plan", str(file), "--now", "2026-11-21T10:00:00Z"]) == 0
     header, row = capsys.readouterr().out.splitlines()
