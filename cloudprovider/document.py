@@ -12,8 +12,8 @@ T = TypeVar("T")
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
 
 
-class _Loader(yaml.CSafeLoader):
-    """Leaves timestamps as the strings they are, and refuses a key given twice, which YAML would let win silently."""
+class PlainLoader(yaml.CSafeLoader):
+    """Reads YAML as Kubernetes does: times stay text, and a key given twice is an error instead of the last winning."""
 
     yaml_implicit_resolvers = {  # declared so by PyYAML
         first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
@@ -21,11 +21,12 @@ class _Loader(yaml.CSafeLoader):
     }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """Return a mapping whose keys differ."""
         seen: set[Any] = set()
         for key_node, _ in node.value:
             key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
             if key is not None and key in seen and key != "<<":
-                raise yaml.constructor.ConstructorError(None, None, f"duplicate key {key!r}", key_node.start_mark)
+                raise yaml.constructor.ConstructorError(None, None, f"key {key} is there twice", key_node.start_mark)
             seen.add(key)
         return super().construct_mapping(node, deep)
 
@@ -33,7 +34,7 @@ class _Loader(yaml.CSafeLoader):
 def parse_documents(text: str) -> Sequence[Any]:
     """Return every document of a YAML (or JSON) text that is not empty; `ValueError` says what is wrong, and where."""
     try:
-        return [document for document in yaml.load_all(text, Loader=_Loader) if document is not None]
+        return [document for document in yaml.load_all(text, Loader=PlainLoader) if document is not None]
     except yaml.YAMLError as error:
         raise ValueError(" ".join(str(error).split())) from error
 

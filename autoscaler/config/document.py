@@ -10,34 +10,17 @@ from autoscaler.config.keys import nearest
 from autoscaler.config.presets import defaults_of
 from autoscaler.config.settings import Reading, Settings, find_flag
 from autoscaler.config.tree import Config
+from cloudprovider.document import PlainLoader
 
 SECTIONS = ("headroom", "reservations")
 """Groups of a file that are trees of their own; the rest are flags."""
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-class _Strict(_Loader):  # type: ignore[misc]
-    """The safe loader, but a key given twice is an error instead of the last one winning."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key_node, _ in node.value:
-            if not isinstance(key_node, yaml.ScalarNode):
-                continue
-            if key_node.value in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"key {key_node.value} is there twice", key_node.start_mark
-                )
-            seen.add(key_node.value)
-        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
-        return mapping
 
 
 def parse_document(text: str, name: str) -> Settings:
     """Read a configuration file: groups of camelCase keys; `name` is for messages."""
     reading = Reading()
     try:
-        tree = yaml.load(text, _Strict)
+        tree = yaml.load(text, PlainLoader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" line {mark.line + 1}" if mark is not None else ""

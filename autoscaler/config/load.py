@@ -20,6 +20,7 @@ from autoscaler.config.scheduler_profile import Reading, read_profile
 from autoscaler.config.settings import Settings, merge
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
+from cloudprovider.document import PlainLoader
 
 _DEFAULT_PROFILE = Reading()
 
@@ -132,7 +133,7 @@ def _scheduler_profile(given: Settings) -> Reading:
         return Reading()
     place = given.places["scheduler-config-file"]
     try:
-        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        content = yaml.load(Path(path).read_text(encoding="utf-8"), PlainLoader)
     except (OSError, UnicodeDecodeError) as error:
         return Reading(problems=(f"{place}: {path} cannot be read: {_reason(error)}",))
     except yaml.YAMLError:

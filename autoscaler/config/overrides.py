@@ -43,7 +43,7 @@ def _parse_time(text: str) -> datetime:
     return moment
 
 
-Time = Annotated[datetime, Syntax("time", _parse_time, lambda moment: moment.isoformat(), types=(datetime,))]
+Time = Annotated[datetime, Syntax("time", _parse_time, lambda moment: moment.isoformat())]
 
 
 class Recurrence(msgspec.Struct, frozen=True, kw_only=True):

@@ -29,7 +29,8 @@ from autoscaler.objects.workload import (
     PriorityClass,
     Replicated,
 )
-from autoscaler.scenario.read import ScenarioLoader, place_in, worded, yaml_complaint
+from autoscaler.scenario.read import place_in, worded, yaml_complaint
+from cloudprovider.document import PlainLoader
 
 Told = Callable[[int, int], None]
 """Hears how many bytes of how many have been read."""
@@ -262,7 +263,7 @@ def _pieces(text: Text) -> Sequence[bytes]:
         last = len(parts) - 1
         return [b"{" * (at > 0) + part + b"\n}" * (at < last) for at, part in enumerate(parts)]
     try:
-        loaded = [one for one in yaml.load_all(text.body, ScenarioLoader) if one is not None]
+        loaded = [one for one in yaml.load_all(text.body, PlainLoader) if one is not None]
         if not loaded:
             raise ConfigError(f"{text.name}: is empty; write what kubectl get -o json prints")
         return [msgspec.json.encode(one) for one in loaded]

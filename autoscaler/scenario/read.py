@@ -15,6 +15,7 @@ import yaml
 
 from autoscaler.errors import ConfigError
 from autoscaler.scenario.format import ScenarioFile, Strict
+from cloudprovider.document import PlainLoader
 
 _YAML_ENDINGS = {".yaml", ".yml"}
 _NOT_READ = object()
@@ -22,27 +23,6 @@ _MESSAGE = re.compile(r"(?P<text>.*?)(?: - at (?:`key` in )?`\$(?P<path>.*)`)?",
 S = TypeVar("S", bound=Strict)
 _UNDATED = "2000-01-01T00:00:00Z"
 """Stands for a `now` that could not be read while the rest is checked."""
-
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-class ScenarioLoader(_Loader):  # type: ignore[misc]
-    """PyYAML's safe loader, reading as Kubernetes reads YAML: times stay text; a key given twice is an error."""
-
-    yaml_implicit_resolvers = {
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-        for first, resolvers in _Loader.yaml_implicit_resolvers.items()
-    }
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Return a mapping whose keys differ."""
-        seen = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.value in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"key {key.value} is there twice", key.start_mark)
-            seen.add(key.value if isinstance(key, yaml.ScalarNode) else None)
-        mapping: dict[Any, Any] = super().construct_mapping(node, deep)
-        return mapping
 
 
 class Shape(msgspec.Struct):
@@ -114,7 +94,7 @@ def plain(body: bytes, name: str) -> Any:
 
 def _plain_yaml(body: bytes, name: str) -> Any:
     try:
-        return yaml.load(body, ScenarioLoader)
+        return yaml.load(body, PlainLoader)
     except yaml.YAMLError as error:
         raise ConfigError(f"{name}: is not YAML: {yaml_complaint(error)}") from error
     except (UnicodeDecodeError, ValueError) as error:

@@ -9,19 +9,10 @@ import yaml
 
 from autoscaler.simulator.apiserver import protobuf
 from autoscaler.simulator.apiserver.errors import ApiError, JsonObject, bad_request, not_acceptable
+from cloudprovider.document import PlainLoader
 
 JSON = "application/json"
 _YAML_TYPES = ("application/yaml", "application/apply-patch+yaml")
-_TIMESTAMP = "tag:yaml.org,2002:timestamp"
-
-
-class _PlainLoader(yaml.CSafeLoader):
-    """YAML as Kubernetes reads it: timestamps are strings."""
-
-    yaml_implicit_resolvers = {
-        start: [one for one in resolvers if one[0] != _TIMESTAMP]
-        for start, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-    }
 
 
 class Form(StrEnum):
@@ -95,7 +86,7 @@ class Request(msgspec.Struct, frozen=True):
             if self.media_type not in _YAML_TYPES:
                 raise bad_request(f"the body is not valid JSON: {error}") from error
         try:
-            return yaml.load(self.body, Loader=_PlainLoader)
+            return yaml.load(self.body, Loader=PlainLoader)
         except yaml.YAMLError as error:
             raise bad_request(f"the body is not valid YAML: {error}") from error
 
