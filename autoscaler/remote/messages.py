@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from autoscaler.objects import protobuf
 from autoscaler.objects.encode import PodForms, node_form
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.scaleup.option import Option
 from autoscaler.snapshot.template import Template
+from cloudprovider.protobuf import codec, wire
 
 METHOD = "/grpcplugin.Expander/BestOptions"
 _OPTIONS = 1
@@ -37,20 +37,20 @@ AS_BYTES = Format(nodes=3, pods=5)
 def request(options: Sequence[Option], templates: Mapping[str, Template], form: Format) -> bytes:
     """Return a BestOptionsRequest: the options, and a node of every group."""
     pods = _Pods(form.pods)
-    parts = [protobuf.block(_OPTIONS, _option(option, pods)) for option in options]
+    parts = [wire.block(_OPTIONS, _option(option, pods)) for option in options]
     for group_id, template in templates.items():
-        parts.append(protobuf.block(form.nodes, protobuf.text(1, group_id) + protobuf.block(2, _node(template.node))))
+        parts.append(wire.block(form.nodes, wire.text(1, group_id) + wire.block(2, _node(template.node))))
     return b"".join(parts)
 
 
 def _option(option: Option, pods: "_Pods") -> bytes:
-    parts = [protobuf.text(_GROUP_ID, option.group.id), protobuf.varint(_NODE_COUNT, option.nodes)]
+    parts = [wire.text(_GROUP_ID, option.group.id), wire.varint(_NODE_COUNT, option.nodes)]
     parts += map(pods.field, option.pods)
     return b"".join(parts)
 
 
 def _node(node: Node) -> bytes:
-    return protobuf.encode("Node", node_form(node))
+    return codec.encode("Node", node_form(node))
 
 
 class _Pods:
@@ -66,27 +66,27 @@ class _Pods:
         """Return the field of an option that holds the pod."""
         known = self._fields.get(pod.key)
         if known is None:
-            known = self._fields[pod.key] = protobuf.block(self._number, self._write(pod))
+            known = self._fields[pod.key] = wire.block(self._number, self._write(pod))
         return known
 
     def _write(self, pod: Pod) -> bytes:
         form = self._forms.form(pod)
         spec = self._specs.get((pod.cls, pod.node))
         if spec is None:
-            spec = self._specs[pod.cls, pod.node] = protobuf.encode("PodSpec", form["spec"])
-        meta, status = protobuf.encode("ObjectMeta", form["metadata"]), protobuf.encode("PodStatus", form["status"])
-        return protobuf.block(1, meta) + protobuf.block(2, spec) + protobuf.block(3, status)
+            spec = self._specs[pod.cls, pod.node] = codec.encode("PodSpec", form["spec"])
+        meta, status = codec.encode("ObjectMeta", form["metadata"]), codec.encode("PodStatus", form["status"])
+        return wire.block(1, meta) + wire.block(2, spec) + wire.block(3, status)
 
 
 def named_groups(response: bytes) -> tuple[str, ...]:
     """Return the group ids of a BestOptionsResponse, in its order; raises `ValueError` where it cannot be read."""
-    return tuple(_group_id(content) for number, content in protobuf.fields(response) if number == _OPTIONS)
+    return tuple(_group_id(content) for number, content in wire.fields(response) if number == _OPTIONS)
 
 
 def _group_id(option: int | bytes) -> str:
     if isinstance(option, int):
         raise ValueError("an option is no message")
-    found = [content for number, content in protobuf.fields(option) if number == _GROUP_ID]
+    found = [content for number, content in wire.fields(option) if number == _GROUP_ID]
     if not found:
         return ""
     if not isinstance(found[-1], bytes):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import grpc
 
-from autoscaler.objects import protobuf
+from cloudprovider.protobuf import wire
 
 TLS = Path(__file__).parents[1] / "kube" / "tls"
 CERTIFICATE = (TLS / "certificate.pem").read_bytes()
@@ -43,4 +43,4 @@ class ExpanderServer:
 
 def response(*groups: str) -> bytes:
     """Return a BestOptionsResponse that names these groups."""
-    return b"".join(protobuf.block(1, protobuf.text(1, group) + protobuf.varint(2, 1)) for group in groups)
+    return b"".join(wire.block(1, wire.text(1, group) + wire.varint(2, 1)) for group in groups)

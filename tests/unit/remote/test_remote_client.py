@@ -10,7 +10,6 @@ import pytest
 
 from autoscaler.config.scaleup import ScaleUp
 from autoscaler.config.tree import Config
-from autoscaler.objects import protobuf
 from autoscaler.ports import ExpanderAnswer
 from autoscaler.reasons import ScaleUpResult
 from autoscaler.remote.client import GrpcExpander
@@ -19,6 +18,7 @@ from autoscaler.scaleup.option import Option
 from autoscaler.simulator.apiserver.protobuf import decode
 from autoscaler.snapshot.groups import Group
 from autoscaler.snapshot.template import Template
+from cloudprovider.protobuf import wire
 from tests.builders import a_node, a_pod
 from tests.unit.loop_world import LoopWorld, a_spec, waiting
 from tests.unit.remote.server import CERTIFICATE, ExpanderServer, response
@@ -68,13 +68,13 @@ def options() -> list[Option]:
 
 def an_object(kind: str, message: bytes) -> Any:
     """Read a Kubernetes object as the API server does."""
-    head = protobuf.block(1, protobuf.text(1, "v1") + protobuf.text(2, kind))
-    return decode(b"k8s\x00" + head + protobuf.block(2, message))
+    head = wire.block(1, wire.text(1, "v1") + wire.text(2, kind))
+    return decode(b"k8s\x00" + head + wire.block(2, message))
 
 
 def by_number(message: bytes) -> Mapping[int, list[Any]]:
     found: dict[int, list[Any]] = {}
-    for number, value in protobuf.fields(message):
+    for number, value in wire.fields(message):
         found.setdefault(number, []).append(value)
     return found
 
@@ -110,8 +110,8 @@ def test_the_server_is_told_options_pods_and_nodes(
         pytest.param(b"", (), id="none of them"),
         pytest.param(response("gpu", "web"), ("gpu", "web"), id="in its own order"),
         pytest.param(response("mars"), ("mars",), id="a group nobody asked about"),
-        pytest.param(protobuf.block(1, b""), ("",), id="an option without a group"),
-        pytest.param(response("web") + protobuf.varint(9, 1), ("web",), id="fields of a later version"),
+        pytest.param(wire.block(1, b""), ("",), id="an option without a group"),
+        pytest.param(response("web") + wire.varint(9, 1), ("web",), id="fields of a later version"),
     ],
 )
 def test_answers(serve: Serve, connect: Connect, body: bytes, named: tuple[str, ...]) -> None:
@@ -123,9 +123,9 @@ def test_answers(serve: Serve, connect: Connect, body: bytes, named: tuple[str, 
     "body",
     [
         pytest.param(b"\x0a\x7fshort", id="cut short"),
-        pytest.param(protobuf.varint(1, 7), id="a number for an option"),
-        pytest.param(protobuf.block(1, protobuf.varint(1, 7)), id="a number for a group"),
-        pytest.param(protobuf.block(1, protobuf.block(1, b"\xff\xfe")), id="a group that is no text"),
+        pytest.param(wire.varint(1, 7), id="a number for an option"),
+        pytest.param(wire.block(1, wire.varint(1, 7)), id="a number for a group"),
+        pytest.param(wire.block(1, wire.block(1, b"\xff\xfe")), id="a group that is no text"),
     ],
 )
 def test_answers_that_cannot_be_read(serve: Serve, connect: Connect, body: bytes) -> None:

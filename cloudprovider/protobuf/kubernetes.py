@@ -1,23 +1,12 @@
-"""Field numbers of Kubernetes' protobuf messages: what typed Go clients send, and what remote expanders are told.
+"""Field numbers of Kubernetes' own messages: what typed Go clients send, and what remote expanders and clouds exchange.
 
-Each entry reads `number name type`; `[]` repeats, `{}` maps from strings, `positive` is an integer whose 0 means unset.
-A `~` stands before a message whose fields JSON has among those of the message around it. The numbers are those of
-`generated.proto` in `k8s.io/api` and `k8s.io/apimachinery`.
+The numbers are those of `generated.proto` in `k8s.io/api` and `k8s.io/apimachinery`. Fields that nobody here reads are
+left out.
 """
 
 from collections.abc import Mapping
 
-import msgspec
-
-
-class Field(msgspec.Struct, frozen=True):
-    """One field: its JSON name and type."""
-
-    name: str
-    type: str
-    inline: bool = False
-    """JSON has the fields of the message that this holds in its place."""
-
+from cloudprovider.protobuf.schema import messages
 
 _TEXT: Mapping[str, str] = {
     "ObjectMeta": (
@@ -182,10 +171,4 @@ _TEXT: Mapping[str, str] = {
     "NonResourceAttributes": "1 path string; 2 verb string",
 }
 
-
-def _fields(text: str) -> Mapping[int, Field]:
-    entries = (entry.split() for entry in text.split(";") if entry)
-    return {int(number): Field(name, kind.removeprefix("~"), kind.startswith("~")) for number, name, kind in entries}
-
-
-MESSAGES: Mapping[str, Mapping[int, Field]] = {message: _fields(text) for message, text in _TEXT.items()}
+KUBERNETES = messages(_TEXT)

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.objects import protobuf
 from autoscaler.objects.encode import PodForms, node_form
 from autoscaler.objects.pod import Pod
+from cloudprovider.protobuf import codec, wire
 from tests.builders import a_node, a_pod, over, term
 
 NOW = 1_785_578_400.0
@@ -64,7 +64,7 @@ def a_pod_with_everything() -> Pod:
 
 
 def test_a_pod_is_written_as_go_writes_it() -> None:
-    written = protobuf.encode("Pod", PodForms().form(a_pod_with_everything()))
+    written = codec.encode("Pod", PodForms().form(a_pod_with_everything()))
     assert written == (SERIALISED / "pod.bin").read_bytes()
 
 
@@ -72,29 +72,29 @@ def test_a_node_is_written_as_go_writes_it() -> None:
     node = a_node(
         "n1", taints=["spot=y:NoSchedule"], annotations={"price": "0.1"}, cordoned=True, since=NOW, created=NOW
     )
-    assert protobuf.encode("Node", node_form(node)) == (SERIALISED / "node.bin").read_bytes()
+    assert codec.encode("Node", node_form(node)) == (SERIALISED / "node.bin").read_bytes()
 
 
 def test_a_key_that_the_schema_does_not_list_is_not_dropped() -> None:
     with pytest.raises(ValueError, match="ObjectMeta has no field colour"):
-        protobuf.encode("ObjectMeta", {"name": "a", "colour": "red"})
+        codec.encode("ObjectMeta", {"name": "a", "colour": "red"})
 
 
 def test_zero_is_written_and_nothing_is_not() -> None:
-    assert protobuf.encode("Toleration", {"tolerationSeconds": 0, "key": "", "value": None}) == b"\x28\x00"
+    assert codec.encode("Toleration", {"tolerationSeconds": 0, "key": "", "value": None}) == b"\x28\x00"
 
 
 @pytest.mark.parametrize("value", [0, 1, 127, 128, 300, (1 << 64) - 1])
 def test_integers_come_back(value: int) -> None:
-    assert list(protobuf.fields(protobuf.varint(5, value))) == [(5, value)]
+    assert list(wire.fields(wire.varint(5, value))) == [(5, value)]
 
 
 def test_negative_integers_are_complements() -> None:
-    assert list(protobuf.fields(protobuf.varint(1, -1))) == [(1, (1 << 64) - 1)]
+    assert list(wire.fields(wire.varint(1, -1))) == [(1, (1 << 64) - 1)]
 
 
 def test_fixed_width_fields_are_read_as_bytes() -> None:
-    assert list(protobuf.fields(b"\x09abcdefgh\x15abcd")) == [(1, b"abcdefgh"), (2, b"abcd")]
+    assert list(wire.fields(b"\x09abcdefgh\x15abcd")) == [(1, b"abcdefgh"), (2, b"abcd")]
 
 
 @pytest.mark.parametrize(
@@ -108,4 +108,4 @@ def test_fixed_width_fields_are_read_as_bytes() -> None:
 )
 def test_bad_data(data: bytes) -> None:
     with pytest.raises(ValueError, match=r"field|integer"):
-        list(protobuf.fields(data))
+        list(wire.fields(data))
