@@ -332,6 +332,8 @@ class ProviderContext(msgspec.Struct, frozen=True, kw_only=True):
     """Path given with `--price-file`: a list as `cloudprovider.prices.read_price_file` takes it."""
     flags: Mapping[str, bool | float] = {}
     """Values of the flags that are for certain providers only, by flag name; durations in seconds."""
+    defaults: GroupSettings = GroupSettings()
+    """What holds for a group that overrides nothing."""
     cluster_name: str = ""
     namespace: str = "kube-system"
     user_agent: str = "cluster-autoscaler"

@@ -18,7 +18,7 @@ from autoscaler.app.build import Surroundings, Underway, begin, build_autoscaler
 from autoscaler.app.companions import Neighbours, make_company
 from autoscaler.app.news import News
 from autoscaler.app.pace import Pace
-from autoscaler.app.providing import provider_maker
+from autoscaler.app.providing import provider_context, provider_maker
 from autoscaler.app.reload import FreshHeadroom, Reloading
 from autoscaler.app.rounds import Rounds
 from autoscaler.app.source import ClusterSource
@@ -357,21 +357,9 @@ class Daemon:
         return ClusterStatusMap(self._writes, self._config.kube.namespace, observe.status_config_map_name)
 
     def _context(self) -> ProviderContext:
-        provider = self._config.provider
         node_api = RehearsedNodeApi if self._config.loop.dry_run else ClusterNodeApi
-        return ProviderContext(
-            config_file=provider.cloud_config,
-            node_specs=provider.nodes,
-            discovery_specs=provider.node_group_auto_discovery,
-            price_file=provider.price_file,
-            flags=provider.flags(),
-            cluster_name=provider.cluster_name or "",
-            namespace=self._config.kube.namespace,
-            user_agent=provider.user_agent,
-            now=lambda: self._clock.now().wall,
-            node_api=node_api(self._client, lambda: self._writes),
-            environment=self._environment,
-        )
+        api = node_api(self._client, lambda: self._writes)
+        return provider_context(self._config, self._clock, api, self._environment)
 
 
 def _heard(stats: Mapping[str, ReflectorStats], now: Instant) -> dict[str, Heard]:

@@ -1,15 +1,52 @@
 """Makes the daemon's provider: a bad configuration is found at once, a cloud that is away is tried again."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from autoscaler.app.build import refuse_unsuitable
+from autoscaler.clock import Clock
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError, RetryLater
 from autoscaler.observe.logs import Log
 from cloudprovider.catalog import factory
-from cloudprovider.interface import CloudProvider, Misconfigured, ProviderContext, ProviderError
+from cloudprovider.interface import (
+    CloudProvider,
+    GroupSettings,
+    Misconfigured,
+    NodeApi,
+    ProviderContext,
+    ProviderError,
+)
 
 log = Log(__name__)
+
+
+def provider_context(
+    config: Config, clock: Clock, node_api: NodeApi | None, environment: Mapping[str, str]
+) -> ProviderContext:
+    """Return what a provider's factory is given."""
+    provider, down = config.provider, config.scale_down
+    return ProviderContext(
+        config_file=provider.cloud_config,
+        node_specs=provider.nodes,
+        discovery_specs=provider.node_group_auto_discovery,
+        price_file=provider.price_file,
+        flags=provider.flags(),
+        defaults=GroupSettings(
+            scale_down_utilization_threshold=down.scale_down_utilization_threshold,
+            scale_down_gpu_utilization_threshold=down.scale_down_gpu_utilization_threshold,
+            scale_down_unneeded_time_s=down.scale_down_unneeded_time_s,
+            scale_down_unready_time_s=down.scale_down_unready_time_s,
+            max_node_provision_time_s=config.health.max_node_provision_time_s,
+            max_node_startup_time_s=config.health.max_node_startup_time_s,
+            ignore_daemonsets_utilization=down.ignore_daemonsets_utilization,
+        ),
+        cluster_name=provider.cluster_name or "",
+        namespace=config.kube.namespace,
+        user_agent=provider.user_agent,
+        now=lambda: clock.now().wall,
+        node_api=node_api,
+        environment=environment,
+    )
 
 
 def provider_maker(

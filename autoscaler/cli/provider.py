@@ -1,40 +1,111 @@
-"""`autoscaler provider`: list the installed cloud providers, and try one against the conformance suite."""
+"""`autoscaler provider`: list cloud providers, try one against the conformance suite, serve one over gRPC."""
 
 import argparse
+import importlib.util
 import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from autoscaler.cli import output
+from autoscaler.cli.arguments import accept_flags, daemon_config
 from autoscaler.cli.output import Format
+from autoscaler.cli.signals import on_signals
 from autoscaler.clock import SystemClock, ThreadExecutor
 from autoscaler.errors import ConfigError
+from autoscaler.observe import logs
 from cloudprovider.catalog import installed
 from cloudprovider.conformance import CHECKS, Result, open_harness, run_checks
 from cloudprovider.interface import Misconfigured, ProviderContext, ProviderError
 
+if TYPE_CHECKING:
+    from cloudprovider.externalgrpc.server import Credentials
+
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _WORDS = {True: "passed", False: "FAILED", None: "not applicable"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare `list` and `check MODULE:CLASS`."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="list|check")
+    """Declare `list`, `check MODULE:CLASS` and `serve`."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="list|check|serve")
     output.add_output(actions.add_parser("list", help="print the providers that --cloud-provider can name"))
     check = actions.add_parser("check", help="run the conformance suite on a provider and its disposable groups")
     check.add_argument("target", metavar="MODULE:NAME", help="a harness, a provider class or a provider's factory")
     check.add_argument("--cloud-config", metavar="FILE", help="the provider's configuration file")
     check.add_argument("--group", action="append", default=[], metavar="ID", help="disposable group; repeatable")
     output.add_output(check)
+    _add_serve(actions)
+    accept_flags(parser)
+
+
+def _add_serve(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    serve = actions.add_parser(
+        "serve", help="serve a provider by the external gRPC protocol, to this autoscaler or to Cluster Autoscaler"
+    )
+    serve.add_argument("--listen", required=True, metavar="HOST:PORT", help="where to listen, such as 127.0.0.1:8086")
+    serve.add_argument("--tls-key", metavar="FILE", help="the server's private key, PEM")
+    serve.add_argument("--tls-cert", metavar="FILE", help="the server's certificate, PEM")
+    serve.add_argument("--tls-client-ca", metavar="FILE", help="who may vouch for clients, PEM")
+    serve.add_argument("--insecure", action="store_true", help="do without TLS beyond this machine as well")
+    serve.epilog = "Choose the provider with the daemon's flags: --cloud-provider, --cloud-config, --nodes, ..."
 
 
 def run(args: argparse.Namespace) -> int:
     """Do what was asked; a provider that fails a check gives status 1."""
+    if args.action == "serve":
+        return _serve(args)
+    if args.flags:
+        raise ConfigError(f"{args.flags[0]}: unknown option of autoscaler provider {args.action}")
     if args.action == "list":
         output.write_records([msgspec.to_builtins(listing) for listing in installed()], args.output)
         return 0
     results = _checked(args)
     output.write_records([_record(result, args.output) for result in results], args.output)
     return 0 if all(result.passed is not False for result in results) else 1
+
+
+def _serve(args: argparse.Namespace) -> int:
+    config = daemon_config(args)
+    clock = SystemClock()
+    logs.configure(config.observe.v, config.observe.logging_format, clock, sys.stderr)
+    if importlib.util.find_spec("grpc") is None:
+        raise ConfigError("provider serve needs the package grpcio; pip install 'node-autoscaler[grpc]'")
+    from autoscaler.app.serving import Serving
+
+    serving = Serving(config, args.listen, _credentials(args), clock, os.environ)
+    on_signals((signal.SIGINT, signal.SIGTERM), serving.stop)
+    serving.run()
+    return 0
+
+
+def _credentials(args: argparse.Namespace) -> "Credentials | None":
+    from cloudprovider.externalgrpc.server import Credentials
+
+    host, _, port = args.listen.rpartition(":")
+    if not host or not (port.isascii() and port.isdecimal()):
+        raise ConfigError(f"--listen: {args.listen!r} is not HOST:PORT")
+    files = {"--tls-key": args.tls_key, "--tls-cert": args.tls_cert, "--tls-client-ca": args.tls_client_ca}
+    missing = [name for name, path in files.items() if path is None]
+    if len(missing) == len(files):
+        if host not in _LOOPBACK and not args.insecure:
+            raise ConfigError(f"--listen: {host} can be reached from elsewhere; give {', '.join(files)}, or --insecure")
+        return None
+    if missing:
+        raise ConfigError(f"{name}: is required beside the other two files" for name in missing)
+    return Credentials(*(_pem(name, path) for name, path in files.items()))
+
+
+def _pem(name: str, path: str) -> bytes:
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{name}: {path} cannot be read: {error.strerror or error}") from error
+    if b"-----BEGIN " not in content:
+        raise ConfigError(f"{name}: {path} holds nothing in PEM form")
+    return content
 
 
 def _checked(args: argparse.Namespace) -> list[Result]:

@@ -33,7 +33,8 @@ from tests.unit.kube.scripted import Asked, client_of, ok, scripted_api
 ROOT = Path(__file__).parents[2]
 MANIFESTS = ROOT / "manifests"
 GROUPS = MANIFESTS / "overlays" / "dry-run" / "groups.yaml"
-PROVIDERS = {"dry-run": "static", "ha": "kwok", "kwok": "kwok"}
+CLOUD_CONFIG = MANIFESTS / "overlays" / "externalgrpc" / "cloud-config.yaml"
+PROVIDERS = {"dry-run": "static", "externalgrpc": "externalgrpc", "ha": "kwok", "kwok": "kwok"}
 """What each overlay scales."""
 
 Rule = tuple[str, str, str]
@@ -52,7 +53,7 @@ def manifest(*parts: str, kind: str) -> Any:
     return next(one for one in documents(MANIFESTS.joinpath(*parts)) if one["kind"] == kind)
 
 
-@pytest.mark.parametrize("path", sorted({*MANIFESTS.rglob("*.yaml")} - {GROUPS}), ids=name_of)
+@pytest.mark.parametrize("path", sorted({*MANIFESTS.rglob("*.yaml")} - {GROUPS, CLOUD_CONFIG}), ids=name_of)
 def test_manifests_parse_and_have_a_kind(path: Path) -> None:
     found = documents(path)
     assert found
@@ -224,6 +225,13 @@ def test_the_image_is_tagged_with_the_version() -> None:
     config.read(ROOT / "setup.cfg")
     images = documents(MANIFESTS / "base" / "kustomization.yaml")[0]["images"]
     assert [image["newTag"] for image in images] == [config["metadata"]["version"]]
+
+
+def test_the_externalgrpc_overlay_has_a_configuration_that_names_what_is_mounted() -> None:
+    (config,) = documents(CLOUD_CONFIG)
+    files = {config.pop(name) for name in ("key", "cert", "cacert")}
+    assert {str(Path(path).parent) for path in files} == {"/etc/cloud-tls"}
+    assert set(config) == {"address", "grpc_timeout"}
 
 
 def test_the_kwok_overlay_has_groups_that_the_provider_understands() -> None:

@@ -113,3 +113,33 @@ class TestCheck:
 @pytest.mark.parametrize("words", [[], ["nope"], ["check"]], ids=["no action", "unknown action", "no target"])
 def test_what_is_missing_is_bad_input(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
     assert provider(capsys, *words)[0] == 2
+
+
+class TestServe:
+    @pytest.mark.parametrize(
+        ("words", "says"),
+        [
+            pytest.param(["--listen=8086"], "--listen: '8086' is not HOST:PORT", id="no host"),
+            pytest.param(["--listen=0.0.0.0:8086"], "0.0.0.0 can be reached from elsewhere", id="in the clear"),
+            pytest.param(["--tls-key=/k"], "--tls-cert: is required beside", id="half of what TLS needs"),
+            pytest.param(
+                ["--tls-key=/k", "--tls-cert=/c", "--tls-client-ca=/a"],
+                "--tls-key: /k cannot be read",
+                id="no such file",
+            ),
+            pytest.param(["--cloud-provider=cloud9"], "'cloud9' is not installed", id="unknown provider"),
+            pytest.param([], "cloud-provider: none is chosen", id="no provider"),
+            pytest.param(["--colour=red"], "--colour", id="unknown flag"),
+        ],
+    )
+    def test_bad_input_is_status_2(self, words: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+        listening = [] if any(word.startswith("--listen") for word in words) else ["--listen=127.0.0.1:0"]
+        status, out, err = provider(capsys, "serve", *listening, *words)
+        assert (status, out) == (2, "")
+        assert says in err
+        assert "Traceback" not in err
+
+    def test_other_actions_take_no_flags_of_the_daemon(self, capsys: pytest.CaptureFixture[str]) -> None:
+        status, _, err = provider(capsys, "list", "--cloud-provider=static")
+        assert status == 2
+        assert "--cloud-provider=static: unknown option of autoscaler provider list" in err

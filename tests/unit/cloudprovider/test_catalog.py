@@ -18,8 +18,9 @@ def an_entry(name: str, value: str) -> EntryPoint:
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(Misconfigured, match="'aws' is not installed; known are: kwok, static"):
-        catalog.factory("aws", catalog.BUILT_IN)
+    known = [an_entry("kwok", "a:b"), an_entry("static", "c:d")]
+    with pytest.raises(Misconfigured, match="'cloud9' is not installed; known are: kwok, static"):
+        catalog.factory("cloud9", known)
 
 
 def test_a_provider_is_made_by_name(tmp_path: Path) -> None:
@@ -38,9 +39,9 @@ def test_built_in_providers_are_the_registered_ones() -> None:
 
 
 def test_every_provider_is_listed_with_its_abilities() -> None:
-    kwok, static = catalog.installed(catalog.BUILT_IN)
-    assert (static.name, static.module, static.extra) == ("static", "cloudprovider.static", None)
-    assert static.abilities == (
+    found = {one.name: one for one in catalog.installed(catalog.BUILT_IN)}
+    assert (found["static"].module, found["static"].extra) == ("cloudprovider.static", None)
+    assert found["static"].abilities == (
         "Pricing",
         "KnowsInstances",
         "Accelerators",
@@ -48,7 +49,9 @@ def test_every_provider_is_listed_with_its_abilities() -> None:
         "ForceDelete",
         "GroupOptions",
     )
-    assert (kwok.name, kwok.abilities) == ("kwok", ("Pricing", "KnowsInstances", "Accelerators", "ForceDelete"))
+    assert found["kwok"].abilities == ("Pricing", "KnowsInstances", "Accelerators", "ForceDelete")
+    assert (found["externalgrpc"].module, found["externalgrpc"].extra) == ("cloudprovider.externalgrpc", "grpc")
+    assert found["externalgrpc"].abilities == ("Pricing", "Accelerators", "GroupOptions")
 
 
 def test_registering_twice_the_same_is_fine_and_otherwise_ambiguous() -> None:
