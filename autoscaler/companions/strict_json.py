@@ -5,7 +5,8 @@ import re
 from typing import Any
 
 _DEEPEST = 64
-_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
+"""One that does not end is one too, or looking for its end would begin anew at every quote in it."""
 _BRACKETS = re.compile(rb"[\[\]{}]")
 
 
