@@ -10,7 +10,7 @@ from autoscaler.clock import SystemClock
 from autoscaler.observe.api import read_routes
 from autoscaler.observe.health import HealthCheck, Limits
 from autoscaler.observe.metrics import Metrics
-from autoscaler.observe.openapi import with_document
+from autoscaler.observe.openapi import about_daemon, with_document
 from autoscaler.observe.status import Board
 from autoscaler.observe.web import WebServer
 from benchmarks.measure import Row, seconds_of, show
@@ -37,7 +37,7 @@ def served(nodes: int, pods: int) -> Iterator[http.client.HTTPConnection]:
     board = Board(status.process)
     board.publish(status)
     health = HealthCheck(Limits(600, 900), clock.now())
-    routes = with_document(read_routes(board, Metrics(), health, clock), "0")
+    routes = with_document(read_routes(board, Metrics(), health, clock), about_daemon("0"))
     server = WebServer("127.0.0.1:0", routes, clock)
     server.start()
     try:

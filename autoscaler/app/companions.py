@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -25,15 +25,15 @@ from autoscaler.loop.expiry import ExpiredPods
 from autoscaler.loop.flight_recorder import FlightRecorder
 from autoscaler.loop.headroom import HeadroomKeeper
 from autoscaler.loop.snapshotz import Snapshots
+from autoscaler.observe.endpoint import Described, Endpoint
+from autoscaler.observe.eta_api import EtaPages
 from autoscaler.observe.eta_metrics import ETA, EXPIRY, EtaMetrics, ExpiryMetrics
 from autoscaler.observe.eta_page import starts_page
-from autoscaler.observe.eta_status import EtaPages
 from autoscaler.observe.headroom_metrics import HEADROOM, HeadroomMetrics
 from autoscaler.observe.headroom_status import headroom_routes
 from autoscaler.observe.metrics import Metrics
 from autoscaler.observe.reservation_metrics import RESERVATIONS, ReservationMetrics
 from autoscaler.observe.reservation_status import reservation_routes
-from autoscaler.observe.routing import Handler, Routes
 from autoscaler.observe.shelf import Shelf
 from autoscaler.ports import EventSink, Executor
 
@@ -73,7 +73,7 @@ class Company(msgspec.Struct, frozen=True):
     """The companions of a process."""
 
     companions: Companions
-    routes: Routes = {}
+    routes: Described = {}
     """Read-only routes that they add; of every replica, leading or not."""
     services: tuple[Service, ...] = ()
     expected: Callable[[], Mapping[str, float]] = dict
@@ -97,7 +97,7 @@ def make_company(config: Config, around: Neighbours, others: Sequence[Companion]
     shelf = _shelf(config, around)
     recorder = FlightRecorder(config, None if shelf is None else shelf.shelf, _publishing(config))
     members: list[Companion] = [recorder, *others]
-    routes: dict[str, Mapping[str, Handler]] = {**recorder.routes()}
+    routes: dict[str, Mapping[str, Endpoint[Any]]] = {**recorder.routes()}
     services: list[Service] = [] if shelf is None else [shelf]
     if config.observe.debugging_snapshot_enabled:
         snapshots = Snapshots(around.clock)

@@ -40,7 +40,7 @@ from autoscaler.observe.health import HealthCheck, limits_of
 from autoscaler.observe.logs import Log
 from autoscaler.observe.metric_table import ErrorType
 from autoscaler.observe.metrics import Heard, Metrics
-from autoscaler.observe.openapi import with_document
+from autoscaler.observe.openapi import about_daemon, with_document
 from autoscaler.observe.publish import Publisher
 from autoscaler.observe.report import End, PassReport
 from autoscaler.observe.status import Board, ProcessStatus
@@ -129,7 +129,7 @@ class Daemon:
         )
         self._timers = ThreadExecutor(max(1, len(self._company.companions.members)))
         routes = read_routes(self._board, self._metrics, self._health, clock)
-        described = with_document({**routes, **self._company.routes}, version())
+        described = with_document({**routes, **self._company.routes}, about_daemon(version()))
         self._web = WebServer(config.observe.address, described, clock)
 
     @property

@@ -13,7 +13,7 @@ from autoscaler.cli.arguments import accept_flags
 from autoscaler.cli.output import Format
 from autoscaler.errors import ConfigError
 from autoscaler.objects.pod import Pod
-from autoscaler.observe.eta_status import read_pod
+from autoscaler.observe.imagined_pod import read_pod
 from autoscaler.observe.routing import HttpProblem
 from autoscaler.simulator.estimating import estimates
 

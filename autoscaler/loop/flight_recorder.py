@@ -3,12 +3,15 @@
 import threading
 from collections.abc import Callable
 
+import msgspec
+
 from autoscaler.clock import Instant
 from autoscaler.config.tree import Config
 from autoscaler.loop.passing import Pass
 from autoscaler.loop.recording import record
 from autoscaler.objects.meta import rfc3339
-from autoscaler.observe.routing import JSON, Handler, HttpProblem, Request, Response, Routes
+from autoscaler.observe.endpoint import Described, JsonObject, Nothing, json_endpoint
+from autoscaler.observe.routing import HttpProblem
 from autoscaler.observe.shelf import Shelf
 
 LATEST = "/api/v1/recordings/latest"
@@ -52,19 +55,24 @@ class FlightRecorder:
         latest = self._latest
         return None if latest is None else self._file(latest)
 
-    def routes(self) -> Routes:
+    def routes(self) -> Described:
         """Return the route of the newest recording."""
 
-        def answer(request: Request) -> Response:
-            for name in request.query:
-                raise HttpProblem(400, "invalid_parameter", f"there is no parameter {name[:100]}", name[:100])
+        def answer(_: Nothing) -> msgspec.Raw:
             body = self.latest()
             if body is None:
                 raise HttpProblem(404, "no_recording", "this replica has not run a pass that saw the cluster")
-            return Response(body, JSON, headers={"Content-Disposition": 'attachment; filename="recording.json"'})
+            return msgspec.Raw(body)
 
-        handlers: dict[str, Handler] = {"GET": answer}
-        return {LATEST: handlers}
+        endpoint = json_endpoint(
+            summary="The newest pass as a scenario file, which `autoscaler plan --scenario` replays.",
+            asks=Nothing,
+            answers=JsonObject,
+            answer=answer,
+            refuses={404: "This replica has not run a pass that saw the cluster."},
+            headers={"Content-Disposition": 'attachment; filename="recording.json"'},
+        )
+        return {LATEST: {"GET": endpoint}}
 
     def _file(self, p: Pass) -> bytes | None:
         """Return the file of a pass, made once however many ask for it."""

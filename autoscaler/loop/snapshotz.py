@@ -10,7 +10,8 @@ from autoscaler.objects.encode import Plain, PodForms, node_form
 from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod
-from autoscaler.observe.routing import JSON, Handler, HttpProblem, Request, Response, Routes
+from autoscaler.observe.endpoint import Described, Endpoint, Given, JsonObject, Nothing
+from autoscaler.observe.routing import JSON, HttpProblem, Response
 from autoscaler.reasons import Waiting
 from autoscaler.scenario.bare import bare_node
 
@@ -53,12 +54,23 @@ class Snapshots:
         """Whether somebody waits for the next pass."""
         return self._since is not None
 
-    def routes(self) -> Routes:
+    def routes(self) -> Described:
         """Return the route."""
-        handlers: dict[str, Handler] = {"GET": self._answer}
-        return {PATH: handlers}
+        endpoint = Endpoint(
+            summary="The data of the next whole pass, in Cluster Autoscaler's form.",
+            asks=Nothing,
+            any_query=True,
+            serve=lambda _, __: self._answer(),
+            gives={
+                200: Given(text="What the pass saw.", forms=(JsonObject,)),
+                500: Given(text="The pass failed; `Error` says why.", forms=(JsonObject,)),
+            },
+            refuses={429: "Another request waits for a snapshot.", 503: "No pass ended in time."},
+            when="with `--debugging-snapshot-enabled`",
+        )
+        return {PATH: {"GET": endpoint}}
 
-    def _answer(self, request: Request) -> Response:
+    def _answer(self) -> Response:
         if not self._asking.acquire(blocking=False):
             raise HttpProblem(429, "busy", "another request waits for a snapshot; one at a time")
         try:

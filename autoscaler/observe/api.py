@@ -1,11 +1,11 @@
 """The read-only routes: metrics, health, the status page and its data as JSON."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from autoscaler.clock import Clock
+from autoscaler.clock import Clock, Instant
 from autoscaler.observe import exposition
 from autoscaler.observe.answers import (
     ExplainAsked,
@@ -21,12 +21,12 @@ from autoscaler.observe.answers import (
     StatusAnswer,
     Totals,
 )
-from autoscaler.observe.endpoint import Endpoint, Nothing, asked
+from autoscaler.observe.endpoint import Described, Endpoint, Given, Nothing, json_endpoint
 from autoscaler.observe.explaining import explain_group, explain_node, explain_pod
 from autoscaler.observe.health import HealthCheck, Verdict
 from autoscaler.observe.page import PageOptions, status_page
 from autoscaler.observe.page_style import CONTENT_SECURITY_POLICY
-from autoscaler.observe.routing import HTML, Handler, HttpProblem, Request, Response, Routes
+from autoscaler.observe.routing import HTML, TEXT, HttpProblem, Request, Response
 from autoscaler.observe.status import Board, View
 
 List = TypeVar("List", GroupList, NodeList, PodList, PlanList)
@@ -40,78 +40,99 @@ class Scraped(Protocol):
         ...
 
 
-def read_routes(board: Board, metrics: Scraped, health: HealthCheck, clock: Clock) -> Routes:
+def read_routes(board: Board, metrics: Scraped, health: HealthCheck, clock: Clock) -> Described:
     """Return the routes of every replica, leading or not."""
+    endpoints = {**_pages(board, metrics, clock, health), **_lists(board), **_checks(health, clock)}
+    return {path: {"GET": endpoint} for path, endpoint in endpoints.items()}
 
-    def scrape(_: Request) -> Response:
-        return Response(metrics.scrape(), exposition.CONTENT_TYPE)
 
-    def page(request: Request) -> Response:
-        options = asked(request.query, PageOptions)
+def _pages(board: Board, metrics: Scraped, clock: Clock, health: HealthCheck) -> dict[str, Endpoint[Any]]:
+    def page(options: PageOptions, _: Request) -> Response:
         now = clock.now()
         text = status_page(board.view, now.wall, options, health.alive(now))
         return Response(text.encode(), HTML, headers={"Content-Security-Policy": CONTENT_SECURITY_POLICY})
 
-    def home(_: Request) -> Response:
+    def home(_: Nothing, __: Request) -> Response:
         return Response(b"see /status\n", status=302, headers={"Location": "/status"})
 
-    def checked(check: Callable[[], Verdict]) -> Handler:
-        def answer(_: Request) -> Response:
-            verdict = check()
-            return Response(verdict.text.encode(), status=200 if verdict.ok else 500)
-
-        return answer
-
-    handlers: dict[str, Handler] = {
-        "/": home,
-        "/metrics": scrape,
-        "/health-check": checked(lambda: health.alive(clock.now())),
-        "/healthz": checked(lambda: health.alive(clock.now())),
-        "/readyz": checked(lambda: health.ready(clock.now())),
-        "/status": page,
-        **_endpoints(board),
-    }
-    return {path: {"GET": handler} for path, handler in handlers.items()}
-
-
-def _endpoints(board: Board) -> dict[str, Handler]:
     return {
-        "/api/v1/status": Endpoint(
+        "/": Endpoint(
+            summary="Leads to the status page.",
+            asks=Nothing,
+            any_query=True,
+            serve=home,
+            gives={302: Given(text="The status page is at `Location`.", content_type=TEXT)},
+        ),
+        "/metrics": Endpoint(
+            summary="Metrics in the Prometheus text format.",
+            asks=Nothing,
+            any_query=True,
+            serve=lambda _, __: Response(metrics.scrape(), exposition.CONTENT_TYPE),
+            gives={200: Given(content_type=exposition.CONTENT_TYPE)},
+        ),
+        "/status": Endpoint(
+            summary="The status page, for people.",
+            asks=PageOptions,
+            serve=page,
+            gives={200: Given(content_type=HTML)},
+        ),
+    }
+
+
+def _checks(health: HealthCheck, clock: Clock) -> dict[str, Endpoint[Any]]:
+    def check(summary: str, ask: Callable[[Instant], Verdict]) -> Endpoint[Nothing]:
+        def serve(_: Nothing, __: Request) -> Response:
+            verdict = ask(clock.now())
+            return Response(verdict.text.encode(), TEXT, 200 if verdict.ok else 500)
+
+        good, bad = (Given(text=text, content_type=TEXT) for text in ("It is so.", "It is not; the text says why."))
+        return Endpoint(summary=summary, asks=Nothing, any_query=True, serve=serve, gives={200: good, 500: bad})
+
+    return {
+        "/health-check": check("Whether passes begin and succeed as they should.", health.alive),
+        "/healthz": check("As `/health-check`.", health.alive),
+        "/readyz": check("Whether a pass has succeeded, or another replica leads.", health.ready),
+    }
+
+
+def _lists(board: Board) -> dict[str, Endpoint[Any]]:
+    return {
+        "/api/v1/status": json_endpoint(
             summary="The process, its last pass and the cluster as a whole.",
             asks=Nothing,
             answers=StatusAnswer,
             answer=lambda _: _status(board.view),
         ),
-        "/api/v1/groups": Endpoint(
+        "/api/v1/groups": json_endpoint(
             summary="The node groups: sizes, limits, health, backoff.",
             asks=Slice,
             answers=GroupList,
             answer=lambda part: _listed(GroupList, board.view, board.view.status.groups, part),
         ),
-        "/api/v1/nodes": Endpoint(
+        "/api/v1/nodes": json_endpoint(
             summary="The nodes: how full they are, and why they stay.",
             asks=NodesAsked,
             answers=NodeList,
             answer=lambda wanted: _nodes(board.view, wanted),
         ),
-        "/api/v1/pods": Endpoint(
+        "/api/v1/pods": json_endpoint(
             summary="The pods without a node: why they wait, and what is done for them.",
             asks=PodsAsked,
             answers=PodList,
             answer=lambda wanted: _pods(board.view, wanted),
         ),
-        "/api/v1/plans": Endpoint(
-            summary="What was decided in the last hours, newest first.",
+        "/api/v1/plans": json_endpoint(
+            summary="What was decided in the last six hours, newest first.",
             asks=PlansAsked,
             answers=PlanList,
             answer=lambda wanted: _plans(board.view, wanted),
         ),
-        "/api/v1/explain": Endpoint(
-            summary="Why one pod, node or node group fared as it did in the last pass.",
+        "/api/v1/explain": json_endpoint(
+            summary="Why one pod, node or group fared as it did in the last pass; ask for exactly one.",
             asks=ExplainAsked,
             answers=Explanation,
             answer=lambda wanted: _explain(board.view, wanted),
-            may_miss=True,
+            refuses={404: "The last pass saw nothing of that name."},
         ),
     }
 

@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from autoscaler.observe.endpoint import Endpoint, Nothing
-from autoscaler.observe.routing import Handler, Routes
+from autoscaler.observe.endpoint import Described, Nothing, json_endpoint
 
 
 class PoolStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,12 +37,13 @@ class HeadroomStatus(msgspec.Struct, frozen=True, kw_only=True):
     pools: tuple[PoolStatus, ...] = ()
 
 
-def headroom_routes(status: Callable[[], HeadroomStatus]) -> Routes:
+def headroom_routes(status: Callable[[], HeadroomStatus]) -> Described:
     """Return the route of the pools."""
-    endpoint: Handler = Endpoint(
+    endpoint = json_endpoint(
         summary="The pools of headroom: what is wanted, what is there, and why.",
         asks=Nothing,
         answers=HeadroomStatus,
         answer=lambda _: status(),
+        when="where headroom is configured",
     )
     return {"/api/v1/headroom": {"GET": endpoint}}

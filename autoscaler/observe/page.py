@@ -33,9 +33,11 @@ _SECTIONS = ("Node groups", "Pending pods", "Decisions", "Events", "Nodes")
 class PageOptions(msgspec.Struct, frozen=True, rename={"all_rows": "all", "refresh_s": "refresh"}):
     """What the reader asked for in the URL."""
 
-    all_rows: bool = False
-    refresh_s: Annotated[int, msgspec.Meta(ge=0, le=_LONGEST_REFRESH_S)] = DEFAULT_REFRESH_S
-    """0: the page stays as it is."""
+    all_rows: Annotated[bool, msgspec.Meta(description="Whether to show every row.")] = False
+    refresh_s: Annotated[
+        int,
+        msgspec.Meta(ge=0, le=_LONGEST_REFRESH_S, description="After how many seconds the page comes anew; 0: never."),
+    ] = DEFAULT_REFRESH_S
 
     def link(self, *, all_rows: bool, refresh_s: int) -> str:
         """Return the relative address of the page with other options."""

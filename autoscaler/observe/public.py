@@ -1,7 +1,11 @@
-"""How published values look in JSON: camelCase names with their unit spelt out, times in RFC 3339, unknown is null."""
+"""How published values look in JSON: camelCase names with their unit spelt out, times in RFC 3339, unknown is null.
+
+Names of fields change, keys of mappings do not: those are names of groups, resources or reasons.
+"""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from enum import Enum
 from functools import lru_cache
 from typing import Any
 
@@ -11,8 +15,18 @@ _UNITS = {"s": "Seconds", "milli": "Milli", "bytes": "Bytes"}
 
 
 def public(value: object) -> Any:
-    """Turn structs into plain JSON data under their public names."""
-    return _renamed(msgspec.to_builtins(value))
+    """Turn a value, and structs in it, into plain JSON data under public names; no field is left out but unset ones."""
+    if isinstance(value, msgspec.Struct):
+        return {
+            name: rfc3339(found) if is_time and isinstance(found, int | float) else public(found)
+            for field, name, is_time in _public_fields(type(value))
+            if (found := getattr(value, field)) is not msgspec.UNSET
+        }
+    if isinstance(value, Mapping):
+        return {key: public(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [public(one) for one in value]
+    return value.value if isinstance(value, Enum) else value
 
 
 def public_json(value: object) -> bytes:
@@ -39,20 +53,6 @@ def rfc3339(wall: float) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
 
 
-def _renamed(data: Any) -> Any:
-    if isinstance(data, dict):
-        return {_public_name(name): _shown(name, value) for name, value in data.items()}
-    if isinstance(data, list | tuple):
-        return [_renamed(one) for one in data]
-    return data
-
-
-def _shown(name: str, value: Any) -> Any:
-    if _is_time(name) and isinstance(value, int | float):
-        return rfc3339(value)
-    return _renamed(value)
-
-
 def _shown_schema(name: str, schema: Mapping[str, Any]) -> Any:
     kept = {key: value for key, value in schema.items() if key != "default"}
     if not _is_time(name):
@@ -62,7 +62,15 @@ def _shown_schema(name: str, schema: Mapping[str, Any]) -> Any:
     return {"type": "string", "format": "date-time"} if kept.get("type") == "number" else kept
 
 
-@lru_cache(1024)
+@lru_cache(256)
+def _public_fields(form: type[msgspec.Struct]) -> tuple[tuple[str, str, bool], ...]:
+    """Return attribute and public name of each field, and whether it is a time."""
+    return tuple(
+        (field.name, _public_name(field.encode_name), _is_time(field.encode_name))
+        for field in msgspec.structs.fields(form)
+    )
+
+
 def _public_name(name: str) -> str:
     first, *rest = name.split("_")
     if rest and rest[-1] in _UNITS:

@@ -6,8 +6,7 @@ import msgspec
 
 from autoscaler.companions.reservation_pods import Demand
 from autoscaler.companions.reservation_state import Entry, Source, State
-from autoscaler.observe.endpoint import Endpoint, Nothing
-from autoscaler.observe.routing import Handler, Routes
+from autoscaler.observe.endpoint import Described, Nothing, json_endpoint
 
 
 class EntryStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,12 +73,13 @@ class ReservationStatus(msgspec.Struct, frozen=True):
     targets: tuple[TargetStatus, ...] = ()
 
 
-def reservation_routes(targets: Callable[[], tuple[TargetStatus, ...]]) -> Routes:
+def reservation_routes(targets: Callable[[], tuple[TargetStatus, ...]]) -> Described:
     """Return the read-only route of the main port."""
-    endpoint: Handler = Endpoint(
+    endpoint = json_endpoint(
         summary="The targets of reservations: what is announced, planned and used.",
         asks=Nothing,
         answers=ReservationStatus,
         answer=lambda _: ReservationStatus(targets()),
+        when="where reservations are configured",
     )
     return {"/api/v1/reservations": {"GET": endpoint}}

@@ -14,6 +14,9 @@ JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"
 HTML = "text/html; charset=utf-8"
 
+MOST_BODY_BYTES = 1024 * 1024
+"""Of a request, unless a listener says otherwise."""
+
 _SHOWN = 200
 
 log = Log(__name__)

@@ -21,7 +21,16 @@ import msgspec
 from autoscaler.clock import Clock
 from autoscaler.errors import ConfigError
 from autoscaler.observe.logs import Log
-from autoscaler.observe.routing import HttpProblem, Request, Response, Routes, answer, find, problem_response
+from autoscaler.observe.routing import (
+    MOST_BODY_BYTES,
+    HttpProblem,
+    Request,
+    Response,
+    Routes,
+    answer,
+    find,
+    problem_response,
+)
 
 _LINE_BYTES = 8 * 1024
 _HEAD_BYTES = 32 * 1024
@@ -51,7 +60,7 @@ log = Log(__name__)
 class Intake(msgspec.Struct, frozen=True, kw_only=True):
     """What a server takes of a client."""
 
-    body_bytes: int = 1024 * 1024
+    body_bytes: int = MOST_BODY_BYTES
     body_s: float = 10.0
     chunks: bool = False
     """Whether a body may come without its length, in chunks."""

@@ -9,9 +9,10 @@ from autoscaler.errors import ConfigError
 from autoscaler.loop.companion import Companions
 from autoscaler.loop.eta import EtaKeeper
 from autoscaler.objects.pod import Pod
+from autoscaler.observe.eta_answers import WhatIf, pod_answers, summary
 from autoscaler.observe.eta_metrics import ETA, EtaMetrics
-from autoscaler.observe.eta_status import WhatIf, pod_answers, summary
 from autoscaler.observe.metrics import Metrics
+from autoscaler.observe.public import public
 from autoscaler.scenario.scenario import Scenario
 from autoscaler.simulator.play import NoAudience, play_with
 
@@ -31,9 +32,9 @@ def estimates(
     if faults:
         raise ConfigError(f"{scenario.name}: no estimates could be made; the log says why")
     status = keeper.status
-    answer = summary(status, status.computed_at or scenario.now_s)
-    answer["items"] = pod_answers(status)
+    answer: dict[str, Any] = public(summary(status, status.computed_at or scenario.now_s))
+    answer["items"] = public(pod_answers(status))
     if new:
         imagined = WhatIf()
-        answer["new"] = [imagined.ask(status, pod) for pod in new]
+        answer["new"] = [public(imagined.ask(status, pod)) for pod in new]
     return answer

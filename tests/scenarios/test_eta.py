@@ -16,9 +16,10 @@ from autoscaler.loop.companion import Companions
 from autoscaler.loop.eta import EtaKeeper
 from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.pod import Pod
+from autoscaler.observe.eta_api import EtaPages
 from autoscaler.observe.eta_metrics import ETA, EtaMetrics
 from autoscaler.observe.eta_page import starts_page
-from autoscaler.observe.eta_status import EtaPages, active_rows
+from autoscaler.observe.eta_status import active_rows
 from autoscaler.observe.metrics import Metrics
 from autoscaler.observe.report import PassReport
 from autoscaler.observe.routing import Request, route
@@ -296,7 +297,8 @@ def test_a_pod_that_does_not_exist_is_estimated_and_nothing_is_written() -> None
             "invalid_pod",
             "spec.containers[0].resources.requests.cpu",
         ),
-        ({"spec": {"containers": [{"name": 5}]}}, 422, "invalid_pod", "spec"),
+        ({"spec": {"containers": [{"name": 5}]}}, 422, "invalid_pod", "spec.containers[0].name"),
+        ({"metadata": {}}, 422, "invalid_pod", "spec"),
     ],
 )
 def test_bad_pods_are_refused_with_the_culprit_named(body: Any, status: int, code: str, field: str | None) -> None:

@@ -13,7 +13,7 @@ from autoscaler.companions.ratio import Ratio, Totals, ratio_start
 from autoscaler.companions.samples import BOOT, Knowledge, Ring, Sample, Spread, quantile, remaining
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod
-from autoscaler.observe.eta_status import capacity_answer
+from autoscaler.observe.eta_answers import capacity_answer
 from autoscaler.reasons import UnknownStart
 from autoscaler.registry.readiness import ReadyTerms, read
 from autoscaler.snapshot.cluster import view_of
@@ -69,7 +69,7 @@ def test_a1_a2_capacity_is_accounted_for(first: bool) -> None:
 def test_a3_something_wanted_of_nothing_is_infinite_and_null_in_json() -> None:
     found = accounted([], [a_pod("p", cpu="1")])
     assert math.isinf(found.cluster.wanted_ratio("cpu"))
-    assert capacity_answer(found)["wantedRatio"]["cpu"] is None
+    assert capacity_answer(found).wanted_ratio["cpu"] is None
     assert accounted([], []).cluster.wanted_ratio("cpu") == 0.0
 
 

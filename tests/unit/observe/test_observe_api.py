@@ -1,8 +1,9 @@
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+import msgspec
 import pytest
 
 from autoscaler.clock import VirtualClock
@@ -170,6 +171,12 @@ def test_bad_parameters_are_named(site: Site, url: str, field: str) -> None:
     assert (response.status, error["code"], error["field"]) == (400, "invalid_parameter", field)
 
 
+def test_a_value_that_is_none_of_a_few_is_told_which_there_are(site: Site) -> None:
+    error = json.loads(site.get("/api/v1/nodes?state=asleep").body)["error"]
+    assert error["message"].startswith("state: Invalid enum value 'asleep'; one of ")
+    assert "unready" in error["message"]
+
+
 @pytest.mark.parametrize("query", ["", "?pod=ml/train-0&group=gpu-a100"])
 def test_one_thing_at_a_time_is_explained(site: Site, query: str) -> None:
     response = site.get(f"/api/v1/explain{query}")
@@ -213,9 +220,20 @@ def test_the_root_leads_to_the_page(site: Site) -> None:
     assert (response.status, response.headers["Location"]) == (302, "/status")
 
 
+class Shown(msgspec.Struct, frozen=True, kw_only=True):
+    max_idle_s: int
+    cpu_milli: int
+    size_bytes: int
+    process: ProcessStatus
+    by_name: Mapping[str, int]
+    absent: int | msgspec.UnsetType = msgspec.UNSET
+
+
 def test_public_names_and_times() -> None:
     process = ProcessStatus(identity="me", version="1", started_at=0.0015, dry_run=True)
-    assert public({"max_idle_s": 1, "cpu_milli": 2, "size_bytes": 3, "process": process}) == {
+    by_name = {"max_size": 4, "seen_at": 5}
+    assert public(Shown(max_idle_s=1, cpu_milli=2, size_bytes=3, process=process, by_name=by_name)) == {
+        "byName": {"max_size": 4, "seen_at": 5},
         "maxIdleSeconds": 1,
         "cpuMilli": 2,
         "sizeBytes": 3,

@@ -1,0 +1,213 @@
+"""What is answered about start-up estimates: the forms, and how they are filled in. Times end in `_at`."""
+
+import math
+from collections.abc import Mapping
+
+import msgspec
+
+from autoscaler.companions import capacity as accounting
+from autoscaler.companions.eta import Estimate, Level, estimate, unknown
+from autoscaler.companions.eta_places import Outcome, Places, workload
+from autoscaler.companions.eta_what_if import apart
+from autoscaler.companions.lifecycle import Record
+from autoscaler.config.eta import PodStartEstimator
+from autoscaler.objects import quantity
+from autoscaler.objects.pod import Pod
+from autoscaler.objects.requests import Requests
+from autoscaler.observe.eta_status import EtaStatus
+from autoscaler.reasons import UnknownStart
+
+Quantities = Mapping[str, str]
+"""Kubernetes quantities by resource."""
+
+
+class CapacityTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """What there is and what pods ask for, as `companions.capacity.Totals`."""
+
+    nodes: int
+    provisioned: Quantities
+    capacity: Quantities
+    upcoming: Quantities
+    running: Quantities
+    starting: Quantities
+    pending: Quantities
+    headroom_running: Quantities
+    headroom_pending: Quantities
+
+
+class CapacityAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """Capacity of the cluster and of its node groups; the group with the empty name are nodes of none."""
+
+    cluster: CapacityTotals
+    groups: Mapping[str, CapacityTotals]
+    wanted_ratio: Mapping[str, float | None]
+    """By resource; None: something is asked of nothing."""
+    unknown_pods: int
+
+
+class Boots(msgspec.Struct, frozen=True, kw_only=True):
+    """How long new nodes of a group take."""
+
+    samples: int
+    p50_s: float
+    p90_s: float
+
+
+class AccuracyAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """How estimates turned out so far."""
+
+    pods: int
+    within_worst: int
+    late: int
+    mean_abs_error_s: float | None
+
+
+class Term(msgspec.Struct, frozen=True, kw_only=True):
+    """One part of an estimate."""
+
+    expected_s: float
+    worst_s: float
+
+
+class PodEstimate(msgspec.Struct, frozen=True, kw_only=True):
+    """When one pod will be ready, in seconds from when that was computed; None where nobody knows, for `reason`."""
+
+    namespace: str
+    name: str
+    level: Level
+    reason: UnknownStart | None
+    expected_s: float | None
+    worst_s: float | None
+    expected_ready_at: float | None
+    node: str | None
+    group: str | None
+    overdue: bool
+    terms: Mapping[str, Term]
+
+
+class EtaSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known besides single pods."""
+
+    estimator: PodStartEstimator
+    computed_at: float | None
+    age_s: float | None
+    capacity: CapacityAnswer | None
+    boots: Mapping[str, Boots]
+    """By node group."""
+    accuracy: AccuracyAnswer
+
+
+class EtaList(EtaSummary, frozen=True, kw_only=True):
+    """The estimates of pending pods, and what they rest on."""
+
+    total: int
+    """How many there are without `limit`."""
+    items: tuple[PodEstimate, ...]
+
+
+class HistoryList(msgspec.Struct, frozen=True, kw_only=True):
+    """The lives of pods, newest first."""
+
+    items: tuple[Record, ...]
+
+
+def summary(status: EtaStatus, wall: float) -> EtaSummary:
+    """Return what is known besides single pods."""
+    accuracy = status.accuracy
+    return EtaSummary(
+        estimator=status.estimator,
+        computed_at=status.computed_at,
+        age_s=None if status.computed_at is None else round(max(0.0, wall - status.computed_at), 3),
+        capacity=None if status.capacity is None else capacity_answer(status.capacity),
+        boots={
+            group: Boots(samples=len(status.knowledge.boots.get(group, ())), p50_s=one.expected, p90_s=one.worst)
+            for group, one in status.boots.items()
+        },
+        accuracy=AccuracyAnswer(
+            pods=accuracy.pods,
+            within_worst=accuracy.within_worst,
+            late=accuracy.late,
+            mean_abs_error_s=round(accuracy.abs_error_s / accuracy.pods, 3) if accuracy.pods else None,
+        ),
+    )
+
+
+def pod_answers(status: EtaStatus, namespace: str | None = None) -> tuple[PodEstimate, ...]:
+    """Return the estimate of each pending pod."""
+    pending = () if status.view is None else status.view.pending
+    return tuple(pod_answer(status, pod) for pod in pending if namespace in (None, pod.namespace))
+
+
+def pod_answer(status: EtaStatus, pod: Pod) -> PodEstimate:
+    """Return the estimate of a pending pod."""
+    return _shown(pod, status.estimates.get(pod.key) or unknown(UnknownStart.NOT_COMPUTED), status)
+
+
+class WhatIf:
+    """Answers when pods would be ready that do not exist. Several threads must not ask at a time."""
+
+    def __init__(self) -> None:
+        self._of: Outcome | None = None
+        self._places: Places | None = None
+
+    def ask(self, status: EtaStatus, pod: Pod) -> PodEstimate:
+        """Return the answer for one pod; the copy of the cluster is made once for each pass that is asked about."""
+        if status.outcome is None:
+            return _shown(pod, unknown(UnknownStart.NOT_CONSIDERED), status)
+        if self._places is None or self._of is not status.outcome:
+            self._of, self._places = status.outcome, apart(status.outcome)
+        found = estimate(self._places.new(pod), workload(pod), status.knowledge, status.times)
+        return _shown(pod, found, status)
+
+
+def capacity_answer(capacity: accounting.Capacity) -> CapacityAnswer:
+    """Return the totals; a ratio to nothing is None."""
+    ratios = {resource: capacity.cluster.wanted_ratio(resource) for resource in capacity.resources}
+    return CapacityAnswer(
+        cluster=_totals(capacity.cluster),
+        groups={group: _totals(one) for group, one in capacity.groups.items()},
+        wanted_ratio={name: round(ratio, 6) if math.isfinite(ratio) else None for name, ratio in ratios.items()},
+        unknown_pods=capacity.unknown,
+    )
+
+
+def _totals(totals: accounting.Totals) -> CapacityTotals:
+    return CapacityTotals(
+        nodes=totals.nodes,
+        provisioned=_texts(totals.provisioned),
+        capacity=_texts(totals.capacity),
+        upcoming=_texts(totals.upcoming),
+        running=_texts(totals.running),
+        starting=_texts(totals.starting),
+        pending=_texts(totals.pending),
+        headroom_running=_texts(totals.headroom_running),
+        headroom_pending=_texts(totals.headroom_pending),
+    )
+
+
+def _texts(amounts: Requests) -> Quantities:
+    return {resource: quantity.text(resource, value) for resource, value in amounts.items()}
+
+
+def _shown(pod: Pod, found: Estimate, status: EtaStatus) -> PodEstimate:
+    known = found.expected_s is not None and status.computed_at is not None
+    return PodEstimate(
+        namespace=pod.namespace,
+        name=pod.name,
+        level=found.level,
+        reason=found.reason,
+        expected_s=_rounded(found.expected_s),
+        worst_s=_rounded(found.worst_s),
+        expected_ready_at=(status.computed_at or 0.0) + (found.expected_s or 0.0) if known else None,
+        node=found.node,
+        group=found.group,
+        overdue=found.overdue,
+        terms={
+            name: Term(expected_s=round(one.expected, 3), worst_s=round(one.worst, 3))
+            for name, one in found.terms.items()
+        },
+    )
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)
