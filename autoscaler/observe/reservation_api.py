@@ -22,11 +22,26 @@ from autoscaler.companions.reservations import Effect, Operation, Verdict
 from autoscaler.companions.strict_json import read_object
 from autoscaler.config.reservations import Reservations
 from autoscaler.config.syntax import parse_duration
+from autoscaler.observe.endpoint import Described
 from autoscaler.observe.logs import Log
+from autoscaler.observe.openapi import with_document
 from autoscaler.observe.public import public_json
 from autoscaler.observe.reservation_metrics import ReservationMetrics
-from autoscaler.observe.reservation_status import TargetStatus
-from autoscaler.observe.routing import JSON, Handler, HttpProblem, Request, Response, Routes
+from autoscaler.observe.reservation_routes import (
+    ABOUT,
+    API_SIGNATURE,
+    DOCUMENT,
+    FORM,
+    GITHUB_SIGNATURE,
+    LARGEST_AMOUNT,
+    LONGEST_ID,
+    Accepted,
+    Removed,
+    Unchanged,
+    listener_routes,
+)
+from autoscaler.observe.reservation_status import ReservationStatus, TargetStatus
+from autoscaler.observe.routing import JSON, HttpProblem, Request, Response
 from autoscaler.observe.secret_files import Patience
 from autoscaler.ports import Inbox
 from autoscaler.reasons import NoReservation
@@ -38,9 +53,6 @@ BODY_S = 5.0
 _ANSWER_S = 8.0
 """Within so long, counted from the first byte, every announcement is answered."""
 _AGAIN = {"Retry-After": "3"}
-_FORM = "application/x-www-form-urlencoded"
-_LARGEST_AMOUNT = 1000
-_LONGEST_ID = 128
 _BAD_SIGNATURE = "the signature is missing or wrong"
 
 
@@ -104,31 +116,28 @@ class ReservationApi:
         self._proxies = tuple(ipaddress.ip_network(one) for one in desk.section.trusted_proxies)
 
     @property
-    def routes(self) -> Routes:
-        """The routes of the listener."""
-
-        def only(**handlers: Handler) -> dict[str, Handler]:
-            return handlers
-
-        return {
-            "/webhooks/github": only(POST=self._webhook),
-            "/v1/targets": only(GET=self._list),
-            "/v1/targets/{name}": only(GET=self._show),
-            "/v1/targets/{name}/scale": only(POST=self._scale),
-            "/v1/targets/{name}/reservations/{id}": only(DELETE=self._delete),
-            "/healthz": only(GET=self._health),
-        }
+    def routes(self) -> Described:
+        """The routes of the listener, and the document that describes them."""
+        routes = listener_routes(
+            webhook=self._webhook,
+            listed=self._list,
+            shown=self._show,
+            scale=self._scale,
+            delete=self._delete,
+            health=self._health,
+        )
+        return with_document(routes, ABOUT, DOCUMENT)
 
     # Announcements.
 
     def _webhook(self, request: Request) -> Response:
         self._ready()
-        kind = self._content_type(request, "application/json", _FORM)
-        self._check(request, "x-hub-signature-256", request.body, self._github)
+        kind = self._content_type(request, JSON, FORM)
+        self._check(request, GITHUB_SIGNATURE, request.body, self._github)
         event, delivery = (_header(request, name) for name in ("x-github-event", "x-github-delivery"))
-        data = _json(_payload(request.body) if kind == _FORM else request.body)
+        data = _json(_payload(request.body) if kind == FORM else request.body)
         if event == "ping":
-            return _answer(200, {"status": "pong"})
+            return _answer(200, Unchanged(status="pong"))
         key = ledger_key("github", delivery)
         try:
             found = github_jobs.read_event(data) if event == github_jobs.EVENT else None
@@ -139,7 +148,7 @@ class ReservationApi:
         if found is None:
             return self._ignored("", NoReservation.EVENT, delivery=delivery)
         about = {
-            "delivery": delivery[:_LONGEST_ID],
+            "delivery": delivery[:LONGEST_ID],
             "action": found.action,
             "repository": found.repository,
             "job": found.job_id,
@@ -164,7 +173,7 @@ class ReservationApi:
 
     def _scale(self, request: Request) -> Response:
         self._ready()
-        self._content_type(request, "application/json")
+        self._content_type(request, JSON)
         self._check_api(request)
         data = _json(request.body)
         target = self._desk.section.by_name.get(_segment(request, 3))
@@ -194,19 +203,19 @@ class ReservationApi:
         self._check_api(request)
         target, entry = self._known_target(request), _segment(request, 5)
         operation = Operation(target=target, entry=entry, accepted=self._clock.now())
-        effect = self._stored(operation, request, {"entry": entry[:_LONGEST_ID]})
+        effect = self._stored(operation, request, {"entry": entry[:LONGEST_ID]})
         if effect.verdict is not Verdict.REMOVED:
             raise HttpProblem(404, "unknown_reservation", "there is no such reservation")
-        return _answer(200, {"status": "removed", "target": target, "amount": -1})
+        return _answer(200, Removed(target=target))
 
     def _accepted(self, operation: Operation, request: Request, about: Mapping[str, object]) -> Response:
         effect = self._stored(operation, request, about)
         if effect.verdict is Verdict.DUPLICATE:
-            return _answer(200, {"status": "duplicate"})
+            return _answer(200, Unchanged(status="duplicate"))
         if effect.reason is NoReservation.JOB_COMPLETED:
-            return _answer(200, {"status": "ignored", "reason": effect.reason})
+            return _answer(200, Unchanged(status="ignored", reason=effect.reason))
         amount = operation.amount if effect.verdict is Verdict.IGNORED else effect.amount
-        return _answer(202, {"status": "accepted", "target": operation.target, "amount": amount})
+        return _answer(202, Accepted(target=operation.target, amount=amount))
 
     def _stored(self, operation: Operation, request: Request, about: Mapping[str, object]) -> Effect:
         """Hand an operation in and wait until it is stored; raises `HttpProblem` where it is not, or not in time."""
@@ -231,21 +240,21 @@ class ReservationApi:
         self._metrics.ignored(target, reason)
         log.info("reservations.ignored", target=target, reason=reason, **about)
         if reason is NoReservation.DUPLICATE:
-            return _answer(200, {"status": "duplicate"})
-        return _answer(200, {"status": "ignored", "reason": reason})
+            return _answer(200, Unchanged(status="duplicate"))
+        return _answer(200, Unchanged(status="ignored", reason=reason))
 
     # Reading.
 
     def _list(self, request: Request) -> Response:
         self._ready()
         self._check_api(request)
-        return Response(public_json({"targets": self._targets()}), JSON)
+        return _answer(200, ReservationStatus(self._targets()))
 
     def _show(self, request: Request) -> Response:
         self._ready()
         self._check_api(request)
         name = self._known_target(request)
-        return Response(public_json(next(one for one in self._targets() if one.name == name)), JSON)
+        return _answer(200, next(one for one in self._targets() if one.name == name))
 
     def _health(self, request: Request) -> Response:
         self._ready()
@@ -266,11 +275,12 @@ class ReservationApi:
         return kind
 
     def _check_api(self, request: Request) -> None:
-        stamp = request.headers.get("x-ca-timestamp", "")
+        signature, stamped = API_SIGNATURE
+        stamp = request.headers.get(stamped.lower(), "")
         message = stamp.encode("latin-1", "replace") + b"." + request.body
-        if self._check(request, "x-ca-signature-256", message, self._api) and not timely(stamp, self._clock.now().wall):
+        if self._check(request, signature, message, self._api) and not timely(stamp, self._clock.now().wall):
             self._metrics.not_signed()
-            raise HttpProblem(401, "stale", "X-CA-Timestamp is missing or more than 300 seconds off")
+            raise HttpProblem(401, "stale", f"{stamped} is missing or more than 300 seconds off")
 
     def _check(self, request: Request, header: str, message: bytes, keys: Iterable[bytes]) -> bool:
         """Whether it is signed; False where that need not be. Raises `HttpProblem` where it should be and is not."""
@@ -281,7 +291,7 @@ class ReservationApi:
         if (left_s := self._patience.left_s(source)) > 0:
             headers = {"Retry-After": str(int(left_s) + 1)}
             raise HttpProblem(429, "too_many_failures", "too many wrong signatures; wait", headers=headers)
-        if not verified(request.headers.get(header), message, held):
+        if not verified(request.headers.get(header.lower()), message, held):
             self._patience.failed(source)
             self._metrics.not_signed()
             raise HttpProblem(401, "invalid_signature", _BAD_SIGNATURE)
@@ -293,7 +303,7 @@ class ReservationApi:
         for hop in reversed(request.headers.get("x-forwarded-for", "").split(",")):
             if not self._trusted(source) or not hop.strip():
                 break
-            source = hop.strip()[:_LONGEST_ID]
+            source = hop.strip()[:LONGEST_ID]
         return source
 
     def _trusted(self, source: str) -> bool:
@@ -314,8 +324,8 @@ def _segment(request: Request, number: int) -> str:
     return request.path.split("/")[number]
 
 
-def _answer(status: int, content: Mapping[str, object]) -> Response:
-    return Response(msgspec.json.encode(content), JSON, status)
+def _answer(status: int, content: msgspec.Struct) -> Response:
+    return Response(public_json(content), JSON, status)
 
 
 def _later(reason: NoReservation, message: str) -> HttpProblem:
@@ -349,7 +359,7 @@ def _json(body: bytes) -> dict[str, Any]:
 
 def _amount(data: Mapping[str, Any]) -> int:
     amount = data.get("amount")
-    if type(amount) is not int or amount == 0 or abs(amount) > _LARGEST_AMOUNT:
+    if type(amount) is not int or amount == 0 or abs(amount) > LARGEST_AMOUNT:
         raise HttpProblem(422, "invalid_field", "amount is not a whole number within -1000..1000 but 0", "amount")
     return amount
 
@@ -370,12 +380,6 @@ def _duration(data: Mapping[str, Any], longest_s: float, default_s: float) -> fl
 
 def _request_id(data: Mapping[str, Any]) -> str:
     value = data.get("requestId")
-    if (
-        not isinstance(value, str)
-        or not 1 <= len(value) <= _LONGEST_ID
-        or not (value.isascii() and value.isprintable())
-    ):
-        raise HttpProblem(
-            422, "invalid_field", f"requestId is not 1 to {_LONGEST_ID} printable characters", "requestId"
-        )
+    if not isinstance(value, str) or not 1 <= len(value) <= LONGEST_ID or not (value.isascii() and value.isprintable()):
+        raise HttpProblem(422, "invalid_field", f"requestId is not 1 to {LONGEST_ID} printable characters", "requestId")
     return value
