@@ -19,6 +19,8 @@ from autoscaler.reasons import UnknownStart
 
 Quantities = Mapping[str, str]
 """Kubernetes quantities by resource."""
+_MOST_QUESTIONS = 1000
+"""Pods that do not exist, asked about on one copy of the cluster."""
 
 
 class CapacityTotals(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,13 +151,19 @@ class WhatIf:
     def __init__(self) -> None:
         self._of: Outcome | None = None
         self._places: Places | None = None
+        self._asked = 0
 
     def ask(self, status: EtaStatus, pod: Pod) -> PodEstimate:
-        """Return the answer for one pod; the copy of the cluster is made once for each pass that is asked about."""
+        """Return the answer for one pod.
+
+        The copy of the cluster is made once for each pass that is asked about, and again after many questions, since
+        it remembers something of each.
+        """
         if status.outcome is None:
             return _shown(pod, unknown(UnknownStart.NOT_CONSIDERED), status)
-        if self._places is None or self._of is not status.outcome:
-            self._of, self._places = status.outcome, apart(status.outcome)
+        if self._places is None or self._of is not status.outcome or self._asked >= _MOST_QUESTIONS:
+            self._of, self._places, self._asked = status.outcome, apart(status.outcome), 0
+        self._asked += 1
         found = estimate(self._places.new(pod), workload(pod), status.knowledge, status.times)
         return _shown(pod, found, status)
 
