@@ -233,8 +233,14 @@ class Rules(msgspec.Struct, frozen=True):
     ] = True
 
     # What the outside sees.
-    status_keys_sorted: Annotated[
-        bool, Change("The status ConfigMap's keys are in alphabetical order.", False, "1.35")
+    status_by_json: Annotated[
+        bool,
+        Change(
+            "The status ConfigMap has its keys in alphabetical order, times in whole seconds, and structures that are "
+            "empty; otherwise keys as declared, fractions of seconds, and nothing that is empty.",
+            False,
+            "1.35",
+        ),
     ] = True
     wide_duration_buckets: Annotated[
         bool, Change("function_duration_seconds has 150 buckets from 0.1 to 1800 seconds; otherwise 30.", False, "1.36")

@@ -127,8 +127,8 @@ class ClusterWrites(Protocol):
 
     def put_config_map(
         self, namespace: str, name: str, data: Mapping[str, str], annotations: Mapping[str, str] | None = None
-    ) -> None:
-        """Create the ConfigMap, or make `data` all it holds; other annotations and labels stay."""
+    ) -> str:
+        """Create the ConfigMap, or put `data` into it; other data, annotations and labels stay. Returns its uid."""
         ...
 
     def create(self, obj: Mapping[str, Any]) -> JsonObject:
@@ -254,14 +254,15 @@ class Writes:
 
     def put_config_map(
         self, namespace: str, name: str, data: Mapping[str, str], annotations: Mapping[str, str] | None = None
-    ) -> None:
-        """Create the ConfigMap, or make `data` all it holds; other annotations and labels stay."""
+    ) -> str:
+        """Create the ConfigMap, or put `data` into it; other data, annotations and labels stay. Returns its uid."""
         ref = ObjectRef("v1", "ConfigMap", name, namespace)
         noted = dict(annotations or {})
+        uids: list[str] = []
 
         def change(held: JsonObject) -> bool:
-            held["data"] = dict(data)
-            held.pop("binaryData", None)
+            uids.append(held["metadata"].get("uid") or "")
+            held["data"] = {**(held.get("data") or {}), **data}
             held["metadata"]["annotations"] = (held["metadata"].get("annotations") or {}) | noted
             return True
 
@@ -269,7 +270,9 @@ class Writes:
             self._edit(paths.path(ref), change)
         except Gone:
             metadata = {"name": name, "namespace": namespace, "annotations": noted}
-            self.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)})
+            born = self.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)})
+            return str((born.get("metadata") or {}).get("uid") or "")
+        return uids[-1]
 
     def create(self, obj: Mapping[str, Any]) -> JsonObject:
         """Create an object (nodes of the kwok provider, ConfigMaps, ...); `Conflict` if the name is taken."""

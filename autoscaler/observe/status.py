@@ -50,7 +50,8 @@ class Condition(msgspec.Struct, Generic[Word], frozen=True, gc=False):
     """One status and its times."""
 
     status: Word
-    probed_at: float
+    probed_at: float | None
+    """When it was looked at last; None: never."""
     since_at: float | None = None
     """When it took this status; None until `with_transitions` has looked at the value before."""
 

@@ -1,108 +1,159 @@
-"""The text of the status ConfigMap, as Cluster Autoscaler writes it since 1.30 (YAML)."""
+"""The text of the status ConfigMap, as Cluster Autoscaler writes it since 1.30 (YAML).
 
-from collections.abc import Mapping
+The text is made without a YAML library: it is made in every pass, and its form is simple.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any
-
-import yaml
+from typing import Any, TypeAlias
 
 from autoscaler.config.rules import Rules
-from autoscaler.observe.status import Backoff, Condition, GroupStatus, NodeCounts, PublishedStatus, Scope
+from autoscaler.observe.status import (
+    Backoff,
+    Condition,
+    GroupStatus,
+    Health,
+    NodeCounts,
+    PublishedStatus,
+    ScaleDownActivity,
+    ScaleUpActivity,
+    Scope,
+)
 
-KEY = "status"
-LAST_UPDATED = "cluster-autoscaler.kubernetes.io/last-updated"
+Fields: TypeAlias = dict[str, "Fields | Text | str | int | None"]
+"""A part of the document, in order of declaration."""
 
 _LONGEST_MESSAGE = 500
 _CUT = "<truncated>"
+_MOST_BYTES = 1024 * 1024
+"""The API server refuses more in one ConfigMap."""
+_FOR_MESSAGE = 200
+"""Bytes that a message about what is left out may take."""
+_PLAIN = re.compile(r"(?!(?i:y|n|yes|no|on|off|true|false|null)$)[A-Za-z_/](?:[\w./@+,;()=-]|:(?=[\w/])| (?=\w))*")
+_UNPRINTABLE = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+"""What YAML does not take as it is, and JSON does."""
 
 
-class _Quoted(str):
-    """A text that YAML would otherwise read back as a time."""
+class Text(str):
+    """What others wrote, or what YAML would not read back as a text: quoted where necessary."""
 
     __slots__ = ()
 
 
-class _Dumper(yaml.CSafeDumper):
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-_Dumper.add_representer(
-    _Quoted, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style='"')
-)
-
-
 def status_config_map(status: PublishedStatus, now_wall: float, rules: Rules = Rules()) -> str:  # noqa: B008  # frozen
-    """Render the value of the key `status`; `status` should have been through `with_transitions`."""
-    document: dict[str, Any] = {"time": status_time(now_wall), "autoscalerStatus": str(status.state)}
-    if status.message is not None:
-        document["message"] = status.message
-    if status.cluster is not None:
-        document["clusterWide"] = _cluster(status.cluster.scope, rules)
-    if status.groups:
-        document["nodeGroups"] = [_group(group, rules) for group in status.groups]
-    text: str = yaml.dump(
-        document, Dumper=_Dumper, sort_keys=rules.status_keys_sorted, allow_unicode=True, width=1_000_000
-    )
-    return text
+    """Render the value of the key `status`; `status` should have been through `with_transitions`.
+
+    A ConfigMap holds 1 MiB. Where that does not do for all node groups, those that nothing is wrong with and nothing
+    happens to are left out from the end, then others, and `message` says how many are shown.
+    """
+    groups = tuple(_item(_group(group, rules), rules) for group in status.groups)
+    text = _document(status, now_wall, rules, status.message, groups)
+    if len(text.encode()) <= _MOST_BYTES:
+        return text
+    room = _MOST_BYTES - _FOR_MESSAGE - len(_document(status, now_wall, rules, status.message, ()).encode())
+    shown = _fitting(status.groups, groups, room)
+    message = f"{len(shown)} of {len(groups)} node groups are shown: a ConfigMap holds no more than 1 MiB"
+    return _document(status, now_wall, rules, message, shown)
 
 
 def status_time(wall: float) -> str:
     """Write a time as Go prints it, in UTC: the form of `time` and of the last-updated annotation."""
-    moment = datetime.fromtimestamp(round(wall * 1e6) / 1e6, UTC)
-    fraction = f".{moment.microsecond:06d}".rstrip("0").rstrip(".")
-    return f"{moment:%Y-%m-%d %H:%M:%S}{fraction} +0000 UTC"
+    return f"{_moment(wall):%Y-%m-%d %H:%M:%S}{_fraction(wall)} +0000 UTC"
 
 
-def _cluster(scope: Scope, rules: Rules) -> dict[str, Any]:
+def _document(
+    status: PublishedStatus, now_wall: float, rules: Rules, message: str | None, groups: Iterable[str]
+) -> str:
+    head: Fields = {"time": status_time(now_wall), "autoscalerStatus": str(status.state)}
+    if message is not None:
+        head["message"] = Text(message)
+    head["clusterWide"] = _cluster(None if status.cluster is None else status.cluster.scope, rules)
+    parts = {key: "".join(_lines({key: value}, rules)) for key, value in head.items()}
+    if listed := "".join(groups):
+        parts["nodeGroups"] = f"nodeGroups:\n{listed}"
+    return "".join(parts[key] for key in _ordered(parts, rules))
+
+
+def _fitting(groups: Iterable[GroupStatus], texts: tuple[str, ...], room: int) -> list[str]:
+    """Return the texts of as many groups as there is room for, in their order: eventful groups come before others."""
+    sizes = [len(text.encode()) for text in texts]
+    at_rest = [_at_rest(group) for group in groups]
+    shown = set()
+    for number in sorted(range(len(texts)), key=lambda number: at_rest[number]):
+        room -= sizes[number]
+        if room < 0:
+            break
+        shown.add(number)
+    return [text for number, text in enumerate(texts) if number in shown]
+
+
+def _at_rest(group: GroupStatus) -> bool:
+    scope = group.scope
+    found = (scope.health.status, scope.scale_up.status, scope.scale_down.status)
+    return found == (Health.HEALTHY, ScaleUpActivity.NO_ACTIVITY, ScaleDownActivity.NO_CANDIDATES)
+
+
+def _cluster(scope: Scope | None, rules: Rules) -> Fields:
+    if scope is None:
+        unknown = _times(None, rules)
+        health: Fields = {"nodeCounts": _counts(NodeCounts(), rules), **unknown}
+        return {"health": health, "scaleUp": unknown, "scaleDown": unknown}
     return {
         "health": {
             "status": str(scope.health.status),
             "nodeCounts": _counts(scope.counts, rules),
-            **_times(scope.health),
+            **_times(scope.health, rules),
         },
-        "scaleUp": {"status": str(scope.scale_up.status), **_times(scope.scale_up)},
-        "scaleDown": _scale_down(scope),
+        "scaleUp": {"status": str(scope.scale_up.status), **_times(scope.scale_up, rules)},
+        "scaleDown": _scale_down(scope, rules),
     }
 
 
-def _group(group: GroupStatus, rules: Rules) -> dict[str, Any]:
+def _group(group: GroupStatus, rules: Rules) -> Fields:
     scope = group.scope
     return {
-        "name": group.id,
+        "name": Text(group.id),
         "health": {
             "status": str(scope.health.status),
             "nodeCounts": _counts(scope.counts, rules),
             "cloudProviderTarget": group.target_size,
             "minSize": group.min_size,
             "maxSize": group.max_size,
-            **_times(scope.health),
+            **_times(scope.health, rules),
         },
         "scaleUp": {
             "status": str(scope.scale_up.status),
-            **({} if group.backoff is None else {"backoffInfo": _backoff(group.backoff)}),
-            **_times(scope.scale_up),
+            "backoffInfo": _backoff(group),
+            **_times(scope.scale_up, rules),
         },
-        "scaleDown": _scale_down(scope),
+        "scaleDown": _scale_down(scope, rules),
     }
 
 
-def _scale_down(scope: Scope) -> dict[str, Any]:
+def _scale_down(scope: Scope, rules: Rules) -> Fields:
     return {
         "status": str(scope.scale_down.status),
         **({"candidates": scope.candidates} if scope.candidates else {}),
-        **_times(scope.scale_down),
+        **_times(scope.scale_down, rules),
     }
 
 
-def _backoff(backoff: Backoff) -> Mapping[str, str]:
+def _backoff(group: GroupStatus) -> Fields:
+    """Return why a group is left alone, where that is what its scale-up shows."""
+    if group.backoff is None or group.scope.scale_up.status is not ScaleUpActivity.BACKOFF:
+        return {}
+    told = {"errorCode": group.backoff.code, "errorMessage": _cut(group.backoff)}
+    return {name: Text(value) for name, value in told.items() if value}
+
+
+def _cut(backoff: Backoff) -> str:
     message = backoff.message
-    if len(message) > _LONGEST_MESSAGE:
-        message = message[: _LONGEST_MESSAGE - len(_CUT)] + _CUT
-    return {"errorCode": backoff.code, "errorMessage": message}
+    return message if len(message) <= _LONGEST_MESSAGE else message[: _LONGEST_MESSAGE - len(_CUT)] + _CUT
 
 
-def _counts(counts: NodeCounts, rules: Rules) -> dict[str, Any]:
+def _counts(counts: NodeCounts, rules: Rules) -> Fields:
     return {
         "registered": {
             "total": counts.total,
@@ -117,10 +168,60 @@ def _counts(counts: NodeCounts, rules: Rules) -> dict[str, Any]:
     }
 
 
-def _times(condition: Condition[Any]) -> dict[str, str]:
-    since_at = condition.probed_at if condition.since_at is None else condition.since_at
-    return {"lastProbeTime": _rfc3339(condition.probed_at), "lastTransitionTime": _rfc3339(since_at)}
+def _times(condition: Condition[Any] | None, rules: Rules) -> Fields:
+    probed_at = None if condition is None else condition.probed_at
+    since_at = probed_at if condition is None or condition.since_at is None else condition.since_at
+    return {"lastProbeTime": _time(probed_at, rules), "lastTransitionTime": _time(since_at, rules)}
 
 
-def _rfc3339(wall: float) -> str:
-    return _Quoted(f"{datetime.fromtimestamp(int(wall), UTC):%Y-%m-%dT%H:%M:%SZ}")
+def _time(wall: float | None, rules: Rules) -> Text | None:
+    if wall is None:
+        return None
+    fraction = "" if rules.status_by_json else _fraction(wall)
+    return Text(f"{_moment(wall):%Y-%m-%dT%H:%M:%S}{fraction}Z")
+
+
+def _moment(wall: float) -> datetime:
+    return datetime.fromtimestamp(round(wall * 1e6) / 1e6, UTC)
+
+
+def _fraction(wall: float) -> str:
+    """Return the part of a second as Go prints it: without zeros at its end, or nothing."""
+    return f".{_moment(wall).microsecond:06d}".rstrip("0").rstrip(".")
+
+
+def _item(fields: Fields, rules: Rules) -> str:
+    """Return fields as the item of a list."""
+    lines = "".join(_lines(fields, rules, "  "))
+    return f"- {lines[2:]}"
+
+
+def _lines(fields: Fields, rules: Rules, indent: str = "") -> Iterator[str]:
+    for key in _ordered(fields, rules):
+        value = fields[key]
+        if not rules.status_by_json and _is_empty(value):
+            continue
+        if not isinstance(value, dict):
+            yield f"{indent}{key}: {_scalar(value)}\n"
+        elif value:
+            yield f"{indent}{key}:\n"
+            yield from _lines(value, rules, indent + "  ")
+        else:
+            yield f"{indent}{key}: {{}}\n"
+
+
+def _is_empty(value: object) -> bool:
+    """Whether older versions leave a part out: an unknown time, or a structure in which there is nothing but zeros."""
+    return value is None or (isinstance(value, dict) and all(one == 0 or _is_empty(one) for one in value.values()))
+
+
+def _ordered(fields: Mapping[str, object], rules: Rules) -> Iterable[str]:
+    return sorted(fields) if rules.status_by_json else fields
+
+
+def _scalar(value: Text | str | int | None) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, Text) and not _PLAIN.fullmatch(value):
+        return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
+    return str(value)

@@ -10,7 +10,7 @@ from autoscaler.objects import quantity
 from autoscaler.objects.pod import PodClass
 from autoscaler.observe.node_summary import fates_of, node_statuses, unjudged_node_statuses
 from autoscaler.observe.pod_summary import pod_statuses
-from autoscaler.observe.report import PassReport, Removed
+from autoscaler.observe.report import End, PassReport, Removed
 from autoscaler.observe.status import (
     AutoscalerState,
     Backoff,
@@ -82,12 +82,13 @@ def summarise(
             nodes=unjudged_node_statuses(view),
             pods=pods,
         )
+    candidates_at = _candidates_at(report, before)
     return replace(
         shown,
         state=AutoscalerState.RUNNING,
         message=None,
-        cluster=_cluster(report, view, registry),
-        groups=tuple(_groups(report, view, registry, rules)),
+        cluster=_cluster(report, view, registry, candidates_at),
+        groups=tuple(_groups(report, view, registry, rules, candidates_at)),
         nodes=node_statuses(view, registry, fates_of(report, before.nodes)),
         pods=pods,
         decisions=tuple(_decisions(report, pods)),
@@ -106,10 +107,19 @@ def _pass(report: PassReport, number: int) -> PassStatus:
     )
 
 
-def _cluster(report: PassReport, view: ClusterView, registry: Registry) -> ClusterStatus:
+def _candidates_at(report: PassReport, before: PublishedStatus) -> float | None:
+    """Return when it was last looked for nodes that could go, or given up what was known of them."""
+    looked = report.scale_down_result not in (None, ScaleDownResult.NOT_TRIED)
+    if looked or report.end is End.UNHEALTHY:
+        return report.now.wall
+    return None if before.cluster is None else before.cluster.scope.scale_down.probed_at
+
+
+def _cluster(report: PassReport, view: ClusterView, registry: Registry, candidates_at: float | None) -> ClusterStatus:
     growing = any(state.scaling_up for state in registry.groups.values())
     activity = ScaleUpActivity.IN_PROGRESS if growing else ScaleUpActivity.NO_ACTIVITY
-    scope = _scope(registry.healthy, activity, len(report.unneeded), registry.cluster, report.now.wall)
+    state = (registry.healthy, activity, registry.cluster)
+    scope = _scope(*state, len(report.unneeded), report.now.wall, candidates_at)
     pending = Counter(pod.cls for pod in view.pending)
     return ClusterStatus(
         scope=scope,
@@ -143,17 +153,20 @@ def counts_of(buckets: Buckets) -> NodeCounts:
     )
 
 
-def _groups(report: PassReport, view: ClusterView, registry: Registry, rules: Rules) -> Iterator[GroupStatus]:
+def _groups(
+    report: PassReport, view: ClusterView, registry: Registry, rules: Rules, candidates_at: float | None
+) -> Iterator[GroupStatus]:
     resources = gpu_resources(rules)
     candidates = Counter(removal.group for removal in report.unneeded)
     for group in view.groups.all:
         state, template = registry.groups[group.id], report.templates.get(group.id)
+        shown = (state.healthy, _activity(state), state.buckets)
         yield GroupStatus(
             id=group.id,
             min_size=group.min_size,
             max_size=group.max_size,
             target_size=state.acceptable.target,
-            scope=_scope(state.healthy, _activity(state), candidates[group.id], state.buckets, report.now.wall),
+            scope=_scope(*shown, candidates[group.id], report.now.wall, candidates_at),
             upcoming=state.upcoming,
             backoff=None if state.backoff is None else _backoff(state.backoff),
             node_price=group.node_price,
@@ -170,12 +183,19 @@ def _activity(state: GroupState) -> ScaleUpActivity:
     return ScaleUpActivity.NO_ACTIVITY if state.backoff is None else ScaleUpActivity.BACKOFF
 
 
-def _scope(healthy: bool, activity: ScaleUpActivity, candidates: int, buckets: Buckets, at: float) -> Scope:
+def _scope(
+    healthy: bool,
+    activity: ScaleUpActivity,
+    buckets: Buckets,
+    candidates: int,
+    at: float,
+    candidates_at: float | None,
+) -> Scope:
     present = ScaleDownActivity.CANDIDATES if candidates else ScaleDownActivity.NO_CANDIDATES
     return Scope(
         health=Condition(Health.HEALTHY if healthy else Health.UNHEALTHY, at),
         scale_up=Condition(activity, at),
-        scale_down=Condition(present, at),
+        scale_down=Condition(present, candidates_at),
         candidates=candidates,
         counts=counts_of(buckets),
     )

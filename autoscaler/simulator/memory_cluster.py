@@ -125,12 +125,14 @@ class MemoryWrites:
 
     def put_config_map(
         self, namespace: str, name: str, data: Mapping[str, str], annotations: Mapping[str, str] | None = None
-    ) -> None:
-        """Create the ConfigMap, or make `data` all it holds; other annotations stay."""
-        ref = ObjectRef("v1", "ConfigMap", name, namespace)
-        metadata = self.objects.get(ref, {}).get("metadata", {"name": name, "namespace": namespace})
+    ) -> str:
+        """Create the ConfigMap, or put `data` into it; other data and annotations stay. It has no uid."""
+        held = self.objects.get(ObjectRef("v1", "ConfigMap", name, namespace), {})
+        metadata = held.get("metadata", {"name": name, "namespace": namespace})
         noted = {**metadata.get("annotations", {}), **(annotations or {})}
-        self._keep({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {**metadata, "annotations": noted}}, data)
+        fresh = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {**metadata, "annotations": noted}}
+        self._keep({**fresh, "data": {**held.get("data", {}), **data}})
+        return ""
 
     def create(self, obj: Mapping[str, Any]) -> JsonObject:
         """Create an object; `Conflict` if the name is taken."""
@@ -196,8 +198,8 @@ class MemoryWrites:
         self._cluster.remove_pod(key)
         self._note(verb, key, pod.node or "")
 
-    def _keep(self, obj: Mapping[str, Any], data: Mapping[str, str] | None = None) -> JsonObject:
-        kept = dict(obj) if data is None else {**obj, "data": dict(data)}
+    def _keep(self, obj: Mapping[str, Any]) -> JsonObject:
+        kept = dict(obj)
         ref = _ref(kept)
         self.objects[ref] = kept
         self._note(f"put{ref.kind}", f"{ref.namespace}/{ref.name}" if ref.namespace else ref.name)

@@ -269,13 +269,13 @@ class TestConfigMap:
     def test_is_replaced_when_there_and_keeps_what_is_not_ours(self, bench: Bench) -> None:
         held: dict[str, Any] = {
             "metadata": {"name": "st", "resourceVersion": "8", "labels": {"l": "1"}, "annotations": {"other": "2"}},
-            "data": {"stale": "y"},
+            "data": {"theirs": "y", "status": "old"},
         }
         bench.api.script(f"GET {self.WHERE}", ok(held))
         bench.api.script(f"PUT {self.WHERE}", ok({}))
         bench.writes.put_config_map("kube-system", "st", {"status": "x"}, {"t": "1"})
         sent = bench.sent("PUT")[0]
-        assert sent["data"] == {"status": "x"}
+        assert sent["data"] == {"theirs": "y", "status": "x"}
         assert sent["metadata"] == held["metadata"] | {"annotations": {"other": "2", "t": "1"}}
 
 

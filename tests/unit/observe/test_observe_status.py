@@ -168,7 +168,7 @@ def test_groups_in_the_config_map(status_of: Callable[..., PublishedStatus], now
     assert web["health"]["cloudProviderTarget"] == 8
     assert (web["health"]["minSize"], web["health"]["maxSize"]) == (1, 10)
     assert "beingDeleted" not in web["health"]["nodeCounts"]["registered"]
-    assert "backoffInfo" not in web["scaleUp"]
+    assert web["scaleUp"]["backoffInfo"] == {}
     assert gpu["scaleUp"]["backoffInfo"] == {
         "errorCode": "OUT_OF_RESOURCES",
         "errorMessage": "no a100 left in eu-west-1a",
@@ -201,7 +201,9 @@ def test_keys_in_order_of_declaration_as_before_1_35(
 
 def test_before_the_first_pass(now_wall: float) -> None:
     status = PublishedStatus(process=PROCESS, message="Cluster has no nodes.")
-    assert yaml.safe_load(status_config_map(status, now_wall)) == {
+    read = yaml.safe_load(status_config_map(status, now_wall))
+    assert read.pop("clusterWide")["scaleUp"] == {"lastProbeTime": None, "lastTransitionTime": None}
+    assert read == {
         "time": "2026-08-01 10:00:00 +0000 UTC",
         "autoscalerStatus": "Initializing",
         "message": "Cluster has no nodes.",

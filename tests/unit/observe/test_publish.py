@@ -86,7 +86,9 @@ def test_before_the_first_pass_the_map_says_initializing() -> None:
     desk = Desk()
     assert "last_activity" not in desk.metrics.scrape().decode()
     desk.publisher.starting(Instant(NOW, 0.0))
-    assert desk.maps.written == [{"time": "2026-08-01 10:00:00 +0000 UTC", "autoscalerStatus": "Initializing"}]
+    (written,) = desk.maps.written
+    assert (written["time"], written["autoscalerStatus"]) == ("2026-08-01 10:00:00 +0000 UTC", "Initializing")
+    assert written["clusterWide"]["health"]["lastProbeTime"] is None
     assert desk.maps.stamps == ["2026-08-01 10:00:00 +0000 UTC"]
     assert desk.series()['cpu_limits_cores{direction="maximum"}'] == 320000
     assert desk.series()['memory_limits_bytes{direction="maximum"}'] == 6400000 * 1024**3
@@ -133,14 +135,14 @@ def test_an_empty_cluster_is_written_with_its_message() -> None:
 
 
 @pytest.mark.parametrize(
-    "rules", [pytest.param(Rules(), id="newest"), pytest.param(Rules(status_keys_sorted=False), id="as 1.31")]
+    "rules", [pytest.param(Rules(), id="newest"), pytest.param(Rules(status_by_json=False), id="as 1.31")]
 )
 def test_the_map_follows_the_rules(rules: Rules) -> None:
     desk, world = Desk(Config(rules=rules)), LoopWorld(a_spec("web"))
     desk.ran(world)
     assert list(desk.maps.written[0]) == (
         ["autoscalerStatus", "clusterWide", "nodeGroups", "time"]
-        if rules.status_keys_sorted
+        if rules.status_by_json
         else ["time", "autoscalerStatus", "clusterWide", "nodeGroups"]
     )
 
