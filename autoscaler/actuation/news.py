@@ -14,7 +14,7 @@ class Listener(Protocol):
     """Counts; called from many threads, must be quick."""
 
     def deletions_pending(self, nodes: int) -> None:
-        """So many removals are about to begin."""
+        """Removals are about to begin; so many of earlier ones have not ended."""
         ...
 
     def pod_evicted(self, succeeded: bool) -> None:
@@ -63,7 +63,7 @@ class News:
         if removal.drained:
             self._on_status("ScaleDown", f"Scale-down: node {name} removed with drain")
         else:
-            self._on_status("ScaleDownEmpty", f'Scale-down: empty node "{name}" removed')
+            self._on_status("ScaleDownEmpty", f"Scale-down: empty node {name} removed")
         self.listener.node_removed(removal.group, removal.node, removed_as(removal))
 
     def aborted(self, removal: Removal, why: Why, message: str) -> None:

@@ -1,10 +1,12 @@
 """The status ConfigMap in the cluster."""
 
 import contextlib
+from collections.abc import Callable
 
 from autoscaler.errors import Gone
 from autoscaler.kube.paths import ObjectRef
 from autoscaler.kube.writes import ClusterWrites
+from autoscaler.ports import Subject
 
 KEY = "status"
 LAST_UPDATED = "cluster-autoscaler.kubernetes.io/last-updated"
@@ -13,14 +15,19 @@ LAST_UPDATED = "cluster-autoscaler.kubernetes.io/last-updated"
 class ClusterStatusMap:
     """Writes and removes the ConfigMap that holds the status text."""
 
-    def __init__(self, writes: ClusterWrites, namespace: str, name: str) -> None:
+    def __init__(
+        self, writes: ClusterWrites, namespace: str, name: str, found: Callable[[Subject], None] = lambda about: None
+    ) -> None:
+        """`found` hears which object it is, so that events about it are shown with it."""
+        self._found = found
         self._writes = writes
         self._namespace = namespace
         self._name = name
 
     def put(self, text: str, last_updated: str) -> None:
         """Write the text; raises `AutoscalerError`."""
-        self._writes.put_config_map(self._namespace, self._name, {KEY: text}, {LAST_UPDATED: last_updated})
+        uid = self._writes.put_config_map(self._namespace, self._name, {KEY: text}, {LAST_UPDATED: last_updated})
+        self._found(Subject("ConfigMap", self._name, self._namespace, uid))
 
     def remove(self) -> None:
         """Delete the ConfigMap; absent is fine; raises other `AutoscalerError`s."""

@@ -354,7 +354,8 @@ class Daemon:
         observe = self._config.observe
         if self._config.loop.dry_run or not observe.write_status_configmap:
             return None
-        return ClusterStatusMap(self._writes, self._config.kube.namespace, observe.status_config_map_name)
+        namespace, name = self._config.kube.namespace, observe.status_config_map_name
+        return ClusterStatusMap(self._writes, namespace, name, self._news.identified)
 
     def _context(self) -> ProviderContext:
         node_api = RehearsedNodeApi if self._config.loop.dry_run else ClusterNodeApi

@@ -36,6 +36,11 @@ class News:
         """Return the latest events that were sent."""
         return () if self._recorder is None else self._recorder.tail()
 
+    def identified(self, about: Subject) -> None:
+        """Hear of an object which events that name it without its uid are about."""
+        if self._recorder is not None:
+            self._recorder.identified(about)
+
     def stop(self) -> None:
         """Send what waits, as far as there is time, and no more."""
         if self._recorder is not None:

@@ -1,18 +1,20 @@
 """Events about what a pass decides and does."""
 
+import functools
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from autoscaler.clock import Instant
 from autoscaler.companions.reservation_pods import stands_for_reservation
 from autoscaler.config.tree import Config
 from autoscaler.objects.capacity import consumed_request
-from autoscaler.objects.meta import OwnerReference
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.observe import words
 from autoscaler.observe.report import Removed
+from autoscaler.observe.summary import NO_NODES, NO_READY_NODES
 from autoscaler.ports import EventSink, EventType, Subject
 from autoscaler.reasons import ScaleUpResult, Stage
+from autoscaler.registry.occurrence import Incident
 from autoscaler.registry.state import Registry
 from autoscaler.scaledown.replacement import Replacement
 from autoscaler.scaleup.buffers import stands_for_buffer
@@ -41,9 +43,11 @@ class Herald:
         """The status object."""
 
     def empty_cluster(self, now: Instant, started: Instant, *, has_nodes: bool) -> None:
-        """There is no ready node; a process that has just started says nothing."""
-        if has_nodes and now.mono - started.mono > _EMPTY_GRACE_S:
-            self._warn("ClusterUnhealthy", "Cluster has no ready nodes.")
+        """There is no node, or none is ready: of the latter a process that has just started says nothing."""
+        if not has_nodes:
+            self._warn("ClusterUnhealthy", NO_NODES)
+        elif now.mono - started.mono > _EMPTY_GRACE_S:
+            self._warn("ClusterUnhealthy", NO_READY_NODES)
 
     def unhealthy(self) -> None:
         """Too many nodes are not ready."""
@@ -52,9 +56,10 @@ class Herald:
     def occurrences(self, registry: Registry) -> None:
         """Scale-ups went wrong."""
         for one in registry.occurrences:
-            if one.error is not None:
-                detail = ", ".join(one.messages) or one.error.message
-                self._warn(one.incident.value, f"Scale-up of node group {one.group} by {one.nodes}: {detail}")
+            if one.incident is Incident.SCALE_UP_TIMED_OUT:
+                self._warn(one.incident.value, words.timed_out(one))
+            elif one.incident is Incident.CREATION_FAILED:
+                self._warn(one.incident.value, words.not_created(one))
 
     def shortfalls(self, found: Iterable[Shortfall]) -> None:
         """Nodes came that offer less than they were bought for."""
@@ -63,17 +68,16 @@ class Herald:
 
     def not_reverted(self, failed: Resized) -> None:
         """The target of a scale-up that timed out could not be lowered."""
-        message = failed.error.message if failed.error else "unknown error"
-        self._warn("FailedToRevertScaleUp", f"Target size of node group {failed.group} cannot be lowered: {message}")
+        self._warn("FailedToRevertScaleUp", words.not_reverted(failed))
 
     def removed(self, removals: Iterable[Removed]) -> None:
         """Machines that never registered were deleted, or could not be."""
-        for one in removals:
-            machines = ", ".join(one.removal.instances)
-            if one.error is None:
-                self._tell(EventType.NORMAL, "DeleteUnregistered", f"Removed unregistered node {machines}")
-            else:
-                self._warn("DeleteUnregisteredFailed", f"Failed to remove node {machines}: {one.error.message}")
+        for removed in removals:
+            for machine in removed.removal.instances:
+                if removed.error is None:
+                    self._tell(EventType.NORMAL, "DeleteUnregistered", f"Removed unregistered node {machine}")
+                else:
+                    self._warn("DeleteUnregisteredFailed", f"Failed to remove node {machine}: {removed.error.message}")
 
     def expanders(self, plan: ScaleUpPlan) -> None:
         """Expanders found something wrong with what they go by."""
@@ -101,16 +105,15 @@ class Herald:
             return
         for each in plan.rounds:
             grown = [increase for increase in each.increases if increase.group not in refused]
-            message = words.triggered(grown)
-            for about, _ in _subjects(each.helped if grown else ()):
-                self._events.event(about, EventType.NORMAL, "TriggeredScaleUp", message)
+            message_to = functools.cache(functools.partial(words.triggered, increases=grown))
+            for about, called, _ in _subjects(each.helped if grown else ()):
+                self._events.event(about, EventType.NORMAL, "TriggeredScaleUp", message_to(called))
         if result in (ScaleUpResult.SUCCESSFUL, ScaleUpResult.ERROR):
             return
-        messages: dict[PodClass, str] = {}
-        for about, pod in _subjects((*plan.remaining, *plan.awaiting)):
-            if pod.cls not in messages:
-                messages[pod.cls] = words.not_triggered(plan, pod.cls)
-            self._events.event(about, EventType.NORMAL, "NotTriggerScaleUp", messages[pod.cls])
+        reasons = functools.cache(functools.partial(words.refusals, plan))
+        for about, called, classes in _subjects((*plan.remaining, *plan.awaiting)):
+            message = words.not_triggered(called, map(reasons, classes))
+            self._events.event(about, EventType.NORMAL, "NotTriggerScaleUp", message)
 
     def consume_requests(self, pods: Sequence[Pod]) -> None:
         """These pods buy nothing, since they use the capacity of ProvisioningRequests; a few are told so."""
@@ -137,8 +140,9 @@ class Herald:
     def no_more_nodes(self, pods: Iterable[Pod], limit: int) -> None:
         """The cluster has as many nodes as it may have, so nothing is tried for these pods."""
         self.nodes_total_reached(limit)
-        for about, _ in _subjects(pods):
-            self._events.event(about, EventType.NORMAL, "NotTriggerScaleUp", words.NODES_TOTAL_REACHED)
+        for about, called, _ in _subjects(pods):
+            message = words.not_triggered(called, (words.NODES_TOTAL_REACHED,))
+            self._events.event(about, EventType.NORMAL, "NotTriggerScaleUp", message)
 
     def _warn(self, reason: str, message: str) -> None:
         self._tell(EventType.WARNING, reason, message)
@@ -148,21 +152,24 @@ class Herald:
             self._events.event(self.status, kind, reason, message)
 
 
-def _subjects(pods: Iterable[Pod]) -> Iterator[tuple[Subject, Pod]]:
-    """Yield whom to tell: each pod, and each buffer once for all the pods that only stand for it.
+def _subjects(pods: Iterable[Pod]) -> Iterator[tuple[Subject, str, tuple[PodClass, ...]]]:
+    """Yield whom to tell, what the pods in question are called, and their classes.
 
-    Of reservations no object is there that could be told.
+    Each pod is told, and in the end each buffer once for all the pods that only stand for it. Of reservations no
+    object is there that could be told.
     """
-    told: set[OwnerReference] = set()
+    buffers: dict[Subject, list[PodClass]] = {}
     for pod in pods:
         owner = pod.cls.owner
         if stands_for_reservation(pod):
             continue
         if owner is None or not stands_for_buffer(pod):
-            yield _subject(pod), pod
-        elif owner not in told:
-            told.add(owner)
-            yield Subject(owner.kind, owner.name, pod.namespace, owner.uid, owner.api_version), pod
+            yield _subject(pod), "pod", (pod.cls,)
+        else:
+            about = Subject(owner.kind, owner.name, pod.namespace, owner.uid, owner.api_version)
+            buffers.setdefault(about, []).append(pod.cls)
+    for about, classes in buffers.items():
+        yield about, words.of_buffer(len(classes)), tuple(classes)
 
 
 def _subject(pod: Pod) -> Subject:

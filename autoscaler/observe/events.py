@@ -6,6 +6,7 @@ from collections import deque
 from typing import Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from autoscaler.clock import Clock, Instant
 from autoscaler.errors import AutoscalerError, Conflict, RetryLater
@@ -73,6 +74,7 @@ class EventRecorder:
         self._queue: deque[_Pending] = deque()
         self._queue_size = queue_size
         self._tail: deque[RecentEvent] = deque(maxlen=tail_size)
+        self._identities: dict[Subject, Subject] = {}
         self._changed = threading.Condition()
         self._draining = False
         self._stopped = False
@@ -81,7 +83,8 @@ class EventRecorder:
     def event(self, about: Subject, kind: EventType, reason: str, message: str) -> None:
         """Queue one event; returns at once."""
         text = message if len(message) <= _LONGEST_MESSAGE else message[: _LONGEST_MESSAGE - 3] + "..."
-        pending = _Pending(Occurrence(about, kind, reason, text), self._clock.now())
+        subject = self._identities.get(about, about)
+        pending = _Pending(Occurrence(subject, kind, reason, text), self._clock.now())
         dropped = 0
         with self._changed:
             if self._stopped:
@@ -96,6 +99,10 @@ class EventRecorder:
             self._drops.events_dropped(dropped)
         if start:
             self._executor.submit(self._drain)
+
+    def identified(self, about: Subject) -> None:
+        """Note an object which events that name it without its uid are about: `kubectl describe` looks for the uid."""
+        self._identities[replace(about, uid="")] = about
 
     def tail(self) -> tuple[RecentEvent, ...]:
         """Return the newest events that were let through, oldest first."""

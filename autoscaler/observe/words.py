@@ -4,15 +4,38 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from autoscaler.config.syntax import show_duration
 from autoscaler.objects.pod import PodClass
 from autoscaler.reasons import Lack
+from autoscaler.registry.occurrence import Occurrence
 from autoscaler.scaledown.replacement import Replacement
 from autoscaler.scaleup.plan import Increase, Resized, ScaleUpPlan
 from autoscaler.scaleup.shortfall import Lacking, Shortfall
-from cloudprovider.interface import InstanceError
+from cloudprovider.interface import ErrorClass, InstanceError
 
-NODES_TOTAL_REACHED = "pod didn't trigger scale-up: max total nodes in cluster reached"
-"""On a pod for which nothing is tried because the cluster may not have more nodes."""
+NODES_TOTAL_REACHED = "max total nodes in cluster reached"
+"""Why nothing is tried for a pod when the cluster may not have more nodes."""
+
+_CLASSES = {ErrorClass.OUT_OF_RESOURCES: "OutOfResource", ErrorClass.OTHER: "Other"}
+
+
+def timed_out(late: Occurrence) -> str:
+    """When machines that were asked for have not become nodes in time."""
+    return f"Nodes added to group {late.group} failed to register within {show_duration(late.lasted_s or 0.0)}"
+
+
+def not_created(failed: Occurrence) -> str:
+    """When the cloud could not create machines."""
+    error = failed.error
+    cause = "unknown error" if error is None else f"{_CLASSES[error.error_class]}.{error.code}"
+    listed = ", ".join(failed.messages)
+    return f"Failed adding {failed.nodes} nodes to group {failed.group} due to {cause}; source errors: {listed}"
+
+
+def not_reverted(failed: Resized) -> str:
+    """When the target of a scale-up that timed out could not be lowered."""
+    message = failed.error.message if failed.error else "unknown error"
+    return f"Failed to decrease target size for group {failed.group} after scale-up timeout: {message}"
 
 
 def short_of_template(found: Shortfall) -> str:
@@ -60,16 +83,26 @@ def resize_errors(errors: Sequence[InstanceError]) -> str:
     return f"{ordered[0][1]} ...and other concurrent errors: [{others}]"
 
 
-def triggered(increases: Iterable[Increase]) -> str:
-    """On a pod for which nodes were asked."""
+def triggered(pods: str, increases: Iterable[Increase]) -> str:
+    """On pods (`pod`, or `of_buffer`) for which nodes were asked."""
     shown = " ".join(
         f"{{{one.group} {one.before}->{one.before + one.delta} (max: {one.max_size})}}" for one in increases
     )
-    return f"pod triggered scale-up: [{shown}]"
+    return f"{pods} triggered scale-up: [{shown}]"
 
 
-def not_triggered(plan: ScaleUpPlan, cls: PodClass) -> str:
-    """On a pod for which nothing could be done: how many groups had which reason against it.
+def not_triggered(pods: str, reasons: Iterable[str]) -> str:
+    """On pods (`pod`, or `of_buffer`) for which nothing could be done; several kinds of them have several reasons."""
+    return f"{pods} didn't trigger scale-up: {','.join(dict.fromkeys(reasons))}"
+
+
+def of_buffer(count: int) -> str:
+    """Return what the pods that only stand for a CapacityBuffer are called."""
+    return f"capacity buffer {count} fake pods"
+
+
+def refusals(plan: ScaleUpPlan, cls: PodClass) -> str:
+    """Why nothing could be done for a pod: how many groups had which reason against it.
 
     Like the scheduler, which stops there, a group counts with the first filter that rejects the pod, and with
     everything which that filter says.
@@ -80,8 +113,7 @@ def not_triggered(plan: ScaleUpPlan, cls: PodClass) -> str:
     reasons.update(skipped.message for skipped in plan.skipped)
     if plan.capped_by_nodes_total and not reasons:
         return NODES_TOTAL_REACHED
-    listed = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
-    return f"pod didn't trigger scale-up: {listed}"
+    return ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
 
 
 def replacement(one: Replacement) -> str:

@@ -11,6 +11,7 @@ import msgspec
 from autoscaler.clock import Instant
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import Health
+from autoscaler.config.syntax import show_duration
 from autoscaler.registry import backoff
 from autoscaler.registry.backoff import Backoff
 from autoscaler.registry.buckets import Buckets, provision_time_s, sort_nodes
@@ -288,7 +289,7 @@ def _occurrence(
 
 def _too_late(group_id: str, request: ScaleUpRequest, now: Instant) -> InstanceError:
     waited_s = now.mono - request.asked.mono
-    text = f"Scale-up timed out for node group {group_id} after {waited_s:.0f}s"
+    text = f"Scale-up timed out for node group {group_id} after {show_duration(waited_s)}"
     return InstanceError(ErrorClass.OTHER, _TIMEOUT_CODE, text)
 
 

@@ -380,7 +380,9 @@ class TestMachinesThatFail:
         assert [one.removal.group for one in report.failed_removed] == ["tight"]
         assert report.scale_up_result is ScaleUpResult.SUCCESSFUL
         assert world.sizes() == {"tight": 0, "roomy": 1}
-        assert world.messages("ScaleUpFailed") == ["Scale-up of node group tight by 1: no more machines"]
+        assert world.messages("ScaleUpFailed") == [
+            "Failed adding 1 nodes to group tight due to OutOfResource.STOCKOUT; source errors: no more machines"
+        ]
         assert world.count("failed_scale_ups_total", reason="STOCKOUT") == 1
         assert world.count("failed_node_creations_total", reason="STOCKOUT") == 1
         pause = world.state("tight").backoff
@@ -440,9 +442,7 @@ class TestMachinesThatNeverRegister:
         world.run()
         report = world.run(PROVISION_S + 1)
         assert [(one.group, one.before, one.after) for one in report.corrections] == [("web", 1, 0)]
-        assert world.messages("ScaleUpTimedOut") == [
-            "Scale-up of node group web by 1: Scale-up timed out for node group web after 901s"
-        ]
+        assert world.messages("ScaleUpTimedOut") == ["Nodes added to group web failed to register within 15m1s"]
         assert world.count("failed_scale_ups_total", reason="timeout") == 1
         assert world.sizes() == {"web": 0, "other": 1}
         pause = world.state("web").backoff
@@ -455,7 +455,9 @@ class TestMachinesThatNeverRegister:
         world.run()
         world.static.fail_next("web", ProviderError("not now"), Call.DECREASE_TARGET)
         world.run(PROVISION_S + 1)
-        assert world.messages("FailedToRevertScaleUp") == ["Target size of node group web cannot be lowered: not now"]
+        assert world.messages("FailedToRevertScaleUp") == [
+            "Failed to decrease target size for group web after scale-up timeout: not now"
+        ]
         assert world.sizes() == {"web": 1}
         world.run(PASS_S)
         world.run(PROVISION_S + 1)

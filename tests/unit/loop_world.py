@@ -14,7 +14,7 @@ from autoscaler.kube.paths import ObjectRef
 from autoscaler.kube.writes import JsonObject
 from autoscaler.loop.companion import Companions
 from autoscaler.loop.passing import Remembered
-from autoscaler.objects.node import Node
+from autoscaler.objects.node import Node, Taint
 from autoscaler.objects.pod import Pod, PodInterner
 from autoscaler.objects.workload import DisruptionBudget
 from autoscaler.observe.report import PassReport
@@ -83,7 +83,7 @@ def waiting(name: str, cpu: str = "3", *, created: float = NOW - 600, unschedula
 
 
 class Writes(MemoryWrites):
-    """Writes of which those of a status can be made to fail, and to take effect all the same."""
+    """Writes that can be made to fail; those of a status, to take effect all the same."""
 
     def __init__(self, cluster: MemoryCluster, clock: VirtualClock) -> None:
         super().__init__(cluster, clock)
@@ -91,6 +91,23 @@ class Writes(MemoryWrites):
         """What becomes of the next writes of a status; None: it works."""
         self.lost_answers = False
         """Whether a write that fails has taken effect."""
+        self.refused: dict[str, AutoscalerError] = {}
+        """What evictions of pods, and taints of nodes, of these names come to."""
+
+    def evict(self, namespace: str, name: str, uid: str, grace_s: int | None) -> None:
+        if name in self.refused:
+            raise self.refused[name]
+        super().evict(namespace, name, uid, grace_s)
+
+    def add_taint(self, node: str, taint: Taint, *, cordon: bool = False) -> bool:
+        if node in self.refused:
+            raise self.refused[node]
+        return super().add_taint(node, taint, cordon=cordon)
+
+    def remove_taint(self, node: str, key: str, *, uncordon: bool = False) -> bool:
+        if node in self.refused:
+            raise self.refused[node]
+        return super().remove_taint(node, key, uncordon=uncordon)
 
     def edit_status(self, ref: ObjectRef, uid: str, change: Callable[[JsonObject], bool]) -> bool:
         failure = self.failures.pop(0) if self.failures else None
@@ -177,6 +194,10 @@ class LoopWorld:
 
     def removal_failed(self, why: str) -> None:
         pass
+
+    def drive(self, seconds: float) -> None:
+        """Let removals go on for so long."""
+        self.executor.run_until(self.clock.now().mono + seconds)
 
     def submit(self, *pods: Pod) -> None:
         for pod in pods:

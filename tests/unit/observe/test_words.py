@@ -79,7 +79,7 @@ def test_nodes_that_offer_less_than_promised() -> None:
 
 
 def test_a_pod_hears_of_every_group_that_grows_for_it() -> None:
-    text = words.triggered([an_increase(), an_increase("other", 1, 0)])
+    text = words.triggered("pod", [an_increase(), an_increase("other", 1, 0)])
     assert text == "pod triggered scale-up: [{web 1->3 (max: 5)} {other 0->1 (max: 5)}]"
 
 
@@ -108,8 +108,8 @@ def test_a_pod_hears_of_every_group_that_grows_for_it() -> None:
     ],
 )
 def test_a_pod_hears_why_nothing_grows(plan: ScaleUpPlan, text: str) -> None:
-    assert words.not_triggered(plan, CLS) == PREFIX + text
+    assert words.not_triggered("pod", [words.refusals(plan, CLS)]) == PREFIX + text
 
 
 def test_a_class_hears_of_its_own_rejections_only() -> None:
-    assert words.not_triggered(a_plan({"a": (CPU,)}, FULL), OTHER) == PREFIX + "1 max node group size reached"
+    assert words.refusals(a_plan({"a": (CPU,)}, FULL), OTHER) == "1 max node group size reached"
