@@ -138,7 +138,7 @@ class Monitored(NoAudience):
         self._publisher.passed(report)
 
     def deletions_pending(self, nodes: int) -> None:
-        """Hear that so many removals are about to begin."""
+        """Hear that removals are about to begin, and how many of earlier ones have not ended."""
         self._publisher.deletions_pending(nodes)
 
     def pod_evicted(self, succeeded: bool) -> None:

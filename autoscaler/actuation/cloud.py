@@ -133,6 +133,7 @@ class Cloud:
             gone=frozenset(gone),
             can_tell_gone=knows is not None,
             gpu_label=provider.gpu_label if isinstance(provider, Accelerators) else "",
+            gpu_types=frozenset(provider.gpu_types()) if isinstance(provider, Accelerators) else frozenset(),
         )
 
     def prices(self) -> Prices | None:

@@ -93,10 +93,11 @@ class Deleter:
         A node that cannot be tainted stops its phase and the next one; those tainted in the same phase are given back.
         Raises `ValueError` for a node that is being removed already.
         """
-        twice = self.tracker.under_way().nodes & {removal.node.name for removal in (*plan.empty, *plan.drained)}
+        under_way = self.tracker.under_way().nodes
+        twice = under_way & {removal.node.name for removal in (*plan.empty, *plan.drained)}
         if twice:
             raise ValueError(f"already being removed: {', '.join(sorted(twice))}")
-        self._news.listener.deletions_pending(len(plan.empty) + len(plan.drained))
+        self._news.listener.deletions_pending(len(under_way))
         sizes = Counter(removal.group for removal in (*plan.empty, *plan.drained) if removal.atomic)
         batches = {group: Batch(group, size) for group, size in sizes.items()}
         error = self._begin(plan.empty, batches)

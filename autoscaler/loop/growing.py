@@ -202,7 +202,9 @@ class Growing:
         config = self._config
         p, chain = self._chain(p)
         assert p.placer is not None
-        plan = plan_scale_up(p.placer, pods, self.situation(p), chain, config.scale_up, config.rules)
+        situation, began = self.situation(p), stopwatch()
+        plan = plan_scale_up(p.placer, pods, situation, chain, config.scale_up, config.rules)
+        p = p.timed("estimate", began)
         self._herald.expanders(plan)
         if plan.capped_by_nodes_total:
             self._herald.nodes_total_reached(config.limits.max_nodes_total)
@@ -243,7 +245,9 @@ class Growing:
         config, situation = self._config, self.situation(p)
         p, chain = self._chain(p)
         assert p.placer is not None
+        began = stopwatch()
         plan = plan_scale_up(p.placer, pods, situation, chain, config.scale_up, config.rules, all_or_nothing=True)
+        p = p.timed("estimate", began)
         self._herald.expanders(plan)
         if plan.capped_by_nodes_total:
             self._herald.nodes_total_reached(config.limits.max_nodes_total)

@@ -95,6 +95,7 @@ class Observing:
             p.report,
             registry=registry,
             templates=templates,
+            device_pools=cache.pools,
             shortfalls=cache.shortfalls,
             scale_up_result=ScaleUpResult.NOT_TRIED,
             unneeded=before.unneeded,

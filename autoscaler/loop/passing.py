@@ -106,8 +106,8 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
         return replace(self, remembered=replace(self.remembered, registry=memory))
 
     def timed(self, phase: str, began: float) -> "Pass":
-        """Return the pass with the seconds since `began` (by `clock.stopwatch`) noted for a phase."""
-        timings = {**self.report.timings, phase: stopwatch() - began}
+        """Return the pass with the seconds since `began` (by `clock.stopwatch`) added to those of a phase."""
+        timings = {**self.report.timings, phase: self.report.timings.get(phase, 0.0) + stopwatch() - began}
         return self.with_report(replace(self.report, timings=timings))
 
     def failed(self, kind: ErrorType, message: str) -> "Pass":

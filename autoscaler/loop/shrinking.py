@@ -57,7 +57,9 @@ class Shrinking:
         p = replace(p, remembered=replace(p.remembered, scale_down=update.memory))
         p = p.with_report(replace(p.report, unneeded=update.unneeded, kept=update.kept)).timed("find_unneeded", began)
         p = self._removed(p, update, situation)
+        marking = stopwatch()
         self._mark(p, update)
+        p = p.timed("soft_taints", marking)
         remembered = replace(p.remembered, unneeded=p.report.unneeded, kept=p.report.kept)
         return replace(p, remembered=remembered).timed("scale_down", began)
 
@@ -81,8 +83,9 @@ class Shrinking:
         # New nodes have come for the replaced ones: a cool-down would only have both paid for.
         due = plan_deletions(replace(update, unneeded=()) if waits else update, p.placer.trial, situation, p.due)
         p = p.with_report(replace(p.report, kept=due.kept))
+        began = stopwatch()
         started = self._removal.start(due)
-        p = self._counted(p, started)
+        p = self._counted(p, started).timed("node_deletion", began)
         deletions = Deletions(empty=started.empty, drained=started.drained, kept=due.kept)
         report = replace(p.report, deletions=deletions)
         if started.error:

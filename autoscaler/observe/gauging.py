@@ -1,12 +1,13 @@
 """From the report of a pass to metrics."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from autoscaler.config.tree import Config
 from autoscaler.objects import quantity
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod
+from autoscaler.observe.device_pools import mismatches
 from autoscaler.observe.devices import devices_of
 from autoscaler.observe.metric_table import (
     AskedExpander,
@@ -30,6 +31,7 @@ from autoscaler.registry.occurrence import Incident
 from autoscaler.registry.state import Registry
 from autoscaler.scaledown.taints import being_deleted
 from autoscaler.scaleup.pending import sort_pending
+from autoscaler.scaleup.plan import ScaleUpPlan
 from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.contribution import CORES, MEMORY, cores_of, gpu_resources
 from autoscaler.snapshot.groups import Groups
@@ -41,8 +43,11 @@ FUNCTIONS = {
     "update_state": Function.UPDATE_STATE,
     "filter_schedulable": Function.FILTER_SCHEDULABLE,
     "scale_up": Function.SCALE_UP,
+    "estimate": Function.SCALE_UP_ESTIMATE,
     "find_unneeded": Function.FIND_UNNEEDED,
     "scale_down": Function.SCALE_DOWN,
+    "node_deletion": Function.SCALE_DOWN_DELETION,
+    "soft_taints": Function.SCALE_DOWN_SOFT_TAINTS,
 }
 """Which phases of a pass are published, and as what."""
 
@@ -75,6 +80,7 @@ class Gauging:
         self._resources = gpu_resources(config.rules)
         self._tainted: tuple[Node, ...] | None
         self._groups = Groups()
+        self._pools: Mapping[str, Collection[str]] = {}
         observe = config.observe
         self._waits = RemovalWaits() if observe.node_removal_latency_tracking_enabled else None
         self._skipped = SkippedNodes() if observe.max_node_skip_eval_time_tracker_enabled else None
@@ -107,7 +113,7 @@ class Gauging:
             self._metrics.step_began(Step.MAIN_SUCCESSFUL, ended)
         if report.view is None:
             return
-        self._groups = report.view.groups
+        self._groups, self._pools = report.view.groups, report.device_pools
         self._taints(report.view)
         if report.registry is None:
             self._metrics.cluster(safe=False, counts=NodeCounts())
@@ -138,17 +144,17 @@ class Gauging:
         room = sum(group.max_size for group in groups)
         metrics.node_groups(len(groups), 0, min(room, most) if most > 0 else room)
         metrics.each_node_group(groups)
+        metrics.device_mismatches(mismatches(view, registry.readings.ready(), report.device_pools))
 
     def _troubles(self, report: PassReport, view: ClusterView, registry: Registry) -> None:
         """Count what went wrong in the cloud since the pass before, and what was done about it."""
         for one in registry.occurrences:
             code = one.error.code if one.error is not None else ""
             if one.incident is Incident.SCALE_UP_TIMED_OUT:
-                self._metrics.scale_up_failed(ScaleUpFailure.TIMEOUT, self._devices(report, view, one.group))
+                self._metrics.scale_up_failed(ScaleUpFailure.TIMEOUT, one.nodes, self._devices(report, view, one.group))
             elif one.incident is Incident.CREATION_FAILED:
                 reason = code or ScaleUpFailure.CLOUD_PROVIDER
-                self._metrics.scale_up_failed(reason, self._devices(report, view, one.group))
-                self._metrics.node_creations_failed(reason, one.nodes)
+                self._metrics.scale_up_failed(reason, one.nodes, self._devices(report, view, one.group))
         for lack in (kind for found in report.shortfalls for kind in {one.kind for one in found.lacking}):
             self._metrics.short_of_template(lack)
         gone = sum(len(one.removal.instances) for one in report.unregistered_removed if one.error is None)
@@ -172,6 +178,7 @@ class Gauging:
         work = [pod for pod in pending.unschedulable if pod.cls.headroom is None]
         metrics.pending_pods(PendingKind.UNSCHEDULABLE, len(work))
         metrics.pending_pods(PendingKind.UNPROCESSED, sum(pod.cls.headroom is None for pod in pending.unprocessed))
+        metrics.skipped_pods(0)
         metrics.longest_pending(_longest_wait_s(work, report.now.wall))
         if plan is not None:
             metrics.step_began(Step.SCALE_UP, report.now)
@@ -181,12 +188,21 @@ class Gauging:
                     metrics.scaling_skipped(Direction.UP, _LIMITS[resource])
             for answer in plan.answers:
                 metrics.expander_asked(_asked(answer))
+            self._packed(plan)
         for done in report.increases:
             devices = self._devices(report, view, done.group)
             if done.after > done.before:
                 metrics.scaled_up(done.after - done.before, devices)
             if done.error is not None:
-                metrics.scale_up_failed(done.error.code or ScaleUpFailure.CLOUD_PROVIDER, devices)
+                reason = done.error.code or ScaleUpFailure.CLOUD_PROVIDER
+                metrics.scale_up_failed(reason, done.wanted - done.after, devices)
+
+    def _packed(self, plan: ScaleUpPlan) -> None:
+        """Count the estimates behind a plan; rounds that play one choice on have the same ones."""
+        for option in {id(option): option for each in plan.rounds for option in each.options}.values():
+            node = option.template.node
+            cpus = quantity.text(quantity.CPU, node.capacity.get(quantity.CPU, 0))
+            self._metrics.packed(node.instance_type or "", cpus, option.namespaces, option.kinds)
 
     def _scale_down(self, report: PassReport) -> None:
         metrics, result = self._metrics, report.scale_down_result
@@ -212,7 +228,7 @@ class Gauging:
     def node_removed(self, group: str, node: Node, removed_as: RemovedAs) -> None:
         """Count a removed node; may be called from any thread."""
         groups = self._groups
-        devices = devices_of(node, groups.get(group), groups.gpu_label, self._resources)
+        devices = devices_of(node, groups.get(group), groups, self._pools.get(group, ()), self._resources)
         self._metrics.scaled_down(1, removed_as, devices)
 
     def _devices(self, report: PassReport, view: ClusterView, group_id: str) -> Devices:
@@ -220,4 +236,5 @@ class Gauging:
         if template is None:
             return NO_DEVICES
         groups = view.groups
-        return devices_of(template.node, groups.get(group_id), groups.gpu_label, self._resources)
+        drivers = report.device_pools.get(group_id, ())
+        return devices_of(template.node, groups.get(group_id), groups, drivers, self._resources)

@@ -15,6 +15,27 @@ _COMPANIONS = {
 }
 """Tables of companions by what brings their metrics."""
 
+_ABSENT = {
+    '`created_node_groups_total`, `deleted_node_groups_total`, `node_groups_count{node_group_type="autoprovisioned"}`': (
+        "no provider creates groups"
+    ),
+    "`unschedulable_pods_count` with type `injected`, `skipped_injection`": "pods are counted once they exist",
+    "`skipped_pods_count`": "all pending pods are tried in every pass: 0",
+    "`overflowing_controllers_count`": "any number of kinds of pods is told apart: 0",
+    '`skipped_scale_events_count{direction="down"}`': "Cluster Autoscaler does not count these either: 0",
+    '`dra_node_template_resources_mismatch{mismatch_type="missing"}`': (
+        "a node that lacks a pool is not ready, and only ready ones are compared: 0"
+    ),
+    "`function_duration_seconds` of `scaleUp:buildPodEquivalenceGroups`, `scaleUp:skippedNodeGroupsSimulation`": (
+        "pods are grouped when they are decoded, and groups that are left out are not simulated"
+    ),
+    "`inconsistent_instances_migs_count`, `bulkListInstances:` functions, request durations of clouds": (
+        "parts of Cluster Autoscaler's own adapters"
+    ),
+    "metrics of the Go runtime and of its client": "there is no Go; `watch_*` tells of the API server",
+}
+"""What dashboards made for Cluster Autoscaler may look for in vain."""
+
 
 def markdown() -> str:
     """Write docs/metrics.md."""
@@ -28,8 +49,15 @@ def markdown() -> str:
         "",
         *_table(TABLE),
         "",
-        "Label values of GPUs: `gpu_resource_name` is the extended resource, `gpu_name` the type if the provider",
-        "knows it (else `not-listed`, `generic` or `missing-gpu`); all are empty without GPU.",
+        "Label values of GPUs: `gpu_resource_name` is the extended resource, or `dra_` and the driver where GPUs are",
+        "devices to be claimed; `gpu_name` is the type if the provider knows it, else `not-listed`, `generic`,",
+        "`missing-gpu` or `unexpected-label`; all are empty without GPU.",
+        "",
+        "## Of Cluster Autoscaler and not here, or never other than 0",
+        "",
+        "| Metric | Why |",
+        "|---|---|",
+        *(f"| {name} | {why} |" for name, why in _ABSENT.items()),
         "",
     ]
     for title, table in _COMPANIONS.items():

@@ -43,7 +43,6 @@ class Function(StrEnum):
     FILTER_SCHEDULABLE = "filterOutSchedulable"
     FIND_UNNEEDED = "findUnneeded"
     SCALE_UP = "scaleUp"
-    SCALE_UP_GROUPING = "scaleUp:buildPodEquivalenceGroups"
     SCALE_UP_ESTIMATE = "scaleUp:estimate"
     SCALE_DOWN = "scaleDown"
     SCALE_DOWN_DELETION = "scaleDown:nodeDeletion"
@@ -127,11 +126,24 @@ class Reload(StrEnum):
     REFUSED = "refused"
 
 
+class Mismatch(StrEnum):
+    """How pools of devices differ from what a group's nodes are expected to have."""
+
+    MISSING = "missing"
+    EXTRA = "extra"
+    MISMATCH = "mismatch"
+    """There are as many pools, and some have more or fewer devices."""
+
+
 class PendingKind(StrEnum):
     """What kind of pods wait."""
 
     UNSCHEDULABLE = "unschedulable"
     UNPROCESSED = "scheduler_unprocessed"
+
+
+PLACING = "filter-out-pod-list-processor"
+"""Who tries to place pending pods on nodes that are there: a value of the label `requestor`."""
 
 
 class Metric(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,6 +202,12 @@ TABLE: tuple[Metric, ...] = (
     ),
     _gauge("unschedulable_pods_count", "Pods that wait for a node.", "type", type=_listed(PendingKind)),
     _gauge(
+        "skipped_pods_count",
+        "Pending pods that nobody tried to place for lack of time: always 0, since all are tried in every pass.",
+        "requestor",
+        requestor=f"`{PLACING}`",
+    ),
+    _gauge(
         "longest_pending_seconds",
         "How long the pod that has waited longest for a node has been unschedulable; 0 without any such pod.",
     ),
@@ -225,7 +243,7 @@ TABLE: tuple[Metric, ...] = (
         values={"function": "as above"},
     ),
     _counter("errors_total", "Passes that failed, by type of error.", "type", type=_listed(ErrorType)),
-    _counter("scaled_up_nodes_total", "Nodes added.", *_DEVICES),
+    _counter("scaled_up_nodes_total", "Nodes added.", *_DEVICES, dra_drivers="drivers of devices, with commas"),
     _counter("scaled_up_gpu_nodes_total", "GPU nodes added.", *_GPU),
     _counter(
         "failed_scale_ups_total",
@@ -237,9 +255,9 @@ TABLE: tuple[Metric, ...] = (
     _counter("failed_gpu_scale_ups_total", "Scale-ups of GPU groups that failed.", "reason", *_GPU),
     _counter(
         "failed_node_creations_total",
-        "Nodes that could not be created.",
+        "Nodes that were asked for in vain: refused, not created, or not there in time.",
         "reason",
-        reason="the provider's code",
+        reason=f"{_listed(ScaleUpFailure)}, or the provider's code",
     ),
     _counter("scaled_down_nodes_total", "Nodes removed.", "reason", *_DEVICES, reason=_listed(RemovedAs)),
     _counter("scaled_down_gpu_nodes_total", "GPU nodes removed.", "reason", *_GPU),
@@ -273,7 +291,7 @@ TABLE: tuple[Metric, ...] = (
         direction=_listed(Direction),
         reason=_listed(LimitedResource),
     ),
-    _gauge("pending_node_deletions", "Nodes waiting to be deleted when the last deletion phase began."),
+    _gauge("pending_node_deletions", "Nodes of earlier removals that were still there when removals began last."),
     _gauge(
         "node_taints_count",
         "Taints on nodes by type.",
@@ -285,7 +303,19 @@ TABLE: tuple[Metric, ...] = (
         kind=Kind.HISTOGRAM,
         help="Groups of equivalent pods in one binpacking estimate.",
         labels=("instance_type", "cpu_count", "namespace_count"),
+        values={
+            "instance_type": "label `node.kubernetes.io/instance-type` of the group's nodes",
+            "cpu_count": "CPU capacity of the group's nodes",
+            "namespace_count": "`1` to `5`, `6-10`, `11+`",
+        },
         buckets=(1, 2, 4, 8, 16, 32),
+    ),
+    _gauge(
+        "dra_node_template_resources_mismatch",
+        "Pools of devices in which ready nodes differ from what their group's template promises.",
+        "driver",
+        "mismatch_type",
+        mismatch_type=_listed(Mismatch),
     ),
     Metric(
         name="node_removal_latency_seconds",

@@ -11,6 +11,7 @@ from autoscaler.clock import Instant
 from autoscaler.observe.exposition import exposition
 from autoscaler.observe.metric_table import (
     NARROW_BUCKETS,
+    PLACING,
     TABLE,
     AskedExpander,
     Direction,
@@ -19,6 +20,7 @@ from autoscaler.observe.metric_table import (
     Function,
     LimitedResource,
     Metric,
+    Mismatch,
     PendingKind,
     Recorded,
     Reload,
@@ -116,6 +118,7 @@ class Metrics:
             self._series.add("errors_total", 0, error)
         for failure in ScaleUpFailure:
             self._series.add("failed_scale_ups_total", 0, failure, *NO_DEVICES.labels)
+            self._series.add("failed_node_creations_total", 0, failure)
         for removal in RemovedAs:
             self._series.add("scaled_down_nodes_total", 0, removal, *NO_DEVICES.labels)
         self._series.add("scaled_up_nodes_total", 0, *NO_DEVICES.labels)
@@ -184,6 +187,10 @@ class Metrics:
         """Pods that wait."""
         self._series.set("unschedulable_pods_count", count, kind)
 
+    def skipped_pods(self, count: int) -> None:
+        """Pods that nobody tried to place."""
+        self._series.set("skipped_pods_count", count, PLACING)
+
     def longest_pending(self, seconds: float) -> None:
         """How long the longest of all waits for a node has lasted."""
         self._series.set("longest_pending_seconds", seconds)
@@ -193,6 +200,13 @@ class Metrics:
         self._series.clear("node_taints_count")
         for kind, count in by_type.items():
             self._series.set("node_taints_count", count, kind)
+
+    def device_mismatches(self, by_driver: Mapping[str, Mapping[Mismatch, int]]) -> None:
+        """Pools of devices that are not as expected; drivers that vanished go away."""
+        self._series.clear("dra_node_template_resources_mismatch")
+        for driver, counts in by_driver.items():
+            for kind in Mismatch:
+                self._series.set("dra_node_template_resources_mismatch", counts.get(kind, 0), driver, kind)
 
     def node_groups(self, autoscaled: int, autoprovisioned: int, max_nodes: int) -> None:
         """Number of groups and how many nodes they may have together."""
@@ -239,15 +253,12 @@ class Metrics:
         if devices.gpu_name:
             self._series.add("scaled_up_gpu_nodes_total", nodes, devices.gpu_resource_name, devices.gpu_name)
 
-    def scale_up_failed(self, reason: str, devices: Devices = NO_DEVICES) -> None:
-        """A scale-up failed; `reason` is a `ScaleUpFailure` or the provider's code."""
+    def scale_up_failed(self, reason: str, nodes: int, devices: Devices = NO_DEVICES) -> None:
+        """A scale-up failed, by so many nodes; `reason` is a `ScaleUpFailure` or the provider's code."""
         self._series.add("failed_scale_ups_total", 1, reason, *devices.labels)
+        self._series.add("failed_node_creations_total", nodes, reason)
         if devices.gpu_name:
             self._series.add("failed_gpu_scale_ups_total", 1, reason, devices.gpu_resource_name, devices.gpu_name)
-
-    def node_creations_failed(self, reason: str, nodes: int) -> None:
-        """The cloud could not create machines; `reason` is its code."""
-        self._series.add("failed_node_creations_total", nodes, reason)
 
     def short_of_template(self, lack: Lack) -> None:
         """Nodes offer less than promised."""
@@ -257,10 +268,10 @@ class Metrics:
         """A limit of the cluster kept a scaling from being considered."""
         self._series.add("skipped_scale_events_count", 1, direction, resource)
 
-    def packed(self, instance_type: str, cpu_count: int, namespace_count: int, pod_groups: int) -> None:
-        """An estimate packed so many groups of equivalent pods."""
-        labels = (instance_type, str(cpu_count), str(namespace_count))
-        self._series.observe("binpacking_heterogeneity", pod_groups, *labels)
+    def packed(self, instance_type: str, cpu_count: str, namespaces: int, pod_groups: int) -> None:
+        """An estimate packed so many groups of equivalent pods of so many namespaces."""
+        counted = str(namespaces) if namespaces <= 5 else "6-10" if namespaces <= 10 else "11+"
+        self._series.observe("binpacking_heterogeneity", pod_groups, instance_type, cpu_count, counted)
 
     def overflowing_controllers(self, count: int) -> None:
         """Controllers whose pods are too diverse to be treated alike."""
@@ -289,7 +300,7 @@ class Metrics:
         self._series.set("scale_down_in_cooldown", active)
 
     def pending_deletions(self, nodes: int) -> None:
-        """Nodes queued for deletion."""
+        """Nodes whose removal has begun and not ended."""
         self._series.set("pending_node_deletions", nodes)
 
     def scaled_down(self, nodes: int, reason: RemovedAs, devices: Devices = NO_DEVICES) -> None:

@@ -116,7 +116,7 @@ class Publisher:
             self._status_map.put(status, report.now.wall)
 
     def deletions_pending(self, nodes: int) -> None:
-        """Count removals that are about to begin. This and the next three may be called from any thread."""
+        """Show how many removals go on while others begin. This and the next three may be called from any thread."""
         self._metrics.pending_deletions(nodes)
 
     def pod_evicted(self, succeeded: bool) -> None:

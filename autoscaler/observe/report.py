@@ -50,6 +50,8 @@ class PassReport(msgspec.Struct, frozen=True, kw_only=True):
     registry: Registry | None = None
     """As it was when the pass ended."""
     templates: Mapping[str, Template] = {}
+    device_pools: Mapping[str, Mapping[str, tuple[int, ...]]] = {}
+    """How many devices each complete pool of a new node of a group has, by driver."""
     shortfalls: tuple[Shortfall, ...] = ()
     """Groups whose nodes turned out to offer less than the template they were bought by."""
     waiting: Mapping[str, Waiting] = {}

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from autoscaler.clock import Instant
 from autoscaler.observe.report import PassReport
 from autoscaler.reasons import Keep, ScaleDownResult
 
@@ -56,17 +55,19 @@ def _eligible(report: PassReport) -> Iterator[tuple[str, str]]:
 
 
 class SkippedNodes:
-    """Follows nodes that the simulation of removals did not come to before its time was over."""
+    """Follows nodes that the simulation of removals did not come to: its time was over, or it had found enough."""
 
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
+        self._looked: float | None = None
+        """When it was looked at nodes before."""
 
     def longest_s(self, managed: Iterable[str], report: PassReport) -> float:
         """Return for how long any node in a group has not been looked at; 0 where all have been."""
-        seen = {*report.kept, *(removal.node.name for removal in report.unneeded)}
-        self._since = {name: self._since.get(name, report.now.mono) for name in managed if name not in seen}
-        return _longest(self._since.values(), report.now)
-
-
-def _longest(since: Iterable[float], now: Instant) -> float:
-    return max((now.mono - one for one in since), default=0.0)
+        now = report.now.mono
+        before = now if self._looked is None else self._looked
+        seen = {name for name, kept in report.kept.items() if kept.reason is not Keep.NOT_TRIED}
+        seen |= {removal.node.name for removal in report.unneeded}
+        self._since = {name: self._since.get(name, before) for name in managed if name not in seen}
+        self._looked = now
+        return max((now - since for since in self._since.values()), default=0.0)

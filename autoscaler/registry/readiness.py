@@ -51,8 +51,8 @@ class Devices(msgspec.Struct, frozen=True):
 NO_DEVICES = Devices()
 
 
-def devices_of(view: ClusterView, expected: Mapping[str, Mapping[str, int]]) -> Devices:
-    """Return what the view's nodes offer; `expected` is how many complete pools a group's node has, by driver.
+def devices_of(view: ClusterView, expected: Mapping[str, Mapping[str, tuple[int, ...]]]) -> Devices:
+    """Return what the view's nodes offer; `expected` has the complete pools of a group's node, by driver.
 
     Source: Cluster Autoscaler's processor of custom resources for dynamic resource allocation.
     """
@@ -63,7 +63,7 @@ def devices_of(view: ClusterView, expected: Mapping[str, Mapping[str, int]]) -> 
     for name, group_id in view.groups.of_node.items():
         if wanted := expected.get(group_id):
             there = complete_pools(pools.get(name, ()))
-            if any(there.get(driver, 0) < count for driver, count in wanted.items()):
+            if any(len(there.get(driver, ())) < len(pools_wanted) for driver, pools_wanted in wanted.items()):
                 lacking.add(name)
     return Devices(frozenset(name for name, found in pools.items() if exposes_gpus(found)), frozenset(lacking))
 

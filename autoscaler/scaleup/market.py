@@ -97,7 +97,15 @@ class Market:
             return None
         if group.settings.zero_or_max_node_scaling:
             nodes = group.max_size
-        option = Option(group=group, template=template, nodes=nodes, pods=estimated.pods, similar=tuple(similar))
+        option = Option(
+            group=group,
+            template=template,
+            nodes=nodes,
+            pods=estimated.pods,
+            similar=tuple(similar),
+            kinds=len(candidates),
+            namespaces=len({one.cls.namespace for one in candidates}),
+        )
         return Offer(option, estimated.packed)
 
     def node_limit(self, situation: Situation, group: Group, similar: Sequence[str] = ()) -> int:

@@ -18,3 +18,7 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     """Pending pods that would fit on them; at least one."""
     similar: tuple[str, ...] = ()
     """Ids of similar groups that may share the nodes."""
+    kinds: int = 0
+    """Groups of equivalent pods among which the estimate chose."""
+    namespaces: int = 0
+    """How many namespaces these are from."""

@@ -70,8 +70,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """What the cloud said of the group when the example was last there."""
     incomplete: bool = False
     """Whether the example lacks promised devices."""
-    pools: Mapping[str, int] = {}
-    """How many complete pools of devices the example has, by driver."""
+    pools: Mapping[str, tuple[int, ...]] = {}
+    """How many devices each complete pool of the example has, by driver."""
 
 
 class Daemon(msgspec.Struct, frozen=True):
@@ -99,8 +99,8 @@ class TemplateCache(msgspec.Struct, frozen=True, kw_only=True):
     """What this pass has learnt about groups whose nodes offer less than their templates said."""
 
     @property
-    def pools(self) -> Mapping[str, Mapping[str, int]]:
-        """How many complete pools of devices nodes of a group have, by driver; groups without any are left out."""
+    def pools(self) -> Mapping[str, Mapping[str, tuple[int, ...]]]:
+        """How many devices each complete pool of a group's nodes has, by driver; groups without any are left out."""
         return {group_id: entry.pools for group_id, entry in self.entries.items() if entry.pools}
 
 

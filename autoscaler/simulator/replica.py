@@ -56,7 +56,7 @@ class NoAudience:
         """Hear what a pass saw, decided and did."""
 
     def deletions_pending(self, nodes: int) -> None:
-        """Hear that so many removals are about to begin."""
+        """Hear that removals are about to begin, and how many of earlier ones have not ended."""
 
     def pod_evicted(self, succeeded: bool) -> None:
         """Hear that the eviction of a pod ended."""

@@ -50,13 +50,13 @@ def pools_by_node(slices: Mapping[str, ResourceSlice]) -> Mapping[str, tuple[Poo
     }
 
 
-def complete_pools(pools: tuple[Pool, ...]) -> dict[str, int]:
-    """Return how many complete pools each driver has among these."""
-    counts: dict[str, int] = {}
+def complete_pools(pools: tuple[Pool, ...]) -> dict[str, tuple[int, ...]]:
+    """Return how many devices each complete pool of each driver has among these, the smallest first."""
+    sizes: dict[str, list[int]] = {}
     for pool in pools:
         if pool.complete:
-            counts[pool.driver] = counts.get(pool.driver, 0) + 1
-    return counts
+            sizes.setdefault(pool.driver, []).append(sum(1 for _ in pool.devices()))
+    return {driver: tuple(sorted(found)) for driver, found in sizes.items()}
 
 
 def exposes_gpus(pools: tuple[Pool, ...]) -> bool:

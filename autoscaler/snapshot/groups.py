@@ -41,6 +41,8 @@ class Groups(msgspec.Struct, frozen=True, dict=True):
     """Whether the provider can tell that a machine is gone."""
     gpu_label: str = ""
     """Label whose value is the GPU type; empty where the provider names none."""
+    gpu_types: frozenset[str] = frozenset()
+    """Values of that label that the provider knows."""
 
     @cached_property
     def by_id(self) -> Mapping[str, Group]:

@@ -5,44 +5,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.e2e.replica import PATIENT_LEADER, Replica, Sandbox, a_cloud, until
+from tests.their_metrics import THEIRS, family_of, wrong_values
 
-THEIRS = {
-    "cluster_safe_to_autoscale": ("gauge", set()),
-    "nodes_count": ("gauge", {"state"}),
-    "node_groups_count": ("gauge", {"node_group_type"}),
-    "unschedulable_pods_count": ("gauge", {"type"}),
-    "max_nodes_count": ("gauge", set()),
-    "cluster_cpu_current_cores": ("gauge", set()),
-    "cluster_memory_current_bytes": ("gauge", set()),
-    "cpu_limits_cores": ("gauge", {"direction"}),
-    "memory_limits_bytes": ("gauge", {"direction"}),
-    "last_activity": ("gauge", {"activity"}),
-    "function_duration_seconds": ("histogram", {"function", "le"}),
-    "function_duration_quantile_seconds": ("summary", {"function"}),
-    "errors_total": ("counter", {"type"}),
-    "scaled_up_nodes_total": ("counter", {"gpu_resource_name", "gpu_name", "dra_drivers"}),
-    "failed_scale_ups_total": ("counter", {"reason", "gpu_resource_name", "gpu_name", "dra_drivers"}),
-    "failed_node_creations_total": ("counter", {"reason"}),
-    "scaled_down_nodes_total": ("counter", {"reason", "gpu_resource_name", "gpu_name", "dra_drivers"}),
-    "evicted_pods_total": ("counter", {"eviction_result"}),
-    "unneeded_nodes_count": ("gauge", set()),
-    "unremovable_nodes_count": ("gauge", {"reason"}),
-    "scale_down_in_cooldown": ("gauge", set()),
-    "old_unregistered_nodes_removed_count": ("counter", set()),
-    "overflowing_controllers_count": ("gauge", set()),
-    "skipped_scale_events_count": ("counter", {"direction", "reason"}),
-    "pending_node_deletions": ("gauge", set()),
-    "node_removal_latency_seconds": ("histogram", {"deleted", "delay_reason", "le"}),
-    "max_node_skip_eval_duration_seconds": ("gauge", set()),
-    "node_group_min_count": ("gauge", {"node_group"}),
-    "node_group_max_count": ("gauge", {"node_group"}),
-    "node_group_target_count": ("gauge", {"node_group"}),
-    "node_group_healthiness": ("gauge", {"node_group"}),
-    "node_group_backoff_status": ("gauge", {"node_group", "reason"}),
+ONLY_WHERE_IT_HAPPENS = {
+    "node_removal_latency_seconds",
+    "dra_node_template_resources_mismatch",
+    "failed_gpu_scale_ups_total",
+    "scaled_up_gpu_nodes_total",
+    "scaled_down_gpu_nodes_total",
+    "node_taints_count",
 }
-"""Type and labels by name, as the newest version has them."""
-
-ONLY_WHERE_IT_HAPPENS = {"failed_node_creations_total", "node_removal_latency_seconds"}
 """Without a series until something of the kind has come about, there as here."""
 
 EXTRAS = (
@@ -106,11 +78,18 @@ def test_names_types_and_labels_are_those_of_cluster_autoscaler(tmp_path: Path) 
         until(lambda: series(read, up) == 2, "the nodes are counted")
         until(lambda: "cluster_autoscaler_unremovable_nodes_count{" in read(), "scale-down has looked")
         until(lambda: 'decisions_total{step="scaleUp",result="NoOptionsAvailable"}' in read(), "one pod is stuck")
-        found = scraped(read())
+        text = read()
+        found = scraped(text)
+        lines = [line.removeprefix("cluster_autoscaler_") for line in text.splitlines() if not line.startswith("#")]
+        names = [line.rpartition(" ")[0] for line in lines]
         lists = 'cluster_autoscaler_watch_relists_total{path="/api/v1/pods"}'
         assert (series(read, lists) or 0) >= 1
         assert replica.stop() == 0
-    wanted = {**THEIRS, **OURS}
+        strange = {name: wrong_values(name) for name in names if family_of(name) in THEIRS and wrong_values(name)}
+    assert strange == {}
+    distribution = {"histogram": {"le"}}
+    theirs = {name: (one.kind, {*one.labels, *distribution.get(one.kind, ())}) for name, one in THEIRS.items()}
+    wanted = {**theirs, **OURS}
     assert {name: found[name] for name in wanted if name in found} == {
         name: what for name, what in wanted.items() if name in found
     }

@@ -15,6 +15,7 @@ from autoscaler.observe.metric_table import (
     EvictionResult,
     Function,
     LimitedResource,
+    Mismatch,
     PendingKind,
     Recorded,
     Reload,
@@ -100,9 +101,10 @@ def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus])
     metrics.taints({"other": 2})
     metrics.node_groups(3, 1, 40)
     metrics.scaled_up(4, GPU)
-    metrics.scale_up_failed("QUOTA", GPU)
-    metrics.node_creations_failed("QUOTA", 5)
-    metrics.packed("m5.xlarge", 4, 2, 3)
+    metrics.scale_up_failed("QUOTA", 5, GPU)
+    metrics.packed("m5.xlarge", "4", 2, 3)
+    metrics.skipped_pods(0)
+    metrics.device_mismatches({"gpu.nvidia.com": {Mismatch.EXTRA: 2}})
     metrics.overflowing_controllers(1)
     metrics.unneeded(8)
     metrics.scale_down_cooldown(True)
@@ -151,6 +153,8 @@ def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus])
         'failed_node_creations_total{reason="QUOTA"}': 5,
         'binpacking_heterogeneity_bucket{instance_type="m5.xlarge",cpu_count="4",namespace_count="2",le="4.0"}': 1,
         "overflowing_controllers_count": 1,
+        'dra_node_template_resources_mismatch{driver="gpu.nvidia.com",mismatch_type="extra"}': 2,
+        'dra_node_template_resources_mismatch{driver="gpu.nvidia.com",mismatch_type="missing"}': 0,
         "unneeded_nodes_count": 8,
         "scale_down_in_cooldown": 1,
         "pending_node_deletions": 2,
@@ -247,7 +251,7 @@ def test_node_groups_are_silent_unless_asked_for(status_of: Callable[..., Publis
 
 def test_label_values_are_escaped() -> None:
     metrics = started()
-    metrics.node_creations_failed('no "a\\b"\nleft', 1)
+    metrics.scale_up_failed('no "a\\b"\nleft', 1)
     assert r'{reason="no \"a\\b\"\nleft"} 1.0' in metrics.scrape().decode()
 
 

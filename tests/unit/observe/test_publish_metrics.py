@@ -19,11 +19,13 @@ from autoscaler.observe.summary import summarise
 from autoscaler.ports import ExpanderAnswer
 from autoscaler.reasons import Keep, Kept, RemovedAs, ScaleDownResult
 from autoscaler.scaledown.plan import Removal
+from autoscaler.snapshot.groups import Groups
 from cloudprovider.interface import ErrorClass, InstanceError, NodeTemplate, OutOfCapacity, ProviderError
 from cloudprovider.static.spec import GPU_LABEL, Call, GroupSpec
 from tests.builders import Labels, a_group, a_node, a_pod, replicas
 from tests.unit.loop_world import NOW, LoopWorld, a_spec, waiting
 
+NVIDIA = "gpu.nvidia.com"
 BEFORE = PublishedStatus(process=ProcessStatus(identity="a", version="1", started_at=0))
 
 
@@ -244,7 +246,7 @@ def test_the_longest_wait_begins_with_the_verdict_of_the_scheduler() -> None:
 
 def test_a_removed_node_is_counted_with_its_devices() -> None:
     node = a_node("g", labels={GPU_LABEL: "a100"}, extra={"nvidia.com/gpu": "1"})
-    world = LoopWorld(a_spec("gpu"), nodes=[(node, "gpu")])
+    world = LoopWorld(a_spec("gpu", labels={GPU_LABEL: "a100"}), nodes=[(node, "gpu")])
     gauges = Gauges()
     gauges.take(world.run())
     gauges.gauging.node_removed("gpu", node, RemovedAs.EMPTY)
@@ -270,6 +272,7 @@ def test_gpu_nodes_are_labelled() -> None:
     [
         pytest.param({}, 0, False, NO_DEVICES, id="no sign of a GPU"),
         pytest.param({"gpu": "t4"}, 1, False, Devices("nvidia.com/gpu", "t4"), id="label and capacity"),
+        pytest.param({"gpu": "h9"}, 1, False, Devices("nvidia.com/gpu", "not-listed"), id="a type nobody knows"),
         pytest.param({}, 1, False, Devices("nvidia.com/gpu", "generic"), id="capacity alone"),
         pytest.param({"gpu": ""}, 1, False, Devices("nvidia.com/gpu", "generic"), id="a label without value"),
         pytest.param({"gpu": "t4"}, 0, True, Devices("nvidia.com/gpu", "missing-gpu"), id="only described"),
@@ -279,8 +282,22 @@ def test_gpu_nodes_are_labelled() -> None:
 def test_devices(labels: Labels, gpus: int, described: bool, devices: Devices) -> None:
     node = a_node("n", labels=labels, extra={"nvidia.com/gpu": str(gpus)} if gpus else None)
     template = NodeTemplate(capacity={"cpu": "1", **({"nvidia.com/gpu": "1"} if described else {})})
-    assert devices_of(node, a_group(template=template), "gpu") == devices
-    assert devices_of(None, None, "gpu") == NO_DEVICES
+    groups = Groups(gpu_label="gpu", gpu_types=frozenset(("t4",)))
+    assert devices_of(node, a_group(template=template), groups) == devices
+    assert devices_of(None, None, groups) == NO_DEVICES
+
+
+@pytest.mark.parametrize(
+    ("label", "drivers", "devices"),
+    [
+        pytest.param("t4", (NVIDIA,), Devices(f"dra_{NVIDIA}", "t4", NVIDIA), id="a GPU that is a device"),
+        pytest.param("h9", (NVIDIA,), Devices(f"dra_{NVIDIA}", "not-listed", NVIDIA), id="of an unknown type"),
+        pytest.param(None, ("b", "a"), Devices("", "", "a,b"), id="other devices"),
+    ],
+)
+def test_devices_of_drivers(label: str | None, drivers: tuple[str, ...], devices: Devices) -> None:
+    node = a_node("n", labels={"gpu": label} if label else {})
+    assert devices_of(node, None, Groups(gpu_label="gpu", gpu_types=frozenset(("t4",))), drivers) == devices
 
 
 def test_durations_are_published_by_function() -> None:

@@ -44,6 +44,6 @@ def test_a_node_that_goes_at_once_has_not_waited() -> None:
 def test_nodes_that_the_simulation_did_not_come_to() -> None:
     skipped = SkippedNodes()
     assert skipped.longest_s(["a", "b"], a_pass(0, "a", b=Keep.MIN_SIZE)) == 0.0
-    assert skipped.longest_s(["a", "b"], a_pass(15, "a")) == 0.0
-    assert skipped.longest_s(["a", "b"], a_pass(45, "a")) == 30.0
+    assert skipped.longest_s(["a", "b"], a_pass(15, "a")) == 15.0
+    assert skipped.longest_s(["a", "b"], a_pass(45, "a", b=Keep.NOT_TRIED)) == 45.0
     assert skipped.longest_s(["a", "b"], replace(a_pass(60, "a"), kept={"b": Kept("b", Keep.MIN_SIZE)})) == 0.0

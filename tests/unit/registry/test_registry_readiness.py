@@ -142,7 +142,7 @@ def test_ready_nodes_are_usable_and_not_cordoned() -> None:
 def test_a_node_needs_as_many_pools_of_devices_as_its_like(slices: list[ResourceSlice], lacking: bool) -> None:
     nodes = (a_node("n"), a_node("stray"))
     view = view_of(nodes, [], groups=Groups((), {"n": "web"}), related=with_devices(slices))
-    devices = devices_of(view, {"web": {GPUS: 2}, "other": {GPUS: 9}})
+    devices = devices_of(view, {"web": {GPUS: (1, 1)}, "other": {GPUS: (1,) * 9}})
     assert [one.readiness.ready for one in read(nodes, ReadyTerms(), devices=devices).items] == [not lacking, True]
     assert not lacking or read(nodes, ReadyTerms(), devices=devices).items[0].readiness.reason == RESOURCE_NOT_READY
 

@@ -563,9 +563,9 @@ def test_the_cache_knows_how_many_pools_of_devices_the_example_has() -> None:
     slices = [a_slice("a"), a_slice("a", pool="second"), a_slice("a", pool="third", slices=2), a_slice("b")]
     with_slices = msgspec.structs.replace(view, related=with_devices(slices))
     _, cache = choose(with_slices)
-    assert cache.pools == {"web": {GPUS: 2}}
+    assert cache.pools == {"web": {GPUS: (1, 1)}}
     _, later = choose(a_view([]), cache)
-    assert (source_of(later), later.pools) == (Source.CACHE, {"web": {GPUS: 2}})
+    assert (source_of(later), later.pools) == (Source.CACHE, {"web": {GPUS: (1, 1)}})
     _, without = choose(view, cache)
     assert without.pools == {}
 

@@ -41,7 +41,7 @@ def test_a_pool_is_complete_with_its_last_slice() -> None:
 def test_complete_pools_are_counted_by_driver() -> None:
     slices = (a_slice("a", pool="p"), a_slice("a", pool="q"), a_slice("a", driver=NICS, slices=2))
     pools = pools_by_node(with_devices(slices).resource_slices)["a"]
-    assert complete_pools(pools) == {"gpu.nvidia.com": 2}
+    assert complete_pools(pools) == {"gpu.nvidia.com": (1, 1)}
     assert complete_pools(()) == {}
 
 
