@@ -16,9 +16,8 @@ _COMPANIONS = {
 """Tables of companions by what brings their metrics."""
 
 _ABSENT = {
-    '`created_node_groups_total`, `deleted_node_groups_total`, `node_groups_count{node_group_type="autoprovisioned"}`': (
-        "no provider creates groups"
-    ),
+    "`created_node_groups_total`, `deleted_node_groups_total`": "no provider creates groups",
+    '`node_groups_count{node_group_type="autoprovisioned"}`': "no provider creates groups: 0",
     "`unschedulable_pods_count` with type `injected`, `skipped_injection`": "pods are counted once they exist",
     "`skipped_pods_count`": "all pending pods are tried in every pass: 0",
     "`overflowing_controllers_count`": "any number of kinds of pods is told apart: 0",
@@ -53,7 +52,7 @@ def markdown() -> str:
         "devices to be claimed; `gpu_name` is the type if the provider knows it, else `not-listed`, `generic`,",
         "`missing-gpu` or `unexpected-label`; all are empty without GPU.",
         "",
-        "## Of Cluster Autoscaler and not here, or never other than 0",
+        "## Metrics of Cluster Autoscaler that are not here, or never other than 0",
         "",
         "| Metric | Why |",
         "|---|---|",

@@ -48,6 +48,9 @@ def test_pending_pods_get_nodes_and_a_signal_cleans_up(
         until(kwok.status_map, "the status ConfigMap is written")
         assert bool(kwok.holder()) is elects
         events = kwok.storage.list("events")
+        status_map = kwok.status_map() or {}
+        about_status = [one["involvedObject"] for one in events if one["involvedObject"]["kind"] == "ConfigMap"]
+        assert {one.get("uid") for one in about_status} == {status_map["metadata"]["uid"]}
         assert {one["reason"] for one in events if one["involvedObject"]["kind"] == "Pod"} >= {"TriggeredScaleUp"}
         daemon.send(number)
         assert daemon.end() == 0, daemon.err

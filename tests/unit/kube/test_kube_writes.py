@@ -257,8 +257,8 @@ class TestConfigMap:
 
     def test_is_created_when_missing(self, bench: Bench) -> None:
         bench.api.script(f"GET {self.WHERE}", status(404))
-        bench.api.script("POST /api/v1/namespaces/kube-system/configmaps", ok({}))
-        bench.writes.put_config_map("kube-system", "st", {"status": "x"}, {"t": "1"})
+        bench.api.script("POST /api/v1/namespaces/kube-system/configmaps", ok({"metadata": {"uid": "u1"}}))
+        assert bench.writes.put_config_map("kube-system", "st", {"status": "x"}, {"t": "1"}) == "u1"
         assert bench.sent("POST")[0] == {
             "apiVersion": "v1",
             "kind": "ConfigMap",
@@ -277,6 +277,18 @@ class TestConfigMap:
         sent = bench.sent("PUT")[0]
         assert sent["data"] == {"theirs": "y", "status": "x"}
         assert sent["metadata"] == held["metadata"] | {"annotations": {"other": "2", "t": "1"}}
+
+    def test_is_read_again_where_somebody_came_between(self, bench: Bench) -> None:
+        bench.api.script(f"GET {self.WHERE}", ok({"metadata": {"uid": "u1"}}), ok({"metadata": {"uid": "u2"}}))
+        bench.api.script(f"PUT {self.WHERE}", status(409), ok({}))
+        assert bench.writes.put_config_map("kube-system", "st", {"status": "x"}) == "u2"
+        assert [one["metadata"]["uid"] for one in bench.sent("PUT")] == ["u1", "u2"]
+
+    def test_is_created_where_it_was_deleted_meanwhile(self, bench: Bench) -> None:
+        bench.api.script(f"GET {self.WHERE}", ok({"metadata": {"uid": "u1"}}))
+        bench.api.script(f"PUT {self.WHERE}", status(404))
+        bench.api.script("POST /api/v1/namespaces/kube-system/configmaps", ok({"metadata": {"uid": "u2"}}))
+        assert bench.writes.put_config_map("kube-system", "st", {"status": "x"}) == "u2"
 
 
 DEPLOYMENT = {
