@@ -1,0 +1,51 @@
+"""Overrides of flags as Cluster Autoscaler's providers read them from the tags or annotations of a node group."""
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from cloudprovider.duration import parse_duration_s
+from cloudprovider.fields import Problems
+from cloudprovider.interface import GroupSettings
+
+T = TypeVar("T")
+
+
+def read_options(values: Mapping[str, str], path: str, problems: Problems) -> GroupSettings:
+    """Return what `values` say, by option name; what cannot be used goes to `problems` and keeps the flag."""
+    options = {name.lower(): value.strip().lower() for name, value in values.items() if value.strip()}
+
+    def read(name: str, parse: Callable[[str], T]) -> T | None:
+        text = options.get(name)
+        if text is None:
+            return None
+        try:
+            return parse(text)
+        except ValueError as error:
+            problems.add(f"{path}{name}", str(error))
+            return None
+
+    return GroupSettings(
+        scale_down_utilization_threshold=read("scaledownutilizationthreshold", _share),
+        scale_down_gpu_utilization_threshold=read("scaledowngpuutilizationthreshold", _share),
+        scale_down_unneeded_time_s=read("scaledownunneededtime", _time_s),
+        scale_down_unready_time_s=read("scaledownunreadytime", _time_s),
+        max_node_provision_time_s=read("maxnodeprovisiontime", _time_s),
+        max_node_startup_time_s=read("maxnodestartuptime", _time_s),
+    )
+
+
+def _share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a number") from None
+    if not 0 <= value <= 1:
+        raise ValueError(f"{text} is not within 0 and 1")
+    return value
+
+
+def _time_s(text: str) -> float:
+    seconds = parse_duration_s(text)
+    if seconds < 0:
+        raise ValueError(f"{text} is negative")
+    return seconds
