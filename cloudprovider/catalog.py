@@ -17,6 +17,7 @@ from cloudprovider.interface import CloudProvider, Misconfigured, ProviderContex
 
 GROUP = "autoscaler.cloudprovider"
 BUILT_IN = (
+    EntryPoint("azure", "cloudprovider.azure:create [azure]", GROUP),
     EntryPoint("externalgrpc", "cloudprovider.externalgrpc:create [grpc]", GROUP),
     EntryPoint("kwok", "cloudprovider.kwok:create", GROUP),
     EntryPoint("static", "cloudprovider.static:create", GROUP),

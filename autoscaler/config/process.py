@@ -60,12 +60,7 @@ class Provider(msgspec.Struct, frozen=True):
     cloud_provider: Annotated[OptionalText, "Name of the cloud provider."] = None
     cloud_config: Annotated[OptionalText, "The provider's configuration file."] = None
     nodes: Annotated[NodeSpecs, "Node groups by name, each with its minimum and maximum size."] = ()
-    node_group_auto_discovery: Annotated[
-        Array,
-        "Selectors by which the provider finds node groups.",
-        Support.ACCEPTED,
-        Why("It is handed to the provider; none that is here discovers groups yet."),
-    ] = ()
+    node_group_auto_discovery: Annotated[Array, "Selectors by which the provider finds node groups."] = ()
     cluster_name: Annotated[
         OptionalText,
         "Name of the cluster, for providers that need it.",

@@ -3,10 +3,12 @@
 import json
 import random
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cloudprovider.azure.provider import open_provider
 from cloudprovider.conformance import CHECKS, Check, Harness, MemoryNodeApi, run_check
 from cloudprovider.interface import (
     Accelerators,
@@ -21,6 +23,7 @@ from cloudprovider.kwok.config import read_config, read_groups
 from cloudprovider.kwok.provider import KwokGpuProvider, KwokProvider, create
 from cloudprovider.static import BootDelay, CloudSpec, GroupSpec, Prices, StaticCloud, open_cloud
 from cloudprovider.static.provider import node_ref
+from tests.fakes import azure
 
 _TEMPLATE = NodeTemplate(
     labels={"pool": "web", "cloud.google.com/gke-accelerator": "t4"},
@@ -95,6 +98,47 @@ class KwokHarness:
         return self.api.calls
 
 
+class AzureHarness:
+    """Scale sets behind a resource manager in memory, whose machines boot and go when the suite lets time pass."""
+
+    def __init__(self, price_file: str | None = None, stock: int | None = None, **differences: bool) -> None:
+        flexible = differences.pop("flexible", False)
+        self.azure = azure.FakeAzure(
+            azure.FakeScaleSet("web", capacity=0, flexible=flexible, stock=stock),
+            azure.FakeScaleSet("batch", flexible=flexible, tags={azure.TAG + "autoscaling-options_x": "y"}),
+        )
+        self.azure.page_size = 2
+        for name, value in differences.items():
+            setattr(self.azure, name, value)
+        context = ProviderContext(
+            node_specs=("1:6:web", "0:6:batch"),
+            environment=azure.ENVIRONMENT,
+            price_file=price_file,
+            now=lambda: self.azure.now,
+        )
+        self._provider = open_provider(context, lambda settings, context: (self.azure, azure.StaticTokens()))
+        self._provider.refresh(self.azure.now)
+
+    @property
+    def provider(self) -> CloudProvider:
+        return self._provider
+
+    @property
+    def group_ids(self) -> Sequence[str]:
+        return ("web", "batch")
+
+    def settle(self) -> None:
+        for _ in range(2):
+            self.azure.now += 90.0
+            self._provider.refresh(self.azure.now)
+
+    def node_for(self, instance: Instance) -> NodeRef:
+        return NodeRef("aks-" + instance.provider_id.rpartition("/")[2], instance.provider_id)
+
+    def remote_calls(self) -> int:
+        return len(self.azure.requests)
+
+
 def _kwok_node(pool: str, low: int) -> dict[str, Any]:
     prefix = "cluster-autoscaler.kwok.nodegroup"
     return {
@@ -118,6 +162,9 @@ def _kwok_node(pool: str, low: int) -> dict[str, Any]:
         pytest.param(lambda: StaticHarness(boot_s=None, delete_s=0.0), id="static where no machine appears"),
         pytest.param(lambda: KwokHarness(gpu=False), id="kwok"),
         pytest.param(lambda: KwokHarness(gpu=True), id="kwok with GPUs"),
+        pytest.param(lambda: AzureHarness(), id="azure"),
+        pytest.param(lambda: AzureHarness(flexible=True), id="azure with flexible orchestration"),
+        pytest.param(lambda: AzureHarness(counts_deleting=True), id="azure whose capacity counts what it deletes"),
     ],
 )
 def test_contract(harness: Callable[[], Harness], check: Check) -> None:
@@ -147,6 +194,15 @@ def test_kwok_is_tried_on_all_but_what_it_cannot_do() -> None:
         "AtomicIncrease: all or nothing",
         "GroupOptions: the settings make sense",
         "Pricing: prices make sense",
+    }
+
+
+def test_azure_is_tried_on_all_but_what_it_cannot_do(tmp_path: Path) -> None:
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("instanceTypes: {Standard_D4s_v5: 0.2}")
+    assert _skipped(AzureHarness(str(prices))) == {
+        "decrease_target cancels requests that no machine answers yet",
+        "AtomicIncrease: all or nothing",
     }
 
 

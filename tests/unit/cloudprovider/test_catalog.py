@@ -51,6 +51,8 @@ def test_every_provider_is_listed_with_its_abilities() -> None:
     )
     assert found["kwok"].abilities == ("Pricing", "KnowsInstances", "Accelerators", "ForceDelete")
     assert (found["externalgrpc"].module, found["externalgrpc"].extra) == ("cloudprovider.externalgrpc", "grpc")
+    azure = ("Pricing", "KnowsInstances", "Accelerators", "ForceDelete", "GroupOptions")
+    assert (found["azure"].extra, found["azure"].abilities) == ("azure", azure)
     assert found["externalgrpc"].abilities == ("Pricing", "Accelerators", "GroupOptions")
 
 

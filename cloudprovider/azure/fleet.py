@@ -1,0 +1,233 @@
+"""The scale sets of a resource group, with what was asked of them; brought up to date with as few calls as possible."""
+
+import logging
+import threading
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
+
+from msgspec.structs import replace
+
+from cloudprovider.azure.compute import Compute
+from cloudprovider.azure.errors import Failure
+from cloudprovider.azure.holding import (
+    Holding,
+    Operation,
+    begun,
+    once_relieved,
+    with_machines,
+    with_progress,
+    with_scale_set,
+)
+from cloudprovider.azure.resources import ScaleSet
+from cloudprovider.azure.settings import Settings
+from cloudprovider.interface import NotFound, ProviderError, Throttled, Transient
+
+_log = logging.getLogger(__name__)
+
+_OLDEST_S = 900.0
+"""How old answers may get while Azure refuses newer ones."""
+_MOST_FAILURES = 2
+"""After how many answers that did not come a refresh makes do with old ones: each is waited for."""
+_REMEMBERED = 10_000
+"""Of how many machines that are gone to remember where they belonged."""
+_QUIET_S = 30.0
+"""How long to ask nothing when Azure throttles and does not say how long."""
+
+Choice = Callable[[Sequence[ScaleSet]], Sequence[str]]
+
+
+class Fleet:
+    """The chosen scale sets by name.
+
+    What is known of one is a value that is replaced as a whole, under a lock that is never held during a call. A
+    change made here while a refresh is under way counts more than what the refresh read of that scale set.
+    """
+
+    def __init__(self, compute: Compute, settings: Settings, now: Callable[[], float]) -> None:
+        self.compute = compute
+        self._settings = settings
+        self._now = now
+        self._lock = threading.Lock()
+        self._held: Mapping[str, Holding] = {}
+        self._by_key: Mapping[str, str] = {}
+        self._vanished: dict[str, str] = {}
+        self._listed: Sequence[ScaleSet] = ()
+        self._listed_at = -inf
+        self._refreshed_at = -inf
+        self._quiet_until = -inf
+        self._outdated = False
+        self._failures = 0
+
+    @property
+    def all(self) -> Mapping[str, Holding]:
+        """What is known, by the name of the scale set."""
+        return self._held
+
+    def now(self) -> float:
+        """Return Unix seconds."""
+        return self._now()
+
+    def listed(self) -> Sequence[ScaleSet]:
+        """List all scale sets of the resource group, now, for the next refresh to start from."""
+        self._listed, self._listed_at = self.compute.scale_sets(), self._now()
+        return self._listed
+
+    def refresh(self, now: float, choose: Choice) -> None:
+        """Bring everything up to date: progress first, then sizes, then the machines where something is going on.
+
+        `choose` says which scale sets are node groups. Where Azure throttles or is away, answers that are not older
+        than a quarter of an hour are kept; without those the error is raised.
+        """
+        before = self._held
+        if now < self._quiet_until:
+            return self._keep_old(now, Throttled("Azure asks for fewer calls", self._quiet_until - now))
+        try:
+            fresh = self._read(before, now, choose)
+        except Throttled as error:
+            self._quiet_until = now + (_QUIET_S if error.retry_after is None else error.retry_after)
+            return self._keep_old(now, error)
+        except Transient as error:
+            return self._keep_old(now, error)
+        self._refreshed_at = now
+        self._publish(fresh, before)
+        return None
+
+    def change(self, name: str, by: Callable[[Holding], Holding]) -> Holding:
+        """Replace what is known of a scale set after something was asked of it; `NotFound` where it is gone."""
+        with self._lock:
+            held = self.get(name)
+            changed = replace(by(held), writes=held.writes + 1)
+            self._outdated = True
+            self._set({**self._held, name: changed})
+            return changed
+
+    def known(self, name: str) -> Holding:
+        """Return what is known of a scale set, read again if the answer to a change was lost."""
+        held = self.get(name)
+        return self.reread(name) if held.uncertain else held
+
+    def reread(self, name: str) -> Holding:
+        """Read a scale set and its machines now."""
+        now = self._now()
+        scale_set = self.compute.scale_set(name)
+        machines = self.compute.machines(scale_set)
+
+        def read(held: Holding) -> Holding:
+            known = with_machines(with_scale_set(held, scale_set), machines, now)
+            return once_relieved(replace(known, uncertain=False))
+
+        return self.change(name, read)
+
+    def relisted(self, name: str) -> Holding:
+        """List the machines of a scale set now."""
+        now, machines = self._now(), self.compute.machines(self.get(name).scale_set)
+        return self.change(name, lambda held: with_machines(held, machines, now))
+
+    def listed_since_refresh(self, name: str) -> bool:
+        """Whether the machines of a scale set were listed in the last refresh or after it."""
+        return self.get(name).listed_at >= self._refreshed_at
+
+    def owner(self, key: str) -> str | None:
+        """Return the scale set that lists a machine, or did: ids of flexible scale sets do not tell."""
+        return self._by_key.get(key) or self._vanished.get(key)
+
+    def lists(self, key: str) -> bool:
+        """Whether a machine is listed."""
+        return key in self._by_key
+
+    def get(self, name: str) -> Holding:
+        """Return what is known of a scale set; `NotFound` where it is gone."""
+        if name not in self._held:
+            raise NotFound(f"scale set {name} does not exist any more")
+        return self._held[name]
+
+    def _read(self, before: Mapping[str, Holding], now: float, choose: Choice) -> dict[str, Holding]:
+        self._failures = 0
+        known = {name: self._progressed(held, now) for name, held in before.items()}
+        going_on = any(not held.is_settled for held in known.values()) or any(
+            known[name].operations != held.operations for name, held in before.items()
+        )
+        if going_on or self._outdated or now - self._listed_at >= self._settings.scale_sets_ttl_s:
+            self._outdated = False  # before the call: a change that is made during it may not be in the answer
+            self._listed_at = -inf
+            self._listed, self._listed_at = self.compute.scale_sets(), now
+        by_name = {one.name: one for one in self._listed}
+        fresh: dict[str, Holding] = {}
+        for name in choose(self._listed):
+            old = known.get(name)
+            held = begun(by_name[name]) if old is None else with_scale_set(old, by_name[name])
+            fresh[name] = once_relieved(self._with_machines(held, old, now))
+        return fresh
+
+    def _progressed(self, held: Holding, now: float) -> Holding:
+        over: dict[Operation, Failure | None] = {}
+        for operation in held.operations:
+            if not operation.address:
+                if operation.deletes.isdisjoint(machine.key for machine in held.machines):
+                    over[operation] = None
+                continue
+            if self._failures >= _MOST_FAILURES:
+                continue
+            try:
+                progress = self.compute.progress(operation.address)
+            except Throttled:
+                raise
+            except Transient:
+                self._failures += 1
+                continue
+            except ProviderError as error:
+                _log.warning("azure.progress_unknown", extra={"fields": {"group": held.scale_set.name, "error": error}})
+                over[operation] = None
+                continue
+            if progress.over:
+                over[operation] = progress.failure
+            if progress.failure is not None:
+                fields = {
+                    "group": held.scale_set.name,
+                    "code": progress.failure.code,
+                    "error": progress.failure.message,
+                }
+                _log.warning("azure.operation_failed", extra={"fields": fields})
+        return with_progress(held, over, now)
+
+    def _with_machines(self, held: Holding, old: Holding | None, now: float) -> Holding:
+        """List the machines of a scale set, if they may be others than those that are known."""
+        resized = old is not None and old.scale_set.capacity != held.scale_set.capacity
+        if held.is_settled and not resized and now - held.listed_at < self._patience_s(held.scale_set.name):
+            return held
+        is_old = now - held.listed_at > _OLDEST_S
+        if self._failures >= _MOST_FAILURES and not is_old:
+            return held
+        try:
+            machines = self.compute.machines(held.scale_set)
+        except NotFound:
+            machines = ()
+        except Transient:
+            self._failures += 1
+            if is_old:
+                raise
+            return held
+        return replace(with_machines(held, machines, now), uncertain=False)
+
+    def _patience_s(self, name: str) -> float:
+        """Lists of many scale sets are spread over the last fifth of the time, so that they do not all come at once."""
+        return self._settings.machines_ttl_s * (1.0 - 0.2 * (zlib.crc32(name.encode()) % 100) / 100)
+
+    def _keep_old(self, now: float, error: ProviderError) -> None:
+        if now - self._refreshed_at > _OLDEST_S:
+            raise error
+        _log.warning("azure.not_refreshed", extra={"fields": {"error": error}})
+
+    def _publish(self, fresh: Mapping[str, Holding], before: Mapping[str, Holding]) -> None:
+        with self._lock:
+            current = self._held
+            written = {name for name, held in current.items() if name in before and held.writes != before[name].writes}
+            self._set({name: current[name] if name in written else held for name, held in fresh.items()})
+
+    def _set(self, held: Mapping[str, Holding]) -> None:
+        by_key = {machine.key: name for name, one in held.items() for machine in one.machines}
+        vanished = {key: name for key, name in self._by_key.items() if key not in by_key}
+        self._vanished = dict(list({**self._vanished, **vanished}.items())[-_REMEMBERED:])
+        self._by_key = by_key
+        self._held = held

@@ -1,0 +1,158 @@
+"""What is known of one scale set: the last answers of Azure, corrected by what was asked of it since.
+
+Everything here is pure: a change makes a new `Holding`.
+
+The target size is the capacity, less those machines being deleted that the capacity still counts. Azure lowers the
+capacity by itself when it deletes machines, but not at a moment that one can rely on; so while our own deletions are
+under way, a capacity that is too high by no more than them is taken to count them.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import inf
+
+import msgspec
+from msgspec.structs import replace
+
+from cloudprovider.azure import ids
+from cloudprovider.azure.errors import Failure
+from cloudprovider.azure.machines import Machine
+from cloudprovider.azure.resources import ScaleSet
+from cloudprovider.interface import Instance, InstanceError, State
+
+_LONGEST_OPERATION_S = 3600.0
+_REPLACED = {"operationpreempted", "canceled", "cancelled", "operationcanceled"}
+
+
+class Operation(msgspec.Struct, frozen=True):
+    """A change that Azure has accepted and is working on."""
+
+    address: str
+    """Where its progress can be asked; empty where Azure did not say."""
+    since: float
+    deletes: frozenset[str] = frozenset()
+    """Keys of the machines that it deletes."""
+
+
+class Shortfall(msgspec.Struct, frozen=True):
+    """Why machines that were asked for do not come."""
+
+    since: float
+    error: InstanceError
+
+
+class Holding(msgspec.Struct, frozen=True, kw_only=True):
+    """One scale set with its machines."""
+
+    scale_set: ScaleSet
+    target: int
+    machines: tuple[Machine, ...] = ()
+    listed_at: float = -inf
+    """When the machines were listed; Unix seconds."""
+    operations: tuple[Operation, ...] = ()
+    shortfall: Shortfall | None = None
+    superseded: str | None = None
+    """Entity tag of the scale set before our last change: an answer that has it is older than that change."""
+    uncertain: bool = False
+    """Whether a change was asked for and the answer was lost."""
+    writes: int = 0
+    """How many changes were made to it here: what was read before the last one is out of date."""
+
+    @property
+    def going(self) -> frozenset[str]:
+        """Keys of the machines whose deletion Azure has accepted."""
+        return frozenset[str]().union(*(operation.deletes for operation in self.operations))
+
+    @property
+    def live(self) -> tuple[Machine, ...]:
+        """The machines that are not being deleted."""
+        going = self.going
+        return tuple(one for one in self.machines if one.state is not State.DELETING and one.key not in going)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing is going on that another list of the machines would show."""
+        if self.uncertain or self.operations or len(self.machines) != self.target:
+            return False
+        return all(machine.state is State.RUNNING for machine in self.machines)
+
+    def unfulfilled(self) -> Mapping[str, Instance]:
+        """Return stand-ins, by key, for the machines that were asked for and will not come."""
+        if self.shortfall is None:
+            return {}
+        since, error = self.shortfall.since, self.shortfall.error
+        missing = (ids.unfulfilled(self.scale_set.id, since, n) for n in range(self.target - len(self.live)))
+        return {ids.key(one): Instance(one, State.CREATING, error) for one in missing}
+
+    def instances(self) -> list[Instance]:
+        """Return every machine, and the stand-ins."""
+        live = {machine.key for machine in self.live}
+        shown = [
+            one.instance if one.key in live else Instance(one.provider_id, State.DELETING) for one in self.machines
+        ]
+        return shown + list(self.unfulfilled().values())
+
+
+def begun(scale_set: ScaleSet) -> Holding:
+    """Return what is known of a scale set that was seen for the first time."""
+    return Holding(scale_set=scale_set, target=scale_set.capacity)
+
+
+def with_scale_set(held: Holding, fresh: ScaleSet) -> Holding:
+    """Return it with the scale set as it was read now."""
+    if held.operations and fresh.etag and fresh.etag == held.superseded:
+        return held
+    leaving = held.going & {machine.key for machine in held.machines}
+    counted = fresh.capacity - held.target
+    target = held.target if 0 < counted <= len(leaving) else fresh.capacity
+    return replace(held, scale_set=fresh, target=target)
+
+
+def with_machines(held: Holding, machines: Sequence[Machine], at: float) -> Holding:
+    """Return it with its machines as they were listed at some time."""
+    return replace(held, machines=tuple(machines), listed_at=at)
+
+
+def with_progress(held: Holding, over: Mapping[Operation, Failure | None], now: float) -> Holding:
+    """Return it without the operations that are over, of some of which Azure says why they failed.
+
+    A failure counts unless a later change of ours took its place: then that one brings the machines.
+    """
+    left = tuple(one for one in held.operations if one not in over and now - one.since < _LONGEST_OPERATION_S)
+    held = replace(held, operations=left)
+    failures = [failure for one, failure in over.items() if failure is not None and not one.deletes]
+    if not failures or failures[-1].code.lower() in _REPLACED or any(not one.deletes for one in left):
+        return held
+    return replace(held, shortfall=Shortfall(now, failures[-1].instance_error()))
+
+
+def once_relieved(held: Holding) -> Holding:
+    """Forget why machines did not come, once none is missing."""
+    return held if held.unfulfilled() else replace(held, shortfall=None)
+
+
+def resized(held: Holding, capacity: int, target: int, operation: Operation | None) -> Holding:
+    """Return it after another capacity was accepted, which makes another target."""
+    before = held.scale_set
+    sku = None if before.sku is None else replace(before.sku, capacity=capacity)
+    return replace(
+        held,
+        scale_set=replace(before, sku=sku),
+        superseded=before.etag,
+        target=target,
+        operations=held.operations if operation is None else (*held.operations, operation),
+        shortfall=None if target > held.target else held.shortfall,
+    )
+
+
+def shrunk(held: Holding, operation: Operation) -> Holding:
+    """Return it after a deletion was accepted."""
+    gone = sum(machine.key in operation.deletes for machine in held.live)
+    return replace(held, target=held.target - gone, operations=(*held.operations, operation))
+
+
+def wanted(before: int, now: int, delta: int) -> int:
+    """Return the target to ask for when `delta` more were decided on at a target that has since turned out otherwise.
+
+    Machines that others added meanwhile, or an earlier call that seemed lost, make up for as many.
+    """
+    return max(now, before + delta) if now > before else now + delta

@@ -1,0 +1,175 @@
+"""The azure provider: scales virtual machine scale sets of one resource group.
+
+Behaves as Cluster Autoscaler's provider of that name; `docs/providers/azure.md` has what differs.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+
+from cloudprovider.azure import ids
+from cloudprovider.azure.arm import Arm, TokenSource
+from cloudprovider.azure.compute import Compute
+from cloudprovider.azure.credentials import tokens_for
+from cloudprovider.azure.discovery import Selector, read_selector, sized_by_tags
+from cloudprovider.azure.fleet import Fleet
+from cloudprovider.azure.group import ScaleSetGroup
+from cloudprovider.azure.http import HttpTransport, Transport
+from cloudprovider.azure.ids import Owner
+from cloudprovider.azure.resources import ScaleSet
+from cloudprovider.azure.settings import Settings, read_settings
+from cloudprovider.azure.sizes import Sizes
+from cloudprovider.azure.template import GPU_LABEL, Templates
+from cloudprovider.fields import Problems
+from cloudprovider.interface import Misconfigured, NodeRef, ProviderContext, ProviderError, Throttled, Transient
+from cloudprovider.prices import PriceListed, read_price_file
+from cloudprovider.sizes import SizedName, read_sizes
+
+_log = logging.getLogger(__name__)
+
+Connect = Callable[[Settings, ProviderContext], tuple[Transport, TokenSource]]
+_GPU_TYPES = ("nvidia", "nvidia-tesla-a100", "nvidia-tesla-k80", "nvidia-tesla-p100", "nvidia-tesla-v100")
+
+
+class AzureProvider:
+    """A `CloudProvider` with `KnowsInstances` and `Accelerators`."""
+
+    name = "azure"
+
+    def __init__(self, fleet: Fleet, settings: Settings, named: Sequence[SizedName], selector: Selector | None) -> None:
+        self._fleet = fleet
+        self._settings = settings
+        self._named = {one.name: one for one in named}
+        self._selector = selector
+        self._sizes = Sizes(fleet.compute)
+        self._templates = Templates(self._sizes, settings.predict_labels)
+        self._groups: Mapping[str, ScaleSetGroup] = {}
+        self._by_owner: Mapping[Owner, str] = {}
+        self._ignored: Mapping[str, str] = {}
+        self._sized: Mapping[str, SizedName] = {}
+
+    def refresh(self, now: float) -> None:
+        """Bring the scale sets up to date; nothing is asked while answers are fresh and nothing is going on."""
+        self._fleet.refresh(now, self._choose)
+        held = self._fleet.all
+        self._sizes.refresh((one.scale_set.location for one in held.values()), now)
+        sized = {name: self._sized[name] for name in held if name in self._sized}
+        self._groups = {name: ScaleSetGroup(one, self._fleet, self._templates) for name, one in sized.items()}
+        settings = self._settings
+        self._by_owner = {
+            Owner(settings.subscription_id.lower(), settings.resource_group.lower(), name.lower()): name
+            for name in held
+        }
+
+    def groups(self) -> Sequence[ScaleSetGroup]:
+        """All groups: those of `--nodes` in that order, then those found by their tags, by name."""
+        return tuple(self._groups.values())
+
+    def group_of(self, node: NodeRef) -> str | None:
+        """Return the scale set that a node's provider id names, or that lists its machine."""
+        key = ids.key(node.provider_id)
+        owner = ids.owner_of(key)
+        name = self._fleet.owner(key) if owner is None else self._by_owner.get(owner)
+        return name if name in self._groups else None
+
+    def has_instance(self, node: NodeRef) -> bool:
+        """Whether the machine exists. Before one is said to be gone its scale set is listed again, once a pass."""
+        name, key = self.group_of(node), ids.key(node.provider_id)
+        if name is None or self._fleet.lists(key):
+            return True
+        if self._fleet.listed_since_refresh(name):
+            return False
+        return any(machine.key == key for machine in self._fleet.relisted(name).machines)
+
+    @property
+    def gpu_label(self) -> str:
+        """The label of AKS."""
+        return GPU_LABEL
+
+    def gpu_types(self) -> Sequence[str]:
+        """Return the values that it is known to have."""
+        return _GPU_TYPES
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._fleet.compute.close()
+
+    def _choose(self, found: Sequence[ScaleSet]) -> Sequence[str]:
+        sized, ignored = chosen(found, self._named, self._selector)
+        for name, why in ignored.items():
+            if self._ignored.get(name) != why:
+                _log.warning("azure.scale_set_ignored", extra={"fields": {"group": name, "why": why}})
+        self._ignored, self._sized = ignored, {one.name: one for one in sized}
+        return tuple(self._sized)
+
+
+class PricedAzureProvider(PriceListed, AzureProvider):
+    """An `AzureProvider` that also has `Pricing`."""
+
+
+def chosen(
+    found: Sequence[ScaleSet], named: Mapping[str, SizedName], selector: Selector | None
+) -> tuple[Sequence[SizedName], Mapping[str, str]]:
+    """Return the scale sets that are node groups, and why others that match the selector cannot be.
+
+    Sizes of `--nodes` come before those of tags.
+    """
+    names = {one.name for one in found}
+    sized = [one for name, one in named.items() if name in names]
+    ignored: dict[str, str] = {}
+    for scale_set in sorted(found, key=lambda one: one.name) if selector is not None else ():
+        if scale_set.name in named or selector is None:
+            continue
+        match sized_by_tags(scale_set.name, scale_set.tags or {}, selector):
+            case SizedName() as one:
+                sized.append(one)
+            case str() as why:
+                ignored[scale_set.name] = why
+    return sized, ignored
+
+
+def create(context: ProviderContext) -> AzureProvider | PricedAzureProvider:
+    """Read the configuration, sign in and list the scale sets once.
+
+    `Misconfigured` has a line for every problem: fields that are missing or wrong, groups of `--nodes` that do not
+    exist, credentials that are refused. Where Azure is away: `Transient` or `Throttled`.
+    """
+    return open_provider(context, _connect)
+
+
+def open_provider(context: ProviderContext, connect: Connect) -> AzureProvider | PricedAzureProvider:
+    """Make a provider that reaches Azure through what `connect` returns; raises as `create`."""
+    problems = Problems()
+    settings = read_settings(context.config_file, context.environment, problems)
+    named = list(read_sizes(context.node_specs, problems))
+    selector = read_selector(context.discovery_specs, problems)
+    if not context.node_specs and selector is None:
+        problems.add("nodes", "name scale sets, or let --node-group-auto-discovery find them by their tags")
+    problems.raise_if_any()
+    prices = None if context.price_file is None else read_price_file(context.price_file)
+    transport, tokens = connect(settings, context)
+    arm = Arm(settings.cloud.resource_manager, transport, tokens, context.user_agent, context.now)
+    fleet = Fleet(Compute(arm, settings), settings, context.now)
+    _check(fleet, settings, named)
+    if prices is None:
+        return AzureProvider(fleet, settings, named, selector)
+    return PricedAzureProvider(fleet, settings, named, selector).priced_by(prices)
+
+
+def _connect(settings: Settings, context: ProviderContext) -> tuple[Transport, TokenSource]:
+    tokens = tokens_for(settings.identity, settings.cloud, context.now)
+    return HttpTransport(settings.cloud.resource_manager, context.environment), tokens
+
+
+def _check(fleet: Fleet, settings: Settings, named: Sequence[SizedName]) -> None:
+    try:
+        found = {one.name for one in fleet.listed()}
+    except (Transient, Throttled):
+        raise
+    except ProviderError as error:
+        raise Misconfigured(f"cloud-config: {error}") from error
+    problems = Problems()
+    for one in named:
+        if one.name not in found:
+            known = ", ".join(sorted(found)) or "none"
+            problems.add("nodes", f"{settings.resource_group} has no scale set {one.name}; it has: {known}")
+    problems.raise_if_any()

@@ -1,0 +1,94 @@
+"""Machine sizes: how much of what a machine of a scale set has, from Azure's own list of them."""
+
+import logging
+import re
+from collections.abc import Iterable, Mapping
+from math import inf
+
+import msgspec
+
+from cloudprovider.azure.compute import Compute
+from cloudprovider.azure.resources import MachineSize
+from cloudprovider.interface import ProviderError, Throttled, Transient
+
+_log = logging.getLogger(__name__)
+
+_FRESH_S = 86_400.0
+_AGAIN_S = 3600.0
+"""How long a refusal, such as for want of a permission, is taken for final."""
+_SOON_S = 60.0
+_KIND = "virtualmachines"
+_FPGA = re.compile(r"standard_np\d", re.ASCII)
+_AMD = re.compile(r"standard_(nv\d+as_v4|nv\d+ad\w*_v710_v5|nd\d+\w*_mi300x_v5)", re.ASCII)
+_FPGA_RESOURCE = "xilinx.com/fpga-xilinx_u250_gen3x16_xdma_shell_2_1-0"
+
+
+class Size(msgspec.Struct, frozen=True):
+    """What a machine of one size has."""
+
+    cpus: int
+    memory_mib: int
+    accelerators: int = 0
+    accelerator: str = ""
+    """Name of the resource that the accelerators are."""
+    architecture: str = "amd64"
+
+
+class Sizes:
+    """The sizes of every location where there are node groups. Read once a day; owned by whoever refreshes."""
+
+    def __init__(self, compute: Compute) -> None:
+        self._compute = compute
+        self._sizes: Mapping[str, Mapping[str, Size]] = {}
+        self._next_s: dict[str, float] = {}
+
+    def refresh(self, locations: Iterable[str], now: float) -> None:
+        """Read the sizes of locations that are due. Where that fails, only tags tell what nodes have."""
+        for location in sorted({one.lower() for one in locations}):
+            if now < self._next_s.get(location, -inf):
+                continue
+            try:
+                found = sizes_by_name(self._compute.sizes(location))
+            except ProviderError as error:
+                self._next_s[location] = now + (_SOON_S if isinstance(error, Transient | Throttled) else _AGAIN_S)
+                _log.warning("azure.sizes_unknown", extra={"fields": {"location": location, "error": error}})
+            else:
+                self._next_s[location] = now + _FRESH_S
+                self._sizes = {**self._sizes, location: found}
+
+    def find(self, location: str, name: str) -> Size | None:
+        """Return a size; a promotional one is like that without the suffix."""
+        known = self._sizes.get(location.lower(), {})
+        name = name.lower()
+        return known.get(name) or known.get(name.removesuffix("_promo"))
+
+
+def sizes_by_name(found: Iterable[MachineSize]) -> Mapping[str, Size]:
+    """Return sizes by name in lower case, without those that do not say how much they have."""
+    sizes: dict[str, Size] = {}
+    for one in found:
+        if (one.resource_type or "").lower() != _KIND or not one.name:
+            continue
+        has = {capability.name: capability.value for capability in one.capabilities or () if capability.value}
+        size = _size(one.name.lower(), has)
+        if size is not None:
+            sizes[one.name.lower()] = size
+    return sizes
+
+
+def _size(name: str, has: Mapping[str, str]) -> Size | None:
+    try:
+        # Of some sizes only a part of the processors can be used.
+        cpus = int(has.get("vCPUsAvailable") or has["vCPUs"])
+        memory_mib = int(float(has["MemoryGB"]) * 1024)
+        accelerators = int(has.get("GPUs", "0"))
+    except (KeyError, ValueError):
+        return None
+    architecture = "arm64" if has.get("CpuArchitectureType", "").lower() == "arm64" else "amd64"
+    return Size(cpus, memory_mib, accelerators, _accelerator(name) if accelerators else "", architecture)
+
+
+def _accelerator(name: str) -> str:
+    if _FPGA.match(name):
+        return _FPGA_RESOURCE
+    return "amd.com/gpu" if _AMD.match(name) else "nvidia.com/gpu"

@@ -1,0 +1,69 @@
+"""What the tags of a scale set say of its nodes.
+
+Names of tags cannot hold a slash, so in what follows a prefix `_` stands for `/`, and `~2` for `_`.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from cloudprovider.fields import Problems
+from cloudprovider.interface import GroupSettings, TaintSpec
+from cloudprovider.options import read_options
+from cloudprovider.quantity import parse_quantity
+
+_PREFIX = "k8s.io_cluster-autoscaler_node-template_"
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_POOL_NAMES = ("aks-managed-poolName", "poolName")
+_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+
+
+def labels_of(tags: Mapping[str, str]) -> dict[str, str]:
+    """Return the labels of new nodes; values that no label can have are left out."""
+    return {name: value for name, value in _named(tags, "label_") if is_label_value(value)}
+
+
+def taints_of(tags: Mapping[str, str]) -> Sequence[TaintSpec]:
+    """Return the taints of new nodes, from `<value>:<effect>`; what has no effect is left out."""
+    found = []
+    for name, text in sorted(_named(tags, "taint_")):
+        value, colon, effect = text.rpartition(":")
+        if colon and effect in _EFFECTS and is_label_value(value):
+            found.append(TaintSpec(name, value, effect))
+    return tuple(found)
+
+
+def resources_of(tags: Mapping[str, str]) -> dict[str, str]:
+    """Return amounts of resources, which come before those that the machine size tells."""
+    return {name: value for name, value in _named(tags, "resources_") if _is_amount(value)}
+
+
+def settings_of(tags: Mapping[str, str]) -> GroupSettings:
+    """Return overrides of flags; what cannot be used keeps the flag."""
+    prefix = f"{_PREFIX}autoscaling-options_"
+    options = {tag.removeprefix(prefix): value for tag, value in tags.items() if tag.startswith(prefix)}
+    return read_options(options, prefix, Problems())
+
+
+def pool_of(tags: Mapping[str, str]) -> str:
+    """Return the node pool of a managed cluster (AKS); empty where none manages the scale set."""
+    return next((tags[name] for name in _POOL_NAMES if tags.get(name)), "")
+
+
+def is_label_value(text: str) -> bool:
+    """Whether a label may have this value."""
+    return _LABEL_VALUE.fullmatch(text) is not None
+
+
+def _named(tags: Mapping[str, str], kind: str) -> Iterator[tuple[str, str]]:
+    prefix = _PREFIX + kind
+    for tag, value in tags.items():
+        name = tag.removeprefix(prefix)
+        if name and name != tag:
+            yield name.replace("_", "/").replace("~2", "_"), value
+
+
+def _is_amount(text: str) -> bool:
+    try:
+        return parse_quantity(text) >= 0
+    except ValueError:
+        return False
