@@ -3,6 +3,7 @@
 import configparser
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -28,13 +29,15 @@ from cloudprovider.conformance import MemoryNodeApi
 from cloudprovider.interface import ProviderContext
 from cloudprovider.kwok import create
 from cloudprovider.static.file import load_cloud
+from tests.fakes.azure import FakeScaleSet, Seen
+from tests.unit.cloudprovider.azure_world import AzureWorld, node
 from tests.unit.kube.scripted import Asked, client_of, ok, scripted_api
 
 ROOT = Path(__file__).parents[2]
 MANIFESTS = ROOT / "manifests"
 GROUPS = MANIFESTS / "overlays" / "dry-run" / "groups.yaml"
 CLOUD_CONFIG = MANIFESTS / "overlays" / "externalgrpc" / "cloud-config.yaml"
-PROVIDERS = {"dry-run": "static", "externalgrpc": "externalgrpc", "ha": "kwok", "kwok": "kwok"}
+PROVIDERS = {"azure": "azure", "dry-run": "static", "externalgrpc": "externalgrpc", "ha": "kwok", "kwok": "kwok"}
 """What each overlay scales."""
 
 Rule = tuple[str, str, str]
@@ -95,6 +98,41 @@ def test_overlays_build(overlay: str) -> None:
     assert all(one["metadata"]["namespace"] == "kube-system" for one in objects if "Cluster" not in one["kind"])
     args = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
     assert load(args).provider.cloud_provider == PROVIDERS[overlay]
+
+
+@pytest.mark.kubectl
+def test_what_is_to_be_filled_in_for_azure_is_listed_and_nothing_else() -> None:
+    folder = MANIFESTS / "overlays" / "azure"
+    lines = (folder / "kustomization.yaml").read_text().splitlines()
+    listed = set(re.findall(r"YOUR-[A-Z-]+", "\n".join(line for line in lines if line.startswith("#"))))
+    objects = built(folder)
+    assert set(re.findall(r"YOUR-[A-Z-]+", json.dumps(objects))) == listed
+    account, pod = only(objects, "ServiceAccount"), only(objects, "Deployment")["spec"]["template"]
+    assert account["metadata"]["annotations"] == {"azure.workload.identity/client-id": "YOUR-CLIENT"}
+    assert pod["metadata"]["labels"]["azure.workload.identity/use"] == "true"
+    assert pod["spec"]["containers"][0]["securityContext"]["readOnlyRootFilesystem"] is True
+
+
+def azure_actions(seen: Seen) -> set[str]:
+    """Return what Azure's roles call a request."""
+    names = [part for part in seen.path.partition("Microsoft.Compute/")[2].split("/") if part not in {"web", "flex"}]
+    if seen.path.startswith("/operations/"):
+        names = ["locations", "operations"]
+    kind = "Microsoft.Compute/" + "/".join(names)
+    if seen.method == "POST":
+        return {f"{kind}/action"}
+    reads = {f"{kind}/instanceView/read"} if "$expand" in seen.query else set()
+    return {f"{kind}/{'write' if seen.method == 'PUT' else 'read'}", *reads}
+
+
+def test_the_sample_roles_allow_the_calls_to_azure_that_are_made_and_no_more() -> None:
+    world = AzureWorld(FakeScaleSet("web"), FakeScaleSet("flex", flexible=True), nodes=["0:5:web", "0:5:flex"])
+    world.group("web").increase(1)
+    world.refresh(after_s=90.0)
+    world.group("web").delete([node("web", 0)])
+    made = set().union(*map(azure_actions, world.azure.requests))
+    roles = [json.loads(path.read_text()) for path in (MANIFESTS / "samples" / "azure").iterdir()]
+    assert {action for role in roles for action in role["Actions"]} == made
 
 
 @pytest.mark.kubectl
