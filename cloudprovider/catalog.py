@@ -19,6 +19,7 @@ GROUP = "autoscaler.cloudprovider"
 BUILT_IN = (
     EntryPoint("azure", "cloudprovider.azure:create [azure]", GROUP),
     EntryPoint("externalgrpc", "cloudprovider.externalgrpc:create [grpc]", GROUP),
+    EntryPoint("gce", "cloudprovider.gce:create [gce]", GROUP),
     EntryPoint("kwok", "cloudprovider.kwok:create", GROUP),
     EntryPoint("static", "cloudprovider.static:create", GROUP),
 )

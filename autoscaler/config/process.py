@@ -84,26 +84,13 @@ class Provider(msgspec.Struct, frozen=True):
         Why("The provider aws is not here yet."),
     ] = False
     bulk_mig_instances_listing_enabled: Annotated[
-        Switch,
-        "GCE: list the instances of all groups in one call.",
-        Support.ACCEPTED,
-        Why("The provider gce is not here yet."),
+        Switch, "GCE: list the instances of a zone in one call, where groups are at rest."
     ] = False
-    gce_concurrent_refreshes: Annotated[
-        CountFromOne,
-        "GCE: groups refreshed at the same time.",
-        Support.ACCEPTED,
-        Why("The provider gce is not here yet."),
-    ] = 1
+    gce_concurrent_refreshes: Annotated[CountFromOne, "GCE: groups refreshed at the same time."] = 1
     gce_mig_instances_min_refresh_wait_time_s: Annotated[
-        Seconds,
-        "GCE: shortest time between two listings of a group's instances.",
-        Support.ACCEPTED,
-        Why("The provider gce is not here yet."),
+        Seconds, "GCE: shortest time between two listings of a group's instances."
     ] = 5.0
-    regional: Annotated[
-        Switch, "GCE: the cluster is regional.", Support.ACCEPTED, Why("The provider gce is not here yet.")
-    ] = False
+    regional: Annotated[Switch, "GCE: the cluster is regional: groups are found in all zones of the region."] = False
     clusterapi_cloud_config_authoritative: Annotated[
         Switch,
         "Cluster API: never fall back to --kubeconfig for the management cluster.",

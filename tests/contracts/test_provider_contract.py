@@ -10,6 +10,8 @@ import pytest
 
 from cloudprovider.azure.provider import open_provider
 from cloudprovider.conformance import CHECKS, Check, Harness, MemoryNodeApi, run_check
+from cloudprovider.gce.provider import ListPricedGceProvider
+from cloudprovider.gce.settings import read_settings
 from cloudprovider.interface import (
     Accelerators,
     CloudProvider,
@@ -24,6 +26,7 @@ from cloudprovider.kwok.provider import KwokGpuProvider, KwokProvider, create
 from cloudprovider.static import BootDelay, CloudSpec, GroupSpec, Prices, StaticCloud, open_cloud
 from cloudprovider.static.provider import node_ref
 from tests.fakes import azure
+from tests.fakes.gce import FakeGce, a_group, a_regional_group
 
 _TEMPLATE = NodeTemplate(
     labels={"pool": "web", "cloud.google.com/gke-accelerator": "t4"},
@@ -66,6 +69,39 @@ class StaticHarness:
     def _list_nodes(self) -> list[NodeRef]:
         self._lists += 1
         return []
+
+
+class GceHarness:
+    """Time passes when the suite says so; every HTTP request counts."""
+
+    def __init__(self, regional: bool = False, bulk: bool = False) -> None:
+        make = a_regional_group if regional else a_group
+        self.api = FakeGce(make("web"), make("batch"))
+        self._now = 1_000.0
+        flags = {"bulk-mig-instances-listing-enabled": bulk, "gce-concurrent-refreshes": 2}
+        specs = [f"{low}:6:{self.api.group(name).id}" for name, low in (("web", 1), ("batch", 0))]
+        settings = read_settings(ProviderContext(node_specs=specs, flags=flags))
+        self._provider = ListPricedGceProvider(self.api.client, settings, rng=random.Random(7))
+        self.settle()
+
+    @property
+    def provider(self) -> CloudProvider:
+        return self._provider
+
+    @property
+    def group_ids(self) -> Sequence[str]:
+        return [self.api.group(name).id for name in ("web", "batch")]
+
+    def settle(self) -> None:
+        self._now += 600.0
+        self.api.settle()
+        self._provider.refresh(self._now)
+
+    def node_for(self, instance: Instance) -> NodeRef:
+        return NodeRef(instance.provider_id.rpartition("/")[2], instance.provider_id)
+
+    def remote_calls(self) -> int:
+        return len(self.api.requests)
 
 
 class KwokHarness:
@@ -165,6 +201,9 @@ def _kwok_node(pool: str, low: int) -> dict[str, Any]:
         pytest.param(lambda: AzureHarness(), id="azure"),
         pytest.param(lambda: AzureHarness(flexible=True), id="azure with flexible orchestration"),
         pytest.param(lambda: AzureHarness(counts_deleting=True), id="azure whose capacity counts what it deletes"),
+        pytest.param(lambda: GceHarness(), id="gce"),
+        pytest.param(lambda: GceHarness(bulk=True), id="gce that lists in bulk"),
+        pytest.param(lambda: GceHarness(regional=True), id="gce with regional groups"),
     ],
 )
 def test_contract(harness: Callable[[], Harness], check: Check) -> None:
@@ -201,6 +240,13 @@ def test_azure_is_tried_on_all_but_what_it_cannot_do(tmp_path: Path) -> None:
     prices = tmp_path / "prices.yaml"
     prices.write_text("instanceTypes: {Standard_D4s_v5: 0.2}")
     assert _skipped(AzureHarness(str(prices))) == {
+        "decrease_target cancels requests that no machine answers yet",
+        "AtomicIncrease: all or nothing",
+    }
+
+
+def test_gce_is_tried_on_all_but_what_it_cannot_do() -> None:
+    assert _skipped(GceHarness()) == {
         "decrease_target cancels requests that no machine answers yet",
         "AtomicIncrease: all or nothing",
     }

@@ -54,6 +54,8 @@ def test_every_provider_is_listed_with_its_abilities() -> None:
     azure = ("Pricing", "KnowsInstances", "Accelerators", "ForceDelete", "GroupOptions")
     assert (found["azure"].extra, found["azure"].abilities) == ("azure", azure)
     assert found["externalgrpc"].abilities == ("Pricing", "Accelerators", "GroupOptions")
+    assert (found["gce"].module, found["gce"].extra) == ("cloudprovider.gce", "gce")
+    assert found["gce"].abilities == ("Pricing", "KnowsInstances", "Accelerators", "ForceDelete", "GroupOptions")
 
 
 def test_registering_twice_the_same_is_fine_and_otherwise_ambiguous() -> None:

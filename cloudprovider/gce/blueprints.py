@@ -1,0 +1,83 @@
+"""Instance templates and machine types, read once an hour: the first never change, the second hardly."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from cloudprovider.gce.client import Compute
+from cloudprovider.gce.kube_env import read_kube_env
+from cloudprovider.gce.machine_types import MachineType, custom_machine_type, machine_type_from
+from cloudprovider.gce.refs import Place, last_part, template_path
+from cloudprovider.gce.template import Blueprint
+from cloudprovider.gce.wire import Manager
+from cloudprovider.interface import ProviderError
+
+_FRESH_S = 3600.0
+_RETRY_S = 60.0
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    blueprint: Blueprint | None
+    until: float
+
+
+Key = tuple[str, Place]
+
+
+class Blueprints:
+    """Blueprints by template and zone. Owned by the thread that refreshes."""
+
+    def __init__(self, client: Compute) -> None:
+        self._client = client
+        self._kept: dict[Key, _Kept] = {}
+        self._machines: dict[tuple[Place, str], tuple[MachineType, float]] = {}
+
+    def prepare(
+        self,
+        managers: Iterable[Manager],
+        now: float,
+        run: Callable[[Callable[[Key], Blueprint | None], Sequence[Key]], Sequence[Blueprint | None]],
+    ) -> None:
+        """Read what is missing or old, several at a time with `run`; forget what nobody needs any more.
+
+        One that cannot be read now is used on, where there is one, and tried again in a minute.
+        """
+        wanted = list(dict.fromkeys(key for manager in managers if (key := _key(manager)) is not None))
+        due = [key for key in wanted if key not in self._kept or self._kept[key].until <= now]
+        self._machines = {key: kept for key, kept in self._machines.items() if kept[1] > now}
+        found = dict(zip(due, run(lambda key: self._read(key, now), due), strict=True))
+        for key, blueprint in found.items():
+            known = self._kept[key].blueprint if key in self._kept else None
+            wait_s = _RETRY_S if blueprint is None else _FRESH_S
+            self._kept[key] = _Kept(blueprint or known, now + wait_s)
+        self._kept = {key: self._kept[key] for key in wanted}
+
+    def of(self, manager: Manager) -> Blueprint | None:
+        """Return a group's blueprint; None where its template cannot be read or understood."""
+        key = _key(manager)
+        return None if key is None or key not in self._kept else self._kept[key].blueprint
+
+    def _read(self, key: Key, now: float) -> Blueprint | None:
+        path, zone = key
+        try:
+            properties = self._client.template(path).get("properties") or {}
+            env = read_kube_env(properties.get("metadata") or {})
+            name = last_part(str(properties["machineType"]))
+            return Blueprint(properties=properties, env=env, machine=self._machine(zone, name, now))
+        except (ProviderError, ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+    def _machine(self, zone: Place, name: str, now: float) -> MachineType:
+        kept = self._machines.get((zone, name))
+        if kept is not None:
+            return kept[0]
+        machine = custom_machine_type(name) or machine_type_from(self._client.machine_type(zone, name))
+        self._machines[zone, name] = (machine, now + _FRESH_S)
+        return machine
+
+
+def _key(manager: Manager) -> Key | None:
+    path = template_path(manager.template)
+    if path is None or not manager.zones:
+        return None
+    return path, Place(manager.ref.place.project, manager.zones[0])

@@ -1,0 +1,100 @@
+"""What is known of the groups: replaced as a whole by a refresh, adjusted at once by every write."""
+
+import threading
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from cloudprovider.gce.refs import GroupRef
+from cloudprovider.gce.settings import Limits
+from cloudprovider.gce.wire import Manager
+from cloudprovider.interface import GroupSettings, Instance, NodeTemplate, NotFound
+
+_REMEMBERED_S = 3600.0
+
+
+class GroupState(msgspec.Struct, frozen=True, kw_only=True):
+    """A group as it was read last, with what was done to it since."""
+
+    manager: Manager
+    limits: Limits
+    machines: Mapping[str, Instance]
+    """By provider id."""
+    listed_at: float
+    """When the machines were read, Unix seconds."""
+    template: NodeTemplate | None = None
+    settings: GroupSettings = GroupSettings()
+    certain: bool = True
+    """False: a call may or may not have taken effect, so target and machines must be read before they are believed."""
+
+    @property
+    def ref(self) -> GroupRef:
+        """The group."""
+        return self.manager.ref
+
+    @property
+    def target(self) -> int:
+        """The target size."""
+        return self.manager.target
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """All groups at one moment."""
+
+    groups: Mapping[GroupRef, GroupState] = {}
+    owners: Mapping[str, GroupRef] = {}
+    """Groups by provider id of their machines."""
+    departed: Mapping[str, tuple[GroupRef, float]] = {}
+    """Groups of machines that were there lately, and when they were last."""
+
+
+class Fleet:
+    """The one snapshot that counts. Safe from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._writes: Counter[GroupRef] = Counter()
+        self.snapshot = Snapshot()
+
+    def state(self, ref: GroupRef) -> GroupState:
+        """Return what is known of a group; `NotFound` where it is gone."""
+        found = self.snapshot.groups.get(ref)
+        if found is None:
+            raise NotFound(f"there is no managed instance group {ref.id}")
+        return found
+
+    def writes(self) -> Counter[GroupRef]:
+        """Return how often each group was written to: what `install` wants to know from before the reading."""
+        with self._lock:
+            return Counter(self._writes)
+
+    def install(self, states: Iterable[GroupState], writes_before: Counter[GroupRef], now: float) -> None:
+        """Replace everything by what was read. A group that was written to meanwhile stays as it is known."""
+        with self._lock:
+            old = self.snapshot
+            groups = {state.ref: state for state in states}
+            for ref, state in old.groups.items():
+                if ref in groups and self._writes[ref] != writes_before[ref]:
+                    groups[ref] = state
+            owners = {provider_id: ref for ref, state in groups.items() for provider_id in state.machines}
+            left = {provider_id: (ref, now) for provider_id, ref in old.owners.items() if provider_id not in owners}
+            departed = {
+                provider_id: (ref, since)
+                for provider_id, (ref, since) in {**old.departed, **left}.items()
+                if provider_id not in owners and ref in groups and now - since <= _REMEMBERED_S
+            }
+            self.snapshot = Snapshot(groups, owners, departed)
+
+    def change(self, ref: GroupRef, **changes: Any) -> GroupState:
+        """Note what a write, or a reading after one, changes in a group's state, and return it."""
+        with self._lock:
+            old = self.snapshot
+            if ref not in old.groups:
+                raise NotFound(f"there is no managed instance group {ref.id}")
+            state = msgspec.structs.replace(old.groups[ref], **changes)
+            self._writes[ref] += 1
+            owners = {**old.owners, **dict.fromkeys(state.machines, ref)}
+            self.snapshot = Snapshot({**old.groups, ref: state}, owners, old.departed)
+            return state

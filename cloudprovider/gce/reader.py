@@ -1,0 +1,156 @@
+"""Reads the groups from the cloud: which there are, how large they are to be, which machines they have."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TypeVar
+
+from cloudprovider.gce.blueprints import Blueprints
+from cloudprovider.gce.client import Compute
+from cloudprovider.gce.fleet import GroupState
+from cloudprovider.gce.refs import GroupRef, Place
+from cloudprovider.gce.settings import Limits, Settings
+from cloudprovider.gce.template import node_template, settings_from
+from cloudprovider.gce.wire import Manager, managed_instance, manager_from, zone_instance
+from cloudprovider.interface import GroupSettings, Instance, NodeTemplate, NotFound, ProviderError
+
+T = TypeVar("T")
+R = TypeVar("R")
+_ZONES_FRESH_S = 3600.0
+Machines = Mapping[str, Instance]
+
+
+class Reader:
+    """Owned by the thread that refreshes. Errors of the client pass through."""
+
+    def __init__(self, client: Compute, settings: Settings, discover_in: Place | None) -> None:
+        self._client = client
+        self._settings = settings
+        self._discover_in = discover_in
+        self._blueprints = Blueprints(client)
+        self._zones: tuple[Sequence[str], float] | None = None
+
+    def meant(self, now: float) -> Sequence[tuple[Manager, Limits]]:
+        """Return the managers of all groups that are meant: named ones first and in their order, then found ones."""
+        named, searched = self._settings.groups, self._searched(now)
+        places = list(dict.fromkeys([*(ref.place for ref in named), *searched]))
+        listed = self._run(lambda place: read_managers(self._client, place), places)
+        known = {manager.ref: manager for managers in listed for manager in managers}
+        limits = {ref: given for ref, given in named.items() if ref in known}
+        for ref in sorted(known.keys() - named.keys()):
+            found = (one.limits for one in self._settings.discoveries if ref.place in searched and one.finds(ref.name))
+            if (first := next(found, None)) is not None:
+                limits[ref] = first
+        return [(known[ref], given) for ref, given in limits.items()]
+
+    def read(self, before: Mapping[GroupRef, GroupState], now: float) -> Sequence[GroupState]:
+        """Return the state of every group that is there, on the base of the states known before."""
+        meant = self.meant(now)
+        managers = [manager for manager, _ in meant]
+        self._blueprints.prepare(managers, now, self._run)
+        kept = {ref: known for ref, known in before.items() if self._is_fresh(known, now)}
+        machines = self._machines([manager for manager in managers if manager.ref not in kept])
+        states: list[GroupState] = []
+        for manager, limits in meant:
+            known = kept.get(manager.ref)
+            if known is None and manager.ref not in machines:
+                continue  # deleted since it was listed
+            template, overrides = self._described(manager)
+            states.append(
+                GroupState(
+                    manager=manager,
+                    limits=limits,
+                    machines=machines[manager.ref] if known is None else known.machines,
+                    listed_at=now if known is None else known.listed_at,
+                    template=template,
+                    settings=overrides,
+                )
+            )
+        return states
+
+    def _is_fresh(self, known: GroupState, now: float) -> bool:
+        """Whether a list of machines is too young to be read again; a clock that went back keeps none for ever."""
+        return known.certain and 0 <= now - known.listed_at < self._settings.min_list_age_s
+
+    def _searched(self, now: float) -> Sequence[Place]:
+        place = self._discover_in
+        if place is None or not self._settings.discoveries:
+            return ()
+        if not place.regional:
+            return (place,)
+        if self._zones is None or not 0 <= now - self._zones[1] < _ZONES_FRESH_S:
+            self._zones = (tuple(self._client.zones(place)), now)
+        return (*(Place(place.project, zone) for zone in self._zones[0]), place)
+
+    def _machines(self, managers: Sequence[Manager]) -> dict[GroupRef, Machines]:
+        """Return the machines of each group; a group that turns out to be gone is left out."""
+        found: dict[GroupRef, Machines] = {one.ref: {} for one in managers if not (one.target or one.machines)}
+        if self._settings.bulk:
+            found |= self._in_bulk([one for one in managers if one.ref not in found and not one.in_change])
+        left = [one.ref for one in managers if one.ref not in found]
+        listed = self._run(lambda ref: read_machines(self._client, ref), left)
+        return found | {ref: machines for ref, machines in zip(left, listed, strict=True) if machines is not None}
+
+    def _in_bulk(self, managers: Sequence[Manager]) -> dict[GroupRef, Machines]:
+        """Return the machines of the groups whose zones tell of as many as they say they have."""
+        zones = list(dict.fromkeys(Place(one.ref.place.project, zone) for one in managers for zone in one.zones))
+        by_group: dict[GroupRef, dict[str, Instance]] = {}
+        for instances in self._run(self._client.instances, zones):
+            with understood("instances of a zone"):
+                for ref, instance in filter(None, map(zone_instance, instances)):
+                    by_group.setdefault(ref, {})[instance.provider_id] = instance
+        return {
+            one.ref: by_group.get(one.ref, {}) for one in managers if len(by_group.get(one.ref, {})) == one.machines
+        }
+
+    def _described(self, manager: Manager) -> tuple[NodeTemplate | None, GroupSettings]:
+        blueprint = self._blueprints.of(manager)
+        if blueprint is None:
+            return None, GroupSettings()
+        overrides = settings_from(blueprint.env.options)
+        try:
+            return node_template(blueprint, manager.ref.place, manager.zones, manager.ref.id), overrides
+        except (ValueError, TypeError, KeyError, AttributeError):  # a template that contradicts itself
+            return None, overrides
+
+    def _run(self, work: Callable[[T], R], items: Sequence[T]) -> Sequence[R]:
+        """Work on several items at a time, as many as the operator allows; the first error is raised."""
+        threads = min(self._settings.threads, len(items))
+        if threads < 2:
+            return [work(item) for item in items]
+        with ThreadPoolExecutor(threads, thread_name_prefix="gce-refresh") as pool:
+            return list(pool.map(work, items))
+
+
+def read_managers(client: Compute, place: Place) -> Sequence[Manager]:
+    """List the managers of a zone or region."""
+    listed = client.managers(place)
+    with understood(f"instance group managers of {place.name}"):
+        return [manager_from(data, place) for data in listed]
+
+
+def read_manager(client: Compute, ref: GroupRef) -> Manager:
+    """Read one manager."""
+    data = client.manager(ref)
+    with understood(f"instance group manager {ref.name}"):
+        return manager_from(data, ref.place)
+
+
+def read_machines(client: Compute, ref: GroupRef) -> Machines | None:
+    """List a group's machines; None where the group is gone."""
+    try:
+        listed = client.managed_instances(ref)
+    except NotFound:
+        return None
+    with understood(f"managed instances of {ref.name}"):
+        found = filter(None, map(managed_instance, listed))
+        return {instance.provider_id: instance for instance in found}
+
+
+@contextmanager
+def understood(what: str) -> Iterator[None]:
+    """Raise `ProviderError` where an answer does not have the form that the API promises."""
+    try:
+        yield
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise ProviderError(f"{what}: the answer makes no sense: {type(error).__name__}: {error}") from error

@@ -1,0 +1,176 @@
+"""What a new node of a managed instance group looks like, from its instance template and machine type."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from cloudprovider.duration import parse_duration_s
+from cloudprovider.gce.kube_env import KubeEnv
+from cloudprovider.gce.machine_types import MachineType, attached_gpus
+from cloudprovider.gce.refs import Place
+from cloudprovider.gce.reserved import (
+    GIB,
+    LOCAL_SSD_BYTES,
+    allocatable,
+    boot_disk_overhead,
+    kernel_memory,
+    local_ssd_overhead,
+)
+from cloudprovider.interface import GroupSettings, NodeTemplate
+
+BOOT_DISK_SIZE = "cluster-autoscaler/gce/boot-disk-size"
+BOOT_DISK_TYPE = "cluster-autoscaler/gce/boot-disk-type"
+LOCAL_SSDS = "cluster-autoscaler/gce/local-ssd-count"
+SPOT = "cluster-autoscaler/gce/provisioning-model"
+"""Annotations that only templates have: prices are reckoned from them."""
+_PODS = 110
+_GPU = "nvidia.com/gpu"
+
+
+class Blueprint(msgspec.Struct, frozen=True, kw_only=True):
+    """An instance template, read, with the machine type that it names."""
+
+    properties: Mapping[str, Any]
+    env: KubeEnv
+    machine: MachineType
+
+
+def node_template(blueprint: Blueprint, place: Place, zones: tuple[str, ...], group_id: str) -> NodeTemplate:
+    """Return the node of a group in `place`, which spreads over `zones`.
+
+    Where it spreads over several, a new node's zone is not known, and no label pretends that it is.
+    """
+    env, machine, properties = blueprint.env, blueprint.machine, blueprint.properties
+    arch = env.arch or machine.arch or "amd64"
+    capacity = _capacity(blueprint, arch)
+    left = allocatable(capacity, env)
+    extended = dict(env.extended_resources)
+    labels = {
+        **env.labels,
+        "kubernetes.io/arch": arch,
+        "kubernetes.io/os": env.os,
+        "node.kubernetes.io/instance-type": machine.name,
+        "topology.kubernetes.io/region": place.region,
+    }
+    if len(zones) == 1:
+        labels |= {"topology.kubernetes.io/zone": zones[0], "topology.gke.io/zone": zones[0]}
+    return NodeTemplate(
+        labels=labels,
+        annotations=_annotations(properties),
+        taints=env.taints,
+        capacity={**{name: str(amount) for name, amount in capacity.items()}, **extended},
+        allocatable={**{name: _text(amount) for name, amount in left.items()}, **extended},
+        pods=(_kube_proxy(group_id),),
+    )
+
+
+def settings_from(options: Mapping[str, str]) -> GroupSettings:
+    """Return the overrides of `autoscaling_options`; what cannot be read keeps the flag."""
+    return GroupSettings(
+        scale_down_utilization_threshold=_share(options.get("scaledownutilizationthreshold")),
+        scale_down_gpu_utilization_threshold=_share(options.get("scaledowngpuutilizationthreshold")),
+        scale_down_unneeded_time_s=_duration(options.get("scaledownunneededtime")),
+        scale_down_unready_time_s=_duration(options.get("scaledownunreadytime")),
+        max_node_provision_time_s=_duration(options.get("maxnodeprovisiontime")),
+        max_node_startup_time_s=_duration(options.get("maxnodestartuptime")),
+        ignore_daemonsets_utilization={"true": True, "false": False}.get(
+            options.get("ignoredaemonsetsutilization", "").lower()
+        ),
+    )
+
+
+def _capacity(blueprint: Blueprint, arch: str) -> dict[str, int]:
+    env, machine, properties = blueprint.env, blueprint.machine, blueprint.properties
+    capacity = {
+        "pods": env.max_pods or _PODS,
+        "cpu": machine.cpus,
+        "memory": machine.memory_bytes - kernel_memory(env.os, env.distribution, arch, machine.memory_bytes),
+    }
+    gpus = machine.gpus or attached_gpus(properties)
+    if gpus:
+        capacity[_GPU] = gpus
+    storage = _storage(env, properties, arch)
+    if storage is not None:
+        capacity["ephemeral-storage"] = max(storage, 0)
+    return capacity
+
+
+def _storage(env: KubeEnv, properties: Mapping[str, Any], arch: str) -> int | None:
+    disks = env.local_ssds_for_storage
+    if disks:
+        if _local_ssds(properties) < disks:
+            raise ValueError(f"ephemeral storage is to be on {disks} local SSDs, and there are fewer")
+        return disks * LOCAL_SSD_BYTES - local_ssd_overhead(env.distribution, disks)
+    size = int(_boot_disk(properties).get("diskSizeGb") or 0) * GIB
+    if not (env.storage_on_boot_disk and size):
+        return None
+    return size - boot_disk_overhead(env.distribution, arch, size)
+
+
+def _boot_disk(properties: Mapping[str, Any]) -> Mapping[str, Any]:
+    for disk in properties.get("disks") or []:
+        if disk.get("boot"):
+            return disk.get("initializeParams") or {}
+    return {}
+
+
+def _local_ssds(properties: Mapping[str, Any]) -> int:
+    return sum(
+        disk.get("type") == "SCRATCH"
+        and str((disk.get("initializeParams") or {}).get("diskType", "")).endswith("local-ssd")
+        for disk in properties.get("disks") or []
+    )
+
+
+def _annotations(properties: Mapping[str, Any]) -> dict[str, str]:
+    disk, scheduling = _boot_disk(properties), properties.get("scheduling") or {}
+    found: dict[str, str] = {}
+    if disk.get("diskSizeGb"):
+        found[BOOT_DISK_SIZE] = str(disk["diskSizeGb"])
+    if disk.get("diskType"):
+        found[BOOT_DISK_TYPE] = str(disk["diskType"]).rpartition("/")[2]
+    if disks := _local_ssds(properties):
+        found[LOCAL_SSDS] = str(disks)
+    if scheduling.get("preemptible") or scheduling.get("provisioningModel") == "SPOT":
+        found[SPOT] = "SPOT"
+    return found
+
+
+def _text(amount: float) -> str:
+    return str(int(amount)) if amount == int(amount) else f"{round(amount * 1000)}m"
+
+
+def _share(text: str | None) -> float | None:
+    try:
+        share = float(text or "")
+    except ValueError:
+        return None
+    return share if 0 <= share <= 1 else None
+
+
+def _duration(text: str | None) -> float | None:
+    try:
+        seconds = parse_duration_s(text or "")
+    except ValueError:
+        return None
+    return seconds if seconds >= 0 else None
+
+
+def _kube_proxy(group_id: str) -> Mapping[str, Any]:
+    """Return the static pod that Cluster Autoscaler reckons with on nodes that it has only a template of."""
+    name = f"kube-proxy-{group_id.rpartition('/')[2]}"
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": "kube-system",
+            "labels": {"component": "kube-proxy"},
+            "annotations": {"kubernetes.io/config.source": "file", "kubernetes.io/config.mirror": name},
+        },
+        "spec": {
+            "containers": [{"name": "kube-proxy", "image": "kube-proxy", "resources": {"requests": {"cpu": "100m"}}}]
+        },
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+    }

@@ -1,0 +1,102 @@
+"""Managers and instances as the API describes them, decoded to what matters."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from cloudprovider.gce.faults import creation_error
+from cloudprovider.gce.refs import GroupRef, Place, last_part, provider_id_of
+from cloudprovider.interface import Instance, State
+
+_STATES = {
+    "CREATING": State.CREATING,
+    "RECREATING": State.CREATING,
+    "CREATING_WITHOUT_RETRIES": State.CREATING,
+    "ABANDONING": State.DELETING,
+    "DELETING": State.DELETING,
+}
+_IN_CHANGE = ("creating", "creatingWithoutRetries", "recreating", "deleting", "abandoning")
+_BOOTING = ("PROVISIONING", "STAGING")
+_CREATED_BY = "created-by"
+
+
+class Manager(msgspec.Struct, frozen=True, kw_only=True):
+    """An instance group manager."""
+
+    ref: GroupRef
+    target: int
+    """Desired size, with the machines that are to be suspended."""
+    suspended: int
+    """How many of them are to be suspended."""
+    base_name: str
+    template: str
+    """URL of the instance template of new machines."""
+    zones: tuple[str, ...]
+    """Names of the zones that its machines may be in."""
+    machines: int
+    """How many it says it has, in whatever state."""
+    in_change: bool
+    """Whether machines come or go."""
+    redistributes: bool
+    """Whether it removes machines by itself to even out zones."""
+    autoscaled: bool
+    """Whether Compute Engine's own autoscaler sets its size."""
+
+
+def manager_from(data: Mapping[str, Any], place: Place) -> Manager:
+    """Decode an instance group manager of a zone or region."""
+    actions = {name: int(count) for name, count in (data.get("currentActions") or {}).items()}
+    spread = (data.get("distributionPolicy") or {}).get("zones") or []
+    zones = tuple(last_part(str(one.get("zone", ""))) for one in spread) if place.regional else (place.name,)
+    policy = data.get("updatePolicy") or {}
+    suspended = int(data.get("targetSuspendedSize") or 0)
+    return Manager(
+        ref=GroupRef(place, str(data["name"])),
+        target=int(data.get("targetSize") or 0) + suspended,
+        suspended=suspended,
+        base_name=str(data.get("baseInstanceName") or data["name"]),
+        template=_template(data),
+        zones=zones,
+        machines=sum(actions.values()),
+        in_change=any(actions.get(name) for name in _IN_CHANGE),
+        redistributes=place.regional and policy.get("instanceRedistributionType", "PROACTIVE") != "NONE",
+        autoscaled=bool((data.get("status") or {}).get("autoscaler")),
+    )
+
+
+def _template(data: Mapping[str, Any]) -> str:
+    """Of several versions the one without a size of its own counts: the others are canaries."""
+    versions: Sequence[Mapping[str, Any]] = data.get("versions") or []
+    main = next((one for one in versions if not one.get("targetSize")), versions[0] if versions else {})
+    return str(data.get("instanceTemplate") or main.get("instanceTemplate") or "")
+
+
+def managed_instance(data: Mapping[str, Any]) -> Instance | None:
+    """Decode an instance as its group lists it; None where it has no URL yet."""
+    provider_id = provider_id_of(str(data.get("instance") or ""))
+    if provider_id is None:
+        return None
+    state = _STATES.get(str(data.get("currentAction") or ""), State.RUNNING)
+    if state is not State.CREATING:
+        return Instance(provider_id, state)
+    errors = ((data.get("lastAttempt") or {}).get("errors") or {}).get("errors") or []
+    return Instance(provider_id, state, creation_error(errors, str(data.get("instanceStatus") or "")))
+
+
+def zone_instance(data: Mapping[str, Any]) -> tuple[GroupRef, Instance] | None:
+    """Decode an instance as its zone lists it, with the group that created it; None where no group did.
+
+    Projects are numbers there and names elsewhere, so the instance's own counts: a group is in the project of its
+    machines.
+    """
+    provider_id = provider_id_of(str(data.get("selfLink") or ""))
+    items = (data.get("metadata") or {}).get("items") or []
+    created_by = next((str(item.get("value") or "") for item in items if item.get("key") == _CREATED_BY), "")
+    creator = GroupRef.parse(created_by)
+    if provider_id is None or creator is None:
+        return None
+    project = provider_id.split("/")[2]
+    state = State.CREATING if data.get("status") in _BOOTING else State.RUNNING
+    place = msgspec.structs.replace(creator.place, project=project)
+    return GroupRef(place, creator.name), Instance(provider_id, state)
