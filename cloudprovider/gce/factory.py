@@ -1,7 +1,5 @@
 """Makes the provider from what the engine hands over."""
 
-from collections.abc import Iterator, Sequence
-
 from cloudprovider.gce.client import Compute, RestCompute
 from cloudprovider.gce.faults import PERMISSIONS
 from cloudprovider.gce.google import GoogleTransport, SystemWaiting, default_credentials, read_metadata
@@ -9,7 +7,6 @@ from cloudprovider.gce.provider import ListPricedGceProvider, PricedGceProvider
 from cloudprovider.gce.reader import Reader
 from cloudprovider.gce.refs import Place, last_part, region_of
 from cloudprovider.gce.settings import Settings, read_settings
-from cloudprovider.gce.wire import Manager
 from cloudprovider.interface import Misconfigured, NotFound, ProviderContext, ProviderError
 from cloudprovider.prices import read_price_file
 
@@ -29,7 +26,7 @@ def create(context: ProviderContext) -> ListPricedGceProvider | PricedGceProvide
 
 
 def check(client: Compute, settings: Settings, discover_in: Place | None, now: float) -> None:
-    """Look whether the groups are there and may be scaled by us; `Misconfigured` where not."""
+    """Look whether the named groups are there and ours to scale; `Misconfigured` where not."""
     try:
         meant = Reader(client, settings, discover_in).meant(now)
     except NotFound as error:
@@ -38,23 +35,14 @@ def check(client: Compute, settings: Settings, discover_in: Place | None, now: f
         if error.code == PERMISSIONS:
             raise Misconfigured(f"cloud-provider: gce may not list managed instance groups: {error}") from error
         raise
-    managers = [manager for manager, _ in meant]
-    there = {manager.ref for manager in managers}
-    problems = [f"nodes: there is no managed instance group {ref.id}" for ref in settings.groups if ref not in there]
-    problems += _unsuitable(managers)
+    there = {manager.ref: manager for manager, _ in meant}
+    problems = [
+        f"nodes: {ref.id}: {there[ref].rival if ref in there else 'there is no such managed instance group'}"
+        for ref in settings.groups
+        if ref not in there or there[ref].rival
+    ]
     if problems:
         raise Misconfigured("\n".join(problems))
-
-
-def _unsuitable(managers: Sequence[Manager]) -> Iterator[str]:
-    for manager in managers:
-        if manager.autoscaled:
-            yield f"{manager.ref.id}: Compute Engine scales this group too; remove that autoscaler"
-        if manager.redistributes:
-            yield (
-                f"{manager.ref.id}: this group deletes machines by itself to even out its zones;"
-                " set its instance redistribution type to NONE"
-            )
 
 
 def _discovery_place(settings: Settings, project: str | None, context: ProviderContext) -> Place | None:

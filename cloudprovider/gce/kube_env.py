@@ -54,10 +54,13 @@ def read_kube_env(metadata: Mapping[str, Any]) -> KubeEnv:
     """Read the metadata of an instance template; `ValueError` where labels, taints or the form make no sense."""
     items = metadata.get("items") or []
     text = next((item.get("value") or "" for item in items if item.get("key") == _KEY), "")
-    documents = parse_documents(text)
+    try:
+        documents = parse_documents(text)
+    except ValueError:
+        documents = [None]
     env = documents[0] if documents else {}
     if not isinstance(env, Mapping):
-        raise ValueError(f"{_KEY} is not a mapping")
+        raise ValueError(f"{_KEY} is not a YAML mapping") from None  # the text holds credentials of nodes: say no more
     return _read({str(key): "" if value is None else str(value) for key, value in env.items()})
 
 

@@ -1,5 +1,6 @@
 """Reads the groups from the cloud: which there are, how large they are to be, which machines they have."""
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -13,6 +14,8 @@ from cloudprovider.gce.settings import Limits, Settings
 from cloudprovider.gce.template import node_template, settings_from
 from cloudprovider.gce.wire import Manager, managed_instance, manager_from, zone_instance
 from cloudprovider.interface import GroupSettings, Instance, NodeTemplate, NotFound, ProviderError
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -29,9 +32,13 @@ class Reader:
         self._discover_in = discover_in
         self._blueprints = Blueprints(client)
         self._zones: tuple[Sequence[str], float] | None = None
+        self._left_out: dict[GroupRef, str] = {}
 
     def meant(self, now: float) -> Sequence[tuple[Manager, Limits]]:
-        """Return the managers of all groups that are meant: named ones first and in their order, then found ones."""
+        """Return the managers of all groups that are meant: named ones first and in their order, then found ones.
+
+        A found one that something else scales too is left out.
+        """
         named, searched = self._settings.groups, self._searched(now)
         places = list(dict.fromkeys([*(ref.place for ref in named), *searched]))
         listed = self._run(lambda place: read_managers(self._client, place), places)
@@ -39,7 +46,8 @@ class Reader:
         limits = {ref: given for ref, given in named.items() if ref in known}
         for ref in sorted(known.keys() - named.keys()):
             found = (one.limits for one in self._settings.discoveries if ref.place in searched and one.finds(ref.name))
-            if (first := next(found, None)) is not None:
+            first = next(found, None)
+            if first is not None and not self._is_left_out(known[ref]):
                 limits[ref] = first
         return [(known[ref], given) for ref, given in limits.items()]
 
@@ -67,6 +75,13 @@ class Reader:
                 )
             )
         return states
+
+    def _is_left_out(self, manager: Manager) -> bool:
+        if self._left_out.get(manager.ref, "") != manager.rival:
+            self._left_out[manager.ref] = manager.rival
+            if manager.rival:
+                log.warning("gce.group_left_out", extra={"fields": {"group": manager.ref.id, "why": manager.rival}})
+        return bool(manager.rival)
 
     def _is_fresh(self, known: GroupState, now: float) -> bool:
         """Whether a list of machines is too young to be read again; a clock that went back keeps none for ever."""
@@ -107,11 +122,8 @@ class Reader:
         blueprint = self._blueprints.of(manager)
         if blueprint is None:
             return None, GroupSettings()
-        overrides = settings_from(blueprint.env.options)
-        try:
-            return node_template(blueprint, manager.ref.place, manager.zones, manager.ref.id), overrides
-        except (ValueError, TypeError, KeyError, AttributeError):  # a template that contradicts itself
-            return None, overrides
+        template = node_template(blueprint, manager.ref.place, manager.zones, manager.ref.id)
+        return template, settings_from(blueprint.env.options)
 
     def _run(self, work: Callable[[T], R], items: Sequence[T]) -> Sequence[R]:
         """Work on several items at a time, as many as the operator allows; the first error is raised."""

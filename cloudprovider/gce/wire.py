@@ -43,6 +43,15 @@ class Manager(msgspec.Struct, frozen=True, kw_only=True):
     autoscaled: bool
     """Whether Compute Engine's own autoscaler sets its size."""
 
+    @property
+    def rival(self) -> str:
+        """What else changes the group's size or takes its machines, and the remedy; empty: nothing."""
+        if self.autoscaled:
+            return "Compute Engine scales it too; remove that autoscaler"
+        if self.redistributes:
+            return "it deletes machines by itself to even out its zones; set its instance redistribution type to NONE"
+        return ""
+
 
 def manager_from(data: Mapping[str, Any], place: Place) -> Manager:
     """Decode an instance group manager of a zone or region."""

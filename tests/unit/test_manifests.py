@@ -26,6 +26,7 @@ from autoscaler.objects.pod import PodInterner
 from autoscaler.ports import EventType, Subject
 from autoscaler.scaleup.priority import CONFIG_MAP
 from cloudprovider.conformance import MemoryNodeApi
+from cloudprovider.gce.client import Compute
 from cloudprovider.interface import ProviderContext
 from cloudprovider.kwok import create
 from cloudprovider.static.file import load_cloud
@@ -37,7 +38,14 @@ ROOT = Path(__file__).parents[2]
 MANIFESTS = ROOT / "manifests"
 GROUPS = MANIFESTS / "overlays" / "dry-run" / "groups.yaml"
 CLOUD_CONFIG = MANIFESTS / "overlays" / "externalgrpc" / "cloud-config.yaml"
-PROVIDERS = {"azure": "azure", "dry-run": "static", "externalgrpc": "externalgrpc", "ha": "kwok", "kwok": "kwok"}
+PROVIDERS = {
+    "azure": "azure",
+    "dry-run": "static",
+    "externalgrpc": "externalgrpc",
+    "gce": "gce",
+    "ha": "kwok",
+    "kwok": "kwok",
+}
 """What each overlay scales."""
 
 Rule = tuple[str, str, str]
@@ -133,6 +141,36 @@ def test_the_sample_roles_allow_the_calls_to_azure_that_are_made_and_no_more() -
     made = set().union(*map(azure_actions, world.azure.requests))
     roles = [json.loads(path.read_text()) for path in (MANIFESTS / "samples" / "azure").iterdir()]
     assert {action for role in roles for action in role["Actions"]} == made
+
+
+@pytest.mark.kubectl
+def test_what_is_to_be_filled_in_for_gce_is_listed_and_nothing_else_asks_for_it() -> None:
+    folder = MANIFESTS / "overlays" / "gce"
+    text = (folder / "kustomization.yaml").read_text().splitlines()
+    told = set(re.findall(r"YOUR-[A-Z]+", "\n".join(line for line in text if line.startswith("#"))))
+    objects = built(folder)
+    assert set(re.findall(r"YOUR-[A-Z]+", json.dumps(objects))) == told
+    assert told == {"YOUR-PREFIX", "YOUR-MAXIMUM", "YOUR-ACCOUNT", "YOUR-PROJECT"}
+    assert "iam.gke.io/gcp-service-account" in only(objects, "ServiceAccount")["metadata"]["annotations"]
+
+
+def test_the_sample_role_allows_the_calls_to_compute_engine_that_are_made_and_no_more() -> None:
+    role = json.loads((MANIFESTS / "samples" / "gce" / "role.json").read_text())
+    needed = {
+        "managers": {"instanceGroupManagers.list"},
+        "manager": {"instanceGroupManagers.get"},
+        "managed_instances": {"instanceGroupManagers.get"},
+        "instances": {"instances.list"},
+        "zones": {"regions.get"},
+        "template": {"instanceTemplates.get"},
+        "machine_type": {"machineTypes.get"},
+        "create_instances": {"instanceGroupManagers.update", "zoneOperations.get"},
+        "resize": {"instanceGroupManagers.update", "regionOperations.get"},
+        "delete_instances": {"instanceGroupManagers.update", "zoneOperations.get", "regionOperations.get"},
+        "close": set(),
+    }
+    assert needed.keys() == {name for name in vars(Compute) if not name.startswith("_")}
+    assert sorted(f"compute.{one}" for one in set().union(*needed.values())) == role["includedPermissions"]
 
 
 @pytest.mark.kubectl

@@ -108,9 +108,9 @@ def test_a_server_that_is_away_is_a_passing_fault(server: Server, opened: Open) 
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
-        (google.auth.exceptions.TransportError("no route"), Transient),
-        (google.auth.exceptions.RefreshError("busy", retryable=True), Transient),
-        (google.auth.exceptions.RefreshError("revoked"), ProviderError),
+        (google.auth.exceptions.TransportError("no route"), Transient),  # type: ignore[no-untyped-call]
+        (google.auth.exceptions.RefreshError("busy", retryable=True), Transient),  # type: ignore[no-untyped-call]
+        (google.auth.exceptions.RefreshError("revoked"), ProviderError),  # type: ignore[no-untyped-call]
     ],
 )
 def test_without_a_token_nothing_is_sent(

@@ -131,6 +131,21 @@ def test_regional_clusters_look_in_all_zones_and_in_the_region() -> None:
     assert api.count("regions") == 1
 
 
+def test_found_groups_that_something_else_scales_are_left_out_and_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    api = FakeGce(
+        a_group("web-a", place="zones/us-central1-a", autoscaler="autoscalers/web-a"),
+        a_regional_group("web-r", redistribution="PROACTIVE"),
+        a_group("web-b"),
+    )
+    provider = opened(api, "mig:namePrefix=web,max=5", place=Place(PROJECT, REGION, regional=True))
+    provider.refresh(NOW + 60)
+    assert names(provider) == ["web-b"]
+    assert [record.message for record in caplog.records] == ["gce.group_left_out"] * 2
+    api.group("web-r").redistribution = "NONE"
+    provider.refresh(NOW + 120)
+    assert sorted(names(provider)) == ["web-b", "web-r"]
+
+
 def test_a_named_group_that_vanished_stops_nothing() -> None:
     api = FakeGce(a_group("web"), a_group("batch"))
     provider = opened(api, *named(*api.groups.values()))
@@ -277,7 +292,9 @@ def test_a_new_template_is_seen_at_the_next_refresh() -> None:
     assert api.count("machineTypes") == 1
 
 
-def test_a_template_that_cannot_be_read_costs_its_group_only_growth_from_zero() -> None:
+def test_a_template_that_cannot_be_read_costs_its_group_only_growth_from_zero(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     other = f"projects/{PROJECT}/global/instanceTemplates/other"
     api = FakeGce(a_group("web"), a_group("batch", template=f"https://www.googleapis.com/compute/v1/{other}"))
     provider = opened(api, *named(*api.groups.values()))
@@ -287,6 +304,21 @@ def test_a_template_that_cannot_be_read_costs_its_group_only_growth_from_zero() 
     assert provider.groups()[1].template() is None
     provider.refresh(NOW + 61)
     assert provider.groups()[1].template() is not None
+    assert [record.message for record in caplog.records] == ["gce.no_template"]
+
+
+def test_a_template_that_contradicts_itself_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    text = "AUTOSCALER_ENV_VARS: ephemeral_storage_local_ssd_count=2\n"
+    api = FakeGce(a_group())
+    api.templates = {
+        f"projects/{PROJECT}/global/instanceTemplates/web": a_template(
+            metadata={"items": [{"key": "kube-env", "value": text}]}
+        )
+    }
+    provider = opened(api, *named(api.group("web")))
+    provider.refresh(NOW + 61)
+    assert provider.groups()[0].template() is None
+    assert [record.message for record in caplog.records] == ["gce.no_template"]
 
 
 def test_a_template_that_cannot_be_read_again_is_used_on() -> None:

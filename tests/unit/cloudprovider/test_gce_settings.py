@@ -126,8 +126,8 @@ def test_groups_that_are_not_there_end_the_start() -> None:
     with pytest.raises(Misconfigured) as caught:
         check(api.client, settings, None, 0.0)
     assert str(caught.value).splitlines() == [
-        f"nodes: there is no managed instance group {URL}-2",
-        f"nodes: there is no managed instance group {URL}-3",
+        f"nodes: {URL}-2: there is no such managed instance group",
+        f"nodes: {URL}-3: there is no such managed instance group",
     ]
     assert api.count("list") == 1
 
@@ -139,7 +139,7 @@ def test_groups_that_something_else_scales_end_the_start() -> None:
     ]
     api = FakeGce(*groups)
     settings = read_settings(ProviderContext(node_specs=[f"0:1:{group.id}" for group in groups]))
-    with pytest.raises(Misconfigured, match=r"scales this group too(.|\n)*redistribution type to NONE"):
+    with pytest.raises(Misconfigured, match=r"scales it too(.|\n)*/r: .*redistribution type to NONE"):
         check(api.client, settings, None, 0.0)
 
 

@@ -225,8 +225,8 @@ def test_values_of_variables_may_be_quoted_and_the_first_counts() -> None:
         ("AUTOSCALER_ENV_VARS: node_labels=a,b=c\n", "'a' is not key=value"),
         ("AUTOSCALER_ENV_VARS: node_taints=a=b\n", "taint a=b is not key=value:effect"),
         ("AUTOSCALER_ENV_VARS: os=plan9\n", "os=plan9 is neither"),
-        ("just text", "kube-env is not a mapping"),
-        ("{", "while parsing"),
+        ("just text", "^kube-env is not a YAML mapping$"),
+        ("secret: {", "^kube-env is not a YAML mapping$"),
     ],
 )
 def test_metadata_that_makes_no_sense_is_no_base_for_a_node(text: str, why: str) -> None:

@@ -215,14 +215,16 @@ def test_what_is_not_the_same_says_why() -> None:
 
 @pytest.mark.parametrize("argv", DEPLOYMENTS.values(), ids=DEPLOYMENTS.keys())
 def test_well_known_deployments_lack_their_provider_or_its_account_and_nothing_else(
-    argv: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    argv: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere/key.json")
     provider = next(word.partition("=")[2] for word in argv if word.startswith("--cloud-provider="))
     assert set(load(argv).given) == {word.lstrip("-").partition("=")[0] for word in argv}
     assert main([*argv, f"--kubeconfig={a_kubeconfig(tmp_path)}", "--address=127.0.0.1:0"]) == 2
     told = capsys.readouterr().err
     if provider in {entry.name for entry in BUILT_IN}:
-        assert {line.partition(": ")[0] for line in told.splitlines()} <= {"cloud-config", "nodes"}
+        assert {line.partition(": ")[0] for line in told.splitlines()} <= {"cloud-config", "cloud-provider", "nodes"}
+        assert "is not installed" not in told
     else:
         assert re.fullmatch(rf"cloud-provider: '{provider}' is not installed; known are: .*\n", told)
 
