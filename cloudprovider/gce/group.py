@@ -113,9 +113,9 @@ class MigGroup:
 
     def _delete(self, nodes: Sequence[NodeRef], least: int) -> None:
         with self._lock:
-            asked = [self._own(node) for node in nodes]
-            state = self._with_fresh_target()
-            going = [one for one in dict.fromkeys(asked) if _stays(state.machines.get(one))]
+            state = self._read_again()
+            asked = dict.fromkeys(self._own(node, state) for node in nodes)
+            going = [one for one in asked if state.machines[one].state is not State.DELETING]
             if going and state.target - len(going) < least:
                 raise ProviderError(
                     f"{self.id}: deleting {len(going)} of {state.target} breaks the minimum size {self.min_size}"
@@ -126,17 +126,15 @@ class MigGroup:
                 leaving = {provider_id: Instance(provider_id, State.DELETING) for provider_id in batch}
                 state = self._note(state, state.target - len(batch), {**state.machines, **leaving})
 
-    def _own(self, node: NodeRef) -> str:
-        """Return the machine of a node; the machines are listed again before one is said to be no member."""
+    def _own(self, node: NodeRef, state: GroupState) -> str:
         provider_id = node.provider_id or node.name
         if instance_path(provider_id) is None:
             raise ProviderError(f"{self.id}: node {node.name} is on no machine of Compute Engine")
-        if provider_id not in self._known().machines:
-            owner = self._fleet.snapshot.owners.get(provider_id)
-            if owner is not None and owner != self._ref:
+        if provider_id not in state.machines:
+            owner = self._fleet.snapshot.owners.get(provider_id, self._ref)
+            if owner != self._ref:
                 raise ProviderError(f"{self.id}: node {node.name} belongs to {owner.id}")
-            if provider_id not in self._read_again().machines:
-                raise NotFound(f"{self.id}: there is no machine {provider_id}")
+            raise NotFound(f"{self.id}: there is no machine {provider_id}")
         return provider_id
 
     def _resize(self, state: GroupState, size: int) -> None:
@@ -188,10 +186,6 @@ class MigGroup:
                 taken.add(name)
                 names.append(name)
         return names
-
-
-def _stays(machine: Instance | None) -> bool:
-    return machine is not None and machine.state is not State.DELETING
 
 
 def _takes_no_names(state: GroupState) -> bool:

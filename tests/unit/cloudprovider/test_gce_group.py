@@ -205,6 +205,17 @@ def test_a_machine_on_its_way_out_is_not_counted_twice() -> None:
     assert api.group("web").target == group.target_size() == 2
 
 
+def test_a_machine_that_somebody_else_deletes_is_left_to_them() -> None:
+    api = FakeGce(a_group())
+    api.add_machines("web", "web-a", "web-b")
+    group = opened(api, low=1).groups()[0]
+    api.group("web").machines["web-b"].action = "DELETING"
+    api.group("web").target -= 1
+    group.delete([node("web-b")])
+    assert api.count("deleteInstances") == 0
+    assert group.target_size() == 1
+
+
 def test_a_deletion_whose_answer_was_lost_is_not_repeated() -> None:
     api = FakeGce(a_group())
     api.add_machines("web", "web-a", "web-b", "web-c")
@@ -335,8 +346,9 @@ def test_what_is_written_during_a_refresh_is_not_overwritten_by_what_was_read_be
 
     def slow(ref: object) -> object:
         found = list_machines(ref)  # type: ignore[arg-type]
-        reading.set()
-        assert written.wait(30)
+        if threading.current_thread() is refreshing:
+            reading.set()
+            assert written.wait(30)
         return found
 
     api.client.managed_instances = slow  # type: ignore[method-assign, assignment]
