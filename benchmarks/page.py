@@ -14,7 +14,10 @@ from autoscaler.observe.openapi import about_daemon, with_document
 from autoscaler.observe.status import Board
 from autoscaler.observe.web import WebServer
 from benchmarks.measure import Row, seconds_of, show
-from tests.shown_cluster import sample_status
+from tests.shown_cluster import sample_blocks, sample_status
+
+_COMPANIONS = 30
+"""Pools of headroom, targets of reservations, and groups whose boots are known."""
 
 URLS = ("/status", "/status?all=1", "/api/v1/status", "/api/v1/nodes", "/api/v1/nodes?limit=10000", "/api/v1/pods")
 
@@ -37,7 +40,7 @@ def served(nodes: int, pods: int) -> Iterator[http.client.HTTPConnection]:
     board = Board(status.process)
     board.publish(status)
     health = HealthCheck(Limits(600, 900), clock.now())
-    routes = with_document(read_routes(board, Metrics(), health, clock), about_daemon("0"))
+    routes = with_document(read_routes(board, Metrics(), health, clock, sample_blocks(_COMPANIONS)), about_daemon("0"))
     server = WebServer("127.0.0.1:0", routes, clock)
     server.start()
     try:

@@ -1,5 +1,15 @@
 """What is shown of a cluster of any size, the same every time."""
 
+from autoscaler.companions.eta import Estimate, Level, unknown
+from autoscaler.companions.samples import Knowledge, Spread
+from autoscaler.config.eta import PodStartEstimator
+from autoscaler.observe.eta_status import Accuracy, EtaStatus
+from autoscaler.observe.headroom_status import HeadroomStatus, PoolStatus
+from autoscaler.observe.page_block import Block
+from autoscaler.observe.page_headroom import headroom_block
+from autoscaler.observe.page_reservations import reservations_block
+from autoscaler.observe.page_starts import starts_block
+from autoscaler.observe.reservation_status import OverrideStatus, TargetStatus
 from autoscaler.observe.status import (
     AutoscalerState,
     Backoff,
@@ -26,7 +36,7 @@ from autoscaler.observe.status import (
     Stay,
     TemplateSummary,
 )
-from autoscaler.reasons import ScaleUpResult
+from autoscaler.reasons import Headcount, HeadroomTrouble, ScaleUpResult, UnknownStart, Unplaceable
 
 NOW = 1_785_578_400.0  # 2026-08-01 10:00:00 UTC
 GIB = 1024**3
@@ -217,4 +227,80 @@ def sample_status(nodes: int, pods: int | None = None) -> PublishedStatus:
         pods=_pods(pending),
         decisions=() if empty else some_decisions(),
         events=() if empty else _events(),
+    )
+
+
+def sample_pools(number: int) -> HeadroomStatus:
+    """A look at so many pools: most in order, some short, in cool-down or in trouble."""
+    made = []
+    for place in range(number):
+        target, bound = 2 + place % 5, 2 + place % 5 - (place % 4 == 1)
+        made.append(
+            PoolStatus(
+                name=f"runners-{place}",
+                namespace="ci",
+                policy="office" if place % 3 else "base",
+                active=17 * place,
+                desired=target - (place % 5 == 2),
+                target=target,
+                reason=Headcount.COOL_DOWN if place % 5 == 2 else Headcount.IDLE_COUNT,
+                lower_at=NOW + 700,
+                replicas=target,
+                bound=bound,
+                pending=target - bound,
+                troubles=(HeadroomTrouble.NAME_CONFLICT,) if place % 7 == 1 else (),
+                reconciled_at=None if place % 7 == 1 else NOW - 6,
+            )
+        )
+    return HeadroomStatus(looked_at=NOW - 6, pools=tuple(made))
+
+
+def sample_targets(number: int) -> tuple[TargetStatus, ...]:
+    """So many targets: most in order, some without room, with a queue, an override or a state that nobody reads."""
+    made = []
+    for place in range(number):
+        active = place % 6
+        made.append(
+            TargetStatus(
+                name=f"gpu-runners-{place}",
+                degraded="schemaVersion 2 is newer than 1" if place % 9 == 1 else "",
+                slots=None if place % 4 == 3 else 10,
+                active=active,
+                queued=3 if place % 5 == 4 else 0,
+                planned=active + (5 if place % 3 == 0 else 0),
+                real=active // 2,
+                virtual=active - active // 2 + (5 if place % 3 == 0 else 0),
+                unplaceable={Unplaceable.MAX_SIZE: 2, Unplaceable.BACKED_OFF: 1} if place % 6 == 5 else {},
+                next_expiry_at=NOW + 400 + place if active else None,
+                backlog=2 if place % 8 == 1 else 0,
+                floor=5 if place % 3 == 0 else 0,
+                override=OverrideStatus(began_at=NOW - 3600, ends_at=NOW + 7200) if place % 3 == 0 else None,
+            )
+        )
+    return tuple(made)
+
+
+def sample_starts(groups: int) -> EtaStatus:
+    """What is known of starts after so many groups were seen booting; without any, before the first pod was ready."""
+    names = [f"group-{place}" for place in range(groups)]
+    return EtaStatus(
+        estimator=PodStartEstimator.PLACEMENT,
+        computed_at=NOW - 4,
+        estimates={
+            "shop/web-0": Estimate(level=Level.UPCOMING, expected_s=40, worst_s=90),
+            "shop/web-1": Estimate(level=Level.UPCOMING, expected_s=45, worst_s=95, overdue=True),
+            "ml/train-0": unknown(UnknownStart.MAX_SIZE),
+        },
+        accuracy=Accuracy(pods=40 * groups, within_worst=37 * groups, late=9 * groups, abs_error_s=480.0 * groups),
+        boots={name: Spread(70.0 + place, 110.0 + 2 * place) for place, name in enumerate(names)},
+        knowledge=Knowledge(boots={name: (60.0,) * (5 + place) for place, name in enumerate(names)}),
+    )
+
+
+def sample_blocks(number: int) -> tuple[Block, ...]:
+    """What companions add to the page, with so many groups, pools and targets."""
+    return (
+        headroom_block(lambda: sample_pools(number)),
+        reservations_block(lambda: sample_targets(number)),
+        starts_block(lambda: sample_starts(number)),
     )

@@ -32,6 +32,10 @@ from autoscaler.observe.eta_page import starts_page
 from autoscaler.observe.headroom_metrics import HEADROOM, HeadroomMetrics
 from autoscaler.observe.headroom_status import headroom_routes
 from autoscaler.observe.metrics import Metrics
+from autoscaler.observe.page_block import Block
+from autoscaler.observe.page_headroom import headroom_block
+from autoscaler.observe.page_reservations import reservations_block
+from autoscaler.observe.page_starts import starts_block
 from autoscaler.observe.reservation_metrics import RESERVATIONS, ReservationMetrics
 from autoscaler.observe.reservation_status import reservation_routes
 from autoscaler.observe.shelf import Shelf
@@ -75,6 +79,8 @@ class Company(msgspec.Struct, frozen=True):
     companions: Companions
     routes: Described = {}
     """Read-only routes that they add; of every replica, leading or not."""
+    blocks: tuple[Block, ...] = ()
+    """What they add to the status page."""
     services: tuple[Service, ...] = ()
     expected: Callable[[], Mapping[str, float]] = dict
     """Returns the seconds until pending pods are ready, by pod key, as of the last pass."""
@@ -98,6 +104,7 @@ def make_company(config: Config, around: Neighbours, others: Sequence[Companion]
     recorder = FlightRecorder(config, None if shelf is None else shelf.shelf, _publishing(config))
     members: list[Companion] = [recorder, *others]
     routes: dict[str, Mapping[str, Endpoint[Any]]] = {**recorder.routes()}
+    blocks: list[Block] = []
     services: list[Service] = [] if shelf is None else [shelf]
     if config.observe.debugging_snapshot_enabled:
         snapshots = Snapshots(around.clock)
@@ -115,15 +122,20 @@ def make_company(config: Config, around: Neighbours, others: Sequence[Companion]
         pools = _headroom(config, config.headroom, around)
         members.append(pools)
         routes.update(headroom_routes(lambda: pools.status))
+        blocks.append(headroom_block(lambda: pools.status))
     if config.reservations is not None:
         desk = _desk(config, around)
         members.append(desk.keeper)
         routes.update(reservation_routes(desk.keeper.statuses))
+        blocks.append(reservations_block(desk.keeper.statuses))
         services.append(desk)
         announce = desk.commits.put
+    if keeper is not None:
+        blocks.append(starts_block(lambda: starts.status))
     if config.eta.expired_pod_cleanup:
         members.append(_expired_pods(config, around, keeper))
-    return Company(Companions(members, around.metrics.companion_failed), routes, tuple(services), expected, announce)
+    companions = Companions(members, around.metrics.companion_failed)
+    return Company(companions, routes, tuple(blocks), tuple(services), expected, announce)
 
 
 def _desk(config: Config, around: Neighbours) -> ReservationDesk:

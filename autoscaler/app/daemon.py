@@ -128,7 +128,7 @@ class Daemon:
             self._company.expected,
         )
         self._timers = ThreadExecutor(max(1, len(self._company.companions.members)))
-        routes = read_routes(self._board, self._metrics, self._health, clock)
+        routes = read_routes(self._board, self._metrics, self._health, clock, self._company.blocks)
         described = with_document({**routes, **self._company.routes}, about_daemon(version()))
         self._web = WebServer(config.observe.address, described, clock)
 

@@ -65,8 +65,13 @@ class Override(msgspec.Struct, frozen=True, kw_only=True):
 
     def active(self, wall: float) -> bool:
         """Whether it holds at a time (Unix seconds)."""
+        return self.window(wall) is not None
+
+    def window(self, wall: float) -> tuple[float, float] | None:
+        """Return beginning and end of the occurrence that holds at a time (Unix seconds); None: it does not hold."""
         now, length = datetime.fromtimestamp(wall, UTC), self.end_time - self.start_time
-        return any(start <= now < start + length for start in self._starts(now))
+        began = next((start for start in self._starts(now) if start <= now < start + length), None)
+        return None if began is None else (began.timestamp(), (began + length).timestamp())
 
     def _starts(self, now: datetime) -> Iterator[datetime]:
         """Yield the beginnings that may concern `now`: it holds no longer than its period."""

@@ -115,9 +115,13 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     github: GitHub | None = None
     scheduled_overrides: tuple[Override, ...] = ()
 
+    def override_at(self, wall: float) -> Override | None:
+        """Return the override in force at a time (Unix seconds): the first active one wins."""
+        return next((one for one in self.scheduled_overrides if one.active(wall)), None)
+
     def floor_at(self, wall: float) -> int:
-        """Return how many are always planned for at a time (Unix seconds): the first active override wins."""
-        active = next((one for one in self.scheduled_overrides if one.active(wall)), None)
+        """Return how many are always planned for at a time (Unix seconds)."""
+        active = self.override_at(wall)
         return self.min_replicas if active is None or active.min_replicas is None else active.min_replicas
 
     def slots_at(self, wall: float) -> int | None:

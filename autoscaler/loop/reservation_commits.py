@@ -16,6 +16,7 @@ from autoscaler.config.reservations import Reservations, Target
 from autoscaler.errors import AutoscalerError, Conflict, RetryLater
 from autoscaler.observe.logs import Log
 from autoscaler.observe.reservation_metrics import ReservationMetrics, Written
+from autoscaler.observe.reservation_status import Standing
 from autoscaler.ports import EventSink, EventType, Executor, Subject
 from autoscaler.reasons import NoReservation
 
@@ -122,6 +123,13 @@ class Commits:
         with self._lock:
             line = self._lines.get(target)
             return "" if line is None else line.unreadable
+
+    def standing(self, target: str) -> Standing:
+        """Return how a target stands; one that is not configured stands empty."""
+        with self._lock:
+            line = self._lines.get(target) or _Line()
+            loaded = line.state is not None or bool(line.unreadable)
+            return Standing(loaded=loaded, unreadable=line.unreadable, waiting=len(line.waiting))
 
     def remembers(self, delivery: str, wall: float) -> bool:
         """Whether a delivery is known to have been stored."""

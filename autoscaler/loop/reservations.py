@@ -132,7 +132,7 @@ class ReservationKeeper:
         seen, state = self._seen.get(target.name, _NOTHING_SEEN), self._up_to_date(target, now)
         unplaceable = {str(reason): count for reason, count in seen.unplaceable.items()}
         wanted = self._demand(target, state, seen.real, now)
-        return target_status(target.name, state, wanted, unplaceable, self._commits.unreadable(target.name), now.wall)
+        return target_status(target, state, wanted, unplaceable, self._commits.standing(target.name), now.wall)
 
     def _up_to_date(self, target: Target, now: Instant) -> State:
         """Return the state of a target as time has changed it; nothing where it is not known."""

@@ -25,6 +25,7 @@ from autoscaler.observe.endpoint import Described, Endpoint, Given, Nothing, jso
 from autoscaler.observe.explaining import explain_group, explain_node, explain_pod
 from autoscaler.observe.health import HealthCheck, Verdict
 from autoscaler.observe.page import PageOptions, status_page
+from autoscaler.observe.page_block import Block
 from autoscaler.observe.page_style import CONTENT_SECURITY_POLICY
 from autoscaler.observe.routing import HTML, TEXT, HttpProblem, Request, Response
 from autoscaler.observe.status import Board, View
@@ -40,16 +41,20 @@ class Scraped(Protocol):
         ...
 
 
-def read_routes(board: Board, metrics: Scraped, health: HealthCheck, clock: Clock) -> Described:
-    """Return the routes of every replica, leading or not."""
-    endpoints = {**_pages(board, metrics, clock, health), **_lists(board), **_checks(health, clock)}
+def read_routes(
+    board: Board, metrics: Scraped, health: HealthCheck, clock: Clock, blocks: Sequence[Block] = ()
+) -> Described:
+    """Return the routes of every replica, leading or not; `blocks` are what companions add to the page."""
+    endpoints = {**_pages(board, metrics, clock, health, blocks), **_lists(board), **_checks(health, clock)}
     return {path: {"GET": endpoint} for path, endpoint in endpoints.items()}
 
 
-def _pages(board: Board, metrics: Scraped, clock: Clock, health: HealthCheck) -> dict[str, Endpoint[Any]]:
+def _pages(
+    board: Board, metrics: Scraped, clock: Clock, health: HealthCheck, blocks: Sequence[Block]
+) -> dict[str, Endpoint[Any]]:
     def page(options: PageOptions, _: Request) -> Response:
         now = clock.now()
-        text = status_page(board.view, now.wall, options, health.alive(now))
+        text = status_page(board.view, now.wall, options, health.alive(now), blocks)
         return Response(text.encode(), HTML, headers={"Content-Security-Policy": CONTENT_SECURITY_POLICY})
 
     def home(_: Nothing, __: Request) -> Response:

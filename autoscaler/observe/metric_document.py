@@ -73,4 +73,5 @@ def _row(metric: Metric) -> str:
         f"`{label}`" + (f": {metric.values[label]}" if label in metric.values else "") for label in metric.labels
     )
     extra = f" Only with `{metric.when}`." if metric.when is not When.ALWAYS else ""
+    extra += " On standby replicas too." if metric.on_standby else ""
     return f"| `{metric.full_name}` | {metric.kind} | {labels} | {metric.help}{extra} |"

@@ -159,6 +159,8 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
     when: When = When.ALWAYS
     foreign: bool = False
     """The name is somebody else's convention and has no prefix."""
+    on_standby: bool = False
+    """Shown by a replica that does not lead as well, for it counts there too."""
 
     @property
     def full_name(self) -> str:

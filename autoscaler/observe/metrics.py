@@ -66,8 +66,8 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
 class Metrics:
     """All metrics of one process, on registries of their own. Methods may be called from any thread.
 
-    A standby replica shows only the process and who leads, as Cluster Autoscaler does: a gauge such as
-    cluster_safe_to_autoscale would say 0 there and raise alarms.
+    A standby replica shows only the process, who leads, as Cluster Autoscaler does, and what companions do on every
+    replica: a gauge such as cluster_safe_to_autoscale would say 0 there and raise alarms.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Metrics:
         if known is None:
             known = self._of_companions[names] = Series()
             for metric in metrics:
-                known.make(metric, self._engine_registry)
+                known.make(metric, self._process_registry if metric.on_standby else self._engine_registry)
         return known
 
     def _show_zeros(self) -> None:

@@ -1,6 +1,6 @@
 """The status page: one HTML document that works without scripts, refreshes itself, and loads nothing else."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -9,6 +9,7 @@ import msgspec
 from autoscaler.observe.display import lasting, moment
 from autoscaler.observe.health import OK, Verdict
 from autoscaler.observe.markup import NOTHING, Html, html, joined
+from autoscaler.observe.page_block import Block, Shown
 from autoscaler.observe.page_groups import groups_table
 from autoscaler.observe.page_history import decisions_table, events_table
 from autoscaler.observe.page_nodes import nodes_table
@@ -27,7 +28,11 @@ from autoscaler.observe.table import pill
 DEFAULT_REFRESH_S = 15
 _LONGEST_REFRESH_S = 3600
 _DATA = ("status", "groups", "nodes", "pods", "plans", "openapi.json")
-_SECTIONS = ("Node groups", "Pending pods", "Decisions", "Events", "Nodes")
+_SECTIONS = ("Node groups", "Pending pods", "Decisions", "Events")
+_LAST_SECTION = "Nodes"
+
+Parts = Sequence[tuple[str, Shown]]
+"""The sections of companions by their titles."""
 
 
 class PageOptions(msgspec.Struct, frozen=True, rename={"all_rows": "all", "refresh_s": "refresh"}):
@@ -45,15 +50,19 @@ class PageOptions(msgspec.Struct, frozen=True, rename={"all_rows": "all", "refre
         return "?" + urlencode([(name, value) for name, value, default in changed if value != default])
 
 
-def status_page(view: View, now_wall: float, options: PageOptions, alive: Verdict = OK) -> Html:
-    """Return the whole document; `alive` is what the health check says."""
+def status_page(
+    view: View, now_wall: float, options: PageOptions, alive: Verdict = OK, blocks: Sequence[Block] = ()
+) -> Html:
+    """Return the whole document; `alive` is what the health check says, `blocks` are of the companions."""
     status = view.status
+    everything = None if options.all_rows else options.link(all_rows=True, refresh_s=options.refresh_s)
+    parts = [(block.title, block.show(now_wall, everything)) for block in blocks]
     body = joined(
         (
-            _header(status, now_wall, options, alive),
-            NOTHING if status.last_pass is None else _contents(),
-            _main(view, now_wall, options),
-            _footer(status.process, now_wall),
+            _header(status, now_wall, options, joined((_notices(status, alive), _alarms(parts)))),
+            NOTHING if status.last_pass is None else _contents(title for title, _ in parts),
+            _main(view, now_wall, everything, parts),
+            _footer(status.process, now_wall, [block.data for block in blocks]),
         )
     )
     refresh = html('<meta http-equiv="refresh" content="{}">', options.refresh_s) if options.refresh_s else NOTHING
@@ -77,7 +86,7 @@ def _headline(status: PublishedStatus) -> str:
     return str(status.cluster.scope.health.status)
 
 
-def _header(status: PublishedStatus, now_wall: float, options: PageOptions, alive: Verdict) -> Html:
+def _header(status: PublishedStatus, now_wall: float, options: PageOptions, notices: Html) -> Html:
     process = status.process
     pills = [pill("Leading", "good") if process.leading else pill("Standby", "warn")]
     if status.cluster is not None:
@@ -99,12 +108,13 @@ def _header(status: PublishedStatus, now_wall: float, options: PageOptions, aliv
         process.identity,
         lasting(process.started_at, now_wall),
         refresh,
-        _notices(status, alive),
+        notices,
     )
 
 
-def _contents() -> Html:
-    links = joined(html('<li><a href="#{}">{}</a></li>', _anchor(title), title) for title in _SECTIONS)
+def _contents(others: Iterable[str]) -> Html:
+    titles = (*_SECTIONS, *others, _LAST_SECTION)
+    links = joined(html('<li><a href="#{}">{}</a></li>', _anchor(title), title) for title in titles)
     return html('<nav aria-label="Sections"><ul>{}</ul></nav>', links)
 
 
@@ -126,12 +136,21 @@ def _notices(status: PublishedStatus, alive: Verdict) -> Html:
     return joined(notices)
 
 
-def _main(view: View, now_wall: float, options: PageOptions) -> Html:
+def _alarms(parts: Parts) -> Html:
+    return joined(
+        html('<p class="notice bad"><a href="#{}">{}</a>: {}</p>', _anchor(title), title, part.alarm)
+        for title, part in parts
+        if part.alarm
+    )
+
+
+def _main(view: View, now_wall: float, everything: str | None, parts: Parts) -> Html:
+    """Return what is between header and footer; `everything` is the link to every row, None on that page."""
     status = view.status
+    beside = joined(_section(title, part.body) for title, part in parts)
     if status.last_pass is None:
         waiting = "No pass has finished yet."
-        return html("<main><section><h2>Waiting</h2><p>{}</p></section></main>", waiting)
-    everything = None if options.all_rows else options.link(all_rows=True, refresh_s=options.refresh_s)
+        return html("<main><section><h2>Waiting</h2><p>{}</p></section>{}</main>", waiting, beside)
     now = joined(
         (
             _section(
@@ -158,12 +177,13 @@ def _main(view: View, now_wall: float, options: PageOptions) -> Html:
     capacity = capacity_bars(status.cluster)
     nodes = nodes_table(status.nodes, now_wall, everything) if status.nodes else _empty("There are no nodes.")
     return html(
-        '<main>{}{}<div class="pair"><div>{}</div><div>{}</div></div>{}</main>',
+        '<main>{}{}<div class="pair"><div>{}</div><div>{}</div></div>{}{}</main>',
         tiles(status, status.last_pass, now_wall),
         _section("Capacity", capacity) if capacity else NOTHING,
         now,
         past,
-        _section("Nodes", nodes),
+        beside,
+        _section(_LAST_SECTION, nodes),
     )
 
 
@@ -186,13 +206,13 @@ def _decisions(view: View, now_wall: float) -> Html:
     return joined((timeline(view.history, now_wall), decisions_table(view.history, now_wall)))
 
 
-def _footer(process: ProcessStatus, now_wall: float) -> Html:
+def _footer(process: ProcessStatus, now_wall: float, others: Sequence[str]) -> Html:
     versions: Sequence[str] = [
         f"autoscaler {process.version}",
         *([f"Kubernetes {process.kubernetes_version}"] if process.kubernetes_version else []),
         *([f"decides like Cluster Autoscaler {process.compatibility}"] if process.compatibility else []),
     ]
-    addresses = (*(f"/api/v1/{name}" for name in _DATA), "/metrics")
+    addresses = (*(f"/api/v1/{name}" for name in _DATA), *others, "/metrics")
     links = joined(html('<li><a href="{}">{}</a></li>', address, address) for address in addresses)
     return html(
         '<footer><p>{} · as of {}</p><nav aria-label="Data"><ul>{}</ul></nav></footer>',

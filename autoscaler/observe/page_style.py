@@ -23,6 +23,7 @@ header{margin-bottom:1rem}
 .muted,caption,figcaption,footer{color:var(--muted)}
 .small{font-size:.85rem}
 .notice{padding:.6rem .8rem;border-radius:.4rem;background:var(--warn-bg);color:var(--warn);margin:.75rem 0}
+.notice a{color:inherit}
 .notice.bad{background:var(--bad-bg);color:var(--bad)}
 section{background:var(--card);border:1px solid var(--line);border-radius:.5rem;padding:.9rem 1rem;margin-bottom:1rem}
 .tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(9.5rem,1fr));gap:.75rem;margin-bottom:1rem;padding:0}

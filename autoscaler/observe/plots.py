@@ -29,19 +29,23 @@ def share_bar(share: float, label: str) -> Html:
 
 def size_bar(least: int, ready: int, target: int, most: int) -> Html:
     """Return a bar from 0 to the maximum size: what is ready, what is asked for, and a mark at the minimum."""
+    return amount_bar(f"{ready} ready, target {target}, between {least} and {most}", ready, target, most, least)
+
+
+def amount_bar(told: str, there: int, target: int, most: int, least: int = 0) -> Html:
+    """Return a bar from 0 to `most`: what is there, of what is asked for, and a mark at `least` unless that is 0.
+
+    `told` says the same to those who do not see it.
+    """
     scale = 100 / max(1, most, target)
     mark = html('<rect class="mark" x="{}" width="0.8" height="10"/>', f"{min(99.2, least * scale):.1f}")
     return html(
-        '<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" '
-        'aria-label="{} ready, target {}, between {} and {}">'
+        '<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label="{}">'
         '<rect class="track" width="100" height="10"/><rect class="target" width="{}" height="10"/>'
         '<rect class="fill" width="{}" height="10"/>{}</svg>',
-        ready,
-        target,
-        least,
-        most,
+        told,
         f"{target * scale:.1f}",
-        f"{min(ready, target) * scale:.1f}",
+        f"{min(there, target) * scale:.1f}",
         mark if least else NOTHING,
     )
 

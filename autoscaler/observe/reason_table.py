@@ -492,6 +492,12 @@ OF_GROUPS: Sequence[type[StrEnum]] = (NoFit, Skip)
 """Kinds of reasons why a node group does not help a pod."""
 OF_NODES: Sequence[type[StrEnum]] = (Keep,)
 """Kinds of reasons why a node stays."""
+OF_POOLS: Sequence[type[StrEnum]] = (Headcount, HeadroomTrouble)
+"""Kinds of reasons why a pool of headroom has the pods that it has, or has not."""
+OF_TARGETS: Sequence[type[StrEnum]] = (Unplaceable,)
+"""Kinds of reasons why there is no room for reservations of a target."""
+OF_STARTS: Sequence[type[StrEnum]] = (UnknownStart,)
+"""Kinds of reasons why the start of a pod cannot be estimated."""
 
 
 def meaning(reason: str, kinds: Sequence[type[StrEnum]]) -> Meaning | None:

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
+from msgspec.structs import replace
+
 from autoscaler.companions.reservation_pods import Demand
 from autoscaler.companions.reservations import Effect, Plan, Verdict
 from autoscaler.observe.metric_table import Kind, Metric
@@ -37,7 +39,7 @@ def _ticked(words: Iterable[object]) -> str:
     return ", ".join(f"`{word}`" for word in words)
 
 
-RESERVATIONS: tuple[Metric, ...] = (
+_PLANNED: tuple[Metric, ...] = (
     _of_target("reservations", "Reservations by state.", "state", state=_ticked(_STATES)),
     _of_target("reservations_slots", "Reservations that may be active at a time; +Inf without `maxReplicas`."),
     _of_target("reservations_virtual_pods", "Pods that are stood for in decisions."),
@@ -47,6 +49,17 @@ RESERVATIONS: tuple[Metric, ...] = (
         "reason",
         reason=_ticked(Unplaceable),
     ),
+    Metric(
+        name="reservation_capacity_ready_seconds",
+        kind=Kind.HISTOGRAM,
+        help="Time from acceptance to room on a ready node.",
+        buckets=_WAIT,
+    ),
+    _of_target("reservation_state_unreadable", "Whether the stored state cannot be understood: 1 or 0."),
+)
+"""What the leader makes of reservations."""
+
+_TAKEN_IN: tuple[Metric, ...] = (
     _of_target(
         "reservation_events_total",
         "What became of announcements.",
@@ -96,14 +109,10 @@ RESERVATIONS: tuple[Metric, ...] = (
         help="Time from acceptance to a slot.",
         buckets=_WAIT,
     ),
-    Metric(
-        name="reservation_capacity_ready_seconds",
-        kind=Kind.HISTOGRAM,
-        help="Time from acceptance to room on a ready node.",
-        buckets=_WAIT,
-    ),
-    _of_target("reservation_state_unreadable", "Whether the stored state cannot be understood: 1 or 0."),
 )
+"""What every replica does: taking announcements in, and storing them."""
+
+RESERVATIONS: tuple[Metric, ...] = (*_PLANNED, *(replace(metric, on_standby=True) for metric in _TAKEN_IN))
 
 
 class ReservationMetrics:

@@ -6,6 +6,7 @@ import msgspec
 
 from autoscaler.companions.reservation_pods import Demand
 from autoscaler.companions.reservation_state import Entry, Source, State
+from autoscaler.config.reservations import Target
 from autoscaler.observe.endpoint import Described, Nothing, json_endpoint
 
 
@@ -19,12 +20,21 @@ class EntryStatus(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: float
 
 
+class OverrideStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A scheduled override that is in force. Times are Unix seconds."""
+
+    began_at: float
+    ends_at: float
+
+
 class TargetStatus(msgspec.Struct, frozen=True, kw_only=True):
     """One target."""
 
     name: str
     degraded: str = ""
     """Why its stored state is left alone; empty where it is in order."""
+    loaded: bool = True
+    """Whether what is stored has been read since the process began."""
     slots: int | None = None
     """How many reservations may be active; null: any number."""
     active: int = 0
@@ -35,16 +45,38 @@ class TargetStatus(msgspec.Struct, frozen=True, kw_only=True):
     virtual: int = 0
     unplaceable: Mapping[str, int] = {}
     """Pods stood for without room, by reason."""
+    next_expiry_at: float | None = None
+    """When the first of the active reservations ends unless it is released before; null: none is active."""
+    backlog: int = 0
+    """Operations that this replica has taken and not stored yet."""
+    floor: int = 0
+    """Pods that are always planned for at present."""
+    override: OverrideStatus | None = None
+    """The scheduled override that sets the floor; null: none is in force."""
     entries: tuple[EntryStatus, ...] = ()
 
 
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """How a target stands in the inbox of a replica."""
+
+    loaded: bool
+    """Whether what is stored has been read."""
+    unreadable: str
+    """Why it cannot be understood; empty where it can."""
+    waiting: int
+    """Operations that are not stored yet."""
+
+
 def target_status(
-    name: str, state: State, demand: Demand, unplaceable: Mapping[str, int], degraded: str, now: float
+    target: Target, state: State, demand: Demand, unplaceable: Mapping[str, int], standing: Standing, now: float
 ) -> TargetStatus:
-    """Put together what is shown of a target."""
+    """Put together what is shown of a target; `state` is up to date."""
+    override = target.override_at(now)
+    window = None if override is None else override.window(now)
     return TargetStatus(
-        name=name,
-        degraded=degraded,
+        name=target.name,
+        degraded=standing.unreadable,
+        loaded=standing.loaded,
         slots=demand.slots,
         active=demand.active,
         queued=demand.queued,
@@ -52,6 +84,10 @@ def target_status(
         real=demand.real,
         virtual=demand.virtual,
         unplaceable=dict(unplaceable),
+        next_expiry_at=min((one.shown(now)[1] for one in state.entries if one.activated is not None), default=None),
+        backlog=standing.waiting,
+        floor=target.floor_at(now),
+        override=None if window is None else OverrideStatus(began_at=window[0], ends_at=window[1]),
         entries=tuple(_entry(one, now) for one in state.entries),
     )
 

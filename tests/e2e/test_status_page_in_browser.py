@@ -8,12 +8,17 @@ import pytest
 
 from autoscaler.clock import VirtualClock
 from autoscaler.observe.api import read_routes
+from autoscaler.observe.headroom_status import HeadroomStatus, PoolStatus
 from autoscaler.observe.health import HealthCheck, Limits
 from autoscaler.observe.metrics import Metrics
+from autoscaler.observe.page_block import Block
+from autoscaler.observe.page_headroom import headroom_block
+from autoscaler.observe.page_reservations import reservations_block
+from autoscaler.observe.reservation_status import TargetStatus
 from autoscaler.observe.status import Board, NodeStatus, PodStatus, PublishedStatus, Stay
 from autoscaler.observe.web import WebServer
 from tests.e2e.browser import Browser, NoBrowserError, browser
-from tests.shown_cluster import NOW, sample_status
+from tests.shown_cluster import NOW, sample_blocks, sample_status
 
 EVIL = "<script>document.title='forged'</script><img src=x onerror=\"document.title='forged'\">" + "x" * 253
 PHONE, WALL = 390, 1920
@@ -25,11 +30,20 @@ def hostile() -> PublishedStatus:
     return msgspec.structs.replace(sample_status(10), pods=(pod,), nodes=(node,), message=EVIL)
 
 
-CLUSTERS: dict[str, Callable[[], PublishedStatus]] = {
-    "0 nodes": lambda: sample_status(0),
-    "10 nodes": lambda: sample_status(10),
-    "5,000 nodes": lambda: sample_status(5_000),
-    "hostile names": hostile,
+def hostile_blocks() -> tuple[Block, ...]:
+    pool = PoolStatus(name=EVIL, namespace=EVIL, policy=EVIL, reason=EVIL, troubles=(EVIL,), target=3)
+    target = TargetStatus(name=EVIL, degraded=EVIL, unplaceable={EVIL: 3})
+    return (
+        headroom_block(lambda: HeadroomStatus(looked_at=NOW, pools=(pool,))),
+        reservations_block(lambda: (target,)),
+    )
+
+
+CLUSTERS: dict[str, Callable[[], tuple[PublishedStatus, tuple[Block, ...]]]] = {
+    "0 nodes": lambda: (sample_status(0), ()),
+    "10 nodes": lambda: (sample_status(10), sample_blocks(2)),
+    "5,000 nodes": lambda: (sample_status(5_000), sample_blocks(30)),
+    "hostile names": lambda: (hostile(), hostile_blocks()),
 }
 
 
@@ -43,11 +57,11 @@ def page() -> Iterator[Browser]:
 
 
 @contextmanager
-def served(status: PublishedStatus) -> Iterator[str]:
+def served(status: PublishedStatus, blocks: tuple[Block, ...] = ()) -> Iterator[str]:
     clock = VirtualClock(wall=NOW)
     board = Board(status.process)
     board.publish(status)
-    routes = read_routes(board, Metrics(), HealthCheck(Limits(600, 900), clock.now()), clock)
+    routes = read_routes(board, Metrics(), HealthCheck(Limits(600, 900), clock.now()), clock, blocks)
     server = WebServer("127.0.0.1:0", routes, clock)
     server.start()
     try:
@@ -58,7 +72,7 @@ def served(status: PublishedStatus) -> Iterator[str]:
 
 @pytest.mark.parametrize("cluster", CLUSTERS)
 def test_it_fits_and_breaks_no_rule_of_its_own(page: Browser, cluster: str) -> None:
-    with served(CLUSTERS[cluster]()) as site:
+    with served(*CLUSTERS[cluster]()) as site:
         for width in (PHONE, WALL):
             for theme, back in (("light", "rgb(245, 246, 248)"), ("dark", "rgb(18, 22, 29)")):
                 page.open(f"{site}/status?refresh=0", width=width, theme=theme)

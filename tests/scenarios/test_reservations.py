@@ -21,6 +21,7 @@ from autoscaler.loop.reservation_commits import Commits, Ticket
 from autoscaler.loop.reservations import ReservationKeeper
 from autoscaler.observe.metrics import Metrics
 from autoscaler.observe.reservation_metrics import RESERVATIONS, ReservationMetrics
+from autoscaler.observe.reservation_status import OverrideStatus
 from autoscaler.ports import EventType, Subject
 from autoscaler.reasons import NoReservation
 from autoscaler.simulator.apiserver.storage import Storage
@@ -290,6 +291,26 @@ def test_c25_a_state_that_cannot_be_understood_is_left_alone(cluster: Cluster) -
     assert replica.series()['reservation_state_unreadable{target="gpu"}'] == 1
     assert replica.events == ["ReservationsUnreadable"]
     assert replica.keeper.statuses()[0].degraded
+
+
+def test_what_waits_what_ends_next_and_the_override_in_force_are_told(cluster: Cluster) -> None:
+    window = {"startTime": "2026-08-01T09:00:00Z", "endTime": "2026-08-01T12:00:00Z", "minReplicas": 4}
+    replica = Replica(cluster, a_section(a_target(scheduledOverrides=[window])))
+    replica.put(length_s=900.0)
+    replica.put(length_s=300.0)
+    (waiting,) = replica.keeper.statuses()
+    assert (waiting.backlog, waiting.active, waiting.next_expiry_at) == (2, 0, None)
+    cluster.at(4)
+    (stored,) = replica.keeper.statuses()
+    assert (stored.backlog, stored.active) == (0, 2)
+    assert stored.next_expiry_at == pytest.approx(NOW + 303)
+    assert (stored.floor, stored.planned) == (4, 6)
+    assert stored.override == OverrideStatus(began_at=NOW - 3600, ends_at=NOW + 7200)
+    replica.keeper.configure(a_section(a_target(), a_target("new")))
+    assert [(one.loaded, one.floor, one.override) for one in replica.keeper.statuses()] == [
+        (True, 0, None),
+        (False, 0, None),
+    ]
 
 
 def test_c32_what_was_taken_is_stored_before_the_end(cluster: Cluster) -> None:

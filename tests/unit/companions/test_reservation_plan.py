@@ -235,6 +235,20 @@ def test_overrides_change_the_floor_and_the_first_that_holds_wins() -> None:
     assert target.slots_at(moment(20, 10).timestamp()) == 3
 
 
+def test_the_window_of_an_override_is_that_of_the_occurrence_in_force() -> None:
+    began = datetime(2026, 11, 20, 22, tzinfo=UTC).timestamp()
+    nightly = Override(
+        start_time=datetime(2026, 11, 20, 22, tzinfo=UTC),
+        end_time=datetime(2026, 11, 21, 2, tzinfo=UTC),
+        recurrence_rule=Recurrence(frequency=Frequency.DAILY),
+    )
+    hour = 3600.0
+    assert nightly.window(began - 1) is None
+    assert nightly.window(began) == (began, began + 4 * hour)
+    assert nightly.window(began + 4 * hour) is None
+    assert nightly.window(began + DAY + 3 * hour) == (began + DAY, began + DAY + 4 * hour)
+
+
 def test_months_without_the_day_are_left_out() -> None:
     monthly = Override(
         start_time=datetime(2026, 1, 31, tzinfo=UTC),

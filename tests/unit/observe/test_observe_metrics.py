@@ -23,6 +23,7 @@ from autoscaler.observe.metric_table import (
     Step,
 )
 from autoscaler.observe.metrics import Devices, Heard, Metrics
+from autoscaler.observe.reservation_metrics import RESERVATIONS, ReservationMetrics
 from autoscaler.observe.status import Backoff, NodeCounts, PublishedStatus
 from autoscaler.reasons import RemovedAs, Stage, Trigger
 
@@ -266,3 +267,17 @@ def test_the_document_is_fresh() -> None:
         "write it anew: python -c 'from autoscaler.observe.metric_document import markdown;"
         ' print(markdown(), end="")\' > docs/metrics.md'
     )
+
+
+def test_a_standby_replica_shows_what_it_takes_in_but_not_what_the_leader_plans() -> None:
+    metrics = Metrics()
+    counted = ReservationMetrics(metrics.companion(RESERVATIONS))
+    counted.not_signed()
+    counted.backlog("gpu", 4)
+    counted.unreadable("gpu", True)
+    text = metrics.scrape().decode()
+    assert "cluster_autoscaler_webhook_signature_failures_total 1.0" in text
+    assert 'cluster_autoscaler_reservation_backlog{target="gpu"} 4.0' in text
+    assert "reservation_state_unreadable" not in text, "a standby replica does not look whether it was repaired"
+    metrics.start()
+    assert 'cluster_autoscaler_reservation_state_unreadable{target="gpu"} 1.0' in metrics.scrape().decode()
