@@ -1,8 +1,8 @@
 """A small Prometheus: it keeps what was scraped, evaluates the part of PromQL that our rules use, and tells alerts.
 
-Of the language: selectors with `=` and `!=`, ranges, `rate`, `increase`, `absent`, `histogram_quantile`, `time()`,
-aggregation with `by`, arithmetic, comparisons that filter, `and`, `or`, `unless`. Anything else is a `ValueError`, so
-that a rule cannot leave this part unnoticed. Results have no metric names, as alerts have none.
+Of the language: selectors with `=`, `!=` and `=~`, ranges, `rate`, `increase`, `absent`, `histogram_quantile`,
+`time()`, aggregation with `by`, arithmetic, comparisons that filter, `and`, `or`, `unless`. Anything else is a
+`ValueError`, so that a rule cannot leave this part unnoticed. Results have no metric names, as alerts have none.
 """
 
 import math
@@ -45,7 +45,7 @@ _SETS = ("and", "or", "unless")
 _PRECEDENCE = (("or",), ("and", "unless"), tuple(_COMPARISONS), ("+", "-"), ("*", "/"))
 _FUNCTIONS = ("rate", "increase", "absent", "histogram_quantile", "time")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_TOKEN = re.compile(r'\s*(\d+[smhd](?!\w)|\d+(?:\.\d+)?|"[^"]*"|[A-Za-z_:][\w:]*|==|!=|>=|<=|[-+*/<>=(){}\[\],])')
+_TOKEN = re.compile(r'\s*(\d+[smhd](?!\w)|\d+(?:\.\d+)?|"[^"]*"|[A-Za-z_:][\w:]*|==|!=|=~|>=|<=|[-+*/<>=(){}\[\],])')
 
 
 def seconds(text: str) -> float:
@@ -68,12 +68,15 @@ class Selector(msgspec.Struct, frozen=True):
     name: str
     equal: Mapping[str, str] = {}
     unequal: Mapping[str, str] = {}
+    alike: Mapping[str, str] = {}
+    """Regular expressions that match the whole of a value."""
     range_s: float | None = None
 
     def takes(self, labels: Mapping[str, str]) -> bool:
         """Whether a series of this name is selected."""
         same = all(labels.get(label, "") == value for label, value in self.equal.items())
-        return same and all(labels.get(label, "") != value for label, value in self.unequal.items())
+        alike = all(re.fullmatch(pattern, labels.get(label, "")) for label, pattern in self.alike.items())
+        return same and alike and all(labels.get(label, "") != value for label, value in self.unequal.items())
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -198,18 +201,17 @@ class _Parser:
         return Call(function, tuple(arguments))
 
     def selector(self, name: str) -> Selector:
-        equal: dict[str, str] = {}
-        unequal: dict[str, str] = {}
+        wanted: dict[str, dict[str, str]] = {"=": {}, "!=": {}, "=~": {}}
         if self.taken("{"):
             while not self.taken("}"):
-                label, operator = self.word(), self.want("=", "!=")
-                (equal if operator == "=" else unequal)[label] = self.word().strip('"')
+                label, operator = self.word(), self.want(*wanted)
+                wanted[operator][label] = self.word().strip('"')
                 self.taken(",")
         range_s = None
         if self.taken("["):
             range_s = seconds(self.word())
             self.want("]")
-        return Selector(name, equal, unequal, range_s)
+        return Selector(name, wanted["="], wanted["!="], wanted["=~"], range_s)
 
 
 # What was scraped

@@ -10,6 +10,8 @@ from typing import Any
 from tests.promql import Database, Labels, Series, Watchman
 
 _STEP_S = 30
+_MOMENTS = {"cluster_autoscaler_last_activity", "cluster_autoscaler_headroom_last_reconcile_timestamp_seconds"}
+"""Gauges whose values are times."""
 
 
 def promtool(*arguments: str) -> str:
@@ -43,7 +45,7 @@ def _bare(rule: Mapping[str, Any]) -> dict[str, Any]:
 def _inputs(database: Database, start: float) -> Iterator[dict[str, str]]:
     for name, family in database.series.items():
         # Such a test begins at second 0.
-        since = start if name == "cluster_autoscaler_last_activity" else 0.0
+        since = start if name in _MOMENTS else 0.0
         for labels, series in family.items():
             pairs = ",".join(f"{label}={json.dumps(value)}" for label, value in sorted(labels))
             yield {"series": f"{name}{{{pairs}}}", "values": " ".join(_values(series, start, since))}

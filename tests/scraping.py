@@ -1,6 +1,7 @@
 """The metrics of a `World`, scraped as Prometheus would, with the alerts that they set off."""
 
 import functools
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType, TracebackType
 
@@ -8,13 +9,18 @@ from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 
 from autoscaler.clock import Instant
+from autoscaler.config.headroom import read_headroom
 from autoscaler.config.load import from_options
+from autoscaler.config.reservations import read_reservations
 from autoscaler.config.tree import Config
 from autoscaler.objects.node import Node
+from autoscaler.observe.eta_metrics import ETA, EXPIRY
+from autoscaler.observe.headroom_metrics import HEADROOM
 from autoscaler.observe.health import HealthCheck, limits_of
-from autoscaler.observe.metrics import Metrics
+from autoscaler.observe.metrics import Heard, Metrics
 from autoscaler.observe.publish import Publisher
 from autoscaler.observe.report import PassReport
+from autoscaler.observe.reservation_metrics import RESERVATIONS
 from autoscaler.observe.status import Board, ProcessStatus
 from autoscaler.observe.summary import WHOLE_PASS
 from autoscaler.reasons import RemovedAs
@@ -26,6 +32,30 @@ from cloudprovider.static.spec import CloudSpec
 from tests.promql import Alert, Database, Labels, Selector, Watchman, parts
 
 SCRAPE_S = 60.0
+_HISTOGRAM = re.compile(r"_(bucket|sum|count)$")
+_COMPANIONS = {
+    "cluster_autoscaler_companion_errors_total",
+    *(metric.full_name for table in (HEADROOM, RESERVATIONS, ETA, EXPIRY) for metric in table),
+}
+"""What parts beside the passes count."""
+
+
+def with_sections(config: Config, sections: Mapping[str, JsonObject]) -> Config:
+    """Return a configuration with `headroom` and `reservations` as a file has them."""
+    cutoff = config.pods.expendable_pods_priority_cutoff
+    if "headroom" in sections:
+        pools = read_headroom(sections["headroom"], cutoff)
+        assert pools.headroom is not None, pools.problems
+        config = replace(config, headroom=pools.headroom)
+    if "reservations" in sections:
+        targets = read_reservations(sections["reservations"], cutoff)
+        assert targets.reservations is not None, targets.problems
+        config = replace(config, reservations=targets.reservations)
+    return config
+
+
+def _text(metrics: Metrics) -> str:
+    return metrics.scrape().decode()
 
 
 @functools.cache
@@ -65,7 +95,9 @@ class Monitored(NoAudience):
     """A world under observation: it is scraped every minute, and its alerts are evaluated half a minute later.
 
     Each start of the autoscaler's process begins with metrics of its own; while there is none, nothing is scraped.
-    `labels` are added to whatever is scraped; `pass_takes_s` makes passes slow in what is published of them.
+    Companions count in the world's own metrics, whichever process runs. As long as the API server answers, watches hear
+    of it all the time. `sections` are those of a configuration file; `labels` are added to whatever is scraped;
+    `pass_takes_s` makes passes slow in what is published of them.
     """
 
     def __init__(
@@ -76,11 +108,14 @@ class Monitored(NoAudience):
         *objects: JsonObject,
         timing: Timing = Timing(),  # noqa: B008 - frozen
         labels: Mapping[str, str] = MappingProxyType({}),
+        sections: Mapping[str, JsonObject] = MappingProxyType({}),
     ) -> None:
         self._labels = labels
-        self._config = from_options(options, ())
+        self._config = with_sections(from_options(options, ()), sections)
         self.pass_takes_s: float | None = None
         self.world = World(self._config, cloud, objects, audience=self, timing=timing)
+        self.world.metrics.start()
+        self._heard_at = self.world.clock.now().mono
         self.database = Database()
         self.watchman = Watchman(alerts)
         self._processes: list[_Process] = []
@@ -116,8 +151,13 @@ class Monitored(NoAudience):
         now = self.world.clock.now().wall
         for process in self._processes:
             runs = process is self._processes[-1] and self.world.replica is not None
-            text = process.metrics.scrape().decode() if runs else ""
-            self.database.scraped(now, {**process.target, **self._labels}, samples_of(text, self._wanted))
+            samples = [*samples_of(_text(process.metrics), self._wanted), *self._of_companions()] if runs else []
+            self.database.scraped(now, {**process.target, **self._labels}, samples)
+
+    def _of_companions(self) -> Iterator[tuple[str, Labels, float]]:
+        for sample in samples_of(_text(self.world.metrics), self._wanted):
+            if _HISTOGRAM.sub("", sample[0]) in _COMPANIONS:
+                yield sample
 
     @property
     def _publisher(self) -> Publisher:
@@ -135,7 +175,11 @@ class Monitored(NoAudience):
         """Hear what a pass saw, decided and did."""
         if self.pass_takes_s is not None:
             report = replace(report, timings={**report.timings, WHOLE_PASS: self.pass_takes_s})
+        if not self.world.api.faults.is_down:
+            self._heard_at = report.now.mono
         self._publisher.passed(report)
+        silent_s = report.now.mono - self._heard_at
+        self._processes[-1].metrics.heard({"/api/v1/pods": Heard(silent_s=silent_s)})
 
     def deletions_pending(self, nodes: int) -> None:
         """Hear that removals are about to begin, and how many of earlier ones have not ended."""

@@ -93,6 +93,8 @@ class EtaMetrics:
     def __init__(self, series: Series) -> None:
         """`series` were made of `ETA`."""
         self._series = series
+        for result in ("yes", "no"):
+            series.add("pod_start_estimate_within_worst_total", 0, result)
 
     def capacity(self, capacity: Capacity) -> None:
         """Publish totals; those of groups that are gone go."""

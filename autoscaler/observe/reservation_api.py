@@ -28,6 +28,8 @@ from autoscaler.observe.openapi import with_document
 from autoscaler.observe.public import public_json
 from autoscaler.observe.reservation_metrics import ReservationMetrics
 from autoscaler.observe.reservation_routes import (
+    SCALE,
+    WEBHOOK,
     ABOUT,
     API_SIGNATURE,
     DOCUMENT,
@@ -113,6 +115,8 @@ class ReservationApi:
         self._clock = clock
         self._answer_s = answer_s
         self._patience = Patience(lambda: clock.now().mono)
+        for path in (WEBHOOK, SCALE):
+            metrics.announced_at(path)
         self._proxies = tuple(ipaddress.ip_network(one) for one in desk.section.trusted_proxies)
 
     @property

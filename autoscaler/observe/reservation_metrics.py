@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
+from http import HTTPStatus
 
 from msgspec.structs import replace
 
@@ -182,6 +183,10 @@ class ReservationMetrics:
     def dropped(self, target: str, reason: NoReservation, count: int) -> None:
         """Count operations or reservations that are lost."""
         self._series.add("reservation_dropped_total", count, target, reason)
+
+    def announced_at(self, path: str) -> None:
+        """Show that nothing was refused at a route for lack of storing so far: alerts see the first that is."""
+        self._series.add("webhook_requests_total", 0, path, str(HTTPStatus.SERVICE_UNAVAILABLE.value))
 
     def answered(self, path: str, code: int) -> None:
         """Count an answer of the listener."""

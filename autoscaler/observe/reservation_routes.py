@@ -20,6 +20,8 @@ ABOUT = About(
 )
 """The same for every installation: it tells strangers nothing of this one."""
 
+WEBHOOK, SCALE = "/webhooks/github", "/v1/targets/{name}/scale"
+"""Where work is announced."""
 FORM = "application/x-www-form-urlencoded"
 LARGEST_AMOUNT = 1000
 LONGEST_ID = 128
@@ -102,7 +104,7 @@ def listener_routes(
         return lambda _, request: serve(request)
 
     return {
-        "/webhooks/github": {
+        WEBHOOK: {
             "POST": Endpoint(
                 summary="Takes GitHub's `workflow_job` deliveries.",
                 asks=Nothing,
@@ -140,7 +142,7 @@ def listener_routes(
                 signed_by=API_SIGNATURE,
             )
         },
-        "/v1/targets/{name}/scale": {
+        SCALE: {
             "POST": Endpoint(
                 summary="Adds reservations to a target, or removes the oldest.",
                 asks=Nothing,

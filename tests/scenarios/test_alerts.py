@@ -1,5 +1,6 @@
 """Each alert on its own fault, and none on a day without faults: whole passes, real metrics, virtual time."""
 
+import json
 import shutil
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -10,6 +11,11 @@ import msgspec
 import pytest
 import yaml
 
+from autoscaler.app.reservations import ReservationDesk
+from autoscaler.companions.reservation_auth import sign
+from autoscaler.observe.reservation_api import ReservationApi
+from autoscaler.observe.reservation_metrics import RESERVATIONS, ReservationMetrics
+from autoscaler.observe.routing import Request, find, route
 from autoscaler.simulator.actors.timing import Timing
 from autoscaler.simulator.apiserver.errors import JsonObject
 from autoscaler.simulator.apiserver.faults import Fault
@@ -38,6 +44,53 @@ def prometheus_objects(monitored: Monitored, folder: Path) -> str:
     return disagreement(GROUPS, monitored.database, monitored.watchman, folder)
 
 
+OFFICE = {"name": "office", "periods": ["* 8-17 * * *"], "idleCount": 3, "scaleFactor": "0.1", "idleTime": "10m"}
+POOL = {
+    "name": "app",
+    "namespace": "default",
+    "resources": {"cpu": "1", "memory": "256Mi"},
+    "active": {"selector": "app=app"},
+    "policies": [{"name": "base", "idleCount": 1}, OFFICE],
+}
+TARGET = {
+    "name": "jobs",
+    "podTemplate": {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]}},
+    "podSelector": "app,app!=app",
+}
+ROOM: Mapping[str, JsonObject] = {
+    "headroom": {"pools": [POOL]},
+    "reservations": {
+        "store": {"namespace": "kube-system"},
+        "auth": {"apiSecrets": [{"file": "/etc/reservations/api"}]},
+        "targets": [TARGET],
+    },
+}
+"""Headroom and reservations, both in order."""
+SECRET = b"a-secret-for-tests"
+
+
+def post(world: World, secret: bytes = SECRET) -> int:
+    """Send an announcement as the listener of the replica that runs would get it; returns the status of the answer."""
+    assert world.replica is not None
+    desk = next(one for one in world.replica.company.services if isinstance(one, ReservationDesk))
+    metrics = ReservationMetrics(world.metrics.companion(RESERVATIONS))
+    api = ReservationApi(desk.commits, desk.keeper.statuses, [SECRET], [SECRET], metrics, world.clock, answer_s=0.0)
+    now = world.clock.now()
+    body, stamp = json.dumps({"amount": 1, "requestId": f"at-{now.mono}"}).encode(), str(int(now.wall))
+    signature = sign(secret, f"{stamp}.".encode() + body)
+    headers = {"content-type": "application/json", "x-ca-timestamp": stamp, "x-ca-signature-256": signature}
+    path = "/v1/targets/jobs/scale"
+    answer = route(api.routes, Request("POST", path, headers=headers, body=body))
+    metrics.answered(find(api.routes, "POST", path)[0], answer.status)
+    return answer.status
+
+
+def a_stranger_knocks(world: World) -> None:
+    """Somebody tries the listener without the secret."""
+    if world.replica is not None:
+        assert post(world, b"not-the-secret-at-all") == 401
+
+
 def live_a_day(world: World) -> None:
     """A wave of web servers, jobs all the time, a new version and a change of leaders."""
     for hour, replicas in enumerate(REPLICAS):
@@ -45,6 +98,9 @@ def live_a_day(world: World) -> None:
     for number in range(int(DAY_S / 600)):
         job = a_job(f"job-{number}", pods=1 + number % 4, cpu="2", lasts="7m")
         world.at(number * 600 + 100, partial(world.apply, job))
+        world.at(number * 600 + 10, partial(world.announce, "jobs", 1 + number % 4, 500.0))
+        if number % 6 == 0:
+            world.at(number * 600 + 50, partial(a_stranger_knocks, world))
     world.at(9.2 * HOUR_S, partial(world.restart, 20))
     world.at(15.1 * HOUR_S, partial(world.lose_leadership, 20))
     world.run_for(DAY_S)
@@ -52,11 +108,23 @@ def live_a_day(world: World) -> None:
 
 def test_no_alert_fires_on_a_healthy_day(tmp_path: Path) -> None:
     groups = a_group(min_size=1, max_size=20, boot=(40.0, 120.0)), a_group("batch", cpu="16", max_size=5)
-    with Monitored(ALERTS, STATIC, a_cloud(*groups, machines={"web": 1}), a_deployment(replicas=2)) as monitored:
+    cloud, app = a_cloud(*groups, machines={"web": 1}), a_deployment(replicas=2)
+    with Monitored(ALERTS, STATIC, cloud, app, sections=ROOM) as monitored:
         live_a_day(monitored.world)
         assert len(monitored.world.calls) > 50, "nodes came and went"
+        counted = companions_of(monitored)
+        assert counted['headroom_scale_operations_total{pool="app",direction="down"}'] > 1
+        assert counted['reservation_events_total{target="jobs",result="added",reason=""}'] > 100
+        assert counted['pod_start_estimate_within_worst_total{result="yes"}'] > 20
         assert monitored.fired == set()
         assert prometheus_objects(monitored, tmp_path) == ""
+
+
+def companions_of(monitored: Monitored) -> dict[str, float]:
+    """Return what companions counted, by the text of each series without its prefix."""
+    lines = monitored.world.metrics.scrape().decode().splitlines()
+    pairs = (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    return {name.removeprefix("cluster_autoscaler_"): float(value) for name, value in pairs}
 
 
 # Faults
@@ -71,6 +139,8 @@ class Trouble(msgspec.Struct, frozen=True, kw_only=True):
     cloud: CloudSpec
     objects: tuple[JsonObject, ...] = (a_deployment(replicas=2),)
     options: Mapping[str, Any] = {}
+    sections: Mapping[str, JsonObject] = {}
+    timing: Timing = Timing(heartbeat_s=DAY_S)
     begins: Callable[[Monitored], object] = lambda monitored: None
     hours: float = 1.0
 
@@ -114,11 +184,57 @@ def grows_step_by_step(monitored: Monitored) -> None:
         monitored.world.at(step * 300.0, partial(monitored.world.scale, "app", 1 + 6 * step))
 
 
+def api_server_goes_away(monitored: Monitored) -> None:
+    monitored.world.at(600.0, lambda: monitored.world.cut_off(900.0))
+
+
+def from_ten_minutes_on(fault: Fault) -> Callable[[Monitored], object]:
+    """Announce work, let the API server fail in some way later, and then announce work again and again."""
+
+    def begins(monitored: Monitored) -> None:
+        world = monitored.world
+        world.at(60.0, lambda: world.announce("jobs", 1, 3000.0))
+        world.at(600.0, lambda: world.api.faults.add(fault))
+        world.at(700.0, lambda: world.announce("jobs", 1, 3000.0))
+
+    return begins
+
+
+def store_refuses(monitored: Monitored) -> None:
+    from_ten_minutes_on(Fault(verb="update", path_prefix=STORED, code=500))(monitored)
+    for number in range(3):
+        monitored.world.at(800.0 + 120 * number, lambda: post(monitored.world))
+
+
+def strangers_knock(monitored: Monitored) -> None:
+    for number in range(40):
+        monitored.world.at(900.0 + 10 * number, lambda: a_stranger_knocks(monitored.world))
+
+
+def work_is_announced(monitored: Monitored) -> None:
+    monitored.world.at(60.0, lambda: monitored.world.announce("jobs", 2, 3000.0))
+
+
 def passes_slow_down(monitored: Monitored) -> None:
     monitored.pass_takes_s = 45.0
 
 
+STORED = "/api/v1/namespaces/kube-system/configmaps/capacity-reservations-"
+NO_STATE = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {
+        "name": "capacity-reservations-jobs",
+        "namespace": "kube-system",
+        "labels": {
+            "app.kubernetes.io/managed-by": "cluster-autoscaler",
+            "app.kubernetes.io/component": "capacity-reservations",
+        },
+    },
+    "data": {"state.json": "{"},
+}
 WAITS = "ClusterAutoscalerPodsStayPending"
+OVERDUE = "ClusterAutoscalerPodsOverdue"
 TROUBLES: Mapping[str, Trouble] = {
     "no process": Trouble(
         fires={"ClusterAutoscalerNoLeader"},
@@ -140,6 +256,9 @@ TROUBLES: Mapping[str, Trouble] = {
         with_it={"ClusterAutoscalerPassesFail"},
         cloud=one_machine(fails(Call.REFRESH)),
     ),
+    "an API server that is away": Trouble(
+        fires={"ClusterAutoscalerApiServerSilent"}, cloud=one_machine(), begins=api_server_goes_away
+    ),
     "a cloud that answers every second time": Trouble(
         fires={"ClusterAutoscalerPassesFail"}, cloud=one_machine(fails(Call.REFRESH, from_s=600.0, every=2))
     ),
@@ -154,39 +273,39 @@ TROUBLES: Mapping[str, Trouble] = {
     ),
     "no machines to be had": Trouble(
         fires={"ClusterAutoscalerScaleUpsFail"},
-        with_it={WAITS},
+        with_it={WAITS, OVERDUE},
         cloud=one_machine(stock=2),
         objects=(a_deployment(replicas=12),),
     ),
     "a cloud that refuses to grow": Trouble(
         fires={"ClusterAutoscalerScaleUpsFail"},
-        with_it={WAITS},
+        with_it={WAITS, OVERDUE},
         cloud=one_machine(CallFault(call=Call.INCREASE, error=FaultKind.QUOTA_EXCEEDED)),
         objects=(a_deployment(replicas=12),),
     ),
     "machines that never become nodes": Trouble(
         fires={"ClusterAutoscalerMachinesNeverRegister"},
-        with_it={WAITS, "ClusterAutoscalerScaleUpsFail"},
+        with_it={WAITS, OVERDUE, "ClusterAutoscalerScaleUpsFail"},
         cloud=one_machine(boot=(3 * HOUR_S, 3 * HOUR_S)),
         objects=(a_deployment(replicas=12),),
         hours=2.0,
     ),
     "nodes that are smaller than promised": Trouble(
         fires={"ClusterAutoscalerTemplateWrong"},
-        with_it={WAITS},
+        with_it={WAITS, OVERDUE},
         cloud=one_machine(),
         objects=(a_deployment(), a_deployment("big", replicas=2, cpu="3")),
         begins=lambda monitored: monitored.world.at(1.0, lambda: nodes_come_small(monitored)),
     ),
     "groups at their largest": Trouble(
         fires={"ClusterAutoscalerAtMaximumSize"},
-        with_it={WAITS},
+        with_it={WAITS, OVERDUE},
         cloud=one_machine(max_size=2),
         objects=(a_deployment(replicas=12),),
     ),
     "a limit of the whole cluster": Trouble(
         fires={"ClusterAutoscalerAtResourceLimit"},
-        with_it={WAITS},
+        with_it={WAITS, OVERDUE},
         cloud=one_machine(),
         objects=(a_deployment(replicas=12),),
         options={"cores-total": "0:8"},
@@ -216,14 +335,70 @@ TROUBLES: Mapping[str, Trouble] = {
         },
         begins=grows_step_by_step,
     ),
+    "a store that cannot be listed": Trouble(
+        fires={"ClusterAutoscalerCompanionFails"},
+        cloud=one_machine(),
+        sections=ROOM,
+        begins=from_ten_minutes_on(Fault(verb="list", resource="configmaps", code=403)),
+    ),
+    "a Deployment of somebody else": Trouble(
+        fires={"ClusterAutoscalerHeadroomDegraded"},
+        cloud=one_machine(),
+        objects=(a_deployment(), a_deployment("headroom-app", cpu="100m")),
+        sections=ROOM,
+    ),
+    "Deployments that cannot be read": Trouble(
+        fires={"ClusterAutoscalerHeadroomDegraded"},
+        cloud=one_machine(),
+        sections=ROOM,
+        begins=from_ten_minutes_on(Fault(verb="get", resource="deployments", code=500)),
+    ),
+    "headroom that no machine can be bought for": Trouble(
+        fires={"ClusterAutoscalerHeadroomShort"},
+        cloud=one_machine(max_size=2),
+        sections={"headroom": {"pools": [{**POOL, "policies": [{"name": "base", "idleCount": 20}]}]}},
+    ),
+    "a stored state that makes no sense": Trouble(
+        fires={"ClusterAutoscalerReservationsUnreadable"},
+        cloud=one_machine(),
+        objects=(a_deployment(), NO_STATE),
+        sections=ROOM,
+    ),
+    "a store that refuses": Trouble(
+        fires={"ClusterAutoscalerReservationsNotStored", "ClusterAutoscalerAnnouncementsRefused"},
+        cloud=one_machine(),
+        sections=ROOM,
+        begins=store_refuses,
+    ),
+    "announcements without a good signature": Trouble(
+        fires={"ClusterAutoscalerAnnouncementsNotSigned"},
+        cloud=one_machine(),
+        sections=ROOM,
+        begins=strangers_knock,
+    ),
+    "reservations for more than there can be": Trouble(
+        fires={"ClusterAutoscalerReservationsWithoutRoom"},
+        cloud=one_machine(max_size=1),
+        sections={"reservations": ROOM["reservations"]},
+        begins=work_is_announced,
+    ),
+    "images that take an hour": Trouble(
+        fires={"ClusterAutoscalerStartsLate", OVERDUE},
+        cloud=one_machine(),
+        objects=(a_deployment(replicas=30),),
+        timing=Timing(heartbeat_s=DAY_S, pull_s=HOUR_S),
+        hours=1.5,
+    ),
 }
 
 
 @pytest.mark.parametrize("name", TROUBLES)
 def test_an_alert_fires_on_its_fault_and_others_only_where_they_follow(name: str, tmp_path: Path) -> None:
     trouble = TROUBLES[name]
-    options, quiet = {**STATIC, **trouble.options}, Timing(heartbeat_s=DAY_S)
-    with Monitored(ALERTS, options, trouble.cloud, *trouble.objects, timing=quiet) as monitored:
+    options = {**STATIC, **trouble.options}
+    with Monitored(
+        ALERTS, options, trouble.cloud, *trouble.objects, timing=trouble.timing, sections=trouble.sections
+    ) as monitored:
         trouble.begins(monitored)
         monitored.world.run_for(trouble.hours * HOUR_S)
         assert trouble.fires <= monitored.fired <= trouble.fires | trouble.with_it

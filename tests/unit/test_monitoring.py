@@ -12,7 +12,10 @@ import pytest
 import yaml
 
 from autoscaler.observe import metric_table
+from autoscaler.observe.eta_metrics import ETA, EXPIRY
+from autoscaler.observe.headroom_metrics import HEADROOM
 from autoscaler.observe.metric_table import Kind, Metric
+from autoscaler.observe.reservation_metrics import RESERVATIONS
 from tests.promql import Aggregate, Selector, parse, parts
 from tests.promtool import promtool
 
@@ -135,7 +138,8 @@ def test_variables_that_panels_use_are_defined() -> None:
 
 def metric_of(name: str) -> Metric:
     """Return the metric that a series is of."""
-    known = {metric.full_name: metric for metric in metric_table.TABLE}
+    tables = (metric_table.TABLE, HEADROOM, RESERVATIONS, ETA, EXPIRY)
+    known = {metric.full_name: metric for table in tables for metric in table}
     base = re.sub(r"_(bucket|sum|count)$", "", name)
     if name not in known and base in known:
         assert known[base].kind is Kind.HISTOGRAM, name
@@ -160,7 +164,7 @@ def test_expressions_name_metrics_and_labels_that_exist(text: str) -> None:
             assert label in metric.labels
             listed = re.findall(r"`([^`]+)`", metric.values[label])
             assert not listed or value in listed
-        assert set(selector.unequal) <= set(metric.labels)
+        assert {*selector.unequal, *selector.alike} <= set(metric.labels)
     by = {label for part in parts(parse(text)) if isinstance(part, Aggregate) for label in part.by}
     assert by <= labels
 

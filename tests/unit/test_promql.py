@@ -39,6 +39,8 @@ def value(text: str, at: float = 600.0) -> Value:
         ("time() - 100", 500.0),
         ('size{kind="x"}', {labels(pod="a", kind="x"): 1.0, labels(pod="b", kind="x"): 3.0}),
         ('size{kind!="x", pod="a"}', {labels(pod="a", kind="y"): 10.0}),
+        ('size{kind=~"[xz]", pod="b"}', {labels(pod="b", kind="x"): 3.0}),
+        ('size{kind=~"."} == 1', {labels(pod="a", kind="x"): 1.0}),
         ("sum(size)", {labels(): 44.0}),
         ("sum by (pod) (size)", {labels(pod="a"): 11.0, labels(pod="b"): 33.0}),
         ("min by (kind, pod) (size) < 2", {labels(pod="a", kind="x"): 1.0}),
