@@ -1,6 +1,5 @@
 """Each alert on its own fault, and none on a day without faults: whole passes, real metrics, virtual time."""
 
-import json
 import shutil
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -11,17 +10,13 @@ import msgspec
 import pytest
 import yaml
 
-from autoscaler.app.reservations import ReservationDesk
-from autoscaler.companions.reservation_auth import sign
-from autoscaler.observe.reservation_api import ReservationApi
-from autoscaler.observe.reservation_metrics import RESERVATIONS, ReservationMetrics
-from autoscaler.observe.routing import Request, find, route
 from autoscaler.simulator.actors.timing import Timing
 from autoscaler.simulator.apiserver.errors import JsonObject
 from autoscaler.simulator.apiserver.faults import Fault
 from autoscaler.simulator.apiserver.patch import PatchType
 from autoscaler.simulator.world import World
 from cloudprovider.static.spec import Call, CallFault, CloudSpec, FaultKind, When
+from tests.announcing import a_stranger_knocks, post
 from tests.promql import alerts_of
 from tests.promtool import disagreement
 from tests.scraping import Monitored
@@ -66,29 +61,6 @@ ROOM: Mapping[str, JsonObject] = {
     },
 }
 """Headroom and reservations, both in order."""
-SECRET = b"a-secret-for-tests"
-
-
-def post(world: World, secret: bytes = SECRET) -> int:
-    """Send an announcement as the listener of the replica that runs would get it; returns the status of the answer."""
-    assert world.replica is not None
-    desk = next(one for one in world.replica.company.services if isinstance(one, ReservationDesk))
-    metrics = ReservationMetrics(world.metrics.companion(RESERVATIONS))
-    api = ReservationApi(desk.commits, desk.keeper.statuses, [SECRET], [SECRET], metrics, world.clock, answer_s=0.0)
-    now = world.clock.now()
-    body, stamp = json.dumps({"amount": 1, "requestId": f"at-{now.mono}"}).encode(), str(int(now.wall))
-    signature = sign(secret, f"{stamp}.".encode() + body)
-    headers = {"content-type": "application/json", "x-ca-timestamp": stamp, "x-ca-signature-256": signature}
-    path = "/v1/targets/jobs/scale"
-    answer = route(api.routes, Request("POST", path, headers=headers, body=body))
-    metrics.answered(find(api.routes, "POST", path)[0], answer.status)
-    return answer.status
-
-
-def a_stranger_knocks(world: World) -> None:
-    """Somebody tries the listener without the secret."""
-    if world.replica is not None:
-        assert post(world, b"not-the-secret-at-all") == 401
 
 
 def live_a_day(world: World) -> None:
@@ -100,7 +72,7 @@ def live_a_day(world: World) -> None:
         world.at(number * 600 + 100, partial(world.apply, job))
         world.at(number * 600 + 10, partial(world.announce, "jobs", 1 + number % 4, 500.0))
         if number % 6 == 0:
-            world.at(number * 600 + 50, partial(a_stranger_knocks, world))
+            world.at(number * 600 + 50, partial(a_stranger_knocks, world, "jobs"))
     world.at(9.2 * HOUR_S, partial(world.restart, 20))
     world.at(15.1 * HOUR_S, partial(world.lose_leadership, 20))
     world.run_for(DAY_S)
@@ -203,12 +175,12 @@ def from_ten_minutes_on(fault: Fault) -> Callable[[Monitored], object]:
 def store_refuses(monitored: Monitored) -> None:
     from_ten_minutes_on(Fault(verb="update", path_prefix=STORED, code=500))(monitored)
     for number in range(3):
-        monitored.world.at(800.0 + 120 * number, lambda: post(monitored.world))
+        monitored.world.at(800.0 + 120 * number, lambda: post(monitored.world, "jobs"))
 
 
 def strangers_knock(monitored: Monitored) -> None:
     for number in range(40):
-        monitored.world.at(900.0 + 10 * number, lambda: a_stranger_knocks(monitored.world))
+        monitored.world.at(900.0 + 10 * number, lambda: a_stranger_knocks(monitored.world, "jobs"))
 
 
 def work_is_announced(monitored: Monitored) -> None:

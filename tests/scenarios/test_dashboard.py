@@ -1,11 +1,13 @@
 """The dashboard on the metrics of a simulated cluster: a panel that is always empty has a mistake in its expression."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from autoscaler.simulator.apiserver.errors import JsonObject
 from cloudprovider.static.spec import Call, CallFault, When
+from tests.announcing import a_stranger_knocks
 from tests.promql import Value, parse
 from tests.scraping import Monitored
 from tests.worlds import a_cloud, a_deployment, a_group
@@ -17,7 +19,35 @@ EMPTY_WITHOUT_TROUBLE = {
     "cluster_autoscaler_companion_errors_total",
     "cluster_autoscaler_grpc_expander_calls_total",
     "cluster_autoscaler_node_group_healthiness",
+    "cluster_autoscaler_headroom_reconcile_errors_total",
+    "cluster_autoscaler_headroom_drift_corrected_total",
+    "cluster_autoscaler_reservation_retry_attempts_total",
+    "cluster_autoscaler_reservation_state_unreadable",
+    "cluster_autoscaler_node_boot_failures_total",
 }
+ROOM: Mapping[str, JsonObject] = {
+    "headroom": {
+        "pools": [
+            {
+                "name": "app",
+                "namespace": "default",
+                "resources": {"cpu": "1"},
+                "active": {"selector": "app=app"},
+                "policies": [{"name": "base", "idleCount": 1, "scaleFactor": "0.1", "idleTime": "5m"}],
+            }
+        ]
+    },
+    "reservations": {
+        "auth": {"apiSecrets": [{"file": "/etc/reservations/api"}]},
+        "targets": [
+            {
+                "name": "jobs",
+                "podTemplate": {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]}},
+            }
+        ],
+    },
+}
+"""A pool that follows the work, and a target."""
 SCRAPED_AS = {"job": "cluster-autoscaler"}
 
 
@@ -32,11 +62,15 @@ def test_every_panel_shows_something_of_three_busy_hours() -> None:
     kept = CallFault(call=Call.DELETE, when=When(times=2))
     cloud = a_cloud(a_group(min_size=1, call_faults=(refused, kept)), machines={"web": 1})
     options = {"cloud-provider": "static", "emit-per-nodegroup-metrics": "true"}
-    with Monitored((), options, cloud, a_deployment(replicas=2), labels=SCRAPED_AS) as monitored:
+    with Monitored((), options, cloud, a_deployment(replicas=2), labels=SCRAPED_AS, sections=ROOM) as monitored:
         world = monitored.world
         start = world.clock.now().wall
         for second, replicas in ((600, 20), (5400, 2)):
             world.at(second, partial(world.scale, "app", replicas))
+        for second in range(1200, 9000, 1200):
+            world.at(second, partial(world.announce, "jobs", 3, 900.0))
+            world.at(second, partial(a_stranger_knocks, world, "jobs"))
+        world.at(3000, partial(world.announce, "jobs", 100, 900.0))
         world.run_for(3 * 3600)
         moments = [start + 300 * step for step in range(1, 36)]
         empty = {

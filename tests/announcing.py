@@ -1,0 +1,36 @@
+"""Announcements of work to a `World`, as the listener of the replica that runs would get them."""
+
+import json
+
+from autoscaler.app.reservations import ReservationDesk
+from autoscaler.companions.reservation_auth import sign
+from autoscaler.observe.reservation_api import ReservationApi
+from autoscaler.observe.reservation_metrics import RESERVATIONS, ReservationMetrics
+from autoscaler.observe.routing import Request, find, route
+from autoscaler.simulator.world import World
+
+SECRET = b"a-secret-for-tests"
+
+
+def post(world: World, target: str, secret: bytes = SECRET) -> int:
+    """Announce one pod of a target, and return the status of the answer: 503, for nothing is stored within no time."""
+    assert world.replica is not None
+    desk = next(one for one in world.replica.company.services if isinstance(one, ReservationDesk))
+    metrics = ReservationMetrics(world.metrics.companion(RESERVATIONS))
+    api = ReservationApi(desk.commits, desk.keeper.statuses, [SECRET], [SECRET], metrics, world.clock, answer_s=0.0)
+    now, path = world.clock.now(), f"/v1/targets/{target}/scale"
+    body, stamp = json.dumps({"amount": 1, "requestId": f"at-{now.mono}"}).encode(), str(int(now.wall))
+    headers = {
+        "content-type": "application/json",
+        "x-ca-timestamp": stamp,
+        "x-ca-signature-256": sign(secret, f"{stamp}.".encode() + body),
+    }
+    answer = route(api.routes, Request("POST", path, headers=headers, body=body))
+    metrics.answered(find(api.routes, "POST", path)[0], answer.status)
+    return answer.status
+
+
+def a_stranger_knocks(world: World, target: str) -> None:
+    """Let somebody try the listener without the secret, where there is one."""
+    if world.replica is not None:
+        assert post(world, target, b"not-the-secret-at-all") == 401
