@@ -157,6 +157,31 @@ def test_two_replicas_take_announcements_and_one_plans(tmp_path: Path) -> None:
             assert [one.daemon.leading for one in (first, second)].count(True) == 1
 
 
+def test_a_replica_on_standby_is_ready_and_what_it_takes_the_leader_plans_with(tmp_path: Path) -> None:
+    ports, cloud = (free_port(), free_port()), a_cloud("web")
+    with Sandbox(tmp_path, cloud) as sandbox:
+        folders = [tmp_path / "a", tmp_path / "b"]
+        for folder in folders:
+            folder.mkdir()
+        files = [a_file(folder, port) for folder, port in zip(folders, ports, strict=True)]
+        leads, waits = (f"--config={file}" for file in files)
+        with Replica(sandbox.kubeconfig, leads, *PATIENT_LEADER, provider=cloud, name="leader") as leader:
+            until(lambda: leader.daemon.leading, "the first replica leads")
+            with Replica(sandbox.kubeconfig, waits, *PATIENT_LEADER, provider=cloud, name="standby") as standby:
+                until_accepted(ports[1], "d-1")
+                assert standby.get("/readyz") == (200, "OK"), "or the Service would not send announcements there"
+                assert len(stored(sandbox)) == 1
+                until(lambda: sandbox.targets() == {"web": 1}, "the leader buys a node for it")
+                assert not standby.daemon.leading
+                shown = standby.get("/metrics")[1]
+                assert 'webhook_requests_total{path="/webhooks/github",code="202"}' in shown
+                assert "cluster_autoscaler_nodes_count" not in shown
+                page = standby.get("/status")[1]
+                assert "This replica is on standby" in page
+                assert "<code>runners</code>" in page
+                assert 'id="reservations"' in leader.get("/status")[1]
+
+
 def test_c31_without_a_secret_only_this_machine_may_be_listened_to(tmp_path: Path) -> None:
     file = a_file(tmp_path, 0, listen="0.0.0.0:0", auth={})
     with Process(tmp_path, "run", "--cloud-provider=static", f"--config={file}", name="open") as daemon:

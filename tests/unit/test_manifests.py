@@ -206,16 +206,16 @@ def test_the_dry_run_may_read_what_is_followed_and_nothing_else() -> None:
 
 
 @pytest.fixture
-def with_component(tmp_path: Path) -> Callable[[str], list[Any]]:
-    """Build an overlay of one's own, as docs/operating.md shows it, with one component."""
+def with_component(tmp_path: Path) -> Callable[..., list[Any]]:
+    """Build an overlay of one's own, as docs/operating.md shows it, with one component or several."""
 
-    def build(component: str) -> list[Any]:
+    def build(*components: str) -> list[Any]:
         text = {
             "apiVersion": "kustomize.config.k8s.io/v1beta1",
             "kind": "Kustomization",
             "namespace": "kube-system",
             "resources": [os.path.relpath(MANIFESTS / "base", tmp_path)],
-            "components": [os.path.relpath(MANIFESTS / "components" / component, tmp_path)],
+            "components": [os.path.relpath(MANIFESTS / "components" / one, tmp_path) for one in components],
         }
         (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(text))
         return built(tmp_path)
@@ -258,6 +258,22 @@ def test_the_network_policy_is_about_the_pods_and_their_port(with_component: Cal
     (entry,) = policy["ingress"]
     assert [port["port"] for port in entry["ports"]] == [pod["spec"]["containers"][0]["ports"][0]["name"]]
     assert all(rule["from"] for rule in policy["ingress"]), "an empty list would let everybody in"
+
+
+@pytest.mark.kubectl
+def test_announcements_reach_every_replica_also_past_the_network_policy(
+    with_component: Callable[..., list[Any]],
+) -> None:
+    objects = with_component("ha", "network-policy", "reservations")
+    pod = only(objects, "Deployment")["spec"]["template"]
+    port = next(one for one in pod["spec"]["containers"][0]["ports"] if one["name"] == "reservations")
+    service = only(objects, "Service")["spec"]
+    assert service["selector"].items() <= pod["metadata"]["labels"].items(), "not the leader alone"
+    assert [(one["port"], one["targetPort"]) for one in service["ports"]] == [(port["containerPort"], port["name"])]
+    opened = [entry for entry in only(objects, "NetworkPolicy")["spec"]["ingress"] if "from" not in entry]
+    assert opened == [{"ports": [{"protocol": "TCP", "port": port["name"]}]}]
+    without = with_component("reservations")
+    assert not [one for one in without if one["kind"] == "NetworkPolicy"]
 
 
 @pytest.mark.kubectl
