@@ -12,6 +12,7 @@ from cloudprovider.static.cloud import StaticCloud
 from cloudprovider.static.spec import Call
 from tests.e2e.replica import PATIENT_LEADER, Replica, Sandbox, a_cloud, a_spec, now_wall, until
 
+_SILENCE = "cluster_autoscaler_watch_silence_seconds{"
 SHORT_BACKOFF = ("--initial-node-group-backoff-duration=1s", "--max-node-group-backoff-duration=1s")
 
 
@@ -26,6 +27,11 @@ class Stage:
 
     def last_pass(self) -> dict[str, Any]:
         return dict(self.replica.json("/api/v1/status")["lastPass"] or {})
+
+    def least_silence_s(self) -> float:
+        """Return for how long the watch that heard last has been silent, as `ClusterAutoscalerApiServerSilent` asks."""
+        lines = self.replica.get("/metrics")[1].splitlines()
+        return min(float(line.rpartition(" ")[2]) for line in lines if line.startswith(_SILENCE))
 
     def until_passes(self, count: int) -> None:
         """Wait until that many passes more have ended."""
@@ -65,6 +71,14 @@ class TestApiServer:
         stage.faults.up()
         stage.serves(3)
         assert stage.sandbox.holder() != ""
+
+    def test_passes_go_on_while_it_is_down_and_every_watch_is_told_to_be_silent(self, stage: Stage) -> None:
+        stage.faults.down()
+        until(lambda: stage.least_silence_s() > 3.0, "no watch has heard anything")
+        stage.until_passes(1)
+        assert stage.last_pass().get("error") is None, "so nothing but the silence tells of it"
+        stage.faults.up()
+        until(lambda: stage.least_silence_s() < 1.0, "watches hear again")
 
     def test_it_comes_and_goes(self, stage: Stage) -> None:
         for count in range(3):
