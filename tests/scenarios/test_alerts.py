@@ -16,9 +16,9 @@ from autoscaler.simulator.apiserver.faults import Fault
 from autoscaler.simulator.apiserver.patch import PatchType
 from autoscaler.simulator.world import World
 from cloudprovider.static.spec import Call, CallFault, CloudSpec, FaultKind, When
-from tests.announcing import a_stranger_knocks, post
 from tests.promql import alerts_of
 from tests.promtool import disagreement
+from tests.room import POOL, ROOM, a_stranger_knocks, post
 from tests.scraping import Monitored
 from tests.worlds import a_bare_pod, a_cloud, a_deployment, a_group, a_job, nodes
 
@@ -37,30 +37,6 @@ def prometheus_objects(monitored: Monitored, folder: Path) -> str:
     if shutil.which("promtool") is None:
         return ""
     return disagreement(GROUPS, monitored.database, monitored.watchman, folder)
-
-
-OFFICE = {"name": "office", "periods": ["* 8-17 * * *"], "idleCount": 3, "scaleFactor": "0.1", "idleTime": "10m"}
-POOL = {
-    "name": "app",
-    "namespace": "default",
-    "resources": {"cpu": "1", "memory": "256Mi"},
-    "active": {"selector": "app=app"},
-    "policies": [{"name": "base", "idleCount": 1}, OFFICE],
-}
-TARGET = {
-    "name": "jobs",
-    "podTemplate": {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]}},
-    "podSelector": "app,app!=app",
-}
-ROOM: Mapping[str, JsonObject] = {
-    "headroom": {"pools": [POOL]},
-    "reservations": {
-        "store": {"namespace": "kube-system"},
-        "auth": {"apiSecrets": [{"file": "/etc/reservations/api"}]},
-        "targets": [TARGET],
-    },
-}
-"""Headroom and reservations, both in order."""
 
 
 def live_a_day(world: World) -> None:
@@ -172,10 +148,14 @@ def from_ten_minutes_on(fault: Fault) -> Callable[[Monitored], object]:
     return begins
 
 
+def refused(world: World) -> None:
+    assert post(world, "jobs") == 503
+
+
 def store_refuses(monitored: Monitored) -> None:
     from_ten_minutes_on(Fault(verb="update", path_prefix=STORED, code=500))(monitored)
     for number in range(3):
-        monitored.world.at(800.0 + 120 * number, lambda: post(monitored.world, "jobs"))
+        monitored.world.at(800.0 + 120 * number, lambda: refused(monitored.world))
 
 
 def strangers_knock(monitored: Monitored) -> None:

@@ -1,14 +1,13 @@
 """The dashboard on the metrics of a simulated cluster: a panel that is always empty has a mistake in its expression."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from autoscaler.simulator.apiserver.errors import JsonObject
 from cloudprovider.static.spec import Call, CallFault, When
-from tests.announcing import a_stranger_knocks
 from tests.promql import Value, parse
+from tests.room import ROOM, a_stranger_knocks
 from tests.scraping import Monitored
 from tests.worlds import a_cloud, a_deployment, a_group
 
@@ -24,30 +23,8 @@ EMPTY_WITHOUT_TROUBLE = {
     "cluster_autoscaler_reservation_retry_attempts_total",
     "cluster_autoscaler_reservation_state_unreadable",
     "cluster_autoscaler_node_boot_failures_total",
+    "cluster_autoscaler_pod_start_unknown_total",
 }
-ROOM: Mapping[str, JsonObject] = {
-    "headroom": {
-        "pools": [
-            {
-                "name": "app",
-                "namespace": "default",
-                "resources": {"cpu": "1"},
-                "active": {"selector": "app=app"},
-                "policies": [{"name": "base", "idleCount": 1, "scaleFactor": "0.1", "idleTime": "5m"}],
-            }
-        ]
-    },
-    "reservations": {
-        "auth": {"apiSecrets": [{"file": "/etc/reservations/api"}]},
-        "targets": [
-            {
-                "name": "jobs",
-                "podTemplate": {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]}},
-            }
-        ],
-    },
-}
-"""A pool that follows the work, and a target."""
 SCRAPED_AS = {"job": "cluster-autoscaler"}
 
 

@@ -1,15 +1,40 @@
-"""Announcements of work to a `World`, as the listener of the replica that runs would get them."""
+"""Room for a `World` to keep: headroom and reservations, and announcements as the listener would get them."""
 
 import json
+from collections.abc import Mapping
 
 from autoscaler.app.reservations import ReservationDesk
 from autoscaler.companions.reservation_auth import sign
 from autoscaler.observe.reservation_api import ReservationApi
 from autoscaler.observe.reservation_metrics import RESERVATIONS, ReservationMetrics
 from autoscaler.observe.routing import Request, find, route
+from autoscaler.simulator.apiserver.errors import JsonObject
 from autoscaler.simulator.world import World
 
 SECRET = b"a-secret-for-tests"
+
+OFFICE = {"name": "office", "periods": ["* 8-17 * * *"], "idleCount": 3, "scaleFactor": "0.1", "idleTime": "10m"}
+POOL = {
+    "name": "app",
+    "namespace": "default",
+    "resources": {"cpu": "1", "memory": "256Mi"},
+    "active": {"selector": "app=app"},
+    "policies": [{"name": "base", "idleCount": 1}, OFFICE],
+}
+TARGET = {
+    "name": "jobs",
+    "podTemplate": {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]}},
+    "podSelector": "app,app!=app",
+}
+ROOM: Mapping[str, JsonObject] = {
+    "headroom": {"pools": [POOL]},
+    "reservations": {
+        "store": {"namespace": "kube-system"},
+        "auth": {"apiSecrets": [{"file": "/etc/reservations/api"}]},
+        "targets": [TARGET],
+    },
+}
+"""Headroom and reservations, both in order."""
 
 
 def post(world: World, target: str, secret: bytes = SECRET) -> int:
