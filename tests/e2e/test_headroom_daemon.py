@@ -45,6 +45,7 @@ def test_nodes_are_bought_ahead_and_go_as_the_file_says_with_no_more_rights_than
             shown = replica.json("/api/v1/headroom")["pools"][0]
             assert (shown["policy"], shown["target"], shown["reason"]) == ("always", 2, "IdleCount")
             assert "/api/v1/headroom" in replica.json("/api/v1/openapi.json")["paths"]
+            assert 'id="headroom"' in replica.get("/status")[1]
             a_file(tmp_path, 1, pools="none")
             until(lambda: "config_last_reload_successful 0" in replica.get("/metrics")[1], "a bad file is told")
             assert replicas(sandbox) == 2
@@ -69,6 +70,7 @@ def test_without_the_section_nothing_is_asked_and_nothing_served(tmp_path: Path)
             sandbox.until_running(1)
             assert replica.get("/api/v1/headroom")[0] == 404
             assert "/api/v1/headroom" not in replica.json("/api/v1/openapi.json")["paths"]
+            assert 'id="headroom"' not in replica.get("/status")[1]
             assert "headroom" not in replica.get("/metrics")[1]
             assert replica.stop() == 0
         asked = {one.resource for one in sandbox.asked(NAME)}

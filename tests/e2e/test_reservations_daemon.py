@@ -113,6 +113,7 @@ def test_without_the_section_nothing_is_asked_and_nothing_served(tmp_path: Path)
         sandbox.deploy("web", 1)
         sandbox.until_running(1)
         assert replica.get("/api/v1/reservations")[0] == 404
+        assert 'id="reservations"' not in replica.get("/status")[1]
         assert "reservation" not in replica.get("/metrics")[1]
         assert replica.stop() == 0
         names = {one.name for one in sandbox.asked(NAME) if one.resource == "configmaps"}
