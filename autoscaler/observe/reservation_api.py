@@ -28,8 +28,6 @@ from autoscaler.observe.openapi import with_document
 from autoscaler.observe.public import public_json
 from autoscaler.observe.reservation_metrics import ReservationMetrics
 from autoscaler.observe.reservation_routes import (
-    SCALE,
-    WEBHOOK,
     ABOUT,
     API_SIGNATURE,
     DOCUMENT,
@@ -37,6 +35,8 @@ from autoscaler.observe.reservation_routes import (
     GITHUB_SIGNATURE,
     LARGEST_AMOUNT,
     LONGEST_ID,
+    SCALE,
+    WEBHOOK,
     Accepted,
     Removed,
     Unchanged,

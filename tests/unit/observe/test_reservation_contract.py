@@ -15,12 +15,12 @@ from autoscaler.companions.reservation_auth import sign
 from autoscaler.companions.reservation_pods import Demand
 from autoscaler.companions.reservation_state import Entry, Source, State
 from autoscaler.companions.reservations import Effect, Verdict
-from autoscaler.config.reservations import read_reservations
+from autoscaler.config.reservations import Target, read_reservations
 from autoscaler.observe.metrics import Metrics
 from autoscaler.observe.reservation_api import ReservationApi
 from autoscaler.observe.reservation_metrics import RESERVATIONS, ReservationMetrics
 from autoscaler.observe.reservation_routes import API_SIGNATURE, DOCUMENT, FORM, GITHUB_SIGNATURE
-from autoscaler.observe.reservation_status import TargetStatus, target_status
+from autoscaler.observe.reservation_status import Standing, TargetStatus, target_status
 from autoscaler.observe.web import Intake, WebServer
 from autoscaler.reasons import NoReservation
 from tests.api_contract import NO_OBJECTS, Answer, Operation, Site, spoilt
@@ -42,7 +42,8 @@ def targets() -> tuple[TargetStatus, ...]:
         Entry(id="b", accepted=NOW, length_s=600.0),
     )
     demand = Demand(slots=1, active=1, queued=1, planned=1, real=0)
-    return (target_status("gpu-runners", State(entries=entries), demand, {"max_size": 1}, "", NOW),)
+    target, standing = Target(name="gpu-runners"), Standing(loaded=True, unreadable="", waiting=2)
+    return (target_status(target, State(entries=entries), demand, {"max_size": 1}, standing, NOW),)
 
 
 class Listener:
