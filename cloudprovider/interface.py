@@ -134,6 +134,8 @@ class NodeRef(msgspec.Struct, frozen=True):
 class GroupSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Per-group overrides of flags; None keeps the flag. Durations in seconds."""
 
+    scale_down_enabled: bool | None = None
+    """False: no node of the group goes for being unneeded or old, as while the cloud replaces them itself."""
     scale_down_utilization_threshold: float | None = None
     scale_down_gpu_utilization_threshold: float | None = None
     scale_down_unneeded_time_s: float | None = None

@@ -264,6 +264,11 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
         ),
         Keep.UNEXPECTED: Meaning("The removal could not be simulated.", "The log has the error."),
         Keep.GROUP_COOLING_DOWN: Meaning("Something just happened to the group, and its delays are local.", "Wait."),
+        Keep.GROUP_HELD: Meaning(
+            "The group lets no node go for now: an option of the group says so, or the provider, which replaces the "
+            "group's machines by newer ones at the moment.",
+            "Wait for the end of the replacement, or change the option.",
+        ),
         Keep.NOT_STARTED: Meaning("The node has registered and is not ready yet.", "Wait."),
         Keep.OUTSIDE_WINDOW: Meaning(
             "The node could go, but not now: no `--scale-down-window` of its group is open.",

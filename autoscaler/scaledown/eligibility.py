@@ -47,6 +47,7 @@ class _Facts(msgspec.Struct, frozen=True, kw_only=True):
     codes: NDArray[np.int32]
     at_minimum: Mask
     cooling_down: Mask
+    held: Mask
     threshold: NDArray[np.float64]
     gpu_threshold: NDArray[np.float64]
     ignores_daemonsets: Mask
@@ -99,6 +100,7 @@ def _facts(trial: Trial, situation: Situation) -> _Facts:
         codes=codes,
         at_minimum=spread(float(group.target_size <= group.min_size) for group in every) > 0,
         cooling_down=spread(float(_cooling_down(group, situation)) for group in every) > 0,
+        held=spread(float(own.scale_down_enabled is False) for own in settings) > 0,
         threshold=spread(
             told(own.scale_down_utilization_threshold, options.scale_down_utilization_threshold) for own in settings
         ),
@@ -127,6 +129,7 @@ def _candidates(trial: Trial, situation: Situation, facts: _Facts, leaving: Mask
         (Keep.NOT_AUTOSCALED, ~managed),
         (Keep.MIN_SIZE, facts.at_minimum),
         (Keep.GROUP_COOLING_DOWN, facts.cooling_down),
+        (Keep.GROUP_HELD, facts.held),
     )
     candidate = np.ones(trial.base, dtype=np.bool_)
     kept: dict[str, Kept] = {}
@@ -161,6 +164,8 @@ def barred(trial: Trial, situation: Situation, position: int) -> Kept | None:
         return Kept(node.name, Keep.NOT_AUTOSCALED)
     if disabled(node):
         return Kept(node.name, Keep.DISABLED)
+    if group.settings.scale_down_enabled is False:
+        return Kept(node.name, Keep.GROUP_HELD)
     if group.settings.zero_or_max_node_scaling:
         return Kept(node.name, Keep.ATOMIC, "its group goes as a whole or not at all")
     closed_s = closed_for_s(windows_of(situation.options.scale_down_window, group.id), situation.now.wall)

@@ -118,8 +118,9 @@ def _template(template: NodeTemplate) -> Plain:
 def _settings(settings: GroupSettings) -> Plain:
     """Return the overrides by flag name; durations as Go writes them."""
     written: Plain = {}
+    flags = GroupSettings()
     for field, value in msgspec.structs.asdict(settings).items():
-        if value is None or value is False:
+        if value == getattr(flags, field):
             continue
         timed = field.endswith("_s")
         written[field.removesuffix("_s").replace("_", "-")] = f"{value:f}s" if timed else value

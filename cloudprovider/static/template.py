@@ -43,6 +43,7 @@ def decode_settings(data: Any, path: str, problems: Problems) -> GroupSettings:
         return GroupSettings()
     fields = Fields(data, path, problems)
     settings = GroupSettings(
+        scale_down_enabled=fields.flag("scale-down-enabled"),
         scale_down_utilization_threshold=fields.number("scale-down-utilization-threshold", most=1.0),
         scale_down_gpu_utilization_threshold=fields.number("scale-down-gpu-utilization-threshold", most=1.0),
         scale_down_unneeded_time_s=fields.duration_s("scale-down-unneeded-time"),

@@ -895,6 +895,13 @@ NODES = [
         "flag scale-down-delay-after-add",
     ),
     Row(
+        "its group holds its nodes",
+        NODE,
+        standing(group={"options": {"scale-down-enabled": False}}),
+        Obstacle.GROUP_HELD,
+        "group g",
+    ),
+    Row(
         "scale-down is off",
         NODE,
         standing(options={"scale-down-enabled": "false"}),

@@ -177,6 +177,12 @@ class NodeCase:
                 yield remedy(Obstacle.ON_COMPLETION, Culprits.POD, kept.pod or name, text, [now])
             case Keep.GROUP_COOLING_DOWN:
                 yield self._cooling(Obstacle.GROUP_COOLING_DOWN)
+            case Keep.GROUP_HELD if group is not None:
+                option = SetGroupOption(group=group.id, option="scale-down-enabled", value="true")
+                text = (
+                    f"its group lets no node go, perhaps while machines are replaced; it may go then, or with {option}"
+                )
+                yield remedy(Obstacle.GROUP_HELD, Culprits.GROUP, group.id, text, [option])
             case Keep.OUTSIDE_WINDOW:
                 yield from self._timed(kept, Obstacle.OUTSIDE_WINDOW, "scale-down-window", "the window opens")
             case Keep.TOO_MANY_A_MINUTE:

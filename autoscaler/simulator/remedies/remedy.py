@@ -68,6 +68,7 @@ class Obstacle(StrEnum):
     ON_COMPLETION = "BlockedByOnCompletionPod"
     UNEXPECTED = "UnexpectedError"
     GROUP_COOLING_DOWN = "NodeGroupInCooldown"
+    GROUP_HELD = "NodeGroupScaleDownDisabled"
     NOT_STARTED = "NodeNotStarted"
     OUTSIDE_WINDOW = "OutsideMaintenanceWindow"
     TOO_MANY_A_MINUTE = "NodeDeletionRateReached"

@@ -142,6 +142,8 @@ def test_daemons_are_left_out_where_the_group_says_so() -> None:
     [
         pytest.param([a_group("g", min_size=1, target=1)], {"n": "g"}, Keep.MIN_SIZE, id="a group at its minimum"),
         pytest.param([a_group("g", min_size=1, target=2)], {"n": "g"}, "simulate", id="a group above it"),
+        pytest.param([group_with(target=1, scale_down_enabled=False)], {"n": "g"}, Keep.GROUP_HELD, id="a held group"),
+        pytest.param([group_with(target=1, scale_down_enabled=True)], {"n": "g"}, "simulate", id="one that is not"),
         pytest.param([a_group("g", target=1)], {}, Keep.NOT_AUTOSCALED, id="a node of no group"),
         pytest.param([a_group("g", target=1)], {"n": "h"}, Keep.NOT_AUTOSCALED, id="a node of an unknown group"),
     ],
