@@ -62,6 +62,12 @@ class Transient(ProviderError):
     code = "TRANSIENT"
 
 
+class Conflict(Transient):
+    """What was to be changed had changed since it was read: nothing was written. Read again, then decide again."""
+
+    code = "CONFLICT"
+
+
 class Misconfigured(ProviderError):
     """The configuration cannot work; at start this ends the process with status 2."""
 
@@ -321,6 +327,58 @@ class NodeApi(Protocol):
         ...
 
 
+class ObjectKind(msgspec.Struct, frozen=True):
+    """Where an API server serves the objects of one kind."""
+
+    group: str
+    version: str
+    plural: str
+    """Its name in paths, such as `machines`."""
+
+
+class Scale(msgspec.Struct, frozen=True):
+    """How many replicas an object is to have, as of one version of it."""
+
+    replicas: int
+    resource_version: str
+
+
+class ObjectApi(Protocol):
+    """Kubernetes objects of any kind on one API server, for providers that steer other controllers by them.
+
+    Objects are plain JSON data. Raises `NotFound`, `Conflict`, `Transient` or `ProviderError`.
+    """
+
+    def kinds(self, group: str, version: str | None = None) -> Mapping[str, ObjectKind]:
+        """Return the namespaced kinds of an API group by name, each in the version that the server prefers.
+
+        A kind that is not served in the preferred version is in the first that serves it. With `version`: those
+        served in that one. `NotFound` where there is no such group or version.
+        """
+        ...
+
+    def list_objects(
+        self, kind: ObjectKind, namespace: str | None = None, label_selector: str = ""
+    ) -> Sequence[Mapping[str, Any]]:
+        """Return all objects of a kind, or those of one namespace."""
+        ...
+
+    def patch_object(self, kind: ObjectKind, namespace: str, name: str, change: Mapping[str, Any]) -> None:
+        """Apply a JSON merge patch.
+
+        A `metadata.uid` or `metadata.resourceVersion` in it is a condition: `Conflict` where the object has another.
+        """
+        ...
+
+    def get_scale(self, kind: ObjectKind, namespace: str, name: str) -> Scale:
+        """Return the scale subresource of an object."""
+        ...
+
+    def set_scale(self, kind: ObjectKind, namespace: str, name: str, scale: Scale) -> None:
+        """Set the replicas; `Conflict` where the object changed since the scale's resource version."""
+        ...
+
+
 class ProviderContext(msgspec.Struct, frozen=True, kw_only=True):
     """What the engine hands to a provider's factory."""
 
@@ -343,6 +401,13 @@ class ProviderContext(msgspec.Struct, frozen=True, kw_only=True):
     """Wall clock, Unix seconds."""
     node_api: NodeApi | None = None
     """Kubernetes access, where the engine has it."""
+    object_api: ObjectApi | None = None
+    """The same for objects of any kind, in the cluster whose nodes are scaled."""
+    connect: Callable[[str | None], ObjectApi] | None = None
+    """Opens another cluster by the path of a kubeconfig file; None: by the service account of the own pod.
+
+    Sends nothing. Raises `Misconfigured`.
+    """
     environment: Mapping[str, str] = {}
     """The process environment, read once by the engine."""
 

@@ -7,19 +7,23 @@ from typing import Any, cast
 import msgspec
 
 from autoscaler.errors import AutoscalerError, Gone, RetryLater
+from autoscaler.errors import Conflict as ObjectChanged
 from autoscaler.kube import paths
 from autoscaler.kube.client import Client
 from autoscaler.kube.paths import ObjectRef
 from autoscaler.kube.writes import ClusterWrites
-from cloudprovider.interface import NotFound, ProviderError, Transient
+from cloudprovider.interface import Conflict, NotFound, ProviderError, Transient
 
 
 @contextmanager
-def _as_provider_errors() -> Iterator[None]:
+def as_provider_errors() -> Iterator[None]:
+    """Turn errors of the API server into those of the provider contract."""
     try:
         yield
     except Gone as error:
         raise NotFound(str(error)) from error
+    except ObjectChanged as error:
+        raise Conflict(str(error)) from error
     except RetryLater as error:
         raise Transient(str(error)) from error
     except AutoscalerError as error:
@@ -35,23 +39,23 @@ class ClusterNodeApi:
 
     def get_config_map(self, namespace: str, name: str) -> Mapping[str, Any]:
         """Return a v1.ConfigMap."""
-        with _as_provider_errors():
-            return _decoded(self._client.get(paths.path(ObjectRef("v1", "ConfigMap", name, namespace))))
+        with as_provider_errors():
+            return decoded(self._client.get(paths.path(ObjectRef("v1", "ConfigMap", name, namespace))))
 
     def list_nodes(self) -> Sequence[Mapping[str, Any]]:
         """Return all v1.Nodes."""
-        with _as_provider_errors():
-            listed = _decoded(self._client.get(paths.collection("v1", "Node")))
+        with as_provider_errors():
+            listed = decoded(self._client.get(paths.collection("v1", "Node")))
         return cast("Sequence[Mapping[str, Any]]", listed.get("items") or [])
 
     def create_node(self, node: Mapping[str, Any]) -> None:
         """Create a v1.Node."""
-        with _as_provider_errors():
+        with as_provider_errors():
             self._writes().create({"apiVersion": "v1", "kind": "Node", **node})
 
     def delete_node(self, name: str) -> None:
         """Delete a v1.Node; absent is fine."""
-        with _as_provider_errors():
+        with as_provider_errors():
             try:
                 self._writes().delete(ObjectRef("v1", "Node", name))
             except Gone:
@@ -68,7 +72,8 @@ class RehearsedNodeApi(ClusterNodeApi):
         """Delete nothing."""
 
 
-def _decoded(body: bytes) -> Mapping[str, Any]:
+def decoded(body: bytes) -> Mapping[str, Any]:
+    """Return the object that the API server sent; raises `RetryLater` where it is none."""
     try:
         return msgspec.json.decode(body, type=dict[str, Any])
     except msgspec.MsgspecError as error:

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 from importlib import metadata
 
 from autoscaler.actuation.fresh import ClusterReader
-from autoscaler.actuation.node_api import ClusterNodeApi, RehearsedNodeApi
 from autoscaler.actuation.status_map import ClusterStatusMap
 from autoscaler.app.build import Surroundings, Underway, begin, build_autoscaler
+from autoscaler.app.clusters import Clusters, client_settings
 from autoscaler.app.companions import Neighbours, make_company
 from autoscaler.app.news import News
 from autoscaler.app.pace import Pace
@@ -26,7 +26,7 @@ from autoscaler.clock import Clock, Instant, ThreadExecutor
 from autoscaler.config.flags import without_effect
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError, RetryLater
-from autoscaler.kube.client import Client, ClientSettings
+from autoscaler.kube.client import Client
 from autoscaler.kube.election import LeaderElection, Unopposed, own_identity
 from autoscaler.kube.feed import ClusterFeed
 from autoscaler.kube.lease import LeaseState, LeaseTimings
@@ -87,12 +87,13 @@ class Daemon:
             kube.kubernetes,
             clock=clock,
             sleep=self._executor.sleep,
-            settings=ClientSettings(config.provider.user_agent, kube.kube_client_qps, kube.kube_client_burst),
+            settings=client_settings(config),
         )
         self._identity = own_identity()
         self._election = None if self._unopposed else self._make_election()
         self._leadership: Leadership = self._election or Unopposed()
         self._writes = Writes(self._client, self._leadership, clock, self._executor.sleep)
+        self._clusters = Clusters(config, self._client, self._leadership, clock, self._executor.sleep)
         self._interner = PodInterner()
         self._feed = ClusterFeed(self._client, clock)
         self._source = ClusterSource(self._feed, self._interner, config)
@@ -318,6 +319,7 @@ class Daemon:
         self._executor.stop()
         self._web.stop()
         self._client.close()
+        self._clusters.close()
         if self._remote is not None:
             self._remote.close()
         log.info("daemon.stopped", lost_leadership=self._lost)
@@ -358,9 +360,7 @@ class Daemon:
         return ClusterStatusMap(self._writes, namespace, name, self._news.identified)
 
     def _context(self) -> ProviderContext:
-        node_api = RehearsedNodeApi if self._config.loop.dry_run else ClusterNodeApi
-        api = node_api(self._client, lambda: self._writes)
-        return provider_context(self._config, self._clock, api, self._environment)
+        return provider_context(self._config, self._clock, self._clusters, self._environment)
 
 
 def _heard(stats: Mapping[str, ReflectorStats], now: Instant) -> dict[str, Heard]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from autoscaler.app.build import refuse_unsuitable
+from autoscaler.app.clusters import Clusters
 from autoscaler.clock import Clock
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError, RetryLater
@@ -12,7 +13,6 @@ from cloudprovider.interface import (
     CloudProvider,
     GroupSettings,
     Misconfigured,
-    NodeApi,
     ProviderContext,
     ProviderError,
 )
@@ -21,7 +21,7 @@ log = Log(__name__)
 
 
 def provider_context(
-    config: Config, clock: Clock, node_api: NodeApi | None, environment: Mapping[str, str]
+    config: Config, clock: Clock, clusters: Clusters, environment: Mapping[str, str]
 ) -> ProviderContext:
     """Return what a provider's factory is given."""
     provider, down = config.provider, config.scale_down
@@ -44,7 +44,9 @@ def provider_context(
         namespace=config.kube.namespace,
         user_agent=provider.user_agent,
         now=lambda: clock.now().wall,
-        node_api=node_api,
+        node_api=clusters.node_api(),
+        object_api=clusters.object_api(),
+        connect=clusters.connect,
         environment=environment,
     )
 

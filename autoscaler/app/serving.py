@@ -3,17 +3,16 @@
 import threading
 from collections.abc import Mapping
 
-from autoscaler.actuation.node_api import ClusterNodeApi
+from autoscaler.app.clusters import Clusters
 from autoscaler.app.providing import provider_context, provider_maker
 from autoscaler.clock import Clock, ThreadExecutor
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
 from autoscaler.kube.client import Client
 from autoscaler.kube.election import Unopposed
-from autoscaler.kube.writes import Writes
 from autoscaler.observe.logs import Log
 from cloudprovider.externalgrpc.server import Credentials, Server
-from cloudprovider.interface import Misconfigured, NodeApi, ProviderError
+from cloudprovider.interface import Misconfigured, ProviderError
 
 log = Log(__name__)
 _IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
@@ -53,8 +52,9 @@ class Serving:
         """Answer calls until `stop`. Raises `ConfigError`, and `RetryLater` where the cloud is away at the start."""
         executor = ThreadExecutor(1)
         client = self._client(executor)
+        clusters = Clusters(self._config, client, Unopposed(), self._clock, executor.sleep)
         try:
-            context = provider_context(self._config, self._clock, self._node_api(client, executor), self._environment)
+            context = provider_context(self._config, self._clock, clusters, self._environment)
             provider = provider_maker(self._config, context, None, has_remote=False)()
             try:
                 server = Server(provider, self._address, self._credentials, lambda: self._clock.now().wall)
@@ -76,6 +76,7 @@ class Serving:
         finally:
             self._listening.set()
             executor.stop()
+            clusters.close()
             if client is not None:
                 client.close()
 
@@ -85,9 +86,3 @@ class Serving:
         if not (kube.kubeconfig or kube.kubernetes or self._environment.get(_IN_CLUSTER)):
             return None
         return Client.connect(kube.kubeconfig, kube.kubernetes, clock=self._clock, sleep=executor.sleep)
-
-    def _node_api(self, client: Client | None, executor: ThreadExecutor) -> NodeApi | None:
-        if client is None:
-            return None
-        writes = Writes(client, Unopposed(), self._clock, executor.sleep)
-        return ClusterNodeApi(client, lambda: writes)

@@ -28,13 +28,14 @@ class _List(msgspec.Struct, frozen=True):
     metadata: _ListMeta = _ListMeta()
 
 
-def read_all(client: Gets, path: str) -> Sequence[bytes]:
-    """Return the bodies of all chunks of the collection at `path`, in order.
+def read_all(client: Gets, path: str, selection: Mapping[str, str] | None = None) -> Sequence[bytes]:
+    """Return the bodies of all chunks of the collection at `path`, in order; `selection` holds selectors.
 
     Takes get and list alone. Raises what the client raises: `Gone` where there is no such collection, `Refused` where
     it may not be read, `RetryLater` when the server does not answer.
     """
-    query = {"limit": str(_PAGE_ITEMS)}
+    selected = dict(selection or {})
+    query = {**selected, "limit": str(_PAGE_ITEMS)}
     pages: list[bytes] = []
     while True:
         try:
@@ -43,7 +44,7 @@ def read_all(client: Gets, path: str) -> Sequence[bytes]:
             if not pages:
                 raise
             # The server has forgotten the version that the first chunk was of: all at once, then.
-            return (client.get(path, {}, _PAGE),)
+            return (client.get(path, selected, _PAGE),)
         rest = msgspec.json.decode(pages[-1], type=_List).metadata.continue_
         if not rest:
             return pages

@@ -34,12 +34,12 @@ def collection(api_version: str, kind: str, namespace: str = "") -> str:
     if resource is None:
         raise ValueError(f"no path is known for {api_version} {kind}")
     root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
-    return f"{root}/namespaces/{quote(namespace, safe='')}/{resource}" if namespace else f"{root}/{resource}"
+    return f"{root}/namespaces/{quoted(namespace)}/{resource}" if namespace else f"{root}/{resource}"
 
 
 def path(ref: ObjectRef) -> str:
     """Return the path of one object."""
-    return f"{collection(ref.api_version, ref.kind, ref.namespace)}/{quote(ref.name, safe='')}"
+    return f"{collection(ref.api_version, ref.kind, ref.namespace)}/{quoted(ref.name)}"
 
 
 def node(name: str) -> str:
@@ -50,3 +50,15 @@ def node(name: str) -> str:
 def pod(namespace: str, name: str) -> str:
     """Return the path of a pod."""
     return path(ObjectRef("v1", "Pod", name, namespace))
+
+
+def custom(group: str, version: str, plural: str, namespace: str = "", name: str = "") -> str:
+    """Return the path of a collection of any API group, or of one object in it."""
+    scope = f"/namespaces/{quoted(namespace)}" if namespace else ""
+    root = f"/apis/{quoted(group)}/{quoted(version)}{scope}/{quoted(plural)}"
+    return f"{root}/{quoted(name)}" if name else root
+
+
+def quoted(part: str) -> str:
+    """Return one part of a path as URLs spell it."""
+    return quote(part, safe="")

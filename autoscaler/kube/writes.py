@@ -309,6 +309,19 @@ class Writes:
         """Delete an object, if it is still the one of that uid or version; `Gone` if there is none."""
         self._client.delete(paths.path(ref), _encode(_delete_options(None, uid, resource_version)), self._write)
 
+    def merge(self, where: str, change: Mapping[str, Any]) -> None:
+        """Apply a JSON merge patch to the object at a path; `Conflict` where a uid or version in it is another's."""
+        self._client.patch(where, _encode(change), MERGE_PATCH, self._write)
+
+    def put_scale(self, where: str, name: str, namespace: str, replicas: int, resource_version: str) -> None:
+        """Set the replicas of the object at a path; `Conflict` if it changed since that version."""
+        if not resource_version:
+            raise ValueError("a scale is replaced only by its resourceVersion")
+        metadata = {"name": name, "namespace": namespace, "resourceVersion": resource_version}
+        head = {"apiVersion": "autoscaling/v1", "kind": "Scale"}
+        scale = {**head, "metadata": metadata, "spec": {"replicas": replicas}}
+        self._client.put(f"{where}/scale", _encode(scale), self._write_back)
+
     def _edit(self, where: str, change: Callable[[JsonObject], bool], part: str = "") -> bool:
         """Read, change and replace, or replace a `part` such as `/status`, until no one comes between.
 

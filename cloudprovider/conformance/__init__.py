@@ -4,6 +4,7 @@ from cloudprovider.conformance.bench import Check, Result, run_check, run_checks
 from cloudprovider.conformance.checks import CHECKS
 from cloudprovider.conformance.harness import CountsCalls, Harness, PlainHarness, open_harness
 from cloudprovider.conformance.memory import MemoryNodeApi
+from cloudprovider.conformance.objects import MemoryObjectApi
 
 __all__ = [
     "CHECKS",
@@ -11,6 +12,7 @@ __all__ = [
     "CountsCalls",
     "Harness",
     "MemoryNodeApi",
+    "MemoryObjectApi",
     "PlainHarness",
     "Result",
     "open_harness",

@@ -10,7 +10,7 @@ from autoscaler.clock import VirtualClock
 from autoscaler.errors import LeadershipLost
 from autoscaler.kube.client import Client
 from autoscaler.kube.writes import Writes
-from cloudprovider.interface import NotFound, ProviderError, Transient
+from cloudprovider.interface import Conflict, NotFound, ProviderError, Transient
 from tests.unit.kube.scripted import Reply, ScriptedApi, client_of, ok, scripted_api, status
 
 CONFIG_MAP = "/api/v1/namespaces/x/configmaps/groups"
@@ -79,7 +79,7 @@ def test_deleting_what_is_not_there_is_fine(stage: Stage) -> None:
     ("code", "error"),
     [
         pytest.param(404, NotFound, id="not found"),
-        pytest.param(409, Transient, id="conflict"),
+        pytest.param(409, Conflict, id="conflict"),
         pytest.param(500, Transient, id="server error"),
         pytest.param(503, Transient, id="unavailable"),
         pytest.param(403, ProviderError, id="forbidden"),

@@ -1,0 +1,113 @@
+"""Objects of any kind for providers that steer other controllers by them, on any API server."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from autoscaler.actuation.node_api import as_provider_errors, decoded
+from autoscaler.errors import RetryLater
+from autoscaler.kube import paths
+from autoscaler.kube.client import Client
+from autoscaler.kube.listing import read_all
+from cloudprovider.interface import NotFound, ObjectKind, Scale
+
+
+class ObjectWrites(Protocol):
+    """What providers can do to objects; see `autoscaler.kube.writes.Writes`."""
+
+    def merge(self, where: str, change: Mapping[str, Any]) -> None:
+        """Apply a JSON merge patch to the object at a path."""
+        ...
+
+    def put_scale(self, where: str, name: str, namespace: str, replicas: int, resource_version: str) -> None:
+        """Set the replicas of the object at a path, if it is still of that version."""
+        ...
+
+
+class ClusterObjectApi:
+    """A `cloudprovider.interface.ObjectApi` on an API server; it asks for `writes` when it first needs them."""
+
+    def __init__(self, client: Client, writes: Callable[[], ObjectWrites]) -> None:
+        self._client = client
+        self._writes = writes
+
+    def kinds(self, group: str, version: str | None = None) -> Mapping[str, ObjectKind]:
+        """Return the namespaced kinds of an API group by name, each in the version that the server prefers."""
+        with as_provider_errors():
+            versions = (version,) if version is not None else self._versions(group)
+            found: dict[str, ObjectKind] = {}
+            for one in versions:
+                for kind, plural in self._served(group, one):
+                    found.setdefault(kind, ObjectKind(group, one, plural))
+            return found
+
+    def _versions(self, group: str) -> Sequence[str]:
+        described = decoded(self._client.get(f"/apis/{paths.quoted(group)}"))
+        try:
+            preferred = [described["preferredVersion"]["version"]] if described.get("preferredVersion") else []
+            served = [one["version"] for one in described["versions"]]
+        except (KeyError, TypeError) as error:
+            raise RetryLater(f"the API server describes the group {group} in a way that is not understood") from error
+        return tuple(dict.fromkeys((*preferred, *served)))
+
+    def _served(self, group: str, version: str) -> Sequence[tuple[str, str]]:
+        listed = decoded(self._client.get(f"/apis/{paths.quoted(group)}/{paths.quoted(version)}"))
+        try:
+            return [
+                (one["kind"], one["name"])
+                for one in listed.get("resources") or ()
+                if one.get("namespaced") and "/" not in one["name"]
+            ]
+        except (KeyError, TypeError, AttributeError) as error:
+            raise RetryLater(f"the API server describes {group}/{version} in a way that is not understood") from error
+
+    def list_objects(
+        self, kind: ObjectKind, namespace: str | None = None, label_selector: str = ""
+    ) -> Sequence[Mapping[str, Any]]:
+        """Return all objects of a kind, or those of one namespace."""
+        where = paths.custom(kind.group, kind.version, kind.plural, namespace or "")
+        selection = {"labelSelector": label_selector} if label_selector else {}
+        with as_provider_errors():
+            pages = [decoded(page).get("items") or () for page in read_all(self._client, where, selection)]
+        return [one for page in pages for one in page]
+
+    def patch_object(self, kind: ObjectKind, namespace: str, name: str, change: Mapping[str, Any]) -> None:
+        """Apply a JSON merge patch; a uid or version in its metadata is a condition."""
+        with as_provider_errors():
+            self._writes().merge(_path(kind, namespace, name), change)
+
+    def get_scale(self, kind: ObjectKind, namespace: str, name: str) -> Scale:
+        """Return the scale subresource of an object."""
+        with as_provider_errors():
+            scale = decoded(self._client.get(f"{_path(kind, namespace, name)}/scale"))
+            try:
+                replicas = (scale.get("spec") or {}).get("replicas", 0)  # which leaves out zero
+                return Scale(int(replicas), str(scale["metadata"]["resourceVersion"]))
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                raise RetryLater(f"the scale of {kind.plural} {namespace}/{name} is not understood") from error
+
+    def set_scale(self, kind: ObjectKind, namespace: str, name: str, scale: Scale) -> None:
+        """Set the replicas, unless the object changed since that scale was read."""
+        with as_provider_errors():
+            where = _path(kind, namespace, name)
+            self._writes().put_scale(where, name, namespace, scale.replicas, scale.resource_version)
+
+
+class RehearsedObjectApi(ClusterObjectApi):
+    """The same for a dry run: what is read is real, what is written is counted and stays on paper."""
+
+    withheld = 0
+    """Writes that a real run would have made."""
+
+    def patch_object(self, kind: ObjectKind, namespace: str, name: str, change: Mapping[str, Any]) -> None:
+        """Count the call; the object stays as it is."""
+        self.withheld += 1
+
+    def set_scale(self, kind: ObjectKind, namespace: str, name: str, scale: Scale) -> None:
+        """Count the call; the replicas stay."""
+        self.withheld += 1
+
+
+def _path(kind: ObjectKind, namespace: str, name: str) -> str:
+    if not (namespace and name):
+        raise NotFound(f"an object of {kind.plural} without a namespace or a name cannot be there")
+    return paths.custom(kind.group, kind.version, kind.plural, namespace, name)
