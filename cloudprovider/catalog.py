@@ -18,6 +18,7 @@ from cloudprovider.interface import CloudProvider, Misconfigured, ProviderContex
 GROUP = "autoscaler.cloudprovider"
 BUILT_IN = (
     EntryPoint("azure", "cloudprovider.azure:create [azure]", GROUP),
+    EntryPoint("clusterapi", "cloudprovider.clusterapi:create", GROUP),
     EntryPoint("externalgrpc", "cloudprovider.externalgrpc:create [grpc]", GROUP),
     EntryPoint("gce", "cloudprovider.gce:create [gce]", GROUP),
     EntryPoint("kwok", "cloudprovider.kwok:create", GROUP),

@@ -92,10 +92,7 @@ class Provider(msgspec.Struct, frozen=True):
     ] = 5.0
     regional: Annotated[Switch, "GCE: the cluster is regional: groups are found in all zones of the region."] = False
     clusterapi_cloud_config_authoritative: Annotated[
-        Switch,
-        "Cluster API: never fall back to --kubeconfig for the management cluster.",
-        Support.ACCEPTED,
-        Why("The provider clusterapi is not here yet."),
+        Switch, "Cluster API: never fall back to --kubeconfig for the management cluster."
     ] = False
     cloud_provider_gce_lb_src_cidrs: Annotated[
         Slice,

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from cloudprovider import clusterapi
 from cloudprovider.azure.provider import open_provider
 from cloudprovider.conformance import CHECKS, Check, Harness, MemoryNodeApi, run_check
 from cloudprovider.gce.provider import ListPricedGceProvider
@@ -25,9 +26,10 @@ from cloudprovider.kwok.config import read_config, read_groups
 from cloudprovider.kwok.provider import KwokGpuProvider, KwokProvider, create
 from cloudprovider.static import BootDelay, CloudSpec, GroupSpec, Prices, StaticCloud, open_cloud
 from cloudprovider.static.provider import node_ref
-from tests.fakes import azure
+from tests.fakes import azure, capi
 from tests.fakes.gce import FakeGce, a_group, a_regional_group
 
+PRICES = Path(__file__).parent / "prices.yaml"
 _TEMPLATE = NodeTemplate(
     labels={"pool": "web", "cloud.google.com/gke-accelerator": "t4"},
     capacity={"cpu": "4", "memory": "16Gi", "pods": "110"},
@@ -189,6 +191,35 @@ def _kwok_node(pool: str, low: int) -> dict[str, Any]:
     }
 
 
+class CapiHarness:
+    """Settling lets the controllers make Machines, and nodes of them."""
+
+    def __init__(self, kind: str, labels: Sequence[str] = ()) -> None:
+        groups = [capi.a_group("web", 1, 6, 1, kind), capi.a_group("batch", 0, 6, 0, kind)]
+        for group in groups:
+            group["metadata"]["labels"] = dict.fromkeys(labels, "")
+        self.api = capi.an_api(*groups)
+        self._controllers = capi.Controllers(self.api)
+        self._provider = clusterapi.create(ProviderContext(object_api=self.api, price_file=str(PRICES)))
+        self.group_ids = (f"{kind}/default/web", f"{kind}/default/batch")
+
+    @property
+    def provider(self) -> CloudProvider:
+        return self._provider
+
+    def settle(self) -> None:
+        self._controllers.settle()
+        self._provider.refresh(0.0)
+
+    def node_for(self, instance: Instance) -> NodeRef:
+        name = instance.provider_id.rpartition("/")[2]
+        keys = {"cluster.x-k8s.io/machine": name, "cluster.x-k8s.io/cluster-namespace": "default"}
+        return NodeRef(f"node-{name}", instance.provider_id, annotations=keys)
+
+    def remote_calls(self) -> int:
+        return len(self.api.calls)
+
+
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
 @pytest.mark.parametrize(
     "harness",
@@ -204,6 +235,9 @@ def _kwok_node(pool: str, low: int) -> dict[str, Any]:
         pytest.param(lambda: GceHarness(), id="gce"),
         pytest.param(lambda: GceHarness(bulk=True), id="gce that lists in bulk"),
         pytest.param(lambda: GceHarness(regional=True), id="gce with regional groups"),
+        pytest.param(lambda: CapiHarness("MachineDeployment"), id="clusterapi, MachineDeployments"),
+        pytest.param(lambda: CapiHarness("MachineSet"), id="clusterapi, MachineSets"),
+        pytest.param(lambda: CapiHarness("MachinePool", ["machines"]), id="clusterapi, MachinePools with Machines"),
     ],
 )
 def test_contract(harness: Callable[[], Harness], check: Check) -> None:
@@ -250,6 +284,11 @@ def test_gce_is_tried_on_all_but_what_it_cannot_do() -> None:
         "decrease_target cancels requests that no machine answers yet",
         "AtomicIncrease: all or nothing",
     }
+
+
+@pytest.mark.parametrize("kind", ["MachineDeployment", "MachineSet"])
+def test_clusterapi_is_tried_on_all_but_what_it_cannot_do(kind: str) -> None:
+    assert _skipped(CapiHarness(kind)) == {"AtomicIncrease: all or nothing"}
 
 
 def test_abilities_follow_the_configuration() -> None:

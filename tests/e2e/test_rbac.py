@@ -8,11 +8,14 @@ import yaml
 
 from autoscaler.simulator.apiserver.requests import Asked
 from tests.e2e.asking import BUFFERS, REQUESTS, ask, conditions, define, set_conditions
+from tests.e2e.machines import AMOUNTS, Machinery, a_group
 from tests.e2e.replica import HOME, PATIENT_LEADER, Replica, Sandbox, a_cloud, until
+from tests.fakes import capi
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 BASE = ("base/cluster-role.yaml", "base/role.yaml")
 KWOK = "overlays/kwok/role.yaml"
+CLUSTERAPI = "overlays/clusterapi/role.yaml"
 PROVISIONING = "components/provisioning-requests/cluster-role.yaml"
 BUFFERING = "components/capacity-buffers/cluster-role.yaml"
 DRY_RUN = "overlays/dry-run/read-only.yaml"
@@ -122,6 +125,38 @@ def test_a_daemon_that_makes_fake_nodes_needs_exactly_the_overlay_besides(tmp_pa
         seen = sandbox.asked(NAME)
     assert denied((*BASE, KWOK), seen) == set()
     assert granted([KWOK]) - set(map(permission, seen)) == set()
+
+
+def test_a_daemon_that_scales_machines_needs_exactly_the_overlay_besides(tmp_path: Path) -> None:
+    """One group of each kind grows and shrinks; what one of them offers is told by its machine template alone."""
+    ref = {"apiGroup": capi.INFRASTRUCTURE, "kind": "DockerMachineTemplate", "name": "small"}
+    small = {
+        "apiVersion": f"{capi.INFRASTRUCTURE}/v1beta2",
+        "kind": "DockerMachineTemplate",
+        "metadata": {"name": "small", "namespace": "default"},
+        "status": {"capacity": AMOUNTS},
+    }
+    pools = {"deployed": "MachineDeployment", "set": "MachineSet", "pooled": "MachinePool"}
+    groups = [
+        a_group(kind, name, template={"spec": {"infrastructureRef": ref}} if name == "set" else None)
+        for name, kind in pools.items()
+    ]
+    groups[-1]["metadata"]["labels"] = {"machines": ""}
+    with Sandbox(tmp_path) as sandbox, Machinery(sandbox) as machinery:
+        machinery.add(small, *groups)
+        flags = ("--cloud-provider=clusterapi", *PATIENT_LEADER, *SCALES_DOWN)
+        with Replica(sandbox.kubeconfig, *flags, name=NAME) as replica:
+            for pool in pools:
+                sandbox.deploy(pool, 1, nodeSelector={"pool": pool})
+            sandbox.until_running(3)
+            assert machinery.replicas() == dict.fromkeys(pools, 1)
+            for pool in pools:
+                sandbox.deploy(pool, 0, nodeSelector={"pool": pool})
+            until(lambda: machinery.replicas() == dict.fromkeys(pools, 0), "all are deleted")
+            assert replica.stop() == 0
+        seen = sandbox.asked(NAME)
+    assert denied((*BASE, CLUSTERAPI), seen) == set()
+    assert granted([CLUSTERAPI]) - set(map(permission, seen)) == set()
 
 
 def test_serving_requests_needs_exactly_their_component_besides(tmp_path: Path) -> None:

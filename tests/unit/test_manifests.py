@@ -40,6 +40,7 @@ GROUPS = MANIFESTS / "overlays" / "dry-run" / "groups.yaml"
 CLOUD_CONFIG = MANIFESTS / "overlays" / "externalgrpc" / "cloud-config.yaml"
 PROVIDERS = {
     "azure": "azure",
+    "clusterapi": "clusterapi",
     "dry-run": "static",
     "externalgrpc": "externalgrpc",
     "gce": "gce",

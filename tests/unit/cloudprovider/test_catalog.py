@@ -50,6 +50,14 @@ def test_every_provider_is_listed_with_its_abilities() -> None:
         "GroupOptions",
     )
     assert found["kwok"].abilities == ("Pricing", "KnowsInstances", "Accelerators", "ForceDelete")
+    assert found["clusterapi"].extra is None
+    assert found["clusterapi"].abilities == (
+        "Pricing",
+        "KnowsInstances",
+        "Accelerators",
+        "ForceDelete",
+        "GroupOptions",
+    )
     assert (found["externalgrpc"].module, found["externalgrpc"].extra) == ("cloudprovider.externalgrpc", "grpc")
     azure = ("Pricing", "KnowsInstances", "Accelerators", "ForceDelete", "GroupOptions")
     assert (found["azure"].extra, found["azure"].abilities) == ("azure", azure)

@@ -213,7 +213,16 @@ def test_what_is_not_the_same_says_why() -> None:
     assert [flag.name for flag in flags().values() if not flag.why and flag.support not in silent] == []
 
 
-@pytest.mark.parametrize("argv", DEPLOYMENTS.values(), ids=DEPLOYMENTS.keys())
+NEED_NO_ACCOUNT = {name: argv for name, argv in DEPLOYMENTS.items() if "--cloud-provider=clusterapi" in argv}
+NEED_ONE = {name: argv for name, argv in DEPLOYMENTS.items() if name not in NEED_NO_ACCOUNT}
+
+
+@pytest.mark.parametrize("argv", NEED_NO_ACCOUNT.values(), ids=NEED_NO_ACCOUNT.keys())
+def test_well_known_deployments_whose_provider_needs_no_account_lack_nothing(argv: list[str]) -> None:
+    assert without_effect(load(argv)) == ()
+
+
+@pytest.mark.parametrize("argv", NEED_ONE.values(), ids=NEED_ONE.keys())
 def test_well_known_deployments_lack_their_provider_or_its_account_and_nothing_else(
     argv: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

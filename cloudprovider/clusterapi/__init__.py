@@ -1,0 +1,5 @@
+"""Groups of Machines that Cluster API keeps, in this cluster or another."""
+
+from cloudprovider.clusterapi.provider import CapiProvider, PricedCapiProvider, create
+
+__all__ = ["CapiProvider", "PricedCapiProvider", "create"]

@@ -1,0 +1,161 @@
+"""What a new node of a group looks like: annotations of the group, its machine template, and nodes that it has."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from cloudprovider.clusterapi.keys import CAPACITY
+from cloudprovider.clusterapi.objects import Scalable, mapping, text
+from cloudprovider.fields import Problems
+from cloudprovider.interface import NodeTemplate, TaintSpec
+from cloudprovider.quantity import parse_quantity
+
+T = TypeVar("T")
+_ARCHITECTURES = ("amd64", "arm64", "ppc64le", "s390x")
+_ARCHITECTURE_VARIABLE = "CAPI_SCALE_ZERO_DEFAULT_ARCH"
+_ARCH, _OS = "kubernetes.io/arch", "kubernetes.io/os"
+_MAX_PODS = "110"
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_ROLES = "node-role.kubernetes.io"
+_MANAGED_DOMAINS = ("node-restriction.kubernetes.io", "node.cluster.x-k8s.io")
+
+TOLD_BY_NODES = (
+    _ARCH,
+    _OS,
+    "node.kubernetes.io/instance-type",
+    "beta.kubernetes.io/instance-type",
+    "topology.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/region",
+    "topology.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/zone",
+)
+"""Labels that a new node shares with those that the group has, where all of these agree."""
+
+
+class Describer(msgspec.Struct, frozen=True):
+    """Makes templates. The engine gives each a host name label of its own."""
+
+    architecture: str = _ARCHITECTURES[0]
+
+    @classmethod
+    def for_environment(cls, environment: Mapping[str, str], problems: Problems) -> "Describer":
+        """Return one with the default architecture that the environment names."""
+        named = environment.get(_ARCHITECTURE_VARIABLE)
+        if not named:
+            return cls()
+        if named not in _ARCHITECTURES:
+            problems.add(_ARCHITECTURE_VARIABLE, f"{named!r} is none of {', '.join(_ARCHITECTURES)}")
+        return cls(named)
+
+    def template(
+        self, one: Scalable, machine_template: Mapping[str, Any] | None, nodes: Mapping[str, str], problems: Problems
+    ) -> NodeTemplate | None:
+        """Return the template; None where CPU or memory are not known. `nodes` has labels of the group's nodes."""
+        status = mapping((machine_template or {}).get("status"))
+        found = Problems()
+        capacity = {**_told_by_template(status), **_annotated(one, found)}
+        for line in found.lines:
+            problems.add(one.id, line)
+        if found.lines or "cpu" not in capacity or "memory" not in capacity:
+            return None
+        capacity.setdefault("pods", _MAX_PODS)
+        return NodeTemplate(
+            labels={**self._labels(one, mapping(status.get("nodeInfo")), problems), **nodes},
+            taints=tuple(_taints(one, problems)),
+            capacity=capacity,
+            allocatable=capacity,
+        )
+
+    def _labels(self, one: Scalable, node_info: Mapping[str, Any], problems: Problems) -> dict[str, str]:
+        """Return labels, those that count more later."""
+        labels = {_ARCH: self.architecture, _OS: "linux"}
+        for label, field in ((_ARCH, "architecture"), (_OS, "operatingSystem")):
+            if value := text(node_info.get(field)):
+                labels[label] = value
+        labels.update({name: value for name, value in one.template_labels.items() if is_propagated(name)})
+        for term in _terms(one, "labels"):
+            name, equals, value = term.partition("=")
+            if equals and name:
+                labels[name] = value
+            else:
+                problems.add(one.id, f"annotation {CAPACITY}/labels: {term!r} is not of the form key=value")
+        return labels
+
+
+def is_propagated(label: str) -> bool:
+    """Whether Cluster API copies a label of Machines to their nodes."""
+    domain = label.partition("/")[0]
+    return domain == _ROLES or any(domain == one or domain.endswith(f".{one}") for one in _MANAGED_DOMAINS)
+
+
+def _told_by_template(status: Mapping[str, Any]) -> dict[str, str]:
+    """Return the capacity that the machine template states; amounts that are no quantities are left out."""
+    found: dict[str, str] = {}
+    for name, amount in mapping(status.get("capacity")).items():
+        try:
+            parse_quantity(str(amount))
+        except ValueError:
+            continue
+        found[name] = str(amount)
+    return found
+
+
+def _annotated(one: Scalable, problems: Problems) -> dict[str, str]:
+    """Return the capacity that the group's annotations state; zero is as good as nothing said."""
+    found: dict[str, str] = {}
+    for resource, key in (("cpu", "cpu"), ("memory", "memory"), ("ephemeral-storage", "ephemeral-disk")):
+        if (amount := _read(one, key, _amount, problems)) is not None:
+            found[resource] = amount
+    if (pods := _read(one, "maxPods", _whole, problems)) is not None:
+        found["pods"] = pods
+    gpus, gpu_type = _read(one, "gpu-count", _whole, problems), one.annotations.get(f"{CAPACITY}/gpu-type")
+    if gpus is not None and gpu_type:
+        found[gpu_type] = gpus
+    return found
+
+
+def _read(one: Scalable, key: str, parse: Callable[[str], T | None], problems: Problems) -> T | None:
+    value = one.annotations.get(f"{CAPACITY}/{key}")
+    if not value:
+        return None
+    try:
+        return parse(value)
+    except ValueError as error:
+        problems.add(f"annotation {CAPACITY}/{key}", str(error))
+        return None
+
+
+def _amount(value: str) -> str | None:
+    amount = parse_quantity(value)
+    if amount < 0:
+        raise ValueError(f"{value} is negative")
+    return value if amount else None
+
+
+def _whole(value: str) -> str | None:
+    if not (value.isascii() and value.isdecimal()):
+        raise ValueError(f"{value!r} is not a whole number from 0")
+    return str(int(value)) if int(value) else None
+
+
+def _taints(one: Scalable, problems: Problems) -> Iterator[TaintSpec]:
+    """Yield the taints of the Machines' specification, then of the annotation, which wins on equal key and effect."""
+    found: dict[tuple[str, str], TaintSpec] = {}
+    for item in one.template.get("taints") or ():
+        taint = TaintSpec(text(item.get("key")), text(item.get("value")), text(item.get("effect")))
+        if taint.key and taint.effect in _EFFECTS:
+            found[taint.key, taint.effect] = taint
+    for term in _terms(one, "taints"):
+        head, colon, effect = term.partition(":")
+        key, _, value = head.partition("=")
+        if key and colon and effect in _EFFECTS and "=" not in value:
+            found[key, effect] = TaintSpec(key, value, effect)
+        else:
+            problems.add(one.id, f"annotation {CAPACITY}/taints: {term!r} is not of the form key=value:Effect")
+    yield from found.values()
+
+
+def _terms(one: Scalable, key: str) -> Iterator[str]:
+    value = one.annotations.get(f"{CAPACITY}/{key}", "")
+    yield from filter(None, (term.strip() for term in value.split(",")))

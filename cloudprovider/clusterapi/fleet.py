@@ -1,0 +1,217 @@
+"""All groups and their Machines as of one refresh. Immutable: a refresh makes another one."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+import msgspec
+
+from cloudprovider.clusterapi.keys import Keys
+from cloudprovider.clusterapi.management import Listed
+from cloudprovider.clusterapi.objects import DEPLOYMENT, Machine, MachineKey, OwnerKey, Scalable
+from cloudprovider.clusterapi.selection import Selection
+from cloudprovider.fields import Problems
+from cloudprovider.interface import GroupSettings, NodeTemplate
+from cloudprovider.options import read_options
+
+_AZURE = "azure://"
+_SCALE_SET = "virtualMachineScaleSets"
+
+Describe = Callable[[Scalable, Sequence[Machine], Problems], NodeTemplate | None]
+"""Says what a new node of a group with these Machines looks like; None where that is not known."""
+
+
+class Bounds(msgspec.Struct, frozen=True):
+    """Within what a group may scale."""
+
+    min_size: int
+    max_size: int
+
+
+class GroupState(msgspec.Struct, frozen=True, kw_only=True):
+    """One group that may be scaled."""
+
+    one: Scalable
+    bounds: Bounds
+    replicas: int
+    template: NodeTemplate | None
+    settings: GroupSettings = GroupSettings()
+    machines: tuple[Machine, ...]
+    """Oldest first."""
+    owners: frozenset[OwnerKey]
+    """What its Machines call their owner."""
+    rolling: bool = False
+    """Whether Machines are being replaced by newer ones."""
+    leaving: frozenset[MachineKey] = frozenset()
+    """Machines that are to go, by their mark, although nothing deletes them yet."""
+
+    @property
+    def id(self) -> str:
+        """The group's id."""
+        return self.one.id
+
+    @property
+    def stays_whole(self) -> bool:
+        """Whether the replicas cover every machine, so that none is deleted, marked or not."""
+        return not self.rolling and sum(not machine.deleting for machine in self.machines) <= self.replicas
+
+
+class Fleet(msgspec.Struct, frozen=True, kw_only=True):
+    """The groups by id, and where each machine is found."""
+
+    groups: Mapping[str, GroupState] = {}
+    machines: Mapping[MachineKey, Machine] = {}
+    group_by_machine: Mapping[MachineKey, str] = {}
+    machine_by_id: Mapping[str, MachineKey] = {}
+    """By whole provider id."""
+    machine_by_tail: Mapping[str, MachineKey] = {}
+    """By what a provider id ends with, where that is one Machine's alone."""
+
+
+def tail_of(provider_id: str) -> str:
+    """Return the part of a provider id that clouds and their controllers agree on: the last, but on Azure's sets."""
+    if provider_id.startswith(_AZURE) and _SCALE_SET in provider_id:
+        return provider_id
+    return provider_id.rpartition("/")[2]
+
+
+def candidates(listed: Listed, selection: Selection, keys: Keys) -> Sequence[Scalable]:
+    """Return what may be a group: selected, meant to be scaled, and not left alone or scaled by its owner."""
+    return [
+        one
+        for one in listed.scalables
+        if one.owner is None and not one.paused and keys.max_size in one.annotations and selection.matches(one)
+    ]
+
+
+def build_fleet(
+    listed: Listed, chosen: Sequence[Scalable], keys: Keys, describe: Describe, problems: Problems
+) -> Fleet:
+    """Put together what was listed. A group that cannot be used is left out; why goes to `problems`."""
+    by_key = {one.key: one for one in listed.scalables}
+    by_group: dict[OwnerKey, list[Machine]] = {}
+    sets: dict[OwnerKey, list[Scalable]] = {}
+    for one in listed.scalables:
+        if one.owner is not None:
+            sets.setdefault(one.owner, []).append(one)
+    for machine in listed.machines:
+        owner = None if machine.owner is None else by_key.get(machine.owner)
+        if owner is not None:
+            by_group.setdefault(owner.owner or owner.key, []).append(machine)
+    groups: list[GroupState] = []
+    for one in chosen:
+        bounds = _bounds(one, keys, problems)
+        if bounds is None:
+            continue
+        group = _group(one, bounds, sets.get(one.key, []), by_group.get(one.key, []), describe, problems)
+        if group is not None:
+            groups.append(msgspec.structs.replace(group, settings=_settings(group, keys, problems)))
+    return _indexed(groups)
+
+
+def _bounds(one: Scalable, keys: Keys, problems: Problems) -> Bounds | None:
+    """Return the sizes that the annotations set; None where they make no group of the object."""
+    low, high = (_size(one, key, problems) for key in (keys.min_size, keys.max_size))
+    if low is None or high is None or high == 0:
+        return None
+    if high < low:
+        problems.add(one.id, f"{keys.max_size} {high} is below {keys.min_size} {low}")
+        return None
+    return Bounds(low, high)
+
+
+def _size(one: Scalable, key: str, problems: Problems) -> int | None:
+    value = one.annotations.get(key, "0")
+    if value.isascii() and value.isdecimal():
+        return int(value)
+    problems.add(one.id, f"annotation {key}: {value!r} is not a whole number from 0")
+    return None
+
+
+def _group(
+    one: Scalable,
+    bounds: Bounds,
+    sets: Sequence[Scalable],
+    machines: Sequence[Machine],
+    describe: Describe,
+    problems: Problems,
+) -> GroupState | None:
+    if one.replicas is None:
+        problems.add(one.id, "has no spec.replicas, so there is nothing to scale")
+        return None
+    known = {tail_of(machine.provider_id) for machine in machines if machine.provider_id}
+    bare = (_bare(one, each) for each in dict.fromkeys(one.provider_ids) if tail_of(each) not in known)
+    everyone = (*_oldest_first(machines), *bare)
+    template = describe(one, everyone, problems)
+    if one.replicas == 0 and template is None:
+        return None
+    rolling = one.kind == DEPLOYMENT and is_rolling(sets)
+    return GroupState(
+        one=one,
+        bounds=bounds,
+        replicas=one.replicas,
+        template=template,
+        machines=everyone,
+        owners=frozenset({one.key, *(owned.key for owned in sets)}),
+        rolling=rolling,
+        leaving=frozenset() if rolling else _leaving(one.replicas, machines),
+    )
+
+
+def _bare(pool: Scalable, provider_id: str) -> Machine:
+    return Machine(
+        key=(pool.id, provider_id), uid="", owner=pool.key, provider_id=provider_id, has_node=True, bare=True
+    )
+
+
+def _settings(group: GroupState, keys: Keys, problems: Problems) -> GroupSettings:
+    given = group.one.annotations.items()
+    options = {name.removeprefix(keys.options): value for name, value in given if name.startswith(keys.options)}
+    settings = read_options(options, f"{group.id}: annotation {keys.options}", problems)
+    return msgspec.structs.replace(settings, scale_down_enabled=False) if group.rolling else settings
+
+
+def is_rolling(sets: Iterable[Scalable]) -> bool:
+    """Whether a MachineSet of an older revision still has replicas: its MachineDeployment replaces Machines."""
+    latest = max((one.revision for one in sets), default=0)
+    return any(one.revision != latest and ((one.replicas or 0) > 0 or one.present > 0) for one in sets)
+
+
+def _leaving(replicas: int, machines: Sequence[Machine]) -> frozenset[MachineKey]:
+    """Return the marked Machines if the replicas were lowered for all of them: deleting them again would take others.
+
+    That is so where there are that many Machines more than replicas. It finds out after a restart; what this process
+    did itself is in the ledger. While Machines are replaced there are more of them in any case.
+    """
+    live = [machine for machine in machines if not machine.deleting]
+    marked = frozenset(machine.key for machine in live if machine.mark is not None)
+    return marked if len(marked) <= len(live) - replicas else frozenset()
+
+
+def _indexed(groups: Sequence[GroupState]) -> Fleet:
+    machines: dict[MachineKey, Machine] = {}
+    group_by_machine: dict[MachineKey, str] = {}
+    by_id: dict[str, MachineKey] = {}
+    by_tail: dict[str, MachineKey | None] = {}
+    for group in groups:
+        for machine in group.machines:
+            machines[machine.key] = machine
+            group_by_machine[machine.key] = group.id
+            if machine.provider_id:
+                by_id[machine.provider_id] = machine.key
+                tail = tail_of(machine.provider_id)
+                by_tail[tail] = None if tail in by_tail else machine.key
+    return Fleet(
+        groups={group.id: group for group in groups},
+        machines=machines,
+        group_by_machine=group_by_machine,
+        machine_by_id=by_id,
+        machine_by_tail={tail: key for tail, key in by_tail.items() if key is not None},
+    )
+
+
+def owned_by(machines: Iterable[Machine], owners: Collection[OwnerKey]) -> Sequence[Machine]:
+    """Return the Machines of one group, oldest first."""
+    return _oldest_first(machine for machine in machines if machine.owner in owners)
+
+
+def _oldest_first(machines: Iterable[Machine]) -> Sequence[Machine]:
+    return sorted(machines, key=lambda machine: (machine.created, machine.key))

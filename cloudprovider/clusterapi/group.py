@@ -1,0 +1,251 @@
+"""One MachineDeployment, MachineSet or MachinePool as a node group."""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+
+from cloudprovider.clusterapi.fleet import GroupState, owned_by
+from cloudprovider.clusterapi.management import Management
+from cloudprovider.clusterapi.objects import Machine, MachineKey
+from cloudprovider.clusterapi.roster import Roster
+from cloudprovider.interface import (
+    Conflict,
+    GroupSettings,
+    Instance,
+    NodeRef,
+    NodeTemplate,
+    NotFound,
+    ProviderError,
+    Transient,
+)
+
+_ATTEMPTS = 5
+
+
+class CapiGroup:
+    """A `NodeGroup` with `ForceDelete` and `GroupOptions`."""
+
+    def __init__(self, state: GroupState, roster: Roster, management: Management, now: Callable[[], float]) -> None:
+        self._state = state
+        self._roster = roster
+        self._management = management
+        self._now = now
+
+    @property
+    def id(self) -> str:
+        """Kind, namespace and name."""
+        return self._state.id
+
+    @property
+    def min_size(self) -> int:
+        """From the annotation."""
+        return self._state.bounds.min_size
+
+    @property
+    def max_size(self) -> int:
+        """From the annotation."""
+        return self._state.bounds.max_size
+
+    def target_size(self) -> int:
+        """Return the replicas; asks for them only where a write may or may not have happened."""
+        if self._roster.ledger.is_in_doubt(self.id):
+            self._roster.ledger.rescaled(self.id, self._management.scale_of(self._state.one).replicas)
+        return self._roster.ledger.target(self.id, self._current.replicas)
+
+    def instances(self) -> Sequence[Instance]:
+        """Return the Machines, and those of a MachinePool that have none."""
+        return tuple(self._roster.instances(self._current))
+
+    def template(self) -> NodeTemplate | None:
+        """Return what annotations and machine template say."""
+        return self._state.template
+
+    def settings(self) -> GroupSettings:
+        """Return the overrides that annotations ask for; no scale-down while Machines are replaced by newer ones."""
+        return self._state.settings
+
+    def increase(self, delta: int) -> None:
+        """Raise the replicas."""
+        if delta <= 0:
+            raise ProviderError(f"{self.id}: an increase must be positive, not {delta}")
+        self._rescale(delta, self._at_most_the_maximum)
+
+    def decrease_target(self, delta: int) -> None:
+        """Lower the replicas by machines that do not exist: not asked for yet, or without a provider id.
+
+        Those Machines are listed anew and marked, so that it is them that go and not one with a node.
+        """
+        if delta <= 0:
+            raise ProviderError(f"{self.id}: a decrease must be positive, not {delta}")
+        live = [one for one in self._listed_anew() if not self._roster.is_leaving(self._current, one)]
+        pending = [one for one in live if not (self._roster.id_of(one) or one.has_node)]
+        real = len(live) - len(pending)
+        target = self._management.scale_of(self._state.one).replicas
+        if target - delta < real:
+            raise ProviderError(f"{self.id}: {target} - {delta} is below the {real} machines that exist")
+        surplus = max(0, delta - max(0, target - len(live)))
+
+        def check(before: int, after: int) -> None:
+            if before != target:
+                raise Conflict(f"{self.id}: the replicas became {before} while they were to be lowered from {target}")
+
+        self._shrink(pending[len(pending) - surplus :], delta, check)
+
+    def delete(self, nodes: Sequence[NodeRef]) -> None:
+        """Mark exactly these Machines, and lower the replicas by as many, in one step."""
+        self._delete(nodes, self.min_size)
+
+    def force_delete(self, nodes: Sequence[NodeRef]) -> None:
+        """Do the same whatever the minimum size."""
+        self._delete(nodes, 0)
+
+    def settle_marks(self) -> None:
+        """Look at marks of which it was not known whether the replicas were lowered for them; now it is."""
+        group, ledger = self._current, self._roster.ledger
+        own = [one for one in ledger.stray() if self._roster.fleet.group_by_machine.get(one.key) == self.id]
+        ledger.leaves([one for one in own if one.key in group.leaving])
+        if not group.rolling:
+            self._take_back([one for one in own if one.key not in group.leaving])
+
+    def _delete(self, nodes: Sequence[NodeRef], least: int) -> None:
+        doomed = self._doomed(nodes)
+        if not doomed:
+            return
+
+        def check(before: int, after: int) -> None:
+            if after < least:
+                raise ProviderError(
+                    f"{self.id}: deleting {before - after} of {before} breaks the minimum size {self.min_size}"
+                )
+
+        target = self._management.scale_of(self._state.one).replicas
+        check(target, target - len(doomed))
+        if any(machine.bare for machine in doomed):
+            self._refuse_while_shrinking(target)
+        self._shrink(doomed, len(doomed), check)
+
+    def _doomed(self, nodes: Sequence[NodeRef]) -> Sequence[Machine]:
+        """Return the Machines of nodes, without those that are leaving already; raises where one is not ours."""
+        group, fleet = self._current, self._roster.fleet
+        found: dict[MachineKey, Machine] = {}
+        for node in nodes:
+            key = self._roster.machine_of(node)
+            if key is None or fleet.group_by_machine.get(key) != self.id:
+                raise ProviderError(f"{self.id}: node {node.name} is not one of this group's")
+            if not self._roster.is_leaving(group, fleet.machines[key]):
+                found[key] = fleet.machines[key]
+        return tuple(found.values())
+
+    def _refuse_while_shrinking(self, target: int) -> None:
+        """Raise where a MachinePool has more machines than replicas: which ones go is unknown, perhaps these."""
+        group = self._current
+        staying = sum(not self._roster.is_leaving(group, machine) for machine in group.machines)
+        if staying > target:
+            raise Transient(f"{self.id}: {staying} machines are there for {target} replicas; it is still shrinking")
+
+    def _listed_anew(self) -> Sequence[Machine]:
+        group = self._current
+        listed = owned_by(self._management.machines_in(group.one.namespace), group.owners)
+        return (*listed, *(machine for machine in group.machines if machine.bare))
+
+    def _shrink(self, doomed: Sequence[Machine], by: int, check: Callable[[int, int], None]) -> None:
+        """Mark the Machines, then lower the replicas; where that is refused, take the marks back.
+
+        While it is not known whether the replicas were lowered the marks stay: without them, others would go.
+        """
+        self._take_back(self._forgotten_marks(doomed))
+        leaving: list[Machine] = []
+        try:
+            for machine in doomed:
+                leaving.append(machine)  # before the answer, which may get lost
+                if not self._marked(machine):
+                    leaving.remove(machine)
+            fewer = by - (len(doomed) - len(leaving))
+            if fewer > 0:
+                self._rescale(-fewer, check)
+        except ProviderError:
+            if self._roster.ledger.is_in_doubt(self.id):
+                self._roster.ledger.strays(leaving)
+            else:
+                self._take_back(leaving)
+            raise
+        self._roster.ledger.leaves(leaving)
+
+    def _marked(self, machine: Machine) -> bool:
+        """Mark a Machine; False where it is gone by itself, and its owner makes another."""
+        if machine.bare:
+            return True  # there is nothing to mark: the cloud chooses
+        try:
+            self._management.mark(machine, _rfc3339(self._now()))
+        except NotFound:
+            return False
+        return True
+
+    def _forgotten_marks(self, doomed: Iterable[Machine]) -> list[Machine]:
+        """Return Machines with an autoscaler's mark that are not leaving: somebody stopped half-way.
+
+        With another mark beside them, it would be left to chance which of them go.
+        """
+        group, wanted = self._current, {machine.key for machine in doomed}
+        return [
+            machine
+            for machine in group.machines
+            if machine.key not in wanted
+            and machine.mark is not None
+            and machine.mark[:4].isdecimal()  # people write words, autoscalers the time
+            and not self._roster.is_leaving(group, machine)
+        ]
+
+    def _take_back(self, machines: Iterable[Machine]) -> None:
+        failed: list[Machine] = []
+        for machine in machines:
+            if machine.bare:
+                continue
+            try:
+                self._management.unmark(machine)
+            except ProviderError:
+                failed.append(machine)
+        self._roster.ledger.strays(failed)
+
+    def _rescale(self, delta: int, check: Callable[[int, int], None]) -> None:
+        """Change the replicas by `delta` from what they are now, however often they change meanwhile."""
+        one, ledger = self._state.one, self._roster.ledger
+        for attempt in range(_ATTEMPTS):
+            read = self._management.scale_of(one)
+            wanted = read.replicas + delta
+            check(read.replicas, wanted)
+            try:
+                self._management.rescale(one, read, wanted)
+            except Conflict:
+                if attempt + 1 == _ATTEMPTS:
+                    raise
+            except Transient:
+                ledger.in_doubt(self.id)
+                if not self._came_true(wanted):
+                    raise
+                return
+            else:
+                ledger.rescaled(self.id, wanted)
+                return
+
+    def _came_true(self, wanted: int) -> bool:
+        """Whether a write whose answer was lost has happened; where even that cannot be told, doubt stays."""
+        try:
+            found = self._management.scale_of(self._state.one).replicas
+        except ProviderError:
+            return False
+        if found == wanted:
+            self._roster.ledger.rescaled(self.id, found)
+        return found == wanted
+
+    def _at_most_the_maximum(self, before: int, after: int) -> None:
+        if after > self.max_size:
+            raise ProviderError(f"{self.id}: {before} + {after - before} is above the maximum size {self.max_size}")
+
+    @property
+    def _current(self) -> GroupState:
+        """What the last refresh found, which may be later than the one that this object is of."""
+        return self._roster.fleet.groups.get(self.id, self._state)
+
+
+def _rfc3339(wall: float) -> str:
+    return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,87 @@
+"""Machine templates of infrastructure providers: what the Machines of a group are made from, and how big those are."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from cloudprovider.clusterapi.objects import Scalable, mapping, text
+from cloudprovider.fields import Problems
+from cloudprovider.interface import NotFound, ObjectApi, ObjectKind, ProviderError, Transient
+
+_ASK_AGAIN_S = 300.0
+
+
+class Reference(msgspec.Struct, frozen=True):
+    """What a group refers to. Up to v1beta1 it has a version, later the server's preferred one is meant."""
+
+    group: str
+    version: str | None
+    kind: str
+    namespace: str
+    name: str
+
+
+def reference_of(one: Scalable) -> Reference | None:
+    """Return the reference to the machine template; None where there is none that can be followed."""
+    data = mapping(one.template.get("infrastructureRef"))
+    kind, name = text(data.get("kind")), text(data.get("name"))
+    group, version = text(data.get("apiGroup")), None
+    if not group:
+        group, _, version = text(data.get("apiVersion")).rpartition("/")
+    if not (group and kind and name):
+        return None
+    return Reference(group, version, kind, text(data.get("namespace")) or one.namespace, name)
+
+
+class Infrastructure:
+    """Lists machine templates, each kind once a refresh. What it may not read, or is not served, it does without."""
+
+    def __init__(self, api: ObjectApi, *, everywhere: bool) -> None:
+        """`everywhere`: one list of a kind for all namespaces, rather than one for each that is referred to."""
+        self._api = api
+        self._everywhere = everywhere
+        self._kinds: dict[tuple[str, str | None], Mapping[str, ObjectKind]] = {}
+        self._given_up: dict[tuple[str, str | None, str], float] = {}
+
+    def templates(
+        self, scalables: Iterable[Scalable], now: float, problems: Problems
+    ) -> Mapping[Reference, Mapping[str, Any]]:
+        """Return the machine templates that are there, by reference. Raises `Transient`, which may pass."""
+        wanted: dict[tuple[str, str | None, str], set[str]] = {}
+        for one in scalables:
+            reference = reference_of(one)
+            if reference is not None:
+                sort = (reference.group, reference.version, reference.kind)
+                wanted.setdefault(sort, set()).add(reference.namespace)
+        found: dict[Reference, Mapping[str, Any]] = {}
+        for sort, namespaces in wanted.items():
+            if now < self._given_up.get(sort, now):
+                continue
+            try:
+                found.update(self._listed(sort, namespaces))
+            except Transient:
+                raise
+            except ProviderError as error:
+                self._given_up[sort] = now + _ASK_AGAIN_S
+                self._kinds.pop(sort[:2], None)
+                problems.add("machine templates", f"{sort[2]} of {sort[0]} cannot be read: {error}")
+        return found
+
+    def _listed(self, sort: tuple[str, str | None, str], namespaces: set[str]) -> Mapping[Reference, Mapping[str, Any]]:
+        kind = self._kind(sort)
+        found: dict[Reference, Mapping[str, Any]] = {}
+        for namespace in (None,) if self._everywhere else sorted(namespaces):
+            for one in self._api.list_objects(kind, namespace):
+                metadata = mapping(one.get("metadata"))
+                found[Reference(*sort, text(metadata.get("namespace")), text(metadata.get("name")))] = one
+        return found
+
+    def _kind(self, sort: tuple[str, str | None, str]) -> ObjectKind:
+        group, version, kind = sort
+        if (group, version) not in self._kinds:
+            self._kinds[group, version] = self._api.kinds(group, version)
+        served = self._kinds[group, version].get(kind)
+        if served is None:
+            raise NotFound(f"the kind is not served in {group if version is None else f'{group}/{version}'}")
+        return served

@@ -1,0 +1,109 @@
+"""The API server that has the Machines: which versions it serves, lists, marks on Machines, and scales."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from cloudprovider.clusterapi.keys import Keys
+from cloudprovider.clusterapi.objects import (
+    DEPLOYMENT,
+    MACHINE,
+    POOL,
+    SET,
+    Machine,
+    Scalable,
+    decode_machine,
+    decode_scalable,
+)
+from cloudprovider.clusterapi.selection import Selection
+from cloudprovider.interface import Misconfigured, NotFound, ObjectApi, ObjectKind, ProviderError, Scale, Transient
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """What there is, as of one refresh."""
+
+    scalables: Sequence[Scalable]
+    """MachineSets, then MachineDeployments, then MachinePools."""
+    machines: Sequence[Machine]
+
+
+class Management:
+    """Reads and writes the objects of Cluster API."""
+
+    def __init__(self, api: ObjectApi, keys: Keys, selection: Selection, kinds: Mapping[str, ObjectKind]) -> None:
+        self.api = api
+        self.keys = keys
+        self.selection = selection
+        self._kinds = kinds
+
+    @classmethod
+    def open(cls, api: ObjectApi, keys: Keys, selection: Selection, version: str | None) -> "Management":
+        """Ask what the server serves; `Misconfigured` where Cluster API is not installed there, or may not be seen."""
+        what = keys.group if version is None else f"{keys.group}/{version}"
+        try:
+            kinds = api.kinds(keys.group, version)
+        except NotFound as error:
+            why = f"the management cluster does not serve {what}: is Cluster API installed there?"
+            raise Misconfigured(f"{why} (--cloud-config names its kubeconfig) {error}") from error
+        except (Transient, Misconfigured):
+            raise
+        except ProviderError as error:
+            raise Misconfigured(f"the management cluster does not say what it serves of {what}: {error}") from error
+        if missing := [kind for kind in (SET, MACHINE) if kind not in kinds]:
+            raise Misconfigured(f"the management cluster serves {what}, and no {' and no '.join(missing)} in it")
+        return cls(api, keys, selection, kinds)
+
+    def list_all(self) -> Listed:
+        """List every kind once for each namespace to look in."""
+        scalables = [
+            decode_scalable(kind, one, self.keys)
+            for kind in (SET, DEPLOYMENT, POOL)
+            if kind in self._kinds
+            for one in self._objects(kind)
+        ]
+        return Listed(scalables, [decode_machine(one, self.keys) for one in self._objects(MACHINE, self._of_clusters)])
+
+    def machines_in(self, namespace: str) -> Sequence[Machine]:
+        """List the Machines of one namespace."""
+        listed = self.api.list_objects(self._kinds[MACHINE], namespace, self._of_clusters)
+        return [decode_machine(one, self.keys) for one in listed]
+
+    def mark(self, machine: Machine, when: str) -> None:
+        """Make a Machine the first to go when its owner shrinks."""
+        self._annotate(machine, when)
+
+    def unmark(self, machine: Machine) -> None:
+        """Take that back; a Machine that is gone needs none."""
+        try:
+            self._annotate(machine, None)
+        except NotFound:
+            return
+
+    def scale_of(self, one: Scalable) -> Scale:
+        """Read how many replicas a group is to have."""
+        return self.api.get_scale(self._kinds[one.kind], one.namespace, one.name)
+
+    def rescale(self, one: Scalable, read: Scale, replicas: int) -> None:
+        """Set the replicas; `Conflict` where the object changed since the scale was read."""
+        scale = Scale(replicas, read.resource_version)
+        self.api.set_scale(self._kinds[one.kind], one.namespace, one.name, scale)
+
+    @property
+    def _of_clusters(self) -> str:
+        """Selects the Machines of the clusters in question: Cluster API puts this label on every one of them."""
+        clusters = self.selection.clusters
+        return f"{self.keys.cluster} in ({','.join(clusters)})" if clusters else ""
+
+    def _objects(self, kind: str, label_selector: str = "") -> list[Mapping[str, Any]]:
+        return [
+            one
+            for namespace in self.selection.namespaces
+            for one in self.api.list_objects(self._kinds[kind], namespace, label_selector)
+        ]
+
+    def _annotate(self, machine: Machine, value: str | None) -> None:
+        namespace, name = machine.key
+        # The uid, so that another Machine that has the name by now is spared.
+        change = {"metadata": {"uid": machine.uid, "annotations": {self.keys.delete: value}}}
+        self.api.patch_object(self._kinds[MACHINE], namespace, name, change)

@@ -1,0 +1,71 @@
+"""Which objects are this autoscaler's: `--node-group-auto-discovery=clusterapi:namespace=NS,clusterName=NAME,K=V`."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from cloudprovider.clusterapi.objects import Scalable
+from cloudprovider.fields import Problems
+
+_DISCOVERER = "clusterapi"
+_FORM = f"{_DISCOVERER}:namespace=NAMESPACE,clusterName=NAME,LABEL=VALUE"
+
+
+class Selector(msgspec.Struct, frozen=True):
+    """One specification: what it leaves out matches anything."""
+
+    namespace: str = ""
+    cluster: str = ""
+    labels: Mapping[str, str] = {}
+
+    def matches(self, one: Scalable) -> bool:
+        """Whether all that it says is true of the object."""
+        return (
+            self.namespace in ("", one.namespace)
+            and self.cluster in ("", one.cluster)
+            and all(one.labels.get(label) == value for label, value in self.labels.items())
+        )
+
+
+class Selection(msgspec.Struct, frozen=True):
+    """All specifications: an object that one of them matches is selected; without any, everything is."""
+
+    selectors: tuple[Selector, ...] = ()
+
+    def matches(self, one: Scalable) -> bool:
+        """Whether the object is selected."""
+        return not self.selectors or any(selector.matches(one) for selector in self.selectors)
+
+    @property
+    def namespaces(self) -> tuple[str | None, ...]:
+        """Where to look: the namespaces named, or None alone, which is everywhere."""
+        named = dict.fromkeys(selector.namespace for selector in self.selectors)
+        return tuple(named) if named and "" not in named else (None,)
+
+    @property
+    def clusters(self) -> tuple[str, ...]:
+        """The clusters named; none where one specification is for any cluster."""
+        named = dict.fromkeys(selector.cluster for selector in self.selectors)
+        return () if "" in named else tuple(named)
+
+
+def read_selection(specs: Sequence[str], problems: Problems) -> Selection:
+    """Return what the specifications select; malformed ones go to `problems`."""
+    return Selection(tuple(_selector(spec, problems) for spec in specs))
+
+
+def _selector(spec: str, problems: Problems) -> Selector:
+    discoverer, colon, rest = spec.partition(":")
+    if discoverer != _DISCOVERER or not colon or ":" in rest:
+        problems.add("node-group-auto-discovery", f"{spec!r} is not of the form {_FORM}")
+        return Selector()
+    found: dict[str, str] = {}
+    for term in filter(None, rest.split(",")):
+        key, equals, value = term.partition("=")
+        if not key or not equals or "=" in value:
+            problems.add("node-group-auto-discovery", f"{term!r} in {spec!r} is not of the form key=value")
+        elif found.get(key, value) != value:
+            problems.add("node-group-auto-discovery", f"{key!r} has two values in {spec!r}")
+        else:
+            found[key] = value
+    return Selector(found.pop("namespace", ""), found.pop("clusterName", ""), found)
