@@ -139,6 +139,14 @@ class Headcount(StrEnum):
     NO_POLICY = "NoPolicy"
 
 
+class LeadBasis(StrEnum):
+    """What decides how long before a window its capacity is asked for."""
+
+    LEARNED = "Learned"
+    CONFIGURED = "Configured"
+    NOTHING_LEARNED = "NothingLearned"
+
+
 class HeadroomTrouble(StrEnum):
     """What keeps a pool of pause pods from being as it should be."""
 

@@ -42,6 +42,18 @@ class _Held(msgspec.Struct, frozen=True):
     data: dict[str, str] = {}
 
 
+def read_samples(data: Mapping[str, str]) -> Samples:
+    """Return the samples in the data of a ConfigMap; what is there but is not ours counts as none."""
+    try:
+        found = msgspec.json.decode(data.get(_KEY, "{}"), type=dict[str, list[tuple[float, float]]])
+    except msgspec.MsgspecError:
+        return {}
+    return {
+        group: tuple(Sample(at, seconds) for at, seconds in pairs if seconds >= 0)[-RING:]
+        for group, pairs in found.items()
+    }
+
+
 class ClusterBootTimes:
     """`BootTimes` in the cluster."""
 
@@ -57,14 +69,9 @@ class ClusterBootTimes:
         except Gone:
             return {}
         try:
-            text = msgspec.json.decode(body, type=_Held).data.get(_KEY, "{}")
-            found = msgspec.json.decode(text, type=dict[str, list[tuple[float, float]]])
+            return read_samples(msgspec.json.decode(body, type=_Held).data)
         except msgspec.MsgspecError:
             return {}
-        return {
-            group: tuple(Sample(at, seconds) for at, seconds in pairs if seconds >= 0)[-RING:]
-            for group, pairs in found.items()
-        }
 
     def save(self, samples: Samples) -> None:
         """Replace the samples; groups are left out from the end where they would not fit."""

@@ -48,14 +48,21 @@ class PoolWriter:
         self._cutoff = cutoff
 
     def reconcile(
-        self, pool: Pool, headroom: Headroom, view: ClusterView, pods: PoolPods, held: Held | None, now: Instant
+        self,
+        pool: Pool,
+        headroom: Headroom,
+        view: ClusterView,
+        pods: PoolPods,
+        held: Held | None,
+        now: Instant,
+        lead_s: float = 0.0,
     ) -> Reconciled:
         """Make the Deployment what it should be; raises `PoolFailed`. `held` None: nothing is remembered of it."""
         conflict: Conflict | None = None
         for _ in range(_TRIES):
             with _failing_as(HeadroomTrouble.GET_DEPLOYMENT):
                 present = self._present(pool)
-            plan = plan_pool(pool, headroom, present, pods.active, held, now)
+            plan = plan_pool(pool, headroom, present, pods.active, held, now, lead_s)
             if plan.action is Action.CONFLICT:
                 raise PoolFailed(HeadroomTrouble.NAME_CONFLICT, f"{deployment_name(pool)} is somebody else's")
             marked = self._mark(plan, pods, view)

@@ -13,6 +13,8 @@ from autoscaler.actuation.headroom import ClusterHeadroom, RehearsedHeadroom
 from autoscaler.app.reload import FreshHeadroom
 from autoscaler.app.reservations import ReservationDesk
 from autoscaler.clock import Clock, ThreadExecutor
+from autoscaler.companions.eta import Times
+from autoscaler.companions.lead import Lead
 from autoscaler.companions.reservations import Operation
 from autoscaler.config.headroom import Headroom
 from autoscaler.config.tree import Config
@@ -24,6 +26,7 @@ from autoscaler.loop.eta import EtaKeeper
 from autoscaler.loop.expiry import ExpiredPods
 from autoscaler.loop.flight_recorder import FlightRecorder
 from autoscaler.loop.headroom import HeadroomKeeper
+from autoscaler.loop.leads import Leads
 from autoscaler.loop.snapshotz import Snapshots
 from autoscaler.observe.endpoint import Described, Endpoint
 from autoscaler.observe.eta_api import EtaPages
@@ -86,6 +89,8 @@ class Company(msgspec.Struct, frozen=True):
     """Returns the seconds until pending pods are ready, by pod key, as of the last pass."""
     announce: Callable[[Operation], object] | None = None
     """Takes announced work in, as the listener for it does; None: reservations are not configured."""
+    leads: Callable[[], Mapping[str, Lead]] = dict
+    """Returns how long before a window its capacity is asked for, by `headroom/POOL` and `reservations/TARGET`."""
 
     def start(self) -> None:
         """Begin what every replica does."""
@@ -118,13 +123,17 @@ def make_company(config: Config, around: Neighbours, others: Sequence[Companion]
         members.append(starts)
         routes.update(EtaPages(lambda: starts.status, lambda: around.clock.now().wall, starts_page).routes())
         expected = lambda: starts.expected  # noqa: E731  # a property of what was just made
+    leads = _leads(config, keeper)
+    leading: list[Callable[[], Mapping[str, Lead]]] = []
     if config.headroom is not None:
-        pools = _headroom(config, config.headroom, around)
+        pools = _headroom(config, config.headroom, around, leads)
+        leading.append(lambda: {f"headroom/{one.name}": one.lead for one in pools.status.pools})
         members.append(pools)
         routes.update(headroom_routes(lambda: pools.status))
         blocks.append(headroom_block(lambda: pools.status))
     if config.reservations is not None:
-        desk = _desk(config, around)
+        desk = _desk(config, around, leads)
+        leading.append(lambda: {f"reservations/{name}": lead for name, lead in desk.keeper.leads().items()})
         members.append(desk.keeper)
         routes.update(reservation_routes(desk.keeper.statuses))
         blocks.append(reservations_block(desk.keeper.statuses))
@@ -135,12 +144,13 @@ def make_company(config: Config, around: Neighbours, others: Sequence[Companion]
     if config.eta.expired_pod_cleanup:
         members.append(_expired_pods(config, around, keeper))
     companions = Companions(members, around.metrics.companion_failed)
-    return Company(companions, routes, tuple(blocks), tuple(services), expected, announce)
+    leads_of_all = lambda: {name: lead for each in leading for name, lead in each().items()}  # noqa: E731  # as above
+    return Company(companions, routes, tuple(blocks), tuple(services), expected, announce, leads_of_all)
 
 
-def _desk(config: Config, around: Neighbours) -> ReservationDesk:
+def _desk(config: Config, around: Neighbours, leads: Leads) -> ReservationDesk:
     metrics = ReservationMetrics(around.metrics.companion(RESERVATIONS))
-    desk = ReservationDesk(config, around.client, around.events, metrics, around.clock, around.executor)
+    desk = ReservationDesk(config, around.client, around.events, metrics, around.clock, around.executor, leads)
     desk.commits.added = around.wake
     if around.listens:
         desk.listen()
@@ -151,6 +161,12 @@ def _starts(config: Config, around: Neighbours) -> EtaKeeper:
     kept = config.eta.persist_boot_times and not config.loop.dry_run
     boot_times = ClusterBootTimes(around.client, around.writes, config.kube.namespace) if kept else None
     return EtaKeeper(config, EtaMetrics(around.metrics.companion(ETA)), around.events, boot_times)
+
+
+def _leads(config: Config, keeper: EtaKeeper | None) -> Leads:
+    """Return where lead times are asked for; without estimates nothing is learned of boots."""
+    times = Times(config.loop.scan_interval_s, config.health.max_node_provision_time_s)
+    return Leads(times, config.pods, lambda: None if keeper is None else keeper.status)
 
 
 def _expired_pods(config: Config, around: Neighbours, keeper: EtaKeeper | None) -> ExpiredPods:
@@ -192,7 +208,7 @@ def _publishing(config: Config) -> Callable[[bytes], bytes]:
     return lambda body: anonymize(body, key)
 
 
-def _headroom(config: Config, headroom: Headroom, around: Neighbours) -> HeadroomKeeper:
+def _headroom(config: Config, headroom: Headroom, around: Neighbours, leads: Leads) -> HeadroomKeeper:
     cutoff = config.pods.expendable_pods_priority_cutoff
     objects = RehearsedHeadroom if config.loop.dry_run else ClusterHeadroom
     return HeadroomKeeper(
@@ -203,4 +219,5 @@ def _headroom(config: Config, headroom: Headroom, around: Neighbours) -> Headroo
         around.clock,
         cutoff,
         changed=around.fresh_headroom.take,
+        leads=leads,
     )

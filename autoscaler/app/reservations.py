@@ -19,6 +19,7 @@ from autoscaler.errors import ConfigError
 from autoscaler.kube.client import Client
 from autoscaler.kube.election import Unopposed
 from autoscaler.kube.writes import Writes
+from autoscaler.loop.leads import Leads
 from autoscaler.loop.reservation_commits import Commits
 from autoscaler.loop.reservations import ReservationKeeper
 from autoscaler.observe.logs import Log
@@ -76,6 +77,7 @@ class ReservationDesk:
         metrics: ReservationMetrics,
         clock: Clock,
         executor: Executor | None,
+        leads: Leads,
     ) -> None:
         """`executor` None: threads of its own. Raises `ConfigError` for templates that cannot be used."""
         section = _placed(config)
@@ -87,7 +89,7 @@ class ReservationDesk:
         writes = Writes(client, Unopposed(), clock, self._executor.sleep)
         store = (RehearsedStore if config.loop.dry_run else ConfigMapStore)(client, writes, section.store)
         self.commits = Commits(section, store, self._executor, clock, metrics, events)
-        self.keeper = ReservationKeeper(self.commits, store, metrics, clock)
+        self.keeper = ReservationKeeper(self.commits, store, metrics, clock, leads)
         self._web: WebServer | None = None
         self._closed = False
         path, cutoff = config.source.config, config.pods.expendable_pods_priority_cutoff

@@ -6,14 +6,17 @@ from collections.abc import Sequence
 
 import msgspec
 
+from autoscaler.actuation.boot_times import Samples
 from autoscaler.app.headroom_cleanup import clean_up
 from autoscaler.cli import output
 from autoscaler.cli.arguments import accept_flags, daemon_config
 from autoscaler.cli.dumped import add_planner, add_validation, read_objects
+from autoscaler.cli.leads import GivenLeads, add_lead, boots_of
 from autoscaler.cli.output import Format
 from autoscaler.clock import Instant, SystemClock
 from autoscaler.companions.headroom_answer import answers
 from autoscaler.companions.headroom_objects import Present, read_deployment
+from autoscaler.companions.headroom_pods import ahead_of
 from autoscaler.config.headroom import Headroom, warnings
 from autoscaler.config.load import load_file
 from autoscaler.config.tree import Config
@@ -31,11 +34,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         actions,
         "headroom",
         "print what a leader would do to each pool, without a cluster",
-        "pods, nodes and deployments",
+        "pods, nodes, deployments and boot times",
     )
     plan.add_argument(
         "--active", action="append", default=[], type=_count, metavar="POOL=N", help="active pods, instead of counted"
     )
+    add_lead(plan, "pool")
     output.add_output(plan)
     add_validation(actions, "headroom")
     cleanup = actions.add_parser(
@@ -59,7 +63,8 @@ def run(args: argparse.Namespace) -> int:
         return _clean_up(daemon_config(args), pretend=args.pretend)
     if args.flags:
         raise ConfigError(f"{args.flags[0]}: unknown option of autoscaler headroom {args.action}")
-    headroom = _headroom(load_file(args.file), args.file)
+    config = load_file(args.file)
+    headroom = _headroom(config, args.file)
     for warning in warnings(headroom):
         print(f"warning: {warning}", file=sys.stderr)
     if args.action == "validate":
@@ -69,8 +74,10 @@ def run(args: argparse.Namespace) -> int:
     if unknown:
         raise ConfigError(f"--active: there is no pool {name}" for name in unknown)
     wall = SystemClock().now().wall if args.now is None else args.now
-    view, deployments = _objects(args.objects)
-    found = answers(headroom, view, deployments, dict(args.active), Instant(wall, 0.0))
+    view, deployments, boots = _objects(args.objects)
+    given = GivenLeads(args.lead, headroom.pool_names, boots, config, wall)
+    leads = {pool.name: given.lead(pool.name, pool.lead_time_s, ahead_of(pool, headroom)) for pool in headroom.pools}
+    found = answers(headroom, view, deployments, dict(args.active), leads, Instant(wall, 0.0))
     records = [msgspec.to_builtins(one) for one in found]
     if args.output is Format.TABLE:
         records = [{**one, "drift": ", ".join(one["drift"])} for one in records]
@@ -95,12 +102,13 @@ def _clean_up(config: Config, *, pretend: bool) -> int:
     return 0
 
 
-def _objects(paths: Sequence[str]) -> tuple[ClusterView, list[Present]]:
-    """Return the pods and Deployments of files; pods may be on nodes that the files do not have."""
+def _objects(paths: Sequence[str]) -> tuple[ClusterView, list[Present], Samples]:
+    """Return pods, Deployments and boot times of files; pods may be on nodes that the files do not have."""
     decode_node, decode_pod = node_decoder(), PodInterner().decoder()
     nodes: dict[str, Node] = {}
     pods: list[Pod] = []
     deployments: list[Present] = []
+    boots: Samples = {}
     for path in paths:
         for obj in read_objects(path):
             try:
@@ -112,8 +120,10 @@ def _objects(paths: Sequence[str]) -> tuple[ClusterView, list[Present]]:
                         pods.append(decode_pod.one(obj))
                     case "Deployment":
                         deployments.append(read_deployment(dict(obj)))
+                    case "ConfigMap":
+                        boots = {**boots, **boots_of(obj)}
             except (msgspec.MsgspecError, ValueError, KeyError, TypeError) as error:
                 raise ConfigError(f"{path}: a {obj.get('kind')} cannot be read: {error}") from error
     for name in {pod.node for pod in pods if pod.node} - nodes.keys():
         nodes[name] = decode_node.one({"metadata": {"name": name}})
-    return view_of(nodes.values(), pods), deployments
+    return view_of(nodes.values(), pods), deployments, boots

@@ -5,11 +5,14 @@ from collections.abc import Sequence
 
 import msgspec
 
+from autoscaler.actuation.boot_times import Samples
 from autoscaler.actuation.reservations import STATE
 from autoscaler.cli import output
 from autoscaler.cli.dumped import add_planner, add_validation, read_objects
+from autoscaler.cli.leads import GivenLeads, add_lead, boots_of
 from autoscaler.cli.output import Format
 from autoscaler.clock import SystemClock
+from autoscaler.companions.lead import Ahead
 from autoscaler.companions.reservation_answer import answers
 from autoscaler.companions.reservation_state import State, Unreadable, read_state
 from autoscaler.companions.reservations import Operation
@@ -35,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         actions,
         "reservations",
         "print what every target's reservations come to, without a cluster",
-        "pods, nodes and ConfigMaps",
+        "pods, nodes and ConfigMaps, that of boot times too,",
     )
     plan.add_argument(
         "--scale",
@@ -45,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TARGET=N[,DURATION]",
         help="reservations to add or, negative, to remove, in this order; such as runners=3,30m",
     )
+    add_lead(plan, "target")
     output.add_output(plan)
     add_validation(actions, "reservations")
 
@@ -63,7 +67,8 @@ def _wish(text: str) -> _Wish:
 
 def run(args: argparse.Namespace) -> int:
     """Do what was asked; an unusable file raises `ConfigError`."""
-    section = load_file(args.file).reservations
+    config = load_file(args.file)
+    section = config.reservations
     if section is None:
         raise ConfigError(f"{args.file}: has no reservations section")
     if args.action == "validate":
@@ -71,8 +76,10 @@ def run(args: argparse.Namespace) -> int:
         output.write(f"{args.file}: valid, {count} target{'' if count == 1 else 's'}")
         return 0
     wall = SystemClock().now().wall if args.now is None else args.now
-    view, states = _objects(args.objects, section)
-    found = answers(section, states, _operations(section, args.scale), view, wall)
+    view, states, boots = _objects(args.objects, section)
+    given = GivenLeads(args.lead, section.by_name, boots, config, wall)
+    leads = {one.name: given.lead(one.name, one.lead_time_s, Ahead()) for one in section.targets}
+    found = answers(section, states, _operations(section, args.scale), view, leads, wall)
     records = [msgspec.to_builtins(one) for one in found]
     if args.output is Format.TABLE:
         for one in records:
@@ -93,12 +100,13 @@ def _operations(section: Reservations, wishes: Sequence[_Wish]) -> list[Operatio
     return made
 
 
-def _objects(paths: Sequence[str], section: Reservations) -> tuple[ClusterView, dict[str, State]]:
-    """Return the pods and stored states of files; pods may be on nodes that the files do not have."""
+def _objects(paths: Sequence[str], section: Reservations) -> tuple[ClusterView, dict[str, State], Samples]:
+    """Return pods, stored states and boot times of files; pods may be on nodes that the files do not have."""
     decode_node, decode_pod = node_decoder(), PodInterner().decoder()
     nodes: dict[str, Node] = {}
     pods: list[Pod] = []
     states: dict[str, State] = {}
+    boots: Samples = {}
     prefix = section.store.prefix
     for path in paths:
         for obj in read_objects(path):
@@ -112,8 +120,10 @@ def _objects(paths: Sequence[str], section: Reservations) -> tuple[ClusterView, 
                     case "ConfigMap" if obj["metadata"]["name"].startswith(prefix):
                         name = obj["metadata"]["name"].removeprefix(prefix)
                         states[name] = read_state(obj["data"][STATE])
+                    case "ConfigMap":
+                        boots = {**boots, **boots_of(obj)}
             except (msgspec.MsgspecError, Unreadable, ValueError, KeyError, TypeError) as error:
                 raise ConfigError(f"{path}: a {obj.get('kind')} cannot be read: {error}") from error
     for name in {pod.node for pod in pods if pod.node} - nodes.keys():
         nodes[name] = decode_node.one({"metadata": {"name": name}})
-    return view_of(nodes.values(), pods), states
+    return view_of(nodes.values(), pods), states, boots

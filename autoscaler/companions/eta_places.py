@@ -235,9 +235,16 @@ def cpu_totals(capacity: Capacity) -> Totals:
 
 
 def workload(pod: Pod) -> str:
-    """Return what a pod is one of, as the key of its samples: its controller, else its image."""
-    owner = pod.cls.owner
+    """Return what a pod is one of, as the key of its samples: its pool, its controller, else its image."""
+    owner, pool = pod.cls.owner, pod.cls.headroom
+    if pool is not None:
+        return pause_workload(pod.namespace, pool)
     return f"image:{pod.image}" if owner is None else f"{pod.namespace}/{owner.kind}/{owner.name}"
+
+
+def pause_workload(namespace: str, pool: str) -> str:
+    """Return the key of the samples of a pool's pause pods, which have a controller for each template."""
+    return f"{namespace}/headroom/{pool}"
 
 
 def _upcoming(outcome: Outcome) -> Mapping[str, tuple[str, float]]:

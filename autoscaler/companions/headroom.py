@@ -1,10 +1,12 @@
 """How much headroom there should be: from policies, active pods and the time to a number of pause pods.
 
 Pure: the daemon and `autoscaler headroom plan` call the same functions. Raising is immediate; lowering waits until the
-idle time of the policy under which the pods were last wanted is over, and then happens in one step.
+idle time of the policy under which the pods were last wanted is over, and then happens in one step. What a policy wants
+is raised for so long before it begins as its pods take to run.
 """
 
 import math
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import msgspec
@@ -14,6 +16,7 @@ from autoscaler.config.headroom import NO_POLICY, Policy, Pool
 from autoscaler.reasons import Headcount
 
 _NO_POLICY_IDLE_S = 300.0
+_MINUTE_S = 60.0
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -23,6 +26,13 @@ class Held(msgspec.Struct, frozen=True):
     allowed: Instant
 
 
+class Early(msgspec.Struct, frozen=True):
+    """A policy whose pods are asked for before it begins, at a time in Unix seconds."""
+
+    policy: str
+    starts_at: float
+
+
 class Want(msgspec.Struct, frozen=True, kw_only=True):
     """How many pause pods a pool should have."""
 
@@ -30,7 +40,9 @@ class Want(msgspec.Struct, frozen=True, kw_only=True):
     """Name of the policy that holds; `none` where none does."""
     active: int
     desired: int
-    """By the policy, now."""
+    """By the policy, now, or by one that is about to begin."""
+    early: Early | None = None
+    """The policy that is about to begin and wants more than the one that holds; None: none does."""
     target: int
     """After the cool-down: what is written."""
     held: Held
@@ -69,16 +81,37 @@ def idle_s(policy: Policy | None) -> float:
     return _NO_POLICY_IDLE_S if policy is None else policy.idle_time_s
 
 
-def want(pool: Pool, active: int, held: Held, now: Instant) -> Want:
-    """Return how many pause pods a pool should have; at the very moment at which lowering is allowed, it happens."""
+def coming(pool: Pool, wall: float, lead_s: float) -> Iterator[tuple[float, Policy]]:
+    """Yield the policies that begin to hold after a time (Unix seconds) and within `lead_s` of it, and when they do."""
+    last = policy_at(pool, wall) if lead_s > 0 else None
+    # Periods are minutes, and no time zone is off by less.
+    minutes = range(int(wall // _MINUTE_S) + 1, int((wall + lead_s) // _MINUTE_S) + 1)
+    for at in (minute * _MINUTE_S for minute in minutes):
+        policy = policy_at(pool, at)
+        if policy is not None and policy is not last:
+            yield at, policy
+        last = policy
+
+
+def want(pool: Pool, active: int, held: Held, now: Instant, lead_s: float = 0.0) -> Want:
+    """Return how many pause pods a pool should have; at the very moment at which lowering is allowed, it happens.
+
+    A policy that begins within `lead_s` and wants more is served already; what was asked for early stays until then.
+    """
     policy = policy_at(pool, now.wall)
     count, reason = desired(pool, policy, active)
+    wait_s, early = idle_s(policy), None
+    for at, one in coming(pool, now.wall, lead_s):
+        more, why = desired(pool, one, active)
+        if more > count:
+            count, reason, early = more, why, Early(one.name, at)
+            wait_s = max(one.idle_time_s, at - now.wall)
     if count < held.count and now.mono < held.allowed.mono:
         target, reason = held.count, Headcount.COOL_DOWN
     else:
-        target, held = count, Held(count, now.later(idle_s(policy)))
+        target, held = count, Held(count, now.later(wait_s))
     name = NO_POLICY if policy is None else policy.name
-    return Want(policy=name, active=active, desired=count, target=target, held=held, reason=reason)
+    return Want(policy=name, active=active, desired=count, early=early, target=target, held=held, reason=reason)
 
 
 def restored(pool: Pool, count: int, allowed_at: float, now: Instant) -> Held:

@@ -69,12 +69,13 @@ def plan_pool(
     active: int,
     held: Held | None,
     now: Instant,
+    lead_s: float = 0.0,
 ) -> PoolPlan:
     """Return what to do. `held` is what this process remembers; None: it has just begun to lead."""
     if present is not None and not present.of(pool, headroom):
-        wanted = want(pool, active, held or Held(0, now), now)
+        wanted = want(pool, active, held or Held(0, now), now, lead_s)
         return PoolPlan(want=wanted, action=Action.CONFLICT, before=present.replicas)
-    wanted = want(pool, active, held or _found(pool, present, now), now)
+    wanted = want(pool, active, held or _found(pool, present, now), now, lead_s)
     if present is None:
         return _absent(pool, headroom, wanted, now, known=held is not None and held.count > 0)
     return _reconciled(pool, headroom, present, wanted, now)

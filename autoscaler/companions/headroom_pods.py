@@ -5,10 +5,14 @@ from collections.abc import Iterable, Iterator
 import msgspec
 import numpy as np
 
-from autoscaler.companions.headroom_objects import owned
+from autoscaler.companions.eta_places import pause_workload
+from autoscaler.companions.headroom_objects import owned, template
+from autoscaler.companions.lead import Ahead
 from autoscaler.config.headroom import Headroom, Pool
-from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.objects.meta import ObjectMeta
+from autoscaler.objects.pod import Pod, PodClass, PodInterner
 from autoscaler.objects.quantity import CPU, MEMORY
+from autoscaler.objects.workload import PodTemplate
 from autoscaler.snapshot.cluster import ClusterView
 
 
@@ -23,6 +27,21 @@ class PoolPods(msgspec.Struct, frozen=True, kw_only=True):
     """Pause pods on a node."""
     pending: tuple[Pod, ...] = ()
     """Pause pods without one."""
+
+
+def class_of(pool: Pool, headroom: Headroom, interner: PodInterner) -> PodClass | None:
+    """Return the class of a pool's pause pods; None for a pool that the API server would not take either."""
+    try:
+        read = msgspec.convert(template(pool, headroom), PodTemplate, strict=False)
+    except msgspec.ValidationError:
+        return None
+    meta = ObjectMeta(name=f"headroom-{pool.name}", namespace=pool.namespace, labels=read.metadata.labels)
+    return interner.class_of(meta, read.spec)
+
+
+def ahead_of(pool: Pool, headroom: Headroom) -> Ahead:
+    """Return what happens before a pool's nodes are asked for: its pods are to run when a policy begins."""
+    return Ahead(asks_s=headroom.reconcile_interval_s, workload=pause_workload(pool.namespace, pool.name))
 
 
 def pods_of(view: ClusterView, pool: Pool, headroom: Headroom) -> PoolPods:

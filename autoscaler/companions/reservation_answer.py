@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from autoscaler.companions.lead import NO_LEAD, Lead
 from autoscaler.companions.reservation_pods import count_real, demand
 from autoscaler.companions.reservation_state import State, timestamp
 from autoscaler.companions.reservations import Operation, plan
@@ -36,6 +37,13 @@ class TargetAnswer(msgspec.Struct, frozen=True, kw_only=True):
     slots: int | None
     active: int
     queued: int
+    lead_seconds: float
+    """How long before an override begins its floor counts."""
+    lead_basis: str
+    early_floor: int
+    """The higher floor of a time about to begin, which is planned for already; 0 where there is none."""
+    early_from: str
+    """When it holds."""
     planned: int
     real: int
     virtual: int
@@ -46,14 +54,20 @@ class TargetAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def answers(
-    section: Reservations, states: Mapping[str, State], operations: Sequence[Operation], view: ClusterView, wall: float
+    section: Reservations,
+    states: Mapping[str, State],
+    operations: Sequence[Operation],
+    view: ClusterView,
+    leads: Mapping[str, Lead],
+    wall: float,
 ) -> list[TargetAnswer]:
     """Return what every target is once the operations are applied at a time (Unix seconds)."""
     found = []
     for target in section.targets:
         mine = [one for one in operations if one.target == target.name]
         done = plan(states.get(target.name, State()), mine, target, wall, section.replay_ttl_s)
-        wanted = demand(target, done.state, count_real(target, view), wall)
+        lead = leads.get(target.name, NO_LEAD)
+        wanted = demand(target, done.state, count_real(target, view), wall, lead.seconds)
         found.append(
             TargetAnswer(
                 target=target.name,
@@ -61,6 +75,10 @@ def answers(
                 slots=wanted.slots,
                 active=wanted.active,
                 queued=wanted.queued,
+                lead_seconds=lead.seconds,
+                lead_basis=lead.basis,
+                early_floor=0 if wanted.early_from is None else wanted.floor,
+                early_from="" if wanted.early_from is None else timestamp(wanted.early_from),
                 planned=wanted.planned,
                 real=wanted.real,
                 virtual=wanted.virtual,

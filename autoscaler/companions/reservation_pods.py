@@ -26,6 +26,10 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
     queued: int
     planned: int
     """Pods to plan for, the floor included."""
+    floor: int
+    """Of these, those planned for whatever is reserved."""
+    early_from: float | None = None
+    """When the floor holds (Unix seconds), where it is that of a window that is about to begin; None: it holds now."""
     real: int
     """Pods that use the reservations up already."""
 
@@ -35,9 +39,12 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
         return max(0, self.planned - self.real)
 
 
-def demand(target: Target, state: State, real: int, wall: float) -> Demand:
-    """Return what a target wants at a time (Unix seconds); `state` is up to date."""
-    floor, running = target.floor_at(wall), active(state)
+def demand(target: Target, state: State, real: int, wall: float, lead_s: float = 0.0) -> Demand:
+    """Return what a target wants at a time (Unix seconds); `state` is up to date.
+
+    A higher floor counts from `lead_s` before it holds, but takes no slots until then.
+    """
+    (floor, since), running = target.floor_ahead(wall, lead_s), active(state)
     planned = floor + running
     if target.max_replicas is not None:
         planned = min(planned, target.max_replicas)
@@ -46,6 +53,8 @@ def demand(target: Target, state: State, real: int, wall: float) -> Demand:
         active=running,
         queued=len(state.entries) - running,
         planned=planned,
+        floor=floor,
+        early_from=since if since > wall else None,
         real=real,
     )
 
@@ -54,14 +63,15 @@ def count_real(target: Target, view: ClusterView) -> int:
     """Return how many pods of the target there are: pending, starting or running, and not on their way out."""
     if not target.pod_selector.parts:
         return 0
-    chosen = np.fromiter((_is_of(target, cls) for cls in view.classes), dtype=np.bool_, count=len(view.classes))
+    chosen = np.fromiter((counts_for(target, cls) for cls in view.classes), dtype=np.bool_, count=len(view.classes))
     placed = int(np.count_nonzero(chosen[view.pod_classes])) if len(view.pod_classes) else 0
-    leaving = sum(_is_of(target, pod.cls) for pod in view.terminating)
-    return placed - leaving + sum(pod.deleted is None and _is_of(target, pod.cls) for pod in view.pending)
+    leaving = sum(counts_for(target, pod.cls) for pod in view.terminating)
+    return placed - leaving + sum(pod.deleted is None and counts_for(target, pod.cls) for pod in view.pending)
 
 
-def _is_of(target: Target, cls: PodClass) -> bool:
-    if target.pod_namespaces and cls.namespace not in target.pod_namespaces:
+def counts_for(target: Target, cls: PodClass) -> bool:
+    """Whether pods of a class use the reservations of a target up."""
+    if not target.pod_selector.parts or (target.pod_namespaces and cls.namespace not in target.pod_namespaces):
         return False
     return target.pod_selector.selects(cls.labels)
 

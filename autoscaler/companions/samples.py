@@ -137,10 +137,14 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     excess: float = 1.0
     """By how much worst cases are stretched, or shrunk where below 1, to hold nine times in ten."""
 
+    @property
+    def pooled_boots(self) -> Sequence[float]:
+        """Boot times of all groups together."""
+        return tuple(sorted(one for samples in self.boots.values() for one in samples))
+
     def boot_samples(self, group: str) -> Sequence[float]:
         """Return boot times of a group, or of all groups where it has too few; empty where there are too few at all."""
-        pooled = tuple(sorted(one for samples in self.boots.values() for one in samples))
-        return first_known((self.boots.get(group, ()), pooled))
+        return first_known((self.boots.get(group, ()), self.pooled_boots))
 
     def boot(self, group: str) -> Spread:
         """Return how long a new node of a group takes."""
@@ -152,10 +156,13 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
 
     def start(self, workload: str, group: str | None, *, cold: bool) -> Spread:
         """Return how long a pod takes on its node until it is ready."""
+        return _spread_or(self.start_samples(workload, group, cold=cold), COLD_START if cold else WARM_START)
+
+    def start_samples(self, workload: str, group: str | None, *, cold: bool) -> Sequence[float]:
+        """Return starts of a workload, of a group, or of all where those are too few; empty where all are."""
         known = self.cold if cold else self.warm
         of_group = () if group is None else known.get(group_key(group), ())
-        found = first_known((known.get(workload, ()), of_group, known.get(ALL, ())))
-        return _spread_or(found, COLD_START if cold else WARM_START)
+        return first_known((known.get(workload, ()), of_group, known.get(ALL, ())))
 
 
 ALL = ""

@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from autoscaler.config.cron import Period, parse_period
+from autoscaler.config.lead import LeadTime
 from autoscaler.config.selector import Selector, parse_selector
 from autoscaler.config.structure import Wrong, read_structure
 from autoscaler.config.syntax import Count, Number, Seconds, Syntax, Text, choice
@@ -117,6 +118,8 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     pod_labels: Mapping[str, str] = {}
     pod_annotations: Mapping[str, str] = {}
     active: Active = Active()
+    lead_time_s: LeadTime = None
+    """How long before a policy begins its pods are asked for."""
     policies: tuple[Policy, ...] = ()
 
     @property

@@ -73,6 +73,13 @@ class Override(msgspec.Struct, frozen=True, kw_only=True):
         began = next((start for start in self._starts(now) if start <= now < start + length), None)
         return None if began is None else (began.timestamp(), (began + length).timestamp())
 
+    def changes(self, after: float, until: float) -> Iterator[float]:
+        """Yield its beginnings and ends after one time, up to another at most a period later (Unix seconds)."""
+        length_s = (self.end_time - self.start_time).total_seconds()
+        around = (datetime.fromtimestamp(wall, UTC) for wall in (after, until))
+        for start in {start.timestamp() for moment in around for start in self._starts(moment)}:
+            yield from (at for at in (start, start + length_s) if after < at <= until)
+
     def _starts(self, now: datetime) -> Iterator[datetime]:
         """Yield the beginnings that may concern `now`: it holds no longer than its period."""
         rule, first = self.recurrence_rule, self.start_time

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import msgspec
 
 from autoscaler.config import overrides
+from autoscaler.config.lead import LeadTime
 from autoscaler.config.overrides import Override
 from autoscaler.config.selector import Selector, parse_selector
 from autoscaler.config.structure import read_structure
@@ -113,6 +114,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     priority: Number = 0
     removal: Annotated[RemovalOrder, choice(RemovalOrder)] = RemovalOrder.MATCHED
     github: GitHub | None = None
+    lead_time_s: LeadTime = None
+    """How long before an override begins its floor counts."""
     scheduled_overrides: tuple[Override, ...] = ()
 
     def override_at(self, wall: float) -> Override | None:
@@ -123,6 +126,14 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         """Return how many are always planned for at a time (Unix seconds)."""
         active = self.override_at(wall)
         return self.min_replicas if active is None or active.min_replicas is None else active.min_replicas
+
+    def floor_ahead(self, wall: float, lead_s: float) -> tuple[int, float]:
+        """Return the highest floor from a time (Unix seconds) until `lead_s` later, and when it begins."""
+        until = wall + lead_s
+        changes = (at for one in self.scheduled_overrides for at in one.changes(wall, until)) if lead_s > 0 else ()
+        return max(
+            ((self.floor_at(at), at) for at in (wall, *sorted(changes))), key=lambda found: (found[0], -found[1])
+        )
 
     def slots_at(self, wall: float) -> int | None:
         """Return how many reservations may be active at a time (Unix seconds); None: any number."""

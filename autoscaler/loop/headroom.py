@@ -5,11 +5,14 @@ from collections.abc import Callable, Iterable
 from autoscaler.actuation.headroom import HeadroomObjects
 from autoscaler.actuation.headroom_pool import PoolWriter
 from autoscaler.clock import Clock, Instant, stopwatch
+from autoscaler.companions.eta import Times
 from autoscaler.companions.headroom_objects import JsonObject, owner_labels, read_deployment
 from autoscaler.companions.headroom_plan import plan_orphans
 from autoscaler.config.headroom import Headroom, OnShutdown, warnings
+from autoscaler.config.scaleup import Pods
 from autoscaler.errors import AutoscalerError, LeadershipLost, Refused
 from autoscaler.loop.headroom_member import Member
+from autoscaler.loop.leads import Leads
 from autoscaler.loop.passing import Pass
 from autoscaler.observe.headroom_metrics import HeadroomMetrics
 from autoscaler.observe.headroom_status import HeadroomStatus
@@ -39,8 +42,9 @@ class HeadroomKeeper:
         clock: Clock,
         cutoff: int,
         changed: Callable[[], Headroom | None] = lambda: None,
+        leads: Leads | None = None,
     ) -> None:
-        """`changed` returns a new configuration once there is one.
+        """`leads` None: nothing is known of boots, ever. `changed` returns a new configuration once there is one.
 
         `cutoff` is the priority below which pods are expendable.
         """
@@ -51,6 +55,7 @@ class HeadroomKeeper:
         self._metrics = metrics
         self._clock = clock
         self._changed = changed
+        self._leads = leads or Leads(Times(), Pods())
         self._view: ClusterView | None = None
         self._members: dict[str, Member] = {}
         self._removed: set[str] = set()
@@ -120,7 +125,7 @@ class HeadroomKeeper:
         before = self._members
         self._members = {}
         for pool in fresh.pools:
-            member = before.get(pool.name) or Member(pool, self._writer, self._events, self._metrics)
+            member = before.get(pool.name) or Member(pool, self._writer, self._events, self._metrics, self._leads)
             member.changed(pool)
             self._members[pool.name] = member
         self._namespaces |= {pool.namespace for pool in fresh.pools}

@@ -9,9 +9,11 @@ from autoscaler.clock import Instant
 from autoscaler.companions.headroom import Held
 from autoscaler.companions.headroom_objects import deployment_name
 from autoscaler.companions.headroom_plan import Action
-from autoscaler.companions.headroom_pods import PoolPods, pods_of
+from autoscaler.companions.headroom_pods import PoolPods, ahead_of, class_of, pods_of
+from autoscaler.companions.lead import Lead
 from autoscaler.config.headroom import NO_POLICY, Headroom, Pool
-from autoscaler.objects.pod import Pod
+from autoscaler.loop.leads import Leads
+from autoscaler.objects.pod import Pod, PodInterner
 from autoscaler.observe.headroom_metrics import HeadroomMetrics
 from autoscaler.observe.headroom_status import PoolStatus
 from autoscaler.observe.logs import Log
@@ -29,8 +31,12 @@ _CONTENDED_S, _CONTENDED = 300.0, 5
 class Member:
     """One pool of the daemon. Owned by the thread that looks at pools."""
 
-    def __init__(self, pool: Pool, writer: PoolWriter, events: EventSink, metrics: HeadroomMetrics) -> None:
+    def __init__(
+        self, pool: Pool, writer: PoolWriter, events: EventSink, metrics: HeadroomMetrics, leads: Leads
+    ) -> None:
         self.pool = pool
+        self._leads = leads
+        self._interner = PodInterner()
         self._writer = writer
         self._events = events
         self._metrics = metrics
@@ -49,12 +55,13 @@ class Member:
     def look(self, headroom: Headroom, view: ClusterView, now: Instant) -> None:
         """Bring the pool in order as far as that goes, and publish how it is. Raises `LeadershipLost`."""
         pods = pods_of(view, self.pool, headroom)
+        lead = self._lead(headroom)
         self._count_preempted(pods, view)
         done: Reconciled | None = None
         troubles: tuple[HeadroomTrouble, ...] = ()
         try:
             troubles = self._class_checked(pods, now)
-            done = self._writer.reconcile(self.pool, headroom, view, pods, self._held, now)
+            done = self._writer.reconcile(self.pool, headroom, view, pods, self._held, now, lead.seconds)
             troubles += done.troubles
         except PoolFailed as failed:
             troubles = (*troubles, failed.trouble)
@@ -63,10 +70,21 @@ class Member:
         for trouble in troubles:
             self._metrics.failed(self.pool.name, trouble)
         status = msgspec.structs.replace(
-            self.status, active=pods.active, bound=len(pods.bound), pending=len(pods.pending), troubles=troubles
+            self.status,
+            lead_seconds=lead.seconds,
+            lead=lead,
+            active=pods.active,
+            bound=len(pods.bound),
+            pending=len(pods.pending),
+            troubles=troubles,
         )
         self.status = status if done is None else self._brought_in_order(status, done, now)
         self._publish()
+
+    def _lead(self, headroom: Headroom) -> Lead:
+        """Return how long before a policy begins its pods are asked for."""
+        cls = class_of(self.pool, headroom, self._interner)
+        return self._leads.lead(self.pool.lead_time_s, cls, ahead_of(self.pool, headroom))
 
     def _class_checked(self, pods: PoolPods, now: Instant) -> tuple[HeadroomTrouble, ...]:
         if now.mono < self._class_until:
@@ -95,12 +113,14 @@ class Member:
                 replicas=want.target,
                 before=plan.before,
                 policy=want.policy,
+                early_for="" if want.early is None else want.early.policy,
                 reason=want.reason,
             )
         self._metrics.reconciled(self.pool.name, now.wall)
         return msgspec.structs.replace(
             status,
             policy=want.policy,
+            early=want.early,
             desired=want.desired,
             target=want.target,
             reason=want.reason.value,
@@ -138,5 +158,6 @@ class Member:
     def _publish(self) -> None:
         status, pool = self.status, self.pool
         self._metrics.wanted(pool.name, desired=status.desired, target=status.target, active=status.active)
+        self._metrics.lead(pool.name, status.lead_seconds)
         self._metrics.found(pool.name, replicas=status.replicas, bound=status.bound, pending=status.pending)
         self._metrics.policy(pool.name, status.policy, [*(policy.name for policy in pool.policies), NO_POLICY])

@@ -8,12 +8,16 @@ import msgspec
 
 from autoscaler.actuation.reservations import ReservationStore
 from autoscaler.clock import Clock, Instant
+from autoscaler.companions.eta import Times
+from autoscaler.companions.lead import Ahead, Lead
 from autoscaler.companions.reservation_outcome import unplaced, why
-from autoscaler.companions.reservation_pods import Demand, class_of, count_real, demand, stand_ins
+from autoscaler.companions.reservation_pods import class_of, count_real, demand, stand_ins
 from autoscaler.companions.reservation_state import State
 from autoscaler.companions.reservations import plan
 from autoscaler.config.reservations import Reservations, Target, template_problems
+from autoscaler.config.scaleup import Pods
 from autoscaler.errors import AutoscalerError, ConfigError
+from autoscaler.loop.leads import Leads
 from autoscaler.loop.passing import Pass
 from autoscaler.loop.reservation_commits import Commits
 from autoscaler.objects.pod import Pod, PodClass, PodInterner
@@ -34,6 +38,7 @@ class _Seen(msgspec.Struct, frozen=True, kw_only=True):
     """What the last pass saw of a target."""
 
     pods: tuple[Pod, ...] = ()
+    floor: int = 0
     real: int = 0
     unplaceable: Mapping[Unplaceable, int] = {}
 
@@ -53,12 +58,14 @@ class ReservationKeeper:
         store: ReservationStore,
         metrics: ReservationMetrics,
         clock: Clock,
+        leads: Leads | None = None,
     ) -> None:
-        """Raises `ConfigError` for templates that are none."""
+        """`leads` None: nothing is known of boots, ever. Raises `ConfigError` for templates that are none."""
         self._commits = commits
         self._store = store
         self._metrics = metrics
         self._clock = clock
+        self._leads = leads or Leads(Times(), Pods())
         self._interner = PodInterner()
         self._templates_at = float("-inf")
         self._classes = self._made_classes(commits.section)
@@ -71,12 +78,14 @@ class ReservationKeeper:
         seen: dict[str, _Seen] = {}
         for target in self._commits.section.targets:
             real = count_real(target, p.view)
-            wanted = self._demand(target, self._up_to_date(target, p.report.now), real, p.report.now)
+            lead = self._lead(target)
+            wanted = demand(target, self._up_to_date(target, p.report.now), real, p.report.now.wall, lead.seconds)
             cls = self._classes.get(target.name)
             pods = () if cls is None else stand_ins(target, cls, wanted.virtual)
             self._metrics.demand(target.name, wanted)
+            self._metrics.lead(target.name, lead.seconds)
             missing = {} if cls is not None or not wanted.virtual else {Unplaceable.NO_TEMPLATE: wanted.virtual}
-            seen[target.name] = _Seen(pods=pods, real=real, unplaceable=missing)
+            seen[target.name] = _Seen(pods=pods, floor=wanted.floor, real=real, unplaceable=missing)
             found += pods
         self._seen = seen
         return msgspec.structs.replace(p, room=(*p.room, *found))
@@ -131,16 +140,21 @@ class ReservationKeeper:
     def _status(self, target: Target, now: Instant) -> TargetStatus:
         seen, state = self._seen.get(target.name, _NOTHING_SEEN), self._up_to_date(target, now)
         unplaceable = {str(reason): count for reason, count in seen.unplaceable.items()}
-        wanted = self._demand(target, state, seen.real, now)
-        return target_status(target, state, wanted, unplaceable, self._commits.standing(target.name), now.wall)
+        lead, standing = self._lead(target), self._commits.standing(target.name)
+        wanted = demand(target, state, seen.real, now.wall, lead.seconds)
+        return target_status(target, state, wanted, lead, unplaceable, standing, now.wall)
 
     def _up_to_date(self, target: Target, now: Instant) -> State:
         """Return the state of a target as time has changed it; nothing where it is not known."""
         stored = self._commits.state(target.name) or State()
         return plan(stored, (), target, now.wall, self._commits.section.replay_ttl_s).state
 
-    def _demand(self, target: Target, state: State, real: int, now: Instant) -> Demand:
-        return demand(target, state, real, now.wall)
+    def leads(self) -> Mapping[str, Lead]:
+        """Return how long before an override begins its floor counts, by target."""
+        return {target.name: self._lead(target) for target in self._commits.section.targets}
+
+    def _lead(self, target: Target) -> Lead:
+        return self._leads.lead(target.lead_time_s, self._classes.get(target.name), Ahead())
 
     def _note_ready(self, p: Pass, view: ClusterView) -> None:
         """Measure, once for each reservation, how long it took to get room on a node that is there."""
@@ -151,7 +165,7 @@ class ReservationKeeper:
             seen = self._seen.get(target.name, _NOTHING_SEEN)
             housed = seen.real + sum((hints.get(pod) or "") in view.positions for pod in seen.pods)
             entries = [one for one in self._up_to_date(target, p.report.now).entries if one.activated is not None]
-            for entry in entries[: max(0, housed - target.floor_at(wall))]:
+            for entry in entries[: max(0, housed - seen.floor)]:
                 ready.add(entry.id)
                 if not first and entry.id not in before:
                     self._metrics.capacity_ready(max(0.0, wall - entry.accepted))

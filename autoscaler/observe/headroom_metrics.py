@@ -14,7 +14,8 @@ def _of_pool(name: str, text: str, *labels: str, kind: Kind = Kind.GAUGE, **valu
 
 
 HEADROOM: tuple[Metric, ...] = (
-    _of_pool("headroom_pods_desired", "Pause pods that the policy wants now."),
+    _of_pool("headroom_pods_desired", "Pause pods that the policy wants now, or one that is about to begin."),
+    _of_pool("headroom_lead_seconds", "How long before a policy begins its pods are asked for; 0: nothing is learned."),
     _of_pool("headroom_pods_target", "Pause pods wanted after the cool-down."),
     _of_pool("headroom_pods_current", "Replicas of the Deployment as it was found."),
     _of_pool("headroom_pods", "Pause pods by state.", "state", state="`bound`, `pending`"),
@@ -73,6 +74,10 @@ class HeadroomMetrics:
         self._series.set("headroom_pods_desired", desired, pool)
         self._series.set("headroom_pods_target", target, pool)
         self._series.set("headroom_active_pods", active, pool)
+
+    def lead(self, pool: str, seconds: float) -> None:
+        """Publish how long before a policy begins its pods are asked for."""
+        self._series.set("headroom_lead_seconds", seconds, pool)
 
     def found(self, pool: str, *, replicas: int, bound: int, pending: int) -> None:
         """Publish what it has."""

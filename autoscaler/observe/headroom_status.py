@@ -4,6 +4,8 @@ from collections.abc import Callable
 
 import msgspec
 
+from autoscaler.companions.headroom import Early
+from autoscaler.companions.lead import NO_LEAD, Lead
 from autoscaler.observe.endpoint import Described, Nothing, json_endpoint
 
 
@@ -14,6 +16,12 @@ class PoolStatus(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str
     policy: str = ""
     """The one that holds, or `none`; empty before the first look."""
+    lead_seconds: float = 0.0
+    """How long before a policy begins its pods are asked for."""
+    lead: Lead = NO_LEAD
+    """What that is made of."""
+    early: Early | None = None
+    """The policy that is about to begin and wants more than the one that holds."""
     active: int = 0
     desired: int = 0
     target: int = 0

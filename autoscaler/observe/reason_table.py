@@ -17,6 +17,7 @@ from autoscaler.reasons import (
     Hold,
     Keep,
     Lack,
+    LeadBasis,
     NoFit,
     NoReservation,
     PodVerdict,
@@ -404,6 +405,16 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
         Headcount.MAX_PODS: Meaning("The pool's `maxPods` caps what the policy wants.", "Raise it if more is meant."),
         Headcount.COOL_DOWN: Meaning("Fewer are wanted now; those there stay until the `idleTime` is over."),
         Headcount.NO_POLICY: Meaning("No policy holds at this time.", "Put a policy without periods first."),
+    },
+    LeadBasis: {
+        LeadBasis.LEARNED: Meaning(
+            "By how long nodes of the groups in question took to boot, and their pods to start."
+        ),
+        LeadBasis.CONFIGURED: Meaning("By `leadTime`."),
+        LeadBasis.NOTHING_LEARNED: Meaning(
+            "Fewer than five boots are known: capacity is asked for when the window begins.",
+            "Keep boot times over restarts with `--persist-boot-times`, or write a `leadTime`.",
+        ),
     },
     NoReservation: {
         NoReservation.DUPLICATE: Meaning("The delivery, or the job, was taken before; it counts once."),

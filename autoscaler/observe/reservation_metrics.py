@@ -43,6 +43,9 @@ def _ticked(words: Iterable[object]) -> str:
 _PLANNED: tuple[Metric, ...] = (
     _of_target("reservations", "Reservations by state.", "state", state=_ticked(_STATES)),
     _of_target("reservations_slots", "Reservations that may be active at a time; +Inf without `maxReplicas`."),
+    _of_target(
+        "reservations_lead_seconds", "How long before an override begins its floor counts; 0: nothing is learned."
+    ),
     _of_target("reservations_virtual_pods", "Pods that are stood for in decisions."),
     _of_target(
         "reservations_unplaceable",
@@ -130,6 +133,10 @@ class ReservationMetrics:
         self._series.set("reservations_slots", _UNLIMITED if demand.slots is None else demand.slots, target)
         self._series.set("reservations_virtual_pods", demand.virtual, target)
 
+    def lead(self, target: str, seconds: float) -> None:
+        """Publish how long before an override begins its floor counts."""
+        self._series.set("reservations_lead_seconds", seconds, target)
+
     def unplaceable(self, target: str, pods: Mapping[Unplaceable, int]) -> None:
         """Publish how many pods stood for have no room, by reason."""
         for reason in Unplaceable:
@@ -210,6 +217,7 @@ class ReservationMetrics:
             self._series.discard("reservations", target, state)
         for name in (
             "reservations_slots",
+            "reservations_lead_seconds",
             "reservations_virtual_pods",
             "reservation_backlog",
             "reservation_state_unreadable",

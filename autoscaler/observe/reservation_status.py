@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from autoscaler.companions.lead import NO_LEAD, Lead
 from autoscaler.companions.reservation_pods import Demand
 from autoscaler.companions.reservation_state import Entry, Source, State
 from autoscaler.config.reservations import Target
@@ -27,6 +28,13 @@ class OverrideStatus(msgspec.Struct, frozen=True, kw_only=True):
     ends_at: float
 
 
+class EarlyFloor(msgspec.Struct, frozen=True, kw_only=True):
+    """A floor that is planned for before it holds, from a time in Unix seconds on."""
+
+    floor: int
+    starts_at: float
+
+
 class TargetStatus(msgspec.Struct, frozen=True, kw_only=True):
     """One target."""
 
@@ -39,6 +47,12 @@ class TargetStatus(msgspec.Struct, frozen=True, kw_only=True):
     """How many reservations may be active; null: any number."""
     active: int = 0
     queued: int = 0
+    lead_seconds: float = 0.0
+    """How long before an override begins its floor counts."""
+    lead: Lead = NO_LEAD
+    """What that is made of."""
+    early: EarlyFloor | None = None
+    """The higher floor of a time about to begin, which is planned for already; null: there is none."""
     planned: int = 0
     real: int = 0
     """Pods that use reservations up; as of the last pass of the leader, else 0."""
@@ -68,7 +82,13 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def target_status(
-    target: Target, state: State, demand: Demand, unplaceable: Mapping[str, int], standing: Standing, now: float
+    target: Target,
+    state: State,
+    demand: Demand,
+    lead: Lead,
+    unplaceable: Mapping[str, int],
+    standing: Standing,
+    now: float,
 ) -> TargetStatus:
     """Put together what is shown of a target; `state` is up to date."""
     override = target.override_at(now)
@@ -80,6 +100,9 @@ def target_status(
         slots=demand.slots,
         active=demand.active,
         queued=demand.queued,
+        lead_seconds=lead.seconds,
+        lead=lead,
+        early=None if demand.early_from is None else EarlyFloor(floor=demand.floor, starts_at=demand.early_from),
         planned=demand.planned,
         real=demand.real,
         virtual=demand.virtual,

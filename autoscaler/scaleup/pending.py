@@ -165,16 +165,16 @@ def _urgency(pod: Pod) -> int:
 
 def too_young(pod: Pod, options: Pods, now: Instant) -> bool:
     """Whether a pod has to wait for its scale-up delay."""
-    return now.wall - pod.created <= scale_up_delay_s(pod, options)
+    return now.wall - pod.created <= scale_up_delay_s(pod.cls, options)
 
 
-def scale_up_delay_s(pod: Pod, options: Pods) -> float:
-    """Return how old a pod must be to cause a scale-up; the longer of the flag and its own annotation counts.
+def scale_up_delay_s(cls: PodClass, options: Pods) -> float:
+    """Return how old a pod of a class must be to cause a scale-up: the longer of the flag and its annotation.
 
     An annotation that is shorter than the flag, or no duration, is passed over.
     """
     delay = options.new_pod_scale_up_delay_s
-    own = pod.cls.annotations.get(SCALE_UP_DELAY)
+    own = cls.annotations.get(SCALE_UP_DELAY)
     if own is not None:
         with contextlib.suppress(ValueError):
             delay = max(delay, parse_duration(own))

@@ -72,7 +72,7 @@ def waiting_remedies(pod: Pod, reason: Waiting, p: Pass, config: Config, nodes: 
 
 
 def _older(pod: Pod, p: Pass, config: Config) -> Iterator[Remedy]:
-    delay_s = scale_up_delay_s(pod, config.pods)
+    delay_s = scale_up_delay_s(pod.cls, config.pods)
     wait = Wait(seconds=max(0.0, delay_s - (p.report.now.wall - pod.created)))
     own = delay_s > config.pods.new_pod_scale_up_delay_s
     flag = "new-pod-scale-up-delay"

@@ -15,6 +15,7 @@ from autoscaler.simulator.recorded_cloud import Verb
 from autoscaler.simulator.replica import NoAudience
 from autoscaler.simulator.simulation.result import Point, Summary, spread
 from autoscaler.simulator.simulation.traffic import WORKLOAD
+from autoscaler.simulator.simulation.windows import WindowMeter
 from autoscaler.simulator.world import World
 from cloudprovider.interface import Pricing, State
 
@@ -52,8 +53,9 @@ class Ear(NoAudience):
 class Meter:
     """Follows one world from its start. `sample` is to be called at equal intervals of `every_s` seconds."""
 
-    def __init__(self, world: World, ear: Ear, every_s: float) -> None:
+    def __init__(self, world: World, ear: Ear, windows: WindowMeter, every_s: float) -> None:
         self._world = world
+        self._windows = windows
         self._ear = ear
         self._every_s = every_s
         self._pods: dict[str, _Waiting] = {}
@@ -104,6 +106,7 @@ class Meter:
     def sample(self) -> None:
         """Take a measurement that stands for the interval that ends now."""
         world = self._world
+        self._windows.look()
         machines = [one for one in world.cloud.machines() if one.state in _BILLED and one.error is None]
         fresh = {one.provider_id for one in machines} - self._machines_known
         self._machines_known |= fresh
@@ -157,6 +160,7 @@ class Meter:
             pods_waiting_at_end=sum(not one.running for one in self._pods.values()),
             pending_seconds=spread(everyone),
             pending_seconds_by_workload={name: spread(waited) for name, waited in sorted(self._waited.items())},
+            windows=self._windows.found,
             pods_evicted=self._ear.evicted,
             nodes_bought=self._bought,
             nodes_removed=removed,

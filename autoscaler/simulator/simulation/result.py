@@ -25,6 +25,23 @@ class Spread(Form, frozen=True, kw_only=True):
     most: float = 0.0
 
 
+class Windows(Form, frozen=True, kw_only=True):
+    """What windows of headroom pools and reservation targets asked for, in pods, and what of it was Ready in time.
+
+    Windows that began before five boots were known, or too soon after for any lead time, are counted apart.
+    """
+
+    began: int = 0
+    asked: int = 0
+    ready_at_start: int = 0
+    """Pause pods that ran, and pods of targets that ran or had room on ready nodes, when the window began."""
+    share: float = 1.0
+    """Of what was asked for; 1 where nothing was."""
+    while_learning: int = 0
+    asked_while_learning: int = 0
+    ready_while_learning: int = 0
+
+
 class Summary(Form, frozen=True, kw_only=True):
     """The figures of a simulation. Times are seconds, costs in the provider's currency."""
 
@@ -35,6 +52,7 @@ class Summary(Form, frozen=True, kw_only=True):
     pending_seconds: Spread
     """From the creation of a pod until it runs."""
     pending_seconds_by_workload: dict[str, Spread]
+    windows: Windows
     pods_evicted: int
     nodes_bought: int
     nodes_removed: int

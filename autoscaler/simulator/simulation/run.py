@@ -11,6 +11,7 @@ from autoscaler.simulator.simulation.file import Event, Interruption, Simulation
 from autoscaler.simulator.simulation.measure import Ear, Meter
 from autoscaler.simulator.simulation.result import Result, binned, judged
 from autoscaler.simulator.simulation.traffic import JobRun, Resize, job_runs_of, objects_of, resizes_of
+from autoscaler.simulator.simulation.windows import WindowMeter
 from autoscaler.simulator.world import World
 from cloudprovider.duration import parse_duration_s
 from cloudprovider.interface import State
@@ -38,7 +39,8 @@ def simulate(
     with World(
         config, cloud, objects_of(simulation), seed=chosen, wall=simulation.start_s, timing=_TIMING, audience=ear
     ) as world:
-        meter = Meter(world, ear, simulation.sample_s)
+        windows = WindowMeter(world, config, simulation.start_s, simulation.duration_s)
+        meter = Meter(world, ear, windows, simulation.sample_s)
         _schedule(simulation, world, chosen)
         samples = int(simulation.duration_s // simulation.sample_s)
         for number in range(samples):

@@ -13,6 +13,8 @@ FIGURES: tuple[tuple[str, Figure], ...] = (
     ("pod start, 90 % within (s)", lambda one: one.pending_seconds.p90),
     ("pod start, 99 % within (s)", lambda one: one.pending_seconds.p99),
     ("pod start, longest (s)", lambda one: one.pending_seconds.most),
+    ("asked for by windows", lambda one: one.windows.asked),
+    ("ready when they began", lambda one: f"{100 * one.windows.share:.2f} %" if one.windows.asked else "nothing asked"),
     ("pods evicted", lambda one: one.pods_evicted),
     ("nodes bought", lambda one: one.nodes_bought),
     ("nodes removed", lambda one: one.nodes_removed),

@@ -38,6 +38,10 @@ def test_a_plan_has_the_numbers_of_the_daemon(file: Path, capsys: pytest.Capture
         "namespace": "ci",
         "at": "2026-11-20T10:00:00Z",
         "policy": "office",
+        "leadSeconds": 0.0,
+        "leadBasis": "NothingLearned",
+        "earlyPolicy": "",
+        "earlyFrom": "",
         "active": 7,
         "desired": 4,
         "target": 4,
@@ -119,3 +123,52 @@ def test_a_file_without_pools_cannot_be_planned(tmp_path: Path, capsys: pytest.C
     path.write_text("loop: {scanInterval: 10s}\n")
     assert main(["headroom", "plan", str(path)]) == 2
     assert "has no headroom section" in capsys.readouterr().err
+
+
+# Before a policy begins.
+
+SOON = "2026-11-20T07:57:00Z"
+
+
+def boot_times(folder: Path, **groups: list[float]) -> str:
+    """Return a file with the ConfigMap of boot times, noted an hour before."""
+    noted = {group: [[1_795_157_820.0, seconds] for seconds in samples] for group, samples in groups.items()}
+    metadata = {"name": "cluster-autoscaler-boot-times", "namespace": "kube-system"}
+    path = folder / "boots.json"
+    path.write_text(json.dumps({"kind": "ConfigMap", "metadata": metadata, "data": {"boot-times": json.dumps(noted)}}))
+    return str(path)
+
+
+def test_a_stated_lead_time_brings_the_coming_policy_in(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ("leadSeconds", "leadBasis", "policy", "desired", "earlyPolicy", "earlyFrom")
+    answer = planned(capsys, file, "--now", SOON, "--lead", "ci=3m")
+    told = [answer[key] for key in asked]
+    assert told == [180.0, "Configured", "none", 2, "office", "2026-11-20T08:00:00Z"]
+    answer = planned(capsys, file, "--now", SOON, "--lead", "ci=2m")
+    assert [answer[key] for key in asked] == [120.0, "Configured", "none", 0, "", ""]
+
+
+def test_boot_times_as_the_daemon_keeps_them_make_the_lead_time(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = boot_times(tmp_path, web=[100.0] * 4)
+    assert planned(capsys, file, "--now", SOON, "--objects", few)["leadBasis"] == "NothingLearned"
+    enough = boot_times(tmp_path, web=[100.0] * 4, spot=[100.0])
+    answer = planned(capsys, file, "--now", SOON, "--objects", enough)
+    # 10 s until the pool is looked at, three passes of 15 s, the boot, and what is assumed of bind and start.
+    assert (answer["leadSeconds"], answer["leadBasis"], answer["desired"]) == (220.0, "Learned", 2)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--lead", "nobody=1m"], "--lead: there is no nobody"),
+        (["--lead", "ci"], "'ci' is not NAME=DURATION, such as ci=4m"),
+        (["--lead", "ci=-1m"], "'ci=-1m' is not NAME=DURATION, such as ci=4m"),
+    ],
+)
+def test_lead_times_that_will_not_do_are_status_2(
+    file: Path, words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["headroom", "plan", str(file), *words]) == 2
+    assert says in capsys.readouterr().err

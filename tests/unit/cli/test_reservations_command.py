@@ -66,3 +66,28 @@ def test_files_and_wishes_that_will_not_do_are_told(tmp_path: Path, capsys: pyte
     assert main(["reservations", "validate", a_file(tmp_path, maxReplicas=-1)]) == 2
     assert "there is no target other" in capsys.readouterr().err
     assert main(["reservations", "plan", file, "--scale", "gpu=x"]) == 2
+
+
+def test_a_floor_about_to_hold_is_planned_for_from_the_lead_time_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    override = {"startTime": "2026-11-20T10:05:00Z", "endTime": "2026-11-20T12:00:00Z", "minReplicas": 2}
+    file = a_file(tmp_path, scheduledOverrides=[override])
+    noted = {"web": [[AT - 3600, 250.0]] * 5}
+    boots = {
+        "kind": "ConfigMap",
+        "metadata": {"name": "cluster-autoscaler-boot-times"},
+        "data": {"boot-times": json.dumps(noted)},
+    }
+    told = []
+    for words in (["--lead", "gpu=299s"], ["--lead", "gpu=5m"], ["--objects", dumped(tmp_path, boots)], []):
+        assert main(["reservations", "plan", file, "--now", NOW, *words, "-o", "json"]) == 0
+        (answer,) = json.loads(capsys.readouterr().out)
+        told.append((answer["lead_seconds"], answer["lead_basis"], answer["early_floor"], answer["planned"]))
+        assert (answer["early_from"] == "2026-11-20T10:05:00.000Z") is (answer["early_floor"] == 2)
+    assert told == [
+        (299.0, "Configured", 0, 0),
+        (300.0, "Configured", 2, 2),
+        (295.0, "Learned", 0, 0),
+        (0.0, "NothingLearned", 0, 0),
+    ]

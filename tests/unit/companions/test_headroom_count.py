@@ -1,5 +1,6 @@
 """From policies, active pods and the time to a number of pause pods. Names of acceptance tests begin with their id."""
 
+import random
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
@@ -170,3 +171,89 @@ def test_replicas_of_which_nothing_is_known_stay_for_the_idle_time() -> None:
     now = at("2026-11-20T10:00Z")
     held = adopted(a_pool(BASE, OFFICE), 7, now)
     assert (held.count, held.allowed.mono - now.mono) == (7, 1800)
+
+
+# Before a policy begins.
+
+
+def early(pool: Pool, time: str, lead_s: float, active: int = 0) -> tuple[int, str | None]:
+    now = at(time)
+    wanted = want(pool, active, Held(0, now), now, lead_s)
+    return wanted.desired, None if wanted.early is None else wanted.early.policy
+
+
+def test_a_policy_is_served_from_its_lead_time_on_and_not_sooner() -> None:
+    pool = a_pool(BASE, OFFICE)
+    assert early(pool, "2026-11-20T07:55:59Z", 240) == (0, None)
+    assert early(pool, "2026-11-20T07:56:00Z", 240) == (5, "office")
+    assert early(pool, "2026-11-20T07:59:59Z", 240) == (5, "office")
+    assert early(pool, "2026-11-20T08:00:00Z", 240) == (5, None)
+    assert early(pool, "2026-11-20T07:59:59Z", 0) == (0, None)
+
+
+def test_the_policy_that_holds_keeps_its_name_and_the_coming_one_tells_when_it_begins() -> None:
+    now = at("2026-11-20T07:57:00Z")
+    wanted = want(a_pool(BASE, OFFICE), 0, Held(0, now), now, 240)
+    assert (wanted.policy, wanted.target, wanted.reason) == ("base", 5, Headcount.IDLE_COUNT)
+    assert wanted.early is not None
+    assert wanted.early.starts_at == at("2026-11-20T08:00Z").wall
+
+
+def test_nothing_is_given_up_early() -> None:
+    pool = a_pool(BASE, OFFICE)
+    assert early(pool, "2026-11-20T17:59:00Z", 900) == (5, None)
+    assert early(pool, "2026-11-20T18:00:00Z", 900) == (0, None)
+
+
+def test_the_largest_of_several_windows_ahead_counts_and_the_caps_with_it() -> None:
+    eight = {"name": "eight", "periods": ["0 8 * * *"], "idleCount": 8}
+    nine = {"name": "nine", "periods": ["2 8 * * *"], "idleCount": 9}
+    pool = a_pool(BASE, eight, nine, OFFICE | {"periods": ["1 8 * * *"]})
+    assert early(pool, "2026-11-20T07:59Z", 60) == (8, "eight")
+    assert early(pool, "2026-11-20T07:59Z", 120) == (8, "eight")
+    assert early(pool, "2026-11-20T07:59Z", 120, active=30) == (15, "office")
+    assert early(pool, "2026-11-20T07:59Z", 180) == (9, "nine")
+    assert early(a_pool(BASE, eight, maxPods=3), "2026-11-20T07:59Z", 60) == (3, "eight")
+
+
+def test_windows_of_other_zones_begin_by_their_clock() -> None:
+    berlin = a_pool(BASE, {**OFFICE, "timezone": "Europe/Berlin"})
+    assert early(berlin, "2026-10-23T05:58Z", 120) == (5, "office")
+    assert early(berlin, "2026-10-26T06:58Z", 120) == (5, "office")
+    nepal = a_pool(BASE, {**OFFICE, "timezone": "Asia/Kathmandu"})
+    assert early(nepal, "2026-10-26T02:14Z", 60) == (5, "office")
+    assert early(nepal, "2026-10-26T02:13:59Z", 60) == (0, None)
+
+
+def test_what_was_asked_for_early_stays_until_the_window_however_the_lead_time_shrinks() -> None:
+    pool = a_pool({**BASE, "idleTime": "0s"}, {**OFFICE, "idleTime": "0s"})
+    first = at("2026-11-20T07:55:00Z")
+    held = want(pool, 0, Held(0, first), first, 300).held
+    assert want(pool, 0, held, at("2026-11-20T07:59:50Z"), 0).target == 5
+    gone = a_pool({**BASE, "idleTime": "0s"})
+    assert want(gone, 0, held, at("2026-11-20T08:00:00Z"), 300).target == 0
+
+
+def test_the_idle_time_is_that_of_the_policy_that_asked_for_the_most() -> None:
+    now = at("2026-11-20T07:59:00Z")
+    held = want(a_pool(BASE, OFFICE), 0, Held(0, now), now, 60).held
+    assert held.allowed.mono - now.mono == 1800
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_minutes_are_enough_to_find_every_policy_ahead(seed: int) -> None:
+    rng = random.Random(seed)
+    policies = [BASE, *(_policy(rng, name) for name in "abc")]
+    pool = a_pool(*policies)
+    now = Instant(at("2026-11-20T07:30Z").wall + rng.uniform(0, 3600), 0.0)
+    lead_s = float(rng.choice([0, 1, 59, 60, 240, 1199]))
+    looks = [now.wall + number for number in range(int(lead_s) + 1)]
+    slow = max(desired(pool, policy_at(pool, wall), 7)[0] for wall in looks)
+    assert want(pool, 7, Held(0, now), now, lead_s).desired == slow
+
+
+def _policy(rng: random.Random, name: str) -> dict[str, Any]:
+    minute, length = rng.randrange(60), rng.randint(1, 20)
+    period = f"{minute}-{min(59, minute + length)} {rng.choice(['7', '8', '*'])} * * *"
+    zone = rng.choice(["UTC", "Europe/Berlin", "Asia/Kathmandu"])
+    return {"name": name, "periods": [period], "timezone": zone, "idleCount": rng.randint(0, 9), "scaleFactor": "0.3"}

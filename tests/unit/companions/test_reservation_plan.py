@@ -1,8 +1,9 @@
 """Reservations in plans: times in seconds, entries as (effective, expiration). Names of acceptance tests begin with
 their id."""
 
+import random
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -247,6 +248,68 @@ def test_the_window_of_an_override_is_that_of_the_occurrence_in_force() -> None:
     assert nightly.window(began) == (began, began + 4 * hour)
     assert nightly.window(began + 4 * hour) is None
     assert nightly.window(began + DAY + 3 * hour) == (began + DAY, began + DAY + 4 * hour)
+
+
+def test_a_higher_floor_counts_from_the_lead_time_on_and_takes_no_slots_until_it_holds() -> None:
+    def moment(hour: int, minute: int = 0) -> float:
+        return datetime(2026, 11, 20, hour, minute, tzinfo=UTC).timestamp()
+
+    def override(first: int, last: int, floor: int) -> Override:
+        begin, end = (datetime(2026, 11, 1, hour, tzinfo=UTC) for hour in (first, last))
+        rule = Recurrence(frequency=Frequency.DAILY)
+        return Override(start_time=begin, end_time=end, min_replicas=floor, recurrence_rule=rule)
+
+    target = Target(
+        name="t", min_replicas=1, max_replicas=9, scheduled_overrides=(override(8, 18, 6), override(2, 5, 0))
+    )
+
+    def wanted(hour: int, minute: int, lead_s: float) -> tuple[int, int | None, float | None]:
+        one = demand(target, State(), 0, moment(hour, minute), lead_s)
+        return one.planned, one.slots, one.early_from
+
+    assert wanted(7, 55, 299) == (1, 8, None)
+    assert wanted(7, 55, 300) == (6, 8, moment(8))
+    assert wanted(8, 0, 300) == (6, 3, None)
+    assert wanted(17, 58, 300) == (6, 3, None)
+    assert wanted(18, 0, 300) == (1, 8, None)
+    assert wanted(1, 58, 300) == (1, 8, None)
+    assert wanted(4, 58, 300) == (1, 9, moment(5)), "the end of an override that lowers the floor raises it again"
+    assert wanted(7, 59, 0) == (1, 8, None)
+
+
+def test_a_floor_about_to_hold_is_used_up_by_real_pods_and_capped_like_any_other() -> None:
+    begin = datetime(2026, 11, 20, 8, tzinfo=UTC)
+    target = Target(
+        name="t",
+        max_replicas=5,
+        scheduled_overrides=(Override(start_time=begin, end_time=begin.replace(hour=9), min_replicas=4),),
+    )
+    now = begin.timestamp() - 60
+    state = plan(State(), [Operation(target="t", amount=3, length_s=600.0, seed="s")], target, now, 60.0).state
+    one = demand(target, state, 2, now, 90.0)
+    assert (one.floor, one.active, one.planned, one.virtual) == (4, 3, 5, 3)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_beginnings_and_ends_are_enough_to_find_the_highest_floor_ahead(seed: int) -> None:
+    rng = random.Random(seed)
+    first = datetime(2026, 1, 31, tzinfo=UTC)
+
+    def override() -> Override:
+        begin = first + timedelta(minutes=rng.randrange(3 * 1440))
+        frequency = rng.choice([None, *Frequency])
+        rule = None if frequency is None else Recurrence(frequency=frequency)
+        end = begin + timedelta(minutes=rng.randint(1, 1440))
+        return Override(start_time=begin, end_time=end, min_replicas=rng.randint(0, 9), recurrence_rule=rule)
+
+    overrides = tuple(override() for _ in range(rng.randint(1, 5)))
+    target = Target(name="t", min_replicas=2, scheduled_overrides=overrides)
+    for _ in range(20):
+        wall = (first + timedelta(minutes=rng.randrange(60 * 1440))).timestamp()
+        lead_s = 60.0 * rng.randint(1, 60)
+        slow = max(target.floor_at(wall + 60 * minute) for minute in range(int(lead_s // 60) + 1))
+        floor, since = target.floor_ahead(wall, lead_s)
+        assert (floor, target.floor_at(since)) == (slow, slow)
 
 
 def test_months_without_the_day_are_left_out() -> None:

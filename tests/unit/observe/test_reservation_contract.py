@@ -11,6 +11,7 @@ import pytest
 from openapi_spec_validator import validate
 
 from autoscaler.clock import VirtualClock
+from autoscaler.companions.lead import Lead
 from autoscaler.companions.reservation_auth import sign
 from autoscaler.companions.reservation_pods import Demand
 from autoscaler.companions.reservation_state import Entry, Source, State
@@ -22,7 +23,7 @@ from autoscaler.observe.reservation_metrics import RESERVATIONS, ReservationMetr
 from autoscaler.observe.reservation_routes import API_SIGNATURE, DOCUMENT, FORM, GITHUB_SIGNATURE
 from autoscaler.observe.reservation_status import Standing, TargetStatus, target_status
 from autoscaler.observe.web import Intake, WebServer
-from autoscaler.reasons import NoReservation
+from autoscaler.reasons import LeadBasis, NoReservation
 from tests.api_contract import NO_OBJECTS, Answer, Operation, Site, spoilt
 from tests.unit.companions.test_github_jobs import BODY
 from tests.unit.observe.test_reservation_api import API, GITHUB, NOW, Desk
@@ -34,6 +35,7 @@ TARGET = {
     "podTemplate": {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]}},
     "github": {"repositories": ["acme/*"], "labels": ["gpu", "linux", "x64"]},
 }
+LEAD = Lead(seconds=240.0, basis=LeadBasis.LEARNED, group="gpu", samples=9, terms={"passes": 45.0, "boot": 195.0})
 
 
 def targets() -> tuple[TargetStatus, ...]:
@@ -41,9 +43,9 @@ def targets() -> tuple[TargetStatus, ...]:
         Entry(id="a", accepted=NOW, length_s=600.0, activated=NOW, source=Source("github", "acme/app", 7, 1)),
         Entry(id="b", accepted=NOW, length_s=600.0),
     )
-    demand = Demand(slots=1, active=1, queued=1, planned=1, real=0)
+    demand = Demand(slots=1, active=1, queued=1, planned=1, floor=2, early_from=NOW + 60, real=0)
     target, standing = Target(name="gpu-runners"), Standing(loaded=True, unreadable="", waiting=2)
-    return (target_status(target, State(entries=entries), demand, {"max_size": 1}, standing, NOW),)
+    return (target_status(target, State(entries=entries), demand, LEAD, {"max_size": 1}, standing, NOW),)
 
 
 class Listener:

@@ -9,8 +9,11 @@ import pytest
 import yaml
 
 from autoscaler.cli.main import main
+from autoscaler.config.load import from_documents
+from autoscaler.objects.meta import rfc3339, unix_seconds
 from autoscaler.simulator.simulation.charts import Series, line_chart
 from autoscaler.simulator.simulation.result import binned, spread
+from autoscaler.simulator.simulation.windows import beginnings
 
 GROUP = {
     "id": "web",
@@ -196,3 +199,39 @@ def test_names_in_charts_are_escaped() -> None:
     drawn = line_chart("<b>", [0.0, 1.0], [Series("<i>", [1.0, 2.0])])
     assert "<b>" not in drawn
     assert "<i>" not in drawn
+
+
+def windows_of(section: dict[str, Any], start: str, duration_s: float) -> list[tuple[str, str]]:
+    config = from_documents({}, {"f": yaml.safe_dump(section)})
+    found = sorted(beginnings(config, unix_seconds(start), duration_s), key=lambda one: one.wall)
+    return [(rfc3339(one.wall), one.lead) for one in found]
+
+
+def test_windows_begin_where_more_is_wanted_than_before() -> None:
+    policies = [
+        {"name": "base", "idleCount": 1},
+        {"name": "day", "periods": ["* 8-17 * * *"], "timezone": "Europe/Berlin", "idleCount": 4},
+        {"name": "noon", "periods": ["* 12 * * *"], "timezone": "Europe/Berlin", "idleCount": 2},
+    ]
+    pool = {"name": "ci", "namespace": "ci", "resources": {"cpu": 1}, "policies": policies}
+    section = {"headroom": {"pools": [pool]}}
+    found = windows_of(section, "2026-01-05T00:00:00Z", 86_400)
+    assert found == [("2026-01-05T07:00:00Z", "headroom/ci"), ("2026-01-05T12:00:00Z", "headroom/ci")]
+    assert windows_of(section, "2026-01-05T07:00:00Z", 3600) == []
+
+
+def test_overrides_begin_windows_where_they_raise_the_floor() -> None:
+    def override(day: int, first: int, last: int, floor: int) -> dict[str, Any]:
+        begin, end = (f"2026-01-{day:02}T{hour:02}:00:00Z" for hour in (first, last))
+        return {"startTime": begin, "endTime": end, "minReplicas": floor, "recurrenceRule": {"frequency": "Daily"}}
+
+    container = {"name": "c", "resources": {"requests": {"cpu": 1}}}
+    target = {
+        "name": "t",
+        "podTemplate": {"spec": {"containers": [container]}},
+        "minReplicas": 1,
+        "scheduledOverrides": [override(5, 8, 9, 3), override(5, 20, 22, 0)],
+    }
+    found = windows_of({"reservations": {"targets": [target]}}, "2026-01-05T07:30:00Z", 86_400)
+    times = ["2026-01-05T08:00:00Z", "2026-01-05T22:00:00Z"]
+    assert found == [(time, "reservations/t") for time in times]

@@ -1,0 +1,28 @@
+"""How long before a window its capacity is asked for: as long as that has taken so far, or a length of time."""
+
+from typing import Annotated
+
+from autoscaler.config.syntax import Syntax, parse_duration, show_duration
+
+AUTO = "auto"
+_LONGEST_S = 3600.0
+
+
+def _parse(text: str) -> float | None:
+    if text == AUTO:
+        return None
+    try:
+        seconds = parse_duration(text)
+    except ValueError:
+        raise ValueError("is neither auto nor a duration such as 5m; write 0s to wait for the window") from None
+    if not 0 <= seconds <= _LONGEST_S:
+        raise ValueError("is not within 0s..1h; let the window itself begin earlier")
+    return seconds
+
+
+def _show(seconds: float | None) -> str:
+    return AUTO if seconds is None else show_duration(seconds)
+
+
+LeadTime = Annotated[float | None, Syntax("duration", _parse, _show)]
+"""Seconds; None: what is learned decides."""

@@ -1,0 +1,160 @@
+"""How much of the capacity that windows ask for is Ready when they begin, as found in the cluster at that moment.
+
+A window begins where a policy of a headroom pool, or a scheduled override of a reservation target, raises what is
+wanted. Pause pods have to run, on ready nodes; the floor of a target is Ready where its pods run, or would find room on
+ready nodes. What is found is found before anything else happens at that moment.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from functools import partial
+
+import msgspec
+
+from autoscaler.companions.eta import Times
+from autoscaler.companions.headroom import desired, policy_at
+from autoscaler.companions.headroom_pods import pods_of
+from autoscaler.companions.lead import longest_lead_s
+from autoscaler.companions.reservation_pods import class_of, counts_for
+from autoscaler.config.headroom import Headroom, Pool
+from autoscaler.config.reservations import Target
+from autoscaler.config.tree import Config
+from autoscaler.objects.node import node_decoder, readiness
+from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.reasons import LeadBasis
+from autoscaler.scheduling.placement import Placer
+from autoscaler.simulator.simulation.result import Windows
+from autoscaler.simulator.world import World
+from autoscaler.snapshot.cluster import ClusterView, view_of
+from autoscaler.snapshot.overlay import Trial
+
+_MINUTE_S = 60.0
+
+
+class Beginning(msgspec.Struct, frozen=True):
+    """A window begins, at a time in Unix seconds."""
+
+    wall: float
+    owner: Pool | Target
+
+    @property
+    def lead(self) -> str:
+        """Key of its lead time."""
+        return f"{'headroom' if isinstance(self.owner, Pool) else 'reservations'}/{self.owner.name}"
+
+
+def beginnings(config: Config, start_s: float, duration_s: float) -> Iterator[Beginning]:
+    """Yield the windows that begin within a simulation, but not with it; `start_s` are Unix seconds."""
+    for pool in () if config.headroom is None else config.headroom.pools:
+        before = policy_at(pool, start_s)
+        for minute in range(int(start_s // _MINUTE_S) + 1, int((start_s + duration_s) // _MINUTE_S) + 1):
+            now = policy_at(pool, minute * _MINUTE_S)
+            if now is not before and desired(pool, now, 0)[0] > desired(pool, before, 0)[0]:
+                yield Beginning(minute * _MINUTE_S, pool)
+            before = now
+    for target in () if config.reservations is None else config.reservations.targets:
+        for hour in range(int(duration_s // 3600) + 1):
+            first = start_s + 3600 * hour
+            moments = {at for one in target.scheduled_overrides for at in one.changes(first, first + 3600)}
+            for at in sorted(moments):
+                if target.floor_at(at) > target.floor_at(at - 1) and at - start_s <= duration_s:
+                    yield Beginning(at, target)
+
+
+class _Tally(msgspec.Struct):
+    began: int = 0
+    asked: int = 0
+    ready: int = 0
+
+    def add(self, asked: int, ready: int) -> None:
+        self.began += 1
+        self.asked += asked
+        self.ready += min(asked, ready)
+
+
+class WindowMeter:
+    """Looks at a world whenever a window begins."""
+
+    def __init__(self, world: World, config: Config, start_s: float, duration_s: float) -> None:
+        self._world = world
+        self._headroom = config.headroom or Headroom()
+        self._longest_s = longest_lead_s(Times(max_provision_s=config.health.max_node_provision_time_s))
+        self._known_since: dict[str, float] = {}
+        self._served, self._learning = _Tally(), _Tally()
+        self._not_known = set[str]()
+        for one in beginnings(config, start_s, duration_s):
+            self._not_known.add(one.lead)
+            world.at(one.wall - start_s, partial(self._begins, one))
+
+    def look(self) -> None:
+        """Note of which windows the lead times are known by now."""
+        replica = self._world.replica
+        if replica is None or not self._not_known:
+            return
+        for key, lead in replica.company.leads().items():
+            if lead.basis is not LeadBasis.NOTHING_LEARNED:
+                self._known_since.setdefault(key, self._world.elapsed_s)
+                self._not_known.discard(key)
+
+    @property
+    def found(self) -> Windows:
+        """What was found so far."""
+        served, learning = self._served, self._learning
+        return Windows(
+            began=served.began,
+            asked=served.asked,
+            ready_at_start=served.ready,
+            share=round(served.ready / served.asked, 4) if served.asked else 1.0,
+            while_learning=learning.began,
+            asked_while_learning=learning.asked,
+            ready_while_learning=learning.ready,
+        )
+
+    def _begins(self, one: Beginning) -> None:
+        view, owner = self._cluster(), one.owner
+        if isinstance(owner, Pool):
+            asked, ready = self._of_pool(owner, one.wall, view)
+        else:
+            asked, ready = self._of_target(owner, one.wall, view)
+        known_s = self._world.elapsed_s - self._known_since.get(one.lead, math.inf)
+        learning = owner.lead_time_s is None and known_s < self._longest_s
+        (self._learning if learning else self._served).add(asked, ready)
+
+    def _of_pool(self, pool: Pool, wall: float, view: ClusterView) -> tuple[int, int]:
+        pods = pods_of(view, pool, self._headroom)
+        asked, _ = desired(pool, policy_at(pool, wall), pods.active)
+        return asked, sum(_runs(pod, view) for pod in pods.bound)
+
+    def _of_target(self, target: Target, wall: float, view: ClusterView) -> tuple[int, int]:
+        asked = target.floor_at(wall)
+        running = sum(counts_for(target, pod.cls) and _runs(pod, view) for pods in view.pods for pod in pods)
+        return asked, running + self._room(target, asked - running, view)
+
+    def _room(self, target: Target, wanted: int, view: ClusterView) -> int:
+        """Return for how many of so many pods of a target there is room on ready nodes."""
+        template: Mapping[str, object] = target.pod_template
+        if target.pod_template_ref is not None:
+            ref = target.pod_template_ref
+            found = self._world.storage.list("podtemplates", namespace=ref.namespace)
+            template = next((one["template"] for one in found if one["metadata"]["name"] == ref.name), {})
+        cls = class_of(target, template, PodInterner())
+        placer = Placer(Trial(view))
+        everywhere, placed = slice(0, len(view.nodes)), 0
+        while placed < wanted and (position := placer.first(cls, everywhere, 0)) is not None:
+            placer.place(cls, position)
+            placed += 1
+        return placed
+
+    def _cluster(self) -> ClusterView:
+        """Return the cluster with its ready nodes alone, and the pods on these."""
+        storage = self._world.storage
+        decode_node, decode_pod = node_decoder(), PodInterner().decoder()
+        nodes = [decode_node.one(obj) for obj in storage.list("nodes")]
+        nodes = [node for node in nodes if readiness(node).ready]
+        names = {node.name for node in nodes}
+        pods = [decode_pod.one(obj) for obj in storage.list("pods")]
+        return view_of(nodes, [pod for pod in pods if not pod.node or pod.node in names])
+
+
+def _runs(pod: Pod, view: ClusterView) -> bool:
+    return pod.deleted is None and pod.phase == "Running" and pod.node in view.positions
