@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cloudprovider.interface import Instance, NodeRef, NodeTemplate, ProviderError, State, TaintSpec
+from cloudprovider.kube_proxy import kube_proxy
 from cloudprovider.kwok.config import PROVIDER_ID_PREFIX, KwokGroupSpec
 from cloudprovider.kwok.roster import Roster, name_of
 
@@ -130,28 +131,5 @@ def _template(spec: KwokGroupSpec) -> NodeTemplate:
         ),
         capacity=capacity or allocatable,
         allocatable=allocatable or capacity,
-        pods=(_kube_proxy(spec.id),),
+        pods=(kube_proxy(spec.id),),
     )
-
-
-def _kube_proxy(group: str) -> Mapping[str, Any]:
-    """Return the static pod that Cluster Autoscaler reckons with on the nodes of such groups."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": f"kube-proxy-{group}",
-            "namespace": "kube-system",
-            "labels": {"component": "kube-proxy"},
-            "annotations": {
-                "kubernetes.io/config.source": "file",
-                "kubernetes.io/config.mirror": f"kube-proxy-{group}",
-            },
-        },
-        "spec": {
-            "containers": [
-                {"name": "kube-proxy", "image": "kube-proxy", "resources": {"requests": {"cpu": "100m"}}},
-            ]
-        },
-        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
-    }
