@@ -17,6 +17,7 @@ from cloudprovider.interface import CloudProvider, Misconfigured, ProviderContex
 
 GROUP = "autoscaler.cloudprovider"
 BUILT_IN = (
+    EntryPoint("aws", "cloudprovider.aws:create [aws]", GROUP),
     EntryPoint("azure", "cloudprovider.azure:create [azure]", GROUP),
     EntryPoint("clusterapi", "cloudprovider.clusterapi:create", GROUP),
     EntryPoint("externalgrpc", "cloudprovider.externalgrpc:create [grpc]", GROUP),

@@ -81,7 +81,7 @@ class Provider(msgspec.Struct, frozen=True):
         Switch,
         "AWS: use the built-in list of instance types.",
         Support.ACCEPTED,
-        Why("The provider aws is not here yet."),
+        Why("There is no list that could grow old: only the types in use are asked for, and tags can tell as well."),
     ] = False
     bulk_mig_instances_listing_enabled: Annotated[
         Switch, "GCE: list the instances of a zone in one call, where groups are at rest."

@@ -18,6 +18,7 @@ from cloudprovider.gce.reserved import (
     local_ssd_overhead,
 )
 from cloudprovider.interface import GroupSettings, NodeTemplate
+from cloudprovider.kube_proxy import kube_proxy
 
 BOOT_DISK_SIZE = "cluster-autoscaler/gce/boot-disk-size"
 BOOT_DISK_TYPE = "cluster-autoscaler/gce/boot-disk-type"
@@ -61,7 +62,7 @@ def node_template(blueprint: Blueprint, place: Place, zones: tuple[str, ...], gr
         taints=env.taints,
         capacity={**{name: str(amount) for name, amount in capacity.items()}, **extended},
         allocatable={**{name: _text(amount) for name, amount in left.items()}, **extended},
-        pods=(_kube_proxy(group_id),),
+        pods=(kube_proxy(group_id.rpartition("/")[2]),),
     )
 
 
@@ -155,22 +156,3 @@ def _duration(text: str | None) -> float | None:
     except ValueError:
         return None
     return seconds if seconds >= 0 else None
-
-
-def _kube_proxy(group_id: str) -> Mapping[str, Any]:
-    """Return the static pod that Cluster Autoscaler reckons with on nodes that it has only a template of."""
-    name = f"kube-proxy-{group_id.rpartition('/')[2]}"
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "namespace": "kube-system",
-            "labels": {"component": "kube-proxy"},
-            "annotations": {"kubernetes.io/config.source": "file", "kubernetes.io/config.mirror": name},
-        },
-        "spec": {
-            "containers": [{"name": "kube-proxy", "image": "kube-proxy", "resources": {"requests": {"cpu": "100m"}}}]
-        },
-        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
-    }

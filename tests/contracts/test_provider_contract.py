@@ -3,13 +3,16 @@
 import json
 import random
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from cloudprovider import clusterapi
 from cloudprovider.azure.provider import open_provider
+from cloudprovider.catalog import create_provider
 from cloudprovider.conformance import CHECKS, Check, Harness, MemoryNodeApi, run_check
 from cloudprovider.gce.provider import ListPricedGceProvider
 from cloudprovider.gce.settings import read_settings
@@ -17,6 +20,7 @@ from cloudprovider.interface import (
     Accelerators,
     CloudProvider,
     Instance,
+    Misconfigured,
     NodeRef,
     NodeTemplate,
     Pricing,
@@ -26,6 +30,7 @@ from cloudprovider.kwok.config import read_config, read_groups
 from cloudprovider.kwok.provider import KwokGpuProvider, KwokProvider, create
 from cloudprovider.static import BootDelay, CloudSpec, GroupSpec, Prices, StaticCloud, open_cloud
 from cloudprovider.static.provider import node_ref
+from tests.contracts.aws_harness import ENVIRONMENT, AwsHarness
 from tests.fakes import azure, capi
 from tests.fakes.gce import FakeGce, a_group, a_regional_group
 
@@ -229,6 +234,7 @@ class CapiHarness:
         pytest.param(lambda: StaticHarness(boot_s=None, delete_s=0.0), id="static where no machine appears"),
         pytest.param(lambda: KwokHarness(gpu=False), id="kwok"),
         pytest.param(lambda: KwokHarness(gpu=True), id="kwok with GPUs"),
+        pytest.param(AwsHarness, id="aws"),
         pytest.param(lambda: AzureHarness(), id="azure"),
         pytest.param(lambda: AzureHarness(flexible=True), id="azure with flexible orchestration"),
         pytest.param(lambda: AzureHarness(counts_deleting=True), id="azure whose capacity counts what it deletes"),
@@ -241,7 +247,11 @@ class CapiHarness:
     ],
 )
 def test_contract(harness: Callable[[], Harness], check: Check) -> None:
-    result = run_check(check, harness())
+    with ExitStack() as stack:
+        made = harness()
+        if isinstance(made, AbstractContextManager):
+            stack.enter_context(made)
+        result = run_check(check, made)
     assert result.passed is not False, result.detail
 
 
@@ -268,6 +278,32 @@ def test_kwok_is_tried_on_all_but_what_it_cannot_do() -> None:
         "GroupOptions: the settings make sense",
         "Pricing: prices make sense",
     }
+
+
+def test_aws_is_tried_on_all_but_what_it_cannot_do() -> None:
+    with AwsHarness() as harness:
+        assert _skipped(harness) == {
+            "decrease_target cancels requests that no machine answers yet",
+            "AtomicIncrease: all or nothing",
+            "ForceDelete: deletes below the minimum, but nothing that belongs elsewhere",
+            "Pricing: prices make sense",
+        }
+
+
+def test_aws_is_made_from_flags_and_finds_a_name_that_is_wrong() -> None:
+    with AwsHarness():
+        context = ProviderContext(
+            node_specs=["1:6:web", "0:3:wbe"], discovery_specs=["asg:tag=scaled"], environment=ENVIRONMENT
+        )
+        with pytest.raises(Misconfigured, match="there is no Auto Scaling group 'wbe' in eu-west-1"):
+            create_provider("aws", context)
+        provider = create_provider("aws", replace(context, node_specs=["1:6:web"]))
+        provider.refresh(0.0)
+        templates = {group.id: group.template() for group in provider.groups()}
+        assert list(templates) == ["batch", "other", "web"]
+        assert templates["web"] is not None
+        assert templates["web"].labels["node.kubernetes.io/instance-type"] == "m5.xlarge"
+        assert templates["web"].capacity["cpu"] == "4"
 
 
 def test_azure_is_tried_on_all_but_what_it_cannot_do(tmp_path: Path) -> None:

@@ -50,6 +50,8 @@ def test_every_provider_is_listed_with_its_abilities() -> None:
         "GroupOptions",
     )
     assert found["kwok"].abilities == ("Pricing", "KnowsInstances", "Accelerators", "ForceDelete")
+    assert (found["aws"].module, found["aws"].extra) == ("cloudprovider.aws", "aws")
+    assert found["aws"].abilities == ("Pricing", "KnowsInstances", "Accelerators", "GroupOptions")
     assert found["clusterapi"].extra is None
     assert found["clusterapi"].abilities == (
         "Pricing",

@@ -1,7 +1,6 @@
 """Command lines written for Cluster Autoscaler, 1.31 to the newest: flags are known, and none is dropped silently."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -227,6 +226,9 @@ def test_well_known_deployments_lack_their_provider_or_its_account_and_nothing_e
     argv: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere/key.json")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
     provider = next(word.partition("=")[2] for word in argv if word.startswith("--cloud-provider="))
     assert set(load(argv).given) == {word.lstrip("-").partition("=")[0] for word in argv}
     assert main([*argv, f"--kubeconfig={a_kubeconfig(tmp_path)}", "--address=127.0.0.1:0"]) == 2

@@ -1,0 +1,71 @@
+"""Answers that are remembered for a while, services that are left alone for a while, notices that are given once."""
+
+import logging
+import zlib
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+from cloudprovider.interface import ProviderError, Throttled, Transient
+
+T = TypeVar("T")
+_REST_S = 60.0
+_SPREAD = 0.4
+"""Part of its time by which an answer may expire earlier, so that not all are asked for anew at once."""
+
+
+class Expiring(Generic[T]):
+    """Values by key, each for so many seconds; without limit where `lasts_s` is None."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Hashable, tuple[T, float, float | None]] = {}
+
+    def get(self, key: Hashable, now: float) -> T | None:
+        """Return a value that has not expired. A clock that was set back counts as expired."""
+        found = self._kept.get(key)
+        if found is None:
+            return None
+        value, kept_at, lasts_s = found
+        return value if lasts_s is None or 0 <= now - kept_at < lasts_s else None
+
+    def put(self, key: Hashable, value: T, now: float, lasts_s: float | None) -> None:
+        """Remember a value."""
+        if lasts_s is not None:
+            lasts_s *= 1 - _SPREAD * (zlib.crc32(repr(key).encode()) % 1000) / 1000
+        self._kept[key] = value, now, lasts_s
+
+
+class Rest:
+    """Leaves a service that is away, or overloaded, alone for a minute."""
+
+    def __init__(self) -> None:
+        self._until = 0.0
+        self._why = ProviderError("")
+
+    def attempt(self, ask: Callable[[], T], now: float) -> T | ProviderError:
+        """Return what `ask` returns, or the error that it raises; while resting, the error that led to it."""
+        if now < self._until <= now + _REST_S:
+            return self._why
+        try:
+            return ask()
+        except ProviderError as error:
+            if isinstance(error, Transient | Throttled):
+                self._until, self._why = now + _REST_S, error
+            return error
+
+
+class Notices:
+    """Log lines about a state that lasts: one when it begins or changes."""
+
+    def __init__(self, logger: logging.Logger) -> None:
+        self._logger = logger
+        self._given: dict[tuple[str, str], str] = {}
+
+    def give(self, event: str, about: str, text: str) -> None:
+        """Warn, unless this was the last said of it."""
+        if self._given.get((event, about)) != text:
+            self._given[event, about] = text
+            self._logger.warning(event, extra={"fields": {"group": about, "why": text}})
+
+    def over(self, event: str, about: str) -> None:
+        """Note that the state has ended."""
+        self._given.pop((event, about), None)

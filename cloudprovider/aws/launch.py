@@ -1,0 +1,70 @@
+"""What a group starts its machines from: a launch configuration, a launch template, or a mixed instances policy."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+
+class TemplateRef(msgspec.Struct, frozen=True):
+    """A version of a launch template."""
+
+    by: str
+    """`LaunchTemplateId` or `LaunchTemplateName`."""
+    value: str
+    version: str
+    """A number, `$Latest` or `$Default`."""
+
+    @property
+    def key(self) -> Mapping[str, str]:
+        """How EC2 wants the template named."""
+        return {self.by: self.value}
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether it always means the same: numbered versions do not change."""
+        return self.version.isdecimal()
+
+    def __str__(self) -> str:
+        """Name it to people."""
+        return f"launch template {self.value}, version {self.version}"
+
+
+class Launch(msgspec.Struct, frozen=True):
+    """Where the kind of a group's machines is to be found."""
+
+    configuration: str | None = None
+    template: TemplateRef | None = None
+    types: Sequence[str] = ()
+    """Instance types that override the template's; any of them may be started."""
+    requirements: Mapping[str, Any] | None = None
+    """Attributes of instance types that override the template's."""
+    weighted: bool = False
+    """The group's sizes count units of capacity, not machines."""
+
+
+def read_launch(group: Mapping[str, Any]) -> Launch:
+    """Return this of an element of DescribeAutoScalingGroups."""
+    units = group.get("DesiredCapacityType") not in (None, "", "units")
+    policy = group.get("MixedInstancesPolicy")
+    if not policy:
+        return Launch(
+            configuration=group.get("LaunchConfigurationName") or None,
+            template=_template(group.get("LaunchTemplate")),
+            weighted=units,
+        )
+    mixed = policy.get("LaunchTemplate") or {}
+    overrides = mixed.get("Overrides") or ()
+    return Launch(
+        template=_template(mixed.get("LaunchTemplateSpecification")),
+        types=tuple(dict.fromkeys(one["InstanceType"] for one in overrides if one.get("InstanceType"))),
+        requirements=next((one["InstanceRequirements"] for one in overrides if one.get("InstanceRequirements")), None),
+        weighted=units or any(one.get("WeightedCapacity") not in (None, "", "1") for one in overrides),
+    )
+
+
+def _template(data: Mapping[str, Any] | None) -> TemplateRef | None:
+    if not data:
+        return None
+    by = "LaunchTemplateId" if data.get("LaunchTemplateId") else "LaunchTemplateName"
+    return TemplateRef(by, str(data.get(by) or ""), str(data.get("Version") or "$Default"))

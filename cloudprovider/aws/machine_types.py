@@ -1,0 +1,170 @@
+"""What the machines of a group have: CPUs, memory and accelerators of their instance type."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from cloudprovider.aws.api import AwsApi
+from cloudprovider.aws.expiring import Expiring, Rest
+from cloudprovider.aws.launch import Launch, TemplateRef
+from cloudprovider.interface import ProviderError
+
+_FLOATING_S = 20 * 60.0
+_MIB = 1024**2
+_GPU_RESOURCES = {"nvidia": "nvidia.com/gpu", "amd": "amd.com/gpu", "habana": "habana.ai/gaudi"}
+"""Extended resources by manufacturer, in lower case."""
+
+
+class Shape(msgspec.Struct, frozen=True):
+    """A kind of machine."""
+
+    instance_type: str
+    """Empty where AWS chooses it."""
+    cpus: int
+    memory_bytes: int
+    arch: str
+    accelerators: Mapping[str, int] = {}
+    """Numbers by extended resource."""
+
+
+class MachineTypes:
+    """Finds shapes, and remembers what it was told: fixed versions and types for good, the rest for 20 minutes."""
+
+    def __init__(self, api: AwsApi) -> None:
+        self._api = api
+        self._configurations: Expiring[str] = Expiring()
+        self._templates: Expiring[Mapping[str, Any]] = Expiring()
+        self._chosen: Expiring[Shape] = Expiring()
+        self._types: Expiring[Shape] = Expiring()
+        self._rest = Rest()
+
+    def shapes(self, launches: Mapping[str, Launch], now: float) -> Mapping[str, Shape | ProviderError]:
+        """Return a shape by group, or why there is none. Never raises `ProviderError`.
+
+        A service that is away is not asked again for each group, nor within a minute.
+        """
+        names = {one.configuration for one in launches.values() if one.configuration}
+        refused = self._rest.attempt(lambda: self._read_configurations(names, now), now)
+        candidates = {group: self._candidates(launch, now, refused) for group, launch in launches.items()}
+        wanted = {name for found in candidates.values() if isinstance(found, tuple) for name in found}
+        refused = self._rest.attempt(lambda: self._read_types(wanted, now), now)
+        return {group: self._shape(found, now, refused) for group, found in candidates.items()}
+
+    def _read_configurations(self, names: Iterable[str], now: float) -> None:
+        unknown = sorted(name for name in names if self._configurations.get(name, now) is None)
+        for one in self._api.launch_configurations(unknown):
+            self._configurations.put(one["LaunchConfigurationName"], str(one.get("InstanceType") or ""), now, None)
+
+    def _read_types(self, names: Iterable[str], now: float) -> None:
+        unknown = sorted(name for name in names if self._types.get(name, now) is None)
+        for one in self._api.instance_types(unknown):
+            self._types.put(one["InstanceType"], _shape_of(one), now, None)
+
+    def _candidates(
+        self, launch: Launch, now: float, refused: ProviderError | None
+    ) -> tuple[str, ...] | Shape | ProviderError:
+        """Return the types that a group may start, or what AWS is told to choose by."""
+        if launch.types:
+            return tuple(launch.types)
+        if launch.configuration:
+            found = self._configurations.get(launch.configuration, now)
+            missing = ProviderError(f"launch configuration {launch.configuration} does not exist")
+            return (found,) if found else refused or missing
+        ref = launch.template
+        if ref is None:
+            return ProviderError("it has neither launch configuration nor launch template")
+        return self._rest.attempt(lambda: self._of_template(ref, launch.requirements, now), now)
+
+    def _of_template(
+        self, ref: TemplateRef, overriding: Mapping[str, Any] | None, now: float
+    ) -> tuple[str, ...] | Shape:
+        data = self._template_data(ref, now)
+        requirements = overriding or data.get("InstanceRequirements")
+        if requirements:
+            return self._meeting(requirements, data.get("ImageId"), now)
+        if data.get("InstanceType"):
+            return (str(data["InstanceType"]),)
+        raise ProviderError(f"{ref} names no instance type")
+
+    def _template_data(self, ref: TemplateRef, now: float) -> Mapping[str, Any]:
+        data = self._templates.get(ref, now)
+        if data is None:
+            data = self._api.launch_template(ref.key, ref.version)
+            if data is None:
+                raise ProviderError(f"{ref} does not exist")
+            self._templates.put(ref, data, now, None if ref.is_fixed else _FLOATING_S)
+        return data
+
+    def _meeting(self, requirements: Mapping[str, Any], image_id: str | None, now: float) -> Shape:
+        """Return the least that AWS may choose, which is what can be relied on."""
+        key = (repr(requirements), image_id)
+        shape = self._chosen.get(key, now)
+        if shape is None:
+            image = (self._api.image(image_id) if image_id else None) or {}
+            found = next(self._api.types_meeting(requirements, image), "")
+            shape = Shape(
+                instance_type=found,
+                cpus=int(_least(requirements, "VCpuCount")),
+                memory_bytes=int(_least(requirements, "MemoryMiB")) * _MIB,
+                arch=_arch([str(image.get("Architecture", ""))]),
+                accelerators=_required_accelerators(requirements),
+            )
+            self._chosen.put(key, shape, now, _FLOATING_S)
+        return shape
+
+    def _shape(
+        self, found: tuple[str, ...] | Shape | ProviderError, now: float, refused: ProviderError | None
+    ) -> Shape | ProviderError:
+        if not isinstance(found, tuple):
+            return found
+        known = [shape for name in found if (shape := self._types.get(name, now)) is not None]
+        if len(known) < len(found):
+            unknown = ", ".join(name for name in found if self._types.get(name, now) is None)
+            return refused or ProviderError(f"EC2 does not know the instance types {unknown} here")
+        return _least_of(known)
+
+
+def _shape_of(data: Mapping[str, Any]) -> Shape:
+    """Return the shape of an element of DescribeInstanceTypes."""
+    accelerators: dict[str, int] = {}
+    for gpu in (data.get("GpuInfo") or {}).get("Gpus") or ():
+        resource = _GPU_RESOURCES.get(str(gpu.get("Manufacturer", "")).lower())
+        if resource is not None:
+            accelerators[resource] = accelerators.get(resource, 0) + int(gpu.get("Count") or 0)
+    return Shape(
+        instance_type=str(data["InstanceType"]),
+        cpus=int((data.get("VCpuInfo") or {}).get("DefaultVCpus") or 0),
+        memory_bytes=int((data.get("MemoryInfo") or {}).get("SizeInMiB") or 0) * _MIB,
+        arch=_arch((data.get("ProcessorInfo") or {}).get("SupportedArchitectures") or ()),
+        accelerators=accelerators,
+    )
+
+
+def _least_of(shapes: Sequence[Shape]) -> Shape:
+    """Return what machines of every one of the types have: a pod that fits in this fits in whichever comes."""
+    first = shapes[0]
+    return Shape(
+        instance_type=first.instance_type,
+        cpus=min(shape.cpus for shape in shapes),
+        memory_bytes=min(shape.memory_bytes for shape in shapes),
+        arch=first.arch,
+        accelerators={name: min(shape.accelerators.get(name, 0) for shape in shapes) for name in first.accelerators},
+    )
+
+
+def _arch(supported: Sequence[str]) -> str:
+    return "arm64" if any(one.startswith("arm64") for one in supported) else "amd64"
+
+
+def _least(requirements: Mapping[str, Any], name: str) -> float:
+    return float((requirements.get(name) or {}).get("Min") or 0)
+
+
+def _required_accelerators(requirements: Mapping[str, Any]) -> dict[str, int]:
+    count = int(_least(requirements, "AcceleratorCount"))
+    makers: Sequence[str] = requirements.get("AcceleratorManufacturers") or ()
+    if not count or len(makers) != 1 or "gpu" not in (requirements.get("AcceleratorTypes") or ()):
+        return {}
+    resource = _GPU_RESOURCES.get(makers[0].lower())
+    return {resource: count} if resource else {}

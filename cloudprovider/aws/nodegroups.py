@@ -1,0 +1,68 @@
+"""EKS managed node groups: labels and taints of their nodes, which the Auto Scaling group need not repeat."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from cloudprovider.aws.api import AwsApi
+from cloudprovider.aws.expiring import Expiring, Rest
+from cloudprovider.interface import ProviderError, TaintSpec, Throttled, Transient
+
+_NAME, _CLUSTER = "eks:nodegroup-name", "eks:cluster-name"
+_EMPTY_S, _USED_S = 6 * 60.0, 60 * 60.0
+_EFFECTS = {
+    "NO_SCHEDULE": "NoSchedule",
+    "NO_EXECUTE": "NoExecute",
+    "PREFER_NO_SCHEDULE": "PreferNoSchedule",
+}
+
+
+class Nodegroup(msgspec.Struct, frozen=True):
+    """A managed node group, as far as it shows on its nodes."""
+
+    labels: Mapping[str, str] = {}
+    taints: Sequence[TaintSpec] = ()
+    tags: Mapping[str, str] = {}
+    os: str = "linux"
+
+
+class Nodegroups:
+    """Remembers answers: for 6 minutes while a group is empty, for an hour while nodes show what they are like."""
+
+    def __init__(self, api: AwsApi) -> None:
+        self._api = api
+        self._known: Expiring[Nodegroup | ProviderError] = Expiring()
+        self._rest = Rest()
+
+    def of(self, tags: Mapping[str, str], empty: bool, now: float) -> Nodegroup | ProviderError | None:
+        """Return the node group that an Auto Scaling group's tags name, or why it cannot be read; None for no group.
+
+        A refusal is remembered like an answer; a service that is away is not asked again within a minute.
+        """
+        cluster, name = tags.get(_CLUSTER), tags.get(_NAME)
+        if not cluster or not name:
+            return None
+        key = (cluster, name, empty)
+        known = self._known.get(key, now)
+        if known is not None:
+            return known
+        found = self._rest.attempt(lambda: _read(self._api.nodegroup(cluster, name), name), now)
+        if isinstance(found, Transient | Throttled):
+            return found
+        self._known.put(key, found, now, _EMPTY_S if empty else _USED_S)
+        return found
+
+
+def _read(data: Mapping[str, Any], name: str) -> Nodegroup:
+    labels = {"eks.amazonaws.com/nodegroup": name}
+    if data.get("capacityType"):
+        labels["eks.amazonaws.com/capacityType"] = str(data["capacityType"])
+    labels |= {str(key): str(value) for key, value in (data.get("labels") or {}).items()}
+    taints = tuple(
+        TaintSpec(str(one["key"]), str(one.get("value") or ""), _EFFECTS[one["effect"]])
+        for one in data.get("taints") or ()
+        if one.get("key") and one.get("effect") in _EFFECTS
+    )
+    windows = str(data.get("amiType") or "").startswith("WINDOWS")
+    return Nodegroup(labels, taints, data.get("tags") or {}, "windows" if windows else "linux")

@@ -1,0 +1,76 @@
+"""What operators say with tags about a group's nodes and about how it is scaled."""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from msgspec.structs import replace
+
+from cloudprovider.fields import Problems
+from cloudprovider.interface import GroupSettings, TaintSpec
+from cloudprovider.options import read_options
+from cloudprovider.quantity import parse_quantity
+
+_NODE_TEMPLATE = "k8s.io/cluster-autoscaler/node-template/"
+_LABEL, _TAINT, _RESOURCE, _OPTION = (
+    f"{_NODE_TEMPLATE}{kind}/" for kind in ("label", "taint", "resources", "autoscaling-options")
+)
+_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?", re.ASCII)
+_EFFECTS = frozenset({"NoSchedule", "NoExecute", "PreferNoSchedule"})
+_TRUE, _FALSE = (
+    frozenset({"1", "t", "T", "true", "TRUE", "True"}),
+    frozenset({"0", "f", "F", "false", "FALSE", "False"}),
+)
+
+
+def labels_of(tags: Mapping[str, str]) -> dict[str, str]:
+    """Return the labels of `.../node-template/label/<label>`, those that a node can have."""
+    return {key: value for key, value in _under(_LABEL, tags) if _VALUE.fullmatch(value)}
+
+
+def taints_of(tags: Mapping[str, str]) -> tuple[TaintSpec, ...]:
+    """Return the taints of `.../node-template/taint/<key>` = `<value>:<effect>`, those that are well-formed."""
+    split = ((key, *text.rpartition(":")) for key, text in _under(_TAINT, tags))
+    return tuple(
+        TaintSpec(key, value, effect)
+        for key, value, colon, effect in split
+        if colon and effect in _EFFECTS and _VALUE.fullmatch(value)
+    )
+
+
+def resources_of(tags: Mapping[str, str]) -> dict[str, str]:
+    """Return the quantities of `.../node-template/resources/<name>`, those that are quantities."""
+    return {name: text for name, text in _under(_RESOURCE, tags) if _is_amount(text)}
+
+
+def settings_of(tags: Mapping[str, str]) -> GroupSettings:
+    """Return the overrides of `.../node-template/autoscaling-options/<key>`; what cannot be read overrides nothing."""
+    options = dict(_under(_OPTION, tags))
+    ignores = options.get("ignoredaemonsetsutilization", "")
+    return replace(
+        read_options(options, _OPTION, Problems()),
+        ignore_daemonsets_utilization=True if ignores in _TRUE else False if ignores in _FALSE else None,
+    )
+
+
+def unusable(tags: Mapping[str, str]) -> Iterator[str]:
+    """Yield the tags under our prefix that have no effect as they are."""
+    labels, resources = labels_of(tags), resources_of(tags)
+    tainted = {taint.key for taint in taints_of(tags)}
+    for prefix, used in ((_LABEL, labels), (_TAINT, tainted), (_RESOURCE, resources)):
+        yield from (f"{prefix}{key}={value}" for key, value in _under(prefix, tags) if key not in used)
+    for key, value in _under(_OPTION, tags):
+        if settings_of({_OPTION + key: value}) == GroupSettings():
+            yield f"{_OPTION}{key}={value}"
+
+
+def _under(prefix: str, tags: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for key, value in tags.items():
+        if key.startswith(prefix) and key != prefix:
+            yield key.removeprefix(prefix), value
+
+
+def _is_amount(text: str) -> bool:
+    try:
+        return parse_quantity(text) >= 0
+    except ValueError:
+        return False
