@@ -5,9 +5,9 @@ ARG PYTHON_IMAGE=python:3.11.14-slim-bookworm
 FROM ${PYTHON_IMAGE} AS build
 WORKDIR /source
 COPY . .
-RUN pip wheel --no-cache-dir --wheel-dir /wheels '.[azure,gce,grpc]'
+RUN pip wheel --no-cache-dir --wheel-dir /wheels '.[aws,azure,gce,grpc]'
 RUN python -m venv --without-pip /autoscaler \
-    && pip --python /autoscaler/bin/python install --no-cache-dir --no-index --find-links /wheels 'node-autoscaler[azure,gce,grpc]'
+    && pip --python /autoscaler/bin/python install --no-cache-dir --no-index --find-links /wheels 'node-autoscaler[aws,azure,gce,grpc]'
 
 FROM ${PYTHON_IMAGE}
 COPY --from=build /autoscaler /autoscaler

@@ -25,6 +25,7 @@ from autoscaler.objects.node import Taint
 from autoscaler.objects.pod import PodInterner
 from autoscaler.ports import EventType, Subject
 from autoscaler.scaleup.priority import CONFIG_MAP
+from cloudprovider.aws.connection import AutoScaling, Ec2, Eks
 from cloudprovider.conformance import MemoryNodeApi
 from cloudprovider.gce.client import Compute
 from cloudprovider.interface import ProviderContext
@@ -39,6 +40,7 @@ MANIFESTS = ROOT / "manifests"
 GROUPS = MANIFESTS / "overlays" / "dry-run" / "groups.yaml"
 CLOUD_CONFIG = MANIFESTS / "overlays" / "externalgrpc" / "cloud-config.yaml"
 PROVIDERS = {
+    "aws": "aws",
     "azure": "azure",
     "clusterapi": "clusterapi",
     "dry-run": "static",
@@ -172,6 +174,36 @@ def test_the_sample_role_allows_the_calls_to_compute_engine_that_are_made_and_no
     }
     assert needed.keys() == {name for name in vars(Compute) if not name.startswith("_")}
     assert sorted(f"compute.{one}" for one in set().union(*needed.values())) == role["includedPermissions"]
+
+
+@pytest.mark.kubectl
+def test_what_is_to_be_filled_in_for_aws_is_listed_and_nothing_else_asks_for_it() -> None:
+    folder = MANIFESTS / "overlays" / "aws"
+    comment = "\n".join(
+        line for line in (folder / "kustomization.yaml").read_text().splitlines() if line.startswith("#")
+    )
+    asked = set(re.findall(r"YOUR-[A-Z]+", json.dumps(built(folder))))
+    assert (
+        asked
+        == set(re.findall(r"YOUR-[A-Z]+", comment))
+        == {"YOUR-CLUSTER", "YOUR-REGION", "YOUR-ACCOUNT", "YOUR-ROLE"}
+    )
+    account = only(built(folder), "ServiceAccount")
+    assert account["metadata"]["annotations"]["eks.amazonaws.com/role-arn"].endswith("role/YOUR-ROLE")
+
+
+def test_the_sample_policy_allows_the_calls_to_aws_that_are_made_and_no_more() -> None:
+    policy = json.loads((MANIFESTS / "samples" / "aws" / "iam-policy.json").read_text())
+    actions = [[one["Action"]] if isinstance(one["Action"], str) else one["Action"] for one in policy["Statement"]]
+    made = {
+        f"{service}:{''.join(word.title() for word in name.split('_'))}"
+        for service, client in (("autoscaling", AutoScaling), ("ec2", Ec2), ("eks", Eks))
+        for name in vars(client)
+        if not name.startswith("_")
+    }
+    assert sorted(action for some in actions for action in some) == sorted(made)
+    writing = [one for one in policy["Statement"] if "autoscaling:SetDesiredCapacity" in one["Action"]]
+    assert [(one["Resource"] != "*", bool(one["Condition"])) for one in writing] == [(True, True)]
 
 
 @pytest.mark.kubectl

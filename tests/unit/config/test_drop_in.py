@@ -1,6 +1,7 @@
 """Command lines written for Cluster Autoscaler, 1.31 to the newest: flags are known, and none is dropped silently."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
