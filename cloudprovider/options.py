@@ -8,6 +8,8 @@ from cloudprovider.fields import Problems
 from cloudprovider.interface import GroupSettings
 
 T = TypeVar("T")
+_SWITCH = {**dict.fromkeys(("1", "t", "true"), True), **dict.fromkeys(("0", "f", "false"), False)}
+"""How Go spells them, in lower case."""
 
 
 def read_options(values: Mapping[str, str], path: str, problems: Problems) -> GroupSettings:
@@ -31,7 +33,14 @@ def read_options(values: Mapping[str, str], path: str, problems: Problems) -> Gr
         scale_down_unready_time_s=read("scaledownunreadytime", _time_s),
         max_node_provision_time_s=read("maxnodeprovisiontime", _time_s),
         max_node_startup_time_s=read("maxnodestartuptime", _time_s),
+        ignore_daemonsets_utilization=read("ignoredaemonsetsutilization", _switch),
     )
+
+
+def _switch(text: str) -> bool:
+    if text not in _SWITCH:
+        raise ValueError(f"{text!r} is not true or false")
+    return _SWITCH[text]
 
 
 def _share(text: str) -> float:

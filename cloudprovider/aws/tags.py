@@ -3,8 +3,6 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from msgspec.structs import replace
-
 from cloudprovider.fields import Problems
 from cloudprovider.interface import GroupSettings, TaintSpec
 from cloudprovider.options import read_options
@@ -16,10 +14,6 @@ _LABEL, _TAINT, _RESOURCE, _OPTION = (
 )
 _VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?", re.ASCII)
 _EFFECTS = frozenset({"NoSchedule", "NoExecute", "PreferNoSchedule"})
-_TRUE, _FALSE = (
-    frozenset({"1", "t", "T", "true", "TRUE", "True"}),
-    frozenset({"0", "f", "F", "false", "FALSE", "False"}),
-)
 
 
 def labels_of(tags: Mapping[str, str]) -> dict[str, str]:
@@ -44,12 +38,7 @@ def resources_of(tags: Mapping[str, str]) -> dict[str, str]:
 
 def settings_of(tags: Mapping[str, str]) -> GroupSettings:
     """Return the overrides of `.../node-template/autoscaling-options/<key>`; what cannot be read overrides nothing."""
-    options = dict(_under(_OPTION, tags))
-    ignores = options.get("ignoredaemonsetsutilization", "")
-    return replace(
-        read_options(options, _OPTION, Problems()),
-        ignore_daemonsets_utilization=True if ignores in _TRUE else False if ignores in _FALSE else None,
-    )
+    return read_options(dict(_under(_OPTION, tags)), _OPTION, Problems())
 
 
 def unusable(tags: Mapping[str, str]) -> Iterator[str]:

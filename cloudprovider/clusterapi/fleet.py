@@ -165,6 +165,7 @@ def _bare(pool: Scalable, provider_id: str) -> Machine:
 def _settings(group: GroupState, keys: Keys, problems: Problems) -> GroupSettings:
     given = group.one.annotations.items()
     options = {name.removeprefix(keys.options): value for name, value in given if name.startswith(keys.options)}
+    options.pop("ignoredaemonsetsutilization", None)  # no such annotation in Cluster API
     settings = read_options(options, f"{group.id}: annotation {keys.options}", problems)
     return msgspec.structs.replace(settings, scale_down_enabled=False) if group.rolling else settings
 

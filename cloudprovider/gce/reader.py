@@ -6,14 +6,16 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
+from cloudprovider.fields import Problems
 from cloudprovider.gce.blueprints import Blueprints
 from cloudprovider.gce.client import Compute
 from cloudprovider.gce.fleet import GroupState
 from cloudprovider.gce.refs import GroupRef, Place
 from cloudprovider.gce.settings import Limits, Settings
-from cloudprovider.gce.template import node_template, settings_from
+from cloudprovider.gce.template import node_template
 from cloudprovider.gce.wire import Manager, managed_instance, manager_from, zone_instance
 from cloudprovider.interface import GroupSettings, Instance, NodeTemplate, NotFound, ProviderError
+from cloudprovider.options import read_options
 
 log = logging.getLogger(__name__)
 
@@ -123,7 +125,7 @@ class Reader:
         if blueprint is None:
             return None, GroupSettings()
         template = node_template(blueprint, manager.ref.place, manager.zones, manager.ref.id)
-        return template, settings_from(blueprint.env.options)
+        return template, read_options(blueprint.env.options, "", Problems())
 
     def _run(self, work: Callable[[T], R], items: Sequence[T]) -> Sequence[R]:
         """Work on several items at a time, as many as the operator allows; the first error is raised."""

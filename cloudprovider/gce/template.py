@@ -5,7 +5,6 @@ from typing import Any
 
 import msgspec
 
-from cloudprovider.duration import parse_duration_s
 from cloudprovider.gce.kube_env import KubeEnv
 from cloudprovider.gce.machine_types import MachineType, attached_gpus
 from cloudprovider.gce.refs import Place
@@ -17,7 +16,7 @@ from cloudprovider.gce.reserved import (
     kernel_memory,
     local_ssd_overhead,
 )
-from cloudprovider.interface import GroupSettings, NodeTemplate
+from cloudprovider.interface import NodeTemplate
 from cloudprovider.kube_proxy import kube_proxy
 
 BOOT_DISK_SIZE = "cluster-autoscaler/gce/boot-disk-size"
@@ -63,21 +62,6 @@ def node_template(blueprint: Blueprint, place: Place, zones: tuple[str, ...], gr
         capacity={**{name: str(amount) for name, amount in capacity.items()}, **extended},
         allocatable={**{name: _text(amount) for name, amount in left.items()}, **extended},
         pods=(kube_proxy(group_id.rpartition("/")[2]),),
-    )
-
-
-def settings_from(options: Mapping[str, str]) -> GroupSettings:
-    """Return the overrides of `autoscaling_options`; what cannot be read keeps the flag."""
-    return GroupSettings(
-        scale_down_utilization_threshold=_share(options.get("scaledownutilizationthreshold")),
-        scale_down_gpu_utilization_threshold=_share(options.get("scaledowngpuutilizationthreshold")),
-        scale_down_unneeded_time_s=_duration(options.get("scaledownunneededtime")),
-        scale_down_unready_time_s=_duration(options.get("scaledownunreadytime")),
-        max_node_provision_time_s=_duration(options.get("maxnodeprovisiontime")),
-        max_node_startup_time_s=_duration(options.get("maxnodestartuptime")),
-        ignore_daemonsets_utilization={"true": True, "false": False}.get(
-            options.get("ignoredaemonsetsutilization", "").lower()
-        ),
     )
 
 
@@ -140,19 +124,3 @@ def _annotations(properties: Mapping[str, Any]) -> dict[str, str]:
 
 def _text(amount: float) -> str:
     return str(int(amount)) if amount == int(amount) else f"{round(amount * 1000)}m"
-
-
-def _share(text: str | None) -> float | None:
-    try:
-        share = float(text or "")
-    except ValueError:
-        return None
-    return share if 0 <= share <= 1 else None
-
-
-def _duration(text: str | None) -> float | None:
-    try:
-        seconds = parse_duration_s(text or "")
-    except ValueError:
-        return None
-    return seconds if seconds >= 0 else None

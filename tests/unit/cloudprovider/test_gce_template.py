@@ -9,7 +9,7 @@ from cloudprovider.gce.kube_env import read_kube_env
 from cloudprovider.gce.machine_types import MachineType, custom_machine_type, machine_type_from
 from cloudprovider.gce.refs import Place
 from cloudprovider.gce.reserved import GIB, KIB, MIB, boot_disk_overhead, kernel_memory, local_ssd_overhead
-from cloudprovider.gce.template import Blueprint, node_template, settings_from
+from cloudprovider.gce.template import Blueprint, node_template
 from cloudprovider.interface import NodeTemplate, TaintSpec
 from cloudprovider.quantity import parse_quantity
 from tests.fakes.gce import a_template
@@ -238,18 +238,3 @@ def test_the_pod_of_every_node_is_part_of_the_template() -> None:
     (pod,) = of().pods
     assert pod["metadata"]["name"] == "kube-proxy-web"
     assert pod["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "100m"}
-
-
-def test_overrides_that_cannot_be_read_keep_the_flags() -> None:
-    settings = settings_from(
-        {
-            "scaledownutilizationthreshold": "1.4",
-            "scaledowngpuutilizationthreshold": "0.5",
-            "maxnodeprovisiontime": "-1m",
-            "maxnodestartuptime": "20m",
-            "ignoredaemonsetsutilization": "true",
-        }
-    )
-    assert (settings.scale_down_utilization_threshold, settings.scale_down_gpu_utilization_threshold) == (None, 0.5)
-    assert (settings.max_node_provision_time_s, settings.max_node_startup_time_s) == (None, 1200)
-    assert settings.ignore_daemonsets_utilization is True
