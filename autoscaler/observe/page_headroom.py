@@ -80,7 +80,7 @@ def _pool_row(pool: PoolStatus, now_wall: float) -> list[Html]:
     return [
         html('<code>{}</code><span class="sub">{}</span>', pool.name, pool.namespace),
         joined((pill(word, tone) for word, tone in _states(pool)), " "),
-        html('{}<span class="sub">{}</span>', pool.policy, pool.reason) if pool.policy else NOTHING,
+        _policy(pool, now_wall),
         html("{}", f"{pool.active:,}"),
         html("{}", f"{pool.desired:,}"),
         html("{}{}", f"{pool.target:,}", _cool_down(pool, now_wall)),
@@ -91,6 +91,15 @@ def _pool_row(pool: PoolStatus, now_wall: float) -> list[Html]:
         ),
         NOTHING if pool.reconciled_at is None else ago(pool.reconciled_at, now_wall),
     ]
+
+
+def _policy(pool: PoolStatus, now_wall: float) -> Html:
+    """Return the policy that holds, and the one that is served before it begins."""
+    if not pool.policy:
+        return NOTHING
+    early = pool.early
+    soon = NOTHING if early is None else html(", for {} in {}", early.policy, until(early.starts_at, now_wall))
+    return html('{}<span class="sub">{}{}</span>', pool.policy, pool.reason, soon)
 
 
 def _cool_down(pool: PoolStatus, now_wall: float) -> Html:

@@ -96,6 +96,12 @@ def _without_room(target: TargetStatus) -> Html:
 
 
 def _override(target: TargetStatus, now_wall: float) -> Html:
-    if target.override is None:
-        return NOTHING
-    return html("at least {} for another {}", f"{target.floor:,}", until(target.override.ends_at, now_wall))
+    """Return the floor that an override sets, and the one that is planned for before it holds."""
+    parts = []
+    if target.override is not None:
+        ends = until(target.override.ends_at, now_wall)
+        parts.append(html("at least {} for another {}", f"{target.floor:,}", ends))
+    if target.early is not None:
+        starts = until(target.early.starts_at, now_wall)
+        parts.append(html("planned for {} in {}", f"{target.early.floor:,}", starts))
+    return joined(parts, ", ")

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import msgspec
 import pytest
 
+from autoscaler.companions.headroom import Early
 from autoscaler.config.eta import PodStartEstimator
 from autoscaler.observe.eta_status import EtaStatus
 from autoscaler.observe.headroom_status import HeadroomStatus, PoolStatus
@@ -14,7 +15,7 @@ from autoscaler.observe.page_headroom import headroom_block
 from autoscaler.observe.page_reservations import reservations_block
 from autoscaler.observe.page_starts import starts_block
 from autoscaler.observe.reason_table import TABLE
-from autoscaler.observe.reservation_status import OverrideStatus, TargetStatus
+from autoscaler.observe.reservation_status import EarlyFloor, OverrideStatus, TargetStatus
 from autoscaler.observe.status import PublishedStatus, View
 from autoscaler.reasons import Headcount, HeadroomTrouble, UnknownStart, Unplaceable
 from tests.shown_cluster import NOW, a_process, sample_blocks, sample_starts, sample_status
@@ -82,6 +83,13 @@ def test_a_pool_tells_what_is_wanted_what_is_there_and_why() -> None:
     assert "5.0 s ago" in text
     assert "Fewer are wanted now; those there stay until the idleTime is over." in text
     assert "not in order" not in text, "pods on their way are no trouble"
+
+
+def test_what_is_asked_for_before_its_window_says_for_what_and_when() -> None:
+    pool = a_pool(policy="base", desired=8, reason=Headcount.IDLE_COUNT, early=Early("office", NOW + 240))
+    assert "base IdleCount, for office in 4 min" in page_with(of_pools(pool)).text
+    target = TargetStatus(name="gpu", early=EarlyFloor(floor=3, starts_at=NOW + 240))
+    assert "planned for 3 in 4 min" in page_with(of_targets(target)).text
 
 
 def test_no_cool_down_is_shown_where_none_is_in_force() -> None:
