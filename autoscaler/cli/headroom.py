@@ -12,7 +12,6 @@ from autoscaler.cli import output
 from autoscaler.cli.arguments import accept_flags, daemon_config
 from autoscaler.cli.dumped import add_planner, add_validation, read_objects
 from autoscaler.cli.leads import GivenLeads, add_lead, boots_of
-from autoscaler.cli.output import Format
 from autoscaler.clock import Instant, SystemClock
 from autoscaler.companions.headroom_answer import answers
 from autoscaler.companions.headroom_objects import Present, read_deployment
@@ -78,10 +77,7 @@ def run(args: argparse.Namespace) -> int:
     given = GivenLeads(args.lead, headroom.pool_names, boots, config, wall)
     leads = {pool.name: given.lead(pool.name, pool.lead_time_s, ahead_of(pool, headroom)) for pool in headroom.pools}
     found = answers(headroom, view, deployments, dict(args.active), leads, Instant(wall, 0.0))
-    records = [msgspec.to_builtins(one) for one in found]
-    if args.output is Format.TABLE:
-        records = [{**one, "drift": ", ".join(one["drift"])} for one in records]
-    output.write_records(records, args.output)
+    output.write_records([msgspec.to_builtins(one) for one in found], args.output)
     return 0
 
 

@@ -68,7 +68,7 @@ def write_records(records: Sequence[Mapping[str, object]], form: Format, out: Te
     """Print records that have the same keys, in any format; a table on a terminal wraps when rich is there."""
     out = out or sys.stdout
     header = list(records[0]) if records else []
-    rows = [["" if cell is None else cell for cell in record.values()] for record in records]
+    rows = [list(map(_cell, record.values())) for record in records]
     if form is Format.JSON:
         write(to_json(records), out)
     elif form is Format.YAML:
@@ -77,6 +77,13 @@ def write_records(records: Sequence[Mapping[str, object]], form: Format, out: Te
         write(to_markdown(header, rows), out)
     elif not (out.isatty() and _write_rich_table(header, rows, out)):
         write(to_table(header, rows), out)
+
+
+def _cell(value: object) -> object:
+    """Return a value as people read it: nothing for None, lists without brackets."""
+    if value is None:
+        return ""
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 
 def _write_rich_table(header: Sequence[str], rows: Sequence[Sequence[object]], out: TextIO) -> bool:

@@ -115,6 +115,12 @@ def test_what_is_missing_is_bad_input(capsys: pytest.CaptureFixture[str], words:
     assert provider(capsys, *words)[0] == 2
 
 
+def test_the_table_has_abilities_as_words(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = provider(capsys, "list")
+    (line,) = (line for line in out.splitlines() if line.startswith("externalgrpc"))
+    assert line.endswith("  grpc   Pricing, Accelerators, GroupOptions")
+
+
 class TestServe:
     @pytest.mark.parametrize(
         ("words", "says"),
