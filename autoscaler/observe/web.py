@@ -36,8 +36,8 @@ _LINE_BYTES = 8 * 1024
 _HEAD_BYTES = 32 * 1024
 _HEAD_S = 10.0
 _SEND_S = 30.0
-_LINGER_S = 1.0
-_LINGER_BYTES = 256 * 1024
+_LINGER_S = 5.0
+_LINGER_BYTES = 16 * 1024 * 1024
 _IDLE_S = 75.0  # above the scrape interval of most monitoring
 _BUSY_IDLE_S = 2.0
 _CONNECTIONS = 128
@@ -374,11 +374,10 @@ class _Connection(BaseHTTPRequestHandler):
         self._send(problem_response(problem))
         # Closing with input unread would reset the connection, and the client might never see the answer.
         self.connection.shutdown(socket.SHUT_WR)
-        self.connection.settimeout(_LINGER_S)
-        left = _LINGER_BYTES
-        with contextlib.suppress(TimeoutError):
-            while left > 0 and (piece := self.connection.recv(_LINE_BYTES)):
-                left -= len(piece)
+        self._source.allow(_LINGER_S, _LINGER_BYTES)
+        with contextlib.suppress(TimeoutError, HttpProblem):
+            while self._source.read(_LINE_BYTES):
+                pass
 
     def handle_expect_100(self) -> bool:
         return True  # answered once the length is known to be acceptable

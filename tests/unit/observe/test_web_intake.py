@@ -79,6 +79,13 @@ def test_a_body_that_is_too_large_is_refused_however_it_comes(server: WebServer,
     assert (status, closed) == (413, True)
 
 
+def test_whoever_sends_far_too_much_still_gets_the_answer(server: WebServer) -> None:
+    for _ in range(5):
+        status, body, closed = ask(server, "/echo", b"x" * 8_000_000)
+        assert (status, closed) == (413, True)
+        assert b"body_too_large" in body
+
+
 def test_where_a_body_goes_is_looked_at_before_its_size(server: WebServer, heard: Heard) -> None:
     assert ask(server, "/nothing", b"x" * 11)[0] == 404
     assert ask(server, "/things/a/parts", b"1")[:2] == (200, b"1 at /things/a/parts")
