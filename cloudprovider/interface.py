@@ -1,4 +1,4 @@
-"""The whole contract between the autoscaler and a cloud.
+"""The whole contract between the autoscaler and a cloud, on one page for those who write providers.
 
 A provider implements `CloudProvider` and returns `NodeGroup`s. Everything else is optional: an ability is a
 Protocol of its own, found with `isinstance`. Errors are the tree below `ProviderError`; a provider raises nothing

@@ -21,7 +21,7 @@ def read_sizes(specs: Sequence[str], problems: Problems) -> Iterator[SizedName]:
     seen: set[str] = set()
     for text in specs:
         low, high, name = (*text.split(":", 2), "", "")[:3]
-        if not (name and _is_size(low) and _is_size(high) and int(low) <= int(high)):
+        if not (name and is_size(low) and is_size(high) and int(low) <= int(high)):
             problems.add("nodes", f"{text!r} is not min:max:name with 0 <= min <= max")
         elif name in seen:
             problems.add("nodes", f"{name!r} is given twice")
@@ -30,5 +30,6 @@ def read_sizes(specs: Sequence[str], problems: Problems) -> Iterator[SizedName]:
             yield SizedName(name, int(low), int(high))
 
 
-def _is_size(text: str) -> bool:
+def is_size(text: str) -> bool:
+    """Whether a text is a number of machines: digits, and nothing else."""
     return text.isascii() and text.isdecimal()

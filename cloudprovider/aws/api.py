@@ -1,6 +1,6 @@
 """The calls to AWS, in pages and batches as the services want them. Answers are plain data; see `failures`."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from cloudprovider.aws.connection import Clients
@@ -23,16 +23,8 @@ class AwsApi:
 
     def groups_named(self, names: Sequence[str]) -> list[Data]:
         """Return the groups with these names, those that exist."""
-        return [
-            group
-            for batch in _batches(names, _GROUPS)
-            for group in _pages(
-                self._clients.reading.describe_auto_scaling_groups,
-                "AutoScalingGroups",
-                AutoScalingGroupNames=batch,
-                MaxRecords=_GROUPS,
-            )
-        ]
+        batches = ({"AutoScalingGroupNames": batch, "MaxRecords": _GROUPS} for batch in _batches(names, _GROUPS))
+        return _all(self._clients.reading.describe_auto_scaling_groups, "AutoScalingGroups", batches)
 
     def groups_tagged(self, tags: Mapping[str, str]) -> list[Data]:
         """Return the groups that have all these tags; an empty value stands for any."""
@@ -63,16 +55,11 @@ class AwsApi:
 
     def launch_configurations(self, names: Sequence[str]) -> list[Data]:
         """Return the launch configurations with these names, those that exist."""
-        return [
-            one
+        batches = (
+            {"LaunchConfigurationNames": batch, "MaxRecords": _CONFIGURATIONS}
             for batch in _batches(names, _CONFIGURATIONS)
-            for one in _pages(
-                self._clients.reading.describe_launch_configurations,
-                "LaunchConfigurations",
-                LaunchConfigurationNames=batch,
-                MaxRecords=_CONFIGURATIONS,
-            )
-        ]
+        )
+        return _all(self._clients.reading.describe_launch_configurations, "LaunchConfigurations", batches)
 
     def launch_template(self, key: Mapping[str, str], version: str) -> Data | None:
         """Return the data of a launch template's version; `key` is its id or its name."""
@@ -82,15 +69,8 @@ class AwsApi:
 
     def instance_types(self, names: Sequence[str]) -> list[Data]:
         """Return what machines of these types have; types that the region does not know are left out."""
-        return [
-            one
-            for batch in _batches(names, _TYPES)
-            for one in _pages(
-                self._clients.ec2.describe_instance_types,
-                "InstanceTypes",
-                Filters=[{"Name": "instance-type", "Values": batch}],
-            )
-        ]
+        batches = ({"Filters": [{"Name": "instance-type", "Values": batch}]} for batch in _batches(names, _TYPES))
+        return _all(self._clients.ec2.describe_instance_types, "InstanceTypes", batches)
 
     def image(self, image_id: str) -> Data | None:
         """Return a machine image."""
@@ -118,6 +98,10 @@ class AwsApi:
 def _batches(names: Sequence[str], size: int) -> Iterator[list[str]]:
     for start in range(0, len(names), size):
         yield list(names[start : start + size])
+
+
+def _all(call: Callable[..., Data], key: str, batches: Iterable[Data]) -> list[Data]:
+    return [one for parameters in batches for one in _pages(call, key, **parameters)]
 
 
 def _pages(call: Callable[..., Data], key: str, **parameters: Any) -> Iterator[Data]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from cloudprovider.fields import Problems
-from cloudprovider.sizes import SizedName
+from cloudprovider.sizes import SizedName, is_size
 
 _FLAG = "node-group-auto-discovery"
 _FORM = "label:key=value,… with min=n and max=n if you like"
@@ -59,7 +59,7 @@ def sized_by_tags(name: str, tags: Mapping[str, str], selector: Selector) -> Siz
     low, high = tags.get("min", selector.min_size), tags.get("max", selector.max_size)
     if low is None or high is None:
         return f"it has no tag {'min' if low is None else 'max'}, and the flag gives none either"
-    if not (_is_size(str(low)) and _is_size(str(high)) and int(low) <= int(high)):
+    if not (is_size(str(low)) and is_size(str(high)) and int(low) <= int(high)):
         return f"its sizes are min={low} and max={high}"
     return SizedName(name, int(low), int(high))
 
@@ -69,11 +69,7 @@ def _keys(body: str) -> Iterator[str]:
 
 
 def _sizes(text: str, spec: str, problems: Problems) -> Iterator[int]:
-    if _is_size(text):
+    if is_size(text):
         yield int(text)
     else:
         problems.add(_FLAG, f"{text!r} in {spec!r} is not a number of nodes")
-
-
-def _is_size(text: str) -> bool:
-    return text.isascii() and text.isdecimal()

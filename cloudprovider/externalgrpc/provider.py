@@ -49,8 +49,8 @@ class ExternalProvider:
     def refresh(self, now: float) -> None:
         """Let the server refresh, and take in its groups."""
         self._calls("Refresh")
-        listed = self._calls("NodeGroups").get("nodeGroups", [])
-        named = [{"id": one["id"]} for one in listed if one.get("id")]
+        listed = [one for one in self._calls("NodeGroups").get("nodeGroups", []) if one.get("id")]
+        named = [{"id": one["id"]} for one in listed]
         targets = self._calls.all("NodeGroupTargetSize", named)
         instances = self._calls.all("NodeGroupNodes", named)
         templates = self._optional("NodeGroupTemplateNodeInfo", named, _template)
@@ -59,7 +59,7 @@ class ExternalProvider:
         self._ask_for_gpus()
         self._owners_of_strangers()
         groups: dict[str, ExternalGroup] = {}
-        for index, one in enumerate(one for one in listed if one.get("id")):
+        for index, one in enumerate(listed):
             state = GroupState(
                 min_size=one.get("minSize", 0),
                 max_size=one.get("maxSize", 0),
