@@ -8,7 +8,7 @@ from enum import IntEnum
 
 import msgspec
 
-from autoscaler.companions.samples import BOOT, NOTHING, Knowledge, Remaining, Spread, remaining
+from autoscaler.companions.samples import NOTHING, Duration, Knowledge, Remaining, Spread, remaining
 from autoscaler.reasons import UnknownStart
 
 _LEAST_DEADLINE_S = 90.0
@@ -66,6 +66,8 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     group: str | None = None
     overdue: bool = False
     """Whether the node it waits for takes longer than any before."""
+    assumed: bool = False
+    """Whether it waits for a boot, and no boot of any node was seen yet: a default, and no estimate to hold us to."""
     terms: Mapping[str, Spread] = {}
     """What it is the sum of, part by part."""
 
@@ -81,25 +83,27 @@ def estimate(place: Place, workload: str, knowledge: Knowledge, times: Times) ->
         return unknown(place.reason or UnknownStart.NO_GROUP_FITS)
     group = place.group
     terms: dict[str, Spread] = {}
-    overdue = False
+    overdue = assumed = False
     match place.level:
         case Level.PREEMPTION:
             terms["grace"] = Spread(place.grace_s, place.grace_s)
         case Level.UPCOMING:
-            left = remaining_boot(group or "", place.age_s, knowledge, times)
+            boot = knowledge.boot(group or "")
+            left = remaining_boot(boot, place.age_s, times)
             if left is None:
                 return unknown(UnknownStart.BACKOFF)
-            terms["boot"], overdue = left.spread, left.overdue
+            terms["boot"], overdue, assumed = left.spread, left.overdue, boot.assumed
         case Level.PLANNED:
             terms["wait"] = Spread(place.wait_s, place.wait_s)
-            terms["boot"] = knowledge.boot(group or "")
+            boot = knowledge.boot(group or "")
+            terms["boot"], assumed = boot.spread, boot.assumed
         case Level.QUEUE:
             terms["queue"] = place.queue or NOTHING
     if place.level not in (Level.BOUND, Level.QUEUE):
-        terms["bind"] = knowledge.binding()
+        terms["bind"] = knowledge.binding().spread
     if place.level is not Level.QUEUE:
         cold = place.cold or place.level in (Level.UPCOMING, Level.PLANNED)
-        terms["start"] = knowledge.start(workload, group, cold=cold)
+        terms["start"] = knowledge.start(workload, group, cold=cold).spread
     total = NOTHING
     for one in terms.values():
         total = total.plus(one)
@@ -110,15 +114,16 @@ def estimate(place: Place, workload: str, knowledge: Knowledge, times: Times) ->
         node=place.node,
         group=group,
         overdue=overdue,
+        assumed=assumed,
         terms=terms,
     )
 
 
-def remaining_boot(group: str, age_s: float, knowledge: Knowledge, times: Times) -> Remaining | None:
+def remaining_boot(boot: Duration, age_s: float, times: Times) -> Remaining | None:
     """Return how much longer a node takes that was asked for `age_s` ago; None: nobody may count on it any more."""
     if age_s >= times.max_provision_s:
         return None
-    return remaining(knowledge.boot_samples(group), BOOT, age_s, times.scan_s)
+    return remaining(boot, age_s, times.scan_s)
 
 
 def start_deadline(requested_at: float, worst_ready_at: float) -> float:

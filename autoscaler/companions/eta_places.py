@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from autoscaler.companions.capacity import Capacity
-from autoscaler.companions.eta import Level, Place
+from autoscaler.companions.eta import Estimate, Level, Place, unknown
 from autoscaler.companions.ratio import Ratio, Totals, ratio_start
 from autoscaler.companions.samples import WORST, quantile
 from autoscaler.objects import quantity
@@ -232,6 +232,17 @@ def cpu_totals(capacity: Capacity) -> Totals:
     cluster, cpu = capacity.cluster, quantity.CPU
     running = cluster.running.get(cpu, 0) + cluster.starting.get(cpu, 0)
     return Totals(cluster.nodes, cluster.capacity.get(cpu, 0), cluster.pending.get(cpu, 0), running)
+
+
+def by_ratio(pod: Pod, totals: Capacity, ratio: Ratio, *, pending: bool) -> Estimate:
+    """Return the estimate of the ratio formula; what a `pending` pod asks for is left out of what is wanted."""
+    cpu, own = cpu_totals(totals), pod.cls.requests.get(quantity.CPU, 0)
+    if pending:
+        cpu = msgspec.structs.replace(cpu, pending_milli=max(0, cpu.pending_milli - own))
+    seconds = ratio_start(cpu, own, ratio)
+    if seconds is None:
+        return unknown(UnknownStart.NO_USABLE_CAPACITY)
+    return Estimate(level=Level.QUEUE, expected_s=seconds.expected, worst_s=seconds.worst, terms={"ratio": seconds})
 
 
 def workload(pod: Pod) -> str:

@@ -17,7 +17,7 @@ import msgspec
 
 from autoscaler.companions.eta import Times
 from autoscaler.companions.eta_places import suits
-from autoscaler.companions.samples import BIND, COLD_START, FEWEST, Knowledge, first_known
+from autoscaler.companions.samples import BIND, COLD_START, FEWEST, Knowledge
 from autoscaler.objects.pod import PodClass
 from autoscaler.reasons import LeadBasis
 from autoscaler.snapshot.template import Template
@@ -80,10 +80,9 @@ def learned_lead(knowledge: Knowledge, groups: Collection[str], ahead: Ahead, ti
     group = max(bounds, key=lambda one: bounds[one])
     terms = {"ask": ahead.asks_s, "passes": _PASSES * times.scan_s, "boot": min(bounds[group], times.max_provision_s)}
     if ahead.workload is not None:
-        starts = knowledge.start_samples(ahead.workload, group or None, cold=True)
-        bind = first_known((knowledge.bind,))
-        terms["bind"] = unlikely(bind, _LATE_BIND) if bind else BIND.worst
-        terms["start"] = unlikely(starts, _LATE_START) if starts else COLD_START.worst
+        bind, start = knowledge.binding(), knowledge.start(ahead.workload, group or None, cold=True)
+        terms["bind"] = unlikely(bind.samples, _LATE_BIND) if bind.samples else BIND.worst
+        terms["start"] = unlikely(start.samples, _LATE_START) if start.samples else COLD_START.worst
     return Lead(
         seconds=float(math.ceil(min(sum(terms.values()), longest_lead_s(times)))),
         basis=LeadBasis.LEARNED,

@@ -53,6 +53,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     """By the first estimate."""
     estimated_ready_p90_at: float | None = None
     estimate_level: Level | None = None
+    assumed: bool = False
+    """Whether the first estimate was a default, since no boot had been seen: it takes no part in the score."""
     latest_estimated_ready_at: float | None = None
     node_requested_at: float | None = None
     node_group: str | None = None
@@ -166,10 +168,10 @@ class History:
         if record is None or estimate.expected_s is None or estimate.worst_s is None or record.ready_at is not None:
             return
         ready = wall + estimate.expected_s
-        changes: dict[str, float | Level] = {"latest_estimated_ready_at": ready}
+        changes: dict[str, float | Level | bool] = {"latest_estimated_ready_at": ready}
         if record.estimated_ready_at is None:
             changes |= {"estimated_ready_at": ready, "estimated_ready_p90_at": wall + estimate.worst_s}
-            changes["estimate_level"] = estimate.level
+            changes |= {"estimate_level": estimate.level, "assumed": estimate.assumed}
         self._live[uid] = msgspec.structs.replace(record, **changes)
 
     def node_requested(self, uid: str, group: str, wall: float) -> None:

@@ -42,7 +42,31 @@ def spread(ordered: Sequence[float]) -> Spread:
 
 def first_known(candidates: Iterable[Sequence[float]]) -> Sequence[float]:
     """Return the first of several sorted lists of samples that is long enough; empty where none is."""
-    return next((one for one in candidates if len(one) >= FEWEST), ())
+    return next((samples for samples in candidates if len(samples) >= FEWEST), ())
+
+
+class Duration(msgspec.Struct, frozen=True, gc=False):
+    """How long something takes, and the samples that say so."""
+
+    spread: Spread
+    samples: Sequence[float] = ()
+    """Sorted; empty where there are fewer than `FEWEST`."""
+    assumed: bool = False
+    """Whether there is no sample at all: the spread is a default."""
+
+
+def duration_of(candidates: Sequence[Sequence[float]], default: Spread) -> Duration:
+    """Return how long something takes, by the first of several sorted lists of samples that is long enough.
+
+    Where none is, the first that is not empty counts. Its worst case is its longest sample, stretched as the worst
+    case of the default is over what that default expects: so few samples say little about the longest.
+    """
+    if samples := first_known(candidates):
+        return Duration(spread(samples), samples)
+    few = next((samples for samples in candidates if samples), None)
+    if few is None:
+        return Duration(default, assumed=True)
+    return Duration(Spread(quantile(few, EXPECTED), few[-1] * default.worst / default.expected))
 
 
 class Remaining(msgspec.Struct, frozen=True, gc=False):
@@ -52,13 +76,13 @@ class Remaining(msgspec.Struct, frozen=True, gc=False):
     overdue: bool = False
 
 
-def remaining(ordered: Sequence[float], default: Spread, age_s: float, scan_s: float) -> Remaining:
+def remaining(boot: Duration, age_s: float, scan_s: float) -> Remaining:
     """Return how much longer it takes after `age_s`: only samples that took longer count.
 
     Where none did it is overdue, and expected within a quarter of its age, or one scan interval if that is longer.
     """
-    known = ordered or (default.expected, default.worst)
-    longer = [one for one in known if one > age_s]
+    known = boot.samples or (boot.spread.expected, boot.spread.worst)
+    longer = [seconds for seconds in known if seconds > age_s]
     if not longer:
         grace_s = max(scan_s, 0.25 * age_s)
         return Remaining(Spread(grace_s, grace_s), overdue=True)
@@ -142,27 +166,19 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
         """Boot times of all groups together."""
         return tuple(sorted(one for samples in self.boots.values() for one in samples))
 
-    def boot_samples(self, group: str) -> Sequence[float]:
-        """Return boot times of a group, or of all groups where it has too few; empty where there are too few at all."""
-        return first_known((self.boots.get(group, ()), self.pooled_boots))
+    def boot(self, group: str) -> Duration:
+        """Return how long a new node of a group takes: by its own samples, or by those of all groups."""
+        return duration_of((self.boots.get(group, ()), self.pooled_boots), BOOT)
 
-    def boot(self, group: str) -> Spread:
-        """Return how long a new node of a group takes."""
-        return _spread_or(self.boot_samples(group), BOOT)
-
-    def binding(self) -> Spread:
+    def binding(self) -> Duration:
         """Return how long a pod waits for its node once there is room."""
-        return _spread_or(first_known((self.bind,)), BIND)
+        return duration_of((self.bind,), BIND)
 
-    def start(self, workload: str, group: str | None, *, cold: bool) -> Spread:
-        """Return how long a pod takes on its node until it is ready."""
-        return _spread_or(self.start_samples(workload, group, cold=cold), COLD_START if cold else WARM_START)
-
-    def start_samples(self, workload: str, group: str | None, *, cold: bool) -> Sequence[float]:
-        """Return starts of a workload, of a group, or of all where those are too few; empty where all are."""
+    def start(self, workload: str, group: str | None, *, cold: bool) -> Duration:
+        """Return how long a pod takes on its node until it is ready: by samples of its workload, its group, or all."""
         known = self.cold if cold else self.warm
         of_group = () if group is None else known.get(group_key(group), ())
-        return first_known((known.get(workload, ()), of_group, known.get(ALL, ())))
+        return duration_of((known.get(workload, ()), of_group, known.get(ALL, ())), COLD_START if cold else WARM_START)
 
 
 ALL = ""
@@ -171,7 +187,3 @@ ALL = ""
 def group_key(group: str) -> str:
     """Return the key of a node group among workloads."""
     return f"group:{group}"
-
-
-def _spread_or(ordered: Sequence[float], default: Spread) -> Spread:
-    return spread(ordered) if ordered else default

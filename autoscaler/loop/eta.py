@@ -8,17 +8,16 @@ from autoscaler.actuation.boot_times import BootTimes, Samples
 from autoscaler.clock import Instant
 from autoscaler.companions.boots import Boots
 from autoscaler.companions.capacity import Capacity, capacity
-from autoscaler.companions.eta import Estimate, Level, Place, Times, estimate, start_deadline, unknown
-from autoscaler.companions.eta_places import Outcome, Places, cpu_totals, pods_to_estimate, workload
+from autoscaler.companions.eta import Estimate, Place, Times, estimate, start_deadline, unknown
+from autoscaler.companions.eta_places import Outcome, Places, by_ratio, pods_to_estimate, workload
 from autoscaler.companions.lifecycle import Changes, History
-from autoscaler.companions.ratio import Ratio, ratio_start
-from autoscaler.companions.samples import Sample, spread
+from autoscaler.companions.ratio import Ratio
+from autoscaler.companions.samples import BOOT, Sample, duration_of
 from autoscaler.config.eta import PodStartEstimator
 from autoscaler.config.tree import Config
 from autoscaler.errors import AutoscalerError
 from autoscaler.loop.learning import Learning
 from autoscaler.loop.passing import Pass
-from autoscaler.objects import quantity
 from autoscaler.objects.pod import Pod
 from autoscaler.observe.eta_metrics import EtaMetrics
 from autoscaler.observe.eta_status import EtaStatus
@@ -55,7 +54,7 @@ class EtaKeeper:
         self._loaded: Samples | None = None
         self._is_loaded = boot_times is None
         self._saved: Samples = {}
-        self.status = EtaStatus(estimator=self._config.pod_start_estimator)
+        self.status = EtaStatus(estimator=self._config.pod_start_estimator, ratio=self._ratio)
         """As of the last pass; replaced as a whole."""
 
     @property
@@ -65,8 +64,12 @@ class EtaKeeper:
 
     @property
     def expected(self) -> Mapping[str, float]:
-        """Seconds from the last pass until each pending pod is expected to be ready, by pod key."""
-        return {key: one.expected_s for key, one in self.status.estimates.items() if one.expected_s is not None}
+        """Seconds from the last pass until a pending pod is expected to be ready, by pod key; defaults are left out."""
+        return {
+            key: estimate.expected_s
+            for key, estimate in self.status.estimates.items()
+            if estimate.expected_s is not None and not estimate.assumed
+        }
 
     def before_pass(self, p: Pass) -> Pass:
         """Leave the pass as it is: estimates decide nothing."""
@@ -143,7 +146,7 @@ class EtaKeeper:
                 self._metrics.started(record.ready_at - record.requested_at)
             self._learning.started(arrival.pod, record, view, wall)
             within = arrival.within_worst
-            if record.error_s is not None and level is not None and within is not None:
+            if record.error_s is not None and level is not None and within is not None and not record.assumed:
                 self._metrics.erred(record.error_s, level, within)
                 nodes.setdefault(record.node or "", []).append(within)
                 self.status = replace(self.status, accuracy=self.status.accuracy.counted(record.error_s, within))
@@ -165,7 +168,7 @@ class EtaKeeper:
         known: dict[tuple[Place, str], Estimate] = {}
         for pod in pods_to_estimate(view.pending, self._config.estimate_max_pods):
             if self._config.pod_start_estimator is PodStartEstimator.RATIO:
-                one = by_ratio(pod, self._capacity, self._ratio)
+                one = by_ratio(pod, self._capacity, self._ratio, pending=True)
             elif places is None:
                 one = unknown(UnknownStart.NOT_CONSIDERED)
             else:
@@ -179,7 +182,7 @@ class EtaKeeper:
         for pod in view.pending:
             if (group := grown.get(pod.key)) is not None:
                 self.history.node_requested(pod.uid, group, now.wall)
-        boots = {group: spread(samples) for group, samples in knowledge.boots.items()}
+        boots = {group: duration_of((samples,), BOOT).spread for group, samples in knowledge.boots.items()}
         self._metrics.boot_quantiles(boots)
         waiting = {pod.uid for pod in view.pending}
         self._first = {uid: reason for uid, reason in self._first.items() if uid in waiting}
@@ -245,17 +248,6 @@ class EtaKeeper:
                 text = f"not ready {wall - requested:.0f}s after it was requested; that was expected much sooner"
                 self._events.event(about, EventType.WARNING, "PodStartOverdue", text)
         self._overdue &= {pod.uid for pod in waiting}
-
-
-def by_ratio(pod: Pod, totals: Capacity, ratio: Ratio) -> Estimate:
-    """Return the estimate of the ratio formula, the pod itself left out of what is wanted."""
-    cpu = cpu_totals(totals)
-    own = pod.cls.requests.get(quantity.CPU, 0)
-    others = replace(cpu, pending_milli=max(0, cpu.pending_milli - own))
-    seconds = ratio_start(others, own, ratio)
-    if seconds is None:
-        return unknown(UnknownStart.NO_USABLE_CAPACITY)
-    return Estimate(level=Level.QUEUE, expected_s=seconds.expected, worst_s=seconds.worst, terms={"ratio": seconds})
 
 
 def _requested(outcome: Outcome) -> Mapping[str, str]:

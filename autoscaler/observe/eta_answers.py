@@ -7,7 +7,7 @@ import msgspec
 
 from autoscaler.companions import capacity as accounting
 from autoscaler.companions.eta import Estimate, Level, estimate, unknown
-from autoscaler.companions.eta_places import Outcome, Places, workload
+from autoscaler.companions.eta_places import Outcome, Places, by_ratio, workload
 from autoscaler.companions.eta_what_if import apart
 from autoscaler.companions.lifecycle import Record
 from autoscaler.config.eta import PodStartEstimator
@@ -84,6 +84,8 @@ class PodEstimate(msgspec.Struct, frozen=True, kw_only=True):
     node: str | None
     group: str | None
     overdue: bool
+    assumed: bool
+    """Whether no boot of any node was seen yet, so that the seconds are a default."""
     terms: Mapping[str, Term]
 
 
@@ -154,11 +156,13 @@ class WhatIf:
         self._asked = 0
 
     def ask(self, status: EtaStatus, pod: Pod) -> PodEstimate:
-        """Return the answer for one pod.
+        """Return the answer for one pod, by the estimator that is configured.
 
         The copy of the cluster is made once for each pass that is asked about, and again after many questions, since
         it remembers something of each.
         """
+        if status.estimator is PodStartEstimator.RATIO and status.capacity is not None:
+            return _shown(pod, by_ratio(pod, status.capacity, status.ratio, pending=False), status)
         if status.outcome is None:
             return _shown(pod, unknown(UnknownStart.NOT_CONSIDERED), status)
         if self._places is None or self._of is not status.outcome or self._asked >= _MOST_QUESTIONS:
@@ -210,6 +214,7 @@ def _shown(pod: Pod, found: Estimate, status: EtaStatus) -> PodEstimate:
         node=found.node,
         group=found.group,
         overdue=found.overdue,
+        assumed=found.assumed,
         terms={
             name: Term(expected_s=round(one.expected, 3), worst_s=round(one.worst, 3))
             for name, one in found.terms.items()

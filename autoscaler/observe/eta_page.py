@@ -1,13 +1,15 @@
 """The page of capacity and starts: one HTML document, without scripts."""
 
-from autoscaler.companions.capacity import Capacity
 from autoscaler.objects import quantity
-from autoscaler.observe.display import cpus, duration, gib, lasting
+from autoscaler.observe.display import duration, lasting
 from autoscaler.observe.eta_status import EtaStatus, active_rows
 from autoscaler.observe.markup import NOTHING, Html, html, joined
 from autoscaler.observe.page_style import CONTENT_SECURITY_POLICY, STYLE
+from autoscaler.observe.page_tiles import cpu_line, memory_line
 from autoscaler.observe.routing import HTML, Response
+from autoscaler.observe.summary import capacity_of
 from autoscaler.observe.table import Column, table
+from autoscaler.snapshot.cluster import ClusterView
 
 
 def starts_page(status: EtaStatus, wall: float, everything: bool) -> Response:
@@ -15,7 +17,7 @@ def starts_page(status: EtaStatus, wall: float, everything: bool) -> Response:
     if status.view is None or status.capacity is None:
         body = html("<p>No pass has finished yet, or this replica is on standby.</p>")
     else:
-        body = joined((_capacity(status.capacity), _groups(status), _active(status, wall, everything)))
+        body = joined((_capacity(status.view), _groups(status), _active(status, wall, everything)))
     text = html(
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Starts · cluster autoscaler</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><style>{}</style></head>'
@@ -27,18 +29,9 @@ def starts_page(status: EtaStatus, wall: float, everything: bool) -> Response:
     return Response(text.encode(), HTML, headers={"Content-Security-Policy": CONTENT_SECURITY_POLICY})
 
 
-def _capacity(capacity: Capacity) -> Html:
-    one = capacity.cluster
-    running, pending, total = (
-        [part.get(name, 0) for name in (quantity.CPU, quantity.MEMORY)]
-        for part in (one.running, one.pending, one.provisioned)
-    )
-    return html(
-        "<section><h2>Capacity</h2><p>{} CPUs running, {} CPUs pending, {} total CPUs in cluster</p>"
-        "<p>{} GiB running, {} GiB pending, {} total GiB in cluster</p></section>",
-        *(cpus(part[0]) for part in (running, pending, total)),
-        *(gib(part[1]) for part in (running, pending, total)),
-    )
+def _capacity(view: ClusterView) -> Html:
+    cpu, memory = capacity_of(view, quantity.CPU), capacity_of(view, quantity.MEMORY)
+    return html("<section><h2>Capacity</h2><p>{}</p><p>{}</p></section>", cpu_line(cpu), memory_line(memory))
 
 
 def _groups(status: EtaStatus) -> Html:
@@ -63,8 +56,8 @@ def _groups(status: EtaStatus) -> Html:
                 html("{}", target),
                 html("{}", group.min_size),
                 html("{}", group.max_size),
-                html("{}", duration(boot.expected)),
-                html("{}", duration(boot.worst)),
+                NOTHING if boot.assumed else html("{}", duration(boot.spread.expected)),
+                NOTHING if boot.assumed else html("{}", duration(boot.spread.worst)),
             )
         )
     return html("<section><h2>Node groups</h2>{}</section>", table(html("{}", len(rows)), columns, rows))

@@ -9,6 +9,7 @@ from autoscaler.companions.capacity import Capacity
 from autoscaler.companions.eta import Estimate, Times
 from autoscaler.companions.eta_places import Outcome
 from autoscaler.companions.lifecycle import Record
+from autoscaler.companions.ratio import Ratio
 from autoscaler.companions.samples import Knowledge, Spread
 from autoscaler.config.eta import PodStartEstimator
 from autoscaler.objects.pod import Pod
@@ -38,6 +39,8 @@ class EtaStatus(msgspec.Struct, frozen=True, kw_only=True):
     """As of one pass. A replica that does not lead knows nothing."""
 
     estimator: PodStartEstimator
+    ratio: Ratio = Ratio()
+    """Constants of the ratio formula, where that is the estimator."""
     computed_at: float | None = None
     capacity: Capacity | None = None
     estimates: Mapping[str, Estimate] = {}

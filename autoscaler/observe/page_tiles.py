@@ -58,15 +58,23 @@ def capacity_bars(cluster: ClusterStatus | None) -> Html:
     lines = []
     if cluster.cpu_milli is not None:
         one = cluster.cpu_milli
-        busy = f"{cpus(one.running)} CPUs running, {cpus(one.pending)} CPUs pending"
-        text = f"{busy}, {cpus(one.total)} total CPUs in cluster"
-        lines.append(_capacity_line(text, one, "CPU"))
+        lines.append(_capacity_line(cpu_line(one), one, "CPU"))
     if cluster.memory_bytes is not None:
         one = cluster.memory_bytes
-        busy = f"{gib(one.running)} GiB running, {gib(one.pending)} GiB pending"
-        text = f"{busy}, {gib(one.total)} total GiB in cluster"
-        lines.append(_capacity_line(text, one, "Memory"))
+        lines.append(_capacity_line(memory_line(one), one, "Memory"))
     return html('<div class="capacity">{}</div>', joined(lines)) if lines else NOTHING
+
+
+def cpu_line(cpu: Capacity) -> str:
+    """Return the sentence about CPU, of amounts in thousandths of a core."""
+    running, pending, total = cpus(cpu.running), cpus(cpu.pending), cpus(cpu.total)
+    return f"{running} CPUs running, {pending} CPUs pending, {total} total CPUs in cluster"
+
+
+def memory_line(memory: Capacity) -> str:
+    """Return the sentence about memory, of amounts in bytes."""
+    running, pending, total = gib(memory.running), gib(memory.pending), gib(memory.total)
+    return f"{running} GiB running, {pending} GiB pending, {total} total GiB in cluster"
 
 
 def _capacity_line(text: str, capacity: Capacity, label: str) -> Html:

@@ -7,7 +7,6 @@ import msgspec
 
 from autoscaler.config.rules import Rules
 from autoscaler.objects import quantity
-from autoscaler.objects.pod import PodClass
 from autoscaler.observe.node_summary import fates_of, node_statuses, unjudged_node_statuses
 from autoscaler.observe.pod_summary import pod_statuses
 from autoscaler.observe.report import End, PassReport, Removed
@@ -120,17 +119,18 @@ def _cluster(report: PassReport, view: ClusterView, registry: Registry, candidat
     activity = ScaleUpActivity.IN_PROGRESS if growing else ScaleUpActivity.NO_ACTIVITY
     state = (registry.healthy, activity, registry.cluster)
     scope = _scope(*state, len(report.unneeded), report.now.wall, candidates_at)
-    pending = Counter(pod.cls for pod in view.pending)
     return ClusterStatus(
         scope=scope,
         upcoming=sum(registry.upcoming.values()),
-        cpu_milli=_capacity(view, quantity.CPU, pending),
-        memory_bytes=_capacity(view, quantity.MEMORY, pending),
+        cpu_milli=capacity_of(view, quantity.CPU),
+        memory_bytes=capacity_of(view, quantity.MEMORY),
     )
 
 
-def _capacity(view: ClusterView, resource: str, pending: Mapping[PodClass, int]) -> Capacity:
+def capacity_of(view: ClusterView, resource: str) -> Capacity:
+    """Return what people see of CPU or memory: what pods on nodes ask for, what pending pods ask for, what there is."""
     row = view.columns.vocabulary.rows[resource]
+    pending = Counter(pod.cls for pod in view.pending)
     return Capacity(
         running=int(view.columns.used[row].sum()),
         pending=sum(cls.requests.get(resource, 0) * count for cls, count in pending.items()),

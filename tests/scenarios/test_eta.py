@@ -21,6 +21,7 @@ from autoscaler.observe.eta_metrics import ETA, EtaMetrics
 from autoscaler.observe.eta_page import starts_page
 from autoscaler.observe.eta_status import active_rows
 from autoscaler.observe.metrics import Metrics
+from autoscaler.observe.page_tiles import capacity_bars
 from autoscaler.observe.report import PassReport
 from autoscaler.observe.routing import Request, route
 from autoscaler.observe.status import ProcessStatus, PublishedStatus
@@ -337,6 +338,50 @@ def test_the_ratio_can_be_chosen() -> None:
     world.submit(waiting("a"), a_pod("r", cpu="1", node="n1"))
     world.run()
     assert world.of("a").expected_s == 90.0
+
+
+def test_questions_about_pods_that_do_not_exist_go_by_the_estimator_that_is_chosen() -> None:
+    groups = (a_spec("web", cpu="8", max_size=1),)
+    world = EtaWorld(*groups, flags=("--pod-start-estimator=ratio",), nodes=[(a_node("n1", cpu="8"), "web")])
+    world.submit(waiting("a", cpu="4"), a_pod("r", cpu="4", node="n1"))
+    world.run()
+    asked = {"metadata": {"name": "new"}, "spec": {"containers": [{"resources": {"requests": {"cpu": "2"}}}]}}
+    _, answer = world.ask("/api/v1/eta", "POST", asked)
+    # (4 pending + 4 running) / (8 - 2 of overhead) * 600
+    assert (answer["level"], answer["expectedSeconds"], answer["worstSeconds"]) == (5, 800.0, 800.0)
+    assert list(answer["terms"]) == ["ratio"]
+
+
+def test_a_default_is_no_estimate_to_be_held_to() -> None:
+    world = EtaWorld(a_spec("web", boot_s=9.0), boots=False)
+    first, second = waiting("a"), waiting("b")
+    world.submit(first)
+    world.run()
+    assert world.of("a").assumed
+    assert world.ask("/api/v1/eta", pod="default/a")[1]["assumed"] is True
+    assert world.keeper.expected == {}
+    world.clock.advance(9.0)
+    (node,) = world.boot()
+    world.started(first, node.name)
+    world.submit(second)
+    world.run()
+    assert world.keeper.status.accuracy.pods == 0
+    found = world.of("b")
+    assert (found.assumed, found.terms["boot"].expected, found.terms["boot"].worst) == (False, 9.0, 15.0)
+    assert world.keeper.expected == {"default/b": found.expected_s}
+
+
+def test_both_pages_count_the_same_capacity() -> None:
+    world = EtaWorld(a_spec("web"), nodes=[(a_node("n1", cpu="8"), "web"), (a_node("n2", cpu="8", ready=False), "web")])
+    starting = msgspec.structs.replace(a_pod("s", cpu="300m", node="n1"), phase="Pending")
+    world.submit(a_pod("r", cpu="3500m", node="n1"), starting, waiting("w", cpu="16"))
+    report = world.run()
+    before = PublishedStatus(process=ProcessStatus(identity="me", version="0", started_at=0.0))
+    cluster = summarise(report, before, number=1).cluster
+    assert cluster is not None
+    line = "3.8 CPUs running, 16 CPUs pending, 16 total CPUs in cluster"
+    assert line in str(capacity_bars(cluster))
+    assert line in starts_page(world.keeper.status, NOW, everything=False).body.decode()
 
 
 def test_expected_starts_are_on_the_status_of_pods() -> None:

@@ -10,7 +10,7 @@ from autoscaler.companions.calibration import calibrated
 from autoscaler.companions.capacity import Capacity, capacity
 from autoscaler.companions.eta import Level, Place, Times, estimate, remaining_boot
 from autoscaler.companions.ratio import Ratio, Totals, ratio_start
-from autoscaler.companions.samples import BOOT, Knowledge, Ring, Sample, Spread, quantile, remaining
+from autoscaler.companions.samples import BOOT, Knowledge, Ring, Sample, Spread, duration_of, quantile, remaining
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod
 from autoscaler.observe.eta_answers import capacity_answer
@@ -97,7 +97,7 @@ def test_a5_quantiles_are_of_nearest_rank() -> None:
 
 
 def test_a6_a_node_on_its_way_has_a_part_of_its_boot_behind_it() -> None:
-    assert remaining(BOOTS, BOOT, 65.0, 15.0).spread == Spread(25.0, 115.0)
+    assert remaining(duration_of((BOOTS,), BOOT), 65.0, 15.0).spread == Spread(25.0, 115.0)
     assert both(upcoming(65.0)) == (47.0, 180.0)
 
 
@@ -105,7 +105,7 @@ def test_a6_a_node_on_its_way_has_a_part_of_its_boot_behind_it() -> None:
     ("age_s", "left", "overdue"), [(110.0, Spread(10.0, 70.0), False), (200.0, Spread(50.0, 50.0), True)]
 )
 def test_a7_old_requests_go_by_slow_nodes_and_at_last_by_their_age(age_s: float, left: Spread, overdue: bool) -> None:
-    found = remaining(BOOTS, BOOT, age_s, 15.0)
+    found = remaining(duration_of((BOOTS,), BOOT), age_s, 15.0)
     assert (found.spread, found.overdue) == (left, overdue)
     assert estimate(upcoming(age_s), "job", KNOWN, TIMES).overdue is overdue
 
@@ -118,16 +118,34 @@ def test_a9_room_where_the_image_is() -> None:
     assert both(Place(level=Level.ROOM, group="web", cold=False), Knowledge()) == (7.0, 25.0)
 
 
-def test_a11_too_few_samples_of_a_group_go_by_all_groups_and_then_by_the_default() -> None:
+def test_a11_too_few_samples_of_a_group_go_by_all_groups() -> None:
     few = {"a": (10.0, 20.0, 30.0, 40.0)}
     many = tuple(float(100 + number) for number in range(40))
     pooled = sorted((*few["a"], *many))
-    assert Knowledge(boots={**few, "b": many}).boot("a") == Spread(quantile(pooled, 0.5), quantile(pooled, 0.9))
-    assert Knowledge(boots=few).boot("a") == Spread(180.0, 300.0)
+    assert Knowledge(boots={**few, "b": many}).boot("a").spread == Spread(quantile(pooled, 0.5), quantile(pooled, 0.9))
+
+
+@pytest.mark.parametrize(
+    ("boots", "spread", "assumed"),
+    [
+        pytest.param({}, Spread(180.0, 300.0), True, id="none anywhere: a default, said to be one"),
+        pytest.param({"a": (9.0,)}, Spread(9.0, 15.0), False, id="one of its own"),
+        pytest.param({"a": (8.0, 9.0, 12.0)}, Spread(9.0, 20.0), False, id="three of its own"),
+        pytest.param({"b": (9.0,)}, Spread(9.0, 15.0), False, id="one of another group"),
+        pytest.param({"a": (60.0,), "b": (9.0, 9.0)}, Spread(60.0, 100.0), False, id="its own before others"),
+    ],
+)
+def test_fewer_samples_than_five_count_with_a_wide_worst_case(
+    boots: dict[str, tuple[float, ...]], spread: Spread, assumed: bool
+) -> None:
+    boot = Knowledge(boots=boots).boot("a")
+    assert (boot.spread, boot.assumed) == (spread, assumed)
+    planned = Place(level=Level.PLANNED, group="a")
+    assert estimate(planned, "job", Knowledge(boots=boots), TIMES).assumed is assumed
 
 
 def test_a12_nobody_counts_on_a_node_beyond_its_provision_time() -> None:
-    assert remaining_boot("web", 901.0, KNOWN, TIMES) is None
+    assert remaining_boot(KNOWN.boot("web"), 901.0, TIMES) is None
     one = estimate(upcoming(901.0), "job", KNOWN, TIMES)
     assert (one.level, one.expected_s) == (Level.UNKNOWN, None)
 
@@ -142,7 +160,7 @@ def test_a_workload_goes_by_its_own_starts_then_by_its_group_then_by_all(
     workload: str, group: str, seconds: float
 ) -> None:
     known = Knowledge(cold={"job": (1.0,) * 5, "group:web": (9.0,) * 5, "": (4.0,) * 5})
-    assert known.start(workload, group, cold=True).expected == seconds
+    assert known.start(workload, group, cold=True).spread.expected == seconds
 
 
 def test_samples_are_the_newest_fifty_of_a_week() -> None:
