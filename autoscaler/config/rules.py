@@ -56,6 +56,14 @@ class Rules(msgspec.Struct, frozen=True):
         ),
     ] = True
 
+    tolerated_cordons_are_open: Annotated[
+        bool,
+        Change(
+            "A pending pod that tolerates a cordon finds room on cordoned nodes, as for the scheduler; otherwise no "
+            "search tries them.",
+            False,
+        ),
+    ] = True
     device_claims_count: Annotated[
         bool,
         Change(

@@ -7,12 +7,14 @@ from autoscaler.objects.podspec import (
     Affinity,
     Container,
     PodSpec,
+    Quantities,
     ResourceClaimRef,
     Resources,
     SpreadConstraint,
     Toleration,
     Volume,
 )
+from autoscaler.objects.requests import NO_RESIZE, Resize
 
 
 class ClassForm(msgspec.Struct, frozen=True, array_like=True):
@@ -24,7 +26,7 @@ class ClassForm(msgspec.Struct, frozen=True, array_like=True):
     owner: OwnerReference | None
     containers: list[Container]
     init_containers: list[Container]
-    overhead: dict[str, str | int | float]
+    overhead: Quantities
     resources: Resources
     node_selector: dict[str, str]
     affinity: Affinity | None
@@ -40,7 +42,16 @@ class ClassForm(msgspec.Struct, frozen=True, array_like=True):
     scheduler_name: str
     restart_policy: str
     termination_grace_period_seconds: int | None
-    allocated: dict[str, dict[str, str | int | float]] | None
+    allocated: dict[str, Quantities] | None
+    allocated_to_pod: Quantities = {}
+    resize_pending: str = ""
+
+    @property
+    def resize(self) -> Resize:
+        """The resize in place that such pods have not finished."""
+        if not self.allocated and not self.allocated_to_pod:
+            return NO_RESIZE
+        return Resize(self.allocated or {}, self.allocated_to_pod, self.resize_pending)
 
 
 _TAKEN_OVER = tuple(name for name in PodSpec.__struct_fields__ if name in ClassForm.__struct_fields__)

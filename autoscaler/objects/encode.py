@@ -13,7 +13,8 @@ from autoscaler.objects.classform import ClassForm, spec_of
 from autoscaler.objects.meta import ObjectMeta, rfc3339
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod, PodClass
-from autoscaler.objects.podspec import PodSpec
+from autoscaler.objects.podspec import PodSpec, Quantities
+from autoscaler.objects.requests import NO_RESIZE, Resize, add_amounts
 
 Plain = dict[str, Any]
 """An object with JSON's keys; parts of it may be structs that rename their fields to them."""
@@ -83,10 +84,23 @@ def _status(pod: Pod, shared: ClassForm) -> Plain:
         status["nominatedNodeName"] = pod.nominated_node
     if pod.started is not None:
         status["startTime"] = rfc3339(pod.started)
-    if shared.allocated:
-        status["containerStatuses"] = [
-            {"name": container, "allocatedResources": amounts} for container, amounts in shared.allocated.items()
+    if (resize := shared.resize) is not NO_RESIZE:
+        status |= _resize_status(resize, shared.overhead)
+    return status
+
+
+def _resize_status(resize: Resize, overhead: Quantities) -> Plain:
+    status: Plain = {
+        "containerStatuses": [
+            {"name": container, "allocatedResources": amounts} for container, amounts in resize.containers.items()
         ]
+    }
+    if resize.pending:
+        status["resize"] = resize.pending
+    if resize.pod:
+        held = quantity.amounts(resize.pod)
+        add_amounts(held, {name: value for name, value in quantity.amounts(overhead).items() if name in held})
+        status["allocatedResources"] = _amounts(held)
     return status
 
 

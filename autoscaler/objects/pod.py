@@ -39,7 +39,15 @@ from autoscaler.objects.podspec import (
     Toleration,
     Volume,
 )
-from autoscaler.objects.requests import Requests, add_amounts, effective_requests
+from autoscaler.objects.requests import (
+    NO_RESIZE,
+    Requests,
+    Resize,
+    add_amounts,
+    effective_requests,
+    held_for_resize,
+    resize_of,
+)
 
 DEFAULT_GRACE_S = 30
 MIRROR = "kubernetes.io/config.mirror"
@@ -70,6 +78,10 @@ class PodClass(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True
     """The controller."""
     requests: Requests = {}
     """Effective: init containers, sidecars, overhead and pod-level resources taken in."""
+    held_for_resize: Requests = {}
+    """The part of the requests that counts only until a resize in place is finished."""
+    resize_pending: str = ""
+    """Why that resize has not begun: `Infeasible`, `Deferred`; empty: it has, or there is none."""
     container_requests: Requests = {}
     """Of the plain containers alone."""
     host_ports: tuple[HostPort, ...] = ()
@@ -202,14 +214,9 @@ class PodInterner:
     def keep(self, wire: PodWire) -> Pod:
         """Turn a pod of the API into a kept one; raises `quantity.BadQuantity` or `ValueError` on bad values."""
         meta, spec, status = wire.metadata, wire.spec, wire.status
-        lasting = [*spec.containers, *(one for one in spec.init_containers if one.sidecar)]
-        asked = {one.name: one.resources.requests for one in lasting}
-        statuses = [*status.container_statuses, *status.init_container_statuses]
-        held = {one.name: one.allocated_resources for one in statuses if one.allocated_resources and one.name in asked}
-        allocated = {name: amount for name, amount in held.items() if amount != asked[name]}
         return Pod(
             name=meta.name,
-            cls=self.class_of(meta, spec, allocated),
+            cls=self.class_of(meta, spec, resize_of(spec, status)),
             uid=meta.uid,
             node=spec.node_name or None,
             phase=status.phase,
@@ -228,7 +235,7 @@ class PodInterner:
         self,
         meta: ObjectMeta,
         spec: PodSpec,
-        allocated: Mapping[str, Mapping[str, str | int | float]] | None = None,
+        resize: Resize = NO_RESIZE,
         node_name: str = "",
     ) -> PodClass:
         """Return the one class of pods with this metadata and spec."""
@@ -261,13 +268,15 @@ class PodInterner:
             spec.scheduler_name,
             spec.restart_policy,
             spec.termination_grace_period_seconds,
-            allocated,
+            resize.containers or None,
+            resize.pod,
+            resize.pending,
         )
         with self._lock:
             key = self._encoder.encode(identity)
             known = self._classes.get(key)
             if known is None:
-                known = _new_class(key, meta, spec, annotations, owner, volumes, claims, allocated or {}, node_name)
+                known = _new_class(key, meta, spec, annotations, owner, volumes, claims, resize, node_name)
                 self._classes[key] = known
             return known
 
@@ -278,8 +287,8 @@ class PodInterner:
             known = self._classes.get(key)
             if known is None:
                 meta = ObjectMeta(namespace=form.namespace, labels=form.labels)
-                kept, held = (form.annotations, form.owner, form.volumes, form.claims), form.allocated or {}
-                known = self._classes[key] = _new_class(key, meta, spec_of(form), *kept, held, form.node_name)
+                kept = form.annotations, form.owner, form.volumes, form.claims
+                known = self._classes[key] = _new_class(key, meta, spec_of(form), *kept, form.resize, form.node_name)
             return known
 
     def decoder(self) -> WireDecoder[PodWire, Pod]:
@@ -299,10 +308,9 @@ def _new_class(
     owner: OwnerReference | None,
     volumes: list[Volume],
     claims: list[str],
-    allocated: Mapping[str, Mapping[str, str | int | float]],
+    resize: Resize,
     node_name: str,
 ) -> PodClass:
-    held = {name: quantity.amounts(amount) for name, amount in allocated.items()}
     plain: dict[str, int] = {}
     for container in spec.containers:
         add_amounts(plain, quantity.amounts(container.resources.requests))
@@ -314,7 +322,9 @@ def _new_class(
         labels=meta.labels,
         annotations=annotations,
         owner=owner,
-        requests=effective_requests(spec, held),
+        requests=effective_requests(spec, resize),
+        held_for_resize=held_for_resize(spec, resize),
+        resize_pending=resize.pending,
         container_requests=plain,
         host_ports=_host_ports(spec),
         node_selector=spec.node_selector,

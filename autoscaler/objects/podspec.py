@@ -186,10 +186,14 @@ class ResourceClaimRef(Wire, frozen=True):
     resource_claim_template_name: str | None = None
 
 
+Quantities = dict[str, str | int | float]
+"""Amounts by resource name, as the API writes them."""
+
+
 class Resources(Wire, frozen=True):
     """What a container asks for; limits decide nothing."""
 
-    requests: dict[str, str | int | float] = {}
+    requests: Quantities = {}
 
 
 class Port(Wire, frozen=True):
@@ -227,7 +231,7 @@ class PodSpec(Wire, frozen=True):
     node_name: str = ""
     containers: list[Container] = []
     init_containers: list[Container] = []
-    overhead: dict[str, str | int | float] = {}
+    overhead: Quantities = {}
     resources: Resources = Resources()
     node_selector: dict[str, str] = {}
     affinity: Affinity | None = None
@@ -253,10 +257,11 @@ class PodCondition(Wire, frozen=True):
 
 
 class ContainerStatus(Wire, frozen=True):
-    """What a running container holds after a resize in place."""
+    """What a running container holds: as much as it asks for, unless a resize in place is not finished."""
 
     name: str = ""
-    allocated_resources: dict[str, str | int | float] = {}
+    allocated_resources: Quantities = {}
+    resources: Resources = Resources()
 
 
 class PodStatus(Wire, frozen=True):
@@ -268,6 +273,9 @@ class PodStatus(Wire, frozen=True):
     start_time: str | None = None
     container_statuses: list[ContainerStatus] = []
     init_container_statuses: list[ContainerStatus] = []
+    resize: str = ""
+    allocated_resources: Quantities = {}
+    resources: Resources = Resources()
 
 
 class PodWire(Wire, frozen=True):

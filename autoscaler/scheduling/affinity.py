@@ -22,6 +22,10 @@ from autoscaler.snapshot.columns import ABSENT, Mask
 from autoscaler.snapshot.overlay import Positions, Trial
 
 
+NOT_NEAR = "node(s) didn't match pod affinity rules"
+"""The scheduler's words for a domain without the pods that a pod has to be near to."""
+
+
 def term_covers(term: PodAffinityTerm, owner: PodClass, other: PodClass, namespaces: Mapping[str, Namespace]) -> bool:
     """Whether a term of `owner` is about pods of class `other`.
 
@@ -92,7 +96,7 @@ class AffinityGuard:
         keys = ", ".join(tally.key for tally in self._tallies)
         return Rejection(
             NoFit.POD_AFFINITY,
-            "node(s) didn't match pod affinity rules",
+            NOT_NEAR,
             f"no pod that it must be near to in this domain of {keys}",
         )
 

@@ -69,12 +69,11 @@ def binding_demands(cls: PodClass, related: Related) -> list[Demand]:
     """Return what VolumeBinding asks for the claims of a class; just the obstacle where there is one everywhere."""
     demands: list[Demand] = []
     waiting: list[PersistentVolumeClaim] = []
-    ephemeral = sum(1 for volume in cls.volumes if volume.ephemeral is not None)
-    for number, name in enumerate(cls.claims):
+    obstacle = claim_obstacle(cls, related)
+    if obstacle is not None:
+        return [Nowhere(Rejection(NoFit.VOLUME_BINDING, obstacle, obstacle))]
+    for name in cls.claims:
         claim = related.claims.get(f"{cls.namespace}/{name}")
-        made_for_pod = number >= len(cls.claims) - ephemeral
-        if (obstacle := _obstacle(name, claim, related, made_for_pod=made_for_pod)) is not None:
-            return [Nowhere(Rejection(NoFit.VOLUME_BINDING, obstacle, obstacle))]
         if claim is not None and claim.bound:
             demands.extend(_reach(related.volumes[claim.spec.volume_name]))
         elif claim is not None:
@@ -87,6 +86,17 @@ def binding_demands(cls: PodClass, related: Related) -> list[Demand]:
         seeking = tuple(_seeking(claim, related) for claim in waiting)
         demands.append(FirstUse(seeking, Rejection(NoFit.VOLUME_BINDING, message, detail)))
     return demands
+
+
+def claim_obstacle(cls: PodClass, related: Related) -> str | None:
+    """Return what is wrong with the first claim that no node can serve, in the scheduler's words; None: nothing is."""
+    ephemeral = sum(1 for volume in cls.volumes if volume.ephemeral is not None)
+    for number, name in enumerate(cls.claims):
+        claim = related.claims.get(f"{cls.namespace}/{name}")
+        made_for_pod = number >= len(cls.claims) - ephemeral
+        if (obstacle := _obstacle(name, claim, related, made_for_pod=made_for_pod)) is not None:
+            return obstacle
+    return None
 
 
 def _obstacle(name: str, claim: PersistentVolumeClaim | None, related: Related, *, made_for_pod: bool) -> str | None:

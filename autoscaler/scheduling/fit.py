@@ -5,6 +5,7 @@ against each other. Source: the scheduler's plug-ins of the names in `reasons.No
 """
 
 from collections.abc import Iterator
+from types import MappingProxyType
 
 from autoscaler.objects import quantity
 from autoscaler.objects.matching import selector_matches, untolerated, wants_node
@@ -14,11 +15,16 @@ from autoscaler.objects.requests import Requests
 from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling.profile import Profile
 
+NOTHING: Requests = MappingProxyType({})
 
-def rejections(cls: PodClass, node: Node, free: Requests, profile: Profile) -> Iterator[Rejection]:
+
+def rejections(
+    cls: PodClass, node: Node, free: Requests, profile: Profile, resizing: Requests = NOTHING
+) -> Iterator[Rejection]:
     """Yield why one more pod of the class cannot go to the node, other pods' wishes aside.
 
-    `free` is what nobody has reserved yet, `pods` included.
+    `free` is what nobody has reserved yet, `pods` included; `resizing` is what is reserved only until resizes in place
+    are finished.
     """
     if node.unschedulable and not cls.tolerates_unschedulable and profile.asks(NoFit.UNSCHEDULABLE):
         yield Rejection(NoFit.UNSCHEDULABLE, "node(s) were unschedulable", "the node is cordoned")
@@ -31,18 +37,21 @@ def rejections(cls: PodClass, node: Node, free: Requests, profile: Profile) -> I
     if profile.asks(NoFit.NODE_AFFINITY):
         yield from _affinity(cls, node, profile)
     if profile.asks(NoFit.RESOURCES):
-        yield from shortages(cls, free, profile)
+        yield from shortages(cls, free, profile, resizing)
 
 
-def shortages(cls: PodClass, free: Requests, profile: Profile) -> Iterator[Rejection]:
-    """Yield each resource of which the node has too little left."""
+def shortages(cls: PodClass, free: Requests, profile: Profile, resizing: Requests = NOTHING) -> Iterator[Rejection]:
+    """Yield each resource of which the node has too little left; `resizing` as for `rejections`."""
     if free.get(quantity.PODS, 0) < 1:
         yield Rejection(NoFit.RESOURCES, "Too many pods", "no pod slot left")
     for resource, needed in cls.requests.items():
         left = free.get(resource, 0)
         if needed > 0 and needed > left and not profile.ignores(resource):
             need, have = quantity.text(resource, needed), quantity.text(resource, max(left, 0))
-            yield Rejection(NoFit.RESOURCES, f"Insufficient {resource}", f"needs {need} {resource}, {have} free")
+            detail = f"needs {need} {resource}, {have} free"
+            if (held := resizing.get(resource, 0)) > 0:
+                detail += f", {quantity.text(resource, held)} held until resizes of pods there are finished"
+            yield Rejection(NoFit.RESOURCES, f"Insufficient {resource}", detail)
 
 
 def _affinity(cls: PodClass, node: Node, profile: Profile) -> Iterator[Rejection]:

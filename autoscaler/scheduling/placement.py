@@ -13,6 +13,7 @@ import numpy as np
 from autoscaler.objects.matching import selector_matches, untolerated, wants_node
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import PodClass
+from autoscaler.objects.requests import Requests, add_amounts
 from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling import fit, masks
 from autoscaler.scheduling.affinity import AntiAffinityOfOthers, affinity_guards
@@ -82,9 +83,11 @@ class Placer:
         self._accepted: dict[PodClass, Mask] = {}
         self._accepted_templates: dict[PodClass, list[bool]] = {}
         self._guards: dict[PodClass, tuple[Guard, ...]] = {}
+        self._goes_to_cordoned: dict[PodClass, bool] = {}
         self._others = AntiAffinityOfOthers(trial, trial.view.related.namespaces)
         self._concerned: dict[PodClass, tuple[int, bool]] = {}
         self._attachments: Attachments | None = None
+        self._some_resize = any(other.held_for_resize for other in trial.view.classes)
 
     @property
     def profile(self) -> Profile:
@@ -182,12 +185,20 @@ class Placer:
     def passing(self, cls: PodClass, window: slice) -> Mask:
         """Return the nodes of the window that pass every filter and may be searched."""
         trial = self.trial
-        mask = trial.open(window) & self.accepted(cls, window)
+        mask = self.searched(cls, window) & self.accepted(cls, window)
         mask &= masks.roomy(self.need(cls), trial.free[:, window])
         if mask.any():
             for guard in self.guards(cls):
                 mask &= guard.mask(window)
         return mask
+
+    def searched(self, cls: PodClass, window: slice) -> Mask:
+        """Return the nodes of the window that a search for the class tries."""
+        goes = self._goes_to_cordoned.get(cls)
+        if goes is None:
+            suits = cls.tolerates_unschedulable or not self._profile.asks(NoFit.UNSCHEDULABLE)
+            goes = self._goes_to_cordoned[cls] = suits and not self._profile.passes_over_cordoned
+        return self.trial.alive[window] if goes else self.trial.open(window)
 
     def fits(self, cls: PodClass, position: int) -> bool:
         """Whether one more pod of the class passes every filter on this one node."""
@@ -227,7 +238,7 @@ class Placer:
         """Return how many pods of a class without guards a search puts on each node of the window."""
         trial = self.trial
         counts = masks.copies(self.need(cls), trial.free[:, window])
-        counts[~(trial.open(window) & self.accepted(cls, window))] = 0
+        counts[~(self.searched(cls, window) & self.accepted(cls, window))] = 0
         return counts
 
     def bound(self, cls: PodClass, window: slice, fresh: int) -> Bound | None:
@@ -246,9 +257,17 @@ class Placer:
         """Return every reason that keeps one more pod of the class off a node, in the scheduler's order."""
         trial = self.trial
         free = {resource: int(trial.free[row, position]) for resource, row in trial.vocabulary.rows.items()}
-        found = list(fit.rejections(cls, trial.node(position), free, self._profile))
+        resizing = self._resizing(position) if self._some_resize else fit.NOTHING
+        found = list(fit.rejections(cls, trial.node(position), free, self._profile, resizing))
         found.extend(rejection for guard in self.guards(cls) if (rejection := guard.why(position)) is not None)
         return tuple(sorted(found, key=lambda one: _ORDER[one.reason]))
+
+    def _resizing(self, position: int) -> Requests:
+        """Return what is reserved on a node only until resizes in place are finished."""
+        held: dict[str, int] = {}
+        for cls, count in self.trial.classes_on(position).items():
+            add_amounts(held, {resource: value * count for resource, value in cls.held_for_resize.items()})
+        return held
 
 
 def round_robin(capacity: Positions, count: int, start: int) -> tuple[Positions, int, int]:

@@ -27,6 +27,8 @@ class Profile(msgspec.Struct, frozen=True):
     """Constraints that forbid, for pods without any; their selector is the pod's controller."""
     disabled: frozenset[NoFit] = frozenset()
     """Filters that are not asked."""
+    passes_over_cordoned: bool = False
+    """Whether a search never tries cordoned nodes, whatever the pod tolerates."""
     device_claims: bool = True
     """Whether pods with claims for devices need them allocated; otherwise claims do not count."""
 
@@ -68,5 +70,6 @@ def profile_of(settings: SchedulerProfile, rules: Rules, *, device_claims: bool 
         ignored_resource_groups=frozenset(settings.ignored_resource_groups),
         default_spread=tuple(msgspec.convert(constraints, list[SpreadConstraint])),
         disabled=frozenset(settings.disabled),
+        passes_over_cordoned=not rules.tolerated_cordons_are_open,
         device_claims=device_claims and rules.device_claims_count,
     )

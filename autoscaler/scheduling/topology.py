@@ -36,6 +36,8 @@ def spread_counts(constraint: SpreadConstraint, owner: PodClass, other: PodClass
 
 SKEWED = "node(s) didn't match pod topology spread constraints"
 """The scheduler's words for a domain that is too full."""
+NO_DOMAIN = f"{SKEWED} (missing required label)"
+"""The scheduler's words for a node that is in no domain."""
 
 
 class SpreadGuard:
@@ -101,7 +103,7 @@ class SpreadGuard:
         window = slice(position, position + 1)
         key = self.constraint.topology_key
         if not self.tally.has_key(window)[0]:
-            return Rejection(NoFit.SPREAD, f"{SKEWED} (missing required label)", f"the node has no label {key}")
+            return Rejection(NoFit.SPREAD, NO_DOMAIN, f"the node has no label {key}")
         skew = self.skew(position)
         if skew <= self.constraint.max_skew:
             return None

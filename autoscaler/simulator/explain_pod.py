@@ -9,6 +9,7 @@ from autoscaler.config.tree import Config
 from autoscaler.loop.passing import Pass
 from autoscaler.objects import quantity
 from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.objects.requests import DEFERRED, INFEASIBLE
 from autoscaler.observe.pod_summary import pod_statuses
 from autoscaler.reasons import PodVerdict, Rejection, ScaleUpResult, Skip, Skipped, Waiting
 from autoscaler.scaleup.pending import expendable
@@ -61,10 +62,19 @@ def explain_running(target: str, pod: Pod, node: str) -> PodExplanation:
     return PodExplanation(
         target=target,
         verdict=RUNS,
-        message=f"has run to its end on node {node}" if pod.finished else f"runs on node {node}",
+        message=f"has run to its end on node {node}" if pod.finished else f"runs on node {node}{_resize(pod.cls)}",
         node=node,
         requests=_requests(pod.cls),
     )
+
+
+def _resize(cls: PodClass) -> str:
+    if cls.resize_pending == INFEASIBLE:
+        return "; its resize is infeasible there, so what it asks for does not count"
+    if cls.held_for_resize:
+        state = "is deferred" if cls.resize_pending == DEFERRED else "is under way"
+        return f"; its resize {state}, and until it is finished the larger requests count"
+    return ""
 
 
 def explain_pending(target: str, pod: Pod, p: Pass, view: ClusterView, config: Config) -> PodExplanation:

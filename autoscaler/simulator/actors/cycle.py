@@ -7,12 +7,13 @@ import numpy as np
 from autoscaler.objects import quantity
 from autoscaler.objects.node import Effect, Node, Taint
 from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.scheduling import verdict
 from autoscaler.scheduling.placement import Placer
-from autoscaler.simulator.actors import preemption, verdict
+from autoscaler.simulator.actors import preemption
 from autoscaler.simulator.actors.pending import priority_of
 from autoscaler.simulator.actors.preemption import Preemption
 from autoscaler.snapshot.cluster import ClusterView
-from autoscaler.snapshot.columns import Amounts, Mask
+from autoscaler.snapshot.columns import Amounts
 from autoscaler.snapshot.overlay import Positions, Trial
 
 _MOST = 100
@@ -88,22 +89,12 @@ class Cycle:
                 self.promise(pod, pod.nominated_node)
 
     def _search(self, cls: PodClass) -> str | None:
-        mask = self._passing(cls)
+        mask = self.placer.passing(cls, self._all)
         return self._put(cls, self._best(cls, np.flatnonzero(mask))) if mask.any() else None
 
     def _put(self, cls: PodClass, position: int) -> str:
         self.placer.place(cls, position)
         return self._view.nodes[position].name
-
-    def _passing(self, cls: PodClass) -> Mask:
-        mask = self.placer.passing(cls, self._all)
-        if cls.tolerates_unschedulable:
-            trial = self.placer.trial
-            # A search as Cluster Autoscaler's passes over cordoned nodes; the scheduler heeds the toleration.
-            for position in np.flatnonzero(self.placer.accepted(cls, self._all)).tolist():
-                if trial.cordoned(position):
-                    mask[position] = self.placer.fits(cls, position)
-        return mask
 
     def _best(self, cls: PodClass, positions: Positions) -> int:
         """The node with the fewest taints that ask pods to stay away, then the least allocated, then by name."""

@@ -42,7 +42,7 @@ def _candidates(placer: Placer, pod: Pod) -> Iterator[int]:
     """Nodes that suit the pod and have pods of lower priority."""
     trial, priority = placer.trial, priority_of(pod)
     window = slice(0, trial.base)
-    suitable = placer.accepted(pod.cls, window) & trial.open(window)
+    suitable = placer.accepted(pod.cls, window) & placer.searched(pod.cls, window)
     for position in np.flatnonzero(suitable).tolist():
         if any(priority_of(other) < priority for other in trial.view.pods[position]):
             yield position
