@@ -42,6 +42,8 @@ def explanation_text(explanation: Explanation) -> Iterator[str]:
 
 
 def _pod(pod: PodExplanation) -> Iterator[str]:
+    if pod.scheduler_message:
+        yield f"the scheduler says: {pod.scheduler_message}"
     if pod.requests:
         yield "requests " + ", ".join(f"{name} {amount}" for name, amount in pod.requests.items())
     yield from _table(

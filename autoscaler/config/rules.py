@@ -64,6 +64,14 @@ class Rules(msgspec.Struct, frozen=True):
             False,
         ),
     ] = True
+    company_is_awaited: Annotated[
+        bool,
+        Change(
+            "A pod that has to be near pods that come after it is tried again once they have found room; otherwise "
+            "pods are tried once, in their order.",
+            False,
+        ),
+    ] = True
     device_claims_count: Annotated[
         bool,
         Change(

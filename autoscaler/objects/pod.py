@@ -47,6 +47,7 @@ from autoscaler.objects.requests import (
     effective_requests,
     held_for_resize,
     resize_of,
+    without_cloud_tpus,
 )
 
 DEFAULT_GRACE_S = 30
@@ -214,6 +215,8 @@ class PodInterner:
     def keep(self, wire: PodWire) -> Pod:
         """Turn a pod of the API into a kept one; raises `quantity.BadQuantity` or `ValueError` on bad values."""
         meta, spec, status = wire.metadata, wire.spec, wire.status
+        if not spec.node_name:
+            spec = without_cloud_tpus(spec)
         return Pod(
             name=meta.name,
             cls=self.class_of(meta, spec, resize_of(spec, status)),

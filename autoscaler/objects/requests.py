@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from autoscaler.objects import quantity
-from autoscaler.objects.podspec import Container, ContainerStatus, PodSpec, PodStatus, Quantities
+from autoscaler.objects.podspec import Container, ContainerStatus, PodSpec, PodStatus, Quantities, Resources
 
 Requests = Mapping[str, int]
 """Amounts by resource name in the engine's units (`objects.quantity`)."""
@@ -15,6 +16,7 @@ INFEASIBLE = "Infeasible"
 DEFERRED = "Deferred"
 _RESIZE_PENDING = "PodResizePending"
 _HUGEPAGES = "hugepages-"
+_CLOUD_TPU = "cloud-tpus.google.com/"
 
 
 class Resize(msgspec.Struct, frozen=True, gc=False):
@@ -78,6 +80,22 @@ def _pending(status: PodStatus) -> str:
     """Return why a resize waits: the reason of its condition, or the field that told before Kubernetes 1.33."""
     reason = next((one.reason for one in status.conditions if one.type == _RESIZE_PENDING), status.resize)
     return reason if reason in (INFEASIBLE, DEFERRED) else ""
+
+
+def without_cloud_tpus(spec: PodSpec) -> PodSpec:
+    """Return the spec without requests for Cloud TPUs, which come from outside: no node has any.
+
+    Source: Cluster Autoscaler's `utils/tpu`.
+    """
+    if not any(name.startswith(_CLOUD_TPU) for one in spec.containers for name in one.resources.requests):
+        return spec
+    return replace(spec, containers=[_without_cloud_tpus(one) for one in spec.containers])
+
+
+def _without_cloud_tpus(container: Container) -> Container:
+    requests = container.resources.requests
+    kept = {name: amount for name, amount in requests.items() if not name.startswith(_CLOUD_TPU)}
+    return replace(container, resources=Resources(kept))
 
 
 def effective_requests(spec: PodSpec, resize: Resize = NO_RESIZE, pick: Pick = max) -> dict[str, int]:

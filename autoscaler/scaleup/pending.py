@@ -17,6 +17,7 @@ from autoscaler.config.scaleup import Pods
 from autoscaler.config.syntax import parse_duration
 from autoscaler.objects.pod import SCALE_UP_DELAY, Pod, PodClass
 from autoscaler.reasons import Waiting
+from autoscaler.scaleup.company import follow
 from autoscaler.scaleup.plan import ScaleUpPlan
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.hints import Hints, identity
@@ -92,6 +93,10 @@ def filter_schedulable(placer: Placer, pods: Sequence[Pod], options: Pods, hints
         else:
             important.append(pod)
     placed = _place_by_priority(placer, important, hints, hints_first=rules.hints_by_priority)
+    if rules.company_is_awaited:
+        newcomers = [pod.cls for pod in important if pod.key in placed]
+        left = [pod for pod in important if pod.key not in placed]
+        placed |= {pod.key: placer.trial.name(position) for pod, position in follow(placer, left, newcomers)}
     needy: list[Pod] = []
     for pod in important:
         if pod.key in placed:

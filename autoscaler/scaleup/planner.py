@@ -20,6 +20,7 @@ from autoscaler.scaleup.balancing import balance, within_limits
 from autoscaler.scaleup.choice import Choice, Step
 from autoscaler.scaleup.combining.combine import combine
 from autoscaler.scaleup.combining.turns import Terms
+from autoscaler.scaleup.company import follow
 from autoscaler.scaleup.estimator import PodGroup, deal, pod_groups, without
 from autoscaler.scaleup.expander import Chain
 from autoscaler.scaleup.limits import Allowance, Uncountable
@@ -113,9 +114,12 @@ class _Decision:
             if not turn[0].increases:
                 rounds.extend(turn if not rounds else ())
                 break
+            turn = self._joined(turn, left)
             rounds.extend(turn)
             helped.update(pod.key for each in turn for pod in each.helped)
             left = tuple(pod for pod in left if pod.key not in helped)
+        remaining = tuple(pod for pod in remaining if pod.key not in helped)
+        unfit = {pod.cls for pod in remaining}
         grown = any(each.increases for each in rounds)
         first_chosen = rounds[0].chosen if rounds else None
         plan_error = "" if grown else error
@@ -126,13 +130,27 @@ class _Decision:
             triggered=tuple(pod for pod in self._pods if pod.key in helped),
             remaining=remaining,
             awaiting=self._awaiting(first_chosen, fitting, helped, remaining) if grown else (),
-            rejected=rejected,
+            rejected={cls: reasons for cls, reasons in rejected.items() if cls in unfit},
             skipped=skipped,
             occurrences=tuple(dict.fromkeys(one for choice in self._choices for one in choice.occurrences)),
             answers=tuple(answer for choice in self._choices for answer in choice.answers),
             capped_by_nodes_total=self._capped_by_nodes_total,
             error=plan_error,
         )
+
+    def _joined(self, turn: Sequence[Round], left: Sequence[Pod]) -> list[Round]:
+        """Return the rounds of a turn; the last is also for pods that had to wait for those that the turn helps."""
+        if self._one_round or not self._rules.company_is_awaited:
+            return list(turn)
+        helped = {pod.key for each in turn for pod in each.helped}
+        newcomers = [pod.cls for each in turn for pod in each.helped]
+        joining = follow(self._placer, [pod for pod in left if pod.key not in helped], newcomers)
+        names = tuple(self._placer.trial.name(position) for _, position in joining)
+        last = turn[-1]
+        last = msgspec.structs.replace(
+            last, helped=(*last.helped, *(pod for pod, _ in joining)), places=(*last.places, *names)
+        )
+        return [*turn[:-1], last]
 
     def _acceptable(self, offers: tuple[Offer, ...]) -> tuple[Offer, ...]:
         """Return the offers that may be taken: where it is all or nothing, those that take every pod."""

@@ -21,7 +21,6 @@ from autoscaler.scheduling.domains import Tally
 from autoscaler.snapshot.columns import ABSENT, Mask
 from autoscaler.snapshot.overlay import Positions, Trial
 
-
 NOT_NEAR = "node(s) didn't match pod affinity rules"
 """The scheduler's words for a domain without the pods that a pod has to be near to."""
 
@@ -53,6 +52,11 @@ def _namespace_selected(term: PodAffinityTerm, name: str, namespaces: Mapping[st
         return True
     known = namespaces.get(name)
     return known is not None and term.namespace_selector.matches(known.metadata.labels)
+
+
+def wants_near(cls: PodClass, other: PodClass, namespaces: Mapping[str, Namespace]) -> bool:
+    """Whether pods of class `other` are what all required affinity of a class is about."""
+    return all(term_covers(term, cls, other, namespaces) for term in cls.pod_affinity)
 
 
 class AffinityGuard:
@@ -236,12 +240,11 @@ def affinity_guards(
 ) -> Iterator[AffinityGuard | AvoidGuard]:
     """Yield the guards of a class, in the order the scheduler asks them."""
     if cls.pod_affinity:
-        terms = cls.pod_affinity
 
         def near(other: PodClass) -> bool:
-            return all(term_covers(term, cls, other, namespaces) for term in terms)
+            return wants_near(cls, other, namespaces)
 
-        yield AffinityGuard(cls, [Tally(trial, term.topology_key, near) for term in terms], near(cls))
+        yield AffinityGuard(cls, [Tally(trial, term.topology_key, near) for term in cls.pod_affinity], near(cls))
     if cls.pod_anti_affinity:
         own = [Tally(trial, term.topology_key, _about(term, cls, namespaces)) for term in cls.pod_anti_affinity]
         message = "node(s) didn't match pod anti-affinity rules"

@@ -36,37 +36,23 @@ _NO_VICTIMS = "No preemption victims found for incoming pod"
 _NOT_NAMED = f"node(s) didn't satisfy plugin(s) [{NoFit.NODE_AFFINITY}]"
 
 
-def unschedulable(placer: Placer, cls: PodClass) -> str:
-    """Return the scheduler's message for a class that fits no node of the view.
+def unschedulable(placer: Placer, cls: PodClass, *, awaits_victims: bool = False) -> str:
+    """Return the scheduler's message for a class that fits no node of the view; empty where some node takes it.
 
-    It ends without a word on preemption where that would make room. Empty where some node takes the pod.
+    It ends without a word on preemption where that would make room; it has for a pod that `awaits_victims`.
     """
     nodes = placer.trial.base
     if nodes == 0:
         return "no nodes available to schedule pods"
     names = _named_nodes(cls) if placer.profile.asks(NoFit.NODE_AFFINITY) else None
-    refusal = _refusal(placer, cls, names)
-    if refusal is not None:
-        return f"0/{nodes} nodes are available: {refusal}. {_outlook(cls, nodes, Counter({_NO_HELP: nodes}))}"
-    reasons: Counter[str] = Counter()
-    evictable: list[int] = []
-    for position in range(nodes):
-        if names is not None and placer.trial.name(position) not in names:
-            reasons[_NOT_NAMED] += 1
-            continue
-        said = _said(placer, cls, position)
-        if said is None:
+    refusal, evictable = _refusal(placer, cls, names), list[int]()
+    if refusal is None:
+        reasons, evictable = _asked(placer, cls, names)
+        if sum(reasons.values()) == 0:
             return ""
-        reason, words = said
-        reasons.update(words)
-        if reason in _EVICTION_HELPS and words[0] not in _LASTING:
-            evictable.append(position)
-    counted = f"0/{nodes} nodes are available: {_counted(reasons)}."
-    prospects = _prospects(placer, cls, evictable)
-    if prospects is None:
-        return counted
-    prospects[_NO_HELP] += nodes - len(evictable)
-    return f"{counted} {_outlook(cls, nodes, prospects)}"
+        refusal = _counted(reasons)
+    outlook = _outlook(placer, cls, evictable, awaits_victims=awaits_victims)
+    return f"0/{nodes} nodes are available: {refusal}." + (outlook and f" preemption: {outlook}")
 
 
 def _refusal(placer: Placer, cls: PodClass, names: Collection[str] | None) -> str | None:
@@ -76,6 +62,24 @@ def _refusal(placer: Placer, cls: PodClass, names: Collection[str] | None) -> st
     if placer.profile.asks(NoFit.VOLUME_BINDING):
         return claim_obstacle(cls, placer.trial.view.related)
     return None
+
+
+def _asked(placer: Placer, cls: PodClass, names: Collection[str] | None) -> tuple[Counter[str], list[int]]:
+    """Count nodes by what they say, and list those where eviction may help; nothing where some node takes the pod."""
+    reasons: Counter[str] = Counter()
+    evictable: list[int] = []
+    for position in range(placer.trial.base):
+        if names is not None and placer.trial.name(position) not in names:
+            reasons[_NOT_NAMED] += 1
+            continue
+        said = _said(placer, cls, position)
+        if said is None:
+            return Counter(), []
+        reason, words = said
+        reasons.update(words)
+        if reason in _EVICTION_HELPS and words[0] not in _LASTING:
+            evictable.append(position)
+    return reasons, evictable
 
 
 def _named_nodes(cls: PodClass) -> frozenset[str] | None:
@@ -106,29 +110,33 @@ def _said(placer: Placer, cls: PodClass, position: int) -> tuple[NoFit, Sequence
     return first.reason, tuple(dict.fromkeys(one.message for one in rejections if one.reason is first.reason))
 
 
-def _prospects(placer: Placer, cls: PodClass, evictable: Sequence[int]) -> Counter[str] | None:
-    """Count nodes by what still speaks against them once less important pods are gone; None: one would do then."""
-    prospects: Counter[str] = Counter()
-    trial, priority = placer.trial, cls.priority or 0
-    for position in evictable if cls.preemption_policy != "Never" else ():
-        lower = {other: n for other, n in trial.classes_on(position).items() if (other.priority or 0) < priority}
-        if not lower:
-            prospects[_NO_VICTIMS] += 1
-            continue
-        with trial.fork():
-            for other, count in lower.items():
-                trial.lift(other, position, count)
-            said = _said(placer, cls, position)
-        if said is None:
-            return None
-        prospects.update(said[1])
-    return prospects
-
-
-def _outlook(cls: PodClass, nodes: int, prospects: Counter[str]) -> str:
+def _outlook(placer: Placer, cls: PodClass, evictable: Sequence[int], *, awaits_victims: bool) -> str:
+    """Return what preemption says; nothing where it works."""
     if cls.preemption_policy == "Never":
-        return "preemption: not eligible due to preemptionPolicy=Never."
-    return f"preemption: 0/{nodes} nodes are available: {_counted(prospects)}."
+        return "not eligible due to preemptionPolicy=Never."
+    if awaits_victims:
+        return "not eligible due to a terminating pod on the nominated node."
+    nodes = placer.trial.base
+    prospects = Counter({_NO_HELP: nodes - len(evictable)})
+    for position in evictable:
+        words = _without_victims(placer, cls, position)
+        if not words:
+            return ""
+        prospects.update(words)
+    return f"0/{nodes} nodes are available: {_counted(prospects)}."
+
+
+def _without_victims(placer: Placer, cls: PodClass, position: int) -> Sequence[str]:
+    """Return what still speaks against a node once its less important pods are gone; empty where nothing does."""
+    trial, priority = placer.trial, cls.priority or 0
+    lower = {other: count for other, count in trial.classes_on(position).items() if (other.priority or 0) < priority}
+    if not lower:
+        return (_NO_VICTIMS,)
+    with trial.fork():
+        for other, count in lower.items():
+            trial.lift(other, position, count)
+        said = _said(placer, cls, position)
+    return () if said is None else said[1]
 
 
 def _counted(reasons: Counter[str]) -> str:

@@ -15,6 +15,8 @@ from autoscaler.reasons import PodVerdict, Rejection, ScaleUpResult, Skip, Skipp
 from autoscaler.scaleup.pending import expendable
 from autoscaler.scheduling.misses import Miss, near_misses
 from autoscaler.scheduling.placement import Placer
+from autoscaler.scheduling.profile import profile_of
+from autoscaler.scheduling.verdict import unschedulable
 from autoscaler.simulator.explain_offers import offers
 from autoscaler.simulator.explanation import EXAMPLES, GroupFate, GroupSet, LeftOut, NodeSet, PodExplanation
 from autoscaler.simulator.remedies.pods import beyond, needy_remedies, shortlist, waiting_remedies
@@ -90,6 +92,8 @@ def explain_pending(target: str, pod: Pod, p: Pass, view: ClusterView, config: C
         requests=_requests(pod.cls),
         offers=offers(p.report.scale_up, lambda option: any(one.key == pod.key for one in option.pods)),
     )
+    judge = Placer(Trial(view), profile_of(config.scheduler, config.rules, device_claims=config.device_claims_count))
+    found = msgspec.structs.replace(found, scheduler_message=unschedulable(judge, pod.cls))
     if p.placer is None:
         return _with_remedies(found, shortlist(needy_remedies(pod, status.verdict, p, config, (), ())))
     with _lifted(pod, node, p.placer.trial, view, config):

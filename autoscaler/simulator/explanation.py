@@ -98,6 +98,8 @@ class PodExplanation(Form, frozen=True, kw_only=True, tag_field="kind", tag="pod
     """Where it runs, fits or is nominated to."""
     group: str | None = None
     """The group that grows for it."""
+    scheduler_message: str = ""
+    """What kube-scheduler says of a pod that fits no node of the cluster as it is; empty where some node takes it."""
     requests: dict[str, str] = {}
     nodes: list[NodeSet] = []
     """Nearest miss first. The pod itself takes no room."""

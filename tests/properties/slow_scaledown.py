@@ -61,7 +61,7 @@ def slow_removals(view: ClusterView, situation: Situation, order: Sequence[int])
     """Simulate removals in this order, each on what the others left."""
     twin = slow_twin(view)
     pods = {at: list(on_node) for at, on_node in enumerate(view.pods)}
-    destinations = set(range(len(view.nodes)))
+    destinations = {at for at, node in enumerate(view.nodes) if not node.unschedulable}
     budgets = Budgets(view.related.budgets.values())
     terms = Terms(
         options=situation.drain,

@@ -64,11 +64,10 @@ class SlowCluster:
         return self.nodes[at] is not None and not self.objections(cls, at)
 
     def search(self, cls: PodClass, acceptable: Callable[[int], bool]) -> int | None:
-        """The first node that fits, round robin from after the last match; cordoned nodes are passed over."""
+        """The first node that fits, round robin from after the last match."""
         for step in range(len(self.nodes)):
             at = (self.cursor + step) % len(self.nodes)
-            node = self.nodes[at]
-            if node is not None and acceptable(at) and not node.unschedulable and self.fits(cls, at):
+            if self.nodes[at] is not None and acceptable(at) and self.fits(cls, at):
                 self.cursor = (at + 1) % len(self.nodes)
                 return at
         return None

@@ -19,18 +19,17 @@ def check_agreement(placer: Placer, twin: SlowCluster, classes: tuple[PodClass, 
     for cls in classes:
         objections = [twin.objections(cls, at) if twin.nodes[at] else ["gone"] for at in range(trial.count)]
         fitting = [not found for found in objections]
-        searchable = [fits and not twin.node(at).unschedulable for at, fits in enumerate(fitting)]
         for at in twin.existing():
             assert [one.message for one in placer.why(cls, at)] == objections[at], (cls, at)
         assert [placer.fits(cls, at) for at in range(trial.count)] == fitting, objections
-        assert placer.passing(cls, everywhere).tolist() == searchable, objections
+        assert placer.passing(cls, everywhere).tolist() == fitting, objections
         low = dice.random.randint(0, trial.count)
         window = slice(low, dice.random.randint(low, trial.count))
-        assert placer.passing(cls, window).tolist() == searchable[window]
+        assert placer.passing(cls, window).tolist() == fitting[window]
         start = dice.random.randrange(trial.count + 1)
         in_turn = [*range(start, window.stop), *range(window.start, start)] if start in range(low, window.stop) else []
         in_turn = in_turn or [*range(window.start, window.stop)]
-        assert placer.first(cls, window, start) == next((at for at in in_turn if searchable[at]), None)
+        assert placer.first(cls, window, start) == next((at for at in in_turn if fitting[at]), None)
 
 
 def change_both(trial: Trial, twin: SlowCluster, case: Case, dice: Dice) -> None:
@@ -101,7 +100,7 @@ def test_copies_are_what_one_by_one_placing_gives(seed: int) -> None:
         for at, count in enumerate(placer.copies(cls, slice(0, trial.count)).tolist()):
             filled = twin.copy()
             placed = 0
-            while filled.fits(cls, at) and not filled.node(at).unschedulable:
+            while filled.fits(cls, at):
                 filled.place(cls, at)
                 placed += 1
             assert count == placed

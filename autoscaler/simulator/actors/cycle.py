@@ -7,8 +7,8 @@ import numpy as np
 from autoscaler.objects import quantity
 from autoscaler.objects.node import Effect, Node, Taint
 from autoscaler.objects.pod import Pod, PodClass
-from autoscaler.scheduling import verdict
 from autoscaler.scheduling.placement import Placer
+from autoscaler.scheduling.verdict import unschedulable
 from autoscaler.simulator.actors import preemption
 from autoscaler.simulator.actors.pending import priority_of
 from autoscaler.simulator.actors.preemption import Preemption
@@ -63,11 +63,13 @@ class Cycle:
             self.promise(pod, found.node)
         return found
 
-    def why_not(self, cls: PodClass) -> str:
-        """Return why the class found no node, in the scheduler's words."""
-        message = self._no_room.get(cls)
+    def why_not(self, pod: Pod) -> str:
+        """Return why the pod found no node, in the scheduler's words."""
+        if self._awaits_victims(pod):
+            return unschedulable(self.placer, pod.cls, awaits_victims=True)
+        message = self._no_room.get(pod.cls)
         if message is None:
-            message = self._no_room[cls] = verdict.unschedulable(self.placer, cls)
+            message = self._no_room[pod.cls] = unschedulable(self.placer, pod.cls)
         return message
 
     def promise(self, pod: Pod, node: str) -> None:

@@ -104,7 +104,7 @@ class Scheduler:
 
     def _decline(self, pod: Pod, cycle: Cycle, now: Instant) -> None:
         """Say that the pod fits nowhere, and make room for it where less important pods are in its place."""
-        message = cycle.why_not(pod.cls)
+        message = cycle.why_not(pod)
         self._tell(pod, EventType.WARNING, "FailedScheduling", message)
         found = cycle.preempt(pod)
         if found is not None:

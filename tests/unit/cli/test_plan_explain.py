@@ -61,6 +61,8 @@ def test_the_table_begins_with_the_verdict(tmp_path: Path, capsys: pytest.Captur
         "case, run 0 at 2026-01-05T12:00:01Z: pod/default/huge: NoGroupFits",
         "needs a new node, and no node group that may grow would take it",
         "what would change it: fits group small if cpu request ≤ 4",
+        "the scheduler says: 0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: "
+        "1 No preemption victims found for incoming pod.",
         "requests cpu 32",
         "",
         "Nodes, nearest miss first",

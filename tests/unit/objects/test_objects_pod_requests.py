@@ -1,5 +1,8 @@
+import msgspec
 import pytest
 
+from autoscaler.objects.encode import PodForms
+from autoscaler.objects.pod import Pod, PodInterner
 from autoscaler.objects.podspec import HostPort
 from tests.builders import Json, a_pod
 
@@ -77,13 +80,13 @@ def test_what_the_scheduler_reserves(spec: Json, cpu_milli: int) -> None:
     assert a_pod(spec=spec).cls.requests.get("cpu", 0) == cpu_milli
 
 
-def test_every_resource_is_taken_at_its_own_peak() -> None:
+def test_every_resource_is_taken_at_its_own_peak_and_only_some_of_those_asked_for_the_pod_as_a_whole() -> None:
     spec = {
         "containers": [container("a", "1", memory="1Gi")],
         "initContainers": [container("i", "500m", memory="3Gi")],
-        "resources": {"requests": {"example.com/dongle": "2"}},
+        "resources": {"requests": {"hugepages-2Mi": "4Mi", "example.com/dongle": "2"}},
     }
-    assert a_pod(spec=spec).cls.requests == {"cpu": 1000, "memory": 3 * 2**30, "example.com/dongle": 2}
+    assert a_pod(spec=spec).cls.requests == {"cpu": 1000, "memory": 3 * 2**30, "hugepages-2Mi": 4 * 2**20}
 
 
 def test_requests_of_the_plain_containers_are_kept_beside() -> None:
@@ -132,6 +135,75 @@ def test_a_resize_in_place_counts_with_the_larger_value(status: Json, cpu_milli:
         "initContainers": [container("i", "100m"), container("s", "500m", sidecar=True)],
     }
     assert a_pod(node="n", spec=spec, status=status).cls.requests["cpu"] == cpu_milli
+
+
+@pytest.mark.parametrize(("node", "tpus"), [(None, 0), ("n", 8)], ids=["pending: no node has any", "bound: as it is"])
+def test_requests_for_cloud_tpus(node: str | None, tpus: int) -> None:
+    spec = {"containers": [container("a", "1", False, **{"cloud-tpus.google.com/v2": "8"})]}
+    cls = a_pod(node=node, spec=spec).cls
+    assert (cls.requests["cpu"], cls.requests.get("cloud-tpus.google.com/v2", 0)) == (1000, tpus)
+
+
+RESIZING = [
+    {
+        "name": "a",
+        "allocatedResources": {"cpu": "1"},
+        "resources": {"requests": {"cpu": "1500m"}},
+    }
+]
+
+
+def written_and_read(pod: Pod) -> Pod:
+    return PodInterner().decoder().one(msgspec.to_builtins(PodForms().form(pod)))
+
+
+def pending(reason: str) -> Json:
+    return {"conditions": [{"type": "PodResizePending", "status": "True", "reason": reason}]}
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "cpu_milli", "for_resize"),
+    [
+        pytest.param("500m", {}, 1500, 1000, id="what the kubelet has not taken back yet counts"),
+        pytest.param("3", {}, 3000, 1500, id="what it has not given yet counts"),
+        pytest.param("3", pending("Deferred"), 3000, 1500, id="even if that has to wait"),
+        pytest.param("3", pending("Infeasible"), 1500, 0, id="but not what it will never give"),
+        pytest.param("3", {"resize": "Infeasible"}, 1500, 0, id="as Kubernetes 1.32 says it"),
+        pytest.param("3", pending("News"), 3000, 1500, id="a reason nobody knows changes nothing"),
+        pytest.param("1500m", pending("Infeasible"), 1500, 0, id="a finished resize leaves nothing"),
+    ],
+)
+def test_an_unfinished_resize(asked: str, status: Json, cpu_milli: int, for_resize: int) -> None:
+    status = {"containerStatuses": RESIZING, **status}
+    cls = a_pod(node="n", spec={"containers": [container("a", asked)]}, status=status).cls
+    assert (cls.requests["cpu"], cls.held_for_resize.get("cpu", 0)) == (cpu_milli, for_resize)
+
+
+@pytest.mark.parametrize(
+    ("status", "cpu_milli"),
+    [
+        pytest.param({"resources": {"requests": {"cpu": "5250m"}}}, 5250, id="what is set counts, overhead once"),
+        pytest.param({"allocatedResources": {"cpu": "3250m"}}, 4250, id="what is asked for counts"),
+        pytest.param(
+            {"allocatedResources": {"cpu": "3250m"}, **pending("Infeasible")}, 3250, id="but not where it is infeasible"
+        ),
+    ],
+)
+def test_a_resize_of_the_pod_as_a_whole(status: Json, cpu_milli: int) -> None:
+    spec = {
+        "containers": [container("a", "1")],
+        "resources": {"requests": {"cpu": "4"}},
+        "overhead": {"cpu": "250m"},
+    }
+    pod = a_pod(node="n", spec=spec, status=status)
+    assert pod.cls.requests["cpu"] == cpu_milli
+    assert written_and_read(pod).cls.key == pod.cls.key
+
+
+def test_a_resize_survives_being_written_down() -> None:
+    status = {"containerStatuses": RESIZING, **pending("Infeasible")}
+    pod = a_pod(node="n", spec={"containers": [container("a", "3")]}, status=status)
+    assert written_and_read(pod).cls.key == pod.cls.key
 
 
 def test_what_is_allocated_as_asked_makes_no_class_of_its_own() -> None:

@@ -228,7 +228,7 @@ def a_later_friend() -> list[Pod]:
 
 
 def test_a_controllers_pod_that_fits_nowhere_speaks_for_its_equals() -> None:
-    assert names(filtered(a_later_friend(), [a_node()])[0].pods) == ["lonely", "lonely-0"]
+    assert names(filtered(a_later_friend(), [a_node()], rules=OLD)[0].pods) == ["lonely", "lonely-0"]
 
 
 def test_a_hint_is_tried_even_then() -> None:
@@ -237,10 +237,36 @@ def test_a_hint_is_tried_even_then() -> None:
     assert names(needy.pods) == ["lonely"]
 
 
+def a_chain(*names: str) -> list[Pod]:
+    """Pods each of which has to be on the node of the next."""
+    return [
+        a_pod(
+            name, labels={"app": name}, near=[term(labels={"app": after})] if after else [], owner=f"ReplicaSet/{name}"
+        )
+        for name, after in zip(names, (*names[1:], ""), strict=True)
+    ]
+
+
+def test_pods_follow_those_that_they_must_be_near_to() -> None:
+    needy, placer = filtered([*a_chain("ui", "cache", "web", "db"), a_pod("huge", cpu="99")], [a_node()])
+    assert names(needy.pods) == ["huge"]
+    assert needy.hints.newer == {f"default/{name}": "node" for name in ("db", "web", "cache", "ui")}
+    assert len(placer.trial.classes_on(0)) == 4
+
+
+def test_nobody_follows_where_there_is_no_room() -> None:
+    chain = a_chain("ui", "cache", "web", "db")
+    assert names(filtered(chain, [a_node(pods=2)])[0].pods) == ["ui", "cache"]
+
+
+def test_nobody_follows_who_comes_to_nobody() -> None:
+    assert names(filtered(a_chain("ui", "cache", "gone")[:2], [a_node()])[0].pods) == ["ui", "cache"]
+
+
 @pytest.mark.parametrize("owner", [None, "DaemonSet"])
 def test_a_pod_of_no_controller_speaks_for_itself(owner: str | None) -> None:
     lonely = a_pod("lonely", near=[term(labels=APART)], labels=NEAR, owner=owner)
-    needy, placer = filtered([lonely, a_pod("friend", labels=APART), *replicas(lonely, 1)], [a_node()])
+    needy, placer = filtered([lonely, a_pod("friend", labels=APART), *replicas(lonely, 1)], [a_node()], rules=OLD)
     assert needy.waiting["default/lonely-0"] is Waiting.FITS
     assert placer.trial.classes_on(0)[lonely.cls] == 1
 

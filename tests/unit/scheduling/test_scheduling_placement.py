@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
+from autoscaler.config.rules import Rules, rules_of_1_31
+from autoscaler.config.scheduler_profile import SchedulerProfile
 from autoscaler.objects.node import HOSTNAME, ZONES
 from autoscaler.scheduling.placement import Placer
+from autoscaler.scheduling.profile import profile_of
 from autoscaler.scheduling.topology import SKEWED
 from autoscaler.snapshot.cluster import view_of
 from autoscaler.snapshot.overlay import Trial
@@ -47,13 +50,21 @@ def test_reasons_come_in_the_schedulers_order_with_figures() -> None:
     ]
 
 
-def test_a_search_passes_over_cordoned_nodes_even_where_they_are_tolerated() -> None:
+@pytest.mark.parametrize(
+    ("rules", "tolerations", "first", "copies"),
+    [
+        pytest.param(Rules(), TOLERANT, 0, [110, 110], id="where they are tolerated"),
+        pytest.param(Rules(), [], 1, [0, 110], id="not where they are not"),
+        pytest.param(rules_of_1_31(), TOLERANT, 1, [0, 110], id="never in Cluster Autoscaler"),
+    ],
+)
+def test_a_search_tries_cordoned_nodes(rules: Rules, tolerations: list[Json], first: int, copies: list[int]) -> None:
     nodes = [a_node("n0", cordoned=True), a_node("n1")]
-    placer = Placer(Trial(view_of(nodes, [])))
-    cls = a_pod(tolerations=TOLERANT).cls
-    assert [placer.fits(cls, 0), placer.fits(cls, 1)] == [True, True]
-    assert placer.first(cls, slice(0, 2), 0) == 1
-    assert placer.copies(cls, slice(0, 2)).tolist() == [0, 110]
+    placer = Placer(Trial(view_of(nodes, [])), profile_of(SchedulerProfile(), rules))
+    cls = a_pod(tolerations=tolerations).cls
+    assert [placer.fits(cls, 0), placer.fits(cls, 1)] == [bool(tolerations), True]
+    assert placer.first(cls, slice(0, 2), 0) == first
+    assert placer.copies(cls, slice(0, 2)).tolist() == copies
 
 
 @pytest.mark.parametrize(

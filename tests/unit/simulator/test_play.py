@@ -55,6 +55,57 @@ def test_pods_that_need_nodes_get_them() -> None:
     assert run.pods_remain_unschedulable == ["default/huge-0"]
 
 
+NEW_RULES = {"expander": "least-waste"}
+
+
+def a_chain(*names: str) -> list[dict[str, Any]]:
+    """Pods each of which has to be on the node of the next."""
+    pods = [a_pod(f"{name}-0", "1") for name in names]
+    for pod, name, after in zip(pods, names, (*names[1:], None), strict=True):
+        pod["metadata"]["labels"] = {"app": name}
+        if after is not None:
+            term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": after}}}
+            pod["spec"]["affinity"] = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    return pods
+
+
+@pytest.mark.parametrize(
+    ("names", "remaining"),
+    [
+        pytest.param(("ui", "cache", "web", "db"), [], id="all on one node"),
+        pytest.param(("cli", "ui", "cache", "web", "db"), ["default/cli-0"], id="as many as it takes"),
+    ],
+)
+def test_a_chain_of_pods_gets_its_node_in_one_pass(names: tuple[str, ...], remaining: list[str]) -> None:
+    run = the_run(pods=a_chain(*names), options=NEW_RULES)
+    assert run.target_sizes["small"] == 1
+    assert run.pods_remain_unschedulable == remaining
+    assert len(run.pods_triggered_scale_up) == 4
+
+
+def test_a_chain_is_helped_link_by_link_as_in_cluster_autoscaler() -> None:
+    run = the_run(pods=a_chain("ui", "cache", "web", "db"))
+    assert run.pods_triggered_scale_up == ["default/db-0"]
+
+
+def test_a_pod_that_tolerates_everything_takes_a_cordoned_node() -> None:
+    node = {
+        "metadata": {"name": "n1"},
+        "spec": {"unschedulable": True},
+        "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "9"}},
+    }
+    pod = a_pod("agent-0", "1", tolerations=[{"operator": "Exists"}])
+    assert the_run(pods=[pod], nodes=[node], options=NEW_RULES).scale_ups == []
+    assert [one.group for one in the_run(pods=[pod], nodes=[node]).scale_ups] == ["small"]
+
+
+@pytest.mark.parametrize("options", [NEW_RULES, {"compatibility": "1.31"}], ids=["newest", "1.31"])
+def test_cloud_tpus_are_no_business_of_nodes(options: dict[str, str]) -> None:
+    pod = a_pod("trainer-0", "1")
+    pod["spec"]["containers"][0]["resources"]["requests"]["cloud-tpus.google.com/v2"] = "8"
+    assert the_run(pods=[pod], options=options).pods_triggered_scale_up == ["default/trainer-0"]
+
+
 def test_reasons_are_typed_and_name_the_owner_once() -> None:
     reasons = the_run(pods=[*FITTING, HUGE]).reasons
     (helped,) = reasons.helped
