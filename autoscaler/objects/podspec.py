@@ -243,6 +243,7 @@ class PodSpec(Wire, frozen=True):
     priority_class_name: str = ""
     preemption_policy: str | None = None
     scheduler_name: str = "default-scheduler"
+    scheduling_gates: list[Present] = []
     restart_policy: str = "Always"
     termination_grace_period_seconds: int | None = None
 

@@ -2,7 +2,7 @@
 
 A file says what a case is about; the rest is what an ordinary cluster would have. A node was created a day before
 `now`, is Ready since, has room for 110 pods, and its host name and provider id are its name. A pod was created ten
-minutes before `now`; one with a node runs there, any other waits as unschedulable. Nothing is filled in where the
+minutes before `now`; one with a node runs there, any other waits as unschedulable, or as gated. Nothing is filled in where the
 file is marked `complete`.
 """
 
@@ -73,7 +73,8 @@ class Defaults:
         named = PodWire(metadata=self._pod_meta(wire.metadata), spec=_named_containers(wire.spec), status=wire.status)
         pod = self._interner.keep(named)
         if pod.node is None:
-            waiting = pod.unscheduled if wire.status.conditions else Unscheduled("Unschedulable", pod.created)
+            reason = "SchedulingGated" if wire.spec.scheduling_gates else "Unschedulable"
+            waiting = pod.unscheduled if wire.status.conditions else Unscheduled(reason, pod.created)
             return msgspec.structs.replace(pod, unscheduled=waiting)
         phase = "Running" if pod.phase == "Pending" else pod.phase
         return msgspec.structs.replace(pod, phase=phase, started=pod.created if pod.started is None else pod.started)

@@ -88,7 +88,7 @@ def _pod(target: Target, p: Pass, view: ClusterView, config: Config, placed: Map
         return explain_pending(str(target), pod, p, view, config)
     known = placed.get(target.name)
     if known is not None and known.node is not None:
-        return explain_running(str(target), known, known.node)
+        return explain_running(str(target), known, known.node, view)
     raise ConfigError(_nothing_of("pending pod", "pending", (pod.key for pod in view.pending), len(view.pending)))
 
 

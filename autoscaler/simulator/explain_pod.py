@@ -28,6 +28,9 @@ RUNS = "Runs"
 _UNDECIDED = (ScaleUpResult.IN_COOLDOWN, ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL)
 """Verdicts of pods that the pass held against no group."""
 
+_NOT_ASKED = (Waiting.GATED, Waiting.TERMINATING, Waiting.FOREIGN_SCHEDULER)
+"""Why pods wait of which the scheduler says nothing."""
+
 _UNKNOWN = Miss(rejections=(), positions=(), shortfall=0.0)
 _FATES = tuple(GroupFate)
 
@@ -59,12 +62,15 @@ class _Stand(msgspec.Struct, frozen=True):
         return helps, filters + (self.skipped is not None), missed if filters else 1.0
 
 
-def explain_running(target: str, pod: Pod, node: str) -> PodExplanation:
+def explain_running(target: str, pod: Pod, node: str, view: ClusterView) -> PodExplanation:
     """Explain a pod that has its node."""
+    where = (
+        f"on node {node}" if node in view.positions else f"on node {node}, which is not in the cluster: it is left out"
+    )
     return PodExplanation(
         target=target,
         verdict=RUNS,
-        message=f"has run to its end on node {node}" if pod.finished else f"runs on node {node}{_resize(pod.cls)}",
+        message=f"has run to its end {where}" if pod.finished else f"runs {where}{_resize(pod.cls)}",
         node=node,
         requests=_requests(pod.cls),
     )
@@ -89,11 +95,10 @@ def explain_pending(target: str, pod: Pod, p: Pass, view: ClusterView, config: C
         message=_message(status.verdict, status.detail, node, status.planned_group),
         node=node,
         group=status.planned_group,
+        scheduler_message=_scheduler_message(pod, p, view, config),
         requests=_requests(pod.cls),
         offers=offers(p.report.scale_up, lambda option: any(one.key == pod.key for one in option.pods)),
     )
-    judge = Placer(Trial(view), profile_of(config.scheduler, config.rules, device_claims=config.device_claims_count))
-    found = msgspec.structs.replace(found, scheduler_message=unschedulable(judge, pod.cls))
     if p.placer is None:
         return _with_remedies(found, shortlist(needy_remedies(pod, status.verdict, p, config, (), ())))
     with _lifted(pod, node, p.placer.trial, view, config):
@@ -112,6 +117,13 @@ def explain_pending(target: str, pod: Pod, p: Pass, view: ClusterView, config: C
             remedies = beyond(remedies, pod, p, config, reach, nearest)
         explained = msgspec.structs.replace(found, nodes=_node_sets(p.placer, misses), groups=_group_sets(stands))
         return _with_remedies(explained, shortlist(remedies))
+
+
+def _scheduler_message(pod: Pod, p: Pass, view: ClusterView, config: Config) -> str:
+    if p.report.waiting.get(pod.key) in _NOT_ASKED:
+        return ""
+    profile = profile_of(config.scheduler, config.rules, device_claims=config.device_claims_count)
+    return unschedulable(Placer(Trial(view), profile), pod.cls)
 
 
 def _with_remedies(found: PodExplanation, remedies: Sequence[Remedy]) -> PodExplanation:

@@ -344,3 +344,48 @@ def test_a_run_that_is_not_there_is_refused() -> None:
 
 def test_options_that_do_not_suit_the_cloud_are_refused() -> None:
     assert "prices" in next(_problems("group/small", options={"expander": "price"}))
+
+
+def a_resizing_pod(reason: str) -> dict[str, Any]:
+    statuses = [{"name": "c0", "allocatedResources": {"cpu": "1"}, "resources": {"requests": {"cpu": "1"}}}]
+    conditions = [{"type": "PodResizePending", "status": "True", "reason": reason}] if reason else []
+    status = {"phase": "Running", "containerStatuses": statuses, "conditions": conditions}
+    return {**a_pod("web-0", "3", nodeName="n1"), "status": status}
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("Infeasible", "its resize is infeasible there, so what it asks for does not count"),
+        ("Deferred", "its resize is deferred, and until it is finished the larger requests count"),
+        ("", "its resize is under way, and until it is finished the larger requests count"),
+    ],
+)
+def test_a_pod_that_is_being_resized_says_so(reason: str, words: str) -> None:
+    nodes = [a_node("n1", "4")]
+    found = the_pod("pod/default/web-0", nodes=nodes, pods=[a_resizing_pod(reason)])
+    assert found.message == f"runs on node n1; {words}"
+
+
+def test_room_that_is_held_for_a_resize_is_named() -> None:
+    pods = [a_resizing_pod("Deferred"), a_pod("huge-0", "2")]
+    (refusing,) = the_pod("pod/default/huge-0", nodes=[a_node("n1", "4")], pods=pods).nodes
+    (rejection,) = refusing.rejections
+    assert rejection.detail == "needs 2 cpu, 1 free, 2 held until resizes of pods there are finished"
+
+
+def test_the_scheduler_is_quoted() -> None:
+    nodes = [a_node("n1", "1"), {**a_node("n2", "8"), "spec": TAINTS}]
+    web, gated = a_pod("web-0", "2"), a_pod("db-0", "2", schedulingGates=[{"name": "quota"}])
+    fields = {"nodes": nodes, "pods": [web, gated, a_pod("small-0", "1")]}
+    assert the_pod("pod/default/web-0", **fields).scheduler_message == (
+        "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint {gpu: true}. preemption: 0/2 nodes "
+        "are available: 1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling."
+    )
+    assert the_pod("pod/default/db-0", **fields).scheduler_message == "", "it is not asked for gated pods"
+    assert the_pod("pod/default/small-0", **fields).scheduler_message == "", "it would take this one"
+
+
+def test_a_pod_on_a_node_that_is_not_there_is_left_out() -> None:
+    found = the_pod("pod/default/web-0", nodes=[a_node("n1", "4")], pods=[a_pod("web-0", "1", nodeName="gone")])
+    assert found.message == "runs on node gone, which is not in the cluster: it is left out"

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from autoscaler.errors import ConfigError
+from autoscaler.reasons import Waiting
 from autoscaler.scenario.codec import decode
 from autoscaler.simulator.answer import Answer, RunAnswer
 from autoscaler.simulator.play import play
@@ -97,6 +98,34 @@ def test_a_pod_that_tolerates_everything_takes_a_cordoned_node() -> None:
     pod = a_pod("agent-0", "1", tolerations=[{"operator": "Exists"}])
     assert the_run(pods=[pod], nodes=[node], options=NEW_RULES).scale_ups == []
     assert [one.group for one in the_run(pods=[pod], nodes=[node]).scale_ups] == ["small"]
+
+
+def resizing(asks: str, holds: str, reason: str = "") -> dict[str, Any]:
+    """A pod on n1 whose resize in place is not finished."""
+    held = {"requests": {"cpu": holds}}
+    conditions = [{"type": "PodResizePending", "status": "True", "reason": reason}] if reason else []
+    statuses = [{"name": "c0", "allocatedResources": {"cpu": min(asks, holds)}, "resources": held}]
+    status = {"phase": "Running", "conditions": conditions, "containerStatuses": statuses}
+    return {**a_pod("web-0", asks, nodeName="n1"), "status": status}
+
+
+@pytest.mark.parametrize(
+    ("there", "bought"),
+    [
+        pytest.param(resizing("3500m", "1", "Infeasible"), 0, id="what cannot be given takes no room"),
+        pytest.param(resizing("3500m", "1", "Deferred"), 1, id="what waits for room does"),
+        pytest.param(resizing("500m", "3"), 1, id="and what has not been given back"),
+    ],
+)
+def test_room_beside_a_pod_that_is_being_resized(there: dict[str, Any], bought: int) -> None:
+    node = {"metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "9"}}}
+    run = the_run(pods=[there, a_pod("new-0", "2")], nodes=[node], nodeToGroup={"n1": "small"})
+    assert sum(one.increase for one in run.scale_ups) == bought
+
+
+def test_a_gated_pod_waits_for_its_gate() -> None:
+    run = the_run(pods=[a_pod("web-0", "1", schedulingGates=[{"name": "quota"}])])
+    assert [(one.reason, one.pods) for one in run.reasons.waiting] == [(Waiting.GATED, ["default/web-0"])]
 
 
 @pytest.mark.parametrize("options", [NEW_RULES, {"compatibility": "1.31"}], ids=["newest", "1.31"])

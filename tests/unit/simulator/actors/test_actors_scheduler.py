@@ -273,6 +273,8 @@ def test_a_preemptor_that_is_tried_again_too_early_keeps_its_claim_and_evicts_no
     cluster.storage.patch("nodes", "general-01", {"metadata": {"labels": {"news": "yes"}}})
     cluster.apply([a_pod("thief", cpu="1")])
     cluster.run_for(2)
+    awaiting = "0/2 nodes are available: 2 Insufficient cpu. preemption: not eligible due to a terminating pod on the "
+    assert message(cluster, "urgent") == f"{awaiting}nominated node."
     going = [
         one["metadata"]["name"] for one in cluster.storage.list("pods") if one["metadata"].get("deletionTimestamp")
     ]
