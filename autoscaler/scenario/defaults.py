@@ -2,8 +2,8 @@
 
 A file says what a case is about; the rest is what an ordinary cluster would have. A node was created a day before
 `now`, is Ready since, has room for 110 pods, and its host name and provider id are its name. A pod was created ten
-minutes before `now`; one with a node runs there, any other waits as unschedulable, or as gated. Nothing is filled in where the
-file is marked `complete`.
+minutes before `now`; one with a node runs there, any other waits as unschedulable, or as gated. Nothing is filled in
+where the file is marked `complete`.
 """
 
 from collections.abc import Mapping

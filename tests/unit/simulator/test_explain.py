@@ -379,8 +379,9 @@ def test_the_scheduler_is_quoted() -> None:
     web, gated = a_pod("web-0", "2"), a_pod("db-0", "2", schedulingGates=[{"name": "quota"}])
     fields = {"nodes": nodes, "pods": [web, gated, a_pod("small-0", "1")]}
     assert the_pod("pod/default/web-0", **fields).scheduler_message == (
-        "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint {gpu: true}. preemption: 0/2 nodes "
-        "are available: 1 No preemption victims found for incoming pod, 1 Preemption is not helpful for scheduling."
+        "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint {gpu: true}. preemption: "
+        "0/2 nodes are available: 1 No preemption victims found for incoming pod, "
+        "1 Preemption is not helpful for scheduling."
     )
     assert the_pod("pod/default/db-0", **fields).scheduler_message == "", "it is not asked for gated pods"
     assert the_pod("pod/default/small-0", **fields).scheduler_message == "", "it would take this one"
