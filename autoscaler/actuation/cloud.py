@@ -14,6 +14,7 @@ import msgspec
 from autoscaler.errors import CloudUnavailable
 from autoscaler.objects.node import Node
 from autoscaler.ports import Executor
+from autoscaler.progress import in_hand
 from autoscaler.scaleup.plan import Increase, Resized
 from autoscaler.scaleup.price import Prices, ProviderPrices
 from autoscaler.snapshot.groups import Group, Groups
@@ -93,6 +94,7 @@ class Cloud:
             raise CloudUnavailable(f"provider {self.provider.name} cannot be read: {error}") from error
 
     def _read_group(self, group: NodeGroup) -> Group:
+        in_hand("group", group.id)
         template = group.template()
         return Group(
             id=group.id,
@@ -166,6 +168,7 @@ class Cloud:
         Safe beside calls for other groups. A target that has grown since, by an earlier call that seemed lost for one,
         makes up for as much of it.
         """
+        in_hand("group", group_id)
         group = self._groups.get(group_id)
         if group is None:
             return _vanished(group_id)

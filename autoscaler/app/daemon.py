@@ -22,6 +22,7 @@ from autoscaler.app.providing import provider_context, provider_maker
 from autoscaler.app.reload import FreshHeadroom, Reloading
 from autoscaler.app.rounds import Rounds
 from autoscaler.app.source import ClusterSource
+from autoscaler.app.watchdog import Unwatched
 from autoscaler.clock import Clock, Instant, ThreadExecutor
 from autoscaler.config.flags import without_effect
 from autoscaler.config.tree import Config
@@ -46,6 +47,7 @@ from autoscaler.observe.report import End, PassReport
 from autoscaler.observe.status import Board, ProcessStatus
 from autoscaler.observe.web import WebServer
 from autoscaler.ports import Leadership
+from autoscaler.progress import begin_step
 from autoscaler.remote.connect import connect
 from cloudprovider.interface import CloudProvider, ProviderContext
 
@@ -68,15 +70,17 @@ class Daemon:
         clock: Clock,
         environment: Mapping[str, str],
         read: Callable[[], Config] | None = None,
+        watchdog: Unwatched | None = None,
     ) -> None:
         """Raises `ConfigError` for whatever can be known to be wrong without asking anybody.
 
-        `read` reads the configuration anew; None: it stays as it is.
+        `read` reads the configuration anew; None: it stays as it is. `watchdog` ends the process when it is stuck.
         """
         self._config = config
         self._remote = connect(config)
         self._clock = clock
         self._environment = environment
+        self._watchdog = watchdog or Unwatched()
         self._stopping = threading.Event()
         self._pace = Pace(config.loop, clock)
         self._lost = False
@@ -149,6 +153,7 @@ class Daemon:
 
     def stop(self) -> None:
         """Ask `run` to come to an orderly end."""
+        self._watchdog.stopping()
         self._stopping.set()
         self._pace.stop()
 
@@ -163,7 +168,9 @@ class Daemon:
         `provider` takes the place of the configured one. Raises `ConfigError` where the provider says so.
         """
         _tune_interpreter()
-        make = provider_maker(self._config, self._context(), provider, has_remote=self._remote is not None)
+        begin_step("make the provider")
+        with self._watchdog.busy():
+            make = provider_maker(self._config, self._context(), provider, has_remote=self._remote is not None)
         self._say_hello()
         self._web.start()
         try:
@@ -228,12 +235,10 @@ class Daemon:
         self._publisher.starting(self._clock.now())
         Rounds(self._company.companions, self._timers, self._clock, self._leadership).start()
         while not self._stopping.is_set():
-            autoscaler = self._reloaded(autoscaler, rebuild)
-            began = self._clock.now()
-            self._publisher.begins(began)
-            report = self._passed(autoscaler, began)
-            self._publisher.passed(report)
-            self._metrics.heard(_heard(self._feed.stats(), began))
+            with self._watchdog.busy():
+                autoscaler = self._reloaded(autoscaler, rebuild)
+                began = self._clock.now()
+                report = self._passed(autoscaler, began)
             if not self._pace.wait(began, acted=report.acted and not self._config.loop.dry_run):
                 break
         self._company.close()
@@ -259,12 +264,17 @@ class Daemon:
         return found[-1]
 
     def _passed(self, autoscaler: Autoscaler, began: Instant) -> PassReport:
-        """Run one pass. A bug in it must not end the process: the next pass starts from a fresh look."""
+        """Run one pass and tell of it. A bug in it must not end the process: the next pass starts from a fresh look."""
+        self._publisher.begins(began)
         try:
-            return autoscaler.run_once(began)
+            report = autoscaler.run_once(began)
         except Exception as error:  # noqa: BLE001  # the top of the loop; the log has the stack
             log.crashed("pass.crashed")
-            return PassReport(now=began, end=End.FAILED, error=str(error), error_type=ErrorType.INTERNAL)
+            report = PassReport(now=began, end=End.FAILED, error=str(error), error_type=ErrorType.INTERNAL)
+        begin_step("publish")
+        self._publisher.passed(report)
+        self._metrics.heard(_heard(self._feed.stats(), began))
+        return report
 
     def _clean_up(self, autoscaler: Autoscaler) -> None:
         try:
@@ -282,7 +292,8 @@ class Daemon:
         """
         while not self._stopping.is_set():
             try:
-                around = self._surroundings(make())
+                with self._watchdog.busy():
+                    around = self._surroundings(make())
                 underway = begin(self._config, around)
 
                 def build(config: Config, around: Surroundings = around, underway: Underway = underway) -> Autoscaler:
@@ -310,6 +321,8 @@ class Daemon:
         )
 
     def _leave(self) -> None:
+        self._watchdog.stopping()
+        begin_step("come to an end")
         self._company.close()
         self._timers.stop()
         self._news.stop()

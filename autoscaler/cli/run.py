@@ -7,6 +7,7 @@ import sys
 from functools import partial
 
 from autoscaler.app.daemon import Daemon
+from autoscaler.app.watchdog import Watchdog
 from autoscaler.cli.arguments import daemon_config
 from autoscaler.cli.signals import on_signals
 from autoscaler.clock import SystemClock
@@ -23,7 +24,9 @@ def run(args: argparse.Namespace) -> int:
     config = read()
     clock = SystemClock()
     logs.configure(config.observe.v, config.observe.logging_format, clock, sys.stderr)
-    daemon = Daemon(config, clock, os.environ, read)
+    watchdog = Watchdog(config.loop)
+    daemon = Daemon(config, clock, os.environ, read, watchdog)
     on_signals((signal.SIGINT, signal.SIGTERM, signal.SIGQUIT), daemon.stop)
     on_signals((signal.SIGHUP,), daemon.reload)
+    watchdog.start()
     return daemon.run()

@@ -25,7 +25,10 @@ _FIXED = frozenset(
         "grpc-expander-url",
         "max-failing-time",
         "max-inactivity",
+        "max-pass-time",
+        "max-stall-time",
         "max-startup-time",
+        "max-termination-time",
     }
 )
 """Further flags of that kind: what is followed, connected to, or counted from the start."""

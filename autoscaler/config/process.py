@@ -139,6 +139,21 @@ class Loop(msgspec.Struct, frozen=True):
     max_inactivity_s: Annotated[Seconds, "Without a pass for so long the health check fails."] = 600.0
     max_failing_time_s: Annotated[Seconds, "Without a successful pass for so long the health check fails."] = 900.0
     max_startup_time_s: Annotated[Seconds, "Until the first successful pass the health check allows so long."] = 1200.0
+    max_pass_time_s: Annotated[
+        Seconds,
+        "A pass that takes longer ends the process, with the stacks of its threads in the log; 0: none does.",
+        Support.OURS,
+    ] = 900.0
+    max_stall_time_s: Annotated[
+        Seconds,
+        "Without a turn for any Python code for so long the process is ended likewise; 0: it is not.",
+        Support.OURS,
+    ] = 60.0
+    max_termination_time_s: Annotated[
+        Seconds,
+        "An orderly end that takes longer is cut short likewise; less than the pod's terminationGracePeriodSeconds.",
+        Support.OURS,
+    ] = 25.0
     dry_run: Annotated[Switch, "Decide and report, but write nothing.", Support.OURS] = False
 
 

@@ -26,6 +26,7 @@ from autoscaler.loop.replacing import Replacing
 from autoscaler.loop.shrinking import Shrinking
 from autoscaler.observe.metric_table import ErrorType
 from autoscaler.observe.report import PassReport
+from autoscaler.progress import begin_step
 from autoscaler.registry import memory as memories
 from autoscaler.scaleup.consulting import RemoteExpander
 
@@ -88,6 +89,7 @@ class Autoscaler:
         try:
             for step in (self._observe, *self._steps):
                 if p.goes_on:
+                    begin_step(step.__qualname__)
                     p = step(p)
         except CloudUnavailable as error:
             p = p.failed(ErrorType.CLOUD_PROVIDER, str(error))
@@ -97,6 +99,7 @@ class Autoscaler:
             p = self._repairing.judged_again(p)
         self.remembered = p.remembered
         p = replace(_observed(p), answers=self._tape.noted()).timed("pass", began)
+        begin_step(self._companions.after_pass.__qualname__)
         self._companions.after_pass(p)
         return p
 

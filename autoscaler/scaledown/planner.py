@@ -10,6 +10,7 @@ import msgspec
 
 from autoscaler.clock import Instant
 from autoscaler.config.scaledown import ScaleDown
+from autoscaler.progress import in_hand
 from autoscaler.reasons import Keep, Kept
 from autoscaler.scaledown.drain import Departure
 from autoscaler.scaledown.eligibility import Eligible, eligible
@@ -97,6 +98,7 @@ def _simulated(
             kept.update(_not_tried(trial, situation, found, number, limit))
             break
         name = nodes[position].name
+        in_hand("node", name)
         outcome = removals.simulate(position)
         if isinstance(outcome, Kept):
             share = float(found.used.share[position])

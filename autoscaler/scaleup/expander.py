@@ -15,6 +15,7 @@ from autoscaler.errors import ConfigError
 from autoscaler.objects import quantity
 from autoscaler.objects.workload import ConfigMap
 from autoscaler.ports import ExpanderAnswer
+from autoscaler.progress import in_hand
 from autoscaler.scaleup.choice import Choice, Occurrence, Step, Weighed, rated
 from autoscaler.scaleup.cost import Cost
 from autoscaler.scaleup.option import Option
@@ -164,6 +165,7 @@ def _narrowed(expanders: Sequence[tuple[str, Expander]], options: Sequence[Optio
     occurrences: list[Occurrence] = []
     answers: list[ExpanderAnswer] = []
     for name, expander in expanders:
+        in_hand("expander", name)
         weighed = (
             expander.weigh(options) if isinstance(expander, Explaining) else Weighed(tuple(expander.best(options)))
         )

@@ -8,6 +8,7 @@ import msgspec
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import ScaleUp
 from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.progress import in_hand
 from autoscaler.reasons import Rejection
 from autoscaler.scaleup.estimator import Packed, PodGroup, estimate, pod_groups, spread_over
 from autoscaler.scaleup.option import Option
@@ -58,6 +59,7 @@ class Market:
     @contextmanager
     def one_more(self, situation: Situation, group_id: str) -> Iterator[int]:
         """Yield the position of one more node of the group, gone afterwards."""
+        in_hand("group", group_id)
         with self.placer.trial.fork():
             yield self.placer.trial.add(situation.templates[group_id], 1)[0]
 
@@ -79,6 +81,7 @@ class Market:
     def _offer(
         self, situation: Situation, group: Group, fitting: Fitting, pods: Sequence[PodGroup], ceiling: int | None
     ) -> Offer | None:
+        in_hand("group", group.id)
         candidates = [one for one in pods if group.id in fitting.get(one.cls, ())]
         if not candidates:
             return None

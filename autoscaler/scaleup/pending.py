@@ -16,6 +16,7 @@ from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import Pods
 from autoscaler.config.syntax import parse_duration
 from autoscaler.objects.pod import SCALE_UP_DELAY, Pod, PodClass
+from autoscaler.progress import in_hand
 from autoscaler.reasons import Waiting
 from autoscaler.scaleup.company import follow
 from autoscaler.scaleup.plan import ScaleUpPlan
@@ -135,6 +136,7 @@ def _place_by_priority(placer: Placer, pods: Sequence[Pod], hints: Hints, *, hin
         cls = pod.cls
         if pod.key in placed:
             continue
+        in_hand("pod", pod.key)
         if hint is not None:
             position = trial.view.positions.get(hint, upcoming.get(hint))
             if position is None or not placer.fits(cls, position):

@@ -19,6 +19,7 @@ from autoscaler.objects.meta import ObjectMeta, OwnerReference
 from autoscaler.objects.node import INSTANCE_TYPES, REGIONS, ZONES, Node, Taint
 from autoscaler.objects.pod import Pod, PodClass, PodInterner
 from autoscaler.objects.workload import DaemonSet
+from autoscaler.progress import in_hand
 from autoscaler.registry.readiness import Readings
 from autoscaler.scaleup.examples import NO_EXAMPLES, Examples, find_examples
 from autoscaler.scaleup.shortfall import Lowered, Shortfall, lacking, lowered, smaller
@@ -129,6 +130,7 @@ def choose_templates(
     faults: dict[str, str] = {}
     shortfalls: list[Shortfall] = []
     for group in view.groups.all:
+        in_hand("group", group.id)
         before = cache.entries.get(group.id)
         try:
             entry = maker.entry(group, examples.get(group.id, NO_EXAMPLES), before)

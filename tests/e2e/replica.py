@@ -288,20 +288,26 @@ class Replica:
 class Process:
     """The command as a process; leaving the context kills what is left of it."""
 
-    def __init__(self, folder: Path, *words: str, name: str = "command") -> None:
+    def __init__(self, folder: Path, *words: str, name: str = "command", plugins: Path | None = None) -> None:
+        """`plugins` has distributions beside those that are installed."""
         self.name = name
         self._out, self._err = folder / f"{name}.out", folder / f"{name}.err"
         environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "TMPDIR": str(folder)}
+        if plugins is not None:
+            environment["PYTHONPATH"] = str(plugins)
         with self._out.open("wb") as out, self._err.open("wb") as err:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "autoscaler", *words], cwd=ROOT, env=environment, stdout=out, stderr=err
             )
 
     @classmethod
-    def daemon(cls, folder: Path, kubeconfig: Path, *flags: str, name: str = "replica") -> "Process":
+    def daemon(
+        cls, folder: Path, kubeconfig: Path, *flags: str, name: str = "replica", plugins: Path | None = None
+    ) -> "Process":
         """Start the daemon."""
         usual = (f"--kubeconfig={kubeconfig}", "--address=127.0.0.1:0", f"--user-agent={name}", *QUICK)
-        return cls(folder, *_spread(flags), *usual, *(flag for flag in flags if flag.startswith("--")), name=name)
+        given = (flag for flag in flags if flag.startswith("--"))
+        return cls(folder, *_spread(flags), *usual, *given, name=name, plugins=plugins)
 
     @property
     def out(self) -> str:
@@ -314,6 +320,10 @@ class Process:
     @property
     def alive(self) -> bool:
         return self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def send(self, number: signal.Signals) -> None:
         self._process.send_signal(number)

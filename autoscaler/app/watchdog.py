@@ -1,0 +1,106 @@
+"""The daemon's side of the watchdog: what it shows to the process that watches it, and what ends it from outside.
+
+`watchman` is the other side; both are explained in `docs/decisions/watchdog.md`.
+"""
+
+import contextlib
+import ctypes
+import faulthandler
+import mmap
+import os
+import signal
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+from autoscaler import progress
+from autoscaler.app import watchman
+from autoscaler.config.process import Loop
+from autoscaler.observe.logs import Log
+
+log = Log(__name__)
+
+_SLOWEST_PULSE_S = 1.0
+
+
+class Unwatched:
+    """The watchdog of a daemon that runs without: on a thread of another program."""
+
+    @contextlib.contextmanager
+    def busy(self) -> Iterator[None]:
+        """Do nothing around the work."""
+        yield
+
+    def stopping(self) -> None:
+        """Do nothing."""
+
+
+class Watchdog(Unwatched):
+    """Has the process ended from outside when it is stuck. Make it on the main thread, before the work begins."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._limits_s = (loop.max_stall_time_s, loop.max_pass_time_s, loop.max_termination_time_s)
+        self._board_fd = os.memfd_create("watchdog")
+        os.ftruncate(self._board_fd, watchman.SIZE)
+        self._board = mmap.mmap(self._board_fd, watchman.SIZE)
+        self._busy = 0
+        progress.keep_notes_on(self._board, watchman.NOTE_AT)
+
+    def start(self) -> None:
+        """Begin to be watched; from here on SIGABRT writes all stacks to standard error and exits, whoever sends it."""
+        _exit_on_abort()
+        read_fd, write_fd = os.pipe()
+        os.set_blocking(write_fd, False)
+        signal.set_wakeup_fd(write_fd, warn_on_full_buffer=False)
+        numbers = (os.getpid(), self._board_fd, read_fd, *self._limits_s)
+        watching = subprocess.Popen(
+            [sys.executable, "-I", "-S", watchman.__file__, *map(str, numbers)], pass_fds=(self._board_fd, read_fd)
+        )
+        os.close(read_fd)
+        threading.Thread(target=self._pulse, args=(watching,), name="pulse", daemon=True).start()
+
+    @contextlib.contextmanager
+    def busy(self) -> Iterator[None]:
+        """Hold the work to the limit of a pass."""
+        self._put(watchman.BUSY_AT, self._busy + 1)
+        try:
+            yield
+        finally:
+            self._busy += 2
+            self._put(watchman.BUSY_AT, self._busy)
+
+    def stopping(self) -> None:
+        """Hold the process to its limit for an orderly end, counted from now."""
+        self._put(watchman.STOPPING_AT, 1)
+
+    def _pulse(self, watching: "subprocess.Popen[bytes]") -> None:
+        """Show that threads get their turn."""
+        stall_s = self._limits_s[0]
+        pause_s = min(_SLOWEST_PULSE_S, stall_s / 8) if stall_s > 0 else _SLOWEST_PULSE_S
+        never, count = threading.Event(), 0
+        while watching.poll() is None:
+            count += 1
+            self._put(watchman.PULSE_AT, count)
+            never.wait(pause_s)
+        log.error(
+            "watchdog.gone", status=watching.returncode, next="nothing but the liveness probe ends a stuck process"
+        )
+
+    def _put(self, at: int, number: int) -> None:
+        struct.pack_into("Q", self._board, at, number)
+
+
+def _exit_on_abort() -> None:
+    """Let SIGABRT write the stacks of all threads and then exit, all of it in C.
+
+    The kernel drops deadly signals without a handler for the first process of a container, even SIGKILL from within; a
+    handler of Python's would need the interpreter's lock. So the handler is `_exit` itself, and `faulthandler`, which
+    calls the handler that was there before, comes in front of it. The exit status is 6.
+    """
+    libc = ctypes.CDLL(None)
+    libc.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
+    faulthandler.disable()
+    libc.signal(signal.SIGABRT, ctypes.cast(libc._exit, ctypes.c_void_p))
+    faulthandler.enable(all_threads=True)
