@@ -168,9 +168,8 @@ class Daemon:
         `provider` takes the place of the configured one. Raises `ConfigError` where the provider says so.
         """
         _tune_interpreter()
-        begin_step("make the provider")
-        with self._watchdog.busy():
-            make = provider_maker(self._config, self._context(), provider, has_remote=self._remote is not None)
+        make = provider_maker(self._config, self._context(), provider, has_remote=self._remote is not None)
+        self._watchdog.start()
         self._say_hello()
         self._web.start()
         try:
@@ -292,6 +291,7 @@ class Daemon:
         """
         while not self._stopping.is_set():
             try:
+                begin_step("make the provider")
                 with self._watchdog.busy():
                     around = self._surroundings(make())
                 underway = begin(self._config, around)

@@ -28,6 +28,9 @@ _SLOWEST_PULSE_S = 1.0
 class Unwatched:
     """The watchdog of a daemon that runs without: on a thread of another program."""
 
+    def start(self) -> None:
+        """Do nothing."""
+
     @contextlib.contextmanager
     def busy(self) -> Iterator[None]:
         """Do nothing around the work."""
@@ -38,7 +41,7 @@ class Unwatched:
 
 
 class Watchdog(Unwatched):
-    """Has the process ended from outside when it is stuck. Make it on the main thread, before the work begins."""
+    """Has the process ended from outside when it is stuck."""
 
     def __init__(self, loop: Loop) -> None:
         self._limits_s = (loop.max_stall_time_s, loop.max_pass_time_s, loop.max_termination_time_s)
@@ -46,10 +49,13 @@ class Watchdog(Unwatched):
         os.ftruncate(self._board_fd, watchman.SIZE)
         self._board = mmap.mmap(self._board_fd, watchman.SIZE)
         self._busy = 0
-        progress.keep_notes_on(self._board, watchman.NOTE_AT)
 
     def start(self) -> None:
-        """Begin to be watched; from here on SIGABRT writes all stacks to standard error and exits, whoever sends it."""
+        """Begin to be watched, on the main thread, which does the work.
+
+        From here on SIGABRT writes all stacks to standard error and exits, whoever sends it.
+        """
+        progress.keep_notes_on(self._board, watchman.NOTE_AT)
         _exit_on_abort()
         read_fd, write_fd = os.pipe()
         os.set_blocking(write_fd, False)
