@@ -251,6 +251,7 @@ class Keep(StrEnum):
     TOO_MANY_A_MINUTE = "NodeDeletionRateReached"
     BEING_REPLACED = "BeingReplaced"
     REPLACES_OTHERS = "ReplacesOtherNodes"
+    SILENT = "ApiServerSilent"
 
 
 class Blocking(StrEnum):

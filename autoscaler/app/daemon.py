@@ -16,6 +16,7 @@ from autoscaler.actuation.status_map import ClusterStatusMap
 from autoscaler.app.build import Surroundings, Underway, begin, build_autoscaler
 from autoscaler.app.clusters import Clusters, client_settings
 from autoscaler.app.companions import Neighbours, make_company
+from autoscaler.app.listening import Listening
 from autoscaler.app.news import News
 from autoscaler.app.pace import Pace
 from autoscaler.app.providing import provider_context, provider_maker
@@ -31,7 +32,6 @@ from autoscaler.kube.client import Client
 from autoscaler.kube.election import LeaderElection, Unopposed, own_identity
 from autoscaler.kube.feed import ClusterFeed
 from autoscaler.kube.lease import LeaseState, LeaseTimings
-from autoscaler.kube.watch import ReflectorStats
 from autoscaler.kube.writes import LeaseWrites, Writes
 from autoscaler.loop.autoscaler import Autoscaler
 from autoscaler.loop.herald import status_object
@@ -40,7 +40,7 @@ from autoscaler.observe.api import read_routes
 from autoscaler.observe.health import HealthCheck, limits_of
 from autoscaler.observe.logs import Log
 from autoscaler.observe.metric_table import ErrorType
-from autoscaler.observe.metrics import Heard, Metrics
+from autoscaler.observe.metrics import Metrics
 from autoscaler.observe.openapi import about_daemon, with_document
 from autoscaler.observe.publish import Publisher
 from autoscaler.observe.report import End, PassReport
@@ -99,7 +99,7 @@ class Daemon:
         self._writes = Writes(self._client, self._leadership, clock, self._executor.sleep)
         self._clusters = Clusters(config, self._client, self._leadership, clock, self._executor.sleep)
         self._interner = PodInterner()
-        self._feed = ClusterFeed(self._client, clock)
+        self._feed = ClusterFeed(self._client, clock, max_silence_s=kube.max_watch_silence_s)
         self._source = ClusterSource(self._feed, self._interner, config)
         self._source.pods.subscribe(self._pace)
         self._metrics = Metrics(
@@ -108,7 +108,9 @@ class Daemon:
             skipped_nodes=config.observe.max_node_skip_eval_time_tracker_enabled,
             wide_duration_buckets=config.rules.wide_duration_buckets,
         )
-        self._health = HealthCheck(limits_of(config.loop, config.rules.startup_health_limit), clock.now())
+        limits = limits_of(config.loop, config.rules.startup_health_limit, kube.max_watch_silence_s)
+        self._listening = Listening(self._feed, self._client)
+        self._health = HealthCheck(limits, clock.now(), self._listening.api_server)
         self._board = Board(self._process())
         self._news = News(config, self._writes, clock, self._metrics)
         self._reloading = Reloading(config, read, self._metrics, self._news.sink, status_object(config))
@@ -272,7 +274,7 @@ class Daemon:
             report = PassReport(now=began, end=End.FAILED, error=str(error), error_type=ErrorType.INTERNAL)
         begin_step("publish")
         self._publisher.passed(report)
-        self._metrics.heard(_heard(self._feed.stats(), began))
+        self._listening.publish(self._metrics, began)
         return report
 
     def _clean_up(self, autoscaler: Autoscaler) -> None:
@@ -374,19 +376,6 @@ class Daemon:
 
     def _context(self) -> ProviderContext:
         return provider_context(self._config, self._clock, self._clusters, self._environment)
-
-
-def _heard(stats: Mapping[str, ReflectorStats], now: Instant) -> dict[str, Heard]:
-    return {
-        path: Heard(
-            restarts=one.watch_restarts,
-            relists=one.relists,
-            failures=one.failures,
-            decode_s=one.decode_s,
-            silent_s=None if one.last_heard_mono is None else max(0.0, now.mono - one.last_heard_mono),
-        )
-        for path, one in stats.items()
-    }
 
 
 def version() -> str:

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TypeVar
 
+from msgspec.structs import replace
+
 from autoscaler.config.tree import Config
 from autoscaler.errors import RetryLater
 from autoscaler.kube.feed import Feed
@@ -117,11 +119,13 @@ class ClusterSource:
         if not self._feed.has_synced:
             late = ", ".join(sorted(self._feed.wait_synced(0.0)))
             raise RetryLater(f"the API server has not answered yet for {late}")
+        silence_s = self._feed.silence_s()
         for node in self.nodes.drain_changes().values():
             self._builder.node_changed(node.old, node.new)
         for pod in self.pods.drain_changes().values():
             self._builder.pod_changed(pod.old, pod.new)
-        return self._builder.view(read_groups(tuple(self._builder.nodes.values())), self.related())
+        view = self._builder.view(read_groups(tuple(self._builder.nodes.values())), self.related())
+        return replace(view, silence_s=silence_s)
 
     def related(self) -> Related:
         """Return the objects that decisions look up, as the watches last showed them. From any thread."""

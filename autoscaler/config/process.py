@@ -165,6 +165,12 @@ class Kube(msgspec.Struct, frozen=True):
     namespace: Annotated[Text, "Namespace of the autoscaler, its ConfigMaps and its lease."] = "kube-system"
     kube_client_qps: Annotated[Real, "Writes a second to the API server."] = 5.0
     kube_client_burst: Annotated[Count, "Writes that may go out at once above that rate."] = 10
+    max_watch_silence_s: Annotated[
+        Seconds,
+        "No node is removed once the API server has said nothing about a kind for so long, and none is bought either "
+        "where that kind is nodes or pods; 0: no limit.",
+        Support.OURS,
+    ] = 180.0
     kube_api_content_type: Annotated[
         Text,
         "Media type of API requests.",

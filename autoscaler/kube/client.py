@@ -7,6 +7,7 @@ import contextlib
 import logging
 import socket
 from collections.abc import Callable, Iterator, Mapping
+from email.utils import parsedate_to_datetime
 from types import TracebackType
 from typing import Any, Protocol
 from urllib.parse import urlencode, urlsplit
@@ -14,7 +15,7 @@ from urllib.parse import urlencode, urlsplit
 import msgspec
 import urllib3
 from urllib3.connection import HTTPConnection
-from urllib3.exceptions import HTTPError, NewConnectionError
+from urllib3.exceptions import HTTPError, InsecureRequestWarning, NewConnectionError, ReadTimeoutError
 from urllib3.exceptions import TimeoutError as HTTPTimeoutError
 
 from autoscaler.clock import Clock
@@ -26,6 +27,9 @@ from autoscaler.kube.throttle import TokenBucket
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
+
+CLOCKS_DIFFER_S = 60.0
+"""From here on it is said that our wall clock and the server's differ, in either direction."""
 
 _CONNECT_S = 5.0
 _WATCH_ANSWER_S = 30.0
@@ -129,7 +133,9 @@ class Client:
         self._pool = connections if connections is not None else _pool(endpoint, settings.connections)
         plain_proxy = endpoint.proxy is not None and endpoint.tls is None
         self._base = endpoint.url if plain_proxy else urlsplit(endpoint.url).path
+        self._clock_ahead_s: float | None = None
         if not endpoint.verified:
+            urllib3.disable_warnings(InsecureRequestWarning)  # said once, below, instead of at every call
             log.warning("kube.tls_not_verified server=%s: the kubeconfig sets insecure-skip-tls-verify", endpoint.url)
 
     @classmethod
@@ -150,6 +156,11 @@ class Client:
     def server(self) -> str:
         """The API server's base URL."""
         return self._endpoint.url
+
+    @property
+    def clock_ahead_s(self) -> float | None:
+        """How far our wall clock is ahead of the server's, by its last answer, to about a second; None: not known."""
+        return self._clock_ahead_s
 
     def get(self, path: str, query: Mapping[str, str] | None = None, call: Call = READ) -> bytes:
         """Read; returns the body."""
@@ -174,7 +185,7 @@ class Client:
         return self._send("DELETE", path, None, body, JSON, call)
 
     def watch(self, path: str, query: Mapping[str, str], accept: str, read_timeout_s: float) -> "LineStream":
-        """Open a stream of lines; silence longer than `read_timeout_s` ends it with `RetryLater`."""
+        """Open a stream of lines; silence longer than `read_timeout_s` ends it, as the server would."""
         what = f"watch {path}"
         response = self._open("GET", path, query, None, "", Call(timeout_s=_WATCH_ANSWER_S, accept=accept))
         if response.status != 200:
@@ -222,7 +233,7 @@ class Client:
         timeout_s = call.timeout_s if call.guard is None else min(call.timeout_s, call.guard())
         timeout = urllib3.Timeout(total=timeout_s, connect=min(timeout_s, _CONNECT_S))
         try:
-            return self._pool.urlopen(
+            response = self._pool.urlopen(
                 method,
                 url,
                 body=body,
@@ -235,6 +246,23 @@ class Client:
             )
         except (HTTPError, OSError) as error:
             raise self._unreachable(error) from error
+        self._compare_clocks(response.headers.get("Date"))
+        return response
+
+    def _compare_clocks(self, date: str | None) -> None:
+        """Take note of the server's time; say so when ours differs by more than certificates and leases can bear."""
+        try:
+            server = None if date is None else parsedate_to_datetime(date).timestamp()
+        except (ValueError, OverflowError):
+            return
+        if server is None:
+            return
+        differed = abs(self._clock_ahead_s or 0.0) > CLOCKS_DIFFER_S
+        self._clock_ahead_s = ahead_s = self._clock.now().wall - server
+        if not differed and abs(ahead_s) > CLOCKS_DIFFER_S:
+            log.warning("kube.clocks_differ server=%s ahead_s=%.0f", self.server, ahead_s)
+        elif differed and abs(ahead_s) <= CLOCKS_DIFFER_S:
+            log.info("kube.clocks_agree server=%s ahead_s=%.0f", self.server, ahead_s)
 
     def _failed(self, what: str, response: urllib3.BaseHTTPResponse, *, eviction: bool) -> AutoscalerError:
         try:
@@ -286,7 +314,7 @@ class LineStream:
         self.close()
 
     def batches(self) -> Iterator[list[bytes]]:
-        """Yield the complete lines of each read until the server ends the stream.
+        """Yield the complete lines of each read until the server ends the stream, or is silent for too long.
 
         Raises `RetryLater` when the stream breaks; a line that broke off is dropped.
         """
@@ -319,6 +347,8 @@ class LineStream:
     def _chunk(self) -> bytes:
         try:
             return self._response.read1(_READ_BYTES)
+        except ReadTimeoutError:
+            return b""
         except (HTTPError, OSError, ValueError) as error:  # ValueError: aborted while it was being read
             raise RetryLater(f"{self._what}: the stream broke: {one_line(error)}") from error
 

@@ -149,7 +149,8 @@ class LeaderElection:
             log.exception("lease.crashed")
             self._state.abandon()
         if self._state.phase is Phase.LOST:
-            log.error("lease.lost holder=%s error=%s", self.holder, self._last_error)
+            why, error = self._state.why_lost, self._last_error
+            log.error("lease.lost why=%r holder=%s last_error=%s", why, self.holder, error)
             self._leading.clear()
             self._on_lost()
 

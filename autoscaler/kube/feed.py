@@ -12,6 +12,9 @@ from autoscaler.objects.decode import Named
 
 T = TypeVar("T", bound=Named)
 
+_RENEW_S = 90.0
+"""Bookmarks come every minute at the most, and none for a kind of which nothing changes."""
+
 
 class Feed(Protocol):
     """Fills stores: from watches, or in the simulator from the storage itself. Add every kind before it starts."""
@@ -35,6 +38,10 @@ class Feed(Protocol):
         """Whether every store has been complete at least once."""
         ...
 
+    def silence_s(self) -> Mapping[str, float]:
+        """Return since how many seconds the server has said nothing about a kind, by path; only kinds it has."""
+        ...
+
 
 class ClusterFeed:
     """A `Feed` by list and watch: owns one reflector for each kind. Add every kind before `start`."""
@@ -45,11 +52,14 @@ class ClusterFeed:
         clock: Clock,
         wait: Wait = threading.Event.wait,
         rng: random.Random | None = None,
+        max_silence_s: float = 0.0,
     ) -> None:
+        """`max_silence_s`: watches bring something, or are opened anew, well within it; 0: whenever suits."""
         self._client = client
         self._clock = clock
         self._wait = wait
         self._rng = rng
+        self._renew_s = min(_RENEW_S, max_silence_s / 2) if max_silence_s > 0 else _RENEW_S
         self._reflectors: list[Reflector[Any]] = []
 
     def add(
@@ -61,7 +71,8 @@ class ClusterFeed:
     ) -> Store[T]:
         """Follow one more kind; returns the store it will fill."""
         store: Store[T] = Store(indexes, log_changes=log_changes)
-        self._reflectors.append(Reflector(source, store, self._client, self._clock, self._wait, self._rng))
+        parts = (source, store, self._client, self._clock, self._wait, self._rng, self._renew_s)
+        self._reflectors.append(Reflector(*parts))
         return store
 
     def start(self) -> None:
@@ -79,6 +90,12 @@ class ClusterFeed:
     def has_synced(self) -> bool:
         """Whether every store has been complete at least once."""
         return all(r.has_synced for r in self._reflectors)
+
+    def silence_s(self) -> Mapping[str, float]:
+        """Return since how many seconds the server has said nothing about a kind, by path; only kinds it has."""
+        now = self._clock.now().mono
+        heard = ((r.path, r.stats.last_heard_mono) for r in self._reflectors)
+        return {path: max(0.0, now - at) for path, at in heard if at is not None}
 
     def stats(self) -> dict[str, ReflectorStats]:
         """Return the counters of each reflector by path."""

@@ -140,11 +140,17 @@ class LeaseState:
         self._must_read = True
         self._not_before = -math.inf
         self._conflicts = 0
+        self._why_lost = ""
 
     @property
     def phase(self) -> Phase:
         """Where we stand."""
         return self._phase
+
+    @property
+    def why_lost(self) -> str:
+        """Why leadership ended without being released, and how late that was noticed; empty where it did not."""
+        return self._why_lost
 
     @property
     def holder(self) -> str | None:
@@ -162,7 +168,7 @@ class LeaseState:
     def next(self, now: Instant) -> Step:
         """Say what to do at this moment."""
         if self._phase is Phase.LEADING and now.mono >= self._renew_by:
-            self._end(Phase.LOST)
+            self._lose(self._overdue(now))
         if self._phase in (Phase.LOST, Phase.RELEASED):
             return Leave()
         if now.mono < self._not_before:
@@ -186,7 +192,7 @@ class LeaseState:
             self._observed_at = now.mono
         self._observed = lease
         if self._phase is Phase.LEADING and lease.spec.holder_identity != self._identity:
-            self._end(Phase.LOST)
+            self._lose(f"it has another holder: {lease.spec.holder_identity or 'nobody'}")
 
     def wrote(self, lease: Lease, sent: Instant) -> None:
         """Take in the Lease as the server stored it, in answer to a request sent at `sent`."""
@@ -211,7 +217,7 @@ class LeaseState:
 
     def abandon(self) -> None:
         """Stop writing from here on, without a word to the server."""
-        self._end(Phase.LOST)
+        self._lose("the election crashed")
 
     def release(self, now: Instant) -> Write | None:
         """Stop writing from here on; returns the write that hands the lease over, if we hold it."""
@@ -230,6 +236,15 @@ class LeaseState:
             lease_transitions=held.spec.lease_transitions,
         )
         return Write(msgspec.structs.replace(held, spec=spec), create=False, timeout_s=self._timings.retry_s)
+
+    def _overdue(self, now: Instant) -> str:
+        deadline_s = self._timings.renew_deadline_s
+        late_s = now.mono - self._renew_by
+        return f"not renewed for {deadline_s + late_s:.1f} s, which is {late_s:.1f} s beyond the deadline"
+
+    def _lose(self, why: str) -> None:
+        self._why_lost = why
+        self._end(Phase.LOST)
 
     def _end(self, phase: Phase) -> None:
         self._until = None

@@ -25,7 +25,7 @@ T = TypeVar("T", bound=Named)
 _PAGE_ITEMS = 500
 _LIST_TIMEOUT_S = 60.0
 _WATCH_S = (300, 600)
-_WATCH_GRACE_S = 15.0
+_RENEW_S = 90.0
 _FIRST_PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 30.0
 _HEALTHY_S = 60.0
@@ -64,7 +64,7 @@ class ListsAndWatches(Protocol):
         ...
 
     def watch(self, path: str, query: Mapping[str, str], accept: str, read_timeout_s: float) -> Stream:
-        """Open a watch."""
+        """Open a watch; so many seconds without a byte end it, as the server would."""
         ...
 
 
@@ -104,9 +104,14 @@ class ReflectorStats(msgspec.Struct):
     decode_s: float = 0.0
     """Seconds spent on decoding and storing."""
     last_heard_mono: float | None = None
-    """Monotonic second of the last page, event or bookmark: how fresh the store is known to be."""
+    """Monotonic second of the last page, event, bookmark or watch that was granted: how fresh the store is known to be.
+
+    None: never heard of, or the server does not have it.
+    """
     last_error: str | None = None
     """Why it does not work at the moment; None when it does."""
+    failing_since_mono: float | None = None
+    """Monotonic second from which on it does not work; None when it does."""
 
 
 class _Forgotten(Exception):
@@ -124,8 +129,12 @@ class Reflector(Generic[T]):
         clock: Clock,
         wait: Wait = threading.Event.wait,
         rng: random.Random | None = None,
+        silence_s: float = _RENEW_S,
     ) -> None:
-        """`wait` and `rng` (backoff jitter, watch lengths) are for tests and for runs that must repeat."""
+        """`wait` and `rng` (backoff jitter, watch lengths) are for tests and for runs that must repeat.
+
+        A watch that brings nothing for `silence_s` is opened anew: its kind may be quiet, or the connection be dead.
+        """
         self._source = source
         self._path = source.path
         self._is_absent = False
@@ -134,6 +143,7 @@ class Reflector(Generic[T]):
         self._clock = clock
         self._wait = wait
         self._rng = rng if rng is not None else random.Random()
+        self._silence_s = silence_s
         self._version: str | None = None
         self._watches_of_list = 0
         self._lines = 0
@@ -227,6 +237,7 @@ class Reflector(Generic[T]):
         if not self._is_absent:
             log.warning("kube.kind_absent path=%s error=%s", self._source.path, one_line(error))
         self._is_absent = True
+        self._stats.last_heard_mono = None
         self._store.replace(())
         self._synced.set()
         paths = (self._source.path, *self._source.older_paths)
@@ -287,7 +298,7 @@ class Reflector(Generic[T]):
         lines_before = self._lines
         self._watches_of_list += 1
         self._stats.watch_restarts += self._watches_of_list > 1
-        stream = self._client.watch(self._path, query, accept, seconds + _WATCH_GRACE_S)
+        stream = self._client.watch(self._path, query, accept, self._silence_s)
         self._reached()
         try:
             with self._stream_lock:
@@ -304,7 +315,9 @@ class Reflector(Generic[T]):
             with self._stream_lock:
                 self._stream = None
             stream.close()
-        if self._lines == lines_before and self._clock.now().mono - opened < _HEALTHY_S and not self._stopping.is_set():
+        lasted_s = self._clock.now().mono - opened
+        at_once = self._lines == lines_before and lasted_s < min(_HEALTHY_S, self._silence_s)
+        if at_once and not self._stopping.is_set():
             raise RetryLater(f"watch {self.path}: the server ended it at once")
         self._failed_in_row = 0
 
@@ -330,13 +343,16 @@ class Reflector(Generic[T]):
     def _reached(self) -> None:
         if self._stats.last_error is not None:
             log.info("kube.watch_recovered path=%s", self.path)
-            self._stats.last_error = None
+            self._stats.last_error = self._stats.failing_since_mono = None
+        self._stats.last_heard_mono = self._clock.now().mono
 
     def _failed(self, error: Exception, retry_after_s: float | None = None) -> float:
         """Note a failure; returns the pause before the next try: exponential, jittered, longer if the server asks."""
         text = one_line(error)
         if self._stats.last_error is None and not self._stopping.is_set():
             log.warning("kube.watch_failing path=%s error=%s", self.path, text)
+        if self._stats.last_error is None:
+            self._stats.failing_since_mono = self._clock.now().mono
         self._stats.failures += 1
         self._stats.last_error = text
         longest = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** min(self._failed_in_row, 16))

@@ -18,7 +18,7 @@ LATEST = "/api/v1/recordings/latest"
 
 
 class FlightRecorder:
-    """A `loop.companion.Companion`. A pass that never saw the cluster decided nothing, and is not recorded."""
+    """A `loop.companion.Companion`. A pass that did not see the cluster, or not as it is, is not recorded."""
 
     name = "recorder"
     interval_s = None
@@ -38,7 +38,7 @@ class FlightRecorder:
 
     def after_pass(self, p: Pass) -> None:
         """Keep the pass; writing it down is work for another thread."""
-        if p.observed is None:
+        if p.observed is None or p.report.silent_s:
             return
         self._latest = p
         if self._shelf is not None:

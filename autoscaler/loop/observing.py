@@ -1,7 +1,7 @@
 """The first step: read cloud and cluster, bring templates and the registry up to date."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from msgspec.structs import replace
@@ -15,7 +15,7 @@ from autoscaler.loop.passing import Pass, Remembered
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import PodInterner
 from autoscaler.observe.report import End
-from autoscaler.reasons import ScaleUpResult
+from autoscaler.reasons import Keep, Kept, ScaleDownResult, ScaleUpResult
 from autoscaler.registry import memory as memories
 from autoscaler.registry.memory import Memory
 from autoscaler.registry.readiness import devices_of, read, ready_terms
@@ -26,6 +26,9 @@ from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.groups import Groups
 
 log = logging.getLogger(__name__)
+
+_DECISIVE = frozenset({"/api/v1/nodes", "/api/v1/pods"})
+"""Without these a pass would buy again what has come, and take for gone what is there."""
 
 
 class Source(Protocol):
@@ -64,6 +67,7 @@ class Observing:
         p = p.with_report(replace(p.report, view=view)).timed("snapshot", began)
         p = replace(p, under_way=self._removal.under_way())
         before = self._caught_up(p.remembered, view, now)
+        p = p.with_report(replace(p.report, silent_s=late(view.silence_s, config.kube.max_watch_silence_s)))
         terms = ready_terms(config.templates, view.groups.gpu_label, config.rules)
         readings = read(view.nodes, terms, before.readings, devices_of(view, before.templates.pools))
         if not config.scale_up.scale_up_from_zero and next(readings.ready(), None) is None:
@@ -88,6 +92,9 @@ class Observing:
             rules=config.rules,
             templated=templates.keys(),
         )
+        silent = not _DECISIVE.isdisjoint(p.report.silent_s)
+        if silent:  # machines that have come meanwhile must not pass for late
+            registry = replace(registry, occurrences=(), memory=before.registry)
         self._herald.occurrences(registry)
         self._herald.shortfalls(cache.shortfalls)
         remembered = replace(before, registry=registry.memory, templates=cache, readings=readings)
@@ -101,7 +108,8 @@ class Observing:
             unneeded=before.unneeded,
             kept=before.kept,
         )
-        return replace(p, report=report, remembered=remembered).timed("update_state", began)
+        p = replace(p, report=report, remembered=remembered).timed("update_state", began)
+        return all_kept(p, End.SILENT) if silent else p
 
     def _caught_up(self, before: Remembered, view: ClusterView, now: Instant) -> Remembered:
         """Take in what removals came to since the last pass and, first of all, what an earlier process left behind."""
@@ -126,6 +134,20 @@ class Observing:
             else:
                 memory = memories.deletion_failed(memory, finished.removal.group, finished.at)
         return memory
+
+
+def late(silence_s: Mapping[str, float], limit_s: float) -> dict[str, float]:
+    """Return the kinds that have been silent for longer than the limit; 0: there is none."""
+    return {path: silent_s for path, silent_s in silence_s.items() if 0 < limit_s < silent_s}
+
+
+def all_kept(p: Pass, end: End = End.COMPLETE) -> Pass:
+    """Return the pass without removals, for what it knows is too old: every node has to be found unneeded anew."""
+    path, silent_s = max(p.report.silent_s.items(), key=lambda one: one[1])
+    detail = f"the API server has said nothing about {path} for {silent_s:.0f}s"
+    kept = {node.name: Kept(node.name, Keep.SILENT, detail) for node in p.view.nodes}
+    report = replace(p.report, end=end, unneeded=(), kept=kept, scale_down_result=ScaleDownResult.NOT_TRIED)
+    return replace(p, report=report, remembered=replace(without_timers(p.remembered), kept=kept))
 
 
 def without_timers(remembered: Remembered) -> Remembered:

@@ -6,6 +6,7 @@ from autoscaler.actuation.deletion import Started
 from autoscaler.actuation.remover import NodeRemoval
 from autoscaler.clock import stopwatch
 from autoscaler.config.tree import Config
+from autoscaler.loop.observing import all_kept
 from autoscaler.loop.passing import Pass
 from autoscaler.loop.repairing import Repairing
 from autoscaler.observe.metric_table import ErrorType
@@ -50,6 +51,8 @@ class Shrinking:
         grew = report.scale_up_result in (ScaleUpResult.SUCCESSFUL, ScaleUpResult.ERROR)
         if not config.scale_down.scale_down_enabled or (grew and not config.rules.scale_down_after_scale_up):
             return p.with_report(replace(report, scale_down_result=ScaleDownResult.NOT_TRIED))
+        if report.silent_s:
+            return all_kept(p)
         began = stopwatch()
         p = self._repairing.judged_again(p)
         situation = situation_of(p, config, self._removal)

@@ -77,6 +77,26 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
     unneeded_nodes: int
 
 
+class WatchStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """What the API server says about one kind of objects."""
+
+    path: str
+    silent_s: float | None
+    """Since when it has said nothing; None: it never has."""
+    error: str | None
+    """Why the watch fails at the moment."""
+
+
+class ApiServerStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of the API server at this moment, whenever the last pass was."""
+
+    problems: tuple[str, ...]
+    """For people: what keeps the rest from being true now."""
+    clock_ahead_s: float | None
+    """How far the clock of this machine is ahead of the server's."""
+    kinds: tuple[WatchStatus, ...]
+
+
 class StatusAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The process, its last pass and the cluster as a whole."""
 
@@ -88,6 +108,7 @@ class StatusAnswer(msgspec.Struct, frozen=True, kw_only=True):
     totals: Totals
     events: tuple[RecentEvent, ...]
     """The newest ones, oldest first."""
+    api_server: ApiServerStatus
 
 
 class Listing(msgspec.Struct, Generic[Item], frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ import msgspec
 from autoscaler.clock import Clock, Instant
 from autoscaler.observe import exposition
 from autoscaler.observe.answers import (
+    ApiServerStatus,
     ExplainAsked,
     Explanation,
     GroupList,
@@ -20,6 +21,7 @@ from autoscaler.observe.answers import (
     Slice,
     StatusAnswer,
     Totals,
+    WatchStatus,
 )
 from autoscaler.observe.endpoint import Described, Endpoint, Given, Nothing, json_endpoint
 from autoscaler.observe.explaining import explain_group, explain_node, explain_pod
@@ -45,7 +47,11 @@ def read_routes(
     board: Board, metrics: Scraped, health: HealthCheck, clock: Clock, blocks: Sequence[Block] = ()
 ) -> Described:
     """Return the routes of every replica, leading or not; `blocks` are what companions add to the page."""
-    endpoints = {**_pages(board, metrics, clock, health, blocks), **_lists(board), **_checks(health, clock)}
+    endpoints = {
+        **_pages(board, metrics, clock, health, blocks),
+        **_lists(board, health, clock),
+        **_checks(health, clock),
+    }
     return {path: {"GET": endpoint} for path, endpoint in endpoints.items()}
 
 
@@ -54,7 +60,7 @@ def _pages(
 ) -> dict[str, Endpoint[Any]]:
     def page(options: PageOptions, _: Request) -> Response:
         now = clock.now()
-        text = status_page(board.view, now.wall, options, health.alive(now), blocks)
+        text = status_page(board.view, now.wall, options, health.alive(now), blocks, health.complaints(now))
         return Response(text.encode(), HTML, headers={"Content-Security-Policy": CONTENT_SECURITY_POLICY})
 
     def home(_: Nothing, __: Request) -> Response:
@@ -96,17 +102,19 @@ def _checks(health: HealthCheck, clock: Clock) -> dict[str, Endpoint[Any]]:
     return {
         "/health-check": check("Whether passes begin and succeed as they should.", health.alive),
         "/healthz": check("As `/health-check`.", health.alive),
-        "/readyz": check("Whether a pass has succeeded, or another replica leads.", health.ready),
+        "/readyz": check(
+            "Whether a pass has succeeded, or another replica leads, and the API server is heard of.", health.ready
+        ),
     }
 
 
-def _lists(board: Board) -> dict[str, Endpoint[Any]]:
+def _lists(board: Board, health: HealthCheck, clock: Clock) -> dict[str, Endpoint[Any]]:
     return {
         "/api/v1/status": json_endpoint(
             summary="The process, its last pass and the cluster as a whole.",
             asks=Nothing,
             answers=StatusAnswer,
-            answer=lambda _: _status(board.view),
+            answer=lambda _: _status(board.view, health, clock.now()),
         ),
         "/api/v1/groups": json_endpoint(
             summary="The node groups: sizes, limits, health, backoff.",
@@ -142,8 +150,8 @@ def _lists(board: Board) -> dict[str, Endpoint[Any]]:
     }
 
 
-def _status(view: View) -> StatusAnswer:
-    status = view.status
+def _status(view: View, health: HealthCheck, now: Instant) -> StatusAnswer:
+    status, server = view.status, health.api_server(now)
     return StatusAnswer(
         process=status.process,
         state=status.state,
@@ -157,6 +165,14 @@ def _status(view: View) -> StatusAnswer:
             unneeded_nodes=sum(node.unneeded_since_at is not None for node in status.nodes),
         ),
         events=status.events,
+        api_server=ApiServerStatus(
+            problems=health.complaints(now),
+            clock_ahead_s=server.clock_ahead_s,
+            kinds=tuple(
+                WatchStatus(path=path, silent_s=heard.silent_s, error=heard.error or None)
+                for path, heard in server.kinds.items()
+            ),
+        ),
     )
 
 

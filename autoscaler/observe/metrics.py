@@ -61,6 +61,10 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
     decode_s: float = 0.0
     silent_s: float | None = None
     """Since it was last heard of; None: never yet."""
+    failing_s: float = 0.0
+    """For how long its watch, or list, has failed."""
+    error: str = ""
+    """Why it fails now."""
 
 
 class Metrics:
@@ -358,6 +362,10 @@ class Metrics:
             if now.silent_s is not None:
                 self._series.set("watch_silence_seconds", now.silent_s, path)
             self._heard[path] = now
+
+    def clock_is_ahead(self, seconds: float) -> None:
+        """Our wall clock is so far ahead of the API server's."""
+        self._series.set("clock_ahead_seconds", seconds)
 
     def companion_failed(self, name: str) -> None:
         """A part beside the node autoscaler raised."""

@@ -51,15 +51,23 @@ class PageOptions(msgspec.Struct, frozen=True, rename={"all_rows": "all", "refre
 
 
 def status_page(
-    view: View, now_wall: float, options: PageOptions, alive: Verdict = OK, blocks: Sequence[Block] = ()
+    view: View,
+    now_wall: float,
+    options: PageOptions,
+    alive: Verdict = OK,
+    blocks: Sequence[Block] = (),
+    complaints: Sequence[str] = (),
 ) -> Html:
-    """Return the whole document; `alive` is what the health check says, `blocks` are of the companions."""
+    """Return the whole document.
+
+    `alive` is what the health check says, `blocks` are of the companions, `complaints` are about the API server.
+    """
     status = view.status
     everything = None if options.all_rows else options.link(all_rows=True, refresh_s=options.refresh_s)
     parts = [(block.title, block.show(now_wall, everything)) for block in blocks]
     body = joined(
         (
-            _header(status, now_wall, options, joined((_notices(status, alive), _alarms(parts)))),
+            _header(status, now_wall, options, joined((_notices(status, alive, complaints), _alarms(parts)))),
             NOTHING if status.last_pass is None else _contents(title for title, _ in parts),
             _main(view, now_wall, everything, parts),
             _footer(status.process, now_wall, [block.data for block in blocks]),
@@ -125,8 +133,8 @@ def _standby_notice(process: ProcessStatus) -> Html:
     return html('<p class="notice">This replica is on standby: {}. What follows is its own view.</p>', leader)
 
 
-def _notices(status: PublishedStatus, alive: Verdict) -> Html:
-    notices = []
+def _notices(status: PublishedStatus, alive: Verdict, complaints: Sequence[str]) -> Html:
+    notices = [html('<p class="notice bad">{}</p>', complaint) for complaint in complaints]
     if not alive.ok:
         notices.append(html('<p class="notice bad">The health check fails. {}</p>', alive.text))
     if status.message is not None:

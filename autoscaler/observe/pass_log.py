@@ -31,10 +31,12 @@ class PassLog:
         self._error = ""
         self._complaint = ""
         self._stages: dict[str, Stage] = {}
+        self._silent: frozenset[str] = frozenset()
 
     def passed(self, report: PassReport, status: PublishedStatus) -> None:
         """Write the lines of a pass; `status` is what was published of it."""
         self._write_end(report)
+        self._write_silence(report)
         if report.registry is not None:
             for occurrence in report.registry.occurrences:
                 _write_occurrence(occurrence)
@@ -74,6 +76,20 @@ class PassLog:
         elif news and report.end is End.COMPLETE:
             log.info("pass.recovered", after=self._end)
         self._end, self._error = report.end, report.error
+
+    def _write_silence(self, report: PassReport) -> None:
+        """Say that the API server says nothing about some kinds: when that begins, is about others, and ends."""
+        silent = frozenset(report.silent_s)
+        if silent and silent != self._silent:
+            log.error(
+                "api_server.silent",
+                kinds=sorted(silent),
+                seconds=round(max(report.silent_s.values())),
+                kept="everything as it is" if report.end is End.SILENT else "all nodes",
+            )
+        elif self._silent and not silent:
+            log.info("api_server.heard_again", kinds=sorted(self._silent))
+        self._silent = silent
 
     def _write_answers(self, report: PassReport) -> None:
         """Say that the gRPC expander is of no help: when that begins, changes, and ends."""

@@ -283,6 +283,11 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
             "Other nodes are to come in its place; the detail says why and how far that is.", "Wait."
         ),
         Keep.REPLACES_OTHERS: Meaning("The node has come for pods that are about to leave their old nodes."),
+        Keep.SILENT: Meaning(
+            "The API server has said nothing about some kind of objects for longer than `--max-watch-silence`, and no "
+            "node is removed by old news. Afterwards it has to be unneeded anew for its full time.",
+            "Look at `kube.watch_failing` in the log: why does the watch bring nothing?",
+        ),
     },
     Blocking: {
         Blocking.CONTROLLER_NOT_FOUND: Meaning(

@@ -29,6 +29,7 @@ class End(StrEnum):
     EMPTY_CLUSTER = "EmptyCluster"
     UNHEALTHY = "ClusterUnhealthy"
     SIZES_FIXED = "NodeGroupSizesFixed"
+    SILENT = "ApiServerSilent"
     FAILED = "Failed"
 
 
@@ -47,6 +48,8 @@ class PassReport(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
     error_type: ErrorType | None = None
     view: ClusterView | None = None
+    silent_s: Mapping[str, float] = {}
+    """Kinds that the API server has said nothing about for longer than the limit, by path, and since when."""
     registry: Registry | None = None
     """As it was when the pass ended."""
     templates: Mapping[str, Template] = {}

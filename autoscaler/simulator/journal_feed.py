@@ -31,6 +31,7 @@ class JournalFeed:
         self._storage = storage
         self._clock = clock
         self._followers: list[_Follower[Any]] = []
+        self._cut_at: float | None = None
 
     def add(
         self,
@@ -52,6 +53,18 @@ class JournalFeed:
     def has_synced(self) -> bool:
         """Whether every store has been complete at least once."""
         return all(follower.has_synced for follower in self._followers)
+
+    def reaches(self, server: bool) -> None:
+        """Hear whether what feeds it can be reached; it is taken to be at first."""
+        if server:
+            self._cut_at = None
+        elif self._cut_at is None:
+            self._cut_at = self._clock.now().mono
+
+    def silence_s(self) -> Mapping[str, float]:
+        """Return since how many seconds each kind has not been heard of, by path: none as long as it can be."""
+        silent_s = 0.0 if self._cut_at is None else self._clock.now().mono - self._cut_at
+        return {follower.path: silent_s for follower in self._followers if follower.has_synced}
 
     def pump(self) -> None:
         """Take in what was written, and deliver what is due."""

@@ -253,6 +253,8 @@ class World:
 
     def _look_around(self) -> None:
         """Let the watches bring what was just written, and see to it that the cluster takes its next step in time."""
+        if self.replica is not None:
+            self.replica.feed.reaches(not self.api.faults.is_down)
         if self.replica is not None and not self.api.faults.is_down:
             feed = self.replica.feed
             if feed.due() <= self.clock.now().mono:

@@ -78,6 +78,8 @@ class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
     """Placed pods that are being deleted."""
     groups: Groups
     related: Related
+    silence_s: Mapping[str, float] = {}
+    """Since how many seconds the API server has said nothing about a kind, by path, where it is followed."""
 
     def node(self, name: str) -> Node | None:
         """Return the node with this name."""

@@ -25,6 +25,8 @@ def ended_early(p: Pass, config: Config) -> Remedy | None:
             return remedy(Obstacle.UNHEALTHY, Culprits.FLAG, "ok-total-unready-count", text, changes)
         case End.SIZES_FIXED:
             return next_pass(Obstacle.SIZES_FIXED, "the pass set sizes right that were wrong; it goes on", p, config)
+        case End.SILENT:
+            return next_pass(Obstacle.SILENT, "the API server was silent; it goes on once it is heard again", p, config)
         case End.FAILED:
             return next_pass(Obstacle.PASS_FAILED, f"the pass failed ({p.report.error}); it is repeated", p, config)
         case End.COMPLETE:

@@ -71,6 +71,7 @@ class Obstacle(StrEnum):
     GROUP_HELD = "NodeGroupScaleDownDisabled"
     NOT_STARTED = "NodeNotStarted"
     OUTSIDE_WINDOW = "OutsideMaintenanceWindow"
+    SILENT = "ApiServerSilent"
     TOO_MANY_A_MINUTE = "NodeDeletionRateReached"
     BEING_REPLACED = "BeingReplaced"
     REPLACES_OTHERS = "ReplacesOtherNodes"
