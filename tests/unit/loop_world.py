@@ -133,6 +133,7 @@ class LoopWorld:
         self.clock = VirtualClock(wall=NOW)
         self.events: list[Told] = []
         self.unreachable: str | None = None
+        self.silence_s: Mapping[str, float] = {}
         self.related = Related(budgets={one.key: one for one in budgets})
         machines = tuple(
             MachineSpec(group=group, provider_id=node.provider_id, name=node.name) for node, group in nodes
@@ -178,7 +179,8 @@ class LoopWorld:
         if self.unreachable is not None:
             raise RetryLater(self.unreachable)
         nodes = tuple(self.cluster.nodes.values())
-        return self._builder.view(read_groups(nodes), with_held(self.related, self.writes))
+        view = self._builder.view(read_groups(nodes), with_held(self.related, self.writes))
+        return replace(view, silence_s=self.silence_s)
 
     def event(self, about: Subject, kind: EventType, reason: str, message: str) -> None:
         self.events.append(Told(about, kind, reason, message))

@@ -91,6 +91,7 @@ class FakeApi:
         self.list_calls: list[Call] = []
         self.watches: list[dict[str, str]] = []
         self.accepts: list[str] = []
+        self.renewed_after_s = 0.0
 
     def get(self, path: str, query: Mapping[str, str] | None = None, call: Call = READ) -> bytes:
         assert path == PATH
@@ -103,7 +104,7 @@ class FakeApi:
 
     def watch(self, path: str, query: Mapping[str, str], accept: str, read_timeout_s: float) -> FakeStream:
         assert path == PATH
-        assert read_timeout_s > float(query["timeoutSeconds"])
+        self.renewed_after_s = read_timeout_s
         self.watches.append(dict(query))
         self.accepts.append(accept)
         stream = self.streams.popleft() if self.streams else FakeStream(self.clock, 300)
@@ -422,3 +423,48 @@ class TestFeed:
             assert feed.stop(PATIENCE_S)
         assert "kube.watch_crashed" in caplog.text
         assert set(store.snapshot()) == {"a"}
+
+
+class TestSilence:
+    def test_a_quiet_watch_is_opened_anew_and_nothing_is_wrong_with_it(self, bench: Bench) -> None:
+        bench.api.pages += [a_list(1)]
+        bench.stream(lasts_s=90.0)
+        assert bench.reflector.step() == 0.0
+        stats = bench.reflector.stats
+        assert (stats.failures, stats.last_error, bench.api.renewed_after_s) == (0, None, 90.0)
+
+    def test_a_watch_that_is_granted_is_heard_of_and_one_that_is_refused_is_not(self, bench: Bench) -> None:
+        bench.api.pages += [a_list(1)]
+        bench.stream(lasts_s=100.0)
+        bench.reflector.step()
+        listed = bench.reflector.stats.last_heard_mono
+        bench.api.streams.append(torn())
+        bench.reflector.step()
+        bench.clock.advance(20.0)
+        stats = bench.reflector.stats
+        assert (stats.last_heard_mono, stats.failing_since_mono) == (listed, 100.0)
+        bench.stream(lasts_s=5.0)
+        bench.reflector.step()
+        assert (bench.reflector.stats.last_heard_mono, bench.reflector.stats.failing_since_mono) == (120.0, 125.0)
+
+    def test_a_kind_that_the_server_does_not_have_is_not_silent(self) -> None:
+        clock = VirtualClock()
+        api = FakeApi(clock)
+        feed = ClusterFeed(api, clock, max_silence_s=10.0)
+        feed.add(KindSource(path=PATH, decoder=ThingDecoder(), optional=True))
+        api.pages += [Gone("no such kind")] * 3
+        (reflector,) = feed._reflectors
+        reflector.step()
+        clock.advance(1000.0)
+        assert feed.silence_s() == {}
+
+    def test_watches_are_opened_anew_well_within_the_limit(self) -> None:
+        clock = VirtualClock()
+        api = FakeApi(clock)
+        feed = ClusterFeed(api, clock, max_silence_s=10.0)
+        feed.add(KindSource(path=PATH, decoder=ThingDecoder()))
+        api.pages += [a_list(1)]
+        api.streams.append(FakeStream(clock, 5.0))
+        (reflector,) = feed._reflectors
+        assert reflector.step() == 0.0
+        assert (api.renewed_after_s, feed.silence_s()) == (5.0, {PATH: 5.0})

@@ -3,7 +3,8 @@ import pytest
 
 from autoscaler.clock import Instant, VirtualClock
 from autoscaler.config.process import Loop
-from autoscaler.observe.health import Activity, HealthCheck, Limits, limits_of, liveness, readiness
+from autoscaler.observe.health import Activity, ApiServer, HealthCheck, Limits, limits_of, liveness, readiness
+from autoscaler.observe.metrics import Heard
 
 LIMITS = Limits(max_inactivity_s=600, max_failing_time_s=900, max_startup_time_s=1200)
 ZERO = Instant(1e9, 0.0)
@@ -73,3 +74,35 @@ def test_a_life_in_virtual_time() -> None:
 def test_a_clock_jump_makes_nothing_unhealthy() -> None:
     jumped = msgspec.structs.replace(after(10), wall=5e9)
     assert liveness(activity(0, 0), LIMITS, jumped).ok
+
+
+@pytest.mark.parametrize(
+    ("heard", "says"),
+    [
+        pytest.param(Heard(silent_s=170.0), "", id="a quiet kind"),
+        pytest.param(Heard(silent_s=181.0), "nothing about /api/v1/nodes for 181s", id="silent beyond the limit"),
+        pytest.param(Heard(silent_s=60.0, failing_s=1.0, error="refused"), "", id="fails for a moment"),
+        pytest.param(Heard(silent_s=45.0, failing_s=44.0, error="refused"), "for 45s: refused", id="fails on and on"),
+        pytest.param(Heard(failing_s=600.0, error="refused"), "", id="never heard of: it is not synced yet"),
+    ],
+)
+def test_readiness_and_page_tell_of_an_api_server_that_is_away(heard: Heard, says: str) -> None:
+    limits = msgspec.structs.replace(LIMITS, max_watch_silence_s=180.0)
+    check = HealthCheck(limits, after(0), lambda _: ApiServer({"/api/v1/nodes": heard, "/api/v1/pods": Heard()}))
+    assert check.alive(after(1)).ok
+    verdict = check.ready(after(1))
+    assert verdict.ok is (not says)
+    assert says in verdict.text
+    assert len(check.complaints(after(1))) == bool(says)
+
+
+@pytest.mark.parametrize(
+    ("ahead_s", "says"),
+    [(None, []), (60.0, []), (-60.0, []), (61.0, ["61s ahead of"]), (-3600.0, ["3600s behind"])],
+)
+def test_the_page_tells_of_a_clock_that_is_wrong(ahead_s: float | None, says: list[str]) -> None:
+    check = HealthCheck(LIMITS, after(0), lambda _: ApiServer(clock_ahead_s=ahead_s))
+    told = check.complaints(after(1))
+    assert len(told) == len(says)
+    assert all(text in line for text, line in zip(says, told, strict=True))
+    assert check.ready(after(1)).ok, "it can work nonetheless"
