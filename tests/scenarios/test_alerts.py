@@ -209,7 +209,9 @@ TROUBLES: Mapping[str, Trouble] = {
         cloud=one_machine(fails(Call.REFRESH)),
     ),
     "an API server that is away": Trouble(
-        fires={"ClusterAutoscalerApiServerSilent"}, cloud=one_machine(), begins=api_server_goes_away
+        fires={"ClusterAutoscalerApiServerSilent", "ClusterAutoscalerWatchSilent"},
+        cloud=one_machine(),
+        begins=api_server_goes_away,
     ),
     "a cloud that answers every second time": Trouble(
         fires={"ClusterAutoscalerPassesFail"}, cloud=one_machine(fails(Call.REFRESH, from_s=600.0, every=2))

@@ -129,7 +129,7 @@ def _handler(api: ScriptedApi) -> type[BaseHTTPRequestHandler]:
         do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _serve  # noqa: N815
 
         def _whole(self, reply: Reply) -> None:
-            self.send_response(reply.status)
+            self.send_response_only(reply.status)
             for name, value in reply.headers.items():
                 self.send_header(name, value)
             self.send_header("Content-Length", str(len(reply.body) + (10 if reply.torn else 0)))

@@ -1,6 +1,7 @@
 import json
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 
@@ -76,6 +77,35 @@ def test_a_budgets_429_blocks_an_eviction_but_flood_control_does_not(api: Script
         client.post(f"{POD}/eviction", b"{}", eviction)
     with pytest.raises(RetryLater):
         client.post(f"{POD}/eviction", b"{}", eviction)
+
+
+@pytest.mark.parametrize(
+    ("off_by_s", "lines"),
+    [
+        pytest.param(0.0, 0, id="right"),
+        pytest.param(55.0, 0, id="a little wrong"),
+        pytest.param(300.0, 1, id="ahead"),
+        pytest.param(-300.0, 1, id="behind"),
+    ],
+)
+def test_a_clock_that_differs_from_the_server_s_is_said_once(
+    api: ScriptedApi, off_by_s: float, lines: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    wall = datetime(2026, 8, 1, 10, 0, 0, tzinfo=UTC).timestamp()
+    api.script("GET /a", Reply(headers={"Date": "Sat, 01 Aug 2026 10:00:00 GMT"}))
+    with client_of(api.url, VirtualClock(wall=wall + off_by_s)) as client:
+        for _ in range(3):
+            client.get("/a")
+        assert client.clock_ahead_s == off_by_s
+    assert caplog.text.count("kube.clocks_differ") == lines
+
+
+@pytest.mark.parametrize("date", ["", "soon", "Sat, 99 Aug 2026 10:00:00 GMT", "x" * 10_000])
+def test_a_date_that_is_none_tells_nothing(api: ScriptedApi, clock: VirtualClock, date: str) -> None:
+    api.script("GET /a", Reply(headers={"Date": date}))
+    with client_of(api.url, clock) as client:
+        client.get("/a")
+        assert client.clock_ahead_s is None
 
 
 class TestRetryAfter:
