@@ -22,11 +22,12 @@ from autoscaler.kube.writes import Writes
 from autoscaler.loop.leads import Leads
 from autoscaler.loop.reservation_commits import Commits
 from autoscaler.loop.reservations import ReservationKeeper
+from autoscaler.observe.connection import Intake
 from autoscaler.observe.logs import Log
 from autoscaler.observe.reservation_api import BODY_S, ReservationApi
 from autoscaler.observe.reservation_metrics import ReservationMetrics
 from autoscaler.observe.secret_files import SecretFiles
-from autoscaler.observe.web import Intake, WebServer
+from autoscaler.observe.web import WebServer
 from autoscaler.ports import EventSink, Executor
 
 log = Log(__name__)
@@ -183,10 +184,9 @@ class ReservationDesk:
             body_bytes=section.max_body_bytes,
             body_s=BODY_S,
             chunks=True,
-            tls=_tls(section),
             answered=self._metrics.answered,
         )
-        return WebServer(section.listen, made.routes, self._clock, intake)
+        return WebServer(section.listen, made.routes, self._clock, intake, _tls(section))
 
 
 def _placed(config: Config) -> Reservations:

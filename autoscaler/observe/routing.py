@@ -3,7 +3,10 @@
 Errors are JSON: `{"error":{"code","message","field"}}`.
 """
 
+import re
 from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Protocol
 
 import msgspec
 
@@ -17,9 +20,28 @@ HTML = "text/html; charset=utf-8"
 MOST_BODY_BYTES = 1024 * 1024
 """Of a request, unless a listener says otherwise."""
 
+PROBES = frozenset({"/health-check", "/healthz", "/readyz"})
+"""Routes that are answered however busy a server is: a kubelet asks them, without credentials."""
+
+CLIENT_GONE = HTTPStatus.REQUEST_TIMEOUT
+"""Status that is noted for a client that went away before its answer was ready; nobody reads it."""
+
 _SHOWN = 200
+_HEADER_LINE = re.compile(r"[A-Za-z0-9-]+: [\t -~]*")
 
 log = Log(__name__)
+
+
+class Seal(Protocol):
+    """Proves who sent a body, which it is shown piece by piece while it arrives."""
+
+    def update(self, piece: bytes) -> None:
+        """Take the next piece of the body."""
+        ...
+
+    def check(self) -> None:
+        """Raise `HttpProblem` where the whole body is not from whom it should be."""
+        ...
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -34,15 +56,28 @@ class Request(msgspec.Struct, frozen=True):
     """Address of the socket's other end."""
     took_s: float = 0.0
     """How long head and body took to arrive."""
+    seal: Seal | None = None
+    """It was shown the whole body; None: nobody has looked at who sent it."""
+    gone: Callable[[], bool] = lambda: False
+    """Whether the client has hung up, so that nobody waits for the answer."""
 
 
 class Response(msgspec.Struct, frozen=True):
-    """What a handler returns; `headers` come on top of, and override, the server's own."""
+    """What a handler returns; `headers` come on top of, and override, the server's own.
+
+    Raises `ValueError` for headers that would not be one line each.
+    """
 
     body: bytes
     content_type: str = TEXT
     status: int = 200
     headers: Mapping[str, str] = {}
+
+    def __post_init__(self) -> None:
+        """Check the headers."""
+        for name, value in (("Content-Type", self.content_type), *self.headers.items()):
+            if not _HEADER_LINE.fullmatch(f"{name}: {value}"):
+                raise ValueError(f"header {name!r} is not one line of ASCII")
 
 
 class HttpProblem(AutoscalerError):
@@ -59,6 +94,7 @@ class HttpProblem(AutoscalerError):
 
 
 Handler = Callable[[Request], Response]
+"""One that checks who asks has `admits`, which `admission` calls."""
 Routes = Mapping[str, Mapping[str, Handler]]
 """Handlers by path and method; whatever takes GET takes HEAD. A segment in braces of a path stands for any one."""
 
@@ -96,6 +132,15 @@ def find(routes: Routes, method: str, path: str) -> tuple[str, Handler]:
     allowed = sorted({*handlers, *(("HEAD",) if "GET" in handlers else ())} or _served(routes))
     message = f"{method} is not possible here, only {', '.join(allowed)}"
     raise HttpProblem(405, "method_not_allowed", message, headers={"Allow": ", ".join(allowed)})
+
+
+def admission(handler: Handler, head: Request) -> Seal | None:
+    """Ask a handler, before the body is read, whether it takes the request at all; raises `HttpProblem` if not.
+
+    Returns what has to be shown the body; None: anybody may ask.
+    """
+    admits: Callable[[Request], Seal | None] | None = getattr(handler, "admits", None)
+    return None if admits is None else admits(head)
 
 
 def _matches(pattern: str, path: str) -> bool:

@@ -218,7 +218,7 @@ def test_a_dripping_client_runs_out_of_time(server: WebServer, clock: VirtualClo
         connection.sendall(b"GET /hello HTTP/1.1\r\n")
         # The first answer proves that the server is at work on this very connection.
         with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_S) as other:
-            other.sendall(b"GET /hello HTTP/1.1\r\nConnection: close\r\n\r\n")
+            other.sendall(b"GET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
             assert b"200 OK" in until_closed(other)
         for _ in range(100):
             clock.advance(1.0)
@@ -233,7 +233,7 @@ def test_stopping_ends_open_connections(clock: VirtualClock) -> None:
     server = WebServer("127.0.0.1:0", ROUTES, clock)
     server.start()
     with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_S) as connection:
-        connection.sendall(b"GET /hello HTTP/1.1\r\n\r\n")
+        connection.sendall(b"GET /hello HTTP/1.1\r\nHost: x\r\n\r\n")
         assert connection.recv(65536).startswith(b"HTTP/1.1 200")
         server.stop()
         assert until_closed(connection) == b""
@@ -287,11 +287,80 @@ def test_routing_without_a_network() -> None:
     assert route(ROUTES, Request("GET", "/nope")).status == 404
 
 
-def test_too_many_connections_are_dropped_and_room_comes_back(server: WebServer) -> None:
-    held = [socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_S) for _ in range(128)]
-    with closing(socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_S)) as one_more:
-        assert until_closed(one_more) == b""
-    for connection in held:
-        connection.sendall(b"GET /hello HTTP/1.1\r\nConnection: close\r\n\r\n")
-        assert until_closed(connection).startswith(b"HTTP/1.1 200 ")
-        connection.close()
+def test_the_head_may_be_as_large_as_the_handbook_says_and_no_larger(server: WebServer) -> None:
+    def status(line: int, head: int) -> bytes:
+        first = b"GET /hello?name=" + b"a" * (line - 25) + b" HTTP/1.1"
+        rest = b"\r\nHost: x\r\nConnection: close\r\nX: "
+        return raw(server, first + rest + b"y" * (head - line - len(rest)) + b"\r\n\r\n")[9:12]
+
+    kib = 1024
+    assert [status(8 * kib, 32 * kib), status(8 * kib + 1, 9 * kib)] == [b"200", b"414"]
+    assert status(100, 32 * kib + 1) == b"431"
+
+
+ONLY_A_BODY = b"POST /echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        pytest.param(b"GET /hello HTTP/1.1\r\n\r\n", 400, id="no Host"),
+        pytest.param(b"GET /hello HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400, id="two Hosts"),
+        pytest.param(b"GET /hello HTTP/1.1\r\nHost: a/b\r\n\r\n", 400, id="a Host that is none"),
+        pytest.param(b"GET /hello HTTP/1.0\r\n\r\n", 200, id="HTTP/1.0 needs no Host"),
+        pytest.param(b"GET /hello\r\n\r\n", 400, id="HTTP/0.9"),
+        pytest.param(b"GET /hello HTTP/2.0\r\nHost: x\r\n\r\n", 505, id="HTTP/2"),
+        pytest.param(ONLY_A_BODY + b"Content-Length: 2\r\nContent-Length: 2\r\n\r\nhi", 400, id="lengths that agree"),
+        pytest.param(
+            ONLY_A_BODY + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400, id="both framings"
+        ),
+        pytest.param(ONLY_A_BODY + b"Content-Length: +2\r\n\r\nhi", 400, id="a length with a sign"),
+        pytest.param(ONLY_A_BODY + b"Content-Length : 2\r\n\r\nhi", 400, id="a blank before the colon"),
+        pytest.param(ONLY_A_BODY + b"X: a\r\n b\r\n\r\n", 400, id="a folded header"),
+        pytest.param(b"GET /hello HTTP/1.1\nHost: x\n\n", 400, id="bare line feeds"),
+        pytest.param(b"GET /hello HTTP/1.1\r\nHost: x\r\nX: a\nb\r\n\r\n", 400, id="one bare line feed"),
+        pytest.param(b"GET /hello HTTP/1.1\r\nHost: x\r\nX: a\rb\r\n\r\n", 400, id="a bare carriage return"),
+        pytest.param(b"GET /hello HTTP/1.1\r\nHost: x\r\nX: a\x00b\r\n\r\n", 400, id="a NUL"),
+        pytest.param(b"GET  /hello HTTP/1.1\r\nHost: x\r\n\r\n", 400, id="two blanks"),
+        pytest.param(b"GET hello HTTP/1.1\r\nHost: x\r\n\r\n", 400, id="no slash"),
+        pytest.param(b"GET /hello#a HTTP/1.1\r\nHost: x\r\n\r\n", 400, id="a fragment"),
+        pytest.param(
+            b"GET //hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 404, id="two slashes are no host"
+        ),
+        pytest.param(b"GET http://b/hello HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", 200, id="absolute form"),
+        pytest.param(b"\r\nGET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 200, id="an empty line first"),
+        pytest.param(ONLY_A_BODY + b"Content-Length: 2\r\nExpect: tea\r\n\r\nhi", 417, id="another expectation"),
+        pytest.param(b"TRACE /hello HTTP/1.1\r\nHost: x\r\nCookie: a\r\n\r\n", 405, id="TRACE echoes nothing"),
+        pytest.param(b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", 405, id="OPTIONS of everything"),
+        pytest.param(b"CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n", 405, id="no tunnels"),
+        pytest.param(b"GET /hello HTTP/1.1\r\nHost: x\r\n" + b"X: y\r\n" * 100 + b"\r\n", 431, id="101 headers"),
+        pytest.param(b"GET /hello HTTP/1.1\r\nHost", 400, id="half a head"),
+    ],
+)
+def test_what_two_readers_could_understand_differently_is_refused(
+    server: WebServer, request_: bytes, status: int
+) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_S) as connection:
+        connection.sendall(request_)
+        connection.shutdown(socket.SHUT_WR)
+        answer = until_closed(connection)
+    assert int(answer[9:12]) == status
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert b"Cookie" not in answer
+    if status == 405:
+        assert b"\r\nAllow: " in answer
+
+
+def test_requests_may_be_sent_ahead(server: WebServer) -> None:
+    ahead = b"GET /hello?name=a HTTP/1.1\r\nHost: x\r\n\r\nPOST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nb"
+    last = b"GET /hello?name=c HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    bodies = [part.partition(b"\r\n\r\n")[2] for part in raw(server, ahead + last).split(b"HTTP/1.1 200 OK")[1:]]
+    assert bodies == [b"hello a", b"b", b"hello c"]
+
+
+@pytest.mark.parametrize("value", ["a\r\nSet-Cookie: b", "a\nb", "\x00", "ü"])
+def test_no_header_can_bring_another(value: str) -> None:
+    with pytest.raises(ValueError, match="not one line"):
+        Response(b"", headers={"Location": value})
+    with pytest.raises(ValueError, match="not one line"):
+        Response(b"", content_type=value)

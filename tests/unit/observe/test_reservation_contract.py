@@ -17,12 +17,13 @@ from autoscaler.companions.reservation_pods import Demand
 from autoscaler.companions.reservation_state import Entry, Source, State
 from autoscaler.companions.reservations import Effect, Verdict
 from autoscaler.config.reservations import Target, read_reservations
+from autoscaler.observe.connection import Intake
 from autoscaler.observe.metrics import Metrics
 from autoscaler.observe.reservation_api import ReservationApi
 from autoscaler.observe.reservation_metrics import RESERVATIONS, ReservationMetrics
 from autoscaler.observe.reservation_routes import API_SIGNATURE, DOCUMENT, FORM, GITHUB_SIGNATURE
 from autoscaler.observe.reservation_status import Standing, TargetStatus, target_status
-from autoscaler.observe.web import Intake, WebServer
+from autoscaler.observe.web import WebServer
 from autoscaler.reasons import LeadBasis, NoReservation
 from tests.api_contract import NO_OBJECTS, Answer, Operation, Site, spoilt
 from tests.unit.companions.test_github_jobs import BODY

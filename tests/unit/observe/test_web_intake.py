@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from autoscaler.clock import VirtualClock
+from autoscaler.observe.connection import Intake
 from autoscaler.observe.routing import Request, Response, Routes
-from autoscaler.observe.web import Intake, WebServer
+from autoscaler.observe.web import WebServer
 
 WAIT_S = 10.0
 
@@ -108,7 +109,7 @@ def certificate(tmp_path: Path) -> tuple[Path, Path]:
 def test_tls_is_spoken_where_there_is_a_certificate(certificate: tuple[Path, Path]) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*map(str, certificate))
-    server = WebServer("127.0.0.1:0", ROUTES, VirtualClock(), Intake(tls=context))
+    server = WebServer("127.0.0.1:0", ROUTES, VirtualClock(), tls=context)
     server.start()
     try:
         trusted = ssl.create_default_context(cafile=str(certificate[0]))
