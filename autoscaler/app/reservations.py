@@ -26,6 +26,7 @@ from autoscaler.observe.connection import Intake
 from autoscaler.observe.logs import Log
 from autoscaler.observe.reservation_api import BODY_S, ReservationApi
 from autoscaler.observe.reservation_metrics import ReservationMetrics
+from autoscaler.observe.seats import Capacity
 from autoscaler.observe.secret_files import SecretFiles
 from autoscaler.observe.web import WebServer
 from autoscaler.ports import EventSink, Executor
@@ -36,6 +37,10 @@ _LOAD_AGAIN_S = 1.0
 _RELOAD_S = 5.0
 _SPARE_THREADS = 4
 _MOST_THREADS = 64
+_MOST_ANSWERS = 112
+"""Announcements wait until they are stored, many at a time."""
+_BODIES = 4
+"""As many of the largest bodies may be held at a time, and many more small ones."""
 
 
 class SectionFile:
@@ -184,6 +189,7 @@ class ReservationDesk:
             body_bytes=section.max_body_bytes,
             body_s=BODY_S,
             chunks=True,
+            capacity=Capacity(answers=_MOST_ANSWERS, held_bytes=_BODIES * section.max_body_bytes),
             answered=self._metrics.answered,
         )
         return WebServer(section.listen, made.routes, self._clock, intake, _tls(section))

@@ -18,14 +18,29 @@ def sign(secret: bytes, message: bytes) -> str:
     return "sha256=" + hmac.new(secret, message, hashlib.sha256).hexdigest()
 
 
-def verified(signature: str | None, message: bytes, secrets: Iterable[bytes]) -> bool:
-    """Whether some secret makes this signature; every secret is tried, whichever fits."""
-    match = _SIGNATURE.fullmatch(signature or "")
-    given = match[1].lower() if match else "0" * 64
-    fits = False
-    for secret in secrets:
-        fits |= hmac.compare_digest(sign(secret, message), "sha256=" + given)
-    return fits and match is not None
+class Proof:
+    """Whether some secret makes a signature, found out while the message arrives; every secret is tried."""
+
+    def __init__(self, signature: str, secrets: Iterable[bytes], begins: bytes = b"") -> None:
+        """`begins` is what was signed before the message. Raises `ValueError` for what cannot be a signature."""
+        match = _SIGNATURE.fullmatch(signature)
+        if match is None:
+            raise ValueError("is not sha256= and 64 hexadecimal digits")
+        self._given = match[1].lower()
+        self._hashes = [hmac.new(secret, begins, hashlib.sha256) for secret in secrets]
+
+    def update(self, piece: bytes) -> None:
+        """Take the next piece of the message."""
+        for running in self._hashes:
+            running.update(piece)
+
+    @property
+    def holds(self) -> bool:
+        """Whether what has arrived so far is what was signed."""
+        fits = False
+        for running in self._hashes:
+            fits |= hmac.compare_digest(running.hexdigest(), self._given)
+        return fits
 
 
 def timely(timestamp: str | None, wall: float) -> bool:

@@ -143,7 +143,7 @@ class Connection:
         self._clock = clock
         self._intake = intake
         self._inflow = _Inflow(seat.connection, clock)
-        self._route, self._bodiless = _OTHER, False
+        self._route, self._bodiless, self._send_until = _OTHER, False, 0.0
 
     def serve(self) -> None:
         """Serve one request after the other."""
@@ -194,6 +194,7 @@ class Connection:
             raise self._too_large()
         self._seats.move(self._seat, Phase.BODY)
         if head.expects:
+            self._send_until = self._clock.now().mono + self._intake.send_s
             self._push(b"HTTP/1.1 100 Continue\r\n\r\n")
         self._inflow.allow(self._intake.body_s)
         body = bytearray()
@@ -230,19 +231,23 @@ class Connection:
                 raise self._too_large()
 
     def _send(self, response: Response, keep: bool) -> None:
+        self._send_until = self._clock.now().mono + self._intake.send_s
         own = {**_SAFE_HEADERS, "Content-Type": response.content_type, "Content-Length": str(len(response.body))}
         if not keep:
             own["Connection"] = "close"
         head = write_head(response, own)
-        self._push(head if self._bodiless else head + response.body)
+        body = b"" if self._bodiless else response.body
+        first = _PIECE_BYTES - len(head)
+        self._push(head + body[:first])  # in one packet where it fits
+        self._push(memoryview(body)[first:])
         self._intake.answered(self._route, response.status)
         log.debug("http.answered", route=self._route, status=response.status)
 
-    def _push(self, content: bytes) -> None:
-        """Send all of it; raises `TimeoutError` where the client does not read it in time, however slowly it does."""
-        until, left = self._clock.now().mono + self._intake.send_s, memoryview(content)
+    def _push(self, content: bytes | memoryview) -> None:
+        """Send all of it; raises `_Unread` where the client does not read that in time."""
+        left = memoryview(content)
         while left:
-            left_s = until - self._clock.now().mono
+            left_s = self._send_until - self._clock.now().mono
             if left_s <= 0:
                 raise _Unread
             self._connection.settimeout(left_s)

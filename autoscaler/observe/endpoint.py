@@ -14,7 +14,7 @@ from msgspec.inspect import BoolType, DateTimeType, EnumType, IntType, Metadata,
 
 from autoscaler.companions.strict_json import read_object
 from autoscaler.observe.public import public_json
-from autoscaler.observe.routing import JSON, MOST_BODY_BYTES, HttpProblem, Request, Response
+from autoscaler.observe.routing import JSON, MOST_BODY_BYTES, HttpProblem, Request, Response, Seal
 
 _LONGEST_NAME = 100
 _LONGEST_COMPLAINT = 300
@@ -72,6 +72,8 @@ class Endpoint(msgspec.Struct, Generic[Asked], frozen=True, kw_only=True):
     """Headers that have to be there, and what they mean."""
     signed_by: tuple[str, ...] = ()
     """Headers that prove who asks."""
+    admits: Callable[[Request], Seal | None] | None = None
+    """Asked with a head before its body is read; may raise `HttpProblem`. None: anybody may ask."""
 
     def __call__(self, request: Request) -> Response:
         """Answer a request; raises `HttpProblem` for one that asks what is not offered."""

@@ -1,13 +1,13 @@
 """The listener for announced work: what it takes, from whom, and what it answers.
 
-Checks come cheapest first, and nothing is parsed that is not signed. A 2xx to an announcement means that it is stored;
-what is not stored in time answers 503, and may be stored all the same: sending it again is harmless. Answers never
-repeat the body or any part of a secret. Source of the rules: `docs/reservations.md`.
+Checks come cheapest first, those of the head before a body is read, and nothing is parsed that is not signed. A 2xx to
+an announcement means that it is stored; what is not stored in time answers 503, and may be stored all the same: sending
+it again is harmless. Answers never repeat the body or any part of a secret. Source of the rules: `docs/reservations.md`.
 """
 
 import ipaddress
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 from urllib.parse import parse_qs
 
@@ -16,7 +16,7 @@ import msgspec
 from autoscaler.clock import Clock
 from autoscaler.companions import github_jobs
 from autoscaler.companions.github_jobs import BadField
-from autoscaler.companions.reservation_auth import timely, verified
+from autoscaler.companions.reservation_auth import Proof, timely
 from autoscaler.companions.reservation_state import Source, ledger_key
 from autoscaler.companions.reservations import Effect, Operation, Verdict
 from autoscaler.companions.strict_json import read_object
@@ -38,12 +38,13 @@ from autoscaler.observe.reservation_routes import (
     SCALE,
     WEBHOOK,
     Accepted,
+    Admitting,
     Removed,
     Unchanged,
     listener_routes,
 )
 from autoscaler.observe.reservation_status import ReservationStatus, TargetStatus
-from autoscaler.observe.routing import JSON, HttpProblem, Request, Response
+from autoscaler.observe.routing import JSON, HttpProblem, Request, Response, Seal
 from autoscaler.observe.secret_files import Patience
 from autoscaler.ports import Inbox
 from autoscaler.reasons import NoReservation
@@ -55,7 +56,7 @@ BODY_S = 5.0
 _ANSWER_S = 8.0
 """Within so long, counted from the first byte, every announcement is answered."""
 _AGAIN = {"Retry-After": "3"}
-_BAD_SIGNATURE = "the signature is missing or wrong"
+_GITHUB_HEADERS = ("x-github-event", "x-github-delivery")
 
 
 class Desk(Inbox[Operation, Effect], Protocol):
@@ -122,7 +123,13 @@ class ReservationApi:
     @property
     def routes(self) -> Described:
         """The routes of the listener, and the document that describes them."""
+        admits = Admitting(
+            github=self._admits_github,
+            announcing=lambda head: self._admits_api(head, JSON),
+            operating=self._admits_api,
+        )
         routes = listener_routes(
+            admits,
             webhook=self._webhook,
             listed=self._list,
             shown=self._show,
@@ -135,11 +142,9 @@ class ReservationApi:
     # Announcements.
 
     def _webhook(self, request: Request) -> Response:
-        self._ready()
-        kind = self._content_type(request, JSON, FORM)
-        self._check(request, GITHUB_SIGNATURE, request.body, self._github)
-        event, delivery = (_header(request, name) for name in ("x-github-event", "x-github-delivery"))
-        data = _json(_payload(request.body) if kind == FORM else request.body)
+        _prove(request, self._admits_github)
+        event, delivery = (_header(request, name) for name in _GITHUB_HEADERS)
+        data = _json(_payload(request.body) if _kind(request) == FORM else request.body)
         if event == "ping":
             return _answer(200, Unchanged(status="pong"))
         key = ledger_key("github", delivery)
@@ -176,9 +181,7 @@ class ReservationApi:
         return self._accepted(operation, request, about)
 
     def _scale(self, request: Request) -> Response:
-        self._ready()
-        self._content_type(request, JSON)
-        self._check_api(request)
+        _prove(request, lambda head: self._admits_api(head, JSON))
         data = _json(request.body)
         target = self._desk.section.by_name.get(_segment(request, 3))
         amount, id_ = _amount(data), _request_id(data)
@@ -203,8 +206,7 @@ class ReservationApi:
         return self._accepted(operation, request, {"request": id_, "amount": amount})
 
     def _delete(self, request: Request) -> Response:
-        self._ready()
-        self._check_api(request)
+        _prove(request, self._admits_api)
         target, entry = self._known_target(request), _segment(request, 5)
         operation = Operation(target=target, entry=entry, accepted=self._clock.now())
         effect = self._stored(operation, request, {"entry": entry[:LONGEST_ID]})
@@ -250,13 +252,11 @@ class ReservationApi:
     # Reading.
 
     def _list(self, request: Request) -> Response:
-        self._ready()
-        self._check_api(request)
+        _prove(request, self._admits_api)
         return _answer(200, ReservationStatus(self._targets()))
 
     def _show(self, request: Request) -> Response:
-        self._ready()
-        self._check_api(request)
+        _prove(request, self._admits_api)
         name = self._known_target(request)
         return _answer(200, next(one for one in self._targets() if one.name == name))
 
@@ -272,34 +272,48 @@ class ReservationApi:
         if not self._desk.loaded:
             raise HttpProblem(503, "starting", "what is stored has not been read yet", headers=_AGAIN)
 
-    def _content_type(self, request: Request, *allowed: str) -> str:
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind not in allowed:
-            raise HttpProblem(415, "unsupported_media_type", f"send {' or '.join(allowed)}")
-        return kind
+    def _admits_github(self, head: Request) -> Seal:
+        self._ready()
+        _content_type(head, JSON, FORM)
+        seal = self._seal(head, GITHUB_SIGNATURE, self._github)
+        for name in _GITHUB_HEADERS:
+            _header(head, name)
+        return seal
 
-    def _check_api(self, request: Request) -> None:
+    def _admits_api(self, head: Request, *kinds: str) -> Seal:
+        self._ready()
+        if kinds:
+            _content_type(head, *kinds)
         signature, stamped = API_SIGNATURE
-        stamp = request.headers.get(stamped.lower(), "")
-        message = stamp.encode("latin-1", "replace") + b"." + request.body
-        if self._check(request, signature, message, self._api) and not timely(stamp, self._clock.now().wall):
+        stamp = head.headers.get(stamped.lower(), "")
+        seal = self._seal(head, signature, self._api, stamp.encode("latin-1", "replace") + b".")
+        if isinstance(seal, _Signed) and not timely(stamp, self._clock.now().wall):
             self._metrics.not_signed()
             raise HttpProblem(401, "stale", f"{stamped} is missing or more than 300 seconds off")
+        return seal
 
-    def _check(self, request: Request, header: str, message: bytes, keys: Iterable[bytes]) -> bool:
-        """Whether it is signed; False where that need not be. Raises `HttpProblem` where it should be and is not."""
-        held = list(keys)
-        if not held and self._desk.section.auth.insecure_allow_unsigned and not self._desk.section.auth.files:
-            return False
-        source = self._source(request)
+    def _seal(self, head: Request, header: str, keys: Iterable[bytes], begins: bytes = b"") -> Seal:
+        """Return what checks the body's signature. Raises `HttpProblem` where there is none, before the body is read.
+
+        Whoever was wrong too often may still prove to be somebody else at the same address.
+        """
+        auth = self._desk.section.auth
+        if auth.insecure_allow_unsigned and not auth.files and not list(keys):
+            return _Unsigned()
+        source = self._source(head)
+        try:
+            return _Signed(Proof(head.headers.get(header.lower(), ""), keys, begins), lambda: self._wrong(source))
+        except ValueError:
+            raise self._wrong(source) from None
+
+    def _wrong(self, source: str) -> HttpProblem:
+        """Note a wrong signature, and return what is answered to it."""
+        self._metrics.not_signed()
         if (left_s := self._patience.left_s(source)) > 0:
             headers = {"Retry-After": str(int(left_s) + 1)}
-            raise HttpProblem(429, "too_many_failures", "too many wrong signatures; wait", headers=headers)
-        if not verified(request.headers.get(header.lower()), message, held):
-            self._patience.failed(source)
-            self._metrics.not_signed()
-            raise HttpProblem(401, "invalid_signature", _BAD_SIGNATURE)
-        return True
+            return HttpProblem(429, "too_many_failures", "too many wrong signatures; wait", headers=headers)
+        self._patience.failed(source)
+        return HttpProblem(401, "invalid_signature", "the signature is missing or wrong")
 
     def _source(self, request: Request) -> str:
         """Return who sent it: the last address in `X-Forwarded-For` that is no trusted proxy's."""
@@ -322,6 +336,49 @@ class ReservationApi:
         if name not in self._desk.section.by_name:
             raise HttpProblem(404, "unknown_target", "there is no such target")
         return name
+
+
+class _Signed:
+    """A `Seal`: the body is signed, or it is not."""
+
+    def __init__(self, proof: Proof, wrong: Callable[[], HttpProblem]) -> None:
+        self._proof = proof
+        self._wrong = wrong
+
+    def update(self, piece: bytes) -> None:
+        self._proof.update(piece)
+
+    def check(self) -> None:
+        if not self._proof.holds:
+            raise self._wrong()
+
+
+class _Unsigned:
+    """A `Seal` where signatures need not be."""
+
+    def update(self, piece: bytes) -> None:
+        """Nothing has to be proven."""
+
+    def check(self) -> None:
+        """As above."""
+
+
+def _prove(request: Request, admits: Callable[[Request], Seal]) -> None:
+    """Raise `HttpProblem` for a request from nobody known; it was admitted before its body came, or is now."""
+    seal = request.seal
+    if seal is None:
+        seal = admits(request)
+        seal.update(request.body)
+    seal.check()
+
+
+def _content_type(request: Request, *allowed: str) -> None:
+    if _kind(request) not in allowed:
+        raise HttpProblem(415, "unsupported_media_type", f"send {' or '.join(allowed)}")
+
+
+def _kind(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def _segment(request: Request, number: int) -> str:

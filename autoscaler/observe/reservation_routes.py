@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 from autoscaler.observe.endpoint import Body, Described, Endpoint, Given, JsonObject, Nothing
 from autoscaler.observe.openapi import About
 from autoscaler.observe.reservation_status import ReservationStatus, TargetStatus
-from autoscaler.observe.routing import JSON, TEXT, Request, Response
+from autoscaler.observe.routing import JSON, TEXT, Request, Response, Seal
 from autoscaler.reasons import NoReservation
 
 DOCUMENT = "/openapi.json"
@@ -80,11 +80,12 @@ class Removed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Serve = Callable[[Request], Response]
+Admits = Callable[[Request], Seal | None]
 
 _TARGET = {"name": "A target."}
 _REFUSED = {
     401: "The signature is missing, wrong or stale.",
-    429: "Too many wrong signatures from that source; `Retry-After` says how long to wait.",
+    429: "Wrong once more, after too many wrong signatures from that source; `Retry-After` says how long to wait.",
     503: "It cannot be stored, or not in time; send it again after `Retry-After` seconds.",
 }
 _NO_TARGET = {404: "There is no such target."}
@@ -95,8 +96,16 @@ _TAKEN = {
 }
 
 
+class Admitting(msgspec.Struct, frozen=True, kw_only=True):
+    """Who is let in, by how they sign."""
+
+    github: Admits
+    announcing: Admits
+    operating: Admits
+
+
 def listener_routes(
-    *, webhook: Serve, listed: Serve, shown: Serve, scale: Serve, delete: Serve, health: Serve
+    admits: Admitting, *, webhook: Serve, listed: Serve, shown: Serve, scale: Serve, delete: Serve, health: Serve
 ) -> Described:
     """Return the routes. The query plays no part: signatures do not cover it."""
 
@@ -117,6 +126,7 @@ def listener_routes(
                 refuses={**_REFUSED, **_WRONG_BODY},
                 headers={"X-GitHub-Event": "What happened.", "X-GitHub-Delivery": "By it the same is known again."},
                 signed_by=(GITHUB_SIGNATURE,),
+                admits=admits.github,
             )
         },
         "/v1/targets": {
@@ -128,6 +138,7 @@ def listener_routes(
                 gives={200: Given(forms=(ReservationStatus,))},
                 refuses=_REFUSED,
                 signed_by=API_SIGNATURE,
+                admits=admits.operating,
             )
         },
         "/v1/targets/{name}": {
@@ -140,6 +151,7 @@ def listener_routes(
                 refuses={**_REFUSED, **_NO_TARGET},
                 segments=_TARGET,
                 signed_by=API_SIGNATURE,
+                admits=admits.operating,
             )
         },
         SCALE: {
@@ -153,6 +165,7 @@ def listener_routes(
                 refuses={**_REFUSED, **_WRONG_BODY, **_NO_TARGET},
                 segments=_TARGET,
                 signed_by=API_SIGNATURE,
+                admits=admits.announcing,
             )
         },
         "/v1/targets/{name}/reservations/{id}": {
@@ -165,6 +178,7 @@ def listener_routes(
                 refuses={**_REFUSED, 404: "There is no such target or reservation."},
                 segments={**_TARGET, "id": "A reservation."},
                 signed_by=API_SIGNATURE,
+                admits=admits.operating,
             )
         },
         "/healthz": {

@@ -1,7 +1,9 @@
 """The listener for announced work: what its document says is what it answers, signed or not, in every state."""
 
+import http.client
 import json
 import random
+import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -61,7 +63,8 @@ class Listener:
         self.api = ReservationApi(self.desk, targets, (GITHUB,), (API,), counted, self.clock)
         self._server = WebServer("127.0.0.1:0", self.api.routes, self.clock, Intake(body_bytes=100_000, chunks=True))
         self._server.start()
-        self.site = Site(self._server.port, DOCUMENT)
+        self.port = self._server.port
+        self.site = Site(self.port, DOCUMENT)
         self._sent = 0
 
     def close(self) -> None:
@@ -244,6 +247,41 @@ def test_bodies_of_every_shape_are_answered_as_described(listener: Listener) -> 
 def test_forms_are_answered_as_described(listener: Listener, body: bytes, code: int) -> None:
     webhook = next(one for one in listener.site.operations if FORM in one.forms)
     assert listener.ask(webhook, body, FORM).status == code
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        pytest.param("", 415, id="no content type"),
+        pytest.param("Content-Type: application/json\r\n", 401, id="no signature"),
+        pytest.param("Content-Type: application/json\r\nX-CA-Signature-256: sha256=0\r\n", 401, id="no digest"),
+        pytest.param(
+            f"Content-Type: application/json\r\nX-CA-Signature-256: sha256={'0' * 64}\r\nX-CA-Timestamp: 1\r\n",
+            401,
+            id="a stale time",
+        ),
+    ],
+)
+def test_a_head_that_will_not_do_is_refused_before_its_body_is_read(
+    listener: Listener, headers: str, status: int
+) -> None:
+    with socket.create_connection(("127.0.0.1", listener.port), timeout=10) as connection:
+        head = f"POST /v1/targets/gpu-runners/scale HTTP/1.1\r\nHost: x\r\n{headers}Content-Length: 90000\r\n\r\n"
+        connection.sendall(head.encode())
+        assert int(connection.recv(65536)[9:12]) == status
+
+
+def test_a_body_is_proven_piece_by_piece(listener: Listener) -> None:
+    stamp = str(int(listener.clock.now().wall))
+    body = json.dumps({"amount": 1, "requestId": "r", "x": "y" * 50_000}).encode()
+    stored(listener.desk)
+    for secret, status in ((API, 422), (b"wrong", 401)):
+        headers = {"Content-Type": "application/json", API_SIGNATURE[1]: stamp}
+        headers[API_SIGNATURE[0]] = sign(secret, f"{stamp}.".encode() + body)
+        pieces = (body[at : at + 1000] for at in range(0, len(body), 1000))
+        with closing(http.client.HTTPConnection("127.0.0.1", listener.port, timeout=10)) as connection:
+            connection.request("POST", "/v1/targets/gpu-runners/scale", pieces, headers, encode_chunked=True)
+            assert connection.getresponse().status == status
 
 
 def test_whoever_signs_wrongly_too_often_is_told_when_to_come_again(listener: Listener) -> None:
