@@ -4,7 +4,7 @@ A pass leaves its simulated cluster, where each pod found room, which nodes it b
 Only pods that it held back (too young, not judged yet), and pods that do not exist, are tried on that cluster here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -92,14 +92,17 @@ class Places:
             return self.new(pod)
         return self._without_help(pod.cls)
 
-    def new(self, pod: Pod) -> Place:
-        """Return where a pod would go of which the pass knows nothing."""
+    def new(self, pod: Pod, checkpoint: Callable[[], None] = lambda: None) -> Place:
+        """Return where a pod would go of which the pass knows nothing.
+
+        `checkpoint` is called between steps of work, and may raise to end it.
+        """
         known = self._tried.get(pod.cls)
         if known is None:
-            known = self._tried[pod.cls] = self._try(pod)
+            known = self._tried[pod.cls] = self._try(pod, checkpoint)
         return known
 
-    def _try(self, pod: Pod) -> Place:
+    def _try(self, pod: Pod, checkpoint: Callable[[], None]) -> Place:
         outcome, placer, cls = self._outcome, self._outcome.placer, pod.cls
         if placer is None:
             return Place(level=Level.UNKNOWN, reason=UnknownStart.NOT_CONSIDERED)
@@ -111,10 +114,12 @@ class Places:
             group, state = outcome.view.groups.get(group_id), outcome.registry.groups.get(group_id)
             if group is None or state is None or not state.may_scale_up or group.max_size <= state.acceptable.target:
                 continue
+            checkpoint()
             with placer.trial.fork():
                 fresh = placer.trial.add(template, 1)
                 if placer.fits(cls, fresh.start):
                     return Place(level=Level.PLANNED, group=group_id, wait_s=outcome.next_pass_s)
+        checkpoint()
         return self._without_help(cls)
 
     def _at(self, name: str | None, pod: Pod) -> Place | None:

@@ -1,7 +1,7 @@
 """What is answered about start-up estimates: the forms, and how they are filled in. Times end in `_at`."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
@@ -12,7 +12,7 @@ from autoscaler.companions.eta_what_if import apart
 from autoscaler.companions.lifecycle import Record
 from autoscaler.config.eta import PodStartEstimator
 from autoscaler.objects import quantity
-from autoscaler.objects.pod import Pod
+from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.objects.requests import Requests
 from autoscaler.observe.eta_status import EtaStatus
 from autoscaler.reasons import UnknownStart
@@ -20,7 +20,10 @@ from autoscaler.reasons import UnknownStart
 Quantities = Mapping[str, str]
 """Kubernetes quantities by resource."""
 _MOST_QUESTIONS = 1000
-"""Pods that do not exist, asked about on one copy of the cluster."""
+"""Pods that do not exist, asked about on one copy of the cluster; a large one counts as several."""
+_QUESTION_BYTES = 4096
+_MOST_NAMES = 256
+"""Resources and keys that such pods may name: each is a column over all nodes of the copy."""
 
 
 class CapacityTotals(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,9 +157,12 @@ class WhatIf:
         self._of: Outcome | None = None
         self._places: Places | None = None
         self._asked = 0
+        self._named: set[str] = set()
 
-    def ask(self, status: EtaStatus, pod: Pod) -> PodEstimate:
+    def ask(self, status: EtaStatus, pod: Pod, checkpoint: Callable[[], None]) -> PodEstimate:
         """Return the answer for one pod, by the estimator that is configured.
+
+        `checkpoint` is called between steps of work, and may raise to end it.
 
         The copy of the cluster is made once for each pass that is asked about, and again after many questions, since
         it remembers something of each.
@@ -165,11 +171,28 @@ class WhatIf:
             return _shown(pod, by_ratio(pod, status.capacity, status.ratio, pending=False), status)
         if status.outcome is None:
             return _shown(pod, unknown(UnknownStart.NOT_CONSIDERED), status)
-        if self._places is None or self._of is not status.outcome or self._asked >= _MOST_QUESTIONS:
-            self._of, self._places, self._asked = status.outcome, apart(status.outcome), 0
-        self._asked += 1
-        found = estimate(self._places.new(pod), workload(pod), status.knowledge, status.times)
+        checkpoint()
+        if self._places is None or self._of is not status.outcome or self._remembers_much:
+            self._places = None  # never two copies
+            self._places, self._of, self._asked, self._named = apart(status.outcome), status.outcome, 0, set()
+            checkpoint()
+        self._asked += 1 + len(pod.cls.key) // _QUESTION_BYTES
+        self._named.update(_names(pod.cls))
+        found = estimate(self._places.new(pod, checkpoint), workload(pod), status.knowledge, status.times)
         return _shown(pod, found, status)
+
+    @property
+    def _remembers_much(self) -> bool:
+        return self._asked >= _MOST_QUESTIONS or len(self._named) >= _MOST_NAMES
+
+
+def _names(cls: PodClass) -> Iterator[str]:
+    """Yield the names of resources and labels that a class asks for."""
+    yield from cls.requests
+    yield from cls.node_selector
+    for term in () if cls.node_affinity is None else cls.node_affinity.node_selector_terms:
+        yield from (requirement.key for requirement in term.match_expressions)
+    yield from (term.topology_key for term in (*cls.pod_affinity, *cls.pod_anti_affinity, *cls.spread))
 
 
 def capacity_answer(capacity: accounting.Capacity) -> CapacityAnswer:

@@ -16,11 +16,12 @@ from autoscaler.observe.eta_answers import EtaList, HistoryList, PodEstimate, Wh
 from autoscaler.observe.eta_status import EtaStatus
 from autoscaler.observe.imagined_pod import ImaginedPod, read_pod
 from autoscaler.observe.public import public_json
-from autoscaler.observe.routing import HTML, JSON, HttpProblem, Response
+from autoscaler.observe.routing import HTML, JSON, HttpProblem, Request, Response
 
 Page = Callable[[EtaStatus, float, bool], Response]
 Limit = Annotated[int, Meta(ge=1, le=1000, description="How many items to return at most.")]
 
+_AGAIN = {"Retry-After": "1"}
 _SWITCHED_ON = "unless `--pod-start-estimates=false`"
 
 
@@ -76,9 +77,12 @@ class EtaPages:
                     summary="When a pod would be ready that does not exist. Nothing is created.",
                     asks=Nothing,
                     takes=Body(text="A Pod, whatever the content type says.", forms={JSON: ImaginedPod}),
-                    serve=lambda _, request: self._what_if(request.body),
+                    serve=lambda _, request: self._what_if(request),
                     gives={200: Given(forms=(PodEstimate,))},
-                    refuses={422: "The body is no pod that could be placed; `field` is what is wrong with it."},
+                    refuses={
+                        422: "The body is no pod that could be placed; `field` is what is wrong with it.",
+                        429: "Another such request is being answered; they are taken one at a time.",
+                    },
                     when=_SWITCHED_ON,
                 ),
             },
@@ -110,10 +114,14 @@ class EtaPages:
         known = summary(status, self._wall())
         return EtaList(**msgspec.structs.asdict(known), total=len(items), items=items[: wanted.limit])
 
-    def _what_if(self, body: bytes) -> Response:
-        pod = read_pod(body)
-        with self._asking:
-            return Response(public_json(self._imagined.ask(self._status(), pod)), JSON)
+    def _what_if(self, request: Request) -> Response:
+        if not self._asking.acquire(blocking=False):
+            raise HttpProblem(429, "busy", "another pod is being asked about; one at a time", headers=_AGAIN)
+        try:
+            pod = read_pod(request.body)
+            return Response(public_json(self._imagined.ask(self._status(), pod, lambda: _stay(request))), JSON)
+        finally:
+            self._asking.release()
 
     def _history(self, wanted: HistoryAsked) -> HistoryList:
         since = None if wanted.since is UNSET else wanted.since.timestamp()
@@ -129,6 +137,12 @@ class EtaPages:
             key=lambda record: (record.requested_at or 0.0, record.uid),
         )
         return HistoryList(items=tuple(chosen))
+
+
+def _stay(request: Request) -> None:
+    """Raise `HttpProblem`, which nobody hears, where nobody waits for the answer any more."""
+    if request.gone():
+        raise HttpProblem(408, "client_gone", "the client has hung up")
 
 
 def _one(status: EtaStatus, key: str) -> PodEstimate | Record:

@@ -2,7 +2,7 @@
 
 Checks come cheapest first, those of the head before a body is read, and nothing is parsed that is not signed. A 2xx to
 an announcement means that it is stored; what is not stored in time answers 503, and may be stored all the same: sending
-it again is harmless. Answers never repeat the body or any part of a secret. Source of the rules: `docs/reservations.md`.
+it again is harmless. Answers never repeat the body or any part of a secret. Source: `docs/reservations.md`.
 """
 
 import ipaddress

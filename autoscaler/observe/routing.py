@@ -5,7 +5,6 @@ Errors are JSON: `{"error":{"code","message","field"}}`.
 
 import re
 from collections.abc import Callable, Mapping
-from http import HTTPStatus
 from typing import Protocol
 
 import msgspec
@@ -22,9 +21,6 @@ MOST_BODY_BYTES = 1024 * 1024
 
 PROBES = frozenset({"/health-check", "/healthz", "/readyz"})
 """Routes that are answered however busy a server is: a kubelet asks them, without credentials."""
-
-CLIENT_GONE = HTTPStatus.REQUEST_TIMEOUT
-"""Status that is noted for a client that went away before its answer was ready; nobody reads it."""
 
 _SHOWN = 200
 _HEADER_LINE = re.compile(r"[A-Za-z0-9-]+: [\t -~]*")

@@ -16,10 +16,12 @@ from autoscaler.loop.companion import Companions
 from autoscaler.loop.eta import EtaKeeper
 from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.pod import Pod
+from autoscaler.observe.eta_answers import WhatIf
 from autoscaler.observe.eta_api import EtaPages
 from autoscaler.observe.eta_metrics import ETA, EtaMetrics
 from autoscaler.observe.eta_page import starts_page
 from autoscaler.observe.eta_status import active_rows
+from autoscaler.observe.imagined_pod import read_pod
 from autoscaler.observe.metrics import Metrics
 from autoscaler.observe.page_tiles import capacity_bars
 from autoscaler.observe.report import PassReport
@@ -306,6 +308,104 @@ def test_bad_pods_are_refused_with_the_culprit_named(body: Any, status: int, cod
     world = EtaWorld(a_spec("web"))
     found, answer = world.ask("/api/v1/eta", "POST", body)
     assert (found, answer["error"]["code"], answer["error"].get("field")) == (status, code, field)
+
+
+def a_huge(**spec: Any) -> dict[str, Any]:
+    return {"spec": {"containers": [{"name": "c"}], **spec}}
+
+
+def near(*terms: Any) -> dict[str, Any]:
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}}
+
+
+RULE = {"key": "zone", "operator": "In", "values": ["a"]}
+TERMS = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+APART = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}] * 21}}
+NAMED = {"name": "c", "resources": {"requests": {f"x.io/{number}": "1" for number in range(33)}}}
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (a_huge(containers=[{"name": "c"}] * 101), "spec.containers"),
+        (a_huge(containers=[{"name": "c", "ports": [{"containerPort": 1}] * 101}]), "spec.containers[0].ports"),
+        (a_huge(containers=[{"name": "c"}, NAMED]), "spec.containers[1].resources.requests"),
+        (a_huge(initContainers=[{"name": "c"}] * 101), "spec.initContainers"),
+        (a_huge(volumes=[{"name": "v", "emptyDir": {}}] * 101), "spec.volumes"),
+        (a_huge(tolerations=[{"operator": "Exists"}] * 101), "spec.tolerations"),
+        (a_huge(nodeSelector={f"k{number}": "" for number in range(101)}), "spec.nodeSelector"),
+        (a_huge(topologySpreadConstraints=[{"topologyKey": "zone"}] * 21), "spec.topologySpreadConstraints"),
+        (a_huge(affinity=near(*[{}] * 21)), TERMS),
+        (a_huge(affinity=near({}, {"matchExpressions": [RULE] * 21})), f"{TERMS}[1].matchExpressions"),
+        (
+            a_huge(affinity=near({"matchExpressions": [{**RULE, "values": ["a"] * 1001}]})),
+            f"{TERMS}[0].matchExpressions[0].values",
+        ),
+        (a_huge(affinity=near(*[{"matchExpressions": [{**RULE, "values": ["a"] * 800}]}] * 7)), "spec"),
+        (a_huge(affinity=APART), "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution"),
+        (a_huge(nodeSelector={"zone": "x" * 5000}), "spec.nodeSelector"),
+        (a_huge(schedulerName="x" * 5000), "spec.schedulerName"),
+        ({**a_huge(), "metadata": {"labels": {"x" * 5000: "a"}}}, "metadata.labels"),
+    ],
+)
+def test_pods_that_would_take_long_are_refused_with_the_culprit_named(body: Any, field: str) -> None:
+    status, answer = EtaWorld(a_spec("web")).ask("/api/v1/eta", "POST", body)
+    assert (status, answer["error"]["code"], answer["error"]["field"]) == (400, "pod_too_large", field)
+
+
+def test_a_pod_with_a_long_annotation_is_like_any_other() -> None:
+    world = EtaWorld(a_spec("web"))
+    world.run()
+    body = {**a_huge(), "metadata": {"annotations": {"last-applied": "x" * 200_000}}}
+    assert world.ask("/api/v1/eta", "POST", body)[0] == 200
+
+
+def test_pods_that_do_not_exist_are_looked_at_one_at_a_time() -> None:
+    world, inside = EtaWorld(a_spec("web")), []
+    world.run()
+
+    def gone() -> bool:
+        inside.append(world.ask("/api/v1/eta", "POST", a_huge()))
+        return False
+
+    asked = Request("POST", "/api/v1/eta", body=msgspec.json.encode(a_huge()), gone=gone)
+    assert route(world.pages, asked).status == 200
+    assert {(status, answer["error"]["code"]) for status, answer in inside} == {(429, "busy")}
+    assert world.ask("/api/v1/eta", "POST", a_huge())[0] == 200
+
+
+def test_work_ends_between_any_two_steps_once_the_client_is_gone() -> None:
+    groups = [a_spec(f"g{number}", cpu="2") for number in range(5)]
+    world = EtaWorld(*groups)
+    world.run()
+    body = a_huge(containers=[{"name": "c", "resources": {"requests": {"cpu": "3"}}}])
+    statuses = []
+    for patience in range(10):
+        left = iter([False] * patience)
+        asked = Request("POST", "/api/v1/eta", body=msgspec.json.encode(body), gone=lambda left=left: next(left, True))
+        statuses.append(route(world.pages, asked).status)
+    steps = statuses.index(200)
+    assert steps > len(groups)
+    assert statuses == [408] * steps + [200] * (10 - steps)
+
+
+def test_what_was_asked_about_is_forgotten_in_time() -> None:
+    """Every resource and label key that a pod names is a column over all nodes of the copy that is asked."""
+    world, copies = EtaWorld(a_spec("web"), nodes=[(a_node("n1", cpu="4"), "web")], boots=False), set()
+    world.run()
+    status, imagined = world.keeper.status, WhatIf()
+    for number in range(30):
+        requests = {f"x{number}.io/{other}": "1" for other in range(32)}
+        container = {"name": "c", "resources": {"requests": requests}}
+        pod = read_pod(msgspec.json.encode(a_huge(containers=[container])))
+        imagined.ask(status, pod, lambda: None)
+        places = imagined._places
+        assert places is not None
+        assert places._outcome.placer is not None
+        trial = places._outcome.placer.trial
+        copies.add(id(trial))
+        assert len(trial.vocabulary.rows) < 350
+    assert len(copies) > 1
 
 
 @pytest.mark.parametrize(("name", "value"), [("limit", "0"), ("limit", "5000"), ("since", "yesterday"), ("state", "x")])
