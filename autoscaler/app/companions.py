@@ -108,7 +108,7 @@ def make_company(config: Config, around: Neighbours, others: Sequence[Companion]
     shelf = _shelf(config, around)
     recorder = FlightRecorder(config, None if shelf is None else shelf.shelf, _publishing(config))
     members: list[Companion] = [recorder, *others]
-    routes: dict[str, Mapping[str, Endpoint[Any]]] = {**recorder.routes()}
+    routes: dict[str, Mapping[str, Endpoint[Any]]] = dict(recorder.routes() if config.observe.serve_recordings else {})
     blocks: list[Block] = []
     services: list[Service] = [] if shelf is None else [shelf]
     if config.observe.debugging_snapshot_enabled:

@@ -228,6 +228,11 @@ class Observe(msgspec.Struct, frozen=True):
         False
     )
     record_dir: Annotated[OptionalText, "Directory that keeps the last passes as scenario files.", Support.OURS] = None
+    serve_recordings: Annotated[
+        Switch,
+        "Serve the newest recording at /api/v1/recordings/latest: the whole cluster as decisions read it.",
+        Support.OURS,
+    ] = False
     anonymize: Annotated[Switch, "Recordings have pseudonyms for every name that somebody chose.", Support.OURS] = False
     record_passes: Annotated[CountFromOne, "How many passes are kept there.", Support.OURS] = 20
 

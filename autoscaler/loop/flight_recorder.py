@@ -66,10 +66,12 @@ class FlightRecorder:
 
         endpoint = json_endpoint(
             summary="The newest pass as a scenario file, which `autoscaler plan --scenario` replays.",
+            exposes="the whole cluster as decisions read it, labels, prices and options; with `--anonymize` pseudonyms",
             asks=Nothing,
             answers=JsonObject,
             answer=answer,
             refuses={404: "This replica has not run a pass that saw the cluster."},
+            when="with `--serve-recordings`",
             headers={"Content-Disposition": 'attachment; filename="recording.json"'},
         )
         return {LATEST: {"GET": endpoint}}

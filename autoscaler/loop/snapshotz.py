@@ -58,6 +58,7 @@ class Snapshots:
         """Return the route."""
         endpoint = Endpoint(
             summary="The data of the next whole pass, in Cluster Autoscaler's form.",
+            exposes="every node and pod as far as decisions read them, with labels and some annotations",
             asks=Nothing,
             any_query=True,
             serve=lambda _, __: self._answer(),

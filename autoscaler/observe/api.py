@@ -69,6 +69,7 @@ def _pages(
     return {
         "/": Endpoint(
             summary="Leads to the status page.",
+            exposes="nothing",
             asks=Nothing,
             any_query=True,
             serve=home,
@@ -76,6 +77,7 @@ def _pages(
         ),
         "/metrics": Endpoint(
             summary="Metrics in the Prometheus text format.",
+            exposes="counts, durations and names of node groups",
             asks=Nothing,
             any_query=True,
             serve=lambda _, __: Response(metrics.scrape(), exposition.CONTENT_TYPE),
@@ -83,6 +85,7 @@ def _pages(
         ),
         "/status": Endpoint(
             summary="The status page, for people.",
+            exposes="what the other routes for groups, nodes, pods, plans and companions expose",
             asks=PageOptions,
             serve=page,
             gives={200: Given(content_type=HTML)},
@@ -97,7 +100,14 @@ def _checks(health: HealthCheck, clock: Clock) -> dict[str, Endpoint[Any]]:
             return Response(verdict.text.encode(), TEXT, 200 if verdict.ok else 500)
 
         good, bad = (Given(text=text, content_type=TEXT) for text in ("It is so.", "It is not; the text says why."))
-        return Endpoint(summary=summary, asks=Nothing, any_query=True, serve=serve, gives={200: good, 500: bad})
+        return Endpoint(
+            summary=summary,
+            exposes="whether it works, and since when it does not",
+            asks=Nothing,
+            any_query=True,
+            serve=serve,
+            gives={200: good, 500: bad},
+        )
 
     return {
         "/health-check": check("Whether passes begin and succeed as they should.", health.alive),
@@ -112,36 +122,42 @@ def _lists(board: Board, health: HealthCheck, clock: Clock) -> dict[str, Endpoin
     return {
         "/api/v1/status": json_endpoint(
             summary="The process, its last pass and the cluster as a whole.",
+            exposes="version, identity of the replica, totals, recent events with names of pods and nodes",
             asks=Nothing,
             answers=StatusAnswer,
             answer=lambda _: _status(board.view, health, clock.now()),
         ),
         "/api/v1/groups": json_endpoint(
             summary="The node groups: sizes, limits, health, backoff.",
+            exposes="names of node groups, machine types, limits, error texts of the cloud",
             asks=Slice,
             answers=GroupList,
             answer=lambda part: _listed(GroupList, board.view, board.view.status.groups, part),
         ),
         "/api/v1/nodes": json_endpoint(
             summary="The nodes: how full they are, and why they stay.",
+            exposes="names of nodes, and of pods that keep them",
             asks=NodesAsked,
             answers=NodeList,
             answer=lambda wanted: _nodes(board.view, wanted),
         ),
         "/api/v1/pods": json_endpoint(
             summary="The pods without a node: why they wait, and what is done for them.",
+            exposes="names, namespaces and requests of pending pods",
             asks=PodsAsked,
             answers=PodList,
             answer=lambda wanted: _pods(board.view, wanted),
         ),
         "/api/v1/plans": json_endpoint(
             summary="What was decided in the last six hours, newest first.",
+            exposes="names of node groups, nodes and pods concerned",
             asks=PlansAsked,
             answers=PlanList,
             answer=lambda wanted: _plans(board.view, wanted),
         ),
         "/api/v1/explain": json_endpoint(
             summary="Why one pod, node or group fared as it did in the last pass; ask for exactly one.",
+            exposes="what the lists expose of it",
             asks=ExplainAsked,
             answers=Explanation,
             answer=lambda wanted: _explain(board.view, wanted),

@@ -54,6 +54,8 @@ class Endpoint(msgspec.Struct, Generic[Asked], frozen=True, kw_only=True):
     """A `Handler` that knows what it takes and gives."""
 
     summary: str
+    exposes: str = ""
+    """What whoever may call it learns, or can do: for the table in docs/security.md."""
     asks: type[Asked]
     serve: Callable[[Asked, Request], Response]
     """May raise `HttpProblem` with a status of `refuses`."""
@@ -90,6 +92,7 @@ Described = Mapping[str, Mapping[str, Endpoint[Any]]]
 def json_endpoint(
     *,
     summary: str,
+    exposes: str,
     asks: type[Asked],
     answers: Any,
     answer: Callable[[Asked], msgspec.Struct | msgspec.Raw],
@@ -109,7 +112,9 @@ def json_endpoint(
 
     forms = answers if isinstance(answers, tuple) else (answers,)
     given = {200: Given(forms=forms)}
-    return Endpoint(summary=summary, asks=asks, serve=serve, gives=given, refuses=refuses or {}, when=when)
+    return Endpoint(
+        summary=summary, exposes=exposes, asks=asks, serve=serve, gives=given, refuses=refuses or {}, when=when
+    )
 
 
 def asked(query: Mapping[str, str], form: type[Asked], *, unknown_too: bool = False) -> Asked:

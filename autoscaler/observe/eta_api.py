@@ -67,6 +67,7 @@ class EtaPages:
             "/api/v1/eta": {
                 "GET": json_endpoint(
                     summary="When pending pods will be ready, and what that rests on; or one pod alone.",
+                    exposes="names and namespaces of pods, their nodes and groups; capacity of each group",
                     asks=EstimatesAsked,
                     answers=(EtaList, PodEstimate, Record),
                     answer=self._estimates,
@@ -75,6 +76,7 @@ class EtaPages:
                 ),
                 "POST": Endpoint(
                     summary="When a pod would be ready that does not exist. Nothing is created.",
+                    exposes="which node or group would take a pod; costs computing time, one request at a time",
                     asks=Nothing,
                     takes=Body(text="A Pod, whatever the content type says.", forms={JSON: ImaginedPod}),
                     serve=lambda _, request: self._what_if(request),
@@ -89,6 +91,7 @@ class EtaPages:
             "/api/v1/pods/history": {
                 "GET": json_endpoint(
                     summary="The life of each pod with the error of its first estimate, newest first.",
+                    exposes="names and namespaces of pods, their nodes, and when they started",
                     asks=HistoryAsked,
                     answers=HistoryList,
                     answer=self._history,
@@ -98,6 +101,7 @@ class EtaPages:
             "/status/starts": {
                 "GET": Endpoint(
                     summary="Capacity, boot times and active pods, for people.",
+                    exposes="what `/api/v1/eta` exposes",
                     asks=StartsAsked,
                     serve=lambda wanted, _: self._page(self._status(), self._wall(), wanted.all_rows),
                     gives={200: Given(content_type=HTML)},

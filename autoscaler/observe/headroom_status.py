@@ -48,6 +48,7 @@ class HeadroomStatus(msgspec.Struct, frozen=True, kw_only=True):
 def headroom_routes(status: Callable[[], HeadroomStatus]) -> Described:
     """Return the route of the pools."""
     endpoint = json_endpoint(
+        exposes="names and namespaces of pools, their sizes and schedules",
         summary="The pools of headroom: what is wanted, what is there, and why.",
         asks=Nothing,
         answers=HeadroomStatus,

@@ -44,6 +44,7 @@ def with_document(routes: Described, about: About, path: str = PATH) -> Describe
     """Add the route of the document that describes `routes` and itself."""
     own = json_endpoint(
         summary="This API, described in OpenAPI 3.1.",
+        exposes="nothing of the installation but the version",
         asks=Nothing,
         answers=JsonObject,
         answer=lambda _: msgspec.Raw(described),

@@ -116,6 +116,7 @@ def listener_routes(
         WEBHOOK: {
             "POST": Endpoint(
                 summary="Takes GitHub's `workflow_job` deliveries.",
+                exposes="adds and removes reservations, so nodes are bought",
                 asks=Nothing,
                 any_query=True,
                 serve=without_query(webhook),
@@ -132,6 +133,7 @@ def listener_routes(
         "/v1/targets": {
             "GET": Endpoint(
                 summary="All targets: counts and reservations.",
+                exposes="names of targets; repositories and ids of announced jobs",
                 asks=Nothing,
                 any_query=True,
                 serve=without_query(listed),
@@ -144,6 +146,7 @@ def listener_routes(
         "/v1/targets/{name}": {
             "GET": Endpoint(
                 summary="One target: counts and reservations.",
+                exposes="the same of one target",
                 asks=Nothing,
                 any_query=True,
                 serve=without_query(shown),
@@ -157,6 +160,7 @@ def listener_routes(
         SCALE: {
             "POST": Endpoint(
                 summary="Adds reservations to a target, or removes the oldest.",
+                exposes="adds and removes reservations, so nodes are bought",
                 asks=Nothing,
                 any_query=True,
                 serve=without_query(scale),
@@ -171,6 +175,7 @@ def listener_routes(
         "/v1/targets/{name}/reservations/{id}": {
             "DELETE": Endpoint(
                 summary="Removes one reservation.",
+                exposes="removes a reservation",
                 asks=Nothing,
                 any_query=True,
                 serve=without_query(delete),
@@ -184,6 +189,7 @@ def listener_routes(
         "/healthz": {
             "GET": Endpoint(
                 summary="Whether announcements are taken.",
+                exposes="nothing else",
                 asks=Nothing,
                 any_query=True,
                 serve=without_query(health),

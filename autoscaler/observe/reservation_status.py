@@ -135,6 +135,7 @@ class ReservationStatus(msgspec.Struct, frozen=True):
 def reservation_routes(targets: Callable[[], tuple[TargetStatus, ...]]) -> Described:
     """Return the read-only route of the main port."""
     endpoint = json_endpoint(
+        exposes="names of targets; repositories and ids of announced jobs",
         summary="The targets of reservations: what is announced, planned and used.",
         asks=Nothing,
         answers=ReservationStatus,

@@ -13,7 +13,7 @@ from autoscaler.app.companions import Company
 from autoscaler.config.load import load
 from autoscaler.config.tree import Config
 from autoscaler.observe.api import read_routes
-from autoscaler.observe.api_table import path_table
+from autoscaler.observe.api_table import access_table, path_table
 from autoscaler.observe.endpoint import Described
 from autoscaler.observe.health import HealthCheck, Limits
 from autoscaler.observe.metrics import Metrics
@@ -27,6 +27,7 @@ from tests.api_contract import NO_OBJECTS, Operation, Site, spoilt
 from tests.worlds import a_cloud, a_deployment, a_group
 
 DOCS = Path(__file__).parents[2] / "docs" / "api.md"
+SECURITY = DOCS.with_name("security.md")
 SEED, BODIES = 20261120, 150
 WAITS = "/snapshotz"
 """Answers once a whole pass has been run; that has tests of its own."""
@@ -61,7 +62,7 @@ def configuration(folder: Path, companions: str) -> Config:
         return load(["--cloud-provider=static", "--pod-start-estimates=false"])
     file = folder / "autoscaler.yaml"
     file.write_text(COMPANIONS)
-    return load(["--cloud-provider=static", f"--config={file}", "--debugging-snapshot-enabled"])
+    return load(["--cloud-provider=static", f"--config={file}", "--debugging-snapshot-enabled", "--serve-recordings"])
 
 
 class Daemon:
@@ -121,6 +122,7 @@ def test_the_document_is_openapi(site: Site) -> None:
 
 
 def test_what_is_served_is_described_and_what_is_described_is_served(site: Site, routes: Described) -> None:
+    assert all(endpoint.exposes for methods in routes.values() for endpoint in methods.values())
     described = {(one.path, one.method) for one in site.operations}
     assert described == {(path, method) for path, methods in routes.items() for method in methods}
     for one in asked(site):
@@ -201,4 +203,6 @@ def test_the_handbook_has_the_table_of_paths(tmp_path: Path) -> None:
     daemon = Daemon(configuration(tmp_path, ON), 0.0)
     with daemon.world:
         table = "\n".join(path_table(daemon.routes))
+        access = "\n".join(access_table(daemon.routes))
     assert f"\n\n{table}\n\n" in DOCS.read_text(), f"the table of paths in docs/api.md should be\n{table}"
+    assert f"\n\n{access}\n\n" in SECURITY.read_text(), f"the table of the port in docs/security.md should be\n{access}"

@@ -19,6 +19,7 @@ from autoscaler.companions.reservation_pods import Demand
 from autoscaler.companions.reservation_state import Entry, Source, State
 from autoscaler.companions.reservations import Effect, Verdict
 from autoscaler.config.reservations import Target, read_reservations
+from autoscaler.observe.api_table import access_table
 from autoscaler.observe.connection import Intake
 from autoscaler.observe.metrics import Metrics
 from autoscaler.observe.reservation_api import ReservationApi
@@ -32,6 +33,7 @@ from tests.unit.companions.test_github_jobs import BODY
 from tests.unit.observe.test_reservation_api import API, GITHUB, NOW, Desk
 
 HANDBOOK = Path(__file__).parents[3] / "docs" / "reservations.md"
+SECURITY = HANDBOOK.with_name("security.md")
 SEED, BODIES = 20261120, 150
 TARGET = {
     "name": "gpu-runners",
@@ -194,6 +196,13 @@ def test_the_handbook_has_every_path(listener: Listener) -> None:
     for one in listener.site.operations:
         path = one.path.format(name="NAME", id="ID")
         assert f"`{one.method} {path}`" in text, path
+
+
+def test_the_handbook_says_who_may_call_what(listener: Listener) -> None:
+    table = "\n".join(access_table(listener.api.routes))
+    assert f"\n\n{table}\n\n" in SECURITY.read_text(), (
+        f"the table of the listener in docs/security.md should be\n{table}"
+    )
 
 
 def test_nobody_is_served_unsigned_but_with_health_and_the_document(listener: Listener) -> None:

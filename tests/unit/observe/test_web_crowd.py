@@ -172,6 +172,33 @@ def test_bodies_are_bounded_in_all_and_the_largest_goes(server: WebServer, crowd
         assert answer_to(other).endswith(b"401")
 
 
+def test_a_handler_is_told_that_its_client_has_hung_up(crowd: contextlib.ExitStack) -> None:
+    asked_for, told = threading.Semaphore(0), []
+    go_on = threading.Semaphore(0)
+
+    def patient(request: Request) -> Response:
+        for _ in range(2):
+            asked_for.release()
+            assert go_on.acquire(timeout=WAIT_S)
+            told.append(request.gone())
+        asked_for.release()
+        return Response(b"")
+
+    server = WebServer("127.0.0.1:0", {"/": {"GET": patient}}, VirtualClock())
+    server.start()
+    try:
+        connection = knock(server, crowd, asked("/"))
+        assert asked_for.acquire(timeout=WAIT_S)
+        go_on.release()
+        assert asked_for.acquire(timeout=WAIT_S)
+        connection.close()
+        go_on.release()
+        assert asked_for.acquire(timeout=WAIT_S)
+        assert told == [False, True]
+    finally:
+        server.stop()
+
+
 def test_refusals_are_one_line_a_minute(caplog: pytest.LogCaptureFixture) -> None:
     clock, pairs = VirtualClock(), [socket.socketpair() for _ in range(20)]
     seats = Seats(Capacity(connections=2), clock)
