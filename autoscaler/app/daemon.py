@@ -186,7 +186,7 @@ class Daemon:
         return 1 if self._lost else 0
 
     def _say_hello(self) -> None:
-        log.info("daemon.started", server=self._client.server, address=self._config.observe.address)
+        log.info("daemon.started", version=version(), server=self._client.server, address=self._config.observe.address)
         if ignored := without_effect(self._config):
             log.warning("config.flags_without_effect", flags=", ".join(ignored))
         for warning in self._config.scheduler.warnings:
@@ -211,6 +211,8 @@ class Daemon:
             self._board.process_changed(self._process())
         self._board.process_changed(self._process())
         self._metrics.leading(self._config.leader.leader_elect_resource_name, self.leading)
+        if self.leading:
+            self._news.on_lease(f"{self._identity} became leader")
         self._health.start_monitoring(self._clock.now())
         return not self._stopping.is_set()
 
@@ -327,6 +329,8 @@ class Daemon:
         begin_step("come to an end")
         self._company.close()
         self._timers.stop()
+        if self._election is not None and self.leading:
+            self._news.on_lease(f"{self._identity} stopped leading")
         self._news.stop()
         self._feed.stop()
         if self._election is not None:

@@ -31,6 +31,8 @@ class News:
         self._executor = ThreadExecutor(1)
         self._recorder = recorder_of(config, writes, self._executor, clock, metrics)
         self.sink: EventSink = self._recorder or _LoggedEvents()
+        name = config.leader.leader_elect_resource_name
+        self._lease = Subject("Lease", name, config.kube.namespace, api_version="coordination.k8s.io/v1")
 
     def tail(self) -> tuple[RecentEvent, ...]:
         """Return the latest events that were sent."""
@@ -40,6 +42,10 @@ class News:
         """Hear of an object which events that name it without its uid are about."""
         if self._recorder is not None:
             self._recorder.identified(about)
+
+    def on_lease(self, message: str) -> None:
+        """Tell of the lease who came to lead, or ceased to, as client-go's resourcelock does."""
+        self.sink.event(self._lease, EventType.NORMAL, "LeaderElection", message)
 
     def stop(self) -> None:
         """Send what waits, as far as there is time, and no more."""

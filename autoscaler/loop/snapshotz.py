@@ -1,6 +1,7 @@
 """`/snapshotz`: one request gets the data of the next whole pass, in Cluster Autoscaler's form."""
 
 import threading
+from collections.abc import Callable
 
 import msgspec
 
@@ -17,6 +18,8 @@ from autoscaler.scenario.bare import bare_node
 
 PATH = "/snapshotz"
 _PATIENCE_S = 120.0
+_LOOK_UP_S = 1.0
+"""How often a request looks whether its client is still there: it keeps others out."""
 
 
 class Snapshots:
@@ -61,7 +64,7 @@ class Snapshots:
             exposes="every node and pod as far as decisions read them, with labels and some annotations",
             asks=Nothing,
             any_query=True,
-            serve=lambda _, __: self._answer(),
+            serve=lambda _, request: self._answer(request.gone),
             gives={
                 200: Given(text="What the pass saw.", forms=(JsonObject,)),
                 500: Given(text="The pass failed; `Error` says why.", forms=(JsonObject,)),
@@ -71,11 +74,11 @@ class Snapshots:
         )
         return {PATH: {"GET": endpoint}}
 
-    def _answer(self) -> Response:
+    def _answer(self, gone: Callable[[], bool]) -> Response:
         if not self._asking.acquire(blocking=False):
             raise HttpProblem(429, "busy", "another request waits for a snapshot; one at a time")
         try:
-            p = self._next_pass()
+            p = self._next_pass(gone)
         finally:
             self._asking.release()
         if p is None:
@@ -83,10 +86,13 @@ class Snapshots:
         content = snapshot(p)
         return Response(msgspec.json.encode(content), JSON, 500 if "Error" in content else 200)
 
-    def _next_pass(self) -> Pass | None:
+    def _next_pass(self, gone: Callable[[], bool]) -> Pass | None:
+        """Return the next pass; None where none comes in time, or nobody waits for it any more."""
         with self._arrived:
             self._since, self._pass = self._clock.now().mono, None
-            self._arrived.wait_for(lambda: self._pass is not None, _PATIENCE_S)
+            for _ in range(int(_PATIENCE_S / _LOOK_UP_S)):
+                if gone() or self._arrived.wait_for(lambda: self._pass is not None, _LOOK_UP_S):
+                    break
             self._since = None
             return self._pass
 

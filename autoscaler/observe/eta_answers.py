@@ -159,7 +159,7 @@ class WhatIf:
         self._asked = 0
         self._named: set[str] = set()
 
-    def ask(self, status: EtaStatus, pod: Pod, checkpoint: Callable[[], None]) -> PodEstimate:
+    def ask(self, status: EtaStatus, pod: Pod, checkpoint: Callable[[], None] = lambda: None) -> PodEstimate:
         """Return the answer for one pod, by the estimator that is configured.
 
         `checkpoint` is called between steps of work, and may raise to end it.
@@ -192,7 +192,8 @@ def _names(cls: PodClass) -> Iterator[str]:
     yield from cls.node_selector
     for term in () if cls.node_affinity is None else cls.node_affinity.node_selector_terms:
         yield from (requirement.key for requirement in term.match_expressions)
-    yield from (term.topology_key for term in (*cls.pod_affinity, *cls.pod_anti_affinity, *cls.spread))
+    yield from (term.topology_key for term in (*cls.pod_affinity, *cls.pod_anti_affinity))
+    yield from (constraint.topology_key for constraint in cls.spread)
 
 
 def capacity_answer(capacity: accounting.Capacity) -> CapacityAnswer:

@@ -202,6 +202,9 @@ TABLE: tuple[Metric, ...] = (
         "node_group_type",
         node_group_type="`autoscaled`, `autoprovisioned`",
     ),
+    _gauge(
+        "nap_enabled", "Whether node groups are made automatically: always 0. Cluster Autoscaler had it until 1.32."
+    ),
     _gauge("unschedulable_pods_count", "Pods that wait for a node.", "type", type=_listed(PendingKind)),
     _gauge(
         "skipped_pods_count",

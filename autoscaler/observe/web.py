@@ -78,7 +78,7 @@ class WebServer:
 
 
 class _Server(socketserver.TCPServer):
-    request_queue_size = 64
+    request_queue_size = 1024  # a newcomer beyond would have to knock again, a second later
     allow_reuse_address = True
 
     def __init__(

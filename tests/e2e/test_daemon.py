@@ -52,8 +52,13 @@ def test_pending_pods_get_nodes_and_a_signal_cleans_up(
         about_status = [one["involvedObject"] for one in events if one["involvedObject"]["kind"] == "ConfigMap"]
         assert {one.get("uid") for one in about_status} == {status_map["metadata"]["uid"]}
         assert {one["reason"] for one in events if one["involvedObject"]["kind"] == "Pod"} >= {"TriggeredScaleUp"}
+        leader = kwok.holder()
         daemon.send(number)
         assert daemon.end() == 0, daemon.err
+        on_lease = [one for one in kwok.storage.list("events") if one["involvedObject"]["kind"] == "Lease"]
+        # That it stopped is told too, unless it led for so short that Cluster Autoscaler's rate limit holds it back.
+        assert [one["message"] for one in on_lease][:1] == [f"{leader} became leader"] * elects
+        assert {one["reason"] for one in on_lease} <= {"LeaderElection"}
     assert kwok.nodes() == []
     assert kwok.status_map() is None
     assert kwok.holder() == ""

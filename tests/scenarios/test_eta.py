@@ -1,6 +1,7 @@
 """Estimates through whole passes in virtual time: where pods go, what is learned, and what is told."""
 
 import random
+from itertools import chain, repeat
 from typing import Any
 
 import msgspec
@@ -381,8 +382,8 @@ def test_work_ends_between_any_two_steps_once_the_client_is_gone() -> None:
     body = a_huge(containers=[{"name": "c", "resources": {"requests": {"cpu": "3"}}}])
     statuses = []
     for patience in range(10):
-        left = iter([False] * patience)
-        asked = Request("POST", "/api/v1/eta", body=msgspec.json.encode(body), gone=lambda left=left: next(left, True))
+        left = chain([False] * patience, repeat(True))
+        asked = Request("POST", "/api/v1/eta", body=msgspec.json.encode(body), gone=left.__next__)
         statuses.append(route(world.pages, asked).status)
     steps = statuses.index(200)
     assert steps > len(groups)
@@ -398,7 +399,7 @@ def test_what_was_asked_about_is_forgotten_in_time() -> None:
         requests = {f"x{number}.io/{other}": "1" for other in range(32)}
         container = {"name": "c", "resources": {"requests": requests}}
         pod = read_pod(msgspec.json.encode(a_huge(containers=[container])))
-        imagined.ask(status, pod, lambda: None)
+        imagined.ask(status, pod)
         places = imagined._places
         assert places is not None
         assert places._outcome.placer is not None

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from autoscaler.cli.main import main
+from autoscaler.clock import VirtualClock
 from autoscaler.loop.flight_recorder import LATEST
 from autoscaler.loop.snapshotz import PATH, Snapshots
 from autoscaler.observe.routing import Request, route
@@ -149,6 +150,12 @@ def test_snapshotz_waits_for_the_next_pass_and_shows_what_it_saw() -> None:
     templates = content["TemplateNodes"]
     assert isinstance(templates, dict)
     assert list(templates) == ["web"]
+
+
+def test_snapshotz_does_not_wait_for_a_client_that_has_hung_up() -> None:
+    snapshots = Snapshots(VirtualClock())
+    answer = route(snapshots.routes(), Request("GET", PATH, gone=lambda: True))
+    assert (answer.status, snapshots.awaited) == (503, False)
 
 
 def test_snapshotz_of_a_pass_that_saw_nothing_is_an_error() -> None:
