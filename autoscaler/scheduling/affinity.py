@@ -5,53 +5,37 @@ domain. Anti-affinity works both ways: a pod already placed keeps others out of 
 scheduler's InterPodAffinity plug-in.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 import numpy as np
 
-from autoscaler.objects.meta import selects
 from autoscaler.objects.node import HOSTNAME
 from autoscaler.objects.pod import PodClass
-from autoscaler.objects.podspec import PodAffinityTerm
 from autoscaler.objects.workload import Namespace
 from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling.bounds import Bound, gate, strictest
-from autoscaler.scheduling.domains import Tally
+from autoscaler.scheduling.domains import Tallies, Tally
+from autoscaler.scheduling.selection import (
+    Index,
+    Selection,
+    all_of,
+    having,
+    hooks_of,
+    selection_of,
+    term_covers,
+)
 from autoscaler.snapshot.columns import ABSENT, Mask
 from autoscaler.snapshot.overlay import Positions, Trial
 
 NOT_NEAR = "node(s) didn't match pod affinity rules"
 """The scheduler's words for a domain without the pods that a pod has to be near to."""
 
+Wish = tuple[bytes, str]
+"""An anti-affinity term: which pods it is about, and its topology key."""
 
-def term_covers(term: PodAffinityTerm, owner: PodClass, other: PodClass, namespaces: Mapping[str, Namespace]) -> bool:
-    """Whether a term of `owner` is about pods of class `other`.
-
-    Namespaces are those listed and those selected (an empty selector selects all); with neither, the owner's own.
-    `matchLabelKeys` add the owner's own value of a label to the selector, `mismatchLabelKeys` exclude it.
-    """
-    if term.namespaces or term.namespace_selector is not None:
-        listed = other.namespace in term.namespaces
-        if not listed and not _namespace_selected(term, other.namespace, namespaces):
-            return False
-    elif other.namespace != owner.namespace:
-        return False
-    if not selects(term.label_selector, other.labels):
-        return False
-    same = all(other.labels.get(key) == owner.labels[key] for key in term.match_label_keys if key in owner.labels)
-    return same and not any(
-        other.labels.get(key) == owner.labels[key] for key in term.mismatch_label_keys if key in owner.labels
-    )
-
-
-def _namespace_selected(term: PodAffinityTerm, name: str, namespaces: Mapping[str, Namespace]) -> bool:
-    if term.namespace_selector is None:
-        return False
-    if term.namespace_selector.empty:
-        return True
-    known = namespaces.get(name)
-    return known is not None and term.namespace_selector.matches(known.metadata.labels)
+_MOST_TALLIES = 64
+"""More than this are counted anew, together."""
 
 
 def wants_near(cls: PodClass, other: PodClass, namespaces: Mapping[str, Namespace]) -> bool:
@@ -62,21 +46,20 @@ def wants_near(cls: PodClass, other: PodClass, namespaces: Mapping[str, Namespac
 class AffinityGuard:
     """Lets a class only into domains where all its affinity terms find a pod."""
 
-    def __init__(self, cls: PodClass, tallies: list[Tally], matches_itself: bool) -> None:
-        self._cls = cls
+    def __init__(self, tallies: list[Tally], matches_itself: bool) -> None:
+        """`tallies`, one for each topology key, count the pods that all terms are about."""
         self._tallies = tallies
         self._matches_itself = matches_itself
 
     def mask(self, window: slice) -> Mask:
         """Return the nodes of the window that pass."""
-        present = self._tallies[0].has_key(window)
-        for tally in self._tallies[1:]:
-            present = present & tally.has_key(window)
-        if self._first_of_its_kind:
-            return present
+        mask = np.ones(window.stop - window.start, dtype=np.bool_)
+        first = self._first_of_its_kind
         for tally in self._tallies:
-            present = present & (tally.at(window) > 0)
-        return present
+            mask &= tally.has_key(window) if first else tally.at(window) > 0
+            if not mask.any():
+                break
+        return mask
 
     def bound(self, window: slice, fresh: int) -> Bound | None:
         """Return how many may come: as many as like where one may, since that one keeps the others company."""
@@ -128,7 +111,8 @@ class AvoidGuard:
         tallies = self._tallies()
         free = np.ones(window.stop - window.start, dtype=np.bool_)
         for tally in tallies:
-            free &= tally.at(window) == 0
+            if tally.total:
+                free &= tally.at(window) == 0
         return free
 
     def bound(self, window: slice, fresh: int) -> Bound | None:
@@ -159,14 +143,19 @@ class AvoidGuard:
 
 
 class AntiAffinityOfOthers:
-    """Every required anti-affinity term of pods that are, or get, placed; shared by all classes of a trial."""
+    """Every required anti-affinity term of pods that are, or get, placed; shared by all classes of a trial.
+
+    Terms that are about the same pods and have the same topology key are one, whosever they are.
+    """
 
     def __init__(self, trial: Trial, namespaces: Mapping[str, Namespace]) -> None:
-        self._trial = trial
+        self.tallies = Tallies(trial, self.wishes)
         self._namespaces = namespaces
-        self._terms: list[tuple[PodClass, PodAffinityTerm]] = []
-        self._seen: set[PodClass] = set()
-        self._tallies: dict[tuple[PodClass, str], Tally] = {}
+        self._wishes: dict[PodClass, Mapping[Wish, Selection]] = {}
+        self._noted: set[Wish] = set()
+        self._terms: Index[tuple[int, Wish, Selection]] = Index()
+        self._owners: Index[PodClass] = Index()
+        self._placed: set[PodClass] = set()
         for cls in trial.view.classes:
             self._note(cls)
         for cls, _, _ in trial.moves():
@@ -182,33 +171,42 @@ class AntiAffinityOfOthers:
         return bool(cls.pod_anti_affinity)
 
     def _note(self, cls: PodClass) -> None:
-        if cls.pod_anti_affinity and cls.leaving is None and cls not in self._seen:
-            self._seen.add(cls)
-            self._terms.extend((cls, term) for term in cls.pod_anti_affinity)
+        if not cls.pod_anti_affinity or cls.leaving is not None or cls in self._placed:
+            return
+        self._placed.add(cls)
+        wishes = self.wishes(cls)
+        self._owners.add(cls, wishes)
+        for wish, selection in wishes.items():
+            if wish not in self._noted:
+                self._terms.add((len(self._noted), wish, selection), self._terms.rarest(selection.narrow))
+                self._noted.add(wish)
 
-    def against(self, cls: PodClass) -> "OthersAgainst":
-        """Return the terms that concern a class, following those still to come."""
-        return OthersAgainst(self, cls)
-
-    def terms(self, start: int) -> Iterator[tuple[PodClass, PodAffinityTerm]]:
-        """Yield the terms noted since there were `start` of them."""
-        yield from self._terms[start:]
+    def wishes(self, cls: PodClass) -> Mapping[Wish, Selection]:
+        """Return the anti-affinity terms of a class, each once."""
+        known = self._wishes.get(cls)
+        if known is None:
+            terms = ((term.topology_key, selection_of(term, cls, self._namespaces)) for term in cls.pod_anti_affinity)
+            known = self._wishes[cls] = {(selection.identity, key): selection for key, selection in terms}
+        return known
 
     def __len__(self) -> int:
         """Return how many terms are known."""
-        return len(self._terms)
+        return len(self._noted)
 
-    def concerns(self, owner: PodClass, term: PodAffinityTerm, cls: PodClass) -> bool:
-        """Whether the term is about pods of the class."""
-        return term_covers(term, owner, cls, self._namespaces)
+    def concerning(self, cls: PodClass, start: int) -> list[Wish]:
+        """Return the terms about the class that were noted since there were `start` of them."""
+        found = []
+        for hook in hooks_of(cls):
+            for number, wish, selection in reversed(self._terms.at(hook)):
+                if number < start:
+                    break
+                if selection.covers(cls):
+                    found.append((number, wish))
+        return [wish for _, wish in sorted(found)]
 
-    def tally(self, owner: PodClass, key: str) -> Tally:
-        """Return where pods of `owner` are, by domain of `key`."""
-        known = self._tallies.get((owner, key))
-        if known is None:
-            known = Tally(self._trial, key, lambda other: owner in (other, other.leaving))
-            self._tallies[owner, key] = known
-        return known
+    def owners(self, wishes: Iterable[Wish]) -> tuple[PodClass, ...]:
+        """Return the classes whose terms these are."""
+        return tuple(dict.fromkeys(owner for wish in wishes for owner in self._owners.at(wish)))
 
 
 class OthersAgainst:
@@ -218,38 +216,54 @@ class OthersAgainst:
         self._others = others
         self._cls = cls
         self._read = 0
-        self._found: dict[tuple[PodClass, str], Tally] = {}
+        self._wishes: list[Wish] = []
+        self._counted = 0
+        self._tallies: list[Tally] = []
+
+    @property
+    def concerned(self) -> bool:
+        """Whether there are any such pods."""
+        if self._read < len(self._others):
+            self._wishes.extend(self._others.concerning(self._cls, self._read))
+            self._read = len(self._others)
+        return bool(self._wishes)
 
     def owners(self) -> tuple[PodClass, ...]:
         """Return the classes whose wish it is to be away from this one."""
-        self.tallies()
-        return tuple(dict.fromkeys(owner for owner, _ in self._found))
+        return self._others.owners(self._wishes) if self.concerned else ()
 
     def tallies(self) -> list[Tally]:
-        """Return them as of now."""
-        if self._read < len(self._others):
-            for owner, term in self._others.terms(self._read):
-                if self._others.concerns(owner, term, self._cls):
-                    self._found[owner, term.topology_key] = self._others.tally(owner, term.topology_key)
-            self._read = len(self._others)
-        return list(self._found.values())
+        """Return them as of now: one for each topology key of the terms that came up together."""
+        if self.concerned and self._counted < len(self._wishes):
+            if len(self._tallies) > _MOST_TALLIES:
+                self._tallies, self._counted = [], 0
+            by_key: dict[str, list[Wish]] = {}
+            for wish in self._wishes[self._counted :]:
+                by_key.setdefault(wish[1], []).append(wish)
+            self._tallies.extend(
+                self._others.tallies.counted((having(wishes),)).tally(key) for key, wishes in by_key.items()
+            )
+            self._counted = len(self._wishes)
+        return self._tallies
 
 
 def affinity_guards(
-    cls: PodClass, trial: Trial, others: AntiAffinityOfOthers, namespaces: Mapping[str, Namespace]
+    cls: PodClass, others: AntiAffinityOfOthers, namespaces: Mapping[str, Namespace]
 ) -> Iterator[AffinityGuard | AvoidGuard]:
     """Yield the guards of a class, in the order the scheduler asks them."""
+    tallies = others.tallies
     if cls.pod_affinity:
-
-        def near(other: PodClass) -> bool:
-            return wants_near(cls, other, namespaces)
-
-        yield AffinityGuard(cls, [Tally(trial, term.topology_key, near) for term in cls.pod_affinity], near(cls))
+        near = all_of(selection_of(term, cls, namespaces) for term in cls.pod_affinity)
+        company, keys = tallies.counted((near,)), dict.fromkeys(term.topology_key for term in cls.pod_affinity)
+        yield AffinityGuard([company.tally(key) for key in keys], near.covers(cls))
     if cls.pod_anti_affinity:
-        own = [Tally(trial, term.topology_key, _about(term, cls, namespaces)) for term in cls.pod_anti_affinity]
+        by_key: dict[str, list[Selection]] = {}
+        for (_, key), selection in others.wishes(cls).items():
+            by_key.setdefault(key, []).append(selection)
+        own = [tallies.counted(about).tally(key) for key, about in by_key.items()]
         message = "node(s) didn't match pod anti-affinity rules"
         yield AvoidGuard(cls, lambda: own, message, "a pod that it keeps away from")
-    against = others.against(cls)
+    against = OthersAgainst(others, cls)
     yield AvoidGuard(
         cls,
         against.tallies,
@@ -257,7 +271,3 @@ def affinity_guards(
         "a pod that keeps it away",
         against,
     )
-
-
-def _about(term: PodAffinityTerm, cls: PodClass, namespaces: Mapping[str, Namespace]) -> Callable[[PodClass], bool]:
-    return lambda other: term_covers(term, cls, other, namespaces)

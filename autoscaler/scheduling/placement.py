@@ -16,7 +16,7 @@ from autoscaler.objects.pod import PodClass
 from autoscaler.objects.requests import Requests, add_amounts
 from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling import fit, masks
-from autoscaler.scheduling.affinity import AntiAffinityOfOthers, affinity_guards
+from autoscaler.scheduling.affinity import AntiAffinityOfOthers, AvoidGuard, affinity_guards
 from autoscaler.scheduling.bounds import Bound, strictest
 from autoscaler.scheduling.devices import device_demands
 from autoscaler.scheduling.ports import PortGuard
@@ -85,7 +85,6 @@ class Placer:
         self._guards: dict[PodClass, tuple[Guard, ...]] = {}
         self._goes_to_cordoned: dict[PodClass, bool] = {}
         self._others = AntiAffinityOfOthers(trial, trial.view.related.namespaces)
-        self._concerned: dict[PodClass, tuple[int, bool]] = {}
         self._attachments: Attachments | None = None
         self._some_resize = any(other.held_for_resize for other in trial.view.classes)
 
@@ -153,7 +152,9 @@ class Placer:
             known = self._guards[cls] = tuple(self._build_guards(cls))
         if not self._profile.asks(NoFit.POD_AFFINITY):
             return known
-        return known if self._is_concerned(cls) else known[:-1]
+        last = known[-1]
+        concerned = not isinstance(last, AvoidGuard) or last.others is None or last.others.concerned
+        return known if concerned else known[:-1]
 
     def _build_guards(self, cls: PodClass) -> Iterator[Guard]:
         """Yield all guards of a class; the last is the anti-affinity of placed pods."""
@@ -165,22 +166,14 @@ class Placer:
         if cls.resource_claims and profile.device_claims and profile.asks(NoFit.DEVICES):
             yield ReachGuard(trial, list(device_demands(cls, trial.view.related.resource_claims)))
         if profile.asks(NoFit.SPREAD):
-            yield from spread_guards(cls, trial, profile.default_spread_of(cls))
+            yield from spread_guards(cls, self._others.tallies, profile.default_spread_of(cls))
         if profile.asks(NoFit.POD_AFFINITY):
-            yield from affinity_guards(cls, trial, self._others, trial.view.related.namespaces)
+            yield from affinity_guards(cls, self._others, trial.view.related.namespaces)
 
     def _attached(self) -> Attachments:
         if self._attachments is None:
             self._attachments = Attachments(self.trial)
         return self._attachments
-
-    def _is_concerned(self, cls: PodClass) -> bool:
-        """Whether anti-affinity of placed pods is about the class: otherwise its last guard never refuses."""
-        read, concerned = self._concerned.get(cls, (0, False))
-        if read < len(self._others) and not concerned:
-            concerned = any(self._others.concerns(owner, term, cls) for owner, term in self._others.terms(read))
-        self._concerned[cls] = len(self._others), concerned
-        return concerned
 
     def passing(self, cls: PodClass, window: slice) -> Mask:
         """Return the nodes of the window that pass every filter and may be searched."""

@@ -5,7 +5,7 @@ that have every topology key of the pod, and pass its inclusion policies, make u
 PodTopologySpread plug-in.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -17,21 +17,10 @@ from autoscaler.objects.podspec import SpreadConstraint
 from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling import masks
 from autoscaler.scheduling.bounds import Bound, gate
-from autoscaler.scheduling.domains import Eligibility, Tally
+from autoscaler.scheduling.domains import Counted, Eligibility, Tallies
+from autoscaler.scheduling.selection import Selection, selected_in, siblings
 from autoscaler.snapshot.columns import ABSENT, Mask
 from autoscaler.snapshot.overlay import Trial
-
-
-def spread_counts(constraint: SpreadConstraint, owner: PodClass, other: PodClass) -> bool:
-    """Whether pods of class `other` count towards a constraint of `owner`: same namespace, selected, same keys.
-
-    A selector that asks for nothing counts nothing.
-    """
-    selector = constraint.label_selector
-    keys = [key for key in constraint.match_label_keys if key in owner.labels]
-    if other.namespace != owner.namespace or selector is None or (selector.empty and not keys):
-        return False
-    return selector.matches(other.labels) and all(other.labels.get(key) == owner.labels[key] for key in keys)
 
 
 SKEWED = "node(s) didn't match pod topology spread constraints"
@@ -43,24 +32,12 @@ NO_DOMAIN = f"{SKEWED} (missing required label)"
 class SpreadGuard:
     """Keeps a class out of domains that would be too full compared with the emptiest."""
 
-    def __init__(
-        self,
-        constraint: SpreadConstraint,
-        cls: PodClass,
-        trial: Trial,
-        keys: Sequence[str],
-        counted: Callable[[PodClass], bool],
-    ) -> None:
+    def __init__(self, constraint: SpreadConstraint, counted: Counted, eligible: Eligibility, *, itself: bool) -> None:
+        """`itself`: whether pods of the class are among those that are counted."""
         self.constraint = constraint
-        self.own = 1 if counted(cls) else 0
+        self.own = 1 if itself else 0
         """How much a pod of the class adds to the domain it goes to."""
-        self.tally = Tally(
-            trial,
-            constraint.topology_key,
-            counted,
-            eligible=_eligible(constraint, cls, keys, trial),
-            skip_terminating=True,
-        )
+        self.tally = counted.tally(constraint.topology_key, eligible)
 
     @property
     def ceiling(self) -> int:
@@ -112,39 +89,54 @@ class SpreadGuard:
         )
 
 
-def _eligible(constraint: SpreadConstraint, cls: PodClass, keys: Sequence[str], trial: Trial) -> Eligibility:
-    by_affinity = constraint.node_affinity_policy != "Ignore"
-    by_taints = constraint.node_taints_policy == "Honor"
-    mask = np.ones(trial.base, dtype=np.bool_)
-    for key in keys:
-        mask &= trial.labels(key)[: trial.base] >= 0
-    if by_affinity:
-        mask &= masks.wanted(cls, trial)[: trial.base]
-    if by_taints:
-        mask &= masks.tolerated(cls, trial)[: trial.base]
+class _Nodes:
+    """The nodes that make up domains for a class, by inclusion policies."""
 
-    def judge(node: Node) -> bool:
-        if any(key not in node.labels for key in keys):
-            return False
-        if by_affinity and not wants_node(cls, node.labels, node.name):
-            return False
-        return not by_taints or untolerated(cls, node.taints) is None
+    def __init__(self, cls: PodClass, keys: Iterable[str], trial: Trial) -> None:
+        self._cls = cls
+        self._keys = tuple(dict.fromkeys(keys))
+        self._trial = trial
+        self._known: dict[tuple[bool, bool], Eligibility] = {}
 
-    return Eligibility(mask, judge)
+    def of(self, constraint: SpreadConstraint) -> Eligibility:
+        by_affinity = constraint.node_affinity_policy != "Ignore"
+        by_taints = constraint.node_taints_policy == "Honor"
+        known = self._known.get((by_affinity, by_taints))
+        if known is None:
+            known = self._known[by_affinity, by_taints] = self._eligible(by_affinity=by_affinity, by_taints=by_taints)
+        return known
+
+    def _eligible(self, *, by_affinity: bool, by_taints: bool) -> Eligibility:
+        cls, keys, trial = self._cls, self._keys, self._trial
+        mask = np.ones(trial.base, dtype=np.bool_)
+        for key in keys:
+            mask &= trial.labels(key)[: trial.base] >= 0
+        if by_affinity:
+            mask &= masks.wanted(cls, trial)[: trial.base]
+        if by_taints:
+            mask &= masks.tolerated(cls, trial)[: trial.base]
+
+        def judge(node: Node) -> bool:
+            if any(key not in node.labels for key in keys):
+                return False
+            if by_affinity and not wants_node(cls, node.labels, node.name):
+                return False
+            return not by_taints or untolerated(cls, node.taints) is None
+
+        return Eligibility(mask, judge)
 
 
-def spread_guards(cls: PodClass, trial: Trial, defaults: Sequence[SpreadConstraint] = ()) -> Iterator[SpreadGuard]:
+def spread_guards(cls: PodClass, tallies: Tallies, defaults: Sequence[SpreadConstraint] = ()) -> Iterator[SpreadGuard]:
     """Yield a guard per constraint of the class, or per default one; those count pods of the same controller."""
-    keys = [constraint.topology_key for constraint in (*cls.spread, *defaults)]
+    nodes = _Nodes(cls, [constraint.topology_key for constraint in (*cls.spread, *defaults)], tallies.trial)
     for constraint in cls.spread:
-        yield SpreadGuard(constraint, cls, trial, keys, _selected_by(constraint, cls))
+        about = _about(constraint, cls)
+        yield SpreadGuard(constraint, tallies.counted((about,)), nodes.of(constraint), itself=about.covers(cls))
     for constraint in defaults:
-        yield SpreadGuard(constraint, cls, trial, keys, _siblings_of(cls))
+        yield SpreadGuard(constraint, tallies.counted((siblings(cls),)), nodes.of(constraint), itself=True)
 
 
-def _selected_by(constraint: SpreadConstraint, cls: PodClass) -> Callable[[PodClass], bool]:
-    return lambda other: spread_counts(constraint, cls, other)
-
-
-def _siblings_of(cls: PodClass) -> Callable[[PodClass], bool]:
-    return lambda other: other.namespace == cls.namespace and other.owner == cls.owner
+def _about(constraint: SpreadConstraint, cls: PodClass) -> Selection:
+    """Return which pods count: of the same namespace, selected, with the same values of the keys to match."""
+    same = {key: cls.labels[key] for key in constraint.match_label_keys if key in cls.labels}
+    return selected_in(cls.namespace, constraint.label_selector, same)

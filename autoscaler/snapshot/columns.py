@@ -101,9 +101,17 @@ class Columns:
         )
         self._nodes = nodes
         self._labels: dict[str, Codes] = {}
+        self.keys = frozenset(key for node in nodes for key in node.labels)
+        """Keys of labels that some node has."""
+        self._absent: Codes = np.full(len(nodes), ABSENT, dtype=np.int32)
 
     def labels(self, key: str) -> Codes:
-        """Return each node's code of this label key, `ABSENT` where it has none; computed at the first question."""
+        """Return each node's code of this label key, `ABSENT` where it has none; computed at the first question.
+
+        Keys that no node has share a column: there is no end to those that pods may ask for.
+        """
+        if key not in self.keys:
+            return self._absent
         known = self._labels.get(key)
         if known is None:
             code = self.vocabulary.code

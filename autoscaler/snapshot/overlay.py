@@ -10,7 +10,7 @@ Forks nest. A node is its position: those of the view first, then added ones in 
 template and get names only when asked, so a thousand of them cost no more than a few array columns.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from autoscaler.objects.node import HOSTNAME, Node
 from autoscaler.objects.pod import PodClass
 from autoscaler.snapshot.cluster import ClusterView
-from autoscaler.snapshot.columns import Amounts, Codes, Mask
+from autoscaler.snapshot.columns import ABSENT, Amounts, Codes, Mask
 from autoscaler.snapshot.template import Template
 
 Positions = NDArray[np.int64]
@@ -81,6 +81,8 @@ class Trial:
         self._cordoned: Mask = columns.cordoned
         self._taints: Codes = columns.taint_codes
         self._labels: dict[str, Codes] = {}
+        self._absent: Codes = np.full(self.base, ABSENT, dtype=np.int32)
+        self._template_keys: set[str] = {HOSTNAME}
         self.templates: list[Template] = []
         """Every template that nodes were added from, in no matter which fork."""
         self._kinds: Codes = np.full(self.base, -1, dtype=np.int32)
@@ -128,8 +130,16 @@ class Trial:
         """Index into `templates` of each added node; -1 for nodes of the view."""
         return self._kinds[: self.count]
 
+    def has_label(self, key: str) -> bool:
+        """Whether any node may have a label of this key."""
+        return key in self.view.columns.keys or key in self._template_keys
+
     def labels(self, key: str) -> Codes:
         """Return each node's code of a label key."""
+        if not self.has_label(key):
+            if len(self._absent) < self.count:
+                self._absent = np.full(len(self._alive), ABSENT, dtype=np.int32)
+            return self._absent[: self.count]
         known = self._labels.get(key)
         if known is None:
             known = np.empty(len(self._alive), dtype=np.int32)
@@ -178,13 +188,18 @@ class Trial:
                 counts[cls] = counts.get(cls, 0) + delta
         return {cls: count for cls, count in counts.items() if count > 0}
 
-    def moves(self) -> Iterator[tuple[PodClass, Positions, Positions]]:
-        """Yield what differs from the view, template pods of added nodes included, for a watcher that starts late."""
-        for offset, template in enumerate(self._added):
-            for pod in template.pods:
-                yield pod.cls, np.array([self.base + offset]), np.array([1])
-        for cls, deltas in self._deltas.items():
-            if deltas:
+    def moves(self, among: Collection[PodClass] | None = None) -> Iterator[tuple[PodClass, Positions, Positions]]:
+        """Yield what differs from the view, template pods of added nodes included, for a watcher that starts late.
+
+        `among`: only pods of these classes.
+        """
+        for kind, template in enumerate(self.templates):
+            positions = np.flatnonzero(self.kinds == kind)
+            for pod in template.pods if len(positions) else ():
+                if among is None or pod.cls in among:
+                    yield pod.cls, positions, np.ones(len(positions), dtype=np.int64)
+        for cls in tuple(self._deltas) if among is None else among:
+            if deltas := self._deltas.get(cls):
                 yield cls, np.fromiter(deltas.keys(), dtype=np.int64), np.fromiter(deltas.values(), dtype=np.int64)
 
     def watch(self, watcher: Watcher) -> None:
@@ -246,6 +261,7 @@ class Trial:
             if known is template:
                 return kind
         self.templates.append(template)
+        self._template_keys.update(template.node.labels)
         return len(self.templates) - 1
 
     def _announce(self, template: Template, first: int, count: int, sign: int) -> None:

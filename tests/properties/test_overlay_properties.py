@@ -1,14 +1,13 @@
 """What a trial's followers have learnt bit by bit, against counting again; and that what-if leaves no trace."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
+from autoscaler.objects.meta import LabelSelector
 from autoscaler.objects.node import HOSTNAME, Node
-from autoscaler.objects.pod import PodClass
-from autoscaler.scheduling.domains import Eligibility, Tally
+from autoscaler.scheduling.domains import Eligibility, Tallies
 from autoscaler.scheduling.ports import PortGuard
+from autoscaler.scheduling.selection import everything, selected_in
 from autoscaler.snapshot.overlay import Trial
 from tests.properties.random_clusters import RACK, ZONE, Case, Dice, random_case
 
@@ -17,32 +16,21 @@ def only_ssd(node: Node) -> bool:
     return node.labels.get("disk") == "ssd"
 
 
-def app_x(cls: PodClass) -> bool:
-    return cls.labels.get("app") == "x"
-
-
-def anybody(cls: PodClass) -> bool:
-    return True
-
-
 class Followers:
     """Tallies and port guards that follow one trial."""
 
     def __init__(self, trial: Trial, case: Case) -> None:
         self.trial = trial
         self.mask = np.fromiter((only_ssd(node) for node in case.view.nodes), dtype=np.bool_, count=trial.base)
-        choices: list[tuple[str, Callable[[PodClass], bool], bool, bool]] = [
-            (HOSTNAME, anybody, False, False),
-            (ZONE, app_x, False, False),
-            (RACK, anybody, True, True),
-            (ZONE, app_x, True, True),
+        counted = Tallies(trial)
+        anybody, app_x = everything(), selected_in("default", LabelSelector(match_labels={"app": "x"}), {})
+        self.tallies = [
+            counted.counted((anybody,)).tally(HOSTNAME),
+            counted.counted((app_x,)).tally(ZONE),
+            counted.counted((anybody,)).tally(RACK, Eligibility(self.mask, only_ssd)),
+            counted.counted((app_x,)).tally(ZONE, Eligibility(self.mask, only_ssd)),
         ]
-        self.tallies = [self._tally(*choice) for choice in choices]
         self.ports = [PortGuard(cls, trial) for cls in case.classes]
-
-    def _tally(self, key: str, counted: Callable[[PodClass], bool], eligible: bool, skip: bool) -> Tally:
-        eligibility = Eligibility(self.mask, only_ssd) if eligible else None
-        return Tally(self.trial, key, counted, eligibility, skip_terminating=skip)
 
     def answers(self) -> list[object]:
         window = slice(0, self.trial.count)
