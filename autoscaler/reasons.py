@@ -24,6 +24,8 @@ class NoFit(StrEnum):
     SPREAD = "PodTopologySpread"
     POD_AFFINITY = "InterPodAffinity"
     DEVICES = "DynamicResources"
+    TOO_MUCH_WORK = "EvaluationWork"
+    """No filter of the scheduler: the pod has so many constraints that none is asked."""
 
 
 class Rejection(msgspec.Struct, frozen=True, gc=False):

@@ -59,6 +59,12 @@ class Pods(msgspec.Struct, frozen=True):
     bypassed_scheduler_names: Annotated[
         Slice, "Pods of these schedulers count as pending before their scheduler has looked at them."
     ] = ()
+    max_pod_evaluation_work: Annotated[
+        CountFromOne,
+        "Pods with more constraints than this are not tried: each part of a constraint counts once for every node, or "
+        "every class of placed pods, that it is compared with.",
+        Support.OURS,
+    ] = 20_000_000
     enable_proactive_scaleup: Annotated[
         Switch,
         "Add the pods that controllers have yet to create.",

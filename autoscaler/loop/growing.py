@@ -70,7 +70,8 @@ class Growing:
         self._resizing = Resizing(config, cloud, herald)
         self._herald = herald
         self._remote = remote
-        self._profile = profile_of(config.scheduler, config.rules, device_claims=config.device_claims_count)
+        profile = profile_of(config.scheduler, config.rules, device_claims=config.device_claims_count)
+        self._profile = replace(profile, most_work=config.pods.max_pod_evaluation_work)
 
     def simulate(self, p: Pass) -> Pass:
         """Return the pass with a simulated cluster: its upcoming nodes are there, and nothing has moved yet."""

@@ -117,8 +117,9 @@ def effective_requests(spec: PodSpec, resize: Resize = NO_RESIZE, pick: Pick = m
         if container.sidecar:
             add_amounts(sidecars, own)
         else:
-            add_amounts(own, sidecars)
-            peak = _merged(peak, own, max)
+            # What it does not ask for itself, all sidecars together exceed anyway.
+            for resource, value in own.items():
+                peak[resource] = max(peak.get(resource, 0), value + sidecars.get(resource, 0))
     add_amounts(running, sidecars)
     running = _merged(running, peak, max)
     of_pod = _counted(spec.resources.requests, resize.pod or None, resize, pick)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from autoscaler.config.tree import Config
 from autoscaler.objects import quantity
 from autoscaler.objects.node import Node
-from autoscaler.objects.pod import Pod
+from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.observe.device_pools import mismatches
 from autoscaler.observe.devices import devices_of
 from autoscaler.observe.metric_table import (
@@ -26,7 +26,7 @@ from autoscaler.observe.summary import WHOLE_PASS, counts_of
 from autoscaler.observe.taints import count_taints
 from autoscaler.observe.waits import RemovalWaits, SkippedNodes
 from autoscaler.ports import ExpanderAnswer
-from autoscaler.reasons import RemovedAs, ScaleDownResult, ScaleUpResult, Skip, Stage
+from autoscaler.reasons import NoFit, RemovedAs, ScaleDownResult, ScaleUpResult, Skip, Stage
 from autoscaler.registry.occurrence import Incident
 from autoscaler.registry.state import Registry
 from autoscaler.scaledown.taints import being_deleted
@@ -178,7 +178,7 @@ class Gauging:
         work = [pod for pod in pending.unschedulable if pod.cls.headroom is None]
         metrics.pending_pods(PendingKind.UNSCHEDULABLE, len(work))
         metrics.pending_pods(PendingKind.UNPROCESSED, sum(pod.cls.headroom is None for pod in pending.unprocessed))
-        metrics.skipped_pods(0)
+        metrics.skipped_pods(0 if plan is None else sum(_put_aside(plan, pod.cls) for pod in plan.remaining))
         metrics.longest_pending(_longest_wait_s(work, report.now.wall))
         if plan is not None:
             metrics.step_began(Step.SCALE_UP, report.now)
@@ -238,3 +238,9 @@ class Gauging:
         groups = view.groups
         drivers = report.device_pools.get(group_id, ())
         return devices_of(template.node, groups.get(group_id), groups, drivers, self._resources)
+
+
+def _put_aside(plan: ScaleUpPlan, cls: PodClass) -> bool:
+    """Whether the class has too many constraints to be tried."""
+    rejections = (one for of_group in plan.rejected.get(cls, {}).values() for one in of_group)
+    return any(one.reason is NoFit.TOO_MUCH_WORK for one in rejections)

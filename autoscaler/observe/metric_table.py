@@ -208,7 +208,7 @@ TABLE: tuple[Metric, ...] = (
     _gauge("unschedulable_pods_count", "Pods that wait for a node.", "type", type=_listed(PendingKind)),
     _gauge(
         "skipped_pods_count",
-        "Pending pods that nobody tried to place for lack of time: always 0, since all are tried in every pass.",
+        "Pending pods that nobody tried to place: they have more constraints than `--max-pod-evaluation-work` allows.",
         "requestor",
         requestor=f"`{PLACING}`",
     ),

@@ -91,6 +91,12 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
             "is not simulated: no node is bought for it, and none is removed that it would have to leave.",
             "Add the nodes it needs by hand, or let claims be ignored with `--compatibility=1.31`.",
         ),
+        NoFit.TOO_MUCH_WORK: Meaning(
+            "The pod has so many constraints that no node is tried for it: no node is bought for it, and none is "
+            "removed that it would have to leave. If the required anti-affinity of a running pod alone is too much, "
+            "it counts as keeping every other pod out of its domains.",
+            "Give the pod fewer terms, or raise `--max-pod-evaluation-work`.",
+        ),
     },
     Skip: {
         Skip.NOT_READY: Meaning(

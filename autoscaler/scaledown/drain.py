@@ -179,7 +179,7 @@ def local_storage(pod: Pod, terms: Terms) -> Verdict | None:
     """Data on the node's disk would be lost, unless an annotation names the volume."""
     if not terms.options.skip_nodes_with_local_storage:
         return None
-    harmless = pod.cls.annotations.get(SAFE_LOCAL_VOLUMES, "").split(",")
+    harmless = frozenset(pod.cls.annotations.get(SAFE_LOCAL_VOLUMES, "").split(","))
     name = next((name for name in local_volumes(pod.cls) if name not in harmless), None)
     return None if name is None else _block(Blocking.LOCAL_STORAGE, f"volume {name} is on the node's disk")
 

@@ -40,6 +40,7 @@ class Removals:
                 budgets=self._budgets,
             )
         )
+        self._placer = placer
         self._room = Room(placer, trial.alive[: trial.base] & ~leaving)
         self._arrived: defaultdict[int, list[Pod]] = defaultdict(list)
         for position, pods in arrivals.pods.items():
@@ -63,7 +64,11 @@ class Removals:
             return Kept(name, Keep.BLOCKED_BY_POD, verdict.detail, pod.key, verdict.reason)
         homeless = self._move(position, pods, leaving.move)
         if homeless is not None:
-            return Kept(name, Keep.NO_PLACE, "no other node has a place for it", homeless.key)
+            aside = self._placer.put_aside(homeless.cls)
+            detail = (
+                "it has too many constraints to be tried elsewhere" if aside else "no other node has a place for it"
+            )
+            return Kept(name, Keep.NO_PLACE, detail, homeless.key)
         return leaving
 
     def all_at_once(self, leaving: Departure) -> bool:

@@ -19,7 +19,8 @@ def follow(placer: Placer, waiting: Sequence[Pod], newcomers: Iterable[PodClass]
 
     Pods of a class are tried only when others that they want near have found room. What is placed stays on the trial.
     """
-    wanting = {group.cls: deque(group.pods) for group in pod_groups(waiting) if group.cls.pod_affinity}
+    groups = (group for group in pod_groups(waiting) if group.cls.pod_affinity)
+    wanting = {group.cls: deque(group.pods) for group in groups if not placer.put_aside(group.cls)}
     by_clue: defaultdict[Clue, list[PodClass]] = defaultdict(list)
     for cls in wanting:
         by_clue[_clue(cls)].append(cls)

@@ -20,6 +20,7 @@ from autoscaler.scheduling.selection import (
     Index,
     Selection,
     all_of,
+    everything,
     having,
     hooks_of,
     selection_of,
@@ -148,7 +149,9 @@ class AntiAffinityOfOthers:
     Terms that are about the same pods and have the same topology key are one, whosever they are.
     """
 
-    def __init__(self, trial: Trial, namespaces: Mapping[str, Namespace]) -> None:
+    def __init__(self, trial: Trial, namespaces: Mapping[str, Namespace], too_many: Callable[[PodClass], bool]) -> None:
+        """`too_many` tells whose terms are too many to be read: they count as being about any pod."""
+        self._too_many = too_many
         self.tallies = Tallies(trial, self.wishes)
         self._namespaces = namespaces
         self._wishes: dict[PodClass, Mapping[Wish, Selection]] = {}
@@ -185,6 +188,9 @@ class AntiAffinityOfOthers:
         """Return the anti-affinity terms of a class, each once."""
         known = self._wishes.get(cls)
         if known is None:
+            if self._too_many(cls):
+                anything = everything()
+                return {(anything.identity, term.topology_key): anything for term in cls.pod_anti_affinity}
             terms = ((term.topology_key, selection_of(term, cls, self._namespaces)) for term in cls.pod_anti_affinity)
             known = self._wishes[cls] = {(selection.identity, key): selection for key, selection in terms}
         return known

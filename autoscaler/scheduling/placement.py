@@ -10,6 +10,7 @@ from typing import Protocol
 
 import numpy as np
 
+from autoscaler.objects import quantity
 from autoscaler.objects.matching import selector_matches, untolerated, wants_node
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import PodClass
@@ -24,7 +25,8 @@ from autoscaler.scheduling.profile import Profile
 from autoscaler.scheduling.reach import ReachGuard
 from autoscaler.scheduling.topology import spread_guards
 from autoscaler.scheduling.volumes import Attachments, has_volumes, volume_guards
-from autoscaler.snapshot.columns import Amounts, Mask
+from autoscaler.scheduling.work import WorkGuard, WorkLimit
+from autoscaler.snapshot.columns import MOST, Amounts, Mask
 from autoscaler.snapshot.overlay import Positions, Trial
 
 _BLOCK = 512
@@ -84,7 +86,8 @@ class Placer:
         self._accepted_templates: dict[PodClass, list[bool]] = {}
         self._guards: dict[PodClass, tuple[Guard, ...]] = {}
         self._goes_to_cordoned: dict[PodClass, bool] = {}
-        self._others = AntiAffinityOfOthers(trial, trial.view.related.namespaces)
+        self._work = WorkLimit(trial, profile.most_work)
+        self._others = AntiAffinityOfOthers(trial, trial.view.related.namespaces, self._work.keeps_too_much_away)
         self._attachments: Attachments | None = None
         self._some_resize = any(other.held_for_resize for other in trial.view.classes)
 
@@ -92,6 +95,10 @@ class Placer:
     def profile(self) -> Profile:
         """What the scheduler asks."""
         return self._profile
+
+    def put_aside(self, cls: PodClass) -> bool:
+        """Whether the class has so many constraints that it is not tried."""
+        return self._work.exceeded(cls)
 
     def accepted(self, cls: PodClass, window: slice) -> Mask:
         """Return the nodes of the window whose name, labels and taints suit the class, cordon aside."""
@@ -110,6 +117,8 @@ class Placer:
     def _accepting(self, cls: PodClass) -> Mask:
         profile, trial = self._profile, self.trial
         mask = np.ones(trial.count, dtype=np.bool_)
+        if self._work.on_nodes(cls) > profile.most_work:
+            return ~mask
         if profile.asks(NoFit.NODE_NAME) and cls.node_name:
             mask &= masks.named(cls.node_name, trial)
         if profile.asks(NoFit.TAINT):
@@ -121,22 +130,32 @@ class Placer:
         return mask
 
     def need(self, cls: PodClass) -> Amounts:
-        """Return the requests of a class that count, by row."""
-        vocabulary = self.trial.vocabulary
-        if not self._profile.changes_requests:
-            return vocabulary.vector(cls)
+        """Return the requests of a class that count, by row; more pod slots than any node has where some have no row.
+
+        Those are of resources that no node has.
+        """
+        rows, profile = self.trial.vocabulary.rows, self._profile
         known = self._needs.get(cls)
-        if known is None or len(known) < len(vocabulary.vector(cls)):
-            known = self._needs[cls] = vocabulary.vector(cls).copy()
-            for resource, row in vocabulary.rows.items():
-                if not self._profile.asks(NoFit.RESOURCES) or self._profile.ignores(resource):
+        if known is not None and len(known) == len(rows):
+            return known
+        known = self.trial.vocabulary.vector(cls)
+        if profile.changes_requests:
+            known = known.copy()
+            for resource, row in rows.items():
+                if not profile.asks(NoFit.RESOURCES) or profile.ignores(resource):
                     known[row] = 0
+        missing = (name for name, amount in cls.requests.items() if amount > 0 and name not in rows)
+        if profile.asks(NoFit.RESOURCES) and not all(map(profile.ignores, missing)):
+            known = known.copy()
+            known[rows[quantity.PODS]] = MOST
+        self._needs[cls] = known
         return known
 
     def may_guard(self, cls: PodClass) -> bool:
         """Whether the class, by itself, can have guards; placed pods may keep it away even if not."""
         return bool(
-            cls.host_ports
+            self.put_aside(cls)
+            or cls.host_ports
             or cls.spread
             or cls.pod_affinity
             or cls.pod_anti_affinity
@@ -149,7 +168,8 @@ class Placer:
         """Return the filters of the class that depend on other pods; empty where counting is enough."""
         known = self._guards.get(cls)
         if known is None:
-            known = self._guards[cls] = tuple(self._build_guards(cls))
+            aside = (WorkGuard(self.trial),) if self.put_aside(cls) else ()
+            known = self._guards[cls] = aside or tuple(self._build_guards(cls))
         if not self._profile.asks(NoFit.POD_AFFINITY):
             return known
         last = known[-1]
@@ -249,6 +269,8 @@ class Placer:
     def why(self, cls: PodClass, position: int) -> tuple[Rejection, ...]:
         """Return every reason that keeps one more pod of the class off a node, in the scheduler's order."""
         trial = self.trial
+        if self.put_aside(cls):
+            return (WorkGuard.rejection,)
         free = {resource: int(trial.free[row, position]) for resource, row in trial.vocabulary.rows.items()}
         resizing = self._resizing(position) if self._some_resize else fit.NOTHING
         found = list(fit.rejections(cls, trial.node(position), free, self._profile, resizing))

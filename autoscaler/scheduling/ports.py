@@ -1,11 +1,32 @@
 """Ports that pods claim on the node itself."""
 
+from collections.abc import Collection, Iterable, Mapping
+
 from autoscaler.objects.pod import PodClass
+from autoscaler.objects.podspec import HostPort
 from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling.bounds import Bound, gate
 from autoscaler.scheduling.presence import Presence
 from autoscaler.snapshot.columns import Mask
 from autoscaler.snapshot.overlay import Trial
+
+_EVERY_ADDRESS = "0.0.0.0"
+
+Addresses = Mapping[tuple[int, str], Collection[str]]
+"""By port and protocol, the addresses on which it is claimed."""
+
+
+def _by_number(ports: Iterable[HostPort]) -> Addresses:
+    addresses: dict[tuple[int, str], set[str]] = {}
+    for port in ports:
+        addresses.setdefault((port.port, port.protocol), set()).add(port.ip)
+    return addresses
+
+
+def _taken(port: HostPort, claimed: Addresses) -> bool:
+    """Whether it cannot be had beside those claimed: the same port and protocol, on addresses that overlap."""
+    addresses = claimed.get((port.port, port.protocol), ())
+    return port.ip in addresses or _EVERY_ADDRESS in addresses or (bool(addresses) and port.ip == _EVERY_ADDRESS)
 
 
 class PortGuard:
@@ -14,10 +35,11 @@ class PortGuard:
     def __init__(self, cls: PodClass, trial: Trial) -> None:
         self._cls = cls
         self._trial = trial
+        self._wanted = _by_number(cls.host_ports)
         self._holders = Presence(trial, self._clashes)
 
     def _clashes(self, other: PodClass) -> bool:
-        return any(wanted.clashes(taken) for wanted in self._cls.host_ports for taken in other.host_ports)
+        return any(_taken(port, self._wanted) for port in other.host_ports)
 
     def mask(self, window: slice) -> Mask:
         """Return the nodes of the window that pass."""
@@ -26,9 +48,8 @@ class PortGuard:
 
     def why(self, position: int) -> Rejection | None:
         """Return why a node does not pass."""
-        present = self._trial.classes_on(position)
-        held = [port for cls in present for port in cls.host_ports]
-        clash = next((port for port in self._cls.host_ports if any(map(port.clashes, held))), None)
+        held = _by_number(port for cls in self._trial.classes_on(position) for port in cls.host_ports)
+        clash = next((port for port in self._cls.host_ports if _taken(port, held)), None)
         if clash is None:
             return None
         message = "node(s) didn't have free ports for the requested pod ports"

@@ -7,6 +7,7 @@ of plug-ins of a KubeSchedulerProfile.
 import msgspec
 
 from autoscaler.config.rules import Rules
+from autoscaler.config.scaleup import Pods
 from autoscaler.config.scheduler_profile import SchedulerProfile
 from autoscaler.objects.pod import PodClass
 from autoscaler.objects.podspec import NodeSelector, SpreadConstraint
@@ -29,6 +30,8 @@ class Profile(msgspec.Struct, frozen=True):
     """Filters that are not asked."""
     passes_over_cordoned: bool = False
     """Whether a search never tries cordoned nodes, whatever the pod tolerates."""
+    most_work: int = Pods().max_pod_evaluation_work
+    """Pods whose constraints make more work are not tried; see `work.WorkLimit`."""
     device_claims: bool = True
     """Whether pods with claims for devices need them allocated; otherwise claims do not count."""
 

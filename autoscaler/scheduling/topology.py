@@ -22,7 +22,6 @@ from autoscaler.scheduling.selection import Selection, selected_in, siblings
 from autoscaler.snapshot.columns import ABSENT, Mask
 from autoscaler.snapshot.overlay import Trial
 
-
 SKEWED = "node(s) didn't match pod topology spread constraints"
 """The scheduler's words for a domain that is too full."""
 NO_DOMAIN = f"{SKEWED} (missing required label)"

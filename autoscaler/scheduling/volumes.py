@@ -4,7 +4,7 @@ Source: the scheduler's plug-ins VolumeRestrictions, NodeVolumeLimits, VolumeBin
 not exist yet has no CSINode, so no attach limit holds for it.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 import numpy as np
@@ -23,6 +23,9 @@ from autoscaler.snapshot.overlay import Positions, Trial
 
 _ONE_POD = "ReadWriteOncePod"
 
+_NEVER_SHARED = "aws_elastic_block_store"
+_DISKS = ("gce_persistent_disk", _NEVER_SHARED, "rbd", "iscsi")
+
 Handle = tuple[str, str]
 """A CSI driver and one of its volumes."""
 
@@ -33,31 +36,32 @@ def has_volumes(cls: PodClass) -> bool:
 
 
 def _has_disk(volume: Volume) -> bool:
-    return any((volume.gce_persistent_disk, volume.aws_elastic_block_store, volume.rbd, volume.iscsi))
+    return any(getattr(volume, kind) is not None for kind in _DISKS)
 
 
-def disks_clash(mine: Volume, other: Volume) -> bool:
-    """Whether two volumes name one disk in ways that cannot share a node.
+Uses = Mapping[tuple[str, ...], bool]
+"""Disks by kind and identity; True: in a way that no other pod on the node may share."""
+
+
+def _disks(volumes: Iterable[Volume]) -> Uses:
+    """Return the disks that volumes name.
 
     A GCE disk or iSCSI target may be shared read-only; an RBD image likewise; an EBS volume never.
     """
-    for name, exclusive in (
-        ("gce_persistent_disk", False),
-        ("aws_elastic_block_store", True),
-        ("rbd", False),
-        ("iscsi", False),
-    ):
-        left: Disk | None = getattr(mine, name)
-        right: Disk | None = getattr(other, name)
-        if left is None or right is None or _identity(left) != _identity(right):
-            continue
-        if exclusive or not (left.read_only and right.read_only):
-            return True
-    return False
+    uses: dict[tuple[str, ...], bool] = {}
+    for volume in volumes:
+        for kind in _DISKS:
+            disk: Disk | None = getattr(volume, kind)
+            if disk is not None:
+                identity = kind, disk.pd_name, disk.volume_id, disk.pool or "rbd", disk.image, disk.iqn
+                alone = kind == _NEVER_SHARED or not disk.read_only
+                uses[identity] = uses.get(identity, False) or alone
+    return uses
 
 
-def _identity(disk: Disk) -> tuple[str, ...]:
-    return disk.pd_name, disk.volume_id, disk.pool or "rbd", disk.image, disk.iqn
+def _clash(mine: Uses, theirs: Uses) -> bool:
+    """Whether two pods name one disk in ways that cannot share a node."""
+    return any(alone or mine[disk] for disk, alone in theirs.items() if disk in mine)
 
 
 class RestrictionGuard:
@@ -65,7 +69,7 @@ class RestrictionGuard:
 
     def __init__(self, cls: PodClass, trial: Trial) -> None:
         self._cls = cls
-        self._disks = [volume for volume in cls.volumes if _has_disk(volume)]
+        self._disks = _disks(cls.volumes)
         claims = trial.view.related.claims
         self._exclusive = frozenset(
             key for key in _claim_keys(cls) if key in claims and _ONE_POD in claims[key].spec.access_modes
@@ -75,7 +79,7 @@ class RestrictionGuard:
         self._users = Presence(trial, self._uses) if self._exclusive else None
 
     def _clashes(self, other: PodClass) -> bool:
-        return any(disks_clash(mine, theirs) for theirs in other.volumes for mine in self._disks)
+        return _clash(self._disks, _disks(other.volumes))
 
     def _uses(self, other: PodClass) -> bool:
         return not self._exclusive.isdisjoint(_claim_keys(other))
@@ -208,11 +212,10 @@ class LimitGuard:
     def __init__(self, cls: PodClass, trial: Trial, attachments: Attachments) -> None:
         self._trial = trial
         self._attachments = attachments
-        handles = attachments.handles(cls)
-        drivers = sorted({driver for driver, _ in handles})
-        self._by_driver: Mapping[str, frozenset[Handle]] = {
-            driver: frozenset(handle for handle in handles if handle[0] == driver) for driver in drivers
-        }
+        by_driver: dict[str, set[Handle]] = {}
+        for handle in sorted(attachments.handles(cls)):
+            by_driver.setdefault(handle[0], set()).add(handle)
+        self._by_driver: Mapping[str, frozenset[Handle]] = {name: frozenset(own) for name, own in by_driver.items()}
 
     def mask(self, window: slice) -> Mask:
         """Return the nodes of the window that pass."""

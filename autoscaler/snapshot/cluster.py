@@ -103,7 +103,9 @@ def _same_shape(old: Node, new: Node) -> bool:
 
 
 def _overgrown(view: ClusterView) -> bool:
-    """Whether most of the view's classes have no pod left: updates only ever add classes."""
+    """Whether an update cannot follow: resources have been named, or most of the view's classes have no pod left."""
+    if view.columns.counted < len(view.columns.vocabulary.rows):
+        return True
     if len(view.classes) < _SPARE_CLASSES:
         return False
     return len(view.classes) > 2 * int(np.count_nonzero(np.bincount(view.pod_classes, minlength=len(view.classes))))
@@ -203,10 +205,7 @@ class ClusterBuilder:
         counts = np.fromiter((len(on_node) for on_node in pods), dtype=np.int64, count=len(nodes))
         pod_nodes = np.repeat(np.arange(len(nodes), dtype=np.int32), counts)
         classes = list(ids)
-        for cls in classes:
-            self._vocabulary.vector(cls)
         columns = Columns(self._vocabulary, nodes)
-        columns.widen()
         if classes:
             requests = np.stack([self._vocabulary.vector(cls) for cls in classes], axis=1)
             for row in range(len(columns.used)):

@@ -77,10 +77,14 @@ class Vocabulary:
         return column
 
     def vector(self, cls: PodClass) -> Amounts:
-        """Return what one pod of the class takes from a node, its pod slot included; do not change it."""
+        """Return what one pod of the class takes from a node, its pod slot included; do not change it.
+
+        Resources that no node has had are left out: there is no end to those that pods may name.
+        """
         known = self._vectors.get(cls)
         if known is None or len(known) < len(self.rows):
-            known = self.amounts({**cls.requests, quantity.PODS: 1})
+            known = self.amounts({name: amount for name, amount in cls.requests.items() if name in self.rows})
+            known[self.rows[quantity.PODS]] = 1
             self._vectors[cls] = known
         return known
 
@@ -95,6 +99,8 @@ class Columns:
         for position, column in enumerate(amounts):
             self.allocatable[: len(column), position] = column
         self.used = np.zeros_like(self.allocatable)
+        self.counted = len(vocabulary.rows)
+        """Rows in which `used` is kept; of what was named later, these nodes have nothing to use."""
         self.cordoned: Mask = np.fromiter((node.unschedulable for node in nodes), dtype=np.bool_, count=len(nodes))
         self.taint_codes: Codes = np.fromiter(
             (vocabulary.taint_code(node.taints) for node in nodes), dtype=np.int32, count=len(nodes)

@@ -77,6 +77,7 @@ class Trial:
         """Positions below this are nodes of the view."""
         self.count = self.base
         self._free: Amounts = columns.allocatable - columns.used
+        self._counted = columns.counted
         self._alive: Mask = np.ones(self.base, dtype=np.bool_)
         self._cordoned: Mask = columns.cordoned
         self._taints: Codes = columns.taint_codes
@@ -293,8 +294,11 @@ class Trial:
     def _move(self, cls: PodClass, positions: Positions, counts: Positions) -> None:
         vector = self.vocabulary.vector(cls)
         self._reserve(self.count)
-        for row in np.flatnonzero(vector):
+        for row in np.flatnonzero(vector[: self._counted]):
             self._free[row, positions] -= vector[row] * counts
+        added = positions >= self.base
+        for row in self._counted + np.flatnonzero(vector[self._counted :]):
+            self._free[row, positions[added]] -= vector[row] * counts[added]
         deltas = self._deltas.setdefault(cls, {})
         for position, count in zip(positions.tolist(), counts.tolist(), strict=True):
             total = deltas.get(position, 0) + count

@@ -76,13 +76,12 @@ def _wishes(pod: Pod, labels: Mapping[str, str], name: str) -> Iterator[AnyChang
 
 def _requests(placer: Placer, pod: Pod, position: int) -> Iterator[AnyChange]:
     """Yield the largest requests that fit; nothing where there is no pod slot left."""
-    trial, need = placer.trial, placer.need(pod.cls)
-    rows = trial.vocabulary.rows
+    trial, rows = placer.trial, placer.trial.vocabulary.rows
     if int(trial.free[rows[quantity.PODS], position]) < 1:
         return
-    for resource, row in rows.items():
-        free = max(0, int(trial.free[row, position]))
-        if resource != quantity.PODS and 0 < need[row] > free:
+    for resource, amount in pod.cls.requests.items():
+        free = max(0, int(trial.free[rows[resource], position])) if resource in rows else 0
+        if amount > free and not placer.profile.ignores(resource):
             yield LimitRequest(pod=pod.key, resource=resource, at_most=quantity.text(resource, free))
 
 

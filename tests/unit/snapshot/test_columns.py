@@ -41,9 +41,9 @@ def test_a_set_of_taints_has_one_code_whatever_only_asks_and_whenever_it_was_add
 
 def test_the_vector_of_a_class_has_its_pod_slot_and_grows_with_the_rows() -> None:
     vocabulary, cls = Vocabulary(), a_pod(cpu="1", memory="1Ki", requests={"example.com/x": "3"}).cls
+    assert vocabulary.vector(cls).tolist() == [1000, 1024, 1, 0], "no node has had what it asks for beside"
+    vocabulary.row("example.com/x")
     assert vocabulary.vector(cls).tolist() == [1000, 1024, 1, 0, 3]
-    vocabulary.row("example.com/y")
-    assert vocabulary.vector(cls).tolist() == [1000, 1024, 1, 0, 3, 0]
     assert vocabulary.vector(cls) is vocabulary.vector(cls)
 
 
@@ -78,8 +78,10 @@ def test_columns_hold_one_number_per_node_and_fact() -> None:
 
 
 def test_a_copy_may_be_recounted_without_touching_the_original() -> None:
-    columns = Columns(Vocabulary(), [a_node("n0"), a_node("n1")])
+    vocabulary = Vocabulary()
+    columns = Columns(vocabulary, [a_node("n0"), a_node("n1")])
     copy = columns.copy()
+    vocabulary.row("example.com/x")
     copy.recount(1, [a_pod(cpu="1").cls, a_pod(cpu="1", requests={"example.com/x": "2"}).cls])
     assert copy.used[:, 1].tolist() == [2000, 0, 2, 0, 2]
     assert copy.used[:, 0].tolist() == [0, 0, 0, 0, 0]
