@@ -64,7 +64,7 @@ class Pods(msgspec.Struct, frozen=True):
         "Pods with more constraints than this are not tried: each part of a constraint counts once for every node, or "
         "every class of placed pods, that it is compared with.",
         Support.OURS,
-    ] = 20_000_000
+    ] = 10_000_000
     enable_proactive_scaleup: Annotated[
         Switch,
         "Add the pods that controllers have yet to create.",

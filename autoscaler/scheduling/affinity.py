@@ -159,7 +159,8 @@ class AntiAffinityOfOthers:
         self._terms: Index[tuple[int, Wish, Selection]] = Index()
         self._owners: Index[PodClass] = Index()
         self._placed: set[PodClass] = set()
-        for cls in trial.view.classes:
+        # Those with few terms first: where all together are too many, it is the others that are not read.
+        for cls in sorted(trial.view.classes, key=lambda cls: len(cls.pod_anti_affinity)):
             self._note(cls)
         for cls, _, _ in trial.moves():
             self._note(cls)

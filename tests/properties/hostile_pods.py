@@ -92,7 +92,9 @@ HOSTILE: Mapping[str, Hostile] = {
     "affinity terms, each with its own topology": lambda size: _affinity(
         "podAffinity", [_unlike(number, f"example.com/t{number}") for number in range(size)]
     ),
-    "affinity terms about everybody": lambda size: _affinity("podAffinity", [_unlike(number) for number in range(size)]),
+    "affinity terms about everybody": lambda size: _affinity(
+        "podAffinity", [_unlike(number) for number in range(size)]
+    ),
     "anti-affinity terms": lambda size: _affinity("podAntiAffinity", [_term(number) for number in range(size)]),
     "anti-affinity terms about everybody": lambda size: _affinity(
         "podAntiAffinity", [_unlike(number, ZONE if number % 2 else HOST) for number in range(size)]
@@ -150,11 +152,18 @@ def a_hostile_pod(name: str, body: Json, *, node: str | None = None, cpu: str = 
 
 
 def a_plain_pod(name: str, *, node: str | None = None, cpu: str = "100m") -> Json:
-    """Return a pod of somebody who means well."""
-    return a_hostile_pod(name, {"metadata": {"labels": {"app": name}}}, node=node, cpu=cpu)
+    """Return a pod of somebody who means well, with a term and a constraint of each kind."""
+    mine = {"matchLabels": {"app": name}}
+    affinity = {
+        "podAffinity": {REQUIRED: [{"topologyKey": ZONE, "labelSelector": mine}]},
+        "podAntiAffinity": {REQUIRED: [{"topologyKey": HOST, "labelSelector": mine}]},
+    }
+    spread = {"topologyKey": ZONE, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": mine}
+    body = {"metadata": {"labels": {"app": name}}, **_spec(affinity=affinity, topologySpreadConstraints=[spread])}
+    return a_hostile_pod(name, body, node=node, cpu=cpu)
 
 
-def a_cluster(*pods: Json, nodes: int = 3, **options: str) -> bytes:
+def a_cluster(*pods: Json, nodes: int = 3, options: Mapping[str, str] | None = None) -> bytes:
     """Return a scenario file: one group, idle nodes that may go at once, and these pods."""
     labels = {ZONE: "z1", "pool": "main"}
     resources = {"cpu": "4", "memory": "16Gi", "pods": "110"}
@@ -166,9 +175,11 @@ def a_cluster(*pods: Json, nodes: int = 3, **options: str) -> bytes:
             "scale-down-unneeded-time": "0s",
             "scale-down-delay-after-add": "0s",
             "skip-nodes-with-local-storage": "true",
-            **options,
+            **(options or {}),
         },
-        "nodeGroups": [{"id": "main", "minSize": 0, "maxSize": 50, "template": {"labels": labels, "capacity": resources}}],
+        "nodeGroups": [
+            {"id": "main", "minSize": 0, "maxSize": 50, "template": {"labels": labels, "capacity": resources}}
+        ],
         "nodes": [
             {"metadata": {"name": name, "labels": {**labels, HOST: name}}, "status": {"allocatable": resources}}
             for name in names
