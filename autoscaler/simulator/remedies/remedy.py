@@ -24,6 +24,7 @@ class Obstacle(StrEnum):
     SPREAD = "PodTopologySpread"
     POD_AFFINITY = "InterPodAffinity"
     DEVICES = "DynamicResources"
+    TOO_MUCH_WORK = "EvaluationWork"
     GROUP_NOT_READY = "NotReadyForScaleUp"
     BACKED_OFF = "InBackoff"
     MAX_SIZE = "MaxNodeGroupSizeReached"
