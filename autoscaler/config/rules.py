@@ -128,6 +128,14 @@ class Rules(msgspec.Struct, frozen=True):
     revert_timed_out_scale_up: Annotated[
         bool, Change("When a scale-up times out the target size is lowered by what is missing.", False, "1.36")
     ] = True
+    empty_groups_have_sizes: Annotated[
+        bool,
+        Change(
+            "The target of a group without any node and machine is lowered like any other, once its machines are "
+            "overdue; Cluster Autoscaler leaves it.",
+            False,
+        ),
+    ] = True
     backoff_needs_template: Annotated[bool, Change("A group without a template is not backed off.", False)] = True
     non_atomic_scale_up_to_max: Annotated[
         bool,

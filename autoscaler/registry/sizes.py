@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 import msgspec
 
 from autoscaler.clock import Instant
+from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import Health
 from autoscaler.registry.buckets import Buckets, provision_time_s
 from autoscaler.snapshot.groups import Group
@@ -27,12 +28,18 @@ class SizeFix(msgspec.Struct, frozen=True):
 
 
 def incorrect_sizes(
-    groups: Iterable[Group], buckets: Mapping[str, Buckets], known: Mapping[str, IncorrectSize], now: Instant
+    groups: Iterable[Group],
+    buckets: Mapping[str, Buckets],
+    known: Mapping[str, IncorrectSize],
+    now: Instant,
+    rules: Rules,
 ) -> Mapping[str, IncorrectSize]:
     """Return the disagreements by group; an unchanged one keeps its first time."""
     found: dict[str, IncorrectSize] = {}
     for group in groups:
         own = buckets.get(group.id, Buckets())
+        if own.empty and not rules.empty_groups_have_sizes:
+            continue
         registered, target = len(own.registered), group.target_size
         unregistered = len(own.unregistered) + len(own.long_unregistered)
         if target - unregistered <= registered <= target:
@@ -48,20 +55,24 @@ def size_fixes(
     groups: Iterable[Group],
     incorrect: Mapping[str, IncorrectSize],
     failed: Mapping[str, Collection[str]],
+    reverts: Mapping[str, int],
     now: Instant,
     health: Health,
 ) -> tuple[SizeFix, ...]:
     """Return the targets to lower: too large for longer than a machine may take. Targets are never raised.
 
     Machines that have not registered, and those that `failed` to be created, are left standing: a provider refuses a
-    target below the machines that exist, and that refusal would end every pass.
+    target below the machines that exist, and that refusal would end every pass. By `reverts` the same pass lowers
+    targets already, for scale-ups that timed out.
     """
     fixes = []
     for group in groups:
         one = incorrect.get(group.id)
         if one is None or one.registered >= one.target:
             continue
-        surplus = one.target - one.registered - one.unregistered - len(failed.get(group.id, ()))
+        surplus = (
+            one.target - one.registered - one.unregistered - len(failed.get(group.id, ())) - reverts.get(group.id, 0)
+        )
         if surplus > 0 and one.since.mono + provision_time_s(group, health) < now.mono:
             fixes.append(SizeFix(group.id, surplus))
     return tuple(fixes)

@@ -146,12 +146,13 @@ def update(
     memory = msgspec.structs.replace(memory, targets={group.id: group.target_size for group in groups})
     requests = _settle_requests(memory, view.groups, buckets, failed, judge)
     failures = _take_failures(requests.memory, groups, judge)
-    incorrect = incorrect_sizes(groups, buckets, memory.incorrect_sizes, now)
+    incorrect = incorrect_sizes(groups, buckets, memory.incorrect_sizes, now, rules)
     after = msgspec.structs.replace(
         failures.memory, unregistered=since, failed_creations=failed, incorrect_sizes=incorrect
     )
     overdue = {group: one.overdue for group, one in waiting.items()}
     removals, kept = removals_of_unregistered(groups, overdue, health, rules)
+    reverts = {late.group: late.revert for late in requests.timed_out}
     return Registry(
         now=now,
         memory=after,
@@ -162,7 +163,7 @@ def update(
         timed_out=requests.timed_out,
         long_unregistered=removals,
         failed_creations=removals_of_failed(groups, failed, health, rules),
-        size_fixes=size_fixes(groups, incorrect, failed, now, health),
+        size_fixes=size_fixes(groups, incorrect, failed, reverts, now, health),
         occurrences=requests.occurrences + failures.occurrences + kept,
     )
 

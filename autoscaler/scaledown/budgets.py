@@ -47,8 +47,8 @@ class _Purse:
         self.kept: dict[str, Kept] = {}
 
     def affords(self, bucket: _Bucket) -> bool:
-        """Whether so many may be removed beside those under way."""
-        return bucket.size <= self.nodes and len(bucket.drained) <= self.drains
+        """Whether so many may be removed beside those under way; nothing is drained for empty nodes."""
+        return bucket.size <= self.nodes and (not bucket.drained or len(bucket.drained) <= self.drains)
 
     def affords_whole(self, bucket: _Bucket) -> bool:
         """Whether a whole group may go; the first may cost more than is left, so that big groups get their turn."""
