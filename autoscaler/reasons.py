@@ -101,6 +101,8 @@ class PodVerdict(StrEnum):
     """No group that may grow could take it; the reasons say why, group by group."""
     NEXT_PASS = "AwaitsNextPass"
     """Some group could take it, but another was chosen first, or fewer nodes than wanted were allowed."""
+    NOT_CHOSEN = "NotChosenByExpander"
+    """Some group could take it, and the expander wants none of them."""
 
 
 class RequestReason(StrEnum):

@@ -101,11 +101,9 @@ def _tables(run_: RunAnswer) -> Iterator[tuple[str, Sequence[str], list[tuple[ob
         ],
     )
     yield (
-        "Pods left for the next pass",
-        ("PODS", "COUNT"),
-        [(_names("", run_.pods_await_evaluation), len(run_.pods_await_evaluation))]
-        if run_.pods_await_evaluation
-        else [],
+        "Pods that get no node now",
+        ("PODS", "COUNT", "REASON", "WHY"),
+        [(_names("", one.pods), len(one.pods), one.reason, one.detail) for one in reasons.held],
     )
     yield (
         "Pending pods that need no new node",

@@ -3,7 +3,7 @@
 Pods of one class share their reasons: the very same tuple, so that ten thousand replicas cost one explanation.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -12,7 +12,7 @@ from autoscaler.objects.pod import PodClass
 from autoscaler.observe import reason_table
 from autoscaler.observe.report import End, PassReport
 from autoscaler.observe.status import GroupReason, PodStatus
-from autoscaler.reasons import PodVerdict, Rejection, ScaleUpResult, Waiting
+from autoscaler.reasons import PodVerdict, Rejection, ScaleUpResult, Skipped, Waiting
 from autoscaler.scaleup.plan import Resized, Round, ScaleUpPlan
 
 
@@ -27,6 +27,10 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 _WAITING = {reason: Outcome(reason.value, reason_table.TABLE[Waiting][reason].text) for reason in Waiting}
+_HELD = {
+    why: Outcome(why.value, reason_table.TABLE[type(why)][why].text)
+    for why in (PodVerdict.NEXT_PASS, PodVerdict.NOT_CHOSEN, ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL)
+}
 
 
 def pod_statuses(report: PassReport, expected: Mapping[str, float] | None = None) -> tuple[PodStatus, ...]:
@@ -39,8 +43,11 @@ def pod_statuses(report: PassReport, expected: Mapping[str, float] | None = None
     if view is None:
         return ()
     planned = {} if plan is None else _planned(report, plan)
-    stuck = {} if plan is None else {cls: _stuck(plan, cls) for cls in {pod.cls for pod in plan.remaining}}
+    stuck = (
+        {} if plan is None else {cls: _stuck(plan, cls, plan.skipped) for cls in {pod.cls for pod in plan.remaining}}
+    )
     hopeless = set() if plan is None else {pod.key for pod in plan.remaining}
+    held = {} if plan is None else plan.held
     otherwise = _otherwise(report)
     owners: dict[PodClass, str | None] = {}
     statuses = []
@@ -50,6 +57,10 @@ def pod_statuses(report: PassReport, expected: Mapping[str, float] | None = None
             outcome = _WAITING[waiting]
         elif key in hopeless:
             outcome = stuck[cls]
+        elif (why := held.get(key)) is not None:
+            if why is PodVerdict.NO_GROUP_FITS and plan is not None and cls not in stuck:
+                stuck[cls] = _stuck(plan, cls, plan.full)
+            outcome = stuck[cls] if why is PodVerdict.NO_GROUP_FITS else _HELD[why]
         else:
             outcome = planned.get(key, otherwise)
         if cls not in owners:
@@ -97,13 +108,13 @@ def _of_round(each: Round, chosen: str, done: Mapping[str, Resized]) -> Outcome:
     return Outcome(ScaleUpResult.NOT_TRIED.value, "the increase of another group failed before")
 
 
-def _stuck(plan: ScaleUpPlan, cls: PodClass) -> Outcome:
+def _stuck(plan: ScaleUpPlan, cls: PodClass, left_out: Sequence[Skipped]) -> Outcome:
     rejected = (
         GroupReason(group, found[0].reason.value, "; ".join(_sentence(one) for one in found))
         for group, found in plan.rejected.get(cls, {}).items()
         if found
     )
-    skipped = (GroupReason(one.group, one.reason.value, one.detail or one.message) for one in plan.skipped)
+    skipped = (GroupReason(one.group, one.reason.value, one.detail or one.message) for one in left_out)
     reasons = (*rejected, *skipped)
     if plan.error and not reasons:
         return Outcome(ScaleUpResult.ERROR.value, plan.error)
@@ -119,15 +130,14 @@ def _otherwise(report: PassReport) -> Outcome:
     """Return what became of pods about which the pass says nothing."""
     plan = report.scale_up
     if plan is not None and plan.capped_by_nodes_total:
-        return _of_result(ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL)
+        return _HELD[ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL]
     if plan is not None and plan.error:
         return Outcome(ScaleUpResult.ERROR.value, plan.error)
     if plan is not None:
-        return Outcome(PodVerdict.NEXT_PASS.value)
+        return _HELD[PodVerdict.NEXT_PASS]
     if report.end is not End.COMPLETE:
         return Outcome(ScaleUpResult.NOT_TRIED.value, report.error or f"the pass ended early: {report.end}")
-    return _of_result(report.scale_up_result or ScaleUpResult.NOT_TRIED)
-
-
-def _of_result(result: ScaleUpResult) -> Outcome:
+    result = report.scale_up_result or ScaleUpResult.NOT_TRIED
+    if result is ScaleUpResult.NO_OPTIONS:  # without a plan: what the rules of 1.31 call a cluster that is full
+        return _HELD[ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL]
     return Outcome(result.value, reason_table.TABLE[ScaleUpResult][result].text)

@@ -162,6 +162,10 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
             "Some group could take the pod, but another was chosen first, or fewer nodes than wanted were allowed.",
             "Wait for the next passes.",
         ),
+        PodVerdict.NOT_CHOSEN: Meaning(
+            "Some group could take the pod, and the expander wants none of them.",
+            "Look at what `--expander` names: a remote expander may decline whatever it is offered.",
+        ),
     },
     RequestReason: {
         RequestReason.ACCEPTED: Meaning("The request is served."),

@@ -6,7 +6,7 @@ import msgspec
 
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.ports import ExpanderAnswer
-from autoscaler.reasons import Rejection, ScaleUpResult, Skipped
+from autoscaler.reasons import PodVerdict, Rejection, ScaleUpResult, Skipped
 from autoscaler.scaleup.choice import Occurrence, Step
 from autoscaler.scaleup.option import Option
 from cloudprovider.interface import InstanceError
@@ -56,6 +56,10 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, helped=helped, places=places)
 
 
+Held = PodVerdict | ScaleUpResult
+"""Why a pod gets no node. `NO_GROUP_FITS`: the groups that could have taken it are full by now."""
+
+
 class ScaleUpPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Which groups to grow, for which pods, and why the other pods are not helped."""
 
@@ -67,6 +71,10 @@ class ScaleUpPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Pods that no considered group could take."""
     awaiting: tuple[Pod, ...] = ()
     """Pods that some group could take, but not one that was chosen."""
+    held: Mapping[str, Held] = {}
+    """Why no node was asked for, by key of each pod that some group could have taken when the plan began."""
+    full: tuple[Skipped, ...] = ()
+    """Groups that may not grow any further once the plan is carried out."""
     rejected: Mapping[PodClass, Mapping[str, tuple[Rejection, ...]]] = {}
     """Why a class does not fit a new node, by group."""
     skipped: tuple[Skipped, ...] = ()
@@ -113,6 +121,7 @@ def continued(earlier: ScaleUpPlan, later: ScaleUpPlan, left: Sequence[Pod], ref
         triggered=tuple(pods.values()),
         remaining=tuple(pod for pod in later.remaining if pod.key not in planned),
         awaiting=tuple(pod for pod in later.awaiting if pod.key not in planned),
+        held={key: why for key, why in later.held.items() if key not in planned},
         occurrences=tuple(dict.fromkeys((*earlier.occurrences, *later.occurrences))),
         answers=(*earlier.answers, *later.answers),
         capped_by_nodes_total=earlier.capped_by_nodes_total or later.capped_by_nodes_total,

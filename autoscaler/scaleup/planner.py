@@ -15,7 +15,7 @@ from autoscaler.config.expanders import COST
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import GroupsPerPass, ScaleUp
 from autoscaler.objects.pod import Pod
-from autoscaler.reasons import ScaleUpResult
+from autoscaler.reasons import PodVerdict, ScaleUpResult, Skipped
 from autoscaler.scaleup.balancing import balance, within_limits
 from autoscaler.scaleup.choice import Choice, Step
 from autoscaler.scaleup.combining.combine import combine
@@ -26,7 +26,7 @@ from autoscaler.scaleup.expander import Chain
 from autoscaler.scaleup.limits import Allowance, Uncountable
 from autoscaler.scaleup.market import Fitting, Market, Offer, place
 from autoscaler.scaleup.option import Option
-from autoscaler.scaleup.plan import Increase, Round, ScaleUpPlan
+from autoscaler.scaleup.plan import Held, Increase, Round, ScaleUpPlan
 from autoscaler.scaleup.situation import Situation, considered
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.template import UPCOMING
@@ -93,6 +93,7 @@ class _Decision:
         """Play turns until one leads nowhere."""
         first = self._situation
         skipped, valid = considered(self._situation, self._needs, self._rules)
+        usable = valid
         groups = pod_groups(self._pods)
         fitting = self._market.fitting(self._situation, valid, groups)
         remaining = tuple(pod for pod in self._pods if not fitting.get(pod.cls))
@@ -103,7 +104,7 @@ class _Decision:
         most = max(_FEWEST_ROUNDS, _ROUNDS_PER_GROUP * len(first.groups.all))
         if self._one_round:
             most = 1
-        error = ""
+        error, declined = "", False
         while left and len(rounds) < most:
             if rounds:
                 _, valid = considered(self._situation, self._needs, self._rules)
@@ -112,6 +113,7 @@ class _Decision:
             offers = self._market.offers(self._situation, valid, fitting, groups)
             turn, error = self._turn(self._acceptable(offers), groups)
             if not turn[0].increases:
+                declined = bool(offers) and turn[0].chosen is None
                 rounds.extend(turn if not rounds else ())
                 break
             turn = self._joined(turn, left)
@@ -123,6 +125,9 @@ class _Decision:
         grown = any(each.increases for each in rounds)
         first_chosen = rounds[0].chosen if rounds else None
         plan_error = "" if grown else error
+        left = tuple(pod for pod in left if pod.cls not in unfit)
+        full, held = self._held(left if not plan_error else (), rounds, declined=declined)
+        stuck = tuple(pod for pod in left if held.get(pod.key) is PodVerdict.NO_GROUP_FITS)
         result = ScaleUpResult.SUCCESSFUL if grown else ScaleUpResult.ERROR if plan_error else ScaleUpResult.NO_OPTIONS
         return ScaleUpPlan(
             result=result,
@@ -130,11 +135,15 @@ class _Decision:
             triggered=tuple(pod for pod in self._pods if pod.key in helped),
             remaining=remaining,
             awaiting=self._awaiting(first_chosen, fitting, helped, remaining) if grown else (),
-            rejected={cls: reasons for cls, reasons in rejected.items() if cls in unfit},
+            held=held,
+            full=full,
+            rejected={cls: reasons for cls, reasons in rejected.items() if cls in unfit}
+            | self._market.rejections(self._situation, usable, stuck),
             skipped=skipped,
             occurrences=tuple(dict.fromkeys(one for choice in self._choices for one in choice.occurrences)),
             answers=tuple(answer for choice in self._choices for answer in choice.answers),
-            capped_by_nodes_total=self._capped_by_nodes_total,
+            capped_by_nodes_total=self._capped_by_nodes_total
+            or ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL in held.values(),
             error=plan_error,
         )
 
@@ -258,6 +267,21 @@ class _Decision:
             placed = deal(self._placer, pods, offer.option.template, slice(first, trial.count))
         names = tuple(trial.name(position) for _, position in placed)
         return msgspec.structs.replace(played, helped=tuple(pod for pod, _ in placed), places=names)
+
+    def _held(
+        self, left: Sequence[Pod], rounds: Sequence[Round], *, declined: bool
+    ) -> tuple[tuple[Skipped, ...], dict[str, Held]]:
+        """Return the groups that may grow no further, and why no node was asked for these pods."""
+        situation = self._situation
+        if self._options.groups_per_pass is GroupsPerPass.ONE:
+            for each in rounds:
+                situation = situation.after(each.increases, self._needs)
+        full, valid = considered(situation, self._needs, self._rules)
+        fitting = self._market.fitting(situation, valid, pod_groups(left)) if left else {}
+        otherwise: Held = PodVerdict.NOT_CHOSEN if declined else PodVerdict.NEXT_PASS
+        if situation.nodes_left == 0:
+            otherwise = ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL
+        return full, {pod.key: otherwise if fitting[pod.cls] else PodVerdict.NO_GROUP_FITS for pod in left}
 
     def _awaiting(
         self,

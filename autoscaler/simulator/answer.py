@@ -68,6 +68,14 @@ class StuckPods(Form, frozen=True, kw_only=True):
     rejected: dict[str, list[Rejection]]
 
 
+class HeldPods(Form, frozen=True, kw_only=True):
+    """Pods that need a node and get none now: a `PodVerdict`, or the result of the scale-up."""
+
+    reason: str
+    detail: str
+    pods: list[str]
+
+
 class StayingNode(Form, frozen=True, kw_only=True, omit_defaults=True):
     """Why a node stays."""
 
@@ -136,11 +144,12 @@ class ReplacementForm(Form, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Reasons(Form, frozen=True, kw_only=True):
-    """Why, typed."""
+    """Why, typed. Each pod without a node is in exactly one of the first four lists."""
 
     waiting: list[WaitingPods] = []
     helped: list[HelpedPods] = []
     unschedulable: list[StuckPods] = []
+    held: list[HeldPods] = []
     skipped_groups: list[Skipped] = []
     unneeded: list[UnneededNode] = []
 

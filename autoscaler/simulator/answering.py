@@ -2,14 +2,15 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from autoscaler.config.tree import Config
 from autoscaler.loop.passing import Pass
 from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.observe.pod_summary import pod_statuses
 from autoscaler.observe.report import PassReport
-from autoscaler.reasons import Kept, ScaleDownResult, ScaleUpResult, Waiting
+from autoscaler.reasons import Kept, PodVerdict, ScaleDownResult, ScaleUpResult, Waiting
 from autoscaler.scaledown.plan import Removal
 from autoscaler.scaledown.replacement import Replacement
 from autoscaler.scaleup.option import Option
@@ -17,6 +18,7 @@ from autoscaler.scaleup.plan import ScaleUpPlan
 from autoscaler.simulator.answer import (
     CloudDelete,
     Cost,
+    HeldPods,
     HelpedPods,
     LeavingNode,
     NotHelped,
@@ -176,10 +178,19 @@ def _reasons(p: Pass, config: Config) -> Reasons:
     for key, reason in report.waiting.items():
         waiting[reason].append(key)
     plan = report.scale_up
+    statuses = {f"{one.namespace}/{one.name}": one for one in pod_statuses(report)}
+    held: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for key, one in statuses.items():
+        if key not in report.waiting and one.verdict not in (PodVerdict.HELPED, PodVerdict.NO_GROUP_FITS):
+            held[one.verdict, one.detail].append(key)
+    elsewhere = {key for keys in held.values() for key in keys}
+    full = {} if plan is None else {key: why for key, why in plan.held.items() if why is PodVerdict.NO_GROUP_FITS}
+    stuck = () if plan is None else (*plan.remaining, *(pod for pod in report.needy if pod.key in full))
     return Reasons(
         waiting=[WaitingPods(reason=reason, pods=sorted(keys)) for reason, keys in sorted(waiting.items())],
-        helped=[] if plan is None else _helped(plan),
-        unschedulable=[] if plan is None else _stuck(plan),
+        helped=[] if plan is None else _helped(plan, elsewhere),
+        unschedulable=[] if plan is None else _stuck(plan, [pod for pod in stuck if pod.key not in elsewhere]),
+        held=[HeldPods(reason=why, detail=detail, pods=sorted(keys)) for (why, detail), keys in sorted(held.items())],
         skipped_groups=[] if plan is None else list(plan.skipped),
         unneeded=[_unneeded(one, p, config) for one in sorted(report.unneeded, key=lambda one: one.node.name)],
     )
@@ -216,22 +227,22 @@ def _priced(prices: Mapping[str, float], sizes: Mapping[str, int]) -> float:
     return round(math.fsum(price * sizes.get(group, 0) for group, price in prices.items()), 6)
 
 
-def _helped(plan: ScaleUpPlan) -> list[HelpedPods]:
+def _helped(plan: ScaleUpPlan, elsewhere: Collection[str]) -> list[HelpedPods]:
     return [
         HelpedPods(owner=owner_of(cls), groups=[one.group for one in each.increases], pods=_keys(pods))
         for each in plan.rounds
-        for cls, pods in _by_class(each.helped).items()
+        for cls, pods in _by_class(pod for pod in each.helped if pod.key not in elsewhere).items()
     ]
 
 
-def _stuck(plan: ScaleUpPlan) -> list[StuckPods]:
+def _stuck(plan: ScaleUpPlan, stuck: Iterable[Pod]) -> list[StuckPods]:
     return [
         StuckPods(
             owner=owner_of(cls),
             pods=_keys(pods),
             rejected={group: list(found) for group, found in plan.rejected.get(cls, {}).items()},
         )
-        for cls, pods in _by_class(plan.remaining).items()
+        for cls, pods in _by_class(stuck).items()
     ]
 
 

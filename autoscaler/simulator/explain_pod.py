@@ -152,6 +152,8 @@ def _message(verdict: str, detail: str, node: str | None, group: str | None) -> 
             return "needs a new node, and no node group that may grow would take it"
         case PodVerdict.NEXT_PASS:
             return "needs a new node; some node group could take it, but this pass helps others first"
+        case PodVerdict.NOT_CHOSEN:
+            return "needs a new node; some node group could take it, but the expander wants none"
         case _:
             return detail
 
@@ -211,9 +213,9 @@ def left_out(skipped: Skipped | None) -> LeftOut | None:
 
 def _stands(pod: Pod, p: Pass, view: ClusterView) -> Iterator[_Stand]:
     assert p.placer is not None
-    skipped: Mapping[str, Skipped] = (
-        {} if p.report.scale_up is None else {one.group: one for one in p.report.scale_up.skipped}
-    )
+    plan = p.report.scale_up
+    left_out = () if plan is None else plan.full if pod.key in plan.held else plan.skipped
+    skipped: Mapping[str, Skipped] = {one.group: one for one in left_out}
     grows, offered = _growing_for(pod, p), _offered_for(pod, p)
     for group in view.groups.all:
         template = p.report.templates.get(group.id)

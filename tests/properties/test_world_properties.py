@@ -2,6 +2,8 @@
 
 import pytest
 
+from autoscaler.observe.pod_summary import pod_statuses
+from autoscaler.reasons import PodVerdict, ScaleUpResult
 from tests.properties.random_worlds import DISABLED, RandomWorld
 from tests.worlds import tainted
 
@@ -31,6 +33,13 @@ def test_nothing_needed_is_lost_nothing_needless_stays_and_it_comes_to_rest(
         assert (tainted(world), world.cluster.failures, world.reports[-1].error) == ([], [], "")
         assert useless(random) == []
         assert lost(random) == []
+        assert put_off(random) == []
+
+
+def put_off(random: RandomWorld) -> list[str]:
+    """Return pods that are told to wait for another pass although nothing happens any more."""
+    vague = (PodVerdict.NEXT_PASS, ScaleUpResult.NOT_TRIED, ScaleUpResult.NO_OPTIONS)
+    return [f"{pod.name}: {pod.verdict}" for pod in pod_statuses(random.world.reports[-1]) if pod.verdict in vague]
 
 
 def useless(random: RandomWorld) -> list[str]:

@@ -6,17 +6,26 @@ from pathlib import Path
 import pytest
 import yaml
 
+from autoscaler.reasons import ScaleUpResult
 from autoscaler.scenario.codec import decode
+from autoscaler.scenario.scenario import Scenario
 from autoscaler.simulator.answer import Answer, RunAnswer
-from autoscaler.simulator.play import play
+from autoscaler.simulator.explain import parse_targets
+from autoscaler.simulator.explanation import PodExplanation
+from autoscaler.simulator.play import play, play_and_explain
+from autoscaler.simulator.remedies.changes import SetFlag
 
 CASES = Path(__file__).parent / "cases"
 
 
-def answer(name: str, **options: str) -> Answer:
+def scenario(name: str, **options: str) -> Scenario:
     document = yaml.safe_load((CASES / name).read_text())
     document["options"] = {**document.get("options", {}), **options}
-    return play(decode(json.dumps(document).encode(), name))
+    return decode(json.dumps(document).encode(), name)
+
+
+def answer(name: str, **options: str) -> Answer:
+    return play(scenario(name, **options))
 
 
 def removed(run: RunAnswer) -> tuple[int, int]:
@@ -72,3 +81,20 @@ def test_pods_of_a_stateful_set_share_nodes_whatever_their_volumes() -> None:
     assert {one.group: one.increase for one in run.scale_ups} == {"g": 3}
     assert len(run.pods_triggered_scale_up) == 6
     assert run.pods_remain_unschedulable == run.pods_await_evaluation == []
+
+
+@pytest.mark.parametrize("compatibility", ["head", "1.31"])
+@pytest.mark.parametrize("run", [0, 1, 2])
+@pytest.mark.parametrize(("pod", "limit"), [("p-new-2", "4"), ("p-new-3", "5")])
+def test_the_limit_of_nodes_is_the_reason_and_the_remedy(pod: str, limit: str, run: int, compatibility: str) -> None:
+    targets = parse_targets([f"pod/default/{pod}"])
+    case = scenario("max-nodes-total-remedy.json", compatibility=compatibility)
+    (explained,) = play_and_explain(case, targets, run=run).explained
+    assert isinstance(explained, PodExplanation)
+    assert explained.verdict == ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL
+    assert explained.remedy is not None
+    assert explained.remedy.changes == [SetFlag(flag="max-nodes-total", value=limit)]
+    told = play(case).runs[run].reasons
+    assert [(one.reason, one.pods) for one in told.held] == [
+        (ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL.value, ["default/p-new-2", "default/p-new-3"])
+    ]

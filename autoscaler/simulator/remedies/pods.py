@@ -8,6 +8,7 @@ from autoscaler.objects.capacity import CONSUMES, CONSUMES_FORMERLY, consumed_re
 from autoscaler.objects.pod import SCALE_UP_DELAY, Pod
 from autoscaler.reasons import NoFit, PodVerdict, ScaleUpResult, Skipped, Waiting
 from autoscaler.registry.backoff import backed_off
+from autoscaler.scaleup.estimator import estimate, pod_groups
 from autoscaler.scaleup.pending import scale_up_delay_s
 from autoscaler.simulator.remedies.changes import (
     Annotate,
@@ -21,7 +22,7 @@ from autoscaler.simulator.remedies.changes import (
     spelled,
 )
 from autoscaler.simulator.remedies.filters import changes_to_fit
-from autoscaler.simulator.remedies.groups import held_group, paused
+from autoscaler.simulator.remedies.groups import chosen_instead, held_group, more_nodes, paused
 from autoscaler.simulator.remedies.passes import ended_early, held_back, next_pass
 from autoscaler.simulator.remedies.remedy import Culprits, Obstacle, Remedy, remedy, together
 
@@ -102,13 +103,40 @@ def needy_remedies(
         case PodVerdict.NEXT_PASS:
             text = "some group could take it, but this pass helps others first; it gets its turn"
             yield next_pass(Obstacle.NEXT_PASS, text, p, config)
+        case PodVerdict.NOT_CHOSEN:
+            yield _not_chosen(pod, p, config)
         case PodVerdict.NO_GROUP_FITS:
             yield from _fits(pod, p, config, groups, nodes)
+        case ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL:
+            yield more_nodes(_nodes_for(pod, p, [group for group, skipped in groups if skipped is None]), p, config)
         case ScaleUpResult.ERROR if p.report.refused:
             yield from _refused(p)
         case _:
             back = held_back(p, config)
             yield back or next_pass(Obstacle.NEXT_PASS, "nothing was decided for it; that is tried again", p, config)
+
+
+def _not_chosen(pod: Pod, p: Pass, config: Config) -> Remedy:
+    """Return how the expander would take a group for a pod, if what it was offered is known."""
+    rounds = () if p.report.scale_up is None else p.report.scale_up.rounds
+    for each in rounds if rounds and rounds[0].chosen is None else ():
+        for option in each.options:
+            if any(one.key == pod.key for one in option.pods):
+                return chosen_instead(option.group.id, each.options, config)
+    return next_pass(Obstacle.NOT_CHOSEN, "the expander wants no group for it; it is asked again", p, config)
+
+
+def _nodes_for(pod: Pod, p: Pass, groups: Sequence[str]) -> int:
+    """Return how many more nodes it takes until a pod has its place, others before it included."""
+    held = {} if p.report.scale_up is None else p.report.scale_up.held
+    keys = [one.key for one in p.report.needy]
+    before = keys[: keys.index(pod.key)] if pod.key in keys else []
+    limited = {key for key in before if held.get(key) is ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL}
+    pods = [*(one for one in p.report.needy if one.key in limited), pod]
+    if p.placer is None or not groups:
+        return 1
+    template = p.report.templates[groups[0]]
+    return max(1, estimate(p.placer, template, pod_groups(pods), len(pods), topology_fallback=True).nodes)
 
 
 def _refused(p: Pass) -> Iterator[Remedy]:

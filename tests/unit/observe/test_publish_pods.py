@@ -134,11 +134,21 @@ def test_pods_for_which_another_group_would_do_wait_for_the_next_pass() -> None:
     assert by_name(world.run())["large"].verdict == PodVerdict.NEXT_PASS
 
 
-def test_pods_beyond_the_nodes_that_are_allowed_wait_for_the_next_pass() -> None:
-    world = LoopWorld(a_spec("a"), config=Config(limits=Limits(max_nodes_total=2)))
+@pytest.mark.parametrize("per_pass", GroupsPerPass)
+def test_pods_beyond_the_nodes_that_are_allowed_are_told_of_the_limit(per_pass: GroupsPerPass) -> None:
+    config = Config(limits=Limits(max_nodes_total=2), scale_up=ScaleUp(groups_per_pass=per_pass))
+    world = LoopWorld(a_spec("a"), config=config)
     world.submit(*replicas(waiting("web"), 3))
     verdicts = [pod.verdict for pod in pod_statuses(world.run())]
-    assert verdicts == [PodVerdict.HELPED, PodVerdict.HELPED, PodVerdict.NEXT_PASS]
+    assert verdicts == [PodVerdict.HELPED, PodVerdict.HELPED, ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL]
+
+
+def test_pods_beyond_a_group_that_is_full_by_now_are_told_so() -> None:
+    world = LoopWorld(a_spec("a", max_size=2))
+    world.submit(*replicas(waiting("web"), 3))
+    *_, left = pod_statuses(world.run())
+    assert left.verdict == PodVerdict.NO_GROUP_FITS
+    assert [(one.group, one.reason) for one in left.reasons] == [("a", Skip.MAX_SIZE)]
 
 
 def test_nothing_is_told_of_pods_when_the_pass_ends_early() -> None:
