@@ -123,8 +123,8 @@ def _candidates(trial: Trial, situation: Situation, facts: _Facts, leaving: Mask
     """Return the nodes of groups that may shrink, and why others stay, where rules want a reason for those too."""
     present: Mask = trial.alive[: trial.base]
     managed = facts.codes >= 0
+    going = (Keep.BEING_DELETED, leaving)
     rejected = (
-        (Keep.BEING_DELETED, leaving),
         (Keep.NOT_STARTED, ~present),
         (Keep.NOT_AUTOSCALED, ~managed),
         (Keep.MIN_SIZE, facts.at_minimum),
@@ -133,8 +133,9 @@ def _candidates(trial: Trial, situation: Situation, facts: _Facts, leaving: Mask
     )
     candidate = np.ones(trial.base, dtype=np.bool_)
     kept: dict[str, Kept] = {}
-    for reason, mask in rejected:
-        if situation.rules.reason_for_every_node:
+    always = situation.rules.reason_for_every_node
+    for reason, mask in (going, *rejected) if always else (*rejected, going):
+        if always or reason is Keep.BEING_DELETED:
             for position in np.flatnonzero(candidate & mask).tolist():
                 name = trial.view.nodes[position].name
                 kept[name] = Kept(name, reason)

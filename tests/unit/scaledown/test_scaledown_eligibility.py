@@ -74,10 +74,28 @@ def recently(until_in_s: float) -> ScaleDownMemory:
             id="which 1.31 did not see",
         ),
         pytest.param(a_node("n"), {"under_way": Begun(empty={"n": "g"})}, Keep.BEING_DELETED, id="being removed by us"),
+        pytest.param(
+            a_node("n"),
+            {"under_way": Begun(empty={"n": "g"}), "rules": OLD},
+            Keep.BEING_DELETED,
+            id="which 1.31 said as well",
+        ),
     ],
 )
 def test_single_nodes(node: Node, about: dict[str, Any], expected: Keep | str) -> None:
     assert fate(Cluster([node]), **about) == expected
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        pytest.param(NEW, Keep.BEING_DELETED, id="has its reason"),
+        pytest.param(OLD, None, id="is no candidate in 1.31, and has none"),
+    ],
+)
+def test_a_node_being_removed_in_a_group_at_its_minimum(rules: Rules, expected: Keep | None) -> None:
+    cluster = Cluster([a_node("n")], groups=[group_with(target=1, min_size=1)])
+    assert fate(cluster, under_way=Begun(empty={"n": "g"}), rules=rules) is expected
 
 
 @pytest.mark.parametrize(
