@@ -242,6 +242,14 @@ class Rules(msgspec.Struct, frozen=True):
             False,
         ),
     ] = True
+    bare_pods_are_expected: Annotated[
+        bool,
+        Change(
+            "Pods without a controller on nodes being drained are expected to come again, as in Cluster Autoscaler; "
+            "otherwise only those that something makes anew.",
+            True,
+        ),
+    ] = False
     minimums_count_deleting_nodes: Annotated[
         bool, Change("Nodes being deleted still count towards the lower resource limits.", False)
     ] = True

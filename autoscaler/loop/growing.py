@@ -163,7 +163,7 @@ class Growing:
         """Return pods of nodes being removed; those of replaced nodes have had room bought for them."""
         replaced = () if p.remembered.replacements is None else p.remembered.replacements.in_progress
         names = p.under_way.nodes - {name for one in replaced for name in one.nodes}
-        return displaced(p.view, names, p.report.now.wall)
+        return displaced(p.view, names, p.report.now.wall, self._config.rules)
 
     def _held_back(self, p: Pass, pods: Sequence[Pod]) -> ScaleUpResult | None:
         """Return why no scale-up is tried; None where one is."""

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 import numpy as np
 
+from autoscaler.config.rules import Rules
 from autoscaler.objects.meta import OwnerReference
 from autoscaler.objects.node import TO_BE_DELETED
 from autoscaler.objects.pod import Pod, Unscheduled
@@ -40,8 +41,8 @@ def house(placer: Placer, situation: Situation, leaving: Mask) -> None:
             start = (position + 1) % trial.count
 
 
-def displaced(view: ClusterView, names: Iterable[str], wall: float) -> tuple[Pod, ...]:
-    """Return the pods of nodes that are being removed and something will make anew, as if they were pending already.
+def displaced(view: ClusterView, names: Iterable[str], wall: float, rules: Rules) -> tuple[Pod, ...]:
+    """Return the pods of nodes that are being removed which are expected again, as if they were pending already.
 
     Only of nodes that carry the taint by now: on others they would find their old place.
     """
@@ -52,28 +53,30 @@ def displaced(view: ClusterView, names: Iterable[str], wall: float) -> tuple[Pod
         msgspec.structs.replace(pod, node=None, nominated_node=None, unscheduled=unscheduled)
         for position in gone
         for pod in view.pods[position]
-        if pod.deleted is None and _recreatable(pod)
+        if pod.deleted is None and _recreatable(pod, rules)
     )
 
 
 def homeless(view: ClusterView, situation: Situation, leaving: Mask) -> Iterator[Pod]:
-    """Yield pods that something will make anew and that have no room yet, first those not evicted yet."""
+    """Yield pods that are expected again and have no room yet, first those not evicted yet."""
     for position in np.flatnonzero(leaving).tolist():
         here = (pod for pod in view.pods[position] if pod.key not in situation.housed)
-        yield from (pod for pod in here if pod.deleted is None and _recreatable(pod))
+        yield from (pod for pod in here if pod.deleted is None and _recreatable(pod, situation.rules))
     if situation.rules.evicted_pods_need_room:
         yield from _awaited(view, situation)
 
 
-def _recreatable(pod: Pod) -> bool:
+def _recreatable(pod: Pod, rules: Rules) -> bool:
     cls = pod.cls
-    return cls.owner is not None and not (cls.mirror or cls.static or cls.daemonset)
+    return (cls.owner is not None or rules.bare_pods_are_expected) and not (cls.mirror or cls.static or cls.daemonset)
 
 
 def _awaited(view: ClusterView, situation: Situation) -> Iterator[Pod]:
     """Yield evicted pods that are missing; all of those of a controller that does not say how many it wants."""
     missing: dict[tuple[str, OwnerReference | None], int | None] = {}
-    for pod in filter(_recreatable, situation.under_way.evicted):
+    for pod in situation.under_way.evicted:
+        if not _recreatable(pod, situation.rules):
+            continue
         key = pod.namespace, pod.cls.owner
         if key not in missing:
             wanted = _wanted(view, pod)
