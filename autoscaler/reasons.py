@@ -256,6 +256,7 @@ class Keep(StrEnum):
     BEING_REPLACED = "BeingReplaced"
     REPLACES_OTHERS = "ReplacesOtherNodes"
     SILENT = "ApiServerSilent"
+    REFUSED = "ProviderRefusesDeletion"
 
 
 class Blocking(StrEnum):

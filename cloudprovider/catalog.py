@@ -29,9 +29,8 @@ _PROVIDER_ABILITIES = (
     interface.Pricing,
     interface.KnowsInstances,
     interface.Accelerators,
-    interface.ManagedGroups,
 )
-_GROUP_ABILITIES = (interface.AtomicIncrease, interface.ForceDelete, interface.GroupOptions)
+_GROUP_ABILITIES = (interface.AtomicIncrease, interface.ForceDelete, interface.PrepareDelete, interface.GroupOptions)
 
 
 class Listing(msgspec.Struct, frozen=True):

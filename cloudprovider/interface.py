@@ -269,6 +269,18 @@ class ForceDelete(Protocol):
 
 
 @runtime_checkable
+class PrepareDelete(Protocol):
+    """Ability of a group: finds out whether a deletion would be refused before pods are evicted for it."""
+
+    def prepare_delete(self, nodes: Sequence[NodeRef]) -> None:
+        """Raise what `delete` would raise for want of a permission or the like.
+
+        Called once before the first eviction from these nodes. Nothing of it has to be taken back: nodes may stay.
+        """
+        ...
+
+
+@runtime_checkable
 class GroupOptions(Protocol):
     """Ability of a group: overrides flags for itself."""
 
@@ -288,19 +300,6 @@ class Accelerators(Protocol):
 
     def gpu_types(self) -> Sequence[str]:
         """Return the known values of that label."""
-        ...
-
-
-@runtime_checkable
-class ManagedGroups(Protocol):
-    """Ability of a provider: can create and delete node groups."""
-
-    def create_group(self, like: NodeTemplate, name: str) -> NodeGroup:
-        """Create an empty group whose nodes look like `like`."""
-        ...
-
-    def delete_group(self, group_id: str) -> None:
-        """Delete an empty group that this ability created."""
         ...
 
 
@@ -363,10 +362,13 @@ class ObjectApi(Protocol):
         """Return all objects of a kind, or those of one namespace."""
         ...
 
-    def patch_object(self, kind: ObjectKind, namespace: str, name: str, change: Mapping[str, Any]) -> None:
-        """Apply a JSON merge patch.
+    def annotate_object(
+        self, kind: ObjectKind, namespace: str, name: str, uid: str, annotations: Mapping[str, str | None]
+    ) -> None:
+        """Set annotations (None removes one) by reading the object and writing it back: it takes `get` and `update`.
 
-        A `metadata.uid` or `metadata.resourceVersion` in it is a condition: `Conflict` where the object has another.
+        Without annotations it is written back as it is, which tells whether that is allowed. `Conflict` where another
+        object has the name by now.
         """
         ...
 

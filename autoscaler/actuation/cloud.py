@@ -32,6 +32,7 @@ from cloudprovider.interface import (
     NodeRef,
     NodeTemplate,
     OutOfCapacity,
+    PrepareDelete,
     Pricing,
     ProviderError,
     QuotaExceeded,
@@ -263,6 +264,15 @@ class Cloud:
             except ProviderError as error:
                 return Deleted(error=failure_of(error))
         return Deleted(frozenset(node.name for node in nodes))
+
+    def prepare_delete(self, group_id: str, nodes: Sequence[NodeRef]) -> None:
+        """Raise the `ProviderError` of a deletion that would be refused, where the group can tell in advance."""
+        group = self._groups.get(group_id)
+        if group is None:
+            return
+        with self._deleting[group_id]:
+            if isinstance(group, PrepareDelete):
+                group.prepare_delete(nodes)
 
     def gone_of(self, group_id: str, nodes: Sequence[NodeRef]) -> frozenset[str] | None:
         """Return the names of those nodes whose machine is gone or going; None where the cloud cannot tell now."""

@@ -14,7 +14,7 @@ from autoscaler.actuation.permit import Permit
 from autoscaler.actuation.recheck import Recheck
 from autoscaler.config.process import Leader
 from autoscaler.objects.pod import Pod
-from cloudprovider.interface import NodeRef
+from cloudprovider.interface import NodeRef, ProviderError, Transient
 
 CALL_S = 10.0
 """The lease has to outlast this when a deletion is sent to the cloud; a short one, as much as it can."""
@@ -41,6 +41,10 @@ class Machines(Protocol):
         """Delete machines with their nodes; never raises `ProviderError`."""
         ...
 
+    def prepare_delete(self, group_id: str, nodes: Sequence[NodeRef]) -> None:
+        """Raise the `ProviderError` of a deletion that would be refused, where the group can tell in advance."""
+        ...
+
     def gone_of(self, group_id: str, nodes: Sequence[NodeRef]) -> frozenset[str] | None:
         """Return the names of those nodes whose machine is gone or going; None where the cloud cannot tell now."""
         ...
@@ -63,6 +67,18 @@ class Commit:
         self._evictor = evictor
         self._permit = permit
         self._call_s = call_s
+
+    def prepare(self, job: Job) -> None:
+        """Have the cloud say in advance that it would refuse, as far as it can: no pod is to leave in vain.
+
+        Raises `Aborted`.
+        """
+        try:
+            self._machines.prepare_delete(job.removal.group, (ref_of(job.removal.node),))
+        except Transient as error:
+            raise Aborted(Why.UNREADABLE, f"the cloud cannot be asked: {error}") from error
+        except ProviderError as error:
+            raise Aborted(Why.REFUSED_AHEAD, str(error)) from error
 
     def delete(self, jobs: Sequence[Job]) -> Committed:
         """Delete the machines of one group's nodes in one call. Raises `LeadershipLost` and `Stopping`."""

@@ -1,4 +1,4 @@
-"""Removing nodes: taint, wait, look again, drain, delete; and the way back from every step.
+"""Removing nodes: taint, wait, look again, ask whether it is allowed, drain, delete; and the way back from every step.
 
 `Deleter.start` runs on the deciding thread: it taints, and hands each node to a work of its own. What becomes of them
 comes back through the `Tracker`. Order and rules are Cluster Autoscaler's (core/scaledown/actuation); beyond it, a
@@ -166,6 +166,7 @@ class Deleter:
         """Take one node all the way; raises `Aborted`, `LeadershipLost` and `Stopping`."""
         self._settle(job)
         leaving = self._recheck.before_eviction(job)
+        self._commit.prepare(job)
         self._drainer.empty(job, leaving)
         self._drainer.await_consent(job)
         if job.batch is not None:

@@ -14,8 +14,8 @@ from cloudprovider.interface import NotFound, ObjectKind, Scale
 class ObjectWrites(Protocol):
     """What providers can do to objects; see `autoscaler.kube.writes.Writes`."""
 
-    def merge(self, where: str, change: Mapping[str, Any]) -> None:
-        """Apply a JSON merge patch to the object at a path."""
+    def annotate(self, where: str, uid: str, annotations: Mapping[str, str | None]) -> None:
+        """Set annotations of the object of that uid at a path; it is written back even where nothing changes."""
         ...
 
     def put_scale(self, where: str, name: str, namespace: str, replicas: int, resource_version: str) -> None:
@@ -70,10 +70,12 @@ class ClusterObjectApi:
             pages = [decoded(page).get("items") or () for page in read_all(self._client, where, selection)]
         return [one for page in pages for one in page]
 
-    def patch_object(self, kind: ObjectKind, namespace: str, name: str, change: Mapping[str, Any]) -> None:
-        """Apply a JSON merge patch; a uid or version in its metadata is a condition."""
+    def annotate_object(
+        self, kind: ObjectKind, namespace: str, name: str, uid: str, annotations: Mapping[str, str | None]
+    ) -> None:
+        """Set annotations by reading the object and writing it back."""
         with as_provider_errors():
-            self._writes().merge(_path(kind, namespace, name), change)
+            self._writes().annotate(_path(kind, namespace, name), uid, annotations)
 
     def get_scale(self, kind: ObjectKind, namespace: str, name: str) -> Scale:
         """Return the scale subresource of an object."""
@@ -98,7 +100,9 @@ class RehearsedObjectApi(ClusterObjectApi):
     withheld = 0
     """Writes that a real run would have made."""
 
-    def patch_object(self, kind: ObjectKind, namespace: str, name: str, change: Mapping[str, Any]) -> None:
+    def annotate_object(
+        self, kind: ObjectKind, namespace: str, name: str, uid: str, annotations: Mapping[str, str | None]
+    ) -> None:
         """Count the call; the object stays as it is."""
         self.withheld += 1
 

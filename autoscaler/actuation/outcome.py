@@ -43,6 +43,7 @@ class Why(StrEnum):
     PODS_REMAIN = "PodsRemain"
     UNREADABLE = "ClusterUnreadable"
     REFUSED = "ProviderRefused"
+    REFUSED_AHEAD = "ProviderRefusesDeletion"
     NO_LEASE = "LeaseTooShort"
     BUG = "UnexpectedError"
 

@@ -225,10 +225,7 @@ class Writes:
         """Set annotations (None removes one); False if they were so already."""
 
         def change(node: JsonObject) -> bool:
-            present = node["metadata"].get("annotations") or {}
-            wanted = {name: value for name, value in {**present, **annotations}.items() if value is not None}
-            node["metadata"]["annotations"] = wanted
-            return bool(wanted != present)
+            return _annotated(node, annotations)
 
         return self._edit(paths.node(node), change)
 
@@ -309,9 +306,19 @@ class Writes:
         """Delete an object, if it is still the one of that uid or version; `Gone` if there is none."""
         self._client.delete(paths.path(ref), _encode(_delete_options(None, uid, resource_version)), self._write)
 
-    def merge(self, where: str, change: Mapping[str, Any]) -> None:
-        """Apply a JSON merge patch to the object at a path; `Conflict` where a uid or version in it is another's."""
-        self._client.patch(where, _encode(change), MERGE_PATCH, self._write)
+    def annotate(self, where: str, uid: str, annotations: Mapping[str, str | None]) -> None:
+        """Set annotations (None removes one) of the object at a path; `Conflict` where it is not of that uid.
+
+        It is written back even where nothing changes: that tells whether it may be.
+        """
+
+        def change(obj: JsonObject) -> bool:
+            if obj["metadata"].get("uid") != uid:
+                raise Conflict(f"{where}: another object has the name by now")
+            _annotated(obj, annotations)
+            return True
+
+        self._edit(where, change)
 
     def put_scale(self, where: str, name: str, namespace: str, replicas: int, resource_version: str) -> None:
         """Set the replicas of the object at a path; `Conflict` if it changed since that version."""
@@ -360,6 +367,14 @@ class Writes:
 
 def _lease_call(timeout_s: float) -> Call:
     return Call(timeout_s=timeout_s, urgent=True, repeatable=False)
+
+
+def _annotated(obj: JsonObject, annotations: Mapping[str, str | None]) -> bool:
+    """Set annotations (None removes one) on an object; False if they were so already."""
+    present = obj["metadata"].get("annotations") or {}
+    wanted = {name: value for name, value in {**present, **annotations}.items() if value is not None}
+    obj["metadata"]["annotations"] = wanted
+    return bool(wanted != present)
 
 
 def _object(body: bytes) -> JsonObject:

@@ -1,12 +1,13 @@
 """The first step: read cloud and cluster, bring templates and the registry up to date."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from msgspec.structs import replace
 
 from autoscaler.actuation.cloud import Cloud
+from autoscaler.actuation.outcome import Finished, Why
 from autoscaler.actuation.remover import NodeRemoval
 from autoscaler.clock import Instant, stopwatch
 from autoscaler.config.tree import Config
@@ -20,7 +21,7 @@ from autoscaler.registry import memory as memories
 from autoscaler.registry.memory import Memory
 from autoscaler.registry.readiness import devices_of, read, ready_terms
 from autoscaler.registry.state import update
-from autoscaler.scaledown.memory import forgotten, seeded
+from autoscaler.scaledown.memory import ScaleDownMemory, Unremovable, forgotten, left_alone, seeded
 from autoscaler.scaleup.templates import choose_templates
 from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.groups import Groups
@@ -118,22 +119,37 @@ class Observing:
             self._warn_of_strangers(view.groups)
             ttl_s = self._config.scale_down.node_deletion_candidate_ttl_s
             before = replace(before, scale_down=seeded(view.nodes, ttl_s, now))
-        return replace(before, registry=self._with_results(before.registry))
+        results = self._removal.drain_results()
+        return replace(
+            before,
+            registry=_with_results(before.registry, results),
+            scale_down=self._without_refused(before.scale_down, results, view.groups, now),
+        )
+
+    def _without_refused(
+        self, memory: ScaleDownMemory | None, results: Sequence[Finished], groups: Groups, now: Instant
+    ) -> ScaleDownMemory | None:
+        """Leave groups alone for a while whose deletions the provider refuses: what holds for one node does for all."""
+        until = now.later(self._config.scale_down.unremovable_node_recheck_timeout_s)
+        for finished in results:
+            if memory is not None and finished.why is Why.REFUSED_AHEAD:
+                own = [node for node, group in groups.of_node.items() if group == finished.removal.group]
+                memory = left_alone(memory, own, Unremovable(until, Keep.REFUSED, finished.message))
+        return memory
 
     def _warn_of_strangers(self, groups: Groups) -> None:
         unknown = sorted(self._config.scale_down.named_groups - groups.by_id.keys())
         if unknown:
             log.warning("config.unknown_groups options of scale-down name groups that do not exist: %s", unknown)
 
-    def _with_results(self, memory: Memory) -> Memory:
-        for finished in self._removal.drain_results():
-            if finished.deleted:
-                memory = memories.deletion_started(
-                    memory, finished.removal.group, finished.removal.node.name, finished.at
-                )
-            else:
-                memory = memories.deletion_failed(memory, finished.removal.group, finished.at)
-        return memory
+
+def _with_results(memory: Memory, results: Iterable[Finished]) -> Memory:
+    for finished in results:
+        if finished.deleted:
+            memory = memories.deletion_started(memory, finished.removal.group, finished.removal.node.name, finished.at)
+        else:
+            memory = memories.deletion_failed(memory, finished.removal.group, finished.at)
+    return memory
 
 
 def late(silence_s: Mapping[str, float], limit_s: float) -> dict[str, float]:

@@ -298,6 +298,11 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
             "node is removed by old news. Afterwards it has to be unneeded anew for its full time.",
             "Look at `kube.watch_failing` in the log: why does the watch bring nothing?",
         ),
+        Keep.REFUSED: Meaning(
+            "The provider said, before any pod was evicted, that it would not delete a machine of the node's group. "
+            "The group is tried again after `--unremovable-node-recheck-timeout`.",
+            "Look at the message: most often a permission is missing.",
+        ),
     },
     Blocking: {
         Blocking.CONTROLLER_NOT_FOUND: Meaning(

@@ -183,7 +183,10 @@ def _single_reasons(
     """Yield why single nodes stay, more important reasons first."""
     nodes, positions, wall = trial.view.nodes, trial.view.positions, situation.now.wall
     for name, one in memory.unremovable.items():
-        if name in positions:
+        if name in positions and one.reason is Keep.REFUSED:
+            left_s = one.until.mono - situation.now.mono
+            yield positions[name], Kept(name, Keep.REFUSED, one.detail, time_left_s=left_s)
+        elif name in positions:
             detail = f"{one.reason}: {one.detail}" if one.detail else one.reason.value
             yield positions[name], Kept(name, Keep.RECENTLY_UNREMOVABLE, detail, one.pod, one.pod_reason)
     for position in _tainted(trial, TO_BE_DELETED):

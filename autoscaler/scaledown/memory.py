@@ -81,6 +81,11 @@ def remembered(kept: Kept, until: Instant) -> Unremovable:
     return Unremovable(until, kept.reason, kept.detail, kept.pod, kept.pod_reason)
 
 
+def left_alone(memory: ScaleDownMemory, nodes: Iterable[str], why: Unremovable) -> ScaleDownMemory:
+    """Remember that nodes need not be looked at for a while."""
+    return msgspec.structs.replace(memory, unremovable={**memory.unremovable, **dict.fromkeys(nodes, why)})
+
+
 def rebase(memory: ScaleDownMemory, was: Instant, now: Instant) -> ScaleDownMemory:
     """Move a memory that was current at `was` to a clock on which it is `now`; every timer has run as long as then."""
     shift_s = now.mono - was.mono

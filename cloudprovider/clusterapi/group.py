@@ -22,7 +22,7 @@ _ATTEMPTS = 5
 
 
 class CapiGroup:
-    """A `NodeGroup` with `ForceDelete` and `GroupOptions`."""
+    """A `NodeGroup` with `ForceDelete`, `PrepareDelete` and `GroupOptions`."""
 
     def __init__(self, state: GroupState, roster: Roster, management: Management, now: Callable[[], float]) -> None:
         self._state = state
@@ -97,6 +97,19 @@ class CapiGroup:
     def force_delete(self, nodes: Sequence[NodeRef]) -> None:
         """Do the same whatever the minimum size."""
         self._delete(nodes, 0)
+
+    def prepare_delete(self, nodes: Sequence[NodeRef]) -> None:
+        """Find out whether the Machines may be marked and the replicas be set, and change neither.
+
+        A mark that is there before its time would be a danger to others: whenever the replicas are lowered for another
+        node, it would be left to chance which of the marked Machines go.
+        """
+        doomed = self._doomed(nodes)
+        for machine in doomed:
+            if not machine.bare:
+                self._management.try_mark(machine)
+        if doomed:
+            self._management.try_rescale(self._state.one)
 
     def settle_marks(self) -> None:
         """Look at marks of which it was not known whether the replicas were lowered for them; now it is."""

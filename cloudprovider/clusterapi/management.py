@@ -1,5 +1,6 @@
 """The API server that has the Machines: which versions it serves, lists, marks on Machines, and scales."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,7 +18,16 @@ from cloudprovider.clusterapi.objects import (
     decode_scalable,
 )
 from cloudprovider.clusterapi.selection import Selection
-from cloudprovider.interface import Misconfigured, NotFound, ObjectApi, ObjectKind, ProviderError, Scale, Transient
+from cloudprovider.interface import (
+    Conflict,
+    Misconfigured,
+    NotFound,
+    ObjectApi,
+    ObjectKind,
+    ProviderError,
+    Scale,
+    Transient,
+)
 
 
 class Listed(msgspec.Struct, frozen=True):
@@ -71,14 +81,25 @@ class Management:
 
     def mark(self, machine: Machine, when: str) -> None:
         """Make a Machine the first to go when its owner shrinks."""
-        self._annotate(machine, when)
+        self._annotate(machine, {self.keys.delete: when})
 
     def unmark(self, machine: Machine) -> None:
         """Take that back; a Machine that is gone needs none."""
         try:
-            self._annotate(machine, None)
+            self._annotate(machine, {self.keys.delete: None})
         except NotFound:
             return
+
+    def try_mark(self, machine: Machine) -> None:
+        """Write a Machine back as it is: raises what a mark would. One that is gone, or changes, refuses nothing."""
+        with contextlib.suppress(NotFound, Conflict):
+            self._annotate(machine, {})
+
+    def try_rescale(self, one: Scalable) -> None:
+        """Set the replicas to what they are: raises what another number would."""
+        with contextlib.suppress(Conflict):
+            read = self.scale_of(one)
+            self.rescale(one, read, read.replicas)
 
     def scale_of(self, one: Scalable) -> Scale:
         """Read how many replicas a group is to have."""
@@ -102,8 +123,7 @@ class Management:
             for one in self.api.list_objects(self._kinds[kind], namespace, label_selector)
         ]
 
-    def _annotate(self, machine: Machine, value: str | None) -> None:
+    def _annotate(self, machine: Machine, annotations: Mapping[str, str | None]) -> None:
+        # With get and update: roles that were made for Cluster Autoscaler do not let it patch Machines.
         namespace, name = machine.key
-        # The uid, so that another Machine that has the name by now is spared.
-        change = {"metadata": {"uid": machine.uid, "annotations": {self.keys.delete: value}}}
-        self.api.patch_object(self._kinds[MACHINE], namespace, name, change)
+        self.api.annotate_object(self._kinds[MACHINE], namespace, name, machine.uid, annotations)

@@ -17,6 +17,7 @@ from cloudprovider.interface import (
     NodeGroup,
     NodeRef,
     NodeTemplate,
+    PrepareDelete,
     Pricing,
     State,
 )
@@ -241,6 +242,18 @@ def _force_delete(bench: Bench) -> None:
     bench.expect(node.provider_id not in bench.ids(bench.group), f"{node.name} was not deleted")
 
 
+def _prepare_delete(bench: Bench) -> None:
+    if not isinstance(bench.group, PrepareDelete):
+        raise NotApplicable("has no PrepareDelete")
+    group = bench.group if bench.nodes(bench.group) else bench.grow(1)
+    size, ids = group.target_size(), bench.ids(group)
+    if isinstance(group, PrepareDelete):
+        group.prepare_delete(bench.nodes(group)[:1])
+    bench.harness.settle()
+    group = bench.group
+    bench.expect((group.target_size(), bench.ids(group)) == (size, ids), "prepare_delete() changed the group")
+
+
 def _group_options(bench: Bench) -> None:
     groups = [group for group in bench.provider.groups() if isinstance(group, GroupOptions)]
     if not groups:
@@ -341,6 +354,7 @@ CHECKS: tuple[Check, ...] = (
     Check("KnowsInstances: a machine exists until it is deleted", _knows_instances),
     Check("AtomicIncrease: all or nothing", _atomic_increase),
     Check("ForceDelete: deletes below the minimum, but nothing that belongs elsewhere", _force_delete),
+    Check("PrepareDelete: asking changes nothing", _prepare_delete),
     Check("GroupOptions: the settings make sense", _group_options),
     Check("Pricing: prices make sense", _pricing),
     Check("Accelerators: the GPU label and types make sense", _accelerators),

@@ -10,7 +10,6 @@ from cloudprovider.interface import Conflict, NotFound, ObjectKind, ProviderErro
 T = TypeVar("T")
 _Key = tuple[str, str, str]
 """Plural, namespace and name."""
-_CONDITIONS = ("uid", "resourceVersion")
 
 
 class _Failure:
@@ -92,18 +91,18 @@ class MemoryObjectApi:
 
         return self._request("list", kind.plural, select)
 
-    def patch_object(self, kind: ObjectKind, namespace: str, name: str, change: Mapping[str, Any]) -> None:
-        """Apply a merge patch; `Conflict` where its uid or version is another's."""
+    def annotate_object(
+        self, kind: ObjectKind, namespace: str, name: str, uid: str, annotations: Mapping[str, str | None]
+    ) -> None:
+        """Set annotations; `Conflict` where another object has the name."""
 
-        def patch() -> None:
+        def update() -> None:
             held = self._held(kind, namespace, name)
-            wanted = change.get("metadata") or {}
-            for condition in _CONDITIONS:
-                if wanted.get(condition, held["metadata"][condition]) != held["metadata"][condition]:
-                    raise Conflict(f"{kind.plural} {namespace}/{name}: the {condition} is another")
-            self.put(kind.plural, _merged(held, change))
+            if held["metadata"]["uid"] != uid:
+                raise Conflict(f"{kind.plural} {namespace}/{name}: the uid is another")
+            self.put(kind.plural, _merged(held, {"metadata": {"annotations": annotations}}))
 
-        self._request("patch", kind.plural, patch)
+        self._request("update", kind.plural, update)
 
     def get_scale(self, kind: ObjectKind, namespace: str, name: str) -> Scale:
         """Return the replicas."""

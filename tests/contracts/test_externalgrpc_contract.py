@@ -99,5 +99,6 @@ def test_all_is_tried_but_what_the_protocol_lacks_and_machines_rule_out(
         "AtomicIncrease: all or nothing",
         "ForceDelete: deletes below the minimum, but nothing that belongs elsewhere",
         "KnowsInstances: a machine exists until it is deleted",
+        "PrepareDelete: asking changes nothing",
         "decrease_target cancels requests that no machine answers yet",
     }

@@ -261,7 +261,8 @@ def _skipped(harness: Harness) -> set[str]:
 
 def test_static_is_tried_on_all_but_what_its_machines_rule_out() -> None:
     assert _skipped(StaticHarness(boot_s=60.0, delete_s=0.0)) == {
-        "decrease_target cancels requests that no machine answers yet"
+        "decrease_target cancels requests that no machine answers yet",
+        "PrepareDelete: asking changes nothing",
     }
 
 
@@ -276,6 +277,7 @@ def test_kwok_is_tried_on_all_but_what_it_cannot_do() -> None:
         "decrease_target cancels requests that no machine answers yet",
         "AtomicIncrease: all or nothing",
         "GroupOptions: the settings make sense",
+        "PrepareDelete: asking changes nothing",
         "Pricing: prices make sense",
     }
 
@@ -286,6 +288,7 @@ def test_aws_is_tried_on_all_but_what_it_cannot_do() -> None:
             "decrease_target cancels requests that no machine answers yet",
             "AtomicIncrease: all or nothing",
             "ForceDelete: deletes below the minimum, but nothing that belongs elsewhere",
+            "PrepareDelete: asking changes nothing",
             "Pricing: prices make sense",
         }
 
@@ -312,6 +315,7 @@ def test_azure_is_tried_on_all_but_what_it_cannot_do(tmp_path: Path) -> None:
     assert _skipped(AzureHarness(str(prices))) == {
         "decrease_target cancels requests that no machine answers yet",
         "AtomicIncrease: all or nothing",
+        "PrepareDelete: asking changes nothing",
     }
 
 
@@ -319,6 +323,7 @@ def test_gce_is_tried_on_all_but_what_it_cannot_do() -> None:
     assert _skipped(GceHarness()) == {
         "decrease_target cancels requests that no machine answers yet",
         "AtomicIncrease: all or nothing",
+        "PrepareDelete: asking changes nothing",
     }
 
 

@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+from autoscaler.simulator.apiserver.faults import Fault
 from tests.e2e.machines import Machinery, a_group
 from tests.e2e.replica import READING, Replica, Sandbox, until
+from tests.fakes import capi
 
 FLAGS = ("--cloud-provider=clusterapi", "--leader-elect=false")
 SCALES_DOWN = (
@@ -13,6 +15,9 @@ SCALES_DOWN = (
     "--unremovable-node-recheck-timeout=1s",
     "--node-delete-delay-after-taint=0s",
 )
+
+
+MACHINES = capi.MACHINES
 
 
 def node_of(sandbox: Sandbox, app: str) -> str:
@@ -39,6 +44,50 @@ def test_pending_pods_get_machines_and_the_idle_one_goes(tmp_path: Path) -> None
             assert machinery.replicas() == {"web": 2}
             assert sandbox.running() == 2
             assert replica.stop() == 0
+
+
+def test_roles_made_for_cluster_autoscaler_are_enough(tmp_path: Path) -> None:
+    """They let Machines be got and updated, and not patched."""
+    with Sandbox(tmp_path) as sandbox, Machinery(sandbox) as machinery:
+        machinery.add(a_group("MachineDeployment", "web"))
+        sandbox.server.faults.add(Fault(verb="patch", resource=MACHINES, code=403))
+        with Replica(sandbox.kubeconfig, *FLAGS, *SCALES_DOWN) as replica:
+            for name in ("one", "two"):
+                sandbox.deploy(name, 1)
+            sandbox.until_running(2)
+            sandbox.deploy("two", 0)
+            until(lambda: len(sandbox.nodes()) == 1, "the idle node is gone")
+            assert replica.stop() == 0
+
+
+def test_a_deletion_that_is_not_permitted_costs_no_eviction_and_is_not_tried_all_the_time(tmp_path: Path) -> None:
+    flags = (*FLAGS, *SCALES_DOWN, "--unremovable-node-recheck-timeout=10m", "--scale-down-delay-after-failure=0s")
+    with Sandbox(tmp_path) as sandbox, Machinery(sandbox) as machinery:
+        machinery.add(a_group("MachineDeployment", "web"))
+        for name in ("one", "two", "three"):
+            sandbox.deploy(name, 1)
+        with Replica(sandbox.kubeconfig, *FLAGS) as replica:
+            sandbox.until_running(3)
+            assert replica.stop() == 0
+        sandbox.server.faults.add(Fault(verb="update", resource=MACHINES, code=403))
+        sandbox.deploy("two", 0)
+        with Replica(sandbox.kubeconfig, *flags, name="refused") as replica:
+            until(lambda: "ProviderRefusesDeletion" in replica.get("/api/v1/nodes")[1], "the reason is told")
+            tried = [one for one in sandbox.asked("refused") if one.verb == "update" and one.resource == "machines"]
+            passes = len([one for one in sandbox.asked("refused") if one.verb == "list" and one.resource == "machines"])
+            until(
+                lambda: (
+                    len([one for one in sandbox.asked("refused") if one.verb == "list" and one.resource == "machines"])
+                    > passes + 5
+                ),
+                "it looks on",
+            )
+            again = [one for one in sandbox.asked("refused") if one.verb == "update" and one.resource == "machines"]
+            assert len(tried) == len(again) == 1
+            assert replica.stop() == 0
+        assert [one for one in sandbox.asked("refused") if one.subresource == "eviction"] == []
+        assert len(sandbox.nodes()) == 3
+        assert not any(one["spec"].get("taints") for one in sandbox.storage.list("nodes"))
 
 
 def test_machines_may_be_in_another_cluster(tmp_path: Path) -> None:

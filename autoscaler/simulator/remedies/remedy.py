@@ -76,6 +76,7 @@ class Obstacle(StrEnum):
     TOO_MANY_A_MINUTE = "NodeDeletionRateReached"
     BEING_REPLACED = "BeingReplaced"
     REPLACES_OTHERS = "ReplacesOtherNodes"
+    REFUSED = "ProviderRefusesDeletion"
     CONTROLLER_NOT_FOUND = "ControllerNotFound"
     MIN_REPLICAS = "MinReplicasReached"
     NOT_REPLICATED = "NotReplicated"

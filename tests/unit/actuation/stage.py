@@ -25,7 +25,7 @@ from autoscaler.scaledown.plan import Deletions, Removal
 from autoscaler.simulator.executor import VirtualExecutor
 from autoscaler.simulator.memory_cluster import MemoryCluster, MemoryWrites
 from autoscaler.snapshot.cluster import Related
-from cloudprovider.interface import ErrorClass, InstanceError, NodeRef
+from cloudprovider.interface import ErrorClass, InstanceError, NodeRef, ProviderError
 from cloudprovider.static.cloud import StaticCloud, open_cloud
 from cloudprovider.static.spec import CloudSpec, GroupSpec, MachineSpec
 from tests.builders import a_node, a_pod
@@ -169,7 +169,16 @@ class CloudPort(Cloud):
         super().__init__(provider)
         self.crash: Exception | None = None
         self.unknown_until = 0.0
+        self.refusal: ProviderError | None = None
+        """What is said when it is asked in advance."""
+        self.asked_ahead: list[tuple[float, str]] = []
+        """Seconds since the start, and nodes."""
         self._clock = clock
+
+    def prepare_delete(self, group_id: str, nodes: Sequence[NodeRef]) -> None:
+        self.asked_ahead += [(self._clock.now().mono, node.name) for node in nodes]
+        if self.refusal is not None:
+            raise self.refusal
 
     def delete_nodes(self, group_id: str, nodes: Sequence[NodeRef], *, force: bool = False) -> Deleted:
         if self.crash is not None:

@@ -12,9 +12,43 @@ from autoscaler.config.syntax import DrainPriority
 from autoscaler.errors import Conflict, Refused, RetryLater
 from autoscaler.objects.node import TO_BE_DELETED, Taint
 from autoscaler.reasons import RemovedAs
+from cloudprovider.interface import ProviderError, Transient
 from tests.unit.actuation.stage import START_WALL, Stage
 
 DELAY = {"delay-deletion.cluster-autoscaler.kubernetes.io/volumes": "x"}
+
+
+class TestRefusedInAdvance:
+    @pytest.mark.parametrize(
+        ("refusal", "why"),
+        [
+            pytest.param(ProviderError("machines may not be updated"), Why.REFUSED_AHEAD, id="refused"),
+            pytest.param(Transient("no answer"), Why.UNREADABLE, id="not to be asked now"),
+        ],
+    )
+    @pytest.mark.parametrize("atomic", [False, True])
+    def test_costs_no_eviction(self, refusal: ProviderError, why: Why, atomic: bool) -> None:
+        with Stage() as stage:
+            stage.add("web", "n1")
+            stage.machines_port.refusal = refusal
+            stage.start("n1", atomic=atomic)
+            (finished,) = stage.run(60)
+            assert (finished.outcome, finished.why, finished.rolled_back) == (Outcome.NOT_DELETED, why, True)
+            assert stage.did("tryEvict") == []
+            assert not stage.tainted("n1")
+            assert stage.machines() == ["n1", "n2", "n3"]
+            assert stage.events.about("Node/n1")[-1] == (
+                f"ScaleDownFailed: failed to drain and delete node: {finished.message}"
+            )
+
+    def test_is_asked_after_the_taint_and_before_the_first_eviction(self) -> None:
+        with Stage() as stage:
+            stage.add("web", "n1")
+            stage.start("n1")
+            stage.run(60)
+            assert [node for _, node in stage.machines_port.asked_ahead] == ["n1"]
+            assert 0 < stage.machines_port.asked_ahead[0][0] <= stage.did("tryEvict")[0][0]
+            assert stage.machines() == ["n2", "n3"]
 
 
 class TestEmptyNode:

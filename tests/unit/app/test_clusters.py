@@ -36,7 +36,7 @@ def test_a_kubeconfig_leads_to_its_cluster_under_the_user_agent(tmp_path: Path) 
         api = found.connect(str(tmp_path / "kubeconfig"))
         assert api.list_objects(MACHINES) == []
         with pytest.raises(NotFound):
-            api.patch_object(MACHINES, "x", "gone", {})
+            api.annotate_object(MACHINES, "x", "gone", "u", {})
         assert len(server.requests.entries(user_agent="me")) == 2
     finally:
         found.close()

@@ -58,6 +58,7 @@ def test_every_provider_is_listed_with_its_abilities() -> None:
         "KnowsInstances",
         "Accelerators",
         "ForceDelete",
+        "PrepareDelete",
         "GroupOptions",
     )
     assert (found["externalgrpc"].module, found["externalgrpc"].extra) == ("cloudprovider.externalgrpc", "grpc")

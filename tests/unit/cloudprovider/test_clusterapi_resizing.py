@@ -8,7 +8,7 @@ from tests.unit.cloudprovider.clusterapi_world import NOW_TEXT, World, a_set, no
 
 SCALE = f"set scale {capi.SETS}"
 READ = f"get scale {capi.SETS}"
-MARK = f"patch {capi.MACHINES}"
+MARK = f"update {capi.MACHINES}"
 
 
 def writes(world: World) -> list[str]:
@@ -80,6 +80,39 @@ class TestIncrease:
         world.api.remove(capi.SETS, "default", "web")
         with pytest.raises(NotFound):
             world.group.increase(1)
+
+
+class TestPrepareDelete:
+    def test_writes_back_what_there_is(self) -> None:
+        world = three()
+        before = [*world.api.objects(capi.MACHINES), *world.api.objects(capi.SETS)]
+        for obj in before:
+            del obj["metadata"]["resourceVersion"]
+        world.group.prepare_delete([node("a"), node("c")])
+        assert writes(world) == [MARK, MARK, SCALE]
+        after = [*world.api.objects(capi.MACHINES), *world.api.objects(capi.SETS)]
+        for obj in after:
+            del obj["metadata"]["resourceVersion"]
+        assert after == before
+
+    @pytest.mark.parametrize("call", [MARK, SCALE])
+    def test_raises_what_a_deletion_would(self, call: str) -> None:
+        world = three()
+        world.api.fail(call, ProviderError("forbidden"))
+        with pytest.raises(ProviderError, match="forbidden"):
+            world.group.prepare_delete([node("a")])
+        assert (world.marks(), world.replicas()) == ({}, 3)
+
+    @pytest.mark.parametrize("call", [MARK, SCALE])
+    def test_a_change_by_somebody_else_refuses_nothing(self, call: str) -> None:
+        world = three()
+        world.api.fail(call, Conflict("changed"))
+        world.group.prepare_delete([node("a")])
+
+    def test_a_machine_that_is_gone_refuses_nothing(self) -> None:
+        world = three()
+        world.api.remove(capi.MACHINES, "default", "a")
+        world.group.prepare_delete([node("a")])
 
 
 class TestDelete:
