@@ -1,7 +1,8 @@
 """The cluster as the watches know it: the daemon's `loop.Source`."""
 
+import logging
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -38,6 +39,7 @@ from autoscaler.snapshot.cluster import ClusterBuilder, ClusterView, Related
 from autoscaler.snapshot.groups import Groups
 
 R = TypeVar("R", bound=Resource)
+log = logging.getLogger(__name__)
 _SCALABLES = {
     "Deployment": "/apis/apps/v1/deployments",
     "ReplicaSet": "/apis/apps/v1/replicasets",
@@ -54,6 +56,7 @@ class ClusterSource:
 
     def __init__(self, feed: Feed, interner: PodInterner, config: Config) -> None:
         self._feed = feed
+        self._resting: set[str] = set()
         self._builder = ClusterBuilder(config.pods.expendable_pods_priority_cutoff)
         self.nodes = feed.add(KindSource("/api/v1/nodes", node_decoder()))
         self.pods = feed.add(KindSource("/api/v1/pods", interner.decoder(), _LIVE_PODS))
@@ -95,10 +98,25 @@ class ClusterSource:
         if buffers:
             self._buffers = self._optional(GROUP, "capacitybuffers", CapacityBuffer, "v1beta1", "v1alpha1")
         if features.enable_provisioning_requests or buffers:
-            self._templates = self._plain("/api/v1/podtemplates", StoredTemplate)
+            self._templates = self._permitted("/api/v1/podtemplates", StoredTemplate)
         if features.capacity_buffer_controller_enabled:
-            self._quotas = self._plain("/api/v1/resourcequotas", ResourceQuota)
-            self._scalables = {kind: self._plain(path, Scalable) for kind, path in _SCALABLES.items()}
+            self._quotas = self._permitted("/api/v1/resourcequotas", ResourceQuota)
+            self._scalables = {kind: self._permitted(path, Scalable) for kind, path in _SCALABLES.items()}
+
+    def _permitted(self, path: str, kind: type[R]) -> Store[R]:
+        """Follow a kind that only side features need, if we may."""
+        no_indexes: Mapping[str, Callable[[R], Hashable | None]] = {}
+        return self._feed.add(KindSource(path, plain_decoder(kind), optional=True), no_indexes, log_changes=False)
+
+    def _lack(self, feature: str, *stores: "Store[Any] | None") -> bool:
+        """Whether a feature has to rest because something it needs may not be read; said when that begins."""
+        lacking = any(store is not None and store.absent for store in stores)
+        if lacking and feature not in self._resting:
+            log.warning(
+                "feature.resting feature=%s: kinds that it needs may not be read; see kube.kind_absent", feature
+            )
+        (self._resting.add if lacking else self._resting.discard)(feature)
+        return lacking
 
     def _optional(self, group: str, plural: str, kind: type[R], *versions: str) -> Store[R]:
         """Follow a kind that the cluster need not know, in the newest of these versions that it serves."""
@@ -129,6 +147,8 @@ class ClusterSource:
 
     def related(self) -> Related:
         """Return the objects that decisions look up, as the watches last showed them. From any thread."""
+        without_templates = self._lack("provisioning-requests", self._templates)
+        without_buffers = self._lack("capacity-buffers", self._templates, self._quotas, *self._scalables.values())
         return Related(
             namespaces=self._namespaces.snapshot(),
             budgets=self._budgets.snapshot(),
@@ -144,8 +164,8 @@ class ClusterSource:
             resource_slices=_held(self._resource_slices),
             resource_claims=_held(self._resource_claims),
             config_maps=_held(self._config_maps),
-            provisioning_requests=_held(self._requests),
-            capacity_buffers=_held(self._buffers),
+            provisioning_requests={} if without_templates else _held(self._requests),
+            capacity_buffers={} if without_buffers else _held(self._buffers),
             pod_templates=_held(self._templates),
             resource_quotas=_held(self._quotas),
             scalables={

@@ -166,7 +166,10 @@ class Limits(msgspec.Struct, frozen=True):
     gpu_total: Annotated[GpuRanges, "Least and most GPUs of one type in the cluster."] = ()
     max_nodes_total: Annotated[Count, "Most nodes in the cluster, of every group and of none; 0 means no limit."] = 0
     capacity_quotas_enabled: Annotated[
-        Switch, "Obey CapacityQuota objects.", Support.ACCEPTED, Why("CapacityQuota objects are not read yet.")
+        Switch,
+        "Obey CapacityQuota objects.",
+        Support.ACCEPTED,
+        Why("CapacityQuota objects are not read yet: asked to obey them, it does not start."),
     ] = False
 
 

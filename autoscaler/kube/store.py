@@ -34,6 +34,8 @@ class Store(Generic[T]):
 
         Turn `log_changes` off where nobody drains: the log remembers each changed key until then.
         """
+        self.absent = False
+        """Whether the server has no such kind, or not for us: there is nothing in the store for that reason."""
         self._lock = threading.Lock()
         self._items: dict[str, T] = {}
         self._value_of = dict(indexes or {})

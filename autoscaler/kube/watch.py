@@ -236,7 +236,7 @@ class Reflector(Generic[T]):
         """Take note that the server has no such kind, or not for us; returns the pause before it is asked again."""
         if not self._is_absent:
             log.warning("kube.kind_absent path=%s error=%s", self._source.path, one_line(error))
-        self._is_absent = True
+        self._is_absent = self._store.absent = True
         self._stats.last_heard_mono = None
         self._store.replace(())
         self._synced.set()
@@ -279,7 +279,7 @@ class Reflector(Generic[T]):
         self._spent(started)
         if self._is_absent:
             log.info("kube.kind_present path=%s", self._path)
-        self._is_absent = False
+        self._is_absent = self._store.absent = False
         self._stats.relists += 1
         self._synced.set()
         return page.resource_version

@@ -6,6 +6,7 @@ from typing import Any
 from botocore import exceptions as sdk
 from botocore.parsers import ResponseParserError
 
+from cloudprovider.causes import causes
 from cloudprovider.interface import NotFound, OutOfCapacity, ProviderError, QuotaExceeded, Throttled, Transient
 
 
@@ -106,7 +107,8 @@ def failure(error: Exception) -> ProviderError:
         case sdk.HTTPClientError() | sdk.ConnectionError() | sdk.IncompleteReadError() | ResponseParserError():
             return Transient(_short(error))
         case sdk.BotoCoreError() if isinstance(error, _NO_CREDENTIALS):
-            return Refused(_short(error))
+            away = any(isinstance(one, sdk.HTTPClientError | sdk.ConnectionError) for one in causes(error))
+            return Transient(_short(error)) if away else Refused(_short(error))
         case sdk.BotoCoreError():
             return ProviderError(_short(error))
         case _:

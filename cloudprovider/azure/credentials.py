@@ -1,11 +1,18 @@
 """Tokens for the resource manager, from `azure-identity`; its errors become those of the provider contract."""
 
+import socket
 import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from azure.core.credentials import AccessToken
-from azure.core.exceptions import AzureError, ClientAuthenticationError, HttpResponseError
+from azure.core.exceptions import (
+    AzureError,
+    ClientAuthenticationError,
+    HttpResponseError,
+    ServiceRequestError,
+    ServiceResponseError,
+)
 from azure.identity import (
     AzureCliCredential,
     CertificateCredential,
@@ -15,12 +22,15 @@ from azure.identity import (
 )
 
 from cloudprovider.azure.settings import Cloud, Identity, Method
+from cloudprovider.causes import causes
 from cloudprovider.interface import Misconfigured, ProviderError, Throttled, Transient
 
 _CONNECT_S, _READ_S = 5, 20
 _RETRIES = 1
 _RENEW_BEFORE_S = 300.0
 _UNAUTHENTICATED = "UNAUTHENTICATED"
+_UNREACHABLE = (ServiceRequestError, ServiceResponseError, ConnectionError, TimeoutError, socket.gaierror)
+"""What `azure-identity` wraps when no answer came; it says that authentication failed."""
 
 
 class Credential(Protocol):
@@ -99,6 +109,8 @@ def _issued(credential: Credential, scope: str) -> AccessToken:
     try:
         return credential.get_token(scope)
     except ClientAuthenticationError as error:
+        if any(isinstance(one, _UNREACHABLE) for one in causes(error)):
+            raise Transient(f"no token from Microsoft Entra ID: {_line(error)}") from error
         raise ProviderError(f"no token from Microsoft Entra ID: {_line(error)}", _UNAUTHENTICATED) from error
     except HttpResponseError as error:
         text = f"no token from Microsoft Entra ID: {_line(error)}"

@@ -11,6 +11,7 @@ import google.auth.exceptions
 import google.auth.transport.urllib3
 import urllib3
 
+from cloudprovider.causes import causes
 from cloudprovider.gce.faults import PERMISSIONS
 from cloudprovider.gce.transport import Answer
 from cloudprovider.interface import Misconfigured, ProviderError, Transient
@@ -110,6 +111,7 @@ def _credentialled(use: Callable[[], None]) -> None:
     except google.auth.exceptions.TransportError as error:
         raise Transient(f"no token could be fetched: {error}") from error
     except google.auth.exceptions.GoogleAuthError as error:
-        if getattr(error, "retryable", False):
+        away = (one for one in causes(error) if isinstance(one, google.auth.exceptions.TransportError))
+        if getattr(error, "retryable", False) or any(len(one.args) < 2 for one in away):  # the second is an answer
             raise Transient(f"no token could be fetched: {error}") from error
         raise ProviderError(f"the Google Cloud credentials are not accepted: {error}", PERMISSIONS) from error

@@ -296,3 +296,35 @@ class TestDevices:
     ) -> None:
         paths = Following(server, client, *flags).feed.stats()
         assert [path for path in paths if "resource.k8s.io" in path] == []
+
+
+@pytest.mark.parametrize(
+    ("resource", "flag"),
+    [
+        ("resourcequotas", "--capacity-buffer-controller-enabled"),
+        ("podtemplates", "--capacity-buffer-controller-enabled"),
+        ("deployments", "--capacity-buffer-controller-enabled"),
+        ("podtemplates", "--enable-provisioning-requests"),
+    ],
+)
+def test_what_only_a_side_feature_needs_may_be_forbidden(
+    server: ApiServer, client: Client, resource: str, flag: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.faults.add(Fault(resource=resource, code=403))
+    following = Following(server, client, flag)
+    following.add_node("n1")
+    try:
+        following.synced()
+        for _ in range(3):
+            view = following.view()
+        assert [node.name for node in view.nodes] == ["n1"]
+        assert not view.related.capacity_buffers
+        assert sum("feature.resting" in line for line in caplog.messages) == len(
+            {line for line in caplog.messages if "feature.resting" in line}
+        )
+        assert any("feature.resting" in line for line in caplog.messages)
+        server.faults.clear()
+        following.add_node("n2")
+        following.until(lambda view: len(view.nodes) == 2)
+    finally:
+        following.feed.stop()

@@ -226,6 +226,12 @@ def test_a_web_identity_without_its_token_ends_the_start(monkeypatch: pytest.Mon
 # Errors
 
 
+def behind(error: Exception, cause: Exception) -> Exception:
+    """Return an error that a library raised because of another."""
+    error.__cause__ = cause
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
@@ -253,6 +259,12 @@ def test_a_web_identity_without_its_token_ends_the_start(monkeypatch: pytest.Mon
         (ResponseParserError("half an answer"), Transient),
         (sdk.NoCredentialsError(), Refused),
         (sdk.CredentialRetrievalError(provider="p", error_msg="m"), Refused),
+        (
+            behind(
+                sdk.CredentialRetrievalError(provider="q", error_msg="m"), sdk.ConnectTimeoutError(endpoint_url="u")
+            ),
+            Transient,
+        ),
         (sdk.PartialCredentialsError(provider="p", cred_var="v"), Refused),
         (FileNotFoundError("/var/run/secrets/token"), Refused),
         (sdk.ParamValidationError(report="r"), ProviderError),

@@ -204,6 +204,12 @@ def test_a_token_is_kept_until_shortly_before_it_expires() -> None:
     assert set(issuer.scopes) == {"https://management.azure.com/.default"}
 
 
+def behind(error: Exception, cause: Exception) -> Exception:
+    """Return an error that a library raised because of another."""
+    error.__cause__ = cause
+    return error
+
+
 def http_error(status: int) -> HttpResponseError:
     error = HttpResponseError("no\nmore lines")
     error.status_code = status
@@ -214,6 +220,9 @@ def http_error(status: int) -> HttpResponseError:
     ("raised", "expected"),
     [
         (ClientAuthenticationError("AADSTS7000215: invalid client secret"), ProviderError),
+        (behind(ClientAuthenticationError("failed"), ServiceRequestError("no such host")), Transient),
+        (behind(ClientAuthenticationError("failed"), behind(RuntimeError("msal"), TimeoutError())), Transient),
+        (behind(ClientAuthenticationError("failed"), ValueError("no such key")), ProviderError),
         (ServiceRequestError("no route"), Transient),
         (AzureError("odd"), Transient),
         (http_error(429), Throttled),

@@ -105,12 +105,32 @@ def test_a_server_that_is_away_is_a_passing_fault(server: Server, opened: Open) 
         opened(Tokens()).send("GET", "http://127.0.0.1:9/x?secret=1", None, 5.0)
 
 
+def behind(error: Exception, cause: Exception) -> Exception:
+    """Return an error that a library raised because of another."""
+    error.__cause__ = cause
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
         (google.auth.exceptions.TransportError("no route"), Transient),  # type: ignore[no-untyped-call]
         (google.auth.exceptions.RefreshError("busy", retryable=True), Transient),  # type: ignore[no-untyped-call]
         (google.auth.exceptions.RefreshError("revoked"), ProviderError),  # type: ignore[no-untyped-call]
+        (
+            behind(
+                google.auth.exceptions.RefreshError("failed"),  # type: ignore[no-untyped-call]
+                google.auth.exceptions.TransportError("no such host"),  # type: ignore[no-untyped-call]
+            ),
+            Transient,
+        ),
+        (
+            behind(
+                google.auth.exceptions.RefreshError("failed"),  # type: ignore[no-untyped-call]
+                google.auth.exceptions.TransportError("Status: 404", object()),  # type: ignore[no-untyped-call]
+            ),
+            ProviderError,
+        ),
     ],
 )
 def test_without_a_token_nothing_is_sent(

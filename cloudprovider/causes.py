@@ -1,0 +1,12 @@
+"""What lies behind an error: libraries wrap a network that is down into refused credentials."""
+
+from collections.abc import Iterator
+
+
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error, what caused it, and so on."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
