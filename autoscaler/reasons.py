@@ -232,6 +232,7 @@ class Keep(StrEnum):
     """Why a node stays."""
 
     DISABLED = "ScaleDownDisabledAnnotation"
+    UNDECODED = "NodeCannotBeDecoded"
     UNREADY_DISABLED = "ScaleDownUnreadyDisabled"
     NOT_AUTOSCALED = "NotAutoscaled"
     NOT_UNNEEDED_LONG_ENOUGH = "NotUnneededLongEnough"
@@ -269,6 +270,7 @@ class Blocking(StrEnum):
     NOT_SAFE_TO_EVICT = "NotSafeToEvictAnnotation"
     SYSTEM = "UnmovableKubeSystemPod"
     BUDGET = "NotEnoughPdb"
+    UNDECODED = "PodCannotBeDecoded"
 
 
 class Kept(msgspec.Struct, frozen=True, gc=False):

@@ -10,6 +10,7 @@ from autoscaler.errors import Gone
 from autoscaler.kube import paths
 from autoscaler.kube.paths import ObjectRef
 from autoscaler.kube.writes import ClusterWrites
+from autoscaler.objects.oddities import UNREADABLE
 
 CONFIG_MAP = "cluster-autoscaler-boot-times"
 _KEY = "boot-times"
@@ -70,7 +71,7 @@ class ClusterBootTimes:
             return {}
         try:
             return read_samples(msgspec.json.decode(body, type=_Held).data)
-        except msgspec.MsgspecError:
+        except UNREADABLE:
             return {}
 
     def save(self, samples: Samples) -> None:

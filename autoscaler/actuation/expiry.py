@@ -10,6 +10,7 @@ from autoscaler.errors import RetryLater
 from autoscaler.kube import paths
 from autoscaler.kube.paths import ObjectRef
 from autoscaler.kube.writes import ClusterWrites
+from autoscaler.objects.decode import WireDecoder
 
 _PAGE = 500
 
@@ -34,19 +35,11 @@ class SweptPods(Protocol):
         ...
 
 
-class _Meta(msgspec.Struct, frozen=True, rename="camel"):
-    continue_: str = msgspec.field(default="", name="continue")
-
-
-class _Page(msgspec.Struct, frozen=True):
-    items: list[Candidate] = []
-    metadata: _Meta = _Meta()
-
-
 class ClusterPods:
     """`SweptPods` on an API server."""
 
     def __init__(self, reads: Reads, writes: ClusterWrites) -> None:
+        self._decoder = WireDecoder(Candidate, lambda wire: wire)
         self._reads = reads
         self._writes = writes
 
@@ -59,11 +52,11 @@ class ClusterPods:
                 query = {"limit": str(_PAGE), **({"continue": more} if more else {})}
                 body = self._reads.get(paths.collection("v1", "Pod", namespace), query)
                 try:
-                    page = msgspec.json.decode(body, type=_Page)
+                    page = self._decoder.page(body)
                 except msgspec.MsgspecError as error:
                     raise RetryLater(f"the API server sent something that is no list of pods: {error}") from error
                 found += page.items
-                more = page.metadata.continue_
+                more = page.continue_token
                 if not more:
                     break
         return found

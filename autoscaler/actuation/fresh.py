@@ -4,13 +4,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from autoscaler.errors import Gone, RetryLater
 from autoscaler.kube import paths
 from autoscaler.kube.client import Call
+from autoscaler.objects.decode import Decoder, Undecoded
 from autoscaler.objects.node import Node, node_decoder
 from autoscaler.objects.pod import Pod, PodInterner
-from autoscaler.objects.workload import DisruptionBudget, plain_decoder
+from autoscaler.objects.workload import DisruptionBudget, budget_decoder
 from autoscaler.snapshot.cluster import Related
 
 _READ = Call(timeout_s=10.0, urgent=True)
@@ -42,7 +44,7 @@ class ClusterReader:
         self._client = client
         self._nodes = node_decoder()
         self._pods = interner.decoder()
-        self._budgets = plain_decoder(DisruptionBudget)
+        self._budgets = budget_decoder()
         self._last_seen = last_seen
         self._related = related
 
@@ -52,17 +54,20 @@ class ClusterReader:
             body = self._client.get(paths.node(name), call=_READ)
         except Gone:
             return None
-        return _decoded(lambda: self._nodes.one(msgspec.json.decode(body)))
+        read = self._nodes.read(body)
+        if isinstance(read, Undecoded):
+            raise RetryLater(f"node {name} cannot be decoded: {read.why}")
+        return read
 
     def pods_on(self, node: str) -> Sequence[Pod]:
         """Return every pod bound to the node, whatever its phase."""
         body = self._client.get(paths.collection("v1", "Pod"), {"fieldSelector": f"spec.nodeName={node}"}, _READ)
-        return _decoded(lambda: self._pods.page(body)).items
+        return _all(self._pods, body, lambda odd: replace(odd, node_name=node))
 
     def budgets(self) -> Sequence[DisruptionBudget]:
         """Return all disruption budgets."""
         body = self._client.get(_BUDGETS, call=_READ)
-        return _decoded(lambda: self._budgets.page(body)).items
+        return _all(self._budgets, body)
 
     def related(self) -> Related | None:
         """Return controllers as the watches last showed them."""
@@ -73,8 +78,11 @@ class ClusterReader:
         return self._last_seen(name)
 
 
-def _decoded(decode: Callable[[], T]) -> T:
+def _all(decoder: Decoder[T], body: bytes, about: Callable[[Undecoded], Undecoded] = lambda odd: odd) -> Sequence[T]:
+    """Return the objects of a list, and what stands for those that cannot be decoded."""
     try:
-        return decode()
-    except (msgspec.MsgspecError, ValueError) as error:
+        page = decoder.page(body)
+    except msgspec.MsgspecError as error:
         raise RetryLater(f"the API server sent something unreadable: {error}") from error
+    stand_ins = (decoder.stand_in(about(odd), None) for odd in page.undecoded)
+    return [*page.items, *(item for item in stand_ins if item is not None)]

@@ -1,14 +1,13 @@
 """The objects of headroom in the cluster: read one by one, written guarded by their resourceVersion or uid."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
-import msgspec
-
-from autoscaler.errors import Gone, RetryLater
+from autoscaler.errors import Gone
 from autoscaler.kube import paths
+from autoscaler.kube.answers import JsonObject, whole_object, whole_objects
 from autoscaler.kube.paths import ObjectRef
-from autoscaler.kube.writes import ClusterWrites, JsonObject
+from autoscaler.kube.writes import ClusterWrites
 from autoscaler.objects.pod import GIVEN_UP, Pod
 
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
@@ -70,8 +69,7 @@ class ClusterHeadroom:
         """Return the Deployments with these labels, of all namespaces where `namespace` is empty."""
         selector = ",".join(f"{key}={value}" for key, value in labels.items())
         body = self._reads.get(paths.collection("apps/v1", "Deployment", namespace), {"labelSelector": selector})
-        listed = _decoded(body).get("items") or []
-        return [{"apiVersion": "apps/v1", "kind": "Deployment", **one} for one in listed]
+        return [{"apiVersion": "apps/v1", "kind": "Deployment", **one} for one in whole_objects(body)]
 
     def priority_class(self, name: str) -> JsonObject | None:
         """Return a PriorityClass; None where there is none."""
@@ -101,7 +99,7 @@ class ClusterHeadroom:
 
     def _found(self, ref: ObjectRef) -> JsonObject | None:
         try:
-            return _decoded(self._reads.get(paths.path(ref)))
+            return whole_object(self._reads.get(paths.path(ref)))
         except Gone:
             return None
 
@@ -120,10 +118,3 @@ class RehearsedHeadroom(ClusterHeadroom):
 
     def mark(self, pod: Pod, *, given_up: bool) -> None:
         """Mark nothing."""
-
-
-def _decoded(body: bytes) -> JsonObject:
-    try:
-        return msgspec.json.decode(body, type=dict[str, Any])
-    except msgspec.MsgspecError as error:
-        raise RetryLater(f"the API server sent something that is no object: {error}") from error

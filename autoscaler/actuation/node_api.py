@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, cast
-
-import msgspec
+from typing import Any
 
 from autoscaler.errors import AutoscalerError, Gone, RetryLater
 from autoscaler.errors import Conflict as ObjectChanged
 from autoscaler.kube import paths
+from autoscaler.kube.answers import json_object, json_objects
 from autoscaler.kube.client import Client
 from autoscaler.kube.paths import ObjectRef
 from autoscaler.kube.writes import ClusterWrites
@@ -40,13 +39,12 @@ class ClusterNodeApi:
     def get_config_map(self, namespace: str, name: str) -> Mapping[str, Any]:
         """Return a v1.ConfigMap."""
         with as_provider_errors():
-            return decoded(self._client.get(paths.path(ObjectRef("v1", "ConfigMap", name, namespace))))
+            return json_object(self._client.get(paths.path(ObjectRef("v1", "ConfigMap", name, namespace))))
 
     def list_nodes(self) -> Sequence[Mapping[str, Any]]:
         """Return all v1.Nodes."""
         with as_provider_errors():
-            listed = decoded(self._client.get(paths.collection("v1", "Node")))
-        return cast("Sequence[Mapping[str, Any]]", listed.get("items") or [])
+            return json_objects(self._client.get(paths.collection("v1", "Node")))
 
     def create_node(self, node: Mapping[str, Any]) -> None:
         """Create a v1.Node."""
@@ -70,11 +68,3 @@ class RehearsedNodeApi(ClusterNodeApi):
 
     def delete_node(self, name: str) -> None:
         """Delete nothing."""
-
-
-def decoded(body: bytes) -> Mapping[str, Any]:
-    """Return the object that the API server sent; raises `RetryLater` where it is none."""
-    try:
-        return msgspec.json.decode(body, type=dict[str, Any])
-    except msgspec.MsgspecError as error:
-        raise RetryLater(f"the API server sent something that is no object: {error}") from error

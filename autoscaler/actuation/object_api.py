@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from autoscaler.actuation.node_api import as_provider_errors, decoded
+from autoscaler.actuation.node_api import as_provider_errors
 from autoscaler.errors import RetryLater
 from autoscaler.kube import paths
+from autoscaler.kube.answers import json_object, json_objects
 from autoscaler.kube.client import Client
 from autoscaler.kube.listing import read_all
 from cloudprovider.interface import NotFound, ObjectKind, Scale
@@ -41,7 +42,7 @@ class ClusterObjectApi:
             return found
 
     def _versions(self, group: str) -> Sequence[str]:
-        described = decoded(self._client.get(f"/apis/{paths.quoted(group)}"))
+        described = json_object(self._client.get(f"/apis/{paths.quoted(group)}"))
         try:
             preferred = [described["preferredVersion"]["version"]] if described.get("preferredVersion") else []
             served = [one["version"] for one in described["versions"]]
@@ -50,7 +51,7 @@ class ClusterObjectApi:
         return tuple(dict.fromkeys((*preferred, *served)))
 
     def _served(self, group: str, version: str) -> Sequence[tuple[str, str]]:
-        listed = decoded(self._client.get(f"/apis/{paths.quoted(group)}/{paths.quoted(version)}"))
+        listed = json_object(self._client.get(f"/apis/{paths.quoted(group)}/{paths.quoted(version)}"))
         try:
             return [
                 (one["kind"], one["name"])
@@ -67,8 +68,7 @@ class ClusterObjectApi:
         where = paths.custom(kind.group, kind.version, kind.plural, namespace or "")
         selection = {"labelSelector": label_selector} if label_selector else {}
         with as_provider_errors():
-            pages = [decoded(page).get("items") or () for page in read_all(self._client, where, selection)]
-        return [one for page in pages for one in page]
+            return [one for page in read_all(self._client, where, selection) for one in json_objects(page)]
 
     def annotate_object(
         self, kind: ObjectKind, namespace: str, name: str, uid: str, annotations: Mapping[str, str | None]
@@ -80,7 +80,7 @@ class ClusterObjectApi:
     def get_scale(self, kind: ObjectKind, namespace: str, name: str) -> Scale:
         """Return the scale subresource of an object."""
         with as_provider_errors():
-            scale = decoded(self._client.get(f"{_path(kind, namespace, name)}/scale"))
+            scale = json_object(self._client.get(f"{_path(kind, namespace, name)}/scale"))
             try:
                 replicas = (scale.get("spec") or {}).get("replicas", 0)  # which leaves out zero
                 return Scale(int(replicas), str(scale["metadata"]["resourceVersion"]))

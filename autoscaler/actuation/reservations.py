@@ -1,15 +1,16 @@
 """Where reservations are kept: a ConfigMap for each target, written only as it was read."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
 from autoscaler.config.reservations import Store, TemplateRef
-from autoscaler.errors import Gone, RetryLater
+from autoscaler.errors import Gone
 from autoscaler.kube import paths
+from autoscaler.kube.answers import JsonObject, whole_object, whole_objects
 from autoscaler.kube.paths import ObjectRef
-from autoscaler.kube.writes import ClusterWrites, JsonObject
+from autoscaler.kube.writes import ClusterWrites
 
 STATE = "state.json"
 _MANAGED = {
@@ -34,7 +35,7 @@ class Kept(msgspec.Struct, frozen=True):
     @property
     def name(self) -> str:
         """Name of the object."""
-        return str(self.obj["metadata"]["name"])
+        return str(self.obj["metadata"].get("name") or "")
 
     @property
     def text(self) -> str | None:
@@ -79,7 +80,7 @@ class ConfigMapStore:
         """Return what is stored, by target."""
         selector = ",".join(f"{key}={value}" for key, value in _MANAGED.items())
         body = self._reads.get(paths.collection("v1", "ConfigMap", self._store.namespace), {"labelSelector": selector})
-        found = (Kept({"apiVersion": "v1", "kind": "ConfigMap", **one}) for one in _decoded(body).get("items") or [])
+        found = (Kept({"apiVersion": "v1", "kind": "ConfigMap", **one}) for one in whole_objects(body))
         prefix = self._store.prefix
         return {one.name.removeprefix(prefix): one for one in found if one.name.startswith(prefix)}
 
@@ -101,7 +102,9 @@ class ConfigMapStore:
 
     def _found(self, ref: ObjectRef) -> Kept | None:
         try:
-            return Kept({**_decoded(self._reads.get(paths.path(ref))), "apiVersion": ref.api_version, "kind": ref.kind})
+            return Kept(
+                {**whole_object(self._reads.get(paths.path(ref))), "apiVersion": ref.api_version, "kind": ref.kind}
+            )
         except Gone:
             return None
 
@@ -114,10 +117,3 @@ class RehearsedStore(ConfigMapStore):
 
     def write(self, target: str, text: str, before: Kept | None) -> None:
         """Store nothing."""
-
-
-def _decoded(body: bytes) -> JsonObject:
-    try:
-        return msgspec.json.decode(body, type=dict[str, Any])
-    except msgspec.MsgspecError as error:
-        raise RetryLater(f"the API server sent something that is no object: {error}") from error

@@ -6,10 +6,12 @@ from typing import Any, Protocol
 
 import msgspec
 
-from autoscaler.errors import AutoscalerError, Gone
+from autoscaler.errors import AutoscalerError, Gone, RetryLater
+from autoscaler.kube.answers import JsonObject
 from autoscaler.kube.paths import ObjectRef
-from autoscaler.kube.writes import ClusterWrites, JsonObject
+from autoscaler.kube.writes import ClusterWrites
 from autoscaler.objects.capacity import ConditionedStatus, ProvisioningRequest, StatusCondition
+from autoscaler.objects.oddities import without_nulls, words
 from autoscaler.scaleup.status_change import StatusChange, merged
 
 
@@ -96,7 +98,10 @@ def _written(write: Callable[[], object]) -> Written:
 def _apply(change: StatusChange, held: JsonObject) -> bool:
     """Lay a change over a status; False where the status says it already."""
     status = held.get("status") or {}
-    present = msgspec.convert({"conditions": status.get("conditions") or []}, ConditionedStatus).conditions
+    try:
+        present = msgspec.convert(without_nulls(status), ConditionedStatus).conditions
+    except msgspec.ValidationError as error:
+        raise RetryLater(f"the conditions of {change.kind} {change.name} cannot be read: {words(error)}") from error
     wanted: JsonObject = {**status, **change.fields}
     wanted["conditions"] = [_form(one) for one in merged(present, change.conditions)]
     held["status"] = {name: value for name, value in wanted.items() if value is not None}

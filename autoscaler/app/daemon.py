@@ -276,7 +276,7 @@ class Daemon:
             report = PassReport(now=began, end=End.FAILED, error=str(error), error_type=ErrorType.INTERNAL)
         begin_step("publish")
         self._publisher.passed(report)
-        self._listening.publish(self._metrics, began)
+        self._listening.publish(self._metrics, self._board, began)
         return report
 
     def _clean_up(self, autoscaler: Autoscaler) -> None:

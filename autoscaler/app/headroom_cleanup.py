@@ -37,11 +37,12 @@ def clean_up(config: Config, headroom: Headroom, clock: Clock, *, pretend: bool)
         if any(POOL in one.labels and one not in mine for one in everyones):
             return
         known = objects.priority_class(MANAGED_CLASS)
-        if known is None or (known["metadata"].get("labels") or {}).get(MANAGED_BY) != MANAGER:
+        meta = {} if known is None else known["metadata"]
+        if not meta.get("uid") or (meta.get("labels") or {}).get(MANAGED_BY) != MANAGER:
             return
         if not pretend:
             with contextlib.suppress(Gone):
-                writes.delete(_CLASS, known["metadata"]["uid"])
+                writes.delete(_CLASS, meta["uid"])
         yield f"priorityclass {MANAGED_CLASS}"
     finally:
         executor.stop()

@@ -6,6 +6,7 @@ from autoscaler.kube.feed import ClusterFeed
 from autoscaler.kube.watch import ReflectorStats
 from autoscaler.observe.health import ApiServer
 from autoscaler.observe.metrics import Heard, Metrics
+from autoscaler.observe.status import Board, UndecodedKind
 
 
 class Listening:
@@ -20,8 +21,12 @@ class Listening:
         kinds = {path: _heard(stats, now) for path, stats in self._feed.stats().items()}
         return ApiServer(kinds, self._client.clock_ahead_s)
 
-    def publish(self, metrics: Metrics, now: Instant) -> None:
-        """Show the same as metrics."""
+    def publish(self, metrics: Metrics, board: Board, now: Instant) -> None:
+        """Show the same as metrics, and on the board what cannot be decoded."""
+        odd = ((path, stats) for path, stats in self._feed.stats().items() if stats.undecoded)
+        board.undecoded_changed(
+            tuple(UndecodedKind(path, stats.undecoded, stats.undecoded_examples) for path, stats in odd)
+        )
         server = self.api_server(now)
         metrics.heard(server.kinds)
         if server.clock_ahead_s is not None:
@@ -35,6 +40,7 @@ def _heard(stats: ReflectorStats, now: Instant) -> Heard:
         relists=stats.relists,
         failures=stats.failures,
         decode_s=stats.decode_s,
+        undecoded=stats.undecoded,
         silent_s=None if heard_at is None else max(0.0, now.mono - heard_at),
         failing_s=0.0 if failing_since is None else max(0.0, now.mono - failing_since),
         error=stats.last_error or "",

@@ -19,18 +19,19 @@ from autoscaler.objects.capacity import (
     Scalable,
     StoredTemplate,
 )
+from autoscaler.objects.decode import Decoder
 from autoscaler.objects.devices import DEVICE_VERSIONS, ResourceClaim, ResourceSlice
 from autoscaler.objects.meta import Resource
 from autoscaler.objects.node import Node, node_decoder
 from autoscaler.objects.pod import PodInterner
-from autoscaler.objects.storage import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from autoscaler.objects.storage import CsiNode, PersistentVolume, StorageClass, claim_decoder
 from autoscaler.objects.workload import (
     ConfigMap,
     DaemonSet,
-    DisruptionBudget,
     Job,
     Namespace,
     Replicated,
+    budget_decoder,
     plain_decoder,
 )
 from autoscaler.scaleup.buffer_specs import scalable_key
@@ -61,13 +62,13 @@ class ClusterSource:
         self.nodes = feed.add(KindSource("/api/v1/nodes", node_decoder()))
         self.pods = feed.add(KindSource("/api/v1/pods", interner.decoder(), _LIVE_PODS))
         self._namespaces = self._plain("/api/v1/namespaces", Namespace)
-        self._budgets = self._plain("/apis/policy/v1/poddisruptionbudgets", DisruptionBudget)
+        self._budgets = self._kept("/apis/policy/v1/poddisruptionbudgets", budget_decoder())
         self._daemon_sets = self._plain("/apis/apps/v1/daemonsets", DaemonSet)
         self._replica_sets = self._plain("/apis/apps/v1/replicasets", Replicated)
         self._stateful_sets = self._plain("/apis/apps/v1/statefulsets", Replicated)
         self._replication_controllers = self._plain("/api/v1/replicationcontrollers", Replicated)
         self._jobs = self._plain("/apis/batch/v1/jobs", Job)
-        self._claims = self._plain("/api/v1/persistentvolumeclaims", PersistentVolumeClaim)
+        self._claims = self._kept("/api/v1/persistentvolumeclaims", claim_decoder())
         self._volumes = self._plain("/api/v1/persistentvolumes", PersistentVolume)
         self._storage_classes = self._plain("/apis/storage.k8s.io/v1/storageclasses", StorageClass)
         self._csi_nodes = self._plain("/apis/storage.k8s.io/v1/csinodes", CsiNode)
@@ -80,7 +81,10 @@ class ClusterSource:
             self._resource_claims = self._optional("resource.k8s.io", "resourceclaims", ResourceClaim, *DEVICE_VERSIONS)
 
     def _plain(self, path: str, kind: type[R], field_selector: str = "") -> Store[R]:
-        source = KindSource(path, plain_decoder(kind), field_selector)
+        return self._kept(path, plain_decoder(kind), field_selector)
+
+    def _kept(self, path: str, decoder: Decoder[R], field_selector: str = "") -> Store[R]:
+        source = KindSource(path, decoder, field_selector)
         no_indexes: Mapping[str, Callable[[R], Hashable | None]] = {}
         return self._feed.add(source, no_indexes, log_changes=False)
 

@@ -72,9 +72,9 @@ def read_deployment(obj: JsonObject) -> Present:
     replicas, held = spec.get("replicas"), notes.get(HELD, "")
     return Present(
         obj=obj,
-        namespace=metadata.get("namespace", ""),
-        name=metadata["name"],
-        uid=metadata.get("uid", ""),
+        namespace=metadata.get("namespace") or "",
+        name=metadata.get("name") or "",
+        uid=metadata.get("uid") or "",
         labels=metadata.get("labels") or {},
         replicas=1 if replicas is None else int(replicas),
         paused=bool(spec.get("paused")),

@@ -10,6 +10,7 @@ from autoscaler.companions.reservation_state import State
 from autoscaler.companions.reservations import active
 from autoscaler.config.reservations import Target
 from autoscaler.objects.meta import ObjectMeta, OwnerReference
+from autoscaler.objects.oddities import without_nulls
 from autoscaler.objects.pod import SAFE_TO_EVICT, SIMULATED, Pod, PodClass, PodInterner
 from autoscaler.objects.workload import PodTemplate
 from autoscaler.snapshot.cluster import ClusterView
@@ -79,7 +80,7 @@ def counts_for(target: Target, cls: PodClass) -> bool:
 def class_of(target: Target, template: Mapping[str, Any], interner: PodInterner) -> PodClass:
     """Return the class of pods that stand for a target's; raises `ValueError` for a template that is none."""
     try:
-        read = msgspec.convert(template, PodTemplate, strict=False)
+        read = msgspec.convert(without_nulls(template), PodTemplate, strict=False)
     except msgspec.ValidationError as error:
         raise ValueError(str(error)) from error
     owner = OwnerReference(kind=OWNER_KIND, name=target.name, uid=f"reservation/{target.name}", controller=True)

@@ -22,6 +22,8 @@ from autoscaler.kube.paths import ObjectRef
 from autoscaler.objects.meta import Wire
 
 _RETRY_JITTER = 0.2
+_LONGEST_S = 2**31
+"""The API's own limit."""
 
 
 class LeaseSpec(Wire, frozen=True):
@@ -267,7 +269,7 @@ class LeaseState:
         held = self._observed
         if held is None or held.spec.holder_identity in ("", None, self._identity):
             return False
-        lasts_s = max(self._timings.lease_s, float(held.spec.lease_duration_seconds or 0))
+        lasts_s = max(self._timings.lease_s, float(min(held.spec.lease_duration_seconds or 0, _LONGEST_S)))
         return now.mono < self._observed_at + lasts_s
 
     def _record(self, now: Instant) -> Lease:

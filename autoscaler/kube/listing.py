@@ -5,8 +5,9 @@ from typing import Protocol
 
 import msgspec
 
-from autoscaler.errors import Gone
+from autoscaler.errors import Gone, RetryLater
 from autoscaler.kube.client import Call
+from autoscaler.objects.oddities import UNREADABLE, loads, words
 
 _PAGE_ITEMS = 500
 _PAGE = Call(timeout_s=60.0, urgent=True)
@@ -21,11 +22,11 @@ class Gets(Protocol):
 
 
 class _ListMeta(msgspec.Struct, frozen=True):
-    continue_: str = msgspec.field(default="", name="continue")
+    continue_: str | None = msgspec.field(default=None, name="continue")
 
 
 class _List(msgspec.Struct, frozen=True):
-    metadata: _ListMeta = _ListMeta()
+    metadata: _ListMeta | None = None
 
 
 def read_all(client: Gets, path: str, selection: Mapping[str, str] | None = None) -> Sequence[bytes]:
@@ -45,7 +46,19 @@ def read_all(client: Gets, path: str, selection: Mapping[str, str] | None = None
                 raise
             # The server has forgotten the version that the first chunk was of: all at once, then.
             return (client.get(path, selected, _PAGE),)
-        rest = msgspec.json.decode(pages[-1], type=_List).metadata.continue_
+        rest = _rest(pages[-1])
         if not rest:
             return pages
         query["continue"] = rest
+
+
+def _rest(body: bytes) -> str | None:
+    """Return the token of the next chunk; None where there is none."""
+    try:
+        meta = msgspec.json.decode(body, type=_List).metadata
+    except UNREADABLE:  # an object in it, perhaps, that is none of our business
+        try:
+            meta = msgspec.convert(loads(body), _List).metadata
+        except msgspec.MsgspecError as error:
+            raise RetryLater(f"the API server sent something that is no list: {words(error)}") from error
+    return None if meta is None else meta.continue_

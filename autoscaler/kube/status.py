@@ -3,6 +3,7 @@
 import msgspec
 
 from autoscaler.errors import AutoscalerError, Blocked, Conflict, Gone, Refused, RetryLater
+from autoscaler.objects.oddities import loads
 
 _LONGEST_MESSAGE = 500
 
@@ -16,9 +17,6 @@ class _Status(msgspec.Struct):
     message: str = ""
     reason: str = ""
     details: _Details | None = None
-
-
-_STATUS = msgspec.json.Decoder(_Status)
 
 
 def failure(
@@ -49,7 +47,7 @@ def failure(
 
 def _status(body: bytes) -> _Status | None:
     try:
-        status = _STATUS.decode(body)
+        status = msgspec.convert(loads(body), _Status)
     except msgspec.MsgspecError:
         return None
     return status if status.kind == "Status" else None

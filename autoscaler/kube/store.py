@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
-from autoscaler.objects.decode import Named
+from autoscaler.objects.decode import Change, Named, Verb
 from autoscaler.ports import StoreListener
 
 T = TypeVar("T", bound=Named)
@@ -143,3 +143,11 @@ def _reindex(index: dict[Hashable, dict[str, T]], key: str, value: Hashable | No
         index[value].pop(key, None)
         if not index[value]:
             del index[value]
+
+
+def delta_of(change: Change[T]) -> Delta[T] | None:
+    """Return what a watch event does to a store; None: nothing."""
+    item = change.item
+    if item is None:
+        return None
+    return Delta(item, None) if change.verb is Verb.DELETED else Delta(None, item)

@@ -18,7 +18,8 @@ from autoscaler.errors import Gone, Refused, RetryLater
 from autoscaler.kube.client import JSON, Call
 from autoscaler.kube.config import one_line
 from autoscaler.kube.store import Delta, Store
-from autoscaler.objects.decode import Change, Decoder, Named, Verb
+from autoscaler.kube.undecoded import UndecodedObjects
+from autoscaler.objects.decode import Decoder, Named, Undecoded, Verb
 
 T = TypeVar("T", bound=Named)
 
@@ -98,6 +99,10 @@ class ReflectorStats(msgspec.Struct):
     watch_restarts: int = 0
     """Watches opened after the first one of each list."""
     decode_errors: int = 0
+    undecoded: int = 0
+    """How many objects there are now that cannot be decoded."""
+    undecoded_examples: Mapping[str, str] = {}
+    """What is wrong with some of them, by `namespace/name`."""
     failures: int = 0
     """Lists and watches that failed, for whatever reason."""
     events: int = 0
@@ -149,6 +154,7 @@ class Reflector(Generic[T]):
         self._lines = 0
         self._failed_in_row = 0
         self._stats = ReflectorStats()
+        self._undecoded = UndecodedObjects(source.path, store, source.decoder)
         self._synced = threading.Event()
         self._stopping = threading.Event()
         self._stream: Stream | None = None
@@ -263,6 +269,7 @@ class Reflector(Generic[T]):
         if paged:
             query["limit"] = str(_PAGE_ITEMS)
         items: list[T] = []
+        odd: list[Undecoded] = []
         while True:
             if self._stopping.is_set():
                 raise RetryLater("stopped while listing")
@@ -270,12 +277,14 @@ class Reflector(Generic[T]):
             started = stopwatch()
             page = self._source.decoder.page(body)
             items.extend(page.items)
+            odd.extend(page.undecoded)
             self._spent(started)
             if not page.continue_token:
                 break
             query["continue"] = page.continue_token
         started = stopwatch()
-        self._store.replace(items)
+        self._store.replace([*items, *self._undecoded.in_place_of(odd)])
+        self._count_undecoded()
         self._spent(started)
         if self._is_absent:
             log.info("kube.kind_present path=%s", self._path)
@@ -325,20 +334,30 @@ class Reflector(Generic[T]):
         """Decode and store one batch; what came before a bad line is kept."""
         started = stopwatch()
         deltas: list[Delta[T]] = []
+        applied = 0
         decode = self._source.decoder.change
         try:
             for line in lines:
                 change = decode(line)
                 if change.verb is Verb.ERROR:
                     raise _Forgotten(f"watch {self.path}: the server says {change.code}: {change.message}")
-                if (delta := delta_of(change)) is not None:
+                if change.undecoded is not None:
+                    self._store.apply(deltas)  # the object may be among them
+                    deltas, applied = [], applied + len(deltas)
+                if (delta := self._undecoded.delta_of(change)) is not None:
                     deltas.append(delta)
                 self._version = change.resource_version or self._version
                 self._lines += 1
         finally:
             self._store.apply(deltas)
-            self._stats.events += len(deltas)
+            self._stats.events += applied + len(deltas)
+            self._count_undecoded()
             self._spent(started)
+
+    def _count_undecoded(self) -> None:
+        if self._undecoded or self._stats.undecoded:
+            self._stats.undecoded = len(self._undecoded)
+            self._stats.undecoded_examples = self._undecoded.examples()
 
     def _reached(self) -> None:
         if self._stats.last_error is not None:
@@ -363,11 +382,3 @@ class Reflector(Generic[T]):
     def _spent(self, started: float) -> None:
         self._stats.decode_s += stopwatch() - started
         self._stats.last_heard_mono = self._clock.now().mono
-
-
-def delta_of(change: Change[T]) -> Delta[T] | None:
-    """Return what a watch event does to a store; None: nothing."""
-    item = change.item
-    if item is None:
-        return None
-    return Delta(item, None) if change.verb is Verb.DELETED else Delta(None, item)

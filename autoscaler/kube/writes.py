@@ -13,15 +13,14 @@ import msgspec
 from autoscaler.clock import Clock
 from autoscaler.errors import Conflict, Gone, LeadershipLost, RetryLater
 from autoscaler.kube import paths
+from autoscaler.kube.answers import JsonObject, json_object, whole_object
 from autoscaler.kube.client import APPLY_PATCH, MERGE_PATCH, Call, Client
 from autoscaler.kube.lease import Lease, LeaseSpec
 from autoscaler.kube.paths import ObjectRef
 from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.node import Taint
+from autoscaler.objects.oddities import UNREADABLE, without_nulls, words
 from autoscaler.ports import EventType, Leadership, Subject
-
-JsonObject = dict[str, Any]
-"""A whole object as JSON data: what we do not know of it has to survive being written back."""
 
 _FIELD_MANAGER = "cluster-autoscaler"
 _WRITE_TIMEOUTS_S = (10.0, 5.0, 2.5)
@@ -55,7 +54,6 @@ class LeaseWrites:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._decoder = msgspec.json.Decoder(Lease)
 
     def read(self, namespace: str, name: str, timeout_s: float) -> Lease | None:
         """Return the Lease; None when there is none."""
@@ -63,22 +61,20 @@ class LeaseWrites:
             body = self._client.get(Lease.fresh(namespace, name, LeaseSpec()).path, call=_lease_call(timeout_s))
         except Gone:
             return None
-        return self._decoded(body)
+        return _lease(body, namespace, name)
 
     def create(self, lease: Lease, timeout_s: float) -> Lease:
         """Create the Lease; `Conflict` when someone was faster."""
         where = paths.collection(lease.api_version, lease.kind, lease.metadata["namespace"])
-        return self._decoded(self._client.post(where, _encode(lease), _lease_call(timeout_s)))
+        return self._answer(lease, self._client.post(where, _encode(lease), _lease_call(timeout_s)))
 
     def replace(self, lease: Lease, timeout_s: float) -> Lease:
         """Replace the Lease; `Conflict` when it changed since it was read."""
-        return self._decoded(self._client.put(lease.path, _encode(lease), _lease_call(timeout_s)))
+        return self._answer(lease, self._client.put(lease.path, _encode(lease), _lease_call(timeout_s)))
 
-    def _decoded(self, body: bytes) -> Lease:
-        try:
-            return self._decoder.decode(body)
-        except msgspec.MsgspecError as error:
-            raise RetryLater(f"the API server sent something that is no Lease: {error}") from error
+    @staticmethod
+    def _answer(sent: Lease, body: bytes) -> Lease:
+        return _lease(body, sent.metadata["namespace"], sent.metadata["name"])
 
 
 class ClusterWrites(Protocol):
@@ -191,7 +187,7 @@ class Writes:
         """Taint the node and, if asked, cordon it; False if it was so already."""
 
         def change(node: JsonObject) -> bool:
-            spec = node.setdefault("spec", {})
+            spec = node["spec"] = node.get("spec") or {}
             taints = spec.get("taints") or []
             tainted = any(t.get("key") == taint.key and t.get("effect") == taint.effect for t in taints)
             cordoned = not cordon or bool(spec.get("unschedulable"))
@@ -207,7 +203,7 @@ class Writes:
         """Remove the taints of that key and, if there were any and it is asked for, uncordon the node."""
 
         def change(node: JsonObject) -> bool:
-            spec = node.setdefault("spec", {})
+            spec = node["spec"] = node.get("spec") or {}
             taints = spec.get("taints") or []
             spec["taints"] = [t for t in taints if t.get("key") != key]
             if len(spec["taints"]) == len(taints):
@@ -268,14 +264,15 @@ class Writes:
         except Gone:
             metadata = {"name": name, "namespace": namespace, "annotations": noted}
             born = self.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)})
-            return str((born.get("metadata") or {}).get("uid") or "")
+            made = born.get("metadata")
+            return str(made.get("uid") or "") if isinstance(made, dict) else ""
         return uids[-1]
 
     def create(self, obj: Mapping[str, Any]) -> JsonObject:
         """Create an object (nodes of the kwok provider, ConfigMaps, ...); `Conflict` if the name is taken."""
         ref = _ref(obj)
         where = paths.collection(ref.api_version, ref.kind, ref.namespace)
-        return _object(self._client.post(where, _encode(obj), self._write))
+        return json_object(self._client.post(where, _encode(obj), self._write))
 
     def replace(self, obj: Mapping[str, Any]) -> JsonObject:
         """Replace an object; `Conflict` if it changed since the resourceVersion in its metadata.
@@ -284,12 +281,12 @@ class Writes:
         """
         if not obj["metadata"].get("resourceVersion"):
             raise ValueError("an object is replaced only by its resourceVersion")
-        return _object(self._client.put(paths.path(_ref(obj)), _encode(obj), self._write))
+        return json_object(self._client.put(paths.path(_ref(obj)), _encode(obj), self._write))
 
     def apply(self, obj: Mapping[str, Any]) -> JsonObject:
         """Make the object's fields so by server-side apply, whoever set them before."""
         query = {"fieldManager": _FIELD_MANAGER, "force": "true"}
-        return _object(self._client.patch(paths.path(_ref(obj)), _encode(obj), APPLY_PATCH, self._write, query))
+        return json_object(self._client.patch(paths.path(_ref(obj)), _encode(obj), APPLY_PATCH, self._write, query))
 
     def edit_status(self, ref: ObjectRef, uid: str, change: Callable[[JsonObject], bool]) -> bool:
         """Let `change` alter the object, of which only the status is stored; False where it finds nothing to do."""
@@ -336,7 +333,7 @@ class Writes:
         """
         give_up = self._clock.now().mono + _CONFLICT_PATIENCE_S
         while True:
-            current = _object(self._client.get(where))
+            current = whole_object(self._client.get(where))
             if not change(current):
                 return False
             try:
@@ -352,7 +349,7 @@ class Writes:
         try:
             remove()
         except Conflict as conflict:
-            if uid and _object(self._client.get(where))["metadata"].get("uid") != uid:
+            if uid and whole_object(self._client.get(where))["metadata"].get("uid") != uid:
                 raise Gone(f"{where}: the object of uid {uid} is gone, another has its name") from conflict
             raise
 
@@ -365,6 +362,14 @@ class Writes:
         raise LeadershipLost("the lease is lost or about to run out: nothing is written")
 
 
+def _lease(body: bytes, namespace: str, name: str) -> Lease:
+    try:
+        lease = msgspec.convert(without_nulls(whole_object(body)), Lease)
+    except UNREADABLE as error:
+        raise RetryLater(f"the API server sent something that is no Lease: {words(error)}") from error
+    return msgspec.structs.replace(lease, metadata={**lease.metadata, "namespace": namespace, "name": name})
+
+
 def _lease_call(timeout_s: float) -> Call:
     return Call(timeout_s=timeout_s, urgent=True, repeatable=False)
 
@@ -375,13 +380,6 @@ def _annotated(obj: JsonObject, annotations: Mapping[str, str | None]) -> bool:
     wanted = {name: value for name, value in {**present, **annotations}.items() if value is not None}
     obj["metadata"]["annotations"] = wanted
     return bool(wanted != present)
-
-
-def _object(body: bytes) -> JsonObject:
-    try:
-        return msgspec.json.decode(body, type=JsonObject)
-    except msgspec.MsgspecError as error:
-        raise RetryLater(f"the API server sent something that is no object: {error}") from error
 
 
 def _ref(obj: Mapping[str, Any]) -> ObjectRef:

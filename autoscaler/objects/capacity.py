@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
-from autoscaler.objects.meta import Resource, Wire, unix_seconds
+from autoscaler.objects import quantity
+from autoscaler.objects.meta import Resource, Wire, optional_seconds, unix_seconds
+from autoscaler.objects.requests import effective_requests
 from autoscaler.objects.workload import PodTemplate
 
 GROUP = "autoscaling.x-k8s.io"
@@ -31,8 +33,8 @@ class LocalRef(Wire, frozen=True):
 class StatusCondition(Wire, frozen=True):
     """A metav1.Condition. The time is an RFC 3339 text."""
 
-    type: str
-    status: str
+    type: str = ""
+    status: str = ""
     reason: str = ""
     message: str = ""
     last_transition_time: str = "1970-01-01T00:00:00Z"
@@ -48,6 +50,10 @@ class StoredTemplate(Resource, frozen=True):
     """A v1.PodTemplate."""
 
     template: PodTemplate = PodTemplate()
+
+    def check(self) -> None:
+        """Raise `ValueError` where a quantity or a time in it, read later on, cannot be read."""
+        effective_requests(self.template.spec)
 
 
 class RequestCondition(StrEnum):
@@ -93,6 +99,12 @@ class ProvisioningRequest(Resource, frozen=True):
     spec: RequestSpec = RequestSpec()
     status: ConditionedStatus = ConditionedStatus()
 
+    def check(self) -> None:
+        """Raise `ValueError` where a quantity or a time in it, read later on, cannot be read."""
+        optional_seconds(self.metadata.creation_timestamp)
+        for one in self.status.conditions:
+            unix_seconds(one.last_transition_time)
+
     def condition(self, kind: RequestCondition) -> StatusCondition | None:
         """Return the condition of a type; None where it is not set."""
         return condition_in(self.status.conditions, kind)
@@ -116,8 +128,8 @@ class ProvisioningRequest(Resource, frozen=True):
 class ScalableRef(Wire, frozen=True):
     """A controller whose pods a buffer imitates."""
 
-    kind: str
-    name: str
+    kind: str = ""
+    name: str = ""
     api_group: str = ""
 
 
@@ -149,6 +161,11 @@ class CapacityBuffer(Resource, frozen=True):
     spec: BufferSpec = BufferSpec()
     status: BufferStatus = BufferStatus()
 
+    def check(self) -> None:
+        """Raise `ValueError` where a quantity or a time in it, read later on, cannot be read."""
+        for one in self.status.conditions:
+            unix_seconds(one.last_transition_time)
+
     def condition(self, kind: str) -> StatusCondition | None:
         """Return the condition of a type; None where it is not set."""
         return condition_in(self.status.conditions, kind)
@@ -173,6 +190,11 @@ class ResourceQuota(Resource, frozen=True):
 
     spec: QuotaSpec = QuotaSpec()
     status: QuotaStatus = QuotaStatus()
+
+    def check(self) -> None:
+        """Raise `ValueError` where a quantity or a time in it, read later on, cannot be read."""
+        quantity.amounts(self.status.hard)
+        quantity.amounts(self.status.used)
 
 
 class ScalableSpec(Wire, frozen=True):

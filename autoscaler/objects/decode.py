@@ -1,17 +1,34 @@
 """From bytes of the API server to kept objects, page by page.
 
-A `Decoder` is chosen per kind. `PlainDecoder` serves kinds that are kept as they come; pods and nodes have
+A `Decoder` is chosen per kind. `plain_decoder` serves kinds that are kept as they come; pods and nodes have
 decoders of their own beside their types, because what is kept of them differs from what is on the wire.
+
+A page or line is decoded in one step. Only where that fails is it read object by object: null then means absent,
+as it does to Go, and an object that still cannot be read becomes an `Undecoded` beside all the others.
 """
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
+from autoscaler.objects.meta import UNDECODED, ObjectMeta
+from autoscaler.objects.oddities import UNREADABLE, loads, without_nulls, words
+
+
+class Described(Protocol):
+    """What every object has on the wire."""
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """Its name and all that comes with it."""
+        ...
+
+
 T = TypeVar("T")
-W = TypeVar("W")
+W = TypeVar("W", bound=Described)
 
 
 class Named(Protocol):
@@ -38,12 +55,36 @@ class Verb(StrEnum):
     ERROR = "ERROR"
 
 
+class Undecoded(msgspec.Struct, frozen=True):
+    """An object that cannot be decoded: as much as can be told of it, and why. `why` repeats nothing of its content."""
+
+    metadata: ObjectMeta
+    why: str
+    node_name: str = ""
+    """Of a pod, if it can be read."""
+    provider_id: str = ""
+    """Of a node, if it can be read."""
+
+    def marked(self, mark: str) -> ObjectMeta:
+        """Return the metadata of what stands for it, without times: those may be what cannot be read."""
+        annotations = {**self.metadata.annotations, UNDECODED: mark}
+        timeless = {"creation_timestamp": None, "deletion_timestamp": None}
+        return msgspec.structs.replace(self.metadata, annotations=annotations, **timeless)
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`, or the name where the kind has no namespace; empty where not even that can be read."""
+        meta = self.metadata
+        return f"{meta.namespace}/{meta.name}" if meta.namespace and meta.name else meta.name
+
+
 class Page(msgspec.Struct, Generic[T]):
     """One chunk of a list."""
 
     items: list[T]
-    resource_version: str
+    resource_version: str = ""
     continue_token: str = ""
+    undecoded: Sequence[Undecoded] = ()
 
 
 class Change(msgspec.Struct, Generic[T]):
@@ -54,6 +95,8 @@ class Change(msgspec.Struct, Generic[T]):
     resource_version: str = ""
     code: int = 0
     message: str = ""
+    undecoded: Undecoded | None = None
+    """What the event is about, in place of `item`, where that cannot be decoded."""
 
 
 class Decoder(Protocol[T]):
@@ -71,14 +114,31 @@ class Decoder(Protocol[T]):
         """Convert one object from plain JSON data, as scenario files and dumps hold it."""
         ...
 
+    def stand_in(self, odd: Undecoded, held: T | None) -> T | None:
+        """Return what to keep in place of an object that cannot be decoded; None: nothing.
+
+        `held` is the object as it was last known, if it ever was.
+        """
+        ...
+
 
 class _ListMeta(msgspec.Struct, rename="camel"):
-    resource_version: str = ""
-    continue_: str = msgspec.field(default="", name="continue")
+    resource_version: str | None = None
+    continue_: str | None = msgspec.field(default=None, name="continue")
 
 
 class _List(msgspec.Struct, Generic[W]):
     items: list[W] | None = None
+    metadata: _ListMeta | None = None
+
+
+class _RawList(msgspec.Struct):
+    items: list[msgspec.Raw] | None = None
+    metadata: _ListMeta | None = None
+
+
+class _PlainList(msgspec.Struct):
+    items: list[Any] = []
     metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
 
 
@@ -87,20 +147,13 @@ class _Event(msgspec.Struct, Generic[W]):
     object: W
 
 
-class _Version(msgspec.Struct, rename="camel"):
-    resource_version: str = ""
-
-
-class _Versioned(msgspec.Struct):
-    metadata: _Version = msgspec.field(default_factory=_Version)
+class _PlainEvent(msgspec.Struct):
+    type: Verb
+    object: dict[str, Any] = {}
 
 
 class _Kind(msgspec.Struct):
     type: Verb
-
-
-class _Bookmark(msgspec.Struct):
-    object: _Versioned
 
 
 class _Status(msgspec.Struct):
@@ -108,42 +161,140 @@ class _Status(msgspec.Struct):
     message: str = ""
 
 
-class _Failure(msgspec.Struct):
-    object: _Status
+def last_known(odd: Undecoded, held: T | None) -> T | None:
+    """Keep an object as it was last known; one that never was is left out."""
+    return held
 
 
 class WireDecoder(Generic[W, T]):
     """Decodes wire type `wire`, then keeps what `keep` makes of each object. Safe to share between threads
     where `keep` is."""
 
-    def __init__(self, wire: type[W], keep: Callable[[W], T], version_of: Callable[[W], str]) -> None:
+    def __init__(
+        self,
+        wire: type[W],
+        keep: Callable[[W], T],
+        stand_in: Callable[[Undecoded, T | None], T | None] = last_known,
+    ) -> None:
+        """`keep` raises `ValueError` for values that it cannot read; `stand_in` as in `Decoder`."""
         self._wire = wire
         self._keep = keep
-        self._version_of = version_of
+        self._stand_in = stand_in
         self._list = msgspec.json.Decoder(_List[wire])  # type: ignore[valid-type]
+        self._raw_list = msgspec.json.Decoder(_RawList)
+        self._object = msgspec.json.Decoder(wire)
         self._event = msgspec.json.Decoder(_Event[wire])  # type: ignore[valid-type]
         self._kind = msgspec.json.Decoder(_Kind)
-        self._bookmark = msgspec.json.Decoder(_Bookmark)
-        self._failure = msgspec.json.Decoder(_Failure)
 
     def page(self, body: bytes) -> Page[T]:
         """Decode one chunk of a list."""
-        decoded: _List[W] = self._list.decode(body)
-        keep = self._keep
-        items = [keep(wire) for wire in decoded.items or ()]
-        return Page(items, decoded.metadata.resource_version, decoded.metadata.continue_)
+        try:
+            decoded: _List[W] = self._list.decode(body)
+            items = [self._named(wire) for wire in decoded.items or ()]
+        except UNREADABLE:
+            return self._page_by_object(body)
+        return _page(items, decoded.metadata)
 
     def change(self, line: bytes) -> Change[T]:
         """Decode one line of a watch."""
-        verb = self._kind.decode(line).type
-        if verb is Verb.BOOKMARK:
-            return Change(verb, None, self._bookmark.decode(line).object.metadata.resource_version)
-        if verb is Verb.ERROR:
-            status = self._failure.decode(line).object
-            return Change(verb, None, code=status.code, message=status.message)
-        wire: W = self._event.decode(line).object
-        return Change(verb, self._keep(wire), self._version_of(wire))
+        try:
+            verb = self._kind.decode(line).type
+            if verb in _WITH_OBJECT:
+                wire: W = self._event.decode(line).object
+                return Change(verb, self._named(wire), wire.metadata.resource_version)
+        except UNREADABLE:
+            pass
+        return self._odd_change(line)
 
     def one(self, value: Any) -> T:
-        """Convert one object from plain JSON data."""
-        return self._keep(msgspec.convert(value, self._wire))
+        """Convert one object from plain JSON data; raises `ValueError` for what cannot be read."""
+        return self._keep(msgspec.convert(without_nulls(value), self._wire))
+
+    def read(self, body: bytes | msgspec.Raw) -> T | Undecoded:
+        """Decode one object."""
+        try:
+            return self._named(self._object.decode(body))
+        except UNREADABLE:
+            pass
+        try:
+            plain = loads(bytes(body))
+        except msgspec.DecodeError as error:
+            return Undecoded(ObjectMeta(), words(error))
+        return self._of_plain(plain)
+
+    def stand_in(self, odd: Undecoded, held: T | None) -> T | None:
+        """Return what to keep in place of an object that cannot be decoded; None: nothing."""
+        return self._stand_in(odd, held)
+
+    def _named(self, wire: W) -> T:
+        if not wire.metadata.name:
+            raise msgspec.ValidationError("an object without a name")
+        return self._keep(wire)
+
+    def _page_by_object(self, body: bytes) -> Page[T]:
+        try:
+            raw = self._raw_list.decode(body)
+            meta, read = raw.metadata, [self.read(item) for item in raw.items or () if bytes(item) != b"null"]
+        except UNREADABLE:  # one of the objects is no JSON that a decoder takes
+            plain = msgspec.convert(loads(body), _PlainList)
+            meta, read = plain.metadata, [self._of_plain(item) for item in plain.items]
+        page: Page[T] = _page([item for item in read if not isinstance(item, Undecoded)], meta)
+        page.undecoded = [item for item in read if isinstance(item, Undecoded)]
+        return page
+
+    def _odd_change(self, line: bytes) -> Change[T]:
+        """Decode a line that is not simply an object."""
+        event = msgspec.convert(loads(line), _PlainEvent)
+        if event.type is Verb.ERROR:
+            status = _Status(message="an error that cannot be read")
+            with contextlib.suppress(msgspec.ValidationError):
+                status = msgspec.convert(event.object, _Status)
+            return Change(event.type, None, code=status.code, message=status.message)
+        if event.type is Verb.BOOKMARK:
+            return Change(event.type, None, _metadata(event.object).resource_version)
+        read = self._of_plain(event.object)
+        version = _metadata(event.object).resource_version
+        if isinstance(read, Undecoded):
+            if not read.key:
+                raise msgspec.ValidationError("an event that does not tell which object it is about")
+            return Change(event.type, None, version, undecoded=read)
+        return Change(event.type, read, version)
+
+    def _of_plain(self, plain: Any) -> T | Undecoded:
+        """Decode an object from plain data without nulls."""
+        try:
+            return self._named(msgspec.convert(plain, self._wire))
+        except UNREADABLE as error:
+            spec = _part(plain, "spec")
+            return Undecoded(_metadata(plain), words(error), _text(spec, "nodeName"), _text(spec, "providerID"))
+
+
+_WITH_OBJECT = frozenset((Verb.ADDED, Verb.MODIFIED, Verb.DELETED))
+
+
+def _page(items: list[T], meta: _ListMeta | None) -> Page[T]:
+    return Page(items) if meta is None else Page(items, meta.resource_version or "", meta.continue_ or "")
+
+
+def _part(plain: Any, name: str) -> dict[str, Any]:
+    part = plain.get(name) if isinstance(plain, dict) else None
+    return part if isinstance(part, dict) else {}
+
+
+def _text(part: dict[str, Any], name: str) -> str:
+    text = part.get(name)
+    return text if isinstance(text, str) else ""
+
+
+def _metadata(plain: Any) -> ObjectMeta:
+    """Return the metadata of plain data, or who it is about where no more can be read."""
+    part = _part(plain, "metadata")
+    try:
+        return msgspec.convert(part, ObjectMeta)
+    except msgspec.ValidationError:
+        return ObjectMeta(
+            name=_text(part, "name"),
+            namespace=_text(part, "namespace"),
+            uid=_text(part, "uid"),
+            resource_version=_text(part, "resourceVersion"),
+        )

@@ -17,7 +17,7 @@ DEVICE_VERSIONS = ("v1", "v1beta2", "v1beta1")
 class Counter(Wire, frozen=True):
     """An amount that devices share."""
 
-    value: str | int | float
+    value: str | int | float = 0
 
     def __post_init__(self) -> None:
         """Refuse what is no quantity."""
@@ -32,14 +32,14 @@ class Counter(Wire, frozen=True):
 class CounterSet(Wire, frozen=True):
     """What one partitionable piece of hardware has, counter by counter."""
 
-    name: str
+    name: str = ""
     counters: dict[str, Counter] = {}
 
 
 class CounterUse(Wire, frozen=True):
     """What a device takes of a counter set once it is allocated."""
 
-    counter_set: str
+    counter_set: str = ""
     counters: dict[str, Counter] = {}
 
 
@@ -52,7 +52,7 @@ class BasicDevice(Wire, frozen=True):
 class Device(Wire, frozen=True):
     """A device, or one of several ways to cut up a piece of hardware."""
 
-    name: str
+    name: str = ""
     consumes_counters: list[CounterUse] = []
     basic: BasicDevice | None = None
 
@@ -65,7 +65,7 @@ class Device(Wire, frozen=True):
 class PoolRef(Wire, frozen=True):
     """Which pool a slice belongs to, and how many slices of its generation make it whole."""
 
-    name: str
+    name: str = ""
     generation: int = 0
     resource_slice_count: int = 1
 
@@ -73,8 +73,8 @@ class PoolRef(Wire, frozen=True):
 class SliceSpec(Wire, frozen=True):
     """Part of the devices of a pool. Without a node's name they can be reached from several nodes."""
 
-    driver: str
-    pool: PoolRef
+    driver: str = ""
+    pool: PoolRef = PoolRef()
     node_name: str = ""
     shared_counters: list[CounterSet] = []
     devices: list[Device] = []
@@ -83,15 +83,15 @@ class SliceSpec(Wire, frozen=True):
 class ResourceSlice(Resource, frozen=True):
     """A ResourceSlice."""
 
-    spec: SliceSpec
+    spec: SliceSpec = SliceSpec()
 
 
 class AllocatedDevice(Wire, frozen=True):
     """A device that a claim has got."""
 
-    driver: str
-    pool: str
-    device: str
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
     admin_access: bool | None = None
     """Access beside whoever the device is allocated to: nothing is taken."""
 

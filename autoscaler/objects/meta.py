@@ -17,8 +17,8 @@ class Wire(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=
 class OwnerReference(Wire, frozen=True):
     """An owner of an object."""
 
-    kind: str
-    name: str
+    kind: str = ""
+    name: str = ""
     uid: str = ""
     api_version: str = "v1"
     controller: bool | None = None
@@ -44,6 +44,9 @@ class Resource(Wire, frozen=True):
     """An object that is kept as it comes."""
 
     metadata: ObjectMeta
+
+    def check(self) -> None:
+        """Raise `ValueError` where a quantity or a time in it, read later on, cannot be read."""
 
     @property
     def key(self) -> str:
@@ -115,6 +118,12 @@ def published(resource: R) -> R:
     return msgspec.structs.replace(resource, metadata=msgspec.structs.replace(meta, annotations=kept))
 
 
+UNDECODED = "cluster-autoscaler.kubernetes.io/undecoded"
+"""Annotation of what stands for an object that cannot be decoded; it is set here only, never in the cluster."""
+NEVER_KNOWN = "never-known"
+LAST_KNOWN = "last-known"
+
+
 def controller_of(owners: Sequence[OwnerReference]) -> OwnerReference | None:
     """Return the managing owner, if there is one."""
     return next((owner for owner in owners if owner.controller), None)
@@ -145,14 +154,15 @@ class Operator(StrEnum):
 class Requirement(Wire, frozen=True):
     """One expression of a selector: key, operator, values."""
 
-    key: str
-    operator: Operator
+    key: str = ""
+    operator: str = ""
     values: list[str] = []
 
     def matches(self, value: str | None) -> bool:
         """Whether a label value (None: the key is absent) satisfies the expression.
 
-        `NotIn` holds for an absent key; `Gt` and `Lt` compare integers and fail on anything else.
+        `NotIn` holds for an absent key; `Gt` and `Lt` compare integers and fail on anything else. An operator that is
+        none of `Operator` holds for nothing.
         """
         match self.operator:
             case Operator.IN:
@@ -165,6 +175,8 @@ class Requirement(Wire, frozen=True):
                 return value is None
             case Operator.GT | Operator.LT:
                 return self._compares(value)
+            case _:
+                return False
 
     def _compares(self, value: str | None) -> bool:
         if value is None or len(self.values) != 1:
@@ -172,7 +184,7 @@ class Requirement(Wire, frozen=True):
         have, bound = integer(value), integer(self.values[0])
         if have is None or bound is None:
             return False
-        return have > bound if self.operator is Operator.GT else have < bound
+        return have > bound if self.operator == Operator.GT else have < bound
 
 
 class LabelSelector(Wire, frozen=True):

@@ -6,8 +6,16 @@ from enum import StrEnum
 import msgspec
 
 from autoscaler.objects import quantity
-from autoscaler.objects.decode import WireDecoder
-from autoscaler.objects.meta import ObjectMeta, Wire, optional_seconds, unix_seconds
+from autoscaler.objects.decode import Undecoded, WireDecoder
+from autoscaler.objects.meta import (
+    LAST_KNOWN,
+    NEVER_KNOWN,
+    UNDECODED,
+    ObjectMeta,
+    Wire,
+    optional_seconds,
+    unix_seconds,
+)
 
 HOSTNAME = "kubernetes.io/hostname"
 ZONES = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
@@ -29,8 +37,8 @@ class Effect(StrEnum):
 class Taint(Wire, frozen=True):
     """A taint. `time_added` is an RFC 3339 text."""
 
-    key: str
-    effect: str
+    key: str = ""
+    effect: str = ""
     value: str = ""
     time_added: str | None = None
 
@@ -46,8 +54,8 @@ class Taint(Wire, frozen=True):
 class Condition(Wire, frozen=True):
     """One entry of a node's conditions. `last_transition_time` is an RFC 3339 text."""
 
-    type: str
-    status: str
+    type: str = ""
+    status: str = ""
     reason: str = ""
     message: str = ""
     last_transition_time: str | None = None
@@ -132,9 +140,33 @@ def keep_node(wire: NodeWire) -> Node:
     )
 
 
+def keep_whole_node(wire: NodeWire) -> Node:
+    """Turn a node into a kept one; raises `ValueError` also for times that are read later on."""
+    for taint in wire.spec.taints:
+        optional_seconds(taint.time_added)
+    for condition in wire.status.conditions:
+        optional_seconds(condition.last_transition_time)
+    return keep_node(wire)
+
+
 def node_decoder() -> WireDecoder[NodeWire, Node]:
     """Return the decoder of v1.Node."""
-    return WireDecoder(NodeWire, keep_node, lambda wire: wire.metadata.resource_version)
+    return WireDecoder(NodeWire, keep_whole_node, _stand_in)
+
+
+def undecoded_node(odd: Undecoded) -> NodeWire:
+    """Return what stands for a node that cannot be decoded and never was: it has no room, and is to stay."""
+    return NodeWire(
+        metadata=odd.marked(NEVER_KNOWN),
+        spec=_NodeSpec(provider_id=odd.provider_id, unschedulable=True),
+        status=_NodeStatus(conditions=[Condition("Ready", "True")]),  # unready nodes are removed
+    )
+
+
+def _stand_in(odd: Undecoded, held: Node | None) -> Node:
+    if held is None:
+        return keep_node(undecoded_node(odd))
+    return msgspec.structs.replace(held, annotations={**held.annotations, UNDECODED: LAST_KNOWN})
 
 
 class Readiness(msgspec.Struct, frozen=True):

@@ -17,8 +17,11 @@ import msgspec
 from autoscaler.config.headroom import MANAGED_BY, MANAGER, POOL
 from autoscaler.objects import quantity
 from autoscaler.objects.classform import ClassForm, spec_of
-from autoscaler.objects.decode import WireDecoder
+from autoscaler.objects.decode import Undecoded, WireDecoder
 from autoscaler.objects.meta import (
+    LAST_KNOWN,
+    NEVER_KNOWN,
+    UNDECODED,
     ObjectMeta,
     OwnerReference,
     controller_of,
@@ -38,6 +41,7 @@ from autoscaler.objects.podspec import (
     SpreadConstraint,
     Toleration,
     Volume,
+    undecoded_pod,
 )
 from autoscaler.objects.requests import (
     NO_RESIZE,
@@ -116,6 +120,16 @@ class PodClass(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True
     def mirror(self) -> bool:
         """Whether the kubelet made it from a file on the node."""
         return MIRROR in self.annotations
+
+    @property
+    def undecoded(self) -> bool:
+        """Whether it stands for pods that cannot be decoded."""
+        return UNDECODED in self.annotations
+
+    @property
+    def unmeasured(self) -> bool:
+        """Whether nobody knows how much room it takes."""
+        return self.annotations.get(UNDECODED) == NEVER_KNOWN
 
     @property
     def static(self) -> bool:
@@ -296,7 +310,17 @@ class PodInterner:
 
     def decoder(self) -> WireDecoder[PodWire, Pod]:
         """Return the decoder of v1.Pod that keeps its classes here."""
-        return WireDecoder(PodWire, self.keep, lambda wire: wire.metadata.resource_version)
+        return WireDecoder(PodWire, self.keep, self._stand_in)
+
+    def _stand_in(self, odd: Undecoded, held: Pod | None) -> Pod | None:
+        if held is None:
+            wire = undecoded_pod(odd)
+            return None if wire is None else self.keep(wire)
+        form = msgspec.msgpack.decode(held.cls.key, type=ClassForm)
+        marked = msgspec.structs.replace(form, annotations={**form.annotations, UNDECODED: LAST_KNOWN})
+        cls = held.cls if held.cls.undecoded else self.class_from(marked)
+        unscheduled = None if odd.node_name else held.unscheduled
+        return msgspec.structs.replace(held, cls=cls, node=odd.node_name or held.node, unscheduled=unscheduled)
 
     def __len__(self) -> int:
         """Return the number of classes alive."""

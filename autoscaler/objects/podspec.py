@@ -2,7 +2,8 @@
 
 import msgspec
 
-from autoscaler.objects.meta import LabelSelector, ObjectMeta, Requirement, Wire, integer
+from autoscaler.objects.decode import Undecoded
+from autoscaler.objects.meta import NEVER_KNOWN, LabelSelector, ObjectMeta, Requirement, Wire, integer
 from autoscaler.objects.node import Taint
 
 
@@ -59,7 +60,7 @@ class NodeAffinity(Wire, frozen=True):
 class PodAffinityTerm(Wire, frozen=True):
     """Which pods to be near to, or away from, within one topology domain."""
 
-    topology_key: str
+    topology_key: str = ""
     label_selector: LabelSelector | None = None
     namespaces: list[str] = []
     namespace_selector: LabelSelector | None = None
@@ -86,7 +87,7 @@ class Affinity(Wire, frozen=True):
 class SpreadConstraint(Wire, frozen=True):
     """A topology spread constraint."""
 
-    topology_key: str
+    topology_key: str = ""
     max_skew: int = 1
     when_unsatisfiable: str = "DoNotSchedule"
     label_selector: LabelSelector | None = None
@@ -251,8 +252,8 @@ class PodSpec(Wire, frozen=True):
 class PodCondition(Wire, frozen=True):
     """One entry of a pod's conditions."""
 
-    type: str
-    status: str
+    type: str = ""
+    status: str = ""
     reason: str = ""
     last_transition_time: str | None = None
 
@@ -285,3 +286,13 @@ class PodWire(Wire, frozen=True):
     metadata: ObjectMeta
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
+
+
+def undecoded_pod(odd: Undecoded) -> PodWire | None:
+    """Return what stands for a pod that cannot be decoded and never was: it takes all room of its node, and stays.
+
+    None for one that has no node yet: nothing can be done for it.
+    """
+    if not odd.node_name:
+        return None
+    return PodWire(odd.marked(NEVER_KNOWN), PodSpec(node_name=odd.node_name), PodStatus(phase="Running"))

@@ -2,8 +2,11 @@
 
 import msgspec
 
-from autoscaler.objects.meta import LabelSelector, Resource, Wire
+from autoscaler.objects import quantity
+from autoscaler.objects.decode import Undecoded, WireDecoder
+from autoscaler.objects.meta import NEVER_KNOWN, LabelSelector, Resource, Wire
 from autoscaler.objects.podspec import Disk, NodeSelector
+from autoscaler.objects.workload import plain_decoder
 
 STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
 """Older than the field in the spec, and wins over it."""
@@ -40,6 +43,10 @@ class PersistentVolumeClaim(Resource, frozen=True):
     spec: ClaimSpec = ClaimSpec()
     status: ClaimStatus = ClaimStatus()
 
+    def check(self) -> None:
+        """Raise `ValueError` where a quantity or a time in it, read later on, cannot be read."""
+        quantity.amounts(self.spec.resources.requests)
+
     @property
     def storage_class(self) -> str:
         """Name of its storage class; empty where it has none."""
@@ -50,6 +57,16 @@ class PersistentVolumeClaim(Resource, frozen=True):
         """Whether binding is complete: a claim that only names its volume still waits for the controller."""
         complete = BIND_COMPLETED in self.metadata.annotations or self.status.phase == "Bound"
         return bool(self.spec.volume_name) and complete
+
+
+def undecoded_claim(odd: Undecoded) -> PersistentVolumeClaim:
+    """Return what stands for a claim that cannot be decoded and never was: no pod that uses it is placed."""
+    return PersistentVolumeClaim(metadata=odd.marked(NEVER_KNOWN))
+
+
+def claim_decoder() -> WireDecoder[PersistentVolumeClaim, PersistentVolumeClaim]:
+    """Return the decoder of PersistentVolumeClaims."""
+    return plain_decoder(PersistentVolumeClaim, lambda odd, held: held or undecoded_claim(odd))
 
 
 class ClaimRef(Wire, frozen=True):
@@ -99,6 +116,10 @@ class PersistentVolume(Resource, frozen=True):
     spec: VolumeSpec = VolumeSpec()
     status: VolumeStatus = VolumeStatus()
 
+    def check(self) -> None:
+        """Raise `ValueError` where a quantity or a time in it, read later on, cannot be read."""
+        quantity.amounts(self.spec.capacity)
+
     @property
     def storage_class(self) -> str:
         """Name of its storage class; empty where it has none."""
@@ -115,7 +136,7 @@ class PersistentVolume(Resource, frozen=True):
 class TopologyExpression(Wire, frozen=True):
     """A label key and the values it may have."""
 
-    key: str
+    key: str = ""
     values: list[str] = []
 
 
@@ -142,7 +163,7 @@ class AttachLimit(Wire, frozen=True):
 class CsiNodeDriver(Wire, frozen=True):
     """A CSI driver on a node."""
 
-    name: str
+    name: str = ""
     node_id: str = msgspec.field(default="", name="nodeID")
     allocatable: AttachLimit | None = None
 

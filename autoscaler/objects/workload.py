@@ -1,11 +1,14 @@
 """Controllers, budgets and priorities: what owns pods and what protects them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from autoscaler.objects.decode import WireDecoder
-from autoscaler.objects.meta import LabelSelector, ObjectMeta, Resource, Wire
+import msgspec
+
+from autoscaler.objects.decode import Undecoded, WireDecoder, last_known
+from autoscaler.objects.meta import NEVER_KNOWN, LabelSelector, ObjectMeta, Resource, Wire
 from autoscaler.objects.podspec import PodSpec
+from autoscaler.objects.requests import effective_requests
 
 R = TypeVar("R", bound=Resource)
 
@@ -74,6 +77,10 @@ class DaemonSet(Resource, frozen=True):
 
     spec: DaemonSetSpec = DaemonSetSpec()
 
+    def check(self) -> None:
+        """Raise `ValueError` where a quantity or a time in it, read later on, cannot be read."""
+        effective_requests(self.spec.template.spec)
+
 
 class BudgetSpec(Wire, frozen=True):
     """Which pods a budget protects. Sizes are a number or a percentage."""
@@ -138,6 +145,26 @@ class Lease(Resource, frozen=True):
     spec: LeaseSpec = LeaseSpec()
 
 
-def plain_decoder(kind: type[R]) -> WireDecoder[R, R]:
+def plain_decoder(kind: type[R], stand_in: Callable[[Undecoded, R | None], R | None] = last_known) -> WireDecoder[R, R]:
     """Return the decoder of a kind that is kept as it comes."""
-    return WireDecoder(kind, lambda wire: wire, lambda wire: wire.metadata.resource_version)
+    return WireDecoder(kind, checked, stand_in)
+
+
+def checked(wire: R) -> R:
+    """Return an object that is kept as it comes; raises `ValueError` where it holds what cannot be read."""
+    wire.check()
+    return wire
+
+
+def undecoded_budget(odd: Undecoded) -> DisruptionBudget:
+    """Return what stands for a budget that cannot be decoded and never was: it spares every pod of its namespace."""
+    return DisruptionBudget(metadata=odd.marked(NEVER_KNOWN), spec=BudgetSpec(selector=LabelSelector()))
+
+
+def budget_decoder() -> WireDecoder[DisruptionBudget, DisruptionBudget]:
+    """Return the decoder of PodDisruptionBudgets; one that cannot be decoded (any more) allows no disruption."""
+
+    def stand_in(odd: Undecoded, held: DisruptionBudget | None) -> DisruptionBudget:
+        return undecoded_budget(odd) if held is None else msgspec.structs.replace(held, status=BudgetStatus())
+
+    return plain_decoder(DisruptionBudget, stand_in)

@@ -15,6 +15,7 @@ from autoscaler.observe.status import (
     PodStatus,
     ProcessStatus,
     RecentEvent,
+    UndecodedKind,
 )
 
 _LONGEST_NAME = 512
@@ -109,6 +110,8 @@ class StatusAnswer(msgspec.Struct, frozen=True, kw_only=True):
     events: tuple[RecentEvent, ...]
     """The newest ones, oldest first."""
     api_server: ApiServerStatus
+    undecoded: tuple[UndecodedKind, ...]
+    """What the API server sends and cannot be decoded."""
 
 
 class Listing(msgspec.Struct, Generic[Item], frozen=True, kw_only=True):

@@ -189,6 +189,7 @@ def _status(view: View, health: HealthCheck, now: Instant) -> StatusAnswer:
                 for path, heard in server.kinds.items()
             ),
         ),
+        undecoded=status.undecoded,
     )
 
 

@@ -59,6 +59,8 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
     relists: int = 0
     failures: int = 0
     decode_s: float = 0.0
+    undecoded: int = 0
+    """Objects that cannot be decoded now."""
     silent_s: float | None = None
     """Since it was last heard of; None: never yet."""
     failing_s: float = 0.0
@@ -359,6 +361,7 @@ class Metrics:
             self._series.add("watch_relists_total", now.relists - before.relists, path)
             self._series.add("watch_failures_total", now.failures - before.failures, path)
             self._series.add("watch_decode_seconds_total", max(0.0, now.decode_s - before.decode_s), path)
+            self._series.set("undecoded_objects", now.undecoded, path)
             if now.silent_s is not None:
                 self._series.set("watch_silence_seconds", now.silent_s, path)
             self._heard[path] = now

@@ -21,6 +21,7 @@ from autoscaler.observe.status import (
     Health,
     ProcessStatus,
     PublishedStatus,
+    UndecodedKind,
     View,
 )
 from autoscaler.observe.table import pill
@@ -141,7 +142,19 @@ def _notices(status: PublishedStatus, alive: Verdict, complaints: Sequence[str])
         notices.append(html('<p class="notice">{}</p>', status.message))
     if status.last_pass is not None and status.last_pass.error is not None:
         notices.append(html('<p class="notice">The last pass failed: {}</p>', status.last_pass.error))
+    notices.extend(_undecoded_notice(kind) for kind in status.undecoded)
     return joined(notices)
+
+
+def _undecoded_notice(kind: UndecodedKind) -> Html:
+    name, why = next(iter(kind.examples.items()))
+    return html(
+        '<p class="notice bad">{} of {} cannot be decoded and count as last known, such as <code>{}</code>: {}</p>',
+        kind.count,
+        kind.path,
+        name or "one without a name",
+        why,
+    )
 
 
 def _alarms(parts: Parts) -> Html:

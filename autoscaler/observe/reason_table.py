@@ -236,6 +236,10 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
             "The node has the annotation `cluster-autoscaler.kubernetes.io/scale-down-disabled: true`.",
             "Remove the annotation.",
         ),
+        Keep.UNDECODED: Meaning(
+            "What the API server says of the node cannot be decoded; it is taken for what it was last known to be.",
+            "The log and the status page name it and say what is wrong with it.",
+        ),
         Keep.UNREADY_DISABLED: Meaning(
             "The node is unready, and `--scale-down-unready-enabled` is off.", "Switch the flag on, or mend the node."
         ),
@@ -329,6 +333,10 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
         ),
         Blocking.BUDGET: Meaning(
             "A disruption budget allows no disruption now.", "More healthy replicas, or a budget that allows one."
+        ),
+        Blocking.UNDECODED: Meaning(
+            "What the API server says of the pod cannot be decoded: nobody knows what would be lost.",
+            "The log and the status page name it and say what is wrong with it.",
         ),
     },
     ScaleDownResult: {

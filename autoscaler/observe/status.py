@@ -4,7 +4,7 @@ Times end in `_at` and are Unix seconds; durations end in `_s`. What is not know
 """
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Generic, TypeVar
 
@@ -264,6 +264,16 @@ class ProcessStatus(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool = False
 
 
+class UndecodedKind(msgspec.Struct, frozen=True):
+    """Objects of one kind that cannot be decoded: each counts as it was last known."""
+
+    path: str
+    """The collection on the API server."""
+    count: int
+    examples: Mapping[str, str]
+    """What is wrong with some of them, by `namespace/name`."""
+
+
 class PublishedStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Everything there is to show, as of the last pass; without a pass all but `process` is empty."""
 
@@ -279,6 +289,7 @@ class PublishedStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Of this pass only; the board keeps the history."""
     events: tuple[RecentEvent, ...] = ()
     """The newest ones, oldest first."""
+    undecoded: tuple[UndecodedKind, ...] = ()
 
 
 def with_transitions(current: PublishedStatus, previous: PublishedStatus | None) -> PublishedStatus:
@@ -338,11 +349,11 @@ class Board:
     def publish(self, status: PublishedStatus) -> PublishedStatus:
         """Show the status of a pass; returns it with transition times filled in.
 
-        The process part is the board's own: what `process_changed` said last stays.
+        Two parts are the board's own: what `process_changed` and `undecoded_changed` said last stays.
         """
         with self._writing:
             old = self._view
-            known = msgspec.structs.replace(status, process=old.status.process)
+            known = msgspec.structs.replace(status, process=old.status.process, undecoded=old.status.undecoded)
             settled = with_transitions(known, old.status)
             newest_at = settled.last_pass.started_at if settled.last_pass is not None else None
             self._view = View(settled, self._grown(old.history, settled.decisions, newest_at))
@@ -352,6 +363,12 @@ class Board:
         """Show a change of leadership or versions at once, between passes too."""
         with self._writing:
             status = msgspec.structs.replace(self._view.status, process=process)
+            self._view = View(status, self._view.history)
+
+    def undecoded_changed(self, undecoded: tuple[UndecodedKind, ...]) -> None:
+        """Show what cannot be decoded now."""
+        with self._writing:
+            status = msgspec.structs.replace(self._view.status, undecoded=undecoded)
             self._view = View(status, self._view.history)
 
     def _grown(

@@ -66,6 +66,13 @@ def _block(reason: Blocking, detail: str) -> Verdict:
     return Verdict(Outcome.BLOCK, reason, detail)
 
 
+def undecoded(pod: Pod, terms: Terms) -> Verdict | None:
+    """Nobody knows what would be lost with a pod that cannot be decoded."""
+    if not pod.cls.undecoded:
+        return None
+    return _block(Blocking.UNDECODED, "the API server's answer about it cannot be decoded")
+
+
 def mirror(pod: Pod, terms: Terms) -> Verdict | None:
     """Pods that the kubelet made from files go and come with their node."""
     return SKIP if pod.cls.mirror else None
@@ -202,6 +209,7 @@ def budget_spent(pod: Pod, terms: Terms) -> Verdict | None:
 
 
 RULES: tuple[Rule, ...] = (
+    undecoded,
     mirror,
     overdue,
     pausing,
@@ -318,4 +326,13 @@ def lingers(pod: Pod, terms: Terms) -> Verdict | None:
     return verdict
 
 
-_OF_NO_WEIGHT: tuple[Rule, ...] = (mirror, overdue, pausing, daemonset, safe_to_evict, terminal, on_completion)
+_OF_NO_WEIGHT: tuple[Rule, ...] = (
+    undecoded,
+    mirror,
+    overdue,
+    pausing,
+    daemonset,
+    safe_to_evict,
+    terminal,
+    on_completion,
+)

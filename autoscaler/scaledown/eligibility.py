@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoscaler.config.syntax import show_duration
+from autoscaler.objects.meta import UNDECODED
 from autoscaler.objects.node import TO_BE_DELETED, Node
 from autoscaler.objects.pod import Pod
-from autoscaler.reasons import Keep, Kept
+from autoscaler.reasons import Blocking, Keep, Kept
 from autoscaler.scaledown.arrivals import Arrivals, arrived
 from autoscaler.scaledown.cooldown import group_in_cooldown
 from autoscaler.scaledown.drain import Outcome, Terms, lingers
@@ -148,9 +149,20 @@ def _candidates(trial: Trial, situation: Situation, facts: _Facts, leaving: Mask
     return candidate, kept
 
 
-def disabled(node: Node) -> bool:
-    """Whether the node's annotation says that it stays."""
-    return node.annotations.get(SCALE_DOWN_DISABLED) == "true"
+def _ordered_to_stay(node: Node) -> Kept | None:
+    """Return why a node stays by an annotation of its own."""
+    if UNDECODED in node.annotations:
+        return Kept(node.name, Keep.UNDECODED)
+    return Kept(node.name, Keep.DISABLED) if node.annotations.get(SCALE_DOWN_DISABLED) == "true" else None
+
+
+def _undecoded_pods(trial: Trial) -> Iterator[tuple[int, Kept]]:
+    """Yield why nodes stay that have pods which cannot be decoded: nobody knows how much these use."""
+    view = trial.view
+    classes = [number for number, cls in enumerate(view.classes) if cls.undecoded]
+    for position in np.unique(view.pod_nodes[np.isin(view.pod_classes, classes)]).tolist() if classes else ():
+        key = next(pod.key for pod in view.pods[position] if pod.cls.undecoded)
+        yield position, Kept(view.nodes[position].name, Keep.BLOCKED_BY_POD, "", key, Blocking.UNDECODED)
 
 
 def barred(trial: Trial, situation: Situation, position: int) -> Kept | None:
@@ -163,8 +175,8 @@ def barred(trial: Trial, situation: Situation, position: int) -> Kept | None:
         return Kept(node.name, Keep.NOT_STARTED)
     if group is None:
         return Kept(node.name, Keep.NOT_AUTOSCALED)
-    if disabled(node):
-        return Kept(node.name, Keep.DISABLED)
+    if (stays := _ordered_to_stay(node)) is not None:
+        return stays
     if group.settings.scale_down_enabled is False:
         return Kept(node.name, Keep.GROUP_HELD)
     if group.settings.zero_or_max_node_scaling:
@@ -193,8 +205,9 @@ def _single_reasons(
         if being_deleted(nodes[position], wall):
             yield position, Kept(nodes[position].name, Keep.BEING_DELETED)
     for position, node in enumerate(nodes):
-        if disabled(node):
-            yield position, Kept(node.name, Keep.DISABLED)
+        if (stays := _ordered_to_stay(node)) is not None:
+            yield position, stays
+    yield from _undecoded_pods(trial)
     if not situation.rules.unmeasured_node_is_unused:
         for position in np.flatnonzero(candidate & used.unknown).tolist():
             detail = "the node does not say how much CPU or memory it has"

@@ -19,6 +19,7 @@ from autoscaler.objects.capacity import (
     StatusCondition,
     StoredTemplate,
 )
+from autoscaler.objects.oddities import without_nulls, words
 from autoscaler.objects.requests import effective_requests
 from autoscaler.objects.workload import PodTemplate
 from autoscaler.reasons import BufferReason
@@ -119,7 +120,10 @@ def _template(buffer: CapacityBuffer, related: Related) -> tuple[str, Mapping[st
     assert scalable is not None
     name = f"capacitybuffer-{buffer.name}-pod-template"
     stored = related.pod_templates.get(f"{buffer.namespace}/{name}")
-    wanted = msgspec.convert(scalable.spec.template, PodTemplate)
+    try:
+        wanted = msgspec.convert(without_nulls(scalable.spec.template), PodTemplate)
+    except msgspec.ValidationError as error:
+        raise Unresolvable(f"the pod template of {scalable.name} cannot be decoded: {words(error)}") from error
     if stored is not None and _alike(stored.template, wanted):
         return name, None
     return name, _stored_form(buffer, name, scalable.spec.template)

@@ -2,7 +2,8 @@
 
 A file holds single objects, lists (`List`, or those that the API server answers with, such as `PodList`), or several
 of them one after the other. Objects of kinds that no decision reads are counted and left alone. Of every object only
-what the engine reads is kept, so that no environment variable and no secret goes any further.
+what the engine reads is kept, so that no environment variable and no secret goes any further. One that cannot be
+decoded is left out with a warning; a node, a placed pod, a claim or a budget is stood in for, as the daemon does it.
 """
 
 import re
@@ -15,11 +16,14 @@ import yaml
 
 from autoscaler.errors import ConfigError
 from autoscaler.objects.capacity import GROUP, CapacityBuffer, ProvisioningRequest, ResourceQuota, StoredTemplate
+from autoscaler.objects.decode import Undecoded, W, WireDecoder
 from autoscaler.objects.devices import DEVICE_VERSIONS, ResourceClaim, ResourceSlice
 from autoscaler.objects.meta import Resource
-from autoscaler.objects.node import NodeWire
-from autoscaler.objects.podspec import PodWire
-from autoscaler.objects.storage import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from autoscaler.objects.node import NodeWire, keep_whole_node, undecoded_node
+from autoscaler.objects.oddities import UNREADABLE, loads, words
+from autoscaler.objects.pod import PodInterner
+from autoscaler.objects.podspec import PodWire, undecoded_pod
+from autoscaler.objects.storage import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass, undecoded_claim
 from autoscaler.objects.workload import (
     ConfigMap,
     DaemonSet,
@@ -28,6 +32,8 @@ from autoscaler.objects.workload import (
     Namespace,
     PriorityClass,
     Replicated,
+    checked,
+    undecoded_budget,
 )
 from autoscaler.scenario.read import place_in, worded, yaml_complaint
 from cloudprovider.document import PlainLoader
@@ -99,15 +105,23 @@ _STEP = 4096
 """Objects between two reports of progress."""
 
 
+_STAND_INS: Mapping[str, Callable[[Undecoded], Any]] = {
+    "Node": undecoded_node,
+    "Pod": undecoded_pod,
+    "PersistentVolumeClaim": undecoded_claim,
+    "PodDisruptionBudget": undecoded_budget,
+}
+
+
 class _Document(msgspec.Struct, rename="camel"):
-    api_version: str = ""
-    kind: str = ""
+    api_version: str | None = None
+    kind: str | None = None
     items: list[msgspec.Raw] | None = None
 
 
 class _Head(msgspec.Struct, rename="camel"):
-    api_version: str = ""
-    kind: str = ""
+    api_version: str | None = None
+    kind: str | None = None
 
 
 class Text(msgspec.Struct, frozen=True):
@@ -162,8 +176,9 @@ class _Reader:
         self.dump = Dump()
         self.problems: list[str] = []
         self._told = told
-        self._decoders = {name: msgspec.json.Decoder(kind.type) for name, kind in KINDS.items()}
-        self._decoders[CONFIG_MAP] = msgspec.json.Decoder(ConfigMap)
+        checks: Mapping[str, Callable[[Any], object]] = {"Node": keep_whole_node, "Pod": PodInterner().keep}
+        self._decoders = {name: _decoder(kind.type, checks.get(name, checked)) for name, kind in KINDS.items()}
+        self._decoders[CONFIG_MAP] = _decoder(ConfigMap)
         self._heads = msgspec.json.Decoder(_Head)
 
     def read(self, text: Text) -> None:
@@ -176,24 +191,26 @@ class _Reader:
         for number, piece in enumerate(pieces):
             at = text.name if len(pieces) == 1 else f"{text.name}: document {number + 1}"
             try:
-                self._document(at, msgspec.json.decode(piece, type=_Document), piece, done, total)
+                document, text_of = _document(piece)
+                self._document(at, document, text_of, done, total)
             except msgspec.ValidationError as error:
                 self.problems.append(_complaint(at, error))
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            except msgspec.DecodeError as error:
                 self.problems.append(f"{at}: is not JSON: {place_in(error, piece)}")
             done += len(piece)
         self._told(total, total)
 
     def _document(self, at: str, document: _Document, piece: bytes, done: int, total: int) -> None:
-        if document.items is not None:
-            of_list = "" if document.kind == "List" else document.kind.removesuffix("List")
-            for index, item in enumerate(document.items):
-                self._item(f"{at}: items[{index}]", document.api_version, of_list, item)
+        api_version, kind = document.api_version or "", document.kind or ""
+        if document.items is not None or kind.endswith("List"):
+            of_list = "" if kind == "List" else kind.removesuffix("List")
+            for index, item in enumerate(document.items or ()):
+                self._item(f"{at}: items[{index}]", api_version, of_list, item)
                 done += memoryview(item).nbytes
                 if index % _STEP == 0:
                     self._told(done, total)
-        elif document.kind:
-            self._object(at, document.api_version, document.kind, piece)
+        elif kind:
+            self._object(at, api_version, kind, piece)
         else:
             self.problems.append(f"{at}: has no kind; write what kubectl get -o json prints")
 
@@ -201,14 +218,14 @@ class _Reader:
         if not kind:
             try:
                 head = self._heads.decode(item)
-            except msgspec.ValidationError as error:
-                self.problems.append(_complaint(at, error))
+            except UNREADABLE as error:
+                self.dump.warnings.append(f"{at}: is left out: it cannot be decoded: {words(error)}")
                 return
-            api_version, kind = head.api_version, head.kind
+            api_version, kind = head.api_version or "", head.kind or ""
         if kind:
             self._object(at, api_version, kind, item)
         else:
-            self.problems.append(f"{at}: has no kind")
+            self.dump.warnings.append(f"{at}: is left out: it has no kind")
 
     def _object(self, at: str, api_version: str, kind: str, body: bytes | msgspec.Raw) -> None:
         decoder = self._decoders.get(kind)
@@ -217,20 +234,21 @@ class _Reader:
         if decoder is None or not _GROUPS.match(api_version):
             self.dump.unused[kind] += 1
             return
-        try:
-            found: Resource | NodeWire | PodWire = decoder.decode(body)
-        except msgspec.ValidationError as error:
-            self.problems.append(_complaint(at, error))
-            return
+        found = decoder.read(body)
+        if isinstance(found, Undecoded):
+            stand_in = _STAND_INS[kind](found) if kind in _STAND_INS and found.key else None
+            instead = "is left out" if stand_in is None else "counts as one of which nothing is known"
+            name = f"{kind} {found.key or 'without a name'}"
+            self.dump.warnings.append(f"{at}: {name} {instead}: it cannot be decoded: {found.why}")
+            if stand_in is None:
+                return
+            found = stand_in
         if isinstance(found, PodWire):  # of these there are too many for a search in their text
             self._notice(*_times_of(found))
         name = found.metadata.name
-        if not name:
-            self.problems.append(f"{at}: metadata.name: is required")
-            return
         key = f"{found.metadata.namespace}/{name}" if found.metadata.namespace else name
         if kind == CONFIG_MAP:
-            self.dump.config_maps[key] = found  # type: ignore[assignment]
+            self.dump.config_maps[key] = found
             return
         places = self.dump.places.setdefault(kind, {})
         if key in places:
@@ -243,6 +261,29 @@ class _Reader:
             # Without the Z, texts with and without fractions of a second compare as the times do.
             if time is not None and time[:-1] > self.dump.newest[:-1] and _TIME.fullmatch(time):
                 self.dump.newest = time
+
+
+def _decoder(kind: type[W], check: Callable[[W], object] | None = None) -> WireDecoder[W, W]:
+    """Return the decoder of a wire type that refuses what `check` refuses."""
+
+    def keep(wire: W) -> W:
+        if check is not None:
+            check(wire)
+        return wire
+
+    return WireDecoder(kind, keep)
+
+
+def _document(piece: bytes) -> tuple[_Document, bytes]:
+    """Return a document, and its text as far as a decoder takes it; raises `msgspec.MsgspecError`."""
+    try:
+        return msgspec.json.decode(piece, type=_Document), piece
+    except UNREADABLE as error:
+        try:
+            mended = msgspec.json.encode(loads(piece))
+        except msgspec.DecodeError as worse:
+            raise (error if isinstance(error, msgspec.DecodeError) else worse) from None
+        return msgspec.json.decode(mended, type=_Document), mended
 
 
 def _complaint(at: str, error: msgspec.ValidationError) -> str:

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from autoscaler.objects import quantity
-from autoscaler.objects.meta import Operator, Requirement
+from autoscaler.objects.meta import UNDECODED, Operator, Requirement
 from autoscaler.objects.node import REGIONS, ZONES
 from autoscaler.objects.pod import PodClass
 from autoscaler.objects.podspec import NodeSelector, NodeSelectorTerm
@@ -105,6 +105,8 @@ def _obstacle(name: str, claim: PersistentVolumeClaim | None, related: Related, 
         if made_for_pod:
             return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'
         return f'persistentvolumeclaim "{name}" not found'
+    if UNDECODED in claim.metadata.annotations:
+        return f'persistentvolumeclaim "{name}" cannot be decoded'
     if claim.status.phase == "Lost":
         return f'persistentvolumeclaim "{name}" bound to non-existent persistentvolume "{claim.spec.volume_name}"'
     if claim.metadata.deletion_timestamp is not None:

@@ -69,7 +69,7 @@ def _matching(trial: Trial, requirement: Requirement) -> Mask:
         case Operator.IN | Operator.NOT_IN:
             listed = [known[value] for value in requirement.values if value in known]
             inside: Mask = codes == listed[0] if len(listed) == 1 else np.isin(codes, listed)
-            return inside if requirement.operator is Operator.IN else ~inside
+            return inside if requirement.operator == Operator.IN else ~inside
         case _:
             ordered = sorted(known, key=known.__getitem__)
             # Codes past the vocabulary are host names made up for added nodes: no integers.
@@ -81,7 +81,7 @@ def _matching(trial: Trial, requirement: Requirement) -> Mask:
 
 
 def _named(trial: Trial, requirement: Requirement) -> Mask:
-    if requirement.operator is Operator.IN:
+    if requirement.operator == Operator.IN:
         mask = np.zeros(trial.count, dtype=np.bool_)
         listed = [trial.view.positions[name] for name in requirement.values if name in trial.view.positions]
         mask[listed] = True

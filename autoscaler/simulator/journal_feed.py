@@ -6,8 +6,8 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Generic, TypeVar
 
 from autoscaler.clock import Clock
-from autoscaler.kube.store import Store
-from autoscaler.kube.watch import KindSource, delta_of
+from autoscaler.kube.store import Store, delta_of
+from autoscaler.kube.watch import KindSource
 from autoscaler.objects.decode import Named
 from autoscaler.simulator.apiserver.errors import ApiError
 from autoscaler.simulator.apiserver.journal import Subscription

@@ -12,8 +12,9 @@ import msgspec
 
 from autoscaler.clock import Clock
 from autoscaler.errors import Conflict, Gone
+from autoscaler.kube.answers import JsonObject
 from autoscaler.kube.paths import ObjectRef
-from autoscaler.kube.writes import EventRecord, JsonObject
+from autoscaler.kube.writes import EventRecord
 from autoscaler.objects.node import Node, Taint
 from autoscaler.objects.pod import Pod
 

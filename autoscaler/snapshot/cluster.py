@@ -210,6 +210,8 @@ class ClusterBuilder:
             requests = np.stack([self._vocabulary.vector(cls) for cls in classes], axis=1)
             for row in range(len(columns.used)):
                 np.add.at(columns.used[row], pod_nodes, requests[row, pod_classes])
+        if unmeasured := [number for number, cls in enumerate(classes) if cls.unmeasured]:
+            columns.fill(np.unique(pod_nodes[np.isin(pod_classes, unmeasured)]))
         return ClusterView(
             nodes=nodes,
             positions={node.name: position for position, node in enumerate(nodes)},

@@ -148,3 +148,9 @@ class Columns:
         for vector in vectors:
             column[: len(vector)] += vector
         self.used[:, position] = column
+        if any(cls.unmeasured for cls in classes):
+            self.fill(position)
+
+    def fill(self, positions: int | NDArray[np.int32]) -> None:
+        """Leave no room on nodes, whatever their pods are known to take."""
+        self.used[:, positions] = np.maximum(self.used[:, positions], self.allocatable[:, positions])

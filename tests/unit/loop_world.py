@@ -9,9 +9,9 @@ from autoscaler.app.build import Surroundings, build_autoscaler
 from autoscaler.clock import VirtualClock
 from autoscaler.config.tree import Config
 from autoscaler.errors import AutoscalerError, RetryLater
+from autoscaler.kube.answers import JsonObject
 from autoscaler.kube.election import Unopposed
 from autoscaler.kube.paths import ObjectRef
-from autoscaler.kube.writes import JsonObject
 from autoscaler.loop.companion import Companions
 from autoscaler.loop.passing import Remembered
 from autoscaler.objects.node import Node, Taint

@@ -54,6 +54,7 @@ class Obstacle(StrEnum):
     COOLING_DOWN = "InCooldown"
     AWAITS_REMOVAL = "AwaitsRemoval"
     DISABLED = "ScaleDownDisabledAnnotation"
+    UNDECODED_NODE = "NodeCannotBeDecoded"
     UNREADY_DISABLED = "ScaleDownUnreadyDisabled"
     NOT_AUTOSCALED = "NotAutoscaled"
     NOT_UNNEEDED_LONG_ENOUGH = "NotUnneededLongEnough"
@@ -84,6 +85,7 @@ class Obstacle(StrEnum):
     NOT_SAFE_TO_EVICT = "NotSafeToEvictAnnotation"
     SYSTEM = "UnmovableKubeSystemPod"
     BUDGET = "NotEnoughPdb"
+    UNDECODED_POD = "PodCannotBeDecoded"
 
 
 class Culprits(StrEnum):

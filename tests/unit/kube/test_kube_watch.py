@@ -14,7 +14,7 @@ from autoscaler.kube.client import JSON, READ, Call
 from autoscaler.kube.feed import ClusterFeed
 from autoscaler.kube.store import Store
 from autoscaler.kube.watch import KindSource, Reflector
-from autoscaler.objects.decode import Change, Page, Verb
+from autoscaler.objects.decode import Change, Page, Undecoded, Verb
 from tests.unit.kube.scripted import PATIENCE_S, Reply, client_of, ok, scripted_api, status
 
 PATH = "/api/v1/things"
@@ -39,6 +39,9 @@ class ThingDecoder:
             return Change(verb, None, code=thing["code"], message=thing["message"])
         version = thing["metadata"]["resourceVersion"]
         return Change(verb, None if verb is Verb.BOOKMARK else self.one(thing), version)
+
+    def stand_in(self, odd: Undecoded, held: Thing | None) -> Thing | None:
+        return held
 
     def one(self, value: Any) -> Thing:
         return Thing(value["metadata"]["name"], size=value.get("size", 0))

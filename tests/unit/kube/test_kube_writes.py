@@ -441,3 +441,59 @@ class TestStatus:
         bench.api.script(f"GET {self.PATH}", ok(self.held("5")))
         assert not bench.writes.edit_status(self.REF, "u", lambda held: False)
         assert bench.sent("PUT") == []
+
+
+ODD_ANSWERS = [
+    pytest.param(answer, id=text)
+    for answer, text in (
+        (ok({}), "no metadata"),
+        (ok({"metadata": None}), "null metadata"),
+        (ok({"metadata": [1]}), "metadata of another shape"),
+        (ok({"metadata": {"annotations": 5}}), "annotations of another shape"),
+        (ok({"metadata": {"name": "n1"}, "spec": {"taints": [5]}}), "a taint of another shape"),
+        (ok({"metadata": {"name": "n1"}, "spec": 7, "data": 7}), "a spec of another shape"),
+    )
+]
+
+
+@pytest.mark.parametrize("answer", ODD_ANSWERS)
+@pytest.mark.parametrize(
+    "write",
+    [
+        pytest.param(lambda w: w.add_taint("n1", HARD), id="taint"),
+        pytest.param(lambda w: w.remove_taint("n1", HARD.key), id="untaint"),
+        pytest.param(lambda w: w.annotate_node("n1", {"a": "b"}), id="annotate"),
+        pytest.param(lambda w: w.put_config_map("ns", "n1", {"a": "b"}), id="ConfigMap"),
+        pytest.param(lambda w: w.edit_status(ObjectRef("v1", "Node", "n1"), "u", lambda held: False), id="status"),
+    ],
+)
+def test_odd_answers_are_asked_for_again(bench: Bench, write: Callable[[Writes], object], answer: Any) -> None:
+    for where in (NODE, "/api/v1/namespaces/ns/configmaps/n1"):
+        bench.api.script(f"GET {where}", answer)
+    try:
+        write(bench.writes)
+    except (RetryLater, Gone):
+        assert bench.sent("PUT") == []
+    else:
+        raise AssertionError("something was made of it")
+
+
+def test_a_node_whose_spec_is_null_is_tainted(bench: Bench) -> None:
+    bench.api.script(f"GET {NODE}", ok({"metadata": {"name": "n1", "annotations": None}, "spec": None}))
+    bench.api.script(f"PUT {NODE}", ok({}))
+    assert bench.writes.add_taint("n1", HARD)
+    assert bench.sent("PUT")[0]["spec"] == {"taints": [HARD_JSON]}
+
+
+def test_the_uid_of_a_new_config_map_is_not_needed(bench: Bench) -> None:
+    bench.api.script("GET /api/v1/namespaces/ns/configmaps/st", status(404))
+    bench.api.script("POST /api/v1/namespaces/ns/configmaps", ok({"metadata": None}))
+    assert bench.writes.put_config_map("ns", "st", {}) == ""
+
+
+@pytest.mark.parametrize("odd", [{"metadata": {}, "spec": None}, {"metadata": {"name": None}}])
+def test_a_lease_that_does_not_tell_its_name_can_be_written(bench: Bench, odd: Any) -> None:
+    bench.api.script("GET /apis/coordination.k8s.io/v1/namespaces/ns/leases/ca", ok(odd))
+    lease = LeaseWrites(bench.client).read("ns", "ca", 1.0)
+    assert lease is not None
+    assert lease.path == "/apis/coordination.k8s.io/v1/namespaces/ns/leases/ca"

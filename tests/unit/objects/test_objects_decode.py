@@ -89,7 +89,7 @@ def test_what_is_no_change_is_refused(line: bytes) -> None:
         node_decoder().change(line)
 
 
-@pytest.mark.parametrize("text", [b"", b"[]", b'{"items": 7}', b'{"items": [{"metadata": {"name": 1}}]}'])
+@pytest.mark.parametrize("text", [b"", b"[]", b'{"items": 7}'])
 def test_what_is_no_page_is_refused(text: bytes) -> None:
     with pytest.raises(msgspec.MsgspecError):
         node_decoder().page(text)

@@ -125,12 +125,13 @@ def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus])
     metrics.skipped_groups({"InBackoff": 2})
     metrics.phase_took("snapshot", 0.25)
     metrics.heard({"/api/v1/pods": Heard(relists=1, restarts=1, failures=4, decode_s=1.0)})
-    metrics.heard({"/api/v1/pods": Heard(relists=1, restarts=2, failures=4, decode_s=1.5, silent_s=7.0)})
+    metrics.heard({"/api/v1/pods": Heard(relists=1, restarts=2, failures=4, decode_s=1.5, undecoded=3, silent_s=7.0)})
     metrics.reload_ended(Reload.REFUSED, waiting=3)
     values = series(metrics)
     devices = 'gpu_resource_name="nvidia.com/gpu",gpu_name="a100"'
     expected = {
         'last_activity{activity="main"}': 1000,
+        'undecoded_objects{path="/api/v1/pods"}': 3,
         'function_duration_seconds_count{function="main"}': 1,
         'function_duration_quantile_seconds_sum{function="main"}': 0.2,
         'errors_total{type="apiCallError"}': 1,

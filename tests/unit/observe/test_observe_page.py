@@ -17,6 +17,7 @@ from autoscaler.observe.plots import share_bar, size_bar, timeline
 from autoscaler.observe.reason_table import TABLE
 from autoscaler.observe.status import (
     Backoff,
+    Board,
     Decision,
     DecisionKind,
     GroupReason,
@@ -25,6 +26,7 @@ from autoscaler.observe.status import (
     PublishedStatus,
     RecentEvent,
     Stay,
+    UndecodedKind,
     View,
 )
 from autoscaler.observe.table import Column, table
@@ -390,3 +392,13 @@ def test_markup_is_not_escaped_twice() -> None:
     inner = html("<b>{}</b>", "<")
     assert html("<p>{}{}</p>", inner, None) == "<p><b>&lt;</b></p>"
     assert joined([inner, inner], ", ") == "<b>&lt;</b>, <b>&lt;</b>"
+
+
+def test_what_cannot_be_decoded_is_announced_by_kind(status_of: StatusOf, now_wall: float) -> None:
+    odd = UndecodedKind("/api/v1/pods", 3, {"shop/<x>": "a time cannot be read"})
+    board = Board(status_of(2).process)
+    board.undecoded_changed((odd,))
+    board.publish(status_of(2))
+    text = str(status_page(board.view, now_wall, PageOptions()))
+    assert "3 of /api/v1/pods cannot be decoded" in text
+    assert "<code>shop/&lt;x&gt;</code>: a time cannot be read" in text

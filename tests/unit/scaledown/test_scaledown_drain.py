@@ -254,6 +254,7 @@ def test_terminating_pods_are_skipped_when_overdue(
 
 def test_the_rules_stand_in_the_documented_order() -> None:
     assert [rule.__name__ for rule in RULES] == [
+        "undecoded",
         "mirror",
         "overdue",
         "pausing",

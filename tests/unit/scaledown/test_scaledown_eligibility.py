@@ -6,6 +6,7 @@ import pytest
 
 from autoscaler.clock import Instant
 from autoscaler.config.rules import Rules
+from autoscaler.objects.meta import LAST_KNOWN, NEVER_KNOWN, UNDECODED
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import MIRROR, SAFE_TO_EVICT
 from autoscaler.reasons import Blocking, Keep
@@ -56,6 +57,9 @@ def recently(until_in_s: float) -> ScaleDownMemory:
         pytest.param(a_node("n"), {}, "simulate", id="an unused node is worth a simulation"),
         pytest.param(a_node("n", annotations={SCALE_DOWN_DISABLED: "true"}), {}, Keep.DISABLED, id="unless annotated"),
         pytest.param(a_node("n", annotations={SCALE_DOWN_DISABLED: "false"}), {}, "simulate", id="otherwise than true"),
+        pytest.param(
+            a_node("n", annotations={UNDECODED: LAST_KNOWN}), {}, Keep.UNDECODED, id="one that cannot be decoded stays"
+        ),
         pytest.param(marked(299.0), {}, Keep.BEING_DELETED, id="a node that was marked lately is on its way out"),
         pytest.param(marked(300.0), {}, "simulate", id="after five minutes it is stuck"),
         pytest.param(
@@ -256,3 +260,10 @@ def test_instants_in_the_past_do_not_count_as_recent() -> None:
     update = Cluster([a_node("n")]).look(memory)
     assert [one.node.name for one in update.unneeded] == ["n"]
     assert isinstance(update.memory.unneeded["n"], Instant)
+
+
+@pytest.mark.parametrize("mark", [LAST_KNOWN, NEVER_KNOWN])
+def test_a_pod_that_cannot_be_decoded_keeps_its_node(mark: str) -> None:
+    odd = a_pod("odd", node="n", annotations={UNDECODED: mark})
+    found = sort(Cluster([a_node("n")], pods=[odd])).kept["n"]
+    assert (found.reason, found.pod, found.pod_reason) == (Keep.BLOCKED_BY_POD, "default/odd", Blocking.UNDECODED)

@@ -98,24 +98,46 @@ def complaints(*bodies: bytes) -> list[str]:
 
 
 def test_everything_that_cannot_be_read_is_named_with_file_and_path() -> None:
-    broken = {**POD, "spec": {"containers": [{"resources": 1}]}}
-    nameless = {"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "shop"}}
     found = complaints(
-        json.dumps(a_list(NODE, broken, nameless, {"metadata": {"name": "x"}})).encode(),
+        json.dumps({"kind": "List", "items": 5}).encode(),
         b'{"apiVersion": "v1", "kind": "List", "items": [{"kind": "No',
         b'{"metadata": {}}',
         b"kind: [",
         b"",
     )
-    assert found.pop(5).startswith("file-3: is neither JSON nor YAML: ")  # in the words of the YAML library
+    assert found.pop(3).startswith("file-3: is neither JSON nor YAML: ")  # in the words of the YAML library
     assert found == [
-        "file-0: items[1]: spec.containers[0].resources: expected `object`, got `int`",
-        "file-0: items[2]: metadata.name: is required",
-        "file-0: items[3]: has no kind",
+        "file-0: items: expected `array | null`, got `int`",
         "file-1: is not JSON: input data was truncated (line 1, column 60, byte 60)",
         "file-2: has no kind; write what kubectl get -o json prints",
         "file-4: is empty; write what kubectl get -o json prints",
     ]
+
+
+def test_one_odd_object_is_left_out_with_a_line_that_names_it() -> None:
+    meta = {"name": "odd", "namespace": "shop"}
+    bad = {
+        **POD,
+        "metadata": meta,
+        "spec": {"nodeName": "n1", "containers": [{"resources": {"requests": {"cpu": "x"}}}]},
+    }
+    waits = {**bad, "metadata": {**meta, "name": "waits"}, "spec": {"containers": [{"resources": 1}]}}
+    nameless = {"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "shop"}}
+    dump = read(a_list(NODE, bad, waits, nameless, {"metadata": {"name": "x"}}, 5, POD))
+    assert [pod.metadata.name for pod in dump.named("Pod")] == ["odd", POD["metadata"]["name"]]
+    assert dump.warnings == [
+        "file-0: items[1]: Pod shop/odd counts as one of which nothing is known: it cannot be decoded: "
+        "a quantity cannot be read",
+        "file-0: items[2]: Pod shop/waits is left out: it cannot be decoded: "
+        "Expected `object`, got `int` - at `$.spec.containers[0].resources`",
+        "file-0: items[3]: Pod without a name is left out: it cannot be decoded: an object without a name",
+        "file-0: items[4]: is left out: it has no kind",
+        "file-0: items[5]: is left out: it cannot be decoded: Expected `object`, got `int`",
+    ]
+
+
+def test_a_list_without_items_holds_nothing() -> None:
+    assert read({"apiVersion": "v1", "kind": "PodList", "metadata": None, "items": None}) == Dump()
 
 
 def test_progress_is_told_up_to_the_end() -> None:

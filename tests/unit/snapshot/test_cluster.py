@@ -6,6 +6,7 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
+from autoscaler.objects.meta import NEVER_KNOWN, UNDECODED
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod, PodInterner
 from autoscaler.snapshot.cluster import ClusterBuilder, ClusterView, Related, view_of
@@ -260,3 +261,20 @@ def test_columns_of_a_view_are_numbers_of_the_engine() -> None:
     assert view.columns.allocatable.dtype == np.int64
     assert (view.columns.allocatable[0, 0], view.columns.used[0, 0]) == (1500, 250)
     assert (view.pod_nodes.tolist(), view.pod_classes.tolist()) == ([0], [0])
+
+
+def test_a_pod_of_which_nothing_is_known_takes_all_room_of_its_node_and_no_more() -> None:
+    odd = a_pod("odd", node="node-1", annotations={UNDECODED: NEVER_KNOWN})
+    builder = a_builder(some_nodes(6), [odd, a_pod("web", cpu="1", node="node-2")])
+
+    def free() -> list[bool]:
+        columns = seen(builder).columns
+        return [bool(column.any()) for column in (columns.allocatable - columns.used).T]
+
+    others = [True, False, True, True, True, True]
+    assert free() == others
+    builder.pod_changed(None, a_pod("web-2", cpu="1", node="node-1"))
+    assert free()[0] == others[0]
+    assert not (seen(builder).columns.allocatable - seen(builder).columns.used)[0, 1] > 0
+    builder.pod_changed(odd, None)
+    assert all(free())
