@@ -152,10 +152,6 @@ class _PlainEvent(msgspec.Struct):
     object: dict[str, Any] = {}
 
 
-class _Kind(msgspec.Struct):
-    type: Verb
-
-
 class _Status(msgspec.Struct):
     code: int = 0
     message: str = ""
@@ -184,7 +180,6 @@ class WireDecoder(Generic[W, T]):
         self._raw_list = msgspec.json.Decoder(_RawList)
         self._object = msgspec.json.Decoder(wire)
         self._event = msgspec.json.Decoder(_Event[wire])  # type: ignore[valid-type]
-        self._kind = msgspec.json.Decoder(_Kind)
 
     def page(self, body: bytes) -> Page[T]:
         """Decode one chunk of a list."""
@@ -198,10 +193,9 @@ class WireDecoder(Generic[W, T]):
     def change(self, line: bytes) -> Change[T]:
         """Decode one line of a watch."""
         try:
-            verb = self._kind.decode(line).type
-            if verb in _WITH_OBJECT:
-                wire: W = self._event.decode(line).object
-                return Change(verb, self._named(wire), wire.metadata.resource_version)
+            event: _Event[W] = self._event.decode(line)
+            if event.type in _WITH_OBJECT:
+                return Change(event.type, self._named(event.object), event.object.metadata.resource_version)
         except UNREADABLE:
             pass
         return self._odd_change(line)
