@@ -5,6 +5,7 @@ Bodies go in and out as bytes; what they mean is the business of `watch`, `lease
 
 import contextlib
 import logging
+import re
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
@@ -40,6 +41,9 @@ _PIECE_BYTES = 1024**2
 _LARGEST_BODY_BYTES = 2 * 1024**3
 _LARGEST_LINE_BYTES = 32 * 1024**2
 _LARGEST_ERROR_BYTES = 64 * 1024
+_WARNING = re.compile(r'299 [^ ]+ "((?:[^"\\]|\\.)*)"')
+_MOST_WARNINGS = 100
+_LONGEST_WARNING = 500
 # A watch is silent for long; without probes a peer that vanished would leave the view stale for minutes.
 _KEEPALIVE = (
     (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
@@ -130,6 +134,7 @@ class Client:
         self._sleep = sleep
         self._bucket = TokenBucket(settings.qps, settings.burst)
         self._user_agent = settings.user_agent
+        self._warned: set[str] = set()
         self._pool = connections if connections is not None else _pool(endpoint, settings.connections)
         plain_proxy = endpoint.proxy is not None and endpoint.tls is None
         self._base = endpoint.url if plain_proxy else urlsplit(endpoint.url).path
@@ -208,6 +213,7 @@ class Client:
                 self._pause(self._bucket.reserve(self._clock.now().mono))
             response = self._open(method, path, query, body, content_type, call)
             if 200 <= response.status < 300:
+                self._heed(f"{method} {path}", response)
                 return self._read(response, _LARGEST_BODY_BYTES)
             error = self._failed(f"{method} {path}", response, eviction=call.eviction)
             patience_s = error.retry_after_s if isinstance(error, RetryLater) else None
@@ -263,6 +269,15 @@ class Client:
             log.warning("kube.clocks_differ server=%s ahead_s=%.0f", self.server, ahead_s)
         elif differed and abs(ahead_s) <= CLOCKS_DIFFER_S:
             log.info("kube.clocks_agree server=%s ahead_s=%.0f", self.server, ahead_s)
+
+    def _heed(self, what: str, response: urllib3.BaseHTTPResponse) -> None:
+        """Log each warning of the server once: that a field is unknown and was dropped, that a version is old."""
+        for header in response.headers.getlist("Warning"):
+            for text in _WARNING.findall(header):
+                if text not in self._warned and len(self._warned) < _MOST_WARNINGS:
+                    self._warned.add(text)
+                    said = re.sub(r"\\(.)", r"\1", text)[:_LONGEST_WARNING]
+                    log.warning('kube.server_warns call="%s": %s', what, said)
 
     def _failed(self, what: str, response: urllib3.BaseHTTPResponse, *, eviction: bool) -> AutoscalerError:
         try:

@@ -1,5 +1,7 @@
 """What an HTTP answer of the API server means for the caller."""
 
+from collections.abc import Iterable
+
 import msgspec
 
 from autoscaler.errors import AutoscalerError, Blocked, Conflict, Gone, Refused, RetryLater
@@ -8,8 +10,14 @@ from autoscaler.objects.oddities import loads
 _LONGEST_MESSAGE = 500
 
 
+class _Cause(msgspec.Struct):
+    message: str = ""
+    field: str = ""
+
+
 class _Details(msgspec.Struct, rename="camel"):
     retry_after_seconds: int | None = None
+    causes: list[_Cause] | None = None
 
 
 class _Status(msgspec.Struct):
@@ -24,17 +32,22 @@ def failure(
 ) -> AutoscalerError:
     """Return the error for HTTP `code` in answer to the call `what`.
 
+    422 because of `metadata.uid` is a `Conflict` too: the object is not the one that was meant.
+
     429 on an eviction means that a disruption budget forbids it, if the server says so with a Status object; the
     flood control in front of the API answers 429 in plain text, and then the call may simply be made again.
     """
     status = _status(body)
     plain = body[:_LONGEST_MESSAGE].decode("utf-8", "replace").strip()
-    said = status.message[:_LONGEST_MESSAGE] if status is not None else plain
+    details = (status.details if status is not None else None) or _Details()
+    causes = details.causes or ()
+    said = _said(status.message, causes) if status is not None else plain
     message = f"{what}: HTTP {code}" + (f": {said}" if said else "")
     wait_s = _seconds(retry_after)
-    if wait_s is None and status is not None and status.details is not None:
-        wait_s = status.details.retry_after_seconds
-    if code == 409:
+    if wait_s is None:
+        wait_s = details.retry_after_seconds
+    # A patch that holds the uid of another object is invalid to the server: it sees an attempt to change the uid.
+    if code == 409 or (code == 422 and any(cause.field == "metadata.uid" for cause in causes)):
         return Conflict(message, wait_s)
     if code in (404, 410):
         return Gone(message)
@@ -43,6 +56,12 @@ def failure(
     if code in (408, 429) or code >= 500:
         return RetryLater(message, wait_s)
     return Refused(message, code)
+
+
+def _said(message: str, causes: Iterable[_Cause]) -> str:
+    """The server's words, with the causes that they leave out: the budget that forbids an eviction is one."""
+    left_out = [cause.message for cause in causes if cause.message and cause.message not in message]
+    return " ".join((message, *left_out))[:_LONGEST_MESSAGE].strip()
 
 
 def _status(body: bytes) -> _Status | None:

@@ -82,10 +82,14 @@ class ScriptedApi:
         with self._news:
             self.asked.append(asked)
             self._news.notify_all()
-            queue = self._replies[f"{asked.method} {asked.path}"]
-            if not queue:
-                return status(500, f"nothing is scripted for {asked.method} {asked.path}")
-            return queue.popleft() if len(queue) > 1 else queue[0]
+            return self.reply(asked)
+
+    def reply(self, asked: Asked) -> Reply:
+        """The answer to one call; called with the lock held."""
+        queue = self._replies[f"{asked.method} {asked.path}"]
+        if not queue:
+            return status(500, f"nothing is scripted for {asked.method} {asked.path}")
+        return queue.popleft() if len(queue) > 1 else queue[0]
 
     def wait_asked(self, count: int) -> None:
         with self._news:
