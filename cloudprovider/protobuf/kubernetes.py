@@ -160,6 +160,9 @@ _TEXT: Mapping[str, str] = {
     "PriorityClass": (
         "1 metadata ObjectMeta; 2 value int; 3 globalDefault bool; 4 description string; 5 preemptionPolicy string"
     ),
+    "SelfSubjectReview": "1 metadata ObjectMeta",
+    "SelfSubjectRulesReview": "1 metadata ObjectMeta; 2 spec SelfSubjectRulesReviewSpec",
+    "SelfSubjectRulesReviewSpec": "1 namespace string",
     "SelfSubjectAccessReview": "1 metadata ObjectMeta; 2 spec SelfSubjectAccessReviewSpec",
     "SelfSubjectAccessReviewSpec": (
         "1 resourceAttributes ResourceAttributes; 2 nonResourceAttributes NonResourceAttributes"

@@ -154,6 +154,8 @@ def test_discovery_and_version(kubectl: Kubectl) -> None:
     assert kubectl("get --raw /readyz") == "ok"
     assert "KIND:       Deployment" in kubectl("explain deployments")
     assert kubectl("auth can-i delete nodes").strip() == "yes"
+    assert re.search(r"^\*\.\*\s+\[\]\s+\[\]\s+\[\*\]$", kubectl("auth can-i --list"), re.MULTILINE)
+    assert re.search(r"^Username\s+sandbox$", kubectl("auth whoami"), re.MULTILINE)
 
 
 def test_apply_twice_changes_nothing_the_second_time(kubectl: Kubectl, storage: Storage) -> None:
@@ -197,6 +199,8 @@ def test_create_from_stdin_validates_and_describes(kubectl: Kubectl) -> None:
     assert "AlreadyExists" in kubectl.run("create -f -", json.dumps(a_pod("p"))).stderr
     refused = kubectl.run("create -f -", json.dumps(a_pod("NOT_A_NAME")))
     assert (refused.returncode, "metadata.name: Invalid value" in refused.stderr) == (1, True)
+    odd = kubectl.run("create -f -", json.dumps({**a_pod("odd"), "odd": 1}))
+    assert (odd.returncode, 'strict decoding error: unknown field "odd"' in odd.stderr) == (1, True)
     assert "Conditions:" in kubectl("describe node n1")
 
 

@@ -17,6 +17,7 @@ from autoscaler.simulator.actors.feed import Feed
 from autoscaler.simulator.actors.timing import Timing
 from autoscaler.simulator.actors.wire import holds, new_condition, spec_of
 from autoscaler.simulator.actors.workqueue import WorkQueue
+from autoscaler.simulator.apiserver.discovery import VERSION
 from autoscaler.simulator.apiserver.errors import ApiError, JsonObject
 from autoscaler.simulator.apiserver.patch import PatchType
 from autoscaler.simulator.apiserver.storage import Storage
@@ -34,7 +35,7 @@ _NO_PRESSURE = (
 _NODE_INFO = {
     "architecture": "amd64",
     "operatingSystem": "linux",
-    "kubeletVersion": "v1.34.0-sandbox",
+    "kubeletVersion": VERSION["gitVersion"],
     "kubeProxyVersion": "",
     "osImage": "Sandbox",
     "kernelVersion": "0.0.0",

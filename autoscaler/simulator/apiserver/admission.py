@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from autoscaler.simulator.apiserver import defaults, validation
+from autoscaler.simulator.apiserver import defaults, quantities, validation
 from autoscaler.simulator.apiserver.errors import (
     JsonObject,
     bad_request,
@@ -53,6 +53,7 @@ class Admission:
             obj.pop("status", None)
         if not metadata.get("name"):
             raise invalid(kind, "", list(validation.metadata_causes(kind.id, obj)))
+        _respell(kind, obj)
         defaults.apply_defaults(kind.id, obj, creating=True)
         if kind.id == "pods":
             self._assign_priority(kind, obj)
@@ -81,6 +82,7 @@ class Admission:
         if obj.get("status") is None:
             obj.pop("status", None)
         if not subresource:
+            _respell(kind, obj)
             defaults.apply_defaults(kind.id, obj, creating=False)
         self._validate(kind, obj, old)
         if kind.generation and _desired(obj) != _desired(old):
@@ -158,6 +160,11 @@ def _trimmed(metadata: JsonObject) -> JsonObject:
     return {
         key: value for key, value in metadata.items() if value not in (None, {}, [], "") and key not in _SERVER_SIDE
     }
+
+
+def _respell(kind: Kind, obj: JsonObject) -> None:
+    if not kind.custom and kind.id != "csinodes.storage.k8s.io":  # whose amounts are plain numbers
+        quantities.respell(obj)
 
 
 def _desired(obj: JsonObject) -> dict[str, Any]:

@@ -40,9 +40,34 @@ def pod_spec(spec: JsonObject) -> None:
     for volume in spec.get("volumes") or ():
         if set(volume) == {"name"}:
             volume["emptyDir"] = {}
+        if isinstance(volume.get("hostPath"), dict):
+            fill(volume["hostPath"], {"type": ""})
+        if isinstance(volume.get("ephemeral"), dict):
+            _claim_template((volume["ephemeral"] or {}).get("volumeClaimTemplate"))
+        _field_refs((volume.get("projected") or {}).get("sources"))
         for source in ("configMap", "secret", "projected", "downwardAPI"):
             if isinstance(volume.get(source), dict):
                 fill(volume[source], {"defaultMode": 420})
+
+
+def _claim_template(template: Any) -> None:
+    if isinstance(template, dict):
+        _born(template)
+        fill(template, {"spec": {}})
+        fill(template["spec"], {"volumeMode": "Filesystem"})
+
+
+def _field_refs(sources: Any) -> None:
+    for source in sources or ():
+        for item in ((source or {}).get("downwardAPI") or {}).get("items") or ():
+            if isinstance(item.get("fieldRef"), dict):
+                fill(item["fieldRef"], {"apiVersion": "v1"})
+
+
+def _born(template: JsonObject) -> None:
+    """Templates are encoded with a creationTimestamp that is never set."""
+    fill(template, {"metadata": {}})
+    template["metadata"].setdefault("creationTimestamp", None)
 
 
 def _container(container: JsonObject, *, host_network: bool) -> None:
@@ -107,7 +132,7 @@ _QOS = ("cpu", "memory")
 def _template(obj: JsonObject) -> None:
     template = obj["spec"].get("template")
     if isinstance(template, dict) and isinstance(template.get("spec"), dict):
-        fill(template, {"metadata": {}})
+        _born(template)
         pod_spec(template["spec"])
 
 
@@ -130,6 +155,7 @@ def _replication_controller(obj: JsonObject) -> None:
     spec = obj["spec"]
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
     fill(spec, {"replicas": 1, "selector": labels})
+    fill(obj["metadata"], {"labels": labels} if labels else {})
     _template(obj)
 
 
@@ -139,6 +165,9 @@ def _stateful_set(obj: JsonObject) -> None:
     keep = {"whenDeleted": "Retain", "whenScaled": "Retain"}
     fill(spec, {"replicas": 1, "podManagementPolicy": "OrderedReady", "updateStrategy": rolling})
     fill(spec, {"revisionHistoryLimit": 10, "persistentVolumeClaimRetentionPolicy": keep})
+    for claim in spec.get("volumeClaimTemplates") or ():
+        _claim_template(claim)
+        fill(claim, {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "status": {"phase": "Pending"}})
     _template(obj)
 
 
@@ -152,8 +181,10 @@ def _job(obj: JsonObject) -> None:
     spec = obj["spec"]
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec["completions"] = 1
-    fill(spec, {"parallelism": 1, "backoffLimit": 6, "completionMode": "NonIndexed", "suspend": False})
-    fill(spec, {"podReplacementPolicy": "TerminatingOrFailed"})
+    backoff_limit = 6 if spec.get("backoffLimitPerIndex") is None else 2**31 - 1
+    fill(spec, {"parallelism": 1, "backoffLimit": backoff_limit, "completionMode": "NonIndexed", "suspend": False})
+    fill(spec, {"podReplacementPolicy": "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed"})
+    fill(spec, {"manualSelector": False})
     _template(obj)
     if spec.get("manualSelector") or not isinstance(spec.get("template"), dict):
         return
@@ -161,6 +192,7 @@ def _job(obj: JsonObject) -> None:
     labels = {"batch.kubernetes.io/controller-uid": uid, "batch.kubernetes.io/job-name": name}
     metadata = spec["template"].setdefault("metadata", {})
     metadata["labels"] = {**(metadata.get("labels") or {}), **labels, "controller-uid": uid, "job-name": name}
+    fill(obj["metadata"], {"labels": metadata["labels"]})
     fill(spec, {"selector": {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}})
 
 
@@ -169,7 +201,31 @@ def _cron_job(obj: JsonObject) -> None:
     fill(obj["spec"], {"concurrencyPolicy": "Allow", "suspend": False, **history})
     job = obj["spec"].get("jobTemplate")
     if isinstance(job, dict) and isinstance(job.get("spec"), dict):
+        _born(job)
         _template(job)
+
+
+def _pod_template(obj: JsonObject) -> None:
+    if isinstance(obj.get("template"), dict):
+        _template({"spec": obj})
+
+
+def _node(obj: JsonObject) -> None:
+    """A node has a spec; the rest of it is the kubelet's."""
+
+
+def _csi_node(obj: JsonObject) -> None:
+    """Empty lists are stored as none, and these are encoded nevertheless."""
+    drivers = obj["spec"].get("drivers") or None
+    obj["spec"]["drivers"] = drivers
+    for driver in drivers or ():
+        driver["topologyKeys"] = driver.get("topologyKeys") or None
+
+
+def _csi_driver(obj: JsonObject) -> None:
+    flags = ("podInfoOnMount", "requiresRepublish", "seLinuxMount", "storageCapacity")
+    fill(obj["spec"], {"attachRequired": True, **dict.fromkeys(flags, False)})
+    fill(obj["spec"], {"fsGroupPolicy": "ReadWriteOnceWithFSType", "volumeLifecycleModes": ["Persistent"]})
 
 
 def _service(obj: JsonObject) -> None:
@@ -210,15 +266,25 @@ def _secret(obj: JsonObject) -> None:
     fill(obj, {"type": "Opaque"})
 
 
+def _event(obj: JsonObject) -> None:
+    obj.setdefault("eventTime", None)
+    fill(obj, {"reportingComponent": "", "reportingInstance": ""})
+
+
 BY_KIND: Mapping[str, Callable[[JsonObject], None]] = {
     "cronjobs.batch": _cron_job,
+    "csidrivers.storage.k8s.io": _csi_driver,
+    "csinodes.storage.k8s.io": _csi_node,
     "daemonsets.apps": _daemon_set,
     "deployments.apps": _deployment,
+    "events": _event,
     "jobs.batch": _job,
     "namespaces": _namespace,
+    "nodes": _node,
     "persistentvolumeclaims": _claim,
     "persistentvolumes": _volume,
     "pods": _pod,
+    "podtemplates": _pod_template,
     "priorityclasses.scheduling.k8s.io": _priority_class,
     "replicasets.apps": _replica_set,
     "replicationcontrollers": _replication_controller,
@@ -239,7 +305,13 @@ ON_UPDATE: Mapping[str, Callable[[JsonObject], None]] = {
 }
 """Defaulting that also runs on updates: whole specs that clients send without the defaulted fields."""
 
-_WITHOUT_SPEC = ("secrets", "storageclasses.storage.k8s.io", "priorityclasses.scheduling.k8s.io")
+_WITHOUT_SPEC = (
+    "events",
+    "podtemplates",
+    "priorityclasses.scheduling.k8s.io",
+    "secrets",
+    "storageclasses.storage.k8s.io",
+)
 
 
 def apply_defaults(kind_id: str, obj: JsonObject, *, creating: bool) -> None:

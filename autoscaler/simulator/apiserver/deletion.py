@@ -4,7 +4,7 @@ from enum import StrEnum
 
 import msgspec
 
-from autoscaler.simulator.apiserver.errors import ApiError, JsonObject, conflict, forbidden
+from autoscaler.simulator.apiserver.errors import JsonObject, forbidden, precondition_failed
 from autoscaler.simulator.apiserver.journal import Journal
 from autoscaler.simulator.apiserver.kinds import Kind, Registry
 from autoscaler.simulator.apiserver.records import Stored
@@ -194,15 +194,10 @@ class Deletion:
 def check_preconditions(kind: Kind, record: Stored, options: DeleteOptions) -> None:
     """Raise ApiError 409 unless the object is the one, in the state, that the caller wants to delete."""
     if options.uid is not None and options.uid != record.uid:
-        raise _precondition_failed(kind, record, "UID", options.uid, record.uid)
+        raise precondition_failed(kind, record.key[1], "UID", options.uid, record.uid)
     wanted, actual = options.resource_version, str(record.revision)
     if wanted is not None and wanted != actual:
-        raise _precondition_failed(kind, record, "ResourceVersion", wanted, actual)
-
-
-def _precondition_failed(kind: Kind, record: Stored, what: str, wanted: str, actual: str) -> ApiError:
-    why = f"Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {actual}"
-    return conflict(kind, record.key[1], why)
+        raise precondition_failed(kind, record.key[1], "ResourceVersion", wanted, actual)
 
 
 def _grace_s(kind: Kind, obj: JsonObject, options: DeleteOptions) -> int:

@@ -1,11 +1,16 @@
 """What the API server answers when it declines: every refusal is a `metav1.Status` with a code and a reason."""
 
+from collections.abc import Iterable
 from typing import Any
+
+import msgspec
 
 from autoscaler.errors import AutoscalerError
 from autoscaler.simulator.apiserver.kinds import Kind
+from autoscaler.simulator.apiserver.requests import Asked
 
 JsonObject = dict[str, Any]
+LARGEST_BODY_BYTES = 3 * 1024 * 1024
 
 
 class ApiError(AutoscalerError):
@@ -17,6 +22,9 @@ class ApiError(AutoscalerError):
         self.reason = reason
         self.message = message
         self.details = details or {}
+        self._has_details = details is not None
+        self.metadata: JsonObject = {}
+        """The Status's own metadata: for an expired list, how to go on."""
 
     @property
     def retry_after_s(self) -> int | None:
@@ -28,12 +36,13 @@ class ApiError(AutoscalerError):
         body: JsonObject = {
             "kind": "Status",
             "apiVersion": "v1",
-            "metadata": {},
+            "metadata": self.metadata,
             "status": "Failure",
             "message": self.message,
-            "reason": self.reason,
         }
-        if self.details:
+        if self.reason:
+            body["reason"] = self.reason
+        if self._has_details:
             body["details"] = self.details
         body["code"] = self.code
         return body
@@ -72,10 +81,8 @@ def forbidden_field(field: str, message: str) -> JsonObject:
 
 
 def _details(kind: Kind, name: str) -> JsonObject:
-    details: JsonObject = {"name": name, "kind": kind.plural}
-    if kind.group:
-        details["group"] = kind.group
-    return details
+    details = {"name": name, "group": kind.group, "kind": kind.plural}
+    return {key: value for key, value in details.items() if value}
 
 
 def not_found(kind: Kind, name: str) -> ApiError:
@@ -85,7 +92,7 @@ def not_found(kind: Kind, name: str) -> ApiError:
 
 def no_such_resource() -> ApiError:
     """404: no such path or resource type."""
-    return ApiError(404, "NotFound", "the server could not find the requested resource")
+    return ApiError(404, "NotFound", "the server could not find the requested resource", {})
 
 
 def already_exists(kind: Kind, name: str) -> ApiError:
@@ -105,9 +112,16 @@ def stale(kind: Kind, name: str) -> ApiError:
     return conflict(kind, name, why)
 
 
+def precondition_failed(kind: Kind, name: str, what: str, wanted: str, actual: str) -> ApiError:
+    """409: a deletion was meant for another object, or for the object as it was before; `what` is UID or version."""
+    since = "deleted and then recreated" if what == "UID" else "modified"
+    why = f"the {what} in the precondition ({wanted}) does not match the {what} in record ({actual}). "
+    return conflict(msgspec.structs.replace(kind, plural=kind.kind), name, f"{why}The object might have been {since}")
+
+
 def invalid(kind: Kind, name: str, causes: list[JsonObject]) -> ApiError:
-    """422: the object breaks a rule; one cause per problem."""
-    lines = [f"{one['field']}: {one['message']}" for one in causes]
+    """422: the object breaks a rule; one cause per problem, each said once."""
+    lines = list(dict.fromkeys(f"{one['field']}: {one['message']}" for one in causes))
     text = lines[0] if len(lines) == 1 else "[" + ", ".join(lines) + "]"
     details = _details(kind, name) | {"kind": kind.kind, "causes": causes}
     shown = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
@@ -117,6 +131,18 @@ def invalid(kind: Kind, name: str, causes: list[JsonObject]) -> ApiError:
 def bad_request(message: str) -> ApiError:
     """400: the request makes no sense."""
     return ApiError(400, "BadRequest", message)
+
+
+def not_permitted(user: str, asked: Asked) -> ApiError:
+    """403: RBAC does not let the user do that."""
+    where = f'in the namespace "{asked.namespace}"' if asked.namespace else "at the cluster scope"
+    path = "/".join(filter(None, (asked.resource, asked.subresource)))
+    id_ = ".".join(filter(None, (asked.resource, asked.group)))
+    about = f'{id_} "{asked.name}"' if asked.name else id_
+    text = f'User "{user}" cannot {asked.verb} resource "{path}" in API group "{asked.group}" {where}'
+    details = {"name": asked.name, "group": asked.group, "kind": asked.resource}
+    details = {key: value for key, value in details.items() if value}
+    return ApiError(403, "Forbidden", f"{about} is forbidden: {text}", details)
 
 
 def forbidden(kind: Kind, name: str, why: str) -> ApiError:
@@ -132,7 +158,7 @@ def unauthorized() -> ApiError:
 def method_not_allowed() -> ApiError:
     """405: the verb does not apply to this resource."""
     message = "the server does not allow this method on the requested resource"
-    return ApiError(405, "MethodNotAllowed", message)
+    return ApiError(405, "MethodNotAllowed", message, {})
 
 
 def not_acceptable() -> ApiError:
@@ -140,18 +166,22 @@ def not_acceptable() -> ApiError:
     return ApiError(406, "NotAcceptable", "only application/json responses can be produced")
 
 
-def unsupported_media_type(given: str) -> ApiError:
+def unsupported_media_type(why: str) -> ApiError:
     """415: the body is in a format this resource does not take."""
-    message = f"the body of the request was in an unknown format: {given or 'no content type'}"
-    return ApiError(415, "UnsupportedMediaType", message)
+    return ApiError(415, "UnsupportedMediaType", f"the body of the request was in an unknown format - {why}")
+
+
+def accepted(media_types: Iterable[str]) -> str:
+    """What a client may send instead of a body in an unknown format."""
+    return f"accepted media types include: {', '.join(media_types)}"
 
 
 def too_large() -> ApiError:
     """413: the body exceeds the limit."""
-    return ApiError(413, "RequestEntityTooLarge", "the request body is too large")
+    return ApiError(413, "RequestEntityTooLarge", f"Request entity too large: limit is {LARGEST_BODY_BYTES}")
 
 
-def expired(message: str = "The resourceVersion for the provided watch is too old.") -> ApiError:
+def expired(message: str) -> ApiError:
     """410: history before this point is compacted."""
     return ApiError(410, "Expired", message)
 

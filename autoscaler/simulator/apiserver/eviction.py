@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from autoscaler.simulator.apiserver import selectors
-from autoscaler.simulator.apiserver.errors import ApiError, JsonObject, conflict, internal
+from autoscaler.simulator.apiserver.errors import ApiError, JsonObject, conflict
 from autoscaler.simulator.apiserver.kinds import Kind
 
 _BLOCKED = "Cannot evict pod as it would violate the pod's disruption budget."
@@ -18,15 +18,16 @@ def needs_budget(pod: JsonObject) -> bool:
 def guarding(pod: JsonObject, budgets: Iterable[JsonObject]) -> JsonObject | None:
     """Return the one budget that selects the pod; raises ApiError 500 when there are several, as the real server."""
     labels = pod["metadata"].get("labels") or {}
+    if not labels:  # not even a budget for all pods is asked
+        return None
     found = []
     for budget in budgets:
         selector = selectors.from_object((budget.get("spec") or {}).get("selector"))
         if selector is not None and selectors.labels_match(selector, labels):
             found.append(budget)
     if len(found) > 1:
-        raise internal(
-            "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
-        )
+        message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+        raise ApiError(500, "", message)
     return found[0] if found else None
 
 

@@ -5,8 +5,11 @@ from collections.abc import Callable
 
 import msgspec
 
-from autoscaler.simulator.apiserver.errors import ApiError, JsonObject
+from autoscaler.simulator.apiserver.errors import ApiError, JsonObject, not_permitted
 from autoscaler.simulator.apiserver.requests import Asked
+
+USER = "sandbox"
+"""Who every client of the sandbox is."""
 
 _REASONS = {
     401: "Unauthorized",
@@ -52,9 +55,11 @@ class Fault(msgspec.Struct, frozen=True):
             and self.user_agent in asked.user_agent
         )
 
-    def error(self) -> ApiError:
+    def error(self, asked: Asked) -> ApiError:
         """The refusal this rule asks for."""
         code = self.code or 500
+        if code == 403 and asked.resource:
+            return not_permitted(USER, asked)
         details: JsonObject = {}
         if self.retry_after_s is not None:
             details["retryAfterSeconds"] = self.retry_after_s

@@ -7,11 +7,10 @@ from http.server import BaseHTTPRequestHandler
 from typing import cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from autoscaler.simulator.apiserver.errors import ApiError, bad_request, too_large
+from autoscaler.simulator.apiserver.errors import LARGEST_BODY_BYTES, ApiError, bad_request, too_large
 from autoscaler.simulator.apiserver.messages import Answer, Request, refusal
 from autoscaler.simulator.apiserver.site import Dropped, Site
 
-_MAX_BODY_BYTES = 3 * 1024 * 1024
 _IDLE_S = 300.0
 
 
@@ -87,7 +86,7 @@ class Connection(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "0")
         if not length.isdigit():
             raise bad_request("invalid Content-Length")
-        if int(length) > _MAX_BODY_BYTES:
+        if int(length) > LARGEST_BODY_BYTES:
             raise too_large()
         return self.rfile.read(int(length))
 
@@ -98,7 +97,7 @@ class Connection(BaseHTTPRequestHandler):
                 size = int(self.rfile.readline(64).split(b";")[0], 16)
             except ValueError:
                 raise bad_request("invalid chunk") from None
-            if size < 0 or len(body) + size > _MAX_BODY_BYTES:
+            if size < 0 or len(body) + size > LARGEST_BODY_BYTES:
                 raise too_large()
             body += self.rfile.read(size)
             self.rfile.readline(64)

@@ -28,8 +28,8 @@ def json_patch(target: JsonObject, operations: Any) -> JsonObject:
         try:
             document = _apply(document, operation)
         except (KeyError, IndexError, ValueError, TypeError) as error:
-            message = f"the server rejected our request due to an error in our request: {operation!r}: {error}"
-            raise ApiError(422, "Invalid", message) from error
+            message = "the server rejected our request due to an error in our request"
+            raise ApiError(422, "Invalid", message, {}) from error
     result: JsonObject = document
     return result
 

@@ -124,9 +124,12 @@ BUILT_IN: tuple[Kind, ...] = (
     Kind("apps", "v1", "replicasets", "ReplicaSet", True, ("rs",), _WORKLOAD, categories=_ALL, generation=True,
          fields=("status.replicas",)),
     Kind("apps", "v1", "statefulsets", "StatefulSet", True, ("sts",), _WORKLOAD, categories=_ALL, generation=True),
+    Kind("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", True, ("hpa",), _STATUS,
+         categories=_ALL),
     Kind("batch", "v1", "cronjobs", "CronJob", True, ("cj",), _STATUS, categories=_ALL, generation=True),
     Kind("batch", "v1", "jobs", "Job", True, (), _STATUS, ("status.successful",), None, _ALL, generation=True),
     Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", True, ("pdb",), _STATUS, generation=True),
+    Kind("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", False),
     Kind("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", False, ("pc",), generation=True),
     Kind("coordination.k8s.io", "v1", "leases", "Lease"),
     Kind("storage.k8s.io", "v1", "storageclasses", "StorageClass", False, ("sc",)),
@@ -146,6 +149,9 @@ BUILT_IN: tuple[Kind, ...] = (
     Kind("networking.k8s.io", "v1", "ingresses", "Ingress", True, ("ing",), _STATUS, generation=True),
     Kind("authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", False,
          verbs=("create",)),
+    Kind("authorization.k8s.io", "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", False,
+         verbs=("create",)),
+    Kind("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", False, verbs=("create",)),
 )  # fmt: skip
 
 

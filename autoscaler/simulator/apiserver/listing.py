@@ -5,55 +5,121 @@ import binascii
 
 import msgspec
 
-from autoscaler.simulator.apiserver.errors import ApiError, JsonObject, bad_request, expired
+from autoscaler.simulator.apiserver.errors import (
+    ApiError,
+    JsonObject,
+    bad_request,
+    expired,
+    forbidden_field,
+    invalid,
+    not_supported,
+)
+from autoscaler.simulator.apiserver.json_problems import json_problem
 from autoscaler.simulator.apiserver.kinds import Kind
 from autoscaler.simulator.apiserver.messages import Answer, Form, Request, answer
-from autoscaler.simulator.apiserver.records import Key
 from autoscaler.simulator.apiserver.storage import Storage
 from autoscaler.simulator.apiserver.store import Page, Selection
 from autoscaler.simulator.apiserver.table import partial, table
 
+_VERSION = "meta.k8s.io/v1"
+_LATEST = -1
+_EXPIRED = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
+    "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
+    "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
+    "deleted between the time the first chunk was returned and now may show up in the list."
+)
+_MATCHES = ("Exact", "NotOlderThan", "")
+
 
 class _Token(msgspec.Struct, frozen=True):
-    """Where a list continues, and as of when."""
+    """Where a list continues (after this key, relative to what is listed), and as of when (-1: as it is now)."""
 
-    revision: int
-    after: Key
+    v: str = ""
+    rv: int = 0
+    start: str = ""
+
+
+def check_options(request: Request) -> None:
+    """Raise ApiError 422 for query parameters of a list or watch that contradict each other."""
+    match, revision = (request.query.get(name, "") for name in ("resourceVersionMatch", "resourceVersion"))
+    watching, initial = request.flag("watch"), "sendInitialEvents" in request.query
+    problem = None
+    if initial and not watching:
+        problem = forbidden_field("sendInitialEvents", "sendInitialEvents is forbidden for list")
+    elif initial and match != "NotOlderThan":
+        why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        problem = forbidden_field("resourceVersionMatch", why)
+    elif match and (misplaced := _misplaced(request, match, revision)) is not None:
+        problem = forbidden_field("resourceVersionMatch", misplaced)
+    elif match not in _MATCHES:
+        problem = not_supported("resourceVersionMatch", match, _MATCHES)
+    if problem is not None:
+        raise invalid(Kind("meta.k8s.io", "v1", "", "ListOptions"), "", [problem])
+
+
+def _misplaced(request: Request, match: str, revision: str) -> str | None:
+    """Why `resourceVersionMatch` may not be given, if so."""
+    if request.flag("watch"):
+        given = "sendInitialEvents" in request.query
+        return None if given else "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+    if request.query.get("continue"):
+        return "resourceVersionMatch is forbidden when continue is provided"
+    if not revision:
+        return "resourceVersionMatch is forbidden unless resourceVersion is provided"
+    if match == "Exact" and revision == "0":
+        return 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+    return None
 
 
 def list_page(storage: Storage, kind: Kind, selection: Selection, request: Request) -> Page:
     """Find the page a request is about; raises ApiError 400, 410 or 504."""
+    check_options(request)
     limit = request.number("limit") or None
+    revision = request.number("resourceVersion")
     if text := request.query.get("continue", ""):
-        token = _read(text)
+        if revision:
+            raise bad_request("specifying resource version is not allowed when using continue")
+        return _continued(storage, kind, selection, limit, _read(text))
+    match = request.query.get("resourceVersionMatch", "")
+    exact = match == "Exact" or (limit is not None and bool(revision) and not match)
+    if exact:
         try:
-            return storage.page(kind, selection, limit=limit, after=token.after, revision=token.revision)
+            return storage.page(kind, selection, limit=limit, revision=revision)
         except ApiError as error:
             if error.code != 410:
                 raise
-            raise expired(
-                "The provided continue parameter is too old to display a consistent list result. You can start a new "
-                "list without the continue parameter."
-            ) from error
-    revision = request.number("resourceVersion")
-    match = request.query.get("resourceVersionMatch", "")
-    if match not in ("", "Exact", "NotOlderThan"):
-        raise bad_request(f"resourceVersionMatch: Unsupported value: {match!r}")
-    if match and revision is None:
-        raise bad_request("resourceVersionMatch is forbidden unless resourceVersion is provided")
-    exact = match == "Exact" or (limit is not None and bool(revision) and not match)
-    if exact:
-        return storage.page(kind, selection, limit=limit, revision=revision)
+            raise expired("The resourceVersion for the provided list is too old.") from error
     if revision is not None and revision > storage.revision:
         storage.page(kind, selection, limit=1, revision=revision)
     return storage.page(kind, selection, limit=limit)
 
 
-def render(storage: Storage, kind: Kind, page: Page, request: Request) -> Answer:
+def _continued(storage: Storage, kind: Kind, selection: Selection, limit: int | None, token: _Token) -> Page:
+    start = token.start.removeprefix("/").removesuffix("\0")
+    if selection.namespace is None:
+        namespace, _, name = start.partition("/")
+        after = (namespace, name)
+    else:
+        after = (selection.namespace, start)
+    try:
+        return storage.page(
+            kind, selection, limit=limit, after=after, revision=token.rv if token.rv != _LATEST else None
+        )
+    except ApiError as error:
+        if error.code != 410:
+            raise
+        gone = expired(_EXPIRED)
+        gone.metadata = {"continue": _write(msgspec.structs.replace(token, rv=_LATEST, start=f"{start}\0"))}
+        raise gone from error
+
+
+def render(storage: Storage, kind: Kind, selection: Selection, page: Page, request: Request) -> Answer:
     """Encode a page in the form the client accepts."""
-    metadata: JsonObject = {"resourceVersion": str(page.revision)}
+    metadata: JsonObject = {"resourceVersion": str(page.revision), **({"continue": ""} if kind.custom else {})}
     if page.last is not None:
-        metadata["continue"] = _write(_Token(page.revision, page.last))
+        start = page.last[1] if selection.namespace is not None else "/".join(page.last)
+        metadata["continue"] = _write(_Token(_VERSION, page.revision, f"{start}\0"))
         if page.remaining is not None:
             metadata["remainingItemCount"] = page.remaining
     match request.form():
@@ -85,6 +151,21 @@ def _write(token: _Token) -> str:
 
 def _read(text: str) -> _Token:
     try:
-        return msgspec.json.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)), type=_Token)
-    except (msgspec.DecodeError, binascii.Error) as error:
-        raise bad_request("continue key is not valid") from error
+        data = base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise _invalid_token(f"illegal base64 data: {error}") from error
+    try:
+        token = msgspec.json.decode(data, type=_Token)
+    except msgspec.DecodeError as error:
+        raise _invalid_token(json_problem(data)) from error
+    if token.v != _VERSION:
+        raise _invalid_token(f'server does not recognize this encoded version "{token.v}"')
+    if not token.rv:
+        raise _invalid_token(f"incorrect encoded start resourceVersion (version {_VERSION})")
+    if not token.start:
+        raise _invalid_token(f"encoded start key empty (version {_VERSION})")
+    return token
+
+
+def _invalid_token(why: str) -> ApiError:
+    return bad_request(f"invalid continue token: continue key is not valid: {why}")

@@ -9,6 +9,7 @@ import yaml
 
 from autoscaler.simulator.apiserver import protobuf
 from autoscaler.simulator.apiserver.errors import ApiError, JsonObject, bad_request, not_acceptable
+from autoscaler.simulator.apiserver.json_problems import json_problem, summary
 from cloudprovider.document import PlainLoader
 
 JSON = "application/json"
@@ -76,23 +77,25 @@ class Request(msgspec.Struct, frozen=True):
                 return Form.OBJECT
         raise not_acceptable()
 
-    def decoded(self) -> Any:
-        """The body as JSON, YAML or protobuf; raises ApiError 400 or 415."""
+    def decoded(self, kind: str = "Object") -> Any:
+        """The body as JSON, YAML or protobuf, which should be of this kind; raises ApiError 400 or 415."""
         if self.media_type == protobuf.MEDIA_TYPE:
             return protobuf.decode(self.body)
         try:
             return msgspec.json.decode(self.body)
         except msgspec.DecodeError as error:
             if self.media_type not in _YAML_TYPES:
-                raise bad_request(f"the body is not valid JSON: {error}") from error
+                why = f"couldn't get version/kind; json parse error: {json_problem(self.body)}"
+                message = f"the object provided is unrecognized (must be of type {kind}): {why} ({summary(self.body)})"
+                raise bad_request(message) from error
         try:
             return yaml.load(self.body, Loader=PlainLoader)
         except yaml.YAMLError as error:
             raise bad_request(f"the body is not valid YAML: {error}") from error
 
-    def object(self) -> JsonObject:
-        """The body as an object; raises ApiError 400."""
-        value = self.decoded()
+    def object(self, kind: str = "Object") -> JsonObject:
+        """The body as an object of this kind; raises ApiError 400."""
+        value = self.decoded(kind)
         if not isinstance(value, dict):
             raise bad_request("the body must be an object")
         return value

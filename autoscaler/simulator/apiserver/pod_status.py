@@ -19,9 +19,11 @@ def status_text(pod: JsonObject) -> str:
 
 
 def ready_count(pod: JsonObject) -> str:
-    """Ready containers of all."""
-    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
-    return f"{sum(bool(one.get('ready')) for one in statuses)}/{len(_spec_containers(pod, 'containers'))}"
+    """Ready containers of all, those that run beside the others (sidecars) included."""
+    status, sidecars = pod.get("status") or {}, _sidecars(pod)
+    beside = [one for one in status.get("initContainerStatuses") or () if one.get("name") in sidecars]
+    ready = [one for one in (*beside, *(status.get("containerStatuses") or ())) if one.get("ready")]
+    return f"{len(ready)}/{len(_spec_containers(pod, 'containers')) + len(sidecars)}"
 
 
 def restarts(pod: JsonObject) -> str:
@@ -34,11 +36,18 @@ def _spec_containers(pod: JsonObject, field: str) -> list[Any]:
     return list((pod.get("spec") or {}).get(field) or ())
 
 
+def _sidecars(pod: JsonObject) -> set[str]:
+    """Names of the init containers that go on running."""
+    return {one["name"] for one in _spec_containers(pod, "initContainers") if one.get("restartPolicy") == "Always"}
+
+
 def _initializing(pod: JsonObject, status: JsonObject) -> str | None:
     total = len(_spec_containers(pod, "initContainers"))
     for position, container in enumerate(status.get("initContainerStatuses") or ()):
         state = container.get("state") or {}
         if (state.get("terminated") or {}).get("exitCode") == 0:
+            continue
+        if container.get("started") and container.get("name") in _sidecars(pod):
             continue
         if state.get("terminated"):
             return f"Init:{state['terminated'].get('reason') or 'Error'}"

@@ -21,13 +21,29 @@ class PrinterColumn(msgspec.Struct, frozen=True):
     format: str = ""
 
 
-NAME = PrinterColumn("Name", description="Name must be unique within a namespace.")
-AGE = PrinterColumn("Age", description="Time since creation.")
+NAME = PrinterColumn(
+    "Name",
+    description="Name must be unique within a namespace. Is required when creating resources, although some resources "
+    "may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for "
+    "creation idempotence and configuration definition. Cannot be updated. More info: "
+    "https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names",
+)
+AGE = PrinterColumn(
+    "Age",
+    description="CreationTimestamp is a timestamp representing the server time when this object was created. It is not "
+    "guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is "
+    "represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: "
+    "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata",
+)
 
 
 def named(*names: str, wide: tuple[str, ...] = ()) -> tuple[PrinterColumn, ...]:
     """Text columns, the wide ones last."""
-    return (*(PrinterColumn(name) for name in names), *(PrinterColumn(name, wide=True) for name in wide))
+    known = {column.name: column for column in (NAME, AGE)}
+    return (
+        *(known.get(name) or PrinterColumn(name) for name in names),
+        *(PrinterColumn(name, wide=True) for name in wide),
+    )
 
 
 def age(obj: dict[str, Any], now: float, since: Any = None) -> str:

@@ -9,9 +9,8 @@ import msgspec
 from autoscaler.simulator.apiserver.errors import JsonObject, bad_request
 
 _COMMON_FIELDS = ("metadata.name", "metadata.namespace")
-_SET = re.compile(r"^\s*(\S+)\s+(in|notin)\s*\(([^()]*)\)\s*$")
-_EQUALITY = re.compile(r"^\s*([^\s=!<>]+)\s*(==|!=|=|<|>)\s*([^\s=!<>]*)\s*$")
-_EXISTENCE = re.compile(r"^\s*(!?)\s*([^\s=!<>(),]+)\s*$")
+_TOKEN_SIGN = re.compile(r"==|!=|[=!()<>,]")
+_TOKEN = re.compile(rf"{_TOKEN_SIGN.pattern}|[^=!()<>,\s]+")
 
 
 class Op(StrEnum):
@@ -50,6 +49,15 @@ class Requirement(msgspec.Struct, frozen=True):
                 return _integer(value) is not None and int(value or 0) < int(self.values[0])
 
 
+_SIGNS = {
+    "in": Op.IN,
+    "notin": Op.NOT_IN,
+    "=": Op.IN,
+    "==": Op.IN,
+    "!=": Op.NOT_IN,
+    ">": Op.GREATER,
+    "<": Op.LESS,
+}
 _OBJECT_OPERATORS = (Op.IN, Op.NOT_IN, Op.EXISTS, Op.ABSENT)
 LabelSelector = tuple[Requirement, ...]
 
@@ -71,23 +79,72 @@ FieldSelector = tuple[FieldTerm, ...]
 
 def parse_labels(text: str) -> LabelSelector:
     """Parse the query form (`a=b,c in (d,e),!f,g>3`); raises ApiError 400."""
-    return tuple(_label_term(term) for term in _terms(text))
+    return tuple(_Parser(text).requirements())
 
 
-def _label_term(term: str) -> Requirement:
-    if (found := _SET.match(term)) is not None:
-        values = tuple(value.strip() for value in found[3].split(","))
-        return Requirement(found[1], Op.IN if found[2] == "in" else Op.NOT_IN, values)
-    if (found := _EXISTENCE.match(term)) is not None:
-        return Requirement(found[2], Op.ABSENT if found[1] else Op.EXISTS)
-    if (found := _EQUALITY.match(term)) is None:
-        raise bad_request(f"unable to parse requirement: {term.strip()!r}")
-    key, sign, value = found.groups()
-    if sign in "<>":
-        if _integer(value) is None:
-            raise bad_request(f"for 'Gt', 'Lt' operators, the value must be an integer: {value!r}")
-        return Requirement(key, Op.GREATER if sign == ">" else Op.LESS, (value,))
-    return Requirement(key, Op.NOT_IN if sign == "!=" else Op.IN, (value,))
+class _Parser:
+    """Reads a label selector token by token, and objects to it in the server's words."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens: list[str] = [*_TOKEN.findall(text), ""]
+        self._at = 0
+        self._last = ""
+
+    def requirements(self) -> Iterator[Requirement]:
+        if self._next and not self._is_word and self._next != "!":
+            raise bad_request(f"found '{self._next}', expected: !, identifier, or 'end of string'")
+        while self._next:
+            yield self._requirement()
+            if self._next and self._take() != ",":
+                raise bad_request(f"found '{self._last}', expected: ',' or 'end of string'")
+            if self._last == "," and not self._is_word and self._next != "!":
+                raise bad_request(f"found '{self._next}', expected: identifier after ','")
+
+    @property
+    def _next(self) -> str:
+        return self._tokens[self._at]
+
+    @property
+    def _is_word(self) -> bool:
+        return bool(self._next) and _TOKEN_SIGN.fullmatch(self._next) is None
+
+    def _take(self) -> str:
+        self._last = self._next
+        self._at = min(self._at + 1, len(self._tokens) - 1)
+        return self._last
+
+    def _word(self) -> str:
+        if not self._is_word:
+            raise bad_request(f"unable to parse requirement: found '{self._next}', expected: identifier")
+        return self._take()
+
+    def _requirement(self) -> Requirement:
+        if self._next == "!":
+            self._take()
+            return Requirement(self._word(), Op.ABSENT)
+        key = self._word()
+        if self._next in ("", ","):
+            return Requirement(key, Op.EXISTS)
+        operator = _SIGNS.get(self._next)
+        if operator is None:
+            known = "in, notin, =, ==, !=, gt, lt"
+            raise bad_request(f"unable to parse requirement: found '{self._next}', expected: {known}")
+        is_set = self._take() in ("in", "notin")
+        values = tuple(self._values()) if is_set else (self._word() if self._next not in ("", ",") else "",)
+        if operator in (Op.GREATER, Op.LESS) and _integer(values[0]) is None:
+            why = "for 'Gt', 'Lt' operators, the value must be an integer"
+            raise bad_request(f"unable to parse requirement: {why}")
+        return Requirement(key, operator, values)
+
+    def _values(self) -> Iterator[str]:
+        if self._take() != "(":
+            raise bad_request(f"unable to parse requirement: found '{self._last}' expected: '('")
+        while True:
+            yield self._take() if self._is_word else ""
+            if self._take() == ")":
+                return
+            if self._last != ",":
+                raise bad_request(f"unable to parse requirement: found '{self._last}', expected: ',' or ')'")
 
 
 def from_object(selector: JsonObject | None) -> LabelSelector | None:

@@ -65,10 +65,13 @@ class Site:
     def _resource(self, request: Request) -> Answer:
         target = route(self._storage.registry, request.path)
         verb = verb_of(target, request)
-        fault = self._strike(_asked(verb, target, request))
+        asked = _asked(verb, target, request)
+        fault = self._strike(asked)
         answered = self._verbs.serve(verb, target, request)
         if fault is not None and fault.watch_lines is not None and answered.stream is not None:
-            return msgspec.structs.replace(answered, stream=_cut_short(answered.stream, fault, fault.watch_lines))
+            return msgspec.structs.replace(
+                answered, stream=_cut_short(answered.stream, fault, asked, fault.watch_lines)
+            )
         return answered
 
     def _strike(self, asked: Asked) -> Fault | None:
@@ -83,13 +86,15 @@ class Site:
         if fault.drop:
             raise Dropped
         if fault.code is not None and fault.watch_lines is None:
-            raise fault.error()
+            raise fault.error(asked)
         return fault
 
     def _document(self, request: Request) -> Answer:
         rows = self._storage.registry.rows
         parts = [part for part in request.path.split("/") if part]
         match parts:
+            case ["healthz" | "livez" | "readyz" as check] if "verbose" in request.query:
+                return plain(f"[+]ping ok\n[+]log ok\n{check} check passed\n")
             case ["healthz" | "livez" | "readyz", *_]:
                 return plain("ok")
             case ["version"]:
@@ -130,7 +135,7 @@ def _asked(verb: str, target: Route, request: Request) -> Asked:
     )
 
 
-def _cut_short(stream: Iterator[bytes | None], fault: Fault, lines: int) -> Iterator[bytes | None]:
+def _cut_short(stream: Iterator[bytes | None], fault: Fault, asked: Asked, lines: int) -> Iterator[bytes | None]:
     """Let so many lines through, then end with an ERROR event or in the middle of the next line."""
     for chunk in stream:
         whole = chunk.splitlines(keepends=True) if chunk is not None else []
@@ -140,7 +145,7 @@ def _cut_short(stream: Iterator[bytes | None], fault: Fault, lines: int) -> Iter
             continue
         yield b"".join(whole[:lines])
         if fault.code is not None:
-            yield watching.error_line(fault.error())
+            yield watching.error_line(fault.error(asked))
             return
         yield whole[lines][: len(whole[lines]) // 2]
         raise Dropped

@@ -7,6 +7,7 @@ from typing import Any
 from autoscaler.simulator.apiserver import selectors
 from autoscaler.simulator.apiserver.errors import (
     JsonObject,
+    cause,
     duplicate,
     forbidden_field,
     invalid_value,
@@ -20,6 +21,7 @@ Causes = Iterator[JsonObject]
 _QUANTITY = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?")
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _TAINT_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_MOST_DATA_BYTES = 1024 * 1024
 _MAX_USER_PRIORITY = 1_000_000_000
 _MUTABLE_POD_FIELDS = ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates")
 
@@ -101,7 +103,13 @@ def _immutable_part(spec: JsonObject) -> JsonObject:
     return part
 
 
-def _node(node: JsonObject, _old: JsonObject | None) -> Causes:
+def _node(node: JsonObject, old: JsonObject | None) -> Causes:
+    yield from _taint_causes(node)
+    if old is not None:  # an update is validated as a node and as a change
+        yield from _taint_causes(node)
+
+
+def _taint_causes(node: JsonObject) -> Causes:
     seen: set[tuple[str, str]] = set()
     for position, taint in enumerate((node.get("spec") or {}).get("taints") or ()):
         path, key, effect = f"metadata.taints[{position}]", taint.get("key", ""), taint.get("effect")
@@ -162,6 +170,26 @@ def _budget(obj: JsonObject, _old: JsonObject | None) -> Causes:
             yield invalid_value(f"spec.{field}", value, "must be greater than or equal to 0")
 
 
+def _event(obj: JsonObject, _old: JsonObject | None) -> Causes:
+    about = (obj.get("involvedObject") or {}).get("namespace") or ""
+    if obj["metadata"].get("namespace") != (about or "default"):
+        yield invalid_value("involvedObject.namespace", about, "does not match event.namespace")
+
+
+def _config_map(obj: JsonObject, _old: JsonObject | None) -> Causes:
+    return _size_causes(obj, "[]")
+
+
+def _secret(obj: JsonObject, _old: JsonObject | None) -> Causes:
+    return _size_causes(obj, "data")
+
+
+def _size_causes(obj: JsonObject, field: str) -> Causes:
+    values = [str(value) for part in ("data", "binaryData") for value in (obj.get(part) or {}).values()]
+    if sum(len(value.encode()) for value in values) > _MOST_DATA_BYTES:
+        yield cause("FieldValueTooLong", field, f"Too long: may not be more than {_MOST_DATA_BYTES} bytes")
+
+
 def _priority_class(obj: JsonObject, old: JsonObject | None) -> Causes:
     name, value = obj["metadata"].get("name", ""), obj.get("value")
     if not isinstance(value, int):
@@ -191,9 +219,11 @@ def _custom_resource_definition(obj: JsonObject, _old: JsonObject | None) -> Cau
 
 
 BY_KIND: Mapping[str, Callable[[JsonObject, JsonObject | None], Causes]] = {
+    "configmaps": _config_map,
     "customresourcedefinitions.apiextensions.k8s.io": _custom_resource_definition,
     "daemonsets.apps": _workload,
     "deployments.apps": _workload,
+    "events": _event,
     "jobs.batch": _job,
     "nodes": _node,
     "poddisruptionbudgets.policy": _budget,
@@ -201,6 +231,7 @@ BY_KIND: Mapping[str, Callable[[JsonObject, JsonObject | None], Causes]] = {
     "priorityclasses.scheduling.k8s.io": _priority_class,
     "replicasets.apps": _workload,
     "replicationcontrollers": _workload,
+    "secrets": _secret,
     "statefulsets.apps": _workload,
 }
 

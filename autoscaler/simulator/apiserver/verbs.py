@@ -6,11 +6,12 @@ from typing import Any
 import msgspec
 
 from autoscaler.clock import Clock
-from autoscaler.simulator.apiserver import event_forms, listing, protobuf, watching
+from autoscaler.simulator.apiserver import event_forms, fields, listing, protobuf, watching
 from autoscaler.simulator.apiserver.deletion import DeleteOptions, Propagation
 from autoscaler.simulator.apiserver.errors import (
     ApiError,
     JsonObject,
+    accepted,
     bad_request,
     method_not_allowed,
     not_implemented,
@@ -18,16 +19,28 @@ from autoscaler.simulator.apiserver.errors import (
     unsupported_media_type,
 )
 from autoscaler.simulator.apiserver.errors import invalid as invalid_object
+from autoscaler.simulator.apiserver.faults import USER
 from autoscaler.simulator.apiserver.kinds import SUBRESOURCE_VERBS, Kind
 from autoscaler.simulator.apiserver.messages import JSON, Answer, Form, Request, answer
-from autoscaler.simulator.apiserver.patch import PatchType
+from autoscaler.simulator.apiserver.patch import APPLY, PatchType, media_types
 from autoscaler.simulator.apiserver.routes import Route
 from autoscaler.simulator.apiserver.storage import Storage
 from autoscaler.simulator.apiserver.table import partial, table
 
-_APPLY = ("application/apply-patch+yaml", "application/apply-patch+json")
+_APPLY = (APPLY, "application/apply-patch+json")
 _BODY_TYPES = ("", JSON, "application/yaml", protobuf.MEDIA_TYPE)
+_WRITES = ("create", "update", "patch")
 _DEFAULT_WATCH_S = 1800.0
+_REVIEWS: Mapping[str, JsonObject] = {
+    "selfsubjectaccessreviews": {"allowed": True, "reason": "the sandbox allows everything"},
+    "selfsubjectreviews": {"userInfo": {"username": USER, "groups": ["system:authenticated"]}},
+    "selfsubjectrulesreviews": {
+        "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
+        "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+        "incomplete": False,
+    },
+}
+"""What clients hear when they ask about themselves."""
 _RETURNED_WHEN_DELETED = ("pods", "serviceaccounts", "persistentvolumes", "persistentvolumeclaims", "resourcequotas")
 """Kinds whose deletion answers with the object even when it is gone at once; the others answer with a Status."""
 
@@ -76,7 +89,11 @@ class Verbs:
         if route.subresource in ("log", "exec"):
             self._storage.record(route.kind, route.name, route.namespace)
             raise not_implemented(f"the {route.subresource} subresource")
-        return self._by_verb[verb](route, request)
+        if verb not in _WRITES or route.subresource not in ("", "status"):
+            return self._by_verb[verb](route, request)
+        known, warnings = fields.known(route.kind, request)
+        answered = self._by_verb[verb](route, known)
+        return msgspec.structs.replace(answered, headers={"Warning": ", ".join(warnings)}) if warnings else answered
 
     def _get(self, route: Route, request: Request) -> Answer:
         if route.subresource == "scale":
@@ -87,9 +104,9 @@ class Verbs:
         return self._shaped(route.kind, msgspec.json.decode(record.encoded(route.kind)), request)
 
     def _list(self, route: Route, request: Request) -> Answer:
-        kind = route.kind
-        page = listing.list_page(self._storage, kind, self._selection(route, request), request)
-        return listing.render(self._storage, kind, page, request)
+        kind, selection = route.kind, self._selection(route, request)
+        page = listing.list_page(self._storage, kind, selection, request)
+        return listing.render(self._storage, kind, selection, page, request)
 
     def _selection(self, route: Route, request: Request) -> Any:
         labels, fields = request.query.get("labelSelector", ""), request.query.get("fieldSelector", "")
@@ -98,6 +115,7 @@ class Verbs:
         return self._storage.select(route.kind, route.namespace, labels, fields)
 
     def _watch(self, route: Route, request: Request) -> Answer:
+        listing.check_options(request)
         selection = self._selection(route, request)
         since = request.number("resourceVersion") or None
         initial = request.flag("sendInitialEvents")
@@ -106,7 +124,7 @@ class Verbs:
             form=request.form(),
             timeout_s=float(request.number("timeoutSeconds") or _DEFAULT_WATCH_S),
             bookmark_every_s=self._bookmark_every_s if request.flag("allowWatchBookmarks") else None,
-            marks_initial_end=initial,
+            marks_initial_end=initial and request.flag("allowWatchBookmarks"),
             include_object=request.query.get("includeObject", "Metadata"),
         )
         try:
@@ -118,24 +136,29 @@ class Verbs:
         return Answer(stream=watching.stream(subscription, shape, self._clock, self._storage.now))
 
     def _create(self, route: Route, request: Request) -> Answer:
-        if request.media_type not in _BODY_TYPES:
-            raise unsupported_media_type(request.content_type)
-        body = request.object()
+        body = self._body(route, request)
         kind, storage = route.kind, self._storage
         if kind.plural == "bindings" or route.subresource == "binding":
             return self._bind(route, request, body)
-        if kind.plural == "selfsubjectaccessreviews":
-            return answer({**body, "status": {"allowed": True, "reason": "the sandbox allows everything"}}, 201)
+        if kind.plural in _REVIEWS:
+            return answer({**body, "status": _REVIEWS[kind.plural]}, 201)
         if route.subresource == "eviction":
+            if (body.get("metadata") or {}).get("name") not in (None, "", route.name):
+                raise bad_request("name in URL does not match name in Eviction object")
             options = _options(body.get("deleteOptions") or {}, request)
             dry_run = request.dry_run or "All" in ((body.get("deleteOptions") or {}).get("dryRun") or ())
             storage.evict(route.name, route.namespace or "default", options=options, dry_run=dry_run)
-            return answer(_success(), 201)
+            return answer(_done(), 201)
         if route.name:
             raise method_not_allowed()
         stored_kind = self._core_event(kind, body)
         obj = storage.create(stored_kind, body, namespace=route.namespace, dry_run=request.dry_run)
         return self._shaped(kind, obj, request, 201)
+
+    def _body(self, route: Route, request: Request) -> JsonObject:
+        if request.media_type not in _BODY_TYPES:
+            raise unsupported_media_type(accepted(filter(None, _BODY_TYPES)))
+        return request.object(route.kind.kind)
 
     def _bind(self, route: Route, request: Request, body: JsonObject) -> Answer:
         name = route.name or (body.get("metadata") or {}).get("name", "")
@@ -143,12 +166,10 @@ class Verbs:
         if not node:
             raise invalid_object(route.kind, name, [required("target.name")])
         self._storage.bind(name, node, namespace=route.namespace or "default", dry_run=request.dry_run)
-        return answer(_success(), 201)
+        return answer(_done(), 201)
 
     def _update(self, route: Route, request: Request) -> Answer:
-        if request.media_type not in _BODY_TYPES:
-            raise unsupported_media_type(request.content_type)
-        body = request.object()
+        body = self._body(route, request)
         if route.subresource == "scale":
             dry_run = request.dry_run
             scale = self._storage.replace_scale(
@@ -170,7 +191,7 @@ class Verbs:
         try:
             patch_type = PatchType(request.media_type)
         except ValueError:
-            raise unsupported_media_type(request.content_type) from None
+            raise unsupported_media_type(accepted(media_types(route.kind))) from None
         kind = self._stored_kind(route.kind)
         obj = self._storage.patch(
             kind,
@@ -257,6 +278,11 @@ def _options(body: JsonObject, request: Request) -> DeleteOptions:
     except ValueError:
         raise bad_request(f"propagationPolicy: Unsupported value: {policy!r}") from None
     return DeleteOptions(grace, propagation, preconditions.get("uid"), preconditions.get("resourceVersion"))
+
+
+def _done() -> JsonObject:
+    """What creating something that is no object answers."""
+    return {**_success(), "code": 201}
 
 
 def _success() -> JsonObject:

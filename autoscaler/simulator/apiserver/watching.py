@@ -1,5 +1,6 @@
 """Watch answers: a stream of lines from a subscription, with bookmarks and an end."""
 
+import base64
 from collections.abc import Callable, Iterator
 
 import msgspec
@@ -13,7 +14,6 @@ from autoscaler.simulator.apiserver.records import watch_line
 from autoscaler.simulator.apiserver.table import partial, table
 
 _TICK_S = 0.25
-_INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 
 
 class WatchShape(msgspec.Struct, frozen=True):
@@ -41,7 +41,7 @@ def stream(
     try:
         if shape.marks_initial_end:
             yield b"".join([encode.line(event) for event in subscription.poll()])
-            yield encode.bookmark(subscription.revision, _INITIAL_EVENTS_END)
+            yield encode.bookmark(subscription.revision, initial_end=True)
         while not subscription.closed:
             now = clock.now().mono
             left_s = started + shape.timeout_s - now
@@ -79,11 +79,16 @@ class _Encoder:
         obj = msgspec.json.decode(event.change.seen(event.type).encoded(self._shape.kind))
         return watch_line(event.type, msgspec.json.encode(self._shaped(obj)))
 
-    def bookmark(self, revision: int, annotations: JsonObject | None = None) -> bytes:
+    def bookmark(self, revision: int, *, initial_end: bool = False) -> bytes:
         kind = self._shape.kind
         metadata: JsonObject = {"resourceVersion": str(revision), "creationTimestamp": None}
-        if annotations:
-            metadata["annotations"] = annotations
+        if initial_end:
+            head = {"kind": f"{kind.kind}List", "apiVersion": kind.api_version}
+            blueprint = msgspec.json.encode({**head, "metadata": {}, "items": None}) + b"\n"
+            metadata["annotations"] = {
+                "k8s.io/initial-events-end": "true",
+                "kubernetes.io/initial-events-list-blueprint": base64.b64encode(blueprint).decode(),
+            }
         obj: JsonObject = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
         if self._shape.form is Form.TABLE:
             obj = {**table(kind, [], self._wall(), "None"), "metadata": {"resourceVersion": str(revision)}}

@@ -99,3 +99,12 @@ def test_preconditions_are_checked_before_budget_is_spent() -> None:
     assert storage.get(BUDGET, "web")["status"]["disruptionsAllowed"] == 1
     storage.evict("p", options=DeleteOptions(resource_version=storage.get("pods", "p")["metadata"]["resourceVersion"]))
     assert "deletionTimestamp" in storage.get("pods", "p")["metadata"]
+
+
+def test_no_budget_guards_a_pod_without_labels() -> None:
+    storage, _ = a_storage()
+    storage.create("pods", a_pod())
+    run_on(storage, "p", "n")
+    add_budget(storage, "all", {"disruptionsAllowed": 0, "desiredHealthy": 1}, selector={})
+    storage.evict("p")
+    assert "deletionTimestamp" in storage.get("pods", "p")["metadata"]

@@ -140,7 +140,7 @@ def test_a_watch_list_marks_the_end_of_what_exists(http: Client, storage: Storag
     events = http.watch(f"{CONFIGS}?{query}")
     first, mark = next(events), next(events)
     assert (first["type"], mark["type"]) == ("ADDED", "BOOKMARK")
-    assert mark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+    assert mark["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"] == "true"
     list(events)
 
 
@@ -300,3 +300,88 @@ class TestOfficialClient:
             eviction = client.V1Eviction(metadata=client.V1ObjectMeta(name="p"))
             core.create_namespaced_pod_eviction("p", "default", eviction)
             assert core.read_namespaced_pod("p", "default").metadata.deletion_timestamp is not None
+
+
+def test_a_client_may_ask_who_it_is_and_what_it_may_do(http: Client) -> None:
+    code, review = http.ask("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", {})
+    assert (code, review["status"]["userInfo"]["username"]) == (201, "sandbox")
+    code, review = http.ask("POST", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", {"spec": {}})
+    assert (code, review["status"]["resourceRules"][0]["verbs"], review["status"]["incomplete"]) == (201, ["*"], False)
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "warning", "words"),
+    [
+        ("", 201, '299 - "unknown field \\"spec.containers[0].nope\\"", 299 - "unknown field \\"odd\\""', ""),
+        ("?fieldValidation=Ignore", 201, None, ""),
+        ("?fieldValidation=Strict", 400, None, 'strict decoding error: unknown field "spec.containers[0].nope"'),
+        ("?fieldValidation=Maybe", 400, None, "Unsupported value"),
+    ],
+)
+def test_fields_that_a_kind_does_not_have_are_dropped_and_told_of(
+    http: Client, query: str, code: int, warning: str | None, words: str
+) -> None:
+    pod = {**a_pod(), "odd": 1}
+    pod["spec"]["containers"][0]["nope"] = 1
+    answer = http.raw("POST", f"/api/v1/namespaces/default/pods{query}", pod)
+    said = json.loads(answer.data)
+    assert (answer.status, answer.headers.get("Warning")) == (code, warning)
+    assert words in said.get("message", "")
+    assert "odd" not in said
+    assert "nope" not in said["spec"]["containers"][0] if code == 201 else "spec" not in said
+
+
+def test_unknown_fields_of_patches_are_dropped_too(http: Client, storage: Storage) -> None:
+    storage.create("configmaps", a_config())
+    patch = {"odd": 1, "data": {"a": "b"}}
+    answer = http.raw("PATCH", f"{CONFIGS}/c", patch, content_type="application/merge-patch+json")
+    assert answer.headers["Warning"] == '299 - "unknown field \\"odd\\""'
+    assert "odd" not in storage.get("configmaps", "c")
+    assert storage.get("configmaps", "c")["data"] == {"a": "b"}
+
+
+def test_a_list_goes_on_with_the_token_that_comes_with_expiry(http: Client, storage: Storage) -> None:
+    for name in ("a", "b", "c"):
+        storage.create("configmaps", a_config(name))
+    for path in (CONFIGS, "/api/v1/configmaps"):
+        _, page = http.ask("GET", f"{path}?limit=1")
+        storage.create("configmaps", a_config("bb"))
+        storage.compact()
+        code, gone = http.ask("GET", f"{path}?limit=1&continue={page['metadata']['continue']}")
+        assert (code, gone["reason"]) == (410, "Expired")
+        _, rest = http.ask("GET", f"{path}?continue={gone['metadata']['continue']}")
+        assert [item["metadata"]["name"] for item in rest["items"]] == ["b", "bb", "c"]
+        storage.delete("configmaps", "bb")
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("resourceVersionMatch=Exact", "resourceVersionMatch is forbidden unless resourceVersion is provided"),
+        ("resourceVersionMatch=Odd&resourceVersion=1", 'Unsupported value: "Odd"'),
+        ("resourceVersionMatch=Exact&resourceVersion=0", 'is forbidden for resourceVersion "0"'),
+        ("sendInitialEvents=true", "sendInitialEvents is forbidden for list"),
+        ("watch=1&sendInitialEvents=true", "requires setting resourceVersionMatch to NotOlderThan"),
+        ("watch=1&resourceVersionMatch=NotOlderThan", "forbidden for watch unless sendInitialEvents is provided"),
+    ],
+)
+def test_contradictory_options_are_invalid(http: Client, query: str, message: str) -> None:
+    code, said = http.ask("GET", f"{CONFIGS}?{query}")
+    assert (code, said["reason"], said["details"]["kind"]) == (422, "Invalid", "ListOptions")
+    assert said["message"].startswith('ListOptions.meta.k8s.io "" is invalid: ')
+    assert message in said["message"]
+
+
+@pytest.mark.parametrize(
+    ("token", "why"),
+    [
+        ("e30", 'server does not recognize this encoded version ""'),
+        ("eyJ2IjoibWV0YS5rOHMuaW8vdjEifQ", "incorrect encoded start resourceVersion (version meta.k8s.io/v1)"),
+        ("!!", "illegal base64 data"),
+        ("eyJ2Ijo", "unexpected end of JSON input"),
+    ],
+)
+def test_tokens_that_are_none_are_said_to_be(http: Client, token: str, why: str) -> None:
+    code, said = http.ask("GET", f"{CONFIGS}?limit=1&continue={token}")
+    assert (code, said["message"].startswith("invalid continue token: continue key is not valid: ")) == (400, True)
+    assert why in said["message"]

@@ -75,3 +75,23 @@ def test_field_selectors(text: str, selected: bool) -> None:
 def test_fields_a_kind_does_not_offer_are_refused() -> None:
     with pytest.raises(ApiError, match=r"field label not supported: spec\.color"):
         parse_fields("spec.color=red", ("spec.nodeName",))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("!!", "unable to parse requirement: found '!', expected: identifier"),
+        ("=a", "found '=', expected: !, identifier, or 'end of string'"),
+        ("a,", "found '', expected: identifier after ','"),
+        ("a b", "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt"),
+        ("a=b c", "found 'c', expected: ',' or 'end of string'"),
+        ("a in b", "unable to parse requirement: found 'b' expected: '('"),
+        ("a in (b", "unable to parse requirement: found '', expected: ',' or ')'"),
+        ("a==!", "unable to parse requirement: found '!', expected: identifier"),
+        ("a>x", "the value must be an integer"),
+    ],
+)
+def test_the_server_says_where_a_label_selector_goes_wrong(text: str, problem: str) -> None:
+    with pytest.raises(ApiError) as caught:
+        parse_labels(text)
+    assert problem in caught.value.message
