@@ -240,15 +240,17 @@ class Reflector(Generic[T]):
 
     def _absent(self, error: Exception) -> float:
         """Take note that the server has no such kind, or not for us; returns the pause before it is asked again."""
+        paths = (self._source.path, *self._source.older_paths)
+        self._path = paths[(paths.index(self._path) + 1) % len(paths)]
+        if self._path != self._source.path:
+            return 0.0  # an older version may have objects
         if not self._is_absent:
             log.warning("kube.kind_absent path=%s error=%s", self._source.path, one_line(error))
         self._is_absent = self._store.absent = True
         self._stats.last_heard_mono = None
         self._store.replace(())
         self._synced.set()
-        paths = (self._source.path, *self._source.older_paths)
-        self._path = paths[(paths.index(self._path) + 1) % len(paths)]
-        return 0.0 if self._path != self._source.path else _ABSENT_PAUSE_S
+        return _ABSENT_PAUSE_S
 
     def _list(self) -> str:
         expired = 0

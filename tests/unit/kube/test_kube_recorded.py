@@ -24,7 +24,7 @@ from autoscaler.kube.store import Store
 from autoscaler.kube.watch import KindSource, Reflector
 from autoscaler.kube.writes import LeaseWrites, Writes
 from autoscaler.objects.decode import Verb
-from autoscaler.objects.node import Taint
+from autoscaler.objects.node import Taint, node_decoder
 from autoscaler.objects.pod import PodInterner
 from tests.recorded_api import Exchange, RecordedApi, collection, exchanges, recorded_api
 from tests.unit.kube.scripted import PATIENCE_S, Reply, Sleeps, client_of
@@ -471,3 +471,16 @@ def test_a_plan_for_the_recorded_cluster_is_made(
     run = json.loads(capsys.readouterr().out)["runs"][0]
     assert run["unremovable"].keys() >= {"full", "bare"}
     assert {asked.method for asked in api.asked} == {"GET"}
+
+
+def test_a_kind_is_not_taken_for_absent_before_its_older_versions_are_asked_for(
+    api: RecordedApi, client: Client, clock: VirtualClock
+) -> None:
+    newest, older = (f"/apis/resource.k8s.io/{version}/deviceclasses" for version in ("v1", "v1beta1"))
+    store: Store[Any] = Store()
+    source = KindSource(newest, node_decoder(), optional=True, older_paths=(older,))
+    reflector = Reflector(source, store, client, clock)
+    assert (reflector.step(), reflector.has_synced) == (0.0, False)
+    api.script(f"GET {older}", exchanges()["list-deviceclasses"].reply, Reply(chunks=[]))
+    reflector.step()
+    assert (reflector.has_synced, set(store.snapshot())) == (True, {"gpu"})
