@@ -363,12 +363,6 @@ def test_a_patch_of_an_object_whose_name_another_has_finds_it_gone(api: Recorded
         writes.annotate_pod("shop", "everything", "nope", {"a": "b"})
 
 
-def test_a_merge_into_another_object_of_that_name_is_a_conflict(api: RecordedApi, writes: Writes) -> None:
-    api.expect("patch-node-merge-wrong-uid")
-    with pytest.raises(Conflict):
-        writes.merge("/api/v1/nodes/full", {"metadata": {"uid": "nope", "annotations": {"a": "b"}}})
-
-
 def test_deleting_the_wrong_object_is_a_conflict_and_an_absent_one_gone(api: RecordedApi, writes: Writes) -> None:
     api.expect("delete-node-wrong-uid", "delete-node", "delete-node-again")
     with pytest.raises(Conflict):
