@@ -1,19 +1,51 @@
-"""Durations as Go writes them, the form that Cluster Autoscaler's flags and files use."""
+"""Durations as Go's `time.ParseDuration` reads them: the form of Cluster Autoscaler's flags, files and annotations."""
 
 import re
 
-_PART = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_LONGEST = 64
+_SPAN = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
+_NANOSECONDS = {
+    "ns": 1,
+    "us": 10**3,
+    "µs": 10**3,  # micro sign
+    "μs": 10**3,  # Greek letter mu
+    "ms": 10**6,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "h": 3600 * 10**9,
+}
+_LONGEST_TEXT = 64
+_LIMIT = 1 << 63
+"""Of nanoseconds: Go's durations have 64 bits."""
+_MOST_DIGITS = 19
+"""Of a fraction, and one less where that is beyond 64 bits; Go passes over the others too."""
 
 
 def parse_duration_s(text: str) -> float:
-    """Return the seconds of a Go duration such as `1h30m`, `10s` or `0`; `ValueError` for anything else."""
-    body = text.removeprefix("-").removeprefix("+") if text[:2] not in {"-+", "+-"} else ""
+    """Return the seconds of a Go duration such as `1h30m`, `-.5h` or `0`, to the nanosecond.
+
+    Raises `ValueError` with what is wrong and how to write it; the message follows the text. Unlike Go, no more than 64
+    characters are read.
+    """
+    negative, body = text[:1] == "-", text[1:] if text[:1] in {"-", "+"} else text
     if body == "0":
         return 0.0
-    parts = _PART.findall(body) if len(body) <= _LONGEST else []
-    if not parts or "".join(number + unit for number, unit in parts) != body:
-        raise ValueError(f"{text[:_LONGEST]!r} is not a duration such as 10s, 5m or 1h30m")
-    seconds = sum(float(number) * _SECONDS[unit] for number, unit in parts)
-    return -seconds if text.startswith("-") else seconds
+    total = _nanoseconds(body) if len(body) <= _LONGEST_TEXT else None
+    if total is None:
+        raise ValueError("is not a duration; write a number with a unit, such as 90s, 10m or 1h30m")
+    if total > _LIMIT - (not negative):
+        raise ValueError("is too long: the longest duration is about 292 years")
+    return (-total if negative else total) / 10**9
+
+
+def _nanoseconds(text: str) -> int | None:
+    """Return the sum of all spans; None where there is none, or something else between them."""
+    total, at = 0, 0
+    while (span := _SPAN.match(text, at)) is not None and (span[1] or span[2]):
+        unit, fraction = _NANOSECONDS[span[3]], (span[2] or "0")[:_MOST_DIGITS]
+        if int(fraction) > _LIMIT:
+            fraction = fraction[:-1]
+        total += int(span[1] or 0) * unit
+        # In floating point, because Go does so: 0.3333333333333333333h are 20 minutes to the nanosecond.
+        total += int(int(fraction) * (unit / 10 ** len(fraction)))
+        at = span.end()
+    return total if at == len(text) > 0 else None

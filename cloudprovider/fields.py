@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from cloudprovider.duration import parse_duration_s
 from cloudprovider.interface import Misconfigured
 from cloudprovider.quantity import parse_quantity
+from cloudprovider.quoted import quoted
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -120,7 +121,7 @@ class Fields:
         try:
             seconds = parse_duration_s(value)
         except ValueError as error:
-            self.complain(key, str(error))
+            self.complain(key, f"{quoted(value)} {error}")
             return None
         if seconds < 0:
             self.complain(key, f"{value} is negative")
@@ -133,7 +134,7 @@ class Fields:
         if value is None:
             return None
         if value not in [member.value for member in options]:
-            self.complain(key, f"{value!r} is none of {', '.join(member.value for member in options)}")
+            self.complain(key, f"{quoted(value)} is none of {', '.join(member.value for member in options)}")
             return None
         return options(value)
 

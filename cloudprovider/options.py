@@ -6,6 +6,8 @@ from typing import TypeVar
 from cloudprovider.duration import parse_duration_s
 from cloudprovider.fields import Problems
 from cloudprovider.interface import GroupSettings
+from cloudprovider.number import parse_float
+from cloudprovider.quoted import quoted
 
 T = TypeVar("T")
 _SWITCH = {**dict.fromkeys(("1", "t", "true"), True), **dict.fromkeys(("0", "f", "false"), False)}
@@ -23,7 +25,7 @@ def read_options(values: Mapping[str, str], path: str, problems: Problems) -> Gr
         try:
             return parse(text)
         except ValueError as error:
-            problems.add(f"{path}{name}", str(error))
+            problems.add(f"{path}{name}", f"{quoted(text)} {error}")
             return None
 
     return GroupSettings(
@@ -39,22 +41,19 @@ def read_options(values: Mapping[str, str], path: str, problems: Problems) -> Gr
 
 def _switch(text: str) -> bool:
     if text not in _SWITCH:
-        raise ValueError(f"{text!r} is not true or false")
+        raise ValueError("is not true or false")
     return _SWITCH[text]
 
 
 def _share(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise ValueError(f"{text!r} is not a number") from None
+    value = parse_float(text)
     if not 0 <= value <= 1:
-        raise ValueError(f"{text} is not within 0 and 1")
+        raise ValueError("is not within 0 and 1")
     return value
 
 
 def _time_s(text: str) -> float:
     seconds = parse_duration_s(text)
     if seconds < 0:
-        raise ValueError(f"{text} is negative")
+        raise ValueError("is negative")
     return seconds

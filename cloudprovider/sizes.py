@@ -5,6 +5,11 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from cloudprovider.fields import Problems
+from cloudprovider.number import parse_count
+from cloudprovider.quoted import quoted
+
+MOST_NODES = (1 << 31) - 1
+"""More than any cloud has; clouds and the gRPC protocol count in 32 bits."""
 
 
 class SizedName(msgspec.Struct, frozen=True):
@@ -21,15 +26,11 @@ def read_sizes(specs: Sequence[str], problems: Problems) -> Iterator[SizedName]:
     seen: set[str] = set()
     for text in specs:
         low, high, name = (*text.split(":", 2), "", "")[:3]
-        if not (name and is_size(low) and is_size(high) and int(low) <= int(high)):
-            problems.add("nodes", f"{text!r} is not min:max:name with 0 <= min <= max")
+        least, most = parse_count(low, MOST_NODES), parse_count(high, MOST_NODES)
+        if not name or least is None or most is None or least > most:
+            problems.add("nodes", f"{quoted(text)} is not min:max:name with 0 <= min <= max")
         elif name in seen:
             problems.add("nodes", f"{name!r} is given twice")
         else:
             seen.add(name)
-            yield SizedName(name, int(low), int(high))
-
-
-def is_size(text: str) -> bool:
-    """Whether a text is a number of machines: digits, and nothing else."""
-    return text.isascii() and text.isdecimal()
+            yield SizedName(name, least, most)

@@ -15,9 +15,10 @@ from autoscaler.cli.output import Format
 from autoscaler.cli.signals import on_signals
 from autoscaler.clock import SystemClock
 from autoscaler.config.process import LogFormat
-from autoscaler.config.syntax import parse_duration
 from autoscaler.observe import logs
 from autoscaler.simulator.demo import Demo, Progress
+from cloudprovider.duration import parse_duration_s
+from cloudprovider.number import parse_count
 
 _ADDRESS = "127.0.0.1"
 _PORT = 8085
@@ -39,15 +40,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _seconds(text: str) -> float:
     try:
-        return parse_duration(text)
+        return parse_duration_s(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text!r} {error}") from error
 
 
 def _port(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and int(text) <= _LAST_PORT):
+    if (port := parse_count(text, _LAST_PORT)) is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to {_LAST_PORT}")
-    return int(text)
+    return port
 
 
 def run(args: argparse.Namespace) -> int:

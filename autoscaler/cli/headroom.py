@@ -24,6 +24,7 @@ from autoscaler.objects.node import Node, node_decoder
 from autoscaler.objects.pod import Pod, PodInterner
 from autoscaler.observe.display import count
 from autoscaler.snapshot.cluster import ClusterView, view_of
+from cloudprovider.number import parse_count
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,11 +50,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     accept_flags(parser)
 
 
+_LARGEST = 999_999_999
+
+
 def _count(text: str) -> tuple[str, int]:
     pool, equals, number = text.partition("=")
-    if not (pool and equals and number.isascii() and number.isdecimal() and len(number) < 10):
+    count = parse_count(number, _LARGEST)
+    if not (pool and equals) or count is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not POOL=N")
-    return pool, int(number)
+    return pool, count
 
 
 def run(args: argparse.Namespace) -> int:

@@ -8,9 +8,9 @@ from autoscaler.actuation.boot_times import CONFIG_MAP, Samples, read_samples
 from autoscaler.companions.eta import Times
 from autoscaler.companions.lead import Ahead, Lead, configured_lead, learned_lead
 from autoscaler.companions.samples import Knowledge, Ring
-from autoscaler.config.syntax import parse_duration
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
+from cloudprovider.duration import parse_duration_s
 
 
 def add_lead(plan: argparse.ArgumentParser, noun: str) -> None:
@@ -29,7 +29,7 @@ def add_lead(plan: argparse.ArgumentParser, noun: str) -> None:
 def _stated(text: str) -> tuple[str, float]:
     name, equals, duration = text.partition("=")
     try:
-        seconds = parse_duration(duration)
+        seconds = parse_duration_s(duration)
     except ValueError:
         seconds = -1.0
     if not (name and equals) or seconds < 0:

@@ -12,9 +12,11 @@ from autoscaler.cli.output import Format
 from autoscaler.clock import SystemClock
 from autoscaler.companions.load import Load
 from autoscaler.errors import ConfigError
-from autoscaler.objects import quantity
+from cloudprovider.number import parse_count
+from cloudprovider.quantity import parse_quantity
 
 _MOST = 50
+_LARGEST = 999_999
 _DEADLINE_S = 900.0
 _BATCH = re.compile(r"[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?")
 
@@ -53,9 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _number(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= 6):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number")
-    return int(text)
+    if (number := parse_count(text, _LARGEST)) is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to {_LARGEST}")
+    return number
 
 
 def run(args: argparse.Namespace) -> int:
@@ -127,7 +129,7 @@ def _problems(args: argparse.Namespace) -> list[str]:
         found.append("--max-pods: 0 means that no load may be made")
     for flag in ("cpu", "memory"):
         try:
-            quantity.parse(getattr(args, flag))
-        except quantity.BadQuantity as error:
+            parse_quantity(getattr(args, flag))
+        except ValueError as error:
             found.append(f"--{flag}: {error}")
     return found

@@ -20,10 +20,12 @@ from autoscaler.observe import logs
 from cloudprovider.catalog import installed
 from cloudprovider.conformance import CHECKS, Result, open_harness, run_checks
 from cloudprovider.interface import Misconfigured, ProviderContext, ProviderError
+from cloudprovider.number import parse_count
 
 if TYPE_CHECKING:
     from cloudprovider.externalgrpc.server import Credentials
 
+_LAST_PORT = 65535
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _WORDS = {True: "passed", False: "FAILED", None: "not applicable"}
 
@@ -85,7 +87,7 @@ def _credentials(args: argparse.Namespace) -> "Credentials | None":
     from cloudprovider.externalgrpc.server import Credentials
 
     host, _, port = args.listen.rpartition(":")
-    if not host or not (port.isascii() and port.isdecimal()):
+    if not host or parse_count(port, _LAST_PORT) is None:
         raise ConfigError(f"--listen: {args.listen!r} is not HOST:PORT")
     files = {"--tls-key": args.tls_key, "--tls-cert": args.tls_cert, "--tls-client-ca": args.tls_client_ca}
     missing = [name for name, path in files.items() if path is None]

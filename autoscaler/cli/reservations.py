@@ -18,11 +18,12 @@ from autoscaler.companions.reservation_state import State, Unreadable, read_stat
 from autoscaler.companions.reservations import Operation
 from autoscaler.config.load import load_file
 from autoscaler.config.reservations import Reservations
-from autoscaler.config.syntax import parse_duration
 from autoscaler.errors import ConfigError
 from autoscaler.objects.node import Node, node_decoder
 from autoscaler.objects.pod import Pod, PodInterner
 from autoscaler.snapshot.cluster import ClusterView, view_of
+from cloudprovider.duration import parse_duration_s
+from cloudprovider.number import parse_int
 
 
 class _Wish(msgspec.Struct, frozen=True):
@@ -57,7 +58,7 @@ def _wish(text: str) -> _Wish:
     target, equals, rest = text.partition("=")
     number, comma, duration = rest.partition(",")
     try:
-        wish = _Wish(target, int(number), parse_duration(duration) if comma else None)
+        wish = _Wish(target, parse_int(number), parse_duration_s(duration) if comma else None)
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text!r} is not TARGET=N or TARGET=N,DURATION") from error
     if not (target and equals) or (wish.duration_s is not None and wish.duration_s <= 0):

@@ -14,7 +14,6 @@ from autoscaler.clock import SystemClock, ThreadExecutor
 from autoscaler.config.arguments import parse_flags
 from autoscaler.config.flags import flags
 from autoscaler.config.load import load as load_config
-from autoscaler.config.syntax import parse_duration
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError, Gone, Refused
 from autoscaler.kube.client import Client, ClientSettings
@@ -27,9 +26,12 @@ from autoscaler.scenario.from_dump import Imported, Wishes, import_dump
 from autoscaler.scenario.read import read_bytes
 from autoscaler.scenario.scenario import PRIORITY_CONFIG, Scenario
 from cloudprovider.document import parse_documents
+from cloudprovider.duration import parse_duration_s
 from cloudprovider.interface import Misconfigured
+from cloudprovider.number import parse_count
 from cloudprovider.static.file import load_cloud
 
+_MOST_RUNS = 1_000_000
 _ENDINGS = {".json", ".yaml", ".yml"}
 _STDIN = "-"
 _INDISPENSABLE = ("Node", "Pod")
@@ -62,14 +64,14 @@ def _time(text: str) -> float:
 
 
 def _runs(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and 0 < int(text) <= 1_000_000):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to 1000000")
-    return int(text)
+    if not (runs := parse_count(text, _MOST_RUNS)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to {_MOST_RUNS}")
+    return runs
 
 
 def _step(text: str) -> float:
     try:
-        seconds = parse_duration(text)
+        seconds = parse_duration_s(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text!r} {error}") from error
     if seconds <= 0:

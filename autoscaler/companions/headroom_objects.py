@@ -13,11 +13,13 @@ import msgspec
 from autoscaler.config.headroom import CLUSTER, MANAGED_BY, MANAGED_CLASS, MANAGER, POOL, Headroom, Pool
 from autoscaler.objects.meta import rfc3339, unix_seconds
 from autoscaler.objects.pod import OURS, SAFE_TO_EVICT
-from autoscaler.objects.quantity import BadQuantity, parse
+from cloudprovider.number import parse_count
+from cloudprovider.quantity import parse_quantity
 
 JsonObject = dict[str, Any]
 
 HEARTBEAT, TEMPLATE_HASH = OURS + "headroom-heartbeat", OURS + "headroom-template"
+_MOST_HELD = 999_999_999
 HELD, ALLOWED_AT = OURS + "headroom-held", OURS + "headroom-lower-at"
 
 _encoder = msgspec.json.Encoder(order="deterministic")
@@ -80,7 +82,7 @@ def read_deployment(obj: JsonObject) -> Present:
         paused=bool(spec.get("paused")),
         heartbeat=notes.get(HEARTBEAT),
         template_hash=notes.get(TEMPLATE_HASH, ""),
-        held=int(held) if held.isascii() and held.isdecimal() and len(held) < 10 else None,
+        held=parse_count(held, _MOST_HELD),
         allowed_at=_seconds(notes.get(ALLOWED_AT)),
     )
 
@@ -188,6 +190,6 @@ def covers(live: object, wanted: object, path: tuple[str, ...] = ()) -> bool:
 
 def _amount(text: object) -> object:
     try:
-        return parse(str(text))
-    except BadQuantity:
+        return parse_quantity(str(text))
+    except ValueError:
         return text

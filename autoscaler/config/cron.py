@@ -11,10 +11,13 @@ from datetime import datetime
 
 import msgspec
 
+from cloudprovider.number import parse_count
+
 _MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTHS = {name: number for number, name in enumerate(_MONTH_NAMES, start=1)}
 _DAYS = {"sun": 0, "mon": 1, "tue": 2, "wed": 3, "thu": 4, "fri": 5, "sat": 6}
 _PART = re.compile(r"(?:(?P<star>\*)|(?P<low>[0-9a-z]+)(?:-(?P<high>[0-9a-z]+))?)(?:/(?P<step>[0-9]{1,3}))?")
+_LONGEST_TEXT = 1000
 _LONGEST_MONTH = {2: 29, 4: 30, 6: 30, 9: 30, 11: 30}
 
 
@@ -74,6 +77,8 @@ class Period(msgspec.Struct, frozen=True):
 
 def parse_period(text: str) -> Period:
     """Read five cron fields; `ValueError` names the field that is wrong and what may stand there."""
+    if len(text) > _LONGEST_TEXT:
+        raise ValueError(f"has {len(text)} characters; write at most {_LONGEST_TEXT}")
     parts = text.split()
     if len(parts) != len(_FIELDS):
         names = ", ".join(field.name for field in _FIELDS)
@@ -107,8 +112,8 @@ def _part(field: _Field, text: str) -> range:
 
 def _value(field: _Field, text: str) -> int:
     value = field.words.get(text)
-    if value is None and text.isdecimal() and len(text) <= 2:
-        value = int(text)
+    if value is None:
+        value = parse_count(text, field.high)
     if value is None or not field.low <= value <= field.high:
         raise ValueError(f"{field.name}: {text} is not within {field.allowed}")
     return value

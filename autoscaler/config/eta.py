@@ -6,7 +6,8 @@ from typing import Annotated
 
 import msgspec
 
-from autoscaler.config.syntax import Array, Count, OptionalText, Real, Support, Switch, Syntax, Text, parse_float
+from autoscaler.config.syntax import Array, Count, OptionalText, Real, Support, Switch, Syntax, Text
+from cloudprovider.number import parse_float
 
 EVERY_NAMESPACE = "*"
 

@@ -6,7 +6,7 @@ The `headroom` section of the configuration file; without it there is no headroo
 
 import re
 from collections.abc import Iterator, Mapping
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
@@ -18,6 +18,7 @@ from autoscaler.config.lead import LeadTime
 from autoscaler.config.selector import Selector, parse_selector
 from autoscaler.config.structure import Wrong, read_structure
 from autoscaler.config.syntax import Count, Number, Seconds, Syntax, Text, choice
+from cloudprovider.number import parse_float
 from cloudprovider.quantity import parse_quantity
 
 MANAGED_CLASS = "cluster-headroom"
@@ -42,13 +43,9 @@ class OnShutdown(StrEnum):
 
 
 def _parse_decimal(text: str) -> Decimal:
-    try:
-        value = Decimal(text)
-    except InvalidOperation:
-        raise ValueError("is not a decimal number; write for example 0.5") from None
-    if not value.is_finite() or value < 0 or value > 1_000_000:
+    if not 0 <= parse_float(text) <= 1_000_000:
         raise ValueError("is not within 0..1000000")
-    return value
+    return Decimal(text)
 
 
 def _parse_zone(text: str) -> ZoneInfo:

@@ -2,7 +2,8 @@
 
 from typing import Annotated
 
-from autoscaler.config.syntax import Syntax, parse_duration, show_duration
+from autoscaler.config.syntax import Syntax, show_duration
+from cloudprovider.duration import parse_duration_s
 
 AUTO = "auto"
 _LONGEST_S = 3600.0
@@ -12,7 +13,7 @@ def _parse(text: str) -> float | None:
     if text == AUTO:
         return None
     try:
-        seconds = parse_duration(text)
+        seconds = parse_duration_s(text)
     except ValueError:
         raise ValueError("is neither auto nor a duration such as 5m; write 0s to wait for the window") from None
     if not 0 <= seconds <= _LONGEST_S:

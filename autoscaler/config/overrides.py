@@ -11,6 +11,7 @@ from typing import Annotated
 import msgspec
 
 from autoscaler.config.syntax import OptionalNumber, Syntax, choice
+from cloudprovider.moment import parse_time
 
 _DAY_S = 86_400.0
 
@@ -33,17 +34,7 @@ _SHORTEST_S = {
 """The shortest time between two beginnings."""
 
 
-def _parse_time(text: str) -> datetime:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise ValueError("is not a time; write for example 2026-11-20T10:00:00Z") from None
-    if moment.tzinfo is None:
-        raise ValueError("has no time zone; write for example 2026-11-20T10:00:00Z")
-    return moment
-
-
-Time = Annotated[datetime, Syntax("time", _parse_time, lambda moment: moment.isoformat())]
+Time = Annotated[datetime, Syntax("time", parse_time, lambda moment: moment.isoformat())]
 
 
 class Recurrence(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from autoscaler.config.flags import Flag, flags
+from cloudprovider.quoted import quoted
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -33,6 +34,9 @@ def merge(sources: Iterable[Settings]) -> Settings:
     return Settings(values, places, tuple(problems), sections)
 
 
+_LONGEST_SHOWN = 300
+
+
 class Reading:
     """Collects the values and the problems of one source."""
 
@@ -58,7 +62,7 @@ class Reading:
             try:
                 read.append(flag.read(text))
             except ValueError as error:
-                self.problem(f'{place}: "{text}" {error}')
+                self.problem(f"{place}: {_quoted(text)} {error}")
         if flag.syntax.repeated:
             self._values[flag.name] = tuple(item for items in read for item in items)
         elif read:
@@ -130,3 +134,7 @@ def _wanted(flag: Flag) -> str:
 def find_flag(name: str) -> Flag | None:
     """Return the flag of that name; `_` stands for `-` too, as in klog's flags."""
     return flags().get(name.replace("_", "-"))
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"' if text.isprintable() and len(text) <= _LONGEST_SHOWN else quoted(text)

@@ -4,13 +4,14 @@ Every parser takes one occurrence of a flag and raises `ValueError` with what is
 """
 
 import csv
-import math
-import re
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
+
+from cloudprovider.duration import parse_duration_s
+from cloudprovider.number import parse_count, parse_float, parse_int
 
 
 class Range(msgspec.Struct, frozen=True):
@@ -76,11 +77,7 @@ class Syntax(msgspec.Struct, frozen=True):
 
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
-_INT = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|0[oO]?[0-7]+|0[bB][01]+|[1-9][0-9]*|0)")
-_FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_SPAN = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_INT64 = 1 << 63
+_LAST_PORT = 65535
 
 
 def parse_bool(text: str) -> bool:
@@ -90,39 +87,6 @@ def parse_bool(text: str) -> bool:
     if text in _FALSE:
         return False
     raise ValueError("is not a boolean; write true or false")
-
-
-def parse_int(text: str) -> int:
-    """Read a Go integer: 64 bits, with Go's prefixes (a leading 0 means octal)."""
-    if not _INT.fullmatch(text):
-        raise ValueError("is not a whole number; write digits only, such as 10")
-    digits = text.lstrip("+-").lower()
-    octal = len(digits) > 1 and digits[0] == "0" and digits[1].isdigit()
-    value = int(digits, 8 if octal else 0) * (-1 if text.startswith("-") else 1)
-    if not -_INT64 <= value < _INT64:
-        raise ValueError("does not fit into 64 bits")
-    return value
-
-
-def parse_float(text: str) -> float:
-    """Read a finite decimal number."""
-    if not _FLOAT.fullmatch(text) or not math.isfinite(float(text)):
-        raise ValueError("is not a number; write for example 0.5")
-    return float(text)
-
-
-def parse_duration(text: str) -> float:
-    """Read a Go duration as seconds: a sign, then numbers with units such as `1h15m30.5s`; a bare `0` is allowed."""
-    negative, digits = text.startswith("-"), text[1:] if text[:1] in ("+", "-") else text
-    if digits == "0":
-        return 0.0
-    spans = _SPAN.findall(digits)
-    if not spans or "".join(number + unit for number, unit in spans) != digits:
-        raise ValueError("is not a duration; write a number with a unit, such as 90s, 10m or 1h30m")
-    seconds = math.fsum(float(number) * _SECONDS[unit] for number, unit in spans)
-    if seconds * 1e9 >= _INT64:
-        raise ValueError("is too long: the longest duration is about 292 years")
-    return -seconds if negative else seconds
 
 
 def show_duration(seconds: float) -> str:
@@ -209,7 +173,10 @@ def parse_names(text: str) -> tuple[str, ...]:
 
 def parse_slice(text: str) -> tuple[str, ...]:
     """Read one occurrence of a comma-separated list; double quotes protect a comma."""
-    return tuple(next(csv.reader([text]), ()))
+    try:
+        return tuple(next(csv.reader([text], strict=True), ()))
+    except csv.Error:
+        raise ValueError("is not text between commas; close every quote, and break no line") from None
 
 
 def parse_gates(text: str) -> tuple[str, ...]:
@@ -225,7 +192,7 @@ def parse_gates(text: str) -> tuple[str, ...]:
 def parse_address(text: str) -> str:
     """Check `host:port`; an empty host means every interface, port 0 any free port."""
     _, colon, port = text.rpartition(":")
-    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65535:
+    if not colon or parse_count(port, _LAST_PORT) is None:
         raise ValueError("is not host:port; write for example :8085 or 127.0.0.1:8085")
     return text
 
@@ -277,7 +244,7 @@ OptionalNumber = Annotated[int | None, _counted("int")]
 WholeSeconds = Annotated[int, _counted("seconds"), _not_negative]
 Real = Annotated[float, Syntax("float", parse_float, _show_float, types=(int, float)), _not_negative]
 Percent = Annotated[float, Syntax("percent", parse_float, _show_float, types=(int, float)), msgspec.Meta(ge=0, le=100)]
-Seconds = Annotated[float, Syntax("duration", parse_duration, show_duration), _not_negative]
+Seconds = Annotated[float, Syntax("duration", parse_duration_s, show_duration), _not_negative]
 Text = Annotated[str, Syntax("text", str, str)]
 OptionalText = Annotated[str | None, Syntax("text", lambda text: text or None, str)]
 Address = Annotated[str, Syntax("host:port", parse_address, str)]

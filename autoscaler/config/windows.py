@@ -12,7 +12,8 @@ from zoneinfo import ZoneInfo
 import msgspec
 from cronsim import CronSim, CronSimError
 
-from autoscaler.config.syntax import Syntax, parse_duration, show_duration
+from autoscaler.config.syntax import Syntax, show_duration
+from cloudprovider.duration import parse_duration_s
 
 _FORM = "[group=]start;duration[;time zone]"
 _EXAMPLE = "0 22 * * 1-5;8h;Europe/Berlin"
@@ -59,7 +60,7 @@ def _cron(text: str) -> str:
 
 def _duration_s(text: str) -> float:
     try:
-        seconds = parse_duration(text)
+        seconds = parse_duration_s(text)
     except ValueError as error:
         raise ValueError(f'has a duration "{text}" that {error}') from None
     if not 0 < seconds <= _LONGEST_S:

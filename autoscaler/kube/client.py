@@ -284,7 +284,8 @@ class Client:
             body = self._read(response, _LARGEST_ERROR_BYTES)
         except (RetryLater, Refused):
             body = b""  # the status says enough
-        return failure(what, response.status, body, response.headers.get("Retry-After"), eviction=eviction)
+        headers = response.headers
+        return failure(what, response.status, body, headers.get("Retry-After"), headers.get("Date"), eviction=eviction)
 
     def _read(self, response: urllib3.BaseHTTPResponse, at_most: int) -> bytes:
         pieces: list[bytes] = []

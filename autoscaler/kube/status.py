@@ -6,6 +6,7 @@ import msgspec
 
 from autoscaler.errors import AutoscalerError, Blocked, Conflict, Gone, Refused, RetryLater
 from autoscaler.objects.oddities import loads
+from cloudprovider.moment import retry_after_s
 
 _LONGEST_MESSAGE = 500
 
@@ -28,14 +29,21 @@ class _Status(msgspec.Struct):
 
 
 def failure(
-    what: str, code: int, body: bytes, retry_after: str | None = None, *, eviction: bool = False
+    what: str,
+    code: int,
+    body: bytes,
+    retry_after: str | None = None,
+    date: str | None = None,
+    *,
+    eviction: bool = False,
 ) -> AutoscalerError:
     """Return the error for HTTP `code` in answer to the call `what`.
 
     422 because of `metadata.uid` is a `Conflict` too: the object is not the one that was meant.
 
     429 on an eviction means that a disruption budget forbids it, if the server says so with a Status object; the
-    flood control in front of the API answers 429 in plain text, and then the call may simply be made again.
+    flood control in front of the API answers 429 in plain text, and then the call may simply be made again. The headers
+    `Retry-After` and `Date` say when.
     """
     status = _status(body)
     plain = body[:_LONGEST_MESSAGE].decode("utf-8", "replace").strip()
@@ -43,9 +51,9 @@ def failure(
     causes = details.causes or ()
     said = _said(status.message, causes) if status is not None else plain
     message = f"{what}: HTTP {code}" + (f": {said}" if said else "")
-    wait_s = _seconds(retry_after)
-    if wait_s is None:
-        wait_s = details.retry_after_seconds
+    wait_s = retry_after_s(retry_after, date)
+    if wait_s is None and details.retry_after_seconds is not None:
+        wait_s = retry_after_s(f"{details.retry_after_seconds}")
     # A patch that holds the uid of another object is invalid to the server: it sees an attempt to change the uid.
     if code == 409 or (code == 422 and any(cause.field == "metadata.uid" for cause in causes)):
         return Conflict(message, wait_s)
@@ -70,8 +78,3 @@ def _status(body: bytes) -> _Status | None:
     except msgspec.MsgspecError:
         return None
     return status if status.kind == "Status" else None
-
-
-def _seconds(header: str | None) -> float | None:
-    """Read Retry-After. Kubernetes sends seconds; the date form is left to the caller's own pace."""
-    return float(header) if header is not None and header.isascii() and header.isdigit() else None

@@ -9,6 +9,9 @@ from typing import TypeVar
 
 import msgspec
 
+from cloudprovider.moment import parse_time
+from cloudprovider.quoted import quoted
+
 
 class Wire(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
     """Base of everything that is decoded as the API spells it; unknown fields are passed over."""
@@ -76,10 +79,10 @@ R = TypeVar("R", bound=Resource)
 @lru_cache(maxsize=65536)
 def unix_seconds(text: str) -> float:
     """Return an RFC 3339 time as Unix seconds; raises `ValueError`, for a time without a zone too."""
-    moment = datetime.datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        raise ValueError(f"{text!r} has no time zone; write it as 2006-01-02T15:04:05Z")
-    return moment.timestamp()
+    try:
+        return parse_time(text).timestamp()
+    except ValueError as error:
+        raise ValueError(f"{quoted(text)} {error}") from None
 
 
 def optional_seconds(text: str | None) -> float | None:

@@ -122,7 +122,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, gc=False, dict=False):
 
 
 def keep_node(wire: NodeWire) -> Node:
-    """Turn a node of the API into a kept one; raises `quantity.BadQuantity` or `ValueError` on bad values."""
+    """Turn a node of the API into a kept one; raises `ValueError` on bad values."""
     meta, status = wire.metadata, wire.status
     return Node(
         name=meta.name,

@@ -227,7 +227,7 @@ class PodInterner:
         self._lock = threading.Lock()
 
     def keep(self, wire: PodWire) -> Pod:
-        """Turn a pod of the API into a kept one; raises `quantity.BadQuantity` or `ValueError` on bad values."""
+        """Turn a pod of the API into a kept one; raises `ValueError` on bad values."""
         meta, spec, status = wire.metadata, wire.spec, wire.status
         if not spec.node_name:
             spec = without_cloud_tpus(spec)

@@ -8,12 +8,12 @@ from typing import Annotated
 
 import msgspec
 
-from autoscaler.objects import quantity
 from autoscaler.objects.meta import ObjectMeta, Wire
 from autoscaler.objects.pod import Pod, PodInterner
 from autoscaler.objects.podspec import Container, PodSpec
 from autoscaler.observe.endpoint import read_body
 from autoscaler.observe.routing import HttpProblem
+from cloudprovider.quantity import parse_quantity
 
 INVALID = "invalid_pod"
 _LONGEST_COMPLAINT = 300
@@ -53,8 +53,8 @@ def read_pod(body: bytes) -> Pod:
         raise _too_large("spec", f"has {entries} entries in all its lists, more than {_MOST_IN_ALL}")
     for field, text in _requests(form.spec):
         try:
-            quantity.parse(str(text))
-        except quantity.BadQuantity as error:
+            parse_quantity(str(text))
+        except ValueError as error:
             raise HttpProblem(422, INVALID, str(error), field) from None
     spec = {name: value for name, value in raw["spec"].items() if name != "nodeName"}
     whole = {**raw, "metadata": raw.get("metadata") or {}, "spec": spec, "status": {}}

@@ -18,7 +18,6 @@ from autoscaler.companions.github_jobs import BadField
 from autoscaler.companions.reservation_state import Source, ledger_key
 from autoscaler.companions.reservations import Effect, Operation, Verdict
 from autoscaler.companions.strict_json import read_object
-from autoscaler.config.syntax import parse_duration
 from autoscaler.observe.endpoint import Described
 from autoscaler.observe.logs import Log
 from autoscaler.observe.openapi import with_document
@@ -43,6 +42,7 @@ from autoscaler.observe.reservation_status import ReservationStatus, TargetStatu
 from autoscaler.observe.routing import JSON, HttpProblem, Request, Response
 from autoscaler.ports import Inbox
 from autoscaler.reasons import NoReservation
+from cloudprovider.duration import parse_duration_s
 
 log = Log(__name__)
 
@@ -288,7 +288,7 @@ def _duration(data: Mapping[str, Any], longest_s: float, default_s: float) -> fl
         return default_s
     text = data["duration"]
     try:
-        seconds = parse_duration(text) if isinstance(text, str) else 0.0
+        seconds = parse_duration_s(text) if isinstance(text, str) else 0.0
     except ValueError:
         seconds = 0.0
     if not 0 < seconds <= longest_s:

@@ -10,6 +10,7 @@ import msgspec
 from autoscaler.clock import Instant
 from autoscaler.objects.node import DELETION_CANDIDATE, TO_BE_DELETED, Node
 from autoscaler.snapshot.groups import Groups
+from cloudprovider.number import parse_count
 
 _STUCK_AFTER_S = 300.0
 """How long a deletion may take before its node counts as any other again."""
@@ -32,7 +33,8 @@ class SoftTaints(msgspec.Struct, frozen=True):
 def taint_time(node: Node, key: str) -> float | None:
     """Return the time in the node's taint of this key; None without such a taint or with a value that is no time."""
     taint = node.taint(key)
-    return float(taint.value) if taint is not None and taint.value.isascii() and taint.value.isdigit() else None
+    seconds = None if taint is None else parse_count(taint.value)
+    return None if seconds is None else float(seconds)
 
 
 def being_deleted(node: Node, wall: float) -> bool:

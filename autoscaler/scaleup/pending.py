@@ -14,7 +14,6 @@ import msgspec
 from autoscaler.clock import Instant
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import Pods
-from autoscaler.config.syntax import parse_duration
 from autoscaler.objects.pod import SCALE_UP_DELAY, Pod, PodClass
 from autoscaler.progress import in_hand
 from autoscaler.reasons import Waiting
@@ -22,6 +21,7 @@ from autoscaler.scaleup.company import follow
 from autoscaler.scaleup.plan import ScaleUpPlan
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.hints import Hints, identity
+from cloudprovider.duration import parse_duration_s
 
 NVIDIA_GPU = "nvidia.com/gpu"
 _YOUNG_S = 2.0
@@ -184,7 +184,7 @@ def scale_up_delay_s(cls: PodClass, options: Pods) -> float:
     own = cls.annotations.get(SCALE_UP_DELAY)
     if own is not None:
         with contextlib.suppress(ValueError):
-            delay = max(delay, parse_duration(own))
+            delay = max(delay, parse_duration_s(own))
     return delay
 
 

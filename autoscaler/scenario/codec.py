@@ -1,6 +1,5 @@
 """From a scenario file to a `Scenario`: defaults filled in, everything checked, all problems reported at once."""
 
-import datetime
 import gc
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -36,6 +35,8 @@ from autoscaler.scenario.scenario import (
 )
 from autoscaler.snapshot.cluster import Related
 from cloudprovider.duration import parse_duration_s
+from cloudprovider.moment import parse_time
+from cloudprovider.quoted import quoted
 from cloudprovider.static.spec import CloudSpec
 
 NO_OVERRIDES: Mapping[str, Any] = {}
@@ -112,11 +113,9 @@ def build(shape: Shape, stem: str, config: Config) -> Scenario:
 
 def _time_s(shape: Shape, path: str, text: str) -> float:
     try:
-        time = datetime.datetime.fromisoformat(text)
-    except ValueError:
-        time = None
-    if time is None or time.tzinfo is None:
-        shape.problems.append(f"{path}: {text!r} is not a time with a zone, such as 2026-01-05T12:00:00Z")
+        time = parse_time(text)
+    except ValueError as error:
+        shape.problems.append(f"{path}: {quoted(text)} {error}")
         return 0.0
     if time.year not in _YEARS:
         shape.problems.append(f"{path}: {text!r} is not within the years {_YEARS[0]} to {_YEARS[-1]}")
@@ -128,7 +127,7 @@ def _step_s(shape: Shape) -> float:
     try:
         seconds = parse_duration_s(shape.file.step)
     except ValueError as error:
-        shape.problems.append(f"step: {error}")
+        shape.problems.append(f"step: {quoted(shape.file.step)} {error}")
         return 1.0
     if not 0 < seconds <= _LONGEST_STEP_S:
         shape.problems.append(f"step: {shape.file.step} is not above 0 and at most a year")

@@ -24,6 +24,7 @@ from autoscaler.scenario.format import InstanceEntry, ScenarioFile
 from autoscaler.scenario.inference import Inference, Sighting, Sizes, infer_groups
 from autoscaler.scenario.read import Shape
 from autoscaler.scenario.scenario import PRIORITIES, Scenario, config_maps_key, now_before
+from cloudprovider.number import parse_int
 
 _NAMES_SHOWN = 5
 _OWNERS: Mapping[str, type[Replicated] | type[Job] | type[DaemonSet]] = {
@@ -140,7 +141,7 @@ def _inferred(dump: Dump, config: Config) -> Inference:
 
 def _sizes(spec: str) -> tuple[str, Sizes]:
     least, most, name = spec.split(":", 2)
-    return name, Sizes(int(least), int(most))
+    return name, Sizes(parse_int(least), parse_int(most))
 
 
 def _priorities(dump: Dump, config: Config) -> str | None:

@@ -111,5 +111,5 @@ def _promised(group: Group | None, resources: tuple[str, ...]) -> int | None:
     found = next((capacity[name] for name in resources if name in capacity), "0")
     try:
         return quantity.whole(found)
-    except quantity.BadQuantity:
+    except ValueError:
         return None

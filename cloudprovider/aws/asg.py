@@ -10,6 +10,7 @@ import msgspec
 from cloudprovider.aws.launch import Launch, read_launch
 from cloudprovider.aws.selection import Selection
 from cloudprovider.interface import ErrorClass, Instance, InstanceError, State
+from cloudprovider.number import parse_count
 
 PREFIX = "aws:///"
 PLACEHOLDER = "i-placeholder-"
@@ -124,7 +125,7 @@ def placeholder_group(instance: str) -> str | None:
     if not instance.startswith(PLACEHOLDER):
         return None
     group, _, number = instance.removeprefix(PLACEHOLDER).rpartition("-")
-    return group if number.isdecimal() else None
+    return group if parse_count(number) is not None else None
 
 
 def _machine(data: Mapping[str, Any]) -> Machine:

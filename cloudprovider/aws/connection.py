@@ -13,9 +13,11 @@ from botocore.utils import InstanceMetadataRegionFetcher
 from cloudprovider.aws.cloud_config import Endpoints
 from cloudprovider.aws.failures import failure
 from cloudprovider.interface import Misconfigured
+from cloudprovider.number import parse_count
 
 _CONNECT_S, _READ_S = 5.0, 20.0
 _METADATA_S = 2.0
+_MOST_ATTEMPTS = 100
 _ATTEMPTS = 3
 _CONNECTIONS = 32
 _NOT_IN_USER_AGENT = re.compile(r"[^\w.+/ -]", re.ASCII)
@@ -120,9 +122,9 @@ def _named_region(environment: Mapping[str, str]) -> str | None:
 
 def _attempts(environment: Mapping[str, str]) -> int:
     text = environment.get("AWS_MAX_ATTEMPTS") or str(_ATTEMPTS)
-    if not (text.isascii() and text.isdecimal() and int(text) > 0):
-        raise Misconfigured(f"AWS_MAX_ATTEMPTS: {text!r} is not a whole number from 1")
-    return int(text)
+    if not (attempts := parse_count(text, _MOST_ATTEMPTS)):
+        raise Misconfigured(f"AWS_MAX_ATTEMPTS: {text!r} is not a whole number from 1 to {_MOST_ATTEMPTS}")
+    return attempts
 
 
 def _metadata_region() -> str | None:

@@ -8,6 +8,7 @@ from botocore.parsers import ResponseParserError
 
 from cloudprovider.causes import causes
 from cloudprovider.interface import NotFound, OutOfCapacity, ProviderError, QuotaExceeded, Throttled, Transient
+from cloudprovider.moment import retry_after_s
 
 
 class Refused(ProviderError):
@@ -122,7 +123,7 @@ def _answered(error: sdk.ClientError) -> ProviderError:
     text = _short(f"{error.operation_name}: {code}: {said}")
     kind = _CODES.get(code)
     if kind is Throttled or meta.get("HTTPStatusCode") == 429:
-        return Throttled(text, _retry_after(meta.get("HTTPHeaders", {})))
+        return Throttled(text, _retry_after(meta.get("HTTPHeaders") or {}))
     if kind is OutOfCapacity or kind is QuotaExceeded:
         return kind(text, code)
     if kind is not None:
@@ -135,8 +136,7 @@ def _answered(error: sdk.ClientError) -> ProviderError:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    text = headers.get("retry-after", "")
-    return float(text) if text.isascii() and text.isdecimal() else None
+    return retry_after_s(headers.get("retry-after"), headers.get("date"))
 
 
 def _short(error: object) -> str:

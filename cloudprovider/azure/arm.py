@@ -135,7 +135,7 @@ class Arm:
             reply = self._sent_once(method, url, headers, body)
         if reply.status < 300:
             return reply
-        raise error_of(what, reply.status, failure_of(_lenient(reply.body), reply.status), reply.headers, self._now())
+        raise error_of(what, reply.status, failure_of(_lenient(reply.body), reply.status), reply.headers)
 
     def _sent_once(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> Reply:
         token = self._tokens.token()

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from cloudprovider.fields import Problems
-from cloudprovider.sizes import SizedName, is_size
+from cloudprovider.number import parse_count
+from cloudprovider.sizes import MOST_NODES, SizedName
 
 _FLAG = "node-group-auto-discovery"
 _FORM = "label:key=value,… with min=n and max=n if you like"
@@ -59,9 +60,10 @@ def sized_by_tags(name: str, tags: Mapping[str, str], selector: Selector) -> Siz
     low, high = tags.get("min", selector.min_size), tags.get("max", selector.max_size)
     if low is None or high is None:
         return f"it has no tag {'min' if low is None else 'max'}, and the flag gives none either"
-    if not (is_size(str(low)) and is_size(str(high)) and int(low) <= int(high)):
+    least, most = parse_count(str(low), MOST_NODES), parse_count(str(high), MOST_NODES)
+    if least is None or most is None or least > most:
         return f"its sizes are min={low} and max={high}"
-    return SizedName(name, int(low), int(high))
+    return SizedName(name, least, most)
 
 
 def _keys(body: str) -> Iterator[str]:
@@ -69,7 +71,7 @@ def _keys(body: str) -> Iterator[str]:
 
 
 def _sizes(text: str, spec: str, problems: Problems) -> Iterator[int]:
-    if is_size(text):
-        yield int(text)
-    else:
+    if (size := parse_count(text, MOST_NODES)) is None:
         problems.add(_FLAG, f"{text!r} in {spec!r} is not a number of nodes")
+    else:
+        yield size

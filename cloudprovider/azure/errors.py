@@ -1,6 +1,5 @@
 """What Azure says is wrong, as the errors of the provider contract."""
 
-import email.utils
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -17,6 +16,7 @@ from cloudprovider.interface import (
     Throttled,
     Transient,
 )
+from cloudprovider.moment import retry_after_s
 
 _NO_CAPACITY = {
     "allocationfailed",
@@ -70,11 +70,11 @@ def failure_of(data: Any, status: int) -> Failure:
     return Failure(_CODE.sub("", chosen.code)[:_LONGEST_CODE] or f"HTTP{status}", chosen.message[:_LONGEST_MESSAGE])
 
 
-def error_of(what: str, status: int, failure: Failure, headers: Mapping[str, str], now: float) -> ProviderError:
+def error_of(what: str, status: int, failure: Failure, headers: Mapping[str, str]) -> ProviderError:
     """Return the error for an answer; `what` says in words what was tried."""
     text = f"{what}: {failure.code}: {failure.message}" if failure.message else f"{what}: {failure.code}"
     if status == 429 or failure.code.lower() in _THROTTLED:
-        return Throttled(text, retry_after_s(headers, now))
+        return Throttled(text, retry_after_s(headers.get("retry-after"), headers.get("date")))
     if _lacks(failure, _NO_CAPACITY):
         return OutOfCapacity(text, failure.code)
     if _lacks_quota(failure):
@@ -86,19 +86,6 @@ def error_of(what: str, status: int, failure: Failure, headers: Mapping[str, str
     if status in _PASSING_STATUS:
         return Transient(text, failure.code)
     return ProviderError(text, failure.code)
-
-
-def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
-    """Return how many seconds an answer asks us to wait: a number, or a date."""
-    text = headers.get("retry-after", "").strip()
-    if text.isascii() and text.isdecimal():
-        return float(text)
-    if not text:
-        return None
-    try:
-        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - now)
-    except (ValueError, OverflowError):
-        return None
 
 
 def _lacks(failure: Failure, codes: set[str]) -> bool:

@@ -12,6 +12,7 @@ import msgspec
 
 from cloudprovider.document import read_document
 from cloudprovider.fields import Problems, kind_of
+from cloudprovider.number import parse_count
 
 _TRUE, _FALSE = ("1", "t", "true"), ("0", "f", "false")
 _VARIABLES: Mapping[str, tuple[str, ...]] = {
@@ -219,11 +220,11 @@ class _Given:
     def seconds(self, key: str, default: float) -> float:
         """Return a whole number of seconds; 0 means the default."""
         value = self._value(key)
-        text = "0" if value is None else str(value).strip()
-        if isinstance(value, bool) or not (text.isascii() and text.isdecimal()):
+        count = parse_count("0" if value is None else str(value).strip())
+        if isinstance(value, bool) or count is None:
             self.complain(key, f"must be a whole number of seconds, not {value!r}")
             return default
-        return float(text) or default
+        return float(count) or default
 
     def _value(self, key: str) -> Any:
         for variable in reversed(_VARIABLES[key]):

@@ -9,7 +9,9 @@ from cloudprovider.clusterapi.keys import CAPACITY
 from cloudprovider.clusterapi.objects import Scalable, mapping, text
 from cloudprovider.fields import Problems
 from cloudprovider.interface import NodeTemplate, TaintSpec
+from cloudprovider.number import parse_count
 from cloudprovider.quantity import parse_quantity
+from cloudprovider.quoted import quoted
 
 T = TypeVar("T")
 _ARCHITECTURES = ("amd64", "arm64", "ppc64le", "s390x")
@@ -129,14 +131,14 @@ def _read(one: Scalable, key: str, parse: Callable[[str], T | None], problems: P
 def _amount(value: str) -> str | None:
     amount = parse_quantity(value)
     if amount < 0:
-        raise ValueError(f"{value} is negative")
+        raise ValueError(f"{quoted(value)} is negative")
     return value if amount else None
 
 
 def _whole(value: str) -> str | None:
-    if not (value.isascii() and value.isdecimal()):
-        raise ValueError(f"{value!r} is not a whole number from 0")
-    return str(int(value)) if int(value) else None
+    if (count := parse_count(value)) is None:
+        raise ValueError(f"{quoted(value)} is not a whole number from 0")
+    return str(count) if count else None
 
 
 def _taints(one: Scalable, problems: Problems) -> Iterator[TaintSpec]:

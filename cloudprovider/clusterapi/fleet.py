@@ -10,7 +10,10 @@ from cloudprovider.clusterapi.objects import DEPLOYMENT, Machine, MachineKey, Ow
 from cloudprovider.clusterapi.selection import Selection
 from cloudprovider.fields import Problems
 from cloudprovider.interface import GroupSettings, NodeTemplate
+from cloudprovider.number import parse_count
 from cloudprovider.options import read_options
+from cloudprovider.quoted import quoted
+from cloudprovider.sizes import MOST_NODES
 
 _AZURE = "azure://"
 _SCALE_SET = "virtualMachineScaleSets"
@@ -120,10 +123,9 @@ def _bounds(one: Scalable, keys: Keys, problems: Problems) -> Bounds | None:
 
 def _size(one: Scalable, key: str, problems: Problems) -> int | None:
     value = one.annotations.get(key, "0")
-    if value.isascii() and value.isdecimal():
-        return int(value)
-    problems.add(one.id, f"annotation {key}: {value!r} is not a whole number from 0")
-    return None
+    if (size := parse_count(value, MOST_NODES)) is None:
+        problems.add(one.id, f"annotation {key}: {quoted(value)} is not a whole number from 0 to {MOST_NODES}")
+    return size
 
 
 def _group(

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from cloudprovider.clusterapi.keys import REVISION, Keys
+from cloudprovider.number import parse_count
 
 DEPLOYMENT, SET, POOL, MACHINE = "MachineDeployment", "MachineSet", "MachinePool", "Machine"
 _FAILED = "Failed"
@@ -139,4 +140,4 @@ def _count(value: Any) -> int | None:
 
 
 def _revision(value: str) -> int:
-    return int(value) if value.isascii() and value.isdecimal() else 0
+    return parse_count(value) or 0

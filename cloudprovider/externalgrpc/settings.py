@@ -14,7 +14,9 @@ import msgspec
 
 from cloudprovider.document import read_document
 from cloudprovider.fields import Fields, Problems
+from cloudprovider.number import parse_count
 
+_LAST_PORT = 65535
 _TIMEOUT_S = 5.0
 
 
@@ -62,7 +64,7 @@ def _decode(document: Any) -> Settings:
 
 def _is_address(text: str) -> bool:
     host, _, port = text.rpartition(":")
-    return bool(host) and port.isascii() and port.isdecimal() and 0 < int(port) < 65536
+    return bool(host) and bool(parse_count(port, _LAST_PORT))
 
 
 def _pem(fields: Fields, name: str) -> bytes | None:

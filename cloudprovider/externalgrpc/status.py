@@ -18,6 +18,7 @@ from cloudprovider.interface import (
     Throttled,
     Transient,
 )
+from cloudprovider.number import parse_float
 
 Metadata = Sequence[tuple[str, str]]
 _CODE, _RETRY_AFTER = "autoscaler-error-code", "autoscaler-retry-after"
@@ -76,6 +77,6 @@ def status_of(error: ProviderError) -> tuple[grpc.StatusCode, Metadata]:
 
 def _number(text: str | None) -> float | None:
     try:
-        return None if text is None else max(0.0, float(text))
+        return None if text is None else max(0.0, parse_float(text))
     except ValueError:
         return None

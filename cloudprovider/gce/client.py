@@ -11,6 +11,7 @@ from cloudprovider.gce.faults import http_error, operation_error
 from cloudprovider.gce.refs import GroupRef, Place
 from cloudprovider.gce.transport import Answer, Transport, Waiting
 from cloudprovider.interface import ProviderError, Throttled, Transient
+from cloudprovider.moment import retry_after_s
 
 ENDPOINT = "https://compute.googleapis.com/compute/v1/"
 _CALL_S = 30.0
@@ -200,12 +201,9 @@ def _decoded(what: str, answer: Answer) -> Data:
         if not isinstance(data, dict):
             raise Transient(f"{what}: the answer is no JSON object")
         return data
-    raise http_error(what, answer.status, data if isinstance(data, dict) else {}, _retry_after(answer))
-
-
-def _retry_after(answer: Answer) -> float | None:
-    try:
-        seconds = float(answer.headers.get("retry-after", ""))
-    except ValueError:
-        return None
-    return seconds if seconds >= 0 else None
+    raise http_error(
+        what,
+        answer.status,
+        data if isinstance(data, dict) else {},
+        retry_after_s(answer.headers.get("retry-after"), answer.headers.get("date")),
+    )

@@ -12,6 +12,7 @@ import msgspec
 
 from cloudprovider.document import parse_documents
 from cloudprovider.interface import TaintSpec
+from cloudprovider.number import parse_count
 from cloudprovider.quantity import parse_quantity
 
 _KEY = "kube-env"
@@ -85,7 +86,7 @@ def _read(env: Mapping[str, str]) -> KubeEnv:
         options=_lenient_pairs(told.get("autoscaling_options", "")),
         local_ssds_for_storage=_count(told.get("ephemeral_storage_local_ssd_count", "")),
         storage_on_boot_disk=told.get("BLOCK_EPH_STORAGE_BOOT_DISK") != "true",
-        max_pods=None if max_pods is None else int(max_pods[1]),
+        max_pods=None if max_pods is None else parse_count(max_pods[1]),
     )
 
 
@@ -158,4 +159,4 @@ def _is_amount(text: str) -> bool:
 
 
 def _count(text: str) -> int:
-    return int(text) if text.isascii() and text.isdecimal() else 0
+    return parse_count(text) or 0

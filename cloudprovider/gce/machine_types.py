@@ -5,6 +5,8 @@ from typing import Any
 
 import msgspec
 
+from cloudprovider.number import parse_count
+
 _MIB = 1024**2
 _SHARED_CORE = ("micro", "small", "medium")
 _SHARED_CORE_CPUS = 2
@@ -35,9 +37,10 @@ def custom_machine_type(name: str) -> MachineType | None:
     cpus, memory = (*parts[parts.index("custom") + 1 :], "", "")[:2]
     if parts[0] == "e2" and cpus in _SHARED_CORE:
         cpus = str(_SHARED_CORE_CPUS)
-    if not (cpus.isdecimal() and memory.isdecimal()):
+    count, mebibytes = parse_count(cpus), parse_count(memory)
+    if count is None or mebibytes is None:
         raise ValueError(f"machine type {name} is not <family>-custom-<cpus>-<memory in MiB>")
-    return MachineType(name=name, cpus=int(cpus), memory_bytes=int(memory) * _MIB)
+    return MachineType(name=name, cpus=count, memory_bytes=mebibytes * _MIB)
 
 
 def machine_type_from(data: Mapping[str, Any]) -> MachineType:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 
 from cloudprovider.gce.kube_env import KubeEnv
+from cloudprovider.number import parse_float
 from cloudprovider.quantity import parse_quantity
 
 KIB, MIB, GIB = 1024, 1024**2, 1024**3
@@ -106,7 +107,7 @@ def _eviction_memory(eviction: Mapping[str, str]) -> int:
 def _eviction_storage_share(eviction: Mapping[str, str]) -> float:
     text = eviction.get("nodefs.available", "")
     try:
-        share = float(text.removesuffix("%")) / 100 if text.endswith("%") else math.nan
+        share = parse_float(text.removesuffix("%")) / 100 if text.endswith("%") else math.nan
     except ValueError:
         share = math.nan
     return share if 0 <= share <= 1 else _EVICTION_STORAGE_SHARE

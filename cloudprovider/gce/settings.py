@@ -12,7 +12,8 @@ from cloudprovider.fields import Problems
 from cloudprovider.gce.client import ENDPOINT
 from cloudprovider.gce.refs import GroupRef
 from cloudprovider.interface import ProviderContext
-from cloudprovider.sizes import read_sizes
+from cloudprovider.number import parse_count
+from cloudprovider.sizes import MOST_NODES, read_sizes
 
 _DISCOVERY_KEYS = ("namePrefix", "min", "max")
 _URL = "https://www.googleapis.com/compute/v1/projects/<project>/zones/<zone>/instanceGroups/<name>"
@@ -104,10 +105,10 @@ def _discovery(spec: str, complain: Callable[[str], None]) -> Discovery | None:
     for key, equals, _ in pairs:
         if not equals or key not in _DISCOVERY_KEYS:
             complain(f"{key!r} is not one of {', '.join(f'{known}=' for known in _DISCOVERY_KEYS)}")
-    sizes = {key: values.get(key, "0") for key in ("min", "max")}
-    for key, text in sizes.items():
-        if not (text.isascii() and text.isdecimal()):
-            complain(f"{key}={text} is not a whole number")
+    least, most = (parse_count(values.get(key, "0"), MOST_NODES) for key in ("min", "max"))
+    for key, size in (("min", least), ("max", most)):
+        if size is None:
+            complain(f"{key}={values[key]} is not a whole number")
     if "namePrefix" not in values:
         complain("has no namePrefix")
     pattern = f"{values.get('namePrefix', '')}.+"
@@ -116,9 +117,9 @@ def _discovery(spec: str, complain: Callable[[str], None]) -> Discovery | None:
     except re.error as error:
         complain(f"namePrefix: {error}")
         return None
-    if not all(text.isascii() and text.isdecimal() for text in sizes.values()):
+    if least is None or most is None:
         return None
-    limits = Limits(int(sizes["min"]), int(sizes["max"]))
+    limits = Limits(least, most)
     if limits.max_size < 1:
         complain("max must be at least 1")
     elif limits.min_size > limits.max_size:

@@ -11,6 +11,8 @@ import msgspec
 from cloudprovider.document import parse_documents
 from cloudprovider.fields import Fields, Problems
 from cloudprovider.interface import Misconfigured, NodeApi, NotFound
+from cloudprovider.number import parse_count
+from cloudprovider.quoted import quoted
 
 MANAGED_ANNOTATION = "kwok.x-k8s.io/node"
 MANAGED_VALUE = "fake"
@@ -213,10 +215,10 @@ def _group(
 
 def _count(annotations: Mapping[str, Any], key: str, default: int, where: str, problems: Problems) -> int:
     text = str(annotations.get(key) or default)
-    if text.isascii() and text.isdecimal():
-        return int(text)
-    problems.add(where, f"annotation {key}: {text!r} is not a whole number from 0")
-    return default
+    if (count := parse_count(text)) is None:
+        problems.add(where, f"annotation {key}: {quoted(text)} is not a whole number from 0")
+        return default
+    return count
 
 
 def _prepared(node: Mapping[str, Any], group: str, skip_taint: bool) -> Mapping[str, Any]:

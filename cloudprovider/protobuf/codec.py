@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from cloudprovider.moment import parse_time
 from cloudprovider.protobuf.kubernetes import KUBERNETES
 from cloudprovider.protobuf.schema import Messages
 from cloudprovider.protobuf.wire import block, double, fields, signed, text, varint
@@ -81,13 +82,6 @@ def _split(seconds: float) -> bytes:
     return varint(1, whole) + (varint(2, nanos) if nanos else b"")
 
 
-def _unix_seconds(time: str) -> int:
-    moment = datetime.fromisoformat(time)
-    if moment.tzinfo is None:
-        raise ValueError(f"{time!r} has no time zone")
-    return int(moment.timestamp())
-
-
 _WRITTEN: Mapping[str, Callable[[int, Any], bytes]] = {
     "string": text,
     "raw": block,
@@ -96,7 +90,7 @@ _WRITTEN: Mapping[str, Callable[[int, Any], bytes]] = {
     "bool": lambda number, value: varint(number, int(value)),
     "double": double,
     "Quantity": lambda number, value: block(number, text(1, str(value))),
-    "Time": lambda number, value: block(number, varint(1, _unix_seconds(value))),
+    "Time": lambda number, value: block(number, varint(1, int(parse_time(value).timestamp()))),
     "Seconds": lambda number, value: block(number, _split(value)),
     "Nanoseconds": lambda number, value: block(number, varint(1, round(value * _NANOS))),
 }

@@ -28,10 +28,12 @@ from autoscaler.simulator.apiserver.patch import PatchType
 from autoscaler.simulator.apiserver.records import Key
 from autoscaler.simulator.apiserver.storage import Storage
 from cloudprovider.duration import parse_duration_s
+from cloudprovider.number import parse_count
 
 DURATION = "sandbox.autoscaler/duration"
 EXIT_CODE = "sandbox.autoscaler/exit-code"
 _NO_HOST = "10.0.0.1"
+_LAST_EXIT_CODE = 255
 
 
 class _Host(msgspec.Struct):
@@ -104,7 +106,8 @@ class Kubelets:
         lasts_s = self._lasts_s(pod)
         if lasts_s is not None and self._is_due(pod, "end", lasts_s, now):
             code = (pod["metadata"].get("annotations") or {}).get(EXIT_CODE, "0")
-            self._report(pod, podstatus.ended(pod, int(code) if code.isdecimal() else 1, now.wall))
+            told = parse_count(code, _LAST_EXIT_CODE)
+            self._report(pod, podstatus.ended(pod, 1 if told is None else told, now.wall))
 
     def _stop(self, pod: JsonObject, now: Instant) -> None:
         grace_s = pod["metadata"].get("deletionGracePeriodSeconds") or 0

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
+from autoscaler.objects.meta import integer
 from autoscaler.ports import EventType
 from autoscaler.simulator.actors.feed import Mirror
 from autoscaler.simulator.actors.recorder import Recorder, subject
@@ -63,7 +64,7 @@ def dispensable_first(pods: Iterable[JsonObject]) -> list[JsonObject]:
     def rank(pod: JsonObject) -> tuple[bool, int, bool, int]:
         cost = (pod["metadata"].get("annotations") or {}).get(DELETION_COST, "0")
         assigned, phase = node_of(pod) is not None, phases.get(phase_of(pod), 2)
-        return assigned, phase, is_ready(pod), int(cost) if cost.lstrip("-").isdecimal() else 0
+        return assigned, phase, is_ready(pod), integer(cost) or 0
 
     youngest_first = sorted(pods, key=lambda pod: (pod["metadata"]["creationTimestamp"], key_of(pod)), reverse=True)
     return sorted(youngest_first, key=rank)

@@ -17,6 +17,7 @@ from autoscaler.simulator.actors.workqueue import WorkQueue
 from autoscaler.simulator.apiserver.errors import JsonObject
 from autoscaler.simulator.apiserver.records import Key
 from autoscaler.simulator.apiserver.storage import Storage
+from cloudprovider.number import parse_count
 
 _SETS = "statefulsets.apps"
 _HASH = "controller-revision-hash"
@@ -128,8 +129,8 @@ class StatefulSets:
 
 
 def _ordinal(pod: JsonObject) -> int:
-    text = str(pod["metadata"]["name"]).rpartition("-")[2]
-    return int(text) if text.isdecimal() else -1
+    ordinal = parse_count(str(pod["metadata"]["name"]).rpartition("-")[2])
+    return -1 if ordinal is None else ordinal
 
 
 def _outdated(pod: JsonObject, digest: str) -> bool:

@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from autoscaler.simulator.apiserver.errors import LARGEST_BODY_BYTES, ApiError, bad_request, too_large
 from autoscaler.simulator.apiserver.messages import Answer, Request, refusal
 from autoscaler.simulator.apiserver.site import Dropped, Site
+from cloudprovider.number import parse_count
 
 _IDLE_S = 300.0
 
@@ -83,12 +84,12 @@ class Connection(BaseHTTPRequestHandler):
     def _body(self) -> bytes:
         if "chunked" in self.headers.get("Transfer-Encoding", ""):
             return self._chunked_body()
-        length = self.headers.get("Content-Length", "0")
-        if not length.isdigit():
+        length = parse_count(self.headers.get("Content-Length", "0"))
+        if length is None:
             raise bad_request("invalid Content-Length")
-        if int(length) > LARGEST_BODY_BYTES:
+        if length > LARGEST_BODY_BYTES:
             raise too_large()
-        return self.rfile.read(int(length))
+        return self.rfile.read(length)
 
     def _chunked_body(self) -> bytes:
         body = bytearray()

@@ -4,6 +4,8 @@ import copy
 from typing import Any
 
 from autoscaler.simulator.apiserver.errors import ApiError, JsonObject, bad_request
+from cloudprovider.number import parse_count
+from cloudprovider.quoted import quoted
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
@@ -70,9 +72,9 @@ def _get(document: Any, path: list[str]) -> Any:
 
 
 def _index(items: list[Any], part: str) -> int:
-    if not part.isdigit():
-        raise ValueError(f"not a list index: {part!r}")
-    return int(part)
+    if (index := parse_count(part)) is None:
+        raise ValueError(f"not a list index: {quoted(part)}")
+    return index
 
 
 def _set(document: Any, path: list[str], value: Any) -> Any:

@@ -11,6 +11,8 @@ from autoscaler.simulator.apiserver import protobuf
 from autoscaler.simulator.apiserver.errors import ApiError, JsonObject, bad_request, not_acceptable
 from autoscaler.simulator.apiserver.json_problems import json_problem, summary
 from cloudprovider.document import PlainLoader
+from cloudprovider.number import parse_count
+from cloudprovider.quoted import quoted
 
 JSON = "application/json"
 _YAML_TYPES = ("application/yaml", "application/apply-patch+yaml")
@@ -45,9 +47,9 @@ class Request(msgspec.Struct, frozen=True):
         text = self.query.get(name, "")
         if not text:
             return None
-        if not text.isdigit():
-            raise bad_request(f"invalid value for {name}: {text!r}")
-        return int(text)
+        if (number := parse_count(text)) is None:
+            raise bad_request(f"invalid value for {name}: {quoted(text)}")
+        return number
 
     @property
     def dry_run(self) -> bool:

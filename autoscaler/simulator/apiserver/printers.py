@@ -1,10 +1,11 @@
 """What tables are made of: columns, ages as people read them, values by path."""
 
 import re
-from datetime import datetime
 from typing import Any
 
 import msgspec
+
+from cloudprovider.moment import parse_time
 
 _MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86_400, 365 * 86_400
 _STEP = re.compile(r"""\.([A-Za-z0-9_-]+)|\[(\d+)\]|\['([^']+)'\]""")
@@ -62,7 +63,7 @@ def seconds(timestamp: Any) -> float | None:
     if not isinstance(timestamp, str) or not timestamp:
         return None
     try:
-        return datetime.fromisoformat(timestamp).timestamp()
+        return parse_time(timestamp).timestamp()
     except ValueError:
         return None
 

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
+from autoscaler.objects.meta import integer
 from autoscaler.simulator.apiserver.errors import JsonObject, bad_request
 
 _COMMON_FIELDS = ("metadata.name", "metadata.namespace")
@@ -43,10 +44,11 @@ class Requirement(msgspec.Struct, frozen=True):
                 return value is not None
             case Op.ABSENT:
                 return value is None
-            case Op.GREATER:
-                return _integer(value) is not None and int(value or 0) > int(self.values[0])
-            case Op.LESS:
-                return _integer(value) is not None and int(value or 0) < int(self.values[0])
+            case Op.GREATER | Op.LESS:
+                have, bound = integer(value or ""), integer(self.values[0])
+                if have is None or bound is None:
+                    return False
+                return have > bound if self.op is Op.GREATER else have < bound
 
 
 _SIGNS = {
@@ -131,7 +133,7 @@ class _Parser:
             raise bad_request(f"unable to parse requirement: found '{self._next}', expected: {known}")
         is_set = self._take() in ("in", "notin")
         values = tuple(self._values()) if is_set else (self._word() if self._next not in ("", ",") else "",)
-        if operator in (Op.GREATER, Op.LESS) and _integer(values[0]) is None:
+        if operator in (Op.GREATER, Op.LESS) and integer(values[0]) is None:
             why = "for 'Gt', 'Lt' operators, the value must be an integer"
             raise bad_request(f"unable to parse requirement: {why}")
         return Requirement(key, operator, values)
@@ -197,10 +199,3 @@ def _terms(text: str) -> Iterator[str]:
             start = position + 1
     if text[start:].strip():
         yield text[start:]
-
-
-def _integer(text: str | None) -> int | None:
-    try:
-        return None if text is None else int(text)
-    except ValueError:
-        return None

@@ -24,6 +24,7 @@ from autoscaler.scenario.read import decode_strict, read_bytes
 from cloudprovider.duration import parse_duration_s
 from cloudprovider.fields import Problems
 from cloudprovider.prices import decode_prices
+from cloudprovider.quoted import quoted
 from cloudprovider.static.file import decode_group
 from cloudprovider.static.spec import GPU_LABEL, BootDelay, CloudSpec, GroupSpec, MachineSpec
 
@@ -251,11 +252,14 @@ def minutes_of(text: str) -> tuple[int, int]:
 
 def seconds_of(text: str) -> float:
     """Return a Go duration in seconds, a negative one too; raises `ValueError`."""
-    return -parse_duration_s(text[1:]) if text.startswith("-") else parse_duration_s(text)
+    try:
+        return parse_duration_s(text)
+    except ValueError as error:
+        raise ValueError(f"{quoted(text)} {error}") from None
 
 
 def _length_s(text: str) -> float:
-    seconds = parse_duration_s(text)
+    seconds = seconds_of(text)
     if not 0 < seconds <= _LONGEST_S:
         raise ValueError(f"{text} is not above 0 and at most a year")
     return seconds
@@ -300,7 +304,7 @@ class _Checks:
             self.read(f"{path}.daily[{index}].days", daily.days, days_in)
             self.count(f"{path}.daily[{index}].replicas", daily.replicas)
         for index, step in enumerate(one.steps):
-            self.read(f"{path}.steps[{index}].at", step.at, parse_duration_s)
+            self.read(f"{path}.steps[{index}].at", step.at, seconds_of)
             self.count(f"{path}.steps[{index}].replicas", step.replicas)
         if one.wave is not None:
             self.read(f"{path}.wave.peak", one.wave.peak, minute_of)
@@ -313,22 +317,22 @@ class _Checks:
     def jobs(self, path: str, one: JobStream) -> None:
         self.requests(path, one.requests)
         self.positive(f"{path}.every", one.every)
-        self.read(f"{path}.runsFor", one.runs_for, parse_duration_s)
-        self.read(f"{path}.jitter", one.jitter, parse_duration_s)
+        self.read(f"{path}.runsFor", one.runs_for, seconds_of)
+        self.read(f"{path}.jitter", one.jitter, seconds_of)
         self.read(f"{path}.days", one.days, days_in)
         self.read(f"{path}.between", one.between, minutes_of)
         if one.announced is not None:
-            self.read(f"{path}.announced.ahead", one.announced.ahead, parse_duration_s)
+            self.read(f"{path}.announced.ahead", one.announced.ahead, seconds_of)
             self.positive(f"{path}.announced.lasts", one.announced.lasts)
         self.count(f"{path}.pods", one.pods, 1)
 
     def event(self, path: str, one: Event, groups: set[str]) -> None:
-        self.read(f"{path}.at", one.at, parse_duration_s)
+        self.read(f"{path}.at", one.at, seconds_of)
         if one.every:
             self.positive(f"{path}.every", one.every)
         for key, text in (("apiDown", one.api_down), ("leaderLost", one.leader_lost), ("restart", one.restart)):
             if text:
-                self.read(f"{path}.{key}", text, parse_duration_s)
+                self.read(f"{path}.{key}", text, seconds_of)
         if one.clock_jump:
             self.read(f"{path}.clockJump", one.clock_jump, seconds_of)
         if one.interruption is not None and one.interruption.group not in groups:

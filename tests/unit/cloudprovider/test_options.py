@@ -20,6 +20,6 @@ def test_overrides_that_cannot_be_read_keep_the_flags() -> None:
     assert (settings.max_node_provision_time_s, settings.max_node_startup_time_s) == (None, 1200)
     assert settings.ignore_daemonsets_utilization is True
     assert problems.lines == (
-        "option scaledownutilizationthreshold: 1.4 is not within 0 and 1",
-        "option maxnodeprovisiontime: -1m is negative",
+        "option scaledownutilizationthreshold: '1.4' is not within 0 and 1",
+        "option maxnodeprovisiontime: '-1m' is negative",
     )

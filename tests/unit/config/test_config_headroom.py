@@ -120,7 +120,11 @@ def test_bad_periods_name_their_place_the_field_and_what_is_allowed(period: str,
         pytest.param({"idleCount": 1.5}, "idleCount: 1.5 is not of the form int", id="fraction"),
         pytest.param({"idleCount": True}, "idleCount: true is not of the form int", id="boolean"),
         pytest.param({"scaleFactor": "-0.5"}, 'scaleFactor: "-0.5" is not within 0..1000000', id="negative factor"),
-        pytest.param({"scaleFactor": float("nan")}, 'scaleFactor: "nan" is not within 0..1000000', id="not a number"),
+        pytest.param(
+            {"scaleFactor": float("nan")},
+            'scaleFactor: "nan" is not a number; write for example 0.5',
+            id="not a number",
+        ),
         pytest.param({"scaleFactorLimit": -1}, 'scaleFactorLimit: "-1" is too small; write 0 or more', id="limit"),
         pytest.param({"idleTime": "-5m"}, 'idleTime: "-5m" is too small; write 0 or more', id="negative time"),
         pytest.param(

@@ -1,79 +1,6 @@
-from fractions import Fraction
-
 import pytest
 
 from autoscaler.objects import quantity
-from autoscaler.objects.quantity import BadQuantity
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("0", 0),
-        ("7", 7),
-        ("+7", 7),
-        ("-7", -7),
-        ("007", 7),
-        ("1.5", Fraction(3, 2)),
-        ("1.", 1),
-        (".5", Fraction(1, 2)),
-        ("1n", Fraction(1, 10**9)),
-        ("1u", Fraction(1, 10**6)),
-        ("1m", Fraction(1, 1000)),
-        ("1k", 10**3),
-        ("1M", 10**6),
-        ("1G", 10**9),
-        ("1T", 10**12),
-        ("1P", 10**15),
-        ("1E", 10**18),
-        ("1Ki", 2**10),
-        ("1Mi", 2**20),
-        ("1Gi", 2**30),
-        ("1Ti", 2**40),
-        ("1Pi", 2**50),
-        ("1Ei", 2**60),
-        ("0.5Gi", 2**29),
-        ("1e3", 1000),
-        ("1E3", 1000),
-        ("1e+3", 1000),
-        ("1e-3", Fraction(1, 1000)),
-        ("2.5E-1", Fraction(1, 4)),
-        ("1e+21", 10**21),
-    ],
-)
-def test_a_quantity_is_read_exactly(text: str, value: int | Fraction) -> None:
-    assert quantity.parse(text) == value
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param("", id="nothing"),
-        pytest.param(" 1", id="a space"),
-        pytest.param("1 Gi", id="a space before the suffix"),
-        pytest.param("1_000", id="an underscore"),
-        pytest.param("1,5", id="a comma"),
-        pytest.param("1g", id="a small g"),
-        pytest.param("1K", id="a big K without i"),
-        pytest.param("1ki", id="a small k with i"),
-        pytest.param("1mi", id="a small m with i"),
-        pytest.param("1Gib", id="a unit too long"),
-        pytest.param("1GG", id="two suffixes"),
-        pytest.param("1e", id="an exponent without digits"),
-        pytest.param("1e3Mi", id="an exponent and a suffix"),
-        pytest.param("1e1.5", id="a broken exponent"),
-        pytest.param("0x10", id="another base"),
-        pytest.param("--1", id="two signs"),
-        pytest.param("nan", id="not a number"),
-        pytest.param("1e31", id="an exponent that would make a huge integer"),
-        pytest.param("1e-31", id="an exponent that would make a huge fraction"),
-        pytest.param("five", id="a word"),
-    ],
-)
-def test_what_is_no_quantity_is_refused_by_name(text: str) -> None:
-    with pytest.raises(BadQuantity) as caught:
-        quantity.parse(text)
-    assert repr(text) in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +11,10 @@ def test_what_is_no_quantity_is_refused_by_name(text: str) -> None:
         pytest.param("cpu", "0.1", 100, id="a decimal that no float holds is exact"),
         pytest.param("cpu", "1n", 1, id="a fraction of a thousandth rounds up"),
         pytest.param("cpu", "1000001n", 2, id="anything above a thousandth rounds up"),
-        pytest.param("cpu", "-1500u", -1, id="rounding up is towards plus infinity"),
+        pytest.param("cpu", "-1500u", -2, id="rounding is away from zero"),
+        pytest.param("cpu", "9E", 2**63 - 1, id="thousandths beyond 64 bits are the most there can be"),
+        pytest.param("memory", "8Ei", 2**63 - 1, id="bytes beyond 64 bits are the most there can be"),
+        pytest.param("cpu", "-9E", 1 - 2**63, id="and the least"),
         pytest.param("memory", "100", 100, id="memory counts in bytes"),
         pytest.param("memory", "1500m", 2, id="a fraction of a byte rounds up"),
         pytest.param("memory", "128974848", 128974848, id="plain bytes"),
@@ -100,7 +30,7 @@ def test_an_amount_is_in_the_unit_of_its_resource(resource: str, text: str, amou
 
 
 def test_numbers_stand_for_their_decimal_text() -> None:
-    assert quantity.amounts({"cpu": 2, "memory": 1e21, "pods": 1.5}) == {"cpu": 2000, "memory": 10**21, "pods": 2}
+    assert quantity.amounts({"cpu": 2, "memory": 1e18, "pods": 1.5}) == {"cpu": 2000, "memory": 10**18, "pods": 2}
 
 
 @pytest.mark.parametrize(
