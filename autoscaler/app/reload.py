@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Callable
 from hashlib import sha256
-from pathlib import Path
 
 from autoscaler.config.flags import without_effect
 from autoscaler.config.headroom import Headroom
@@ -14,6 +13,7 @@ from autoscaler.observe.logs import Log
 from autoscaler.observe.metric_table import Reload
 from autoscaler.observe.metrics import Metrics
 from autoscaler.ports import EventSink, EventType, Subject
+from cloudprovider.file import read_file
 
 log = Log(__name__)
 
@@ -93,8 +93,8 @@ class Reloading:
         for path in (self.config.source.config, self.config.templates.scheduler_config_file):
             if path is not None:
                 try:
-                    content = Path(path).read_bytes()
-                except OSError as error:
+                    content = read_file(path)
+                except ValueError as error:
                     content = repr(error).encode()
                 whole.update(sha256(content).digest())
         return whole.digest()

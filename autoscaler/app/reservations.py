@@ -30,6 +30,7 @@ from autoscaler.observe.seats import Capacity
 from autoscaler.observe.secret_files import SecretFiles
 from autoscaler.observe.web import WebServer
 from autoscaler.ports import EventSink, Executor
+from cloudprovider.file import read_text
 
 log = Log(__name__)
 
@@ -67,8 +68,8 @@ class SectionFile:
 
     def _content(self) -> str | None:
         try:
-            return self._path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
+            return read_text(str(self._path))
+        except ValueError:
             return None
 
 

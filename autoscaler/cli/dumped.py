@@ -3,12 +3,12 @@
 import argparse
 import sys
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from autoscaler.errors import ConfigError
 from autoscaler.objects.meta import unix_seconds
 from cloudprovider.document import parse_documents
+from cloudprovider.file import read_file, read_stream, text_of
 
 if TYPE_CHECKING:
     Actions = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -50,10 +50,12 @@ def add_validation(actions: "Actions", section: str) -> None:
 def read_objects(path: str) -> Iterator[Mapping[str, Any]]:
     """Yield the objects of a file, JSON or YAML, single or in lists; raises `ConfigError`."""
     try:
-        text = sys.stdin.read() if path == _STDIN else Path(path).read_text(encoding="utf-8")
+        body = read_stream(sys.stdin.buffer) if path == _STDIN else read_file(path)
+        text = text_of(body)
+    except ValueError as error:
+        raise ConfigError(f"--objects: {path} {error}") from error
+    try:
         documents = parse_documents(text)
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"--objects: {path} cannot be read: {error}") from error
     except ValueError as error:
         raise ConfigError(f"--objects: {path} is neither JSON nor YAML: {error}") from error
     for document in documents:

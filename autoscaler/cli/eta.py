@@ -3,7 +3,6 @@
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -16,6 +15,7 @@ from autoscaler.objects.pod import Pod
 from autoscaler.observe.imagined_pod import read_pod
 from autoscaler.observe.routing import HttpProblem
 from autoscaler.simulator.estimating import estimates
+from cloudprovider.file import read_file
 
 _COLUMNS = ("namespace", "name", "level", "expectedSeconds", "worstSeconds", "node", "group", "reason")
 
@@ -67,7 +67,7 @@ def _boots(path: str | None) -> Mapping[str, Sequence[float]]:
         return {}
     try:
         found = msgspec.json.decode(_bytes(path, "--boots"), type=dict[str, list[float]])
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"--boots: {path} is not a JSON object of lists of seconds: {error}") from error
     if any(not 0 <= one < 1e9 for own in found.values() for one in own):
         raise ConfigError(f"--boots: {path} holds something that is no boot time")
@@ -84,6 +84,6 @@ def _pod(path: str) -> Pod:
 
 def _bytes(path: str, option: str) -> bytes:
     try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{option}: {path} cannot be read: {error.strerror}") from error
+        return read_file(path)
+    except ValueError as error:
+        raise ConfigError(f"{option}: {path} {error}") from error

@@ -5,7 +5,6 @@ import importlib.util
 import os
 import signal
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,6 +18,7 @@ from autoscaler.errors import ConfigError
 from autoscaler.observe import logs
 from cloudprovider.catalog import installed
 from cloudprovider.conformance import CHECKS, Result, open_harness, run_checks
+from cloudprovider.file import read_file
 from cloudprovider.interface import Misconfigured, ProviderContext, ProviderError
 from cloudprovider.number import parse_count
 
@@ -102,9 +102,9 @@ def _credentials(args: argparse.Namespace) -> "Credentials | None":
 
 def _pem(name: str, path: str) -> bytes:
     try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        raise ConfigError(f"{name}: {path} cannot be read: {error.strerror or error}") from error
+        content = read_file(path)
+    except ValueError as error:
+        raise ConfigError(f"{name}: {path} {error}") from error
     if b"-----BEGIN " not in content:
         raise ConfigError(f"{name}: {path} holds nothing in PEM form")
     return content

@@ -10,12 +10,12 @@ from autoscaler.cli.output import Format
 from autoscaler.cli.progress import progress
 from autoscaler.errors import ConfigError
 from autoscaler.observe import logs
-from autoscaler.scenario.read import read_bytes
 from autoscaler.simulator.simulation.file import Simulation, load
 from autoscaler.simulator.simulation.page import page
 from autoscaler.simulator.simulation.result import Assertion, Result
 from autoscaler.simulator.simulation.run import simulate
 from autoscaler.simulator.simulation.text import bounds, rows
+from cloudprovider.file import read_text
 
 _AS_GIVEN = "as given"
 
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _played(simulation: Simulation, paths: Sequence[str], seed: int | None) -> list[Result]:
-    variants = [(path, {path: read_bytes(path).decode()}) for path in paths] or [("", {})]
+    variants = [(path, {path: _content(path)}) for path in paths] or [("", {})]
     configs = [(Path(path).stem, simulation.config(documents)) for path, documents in variants]
     results = []
     for name, config in configs:
@@ -93,3 +93,10 @@ def _write_page(path: str, results: Sequence[Result]) -> None:
     except OSError as error:
         raise ConfigError(f"--html {path}: cannot be written: {error.strerror or error}") from error
     print(f"report written to {path}", file=sys.stderr)
+
+
+def _content(path: str) -> str:
+    try:
+        return read_text(path)
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from error

@@ -25,8 +25,9 @@ from autoscaler.scenario.dump import CONFIG_MAP, KINDS, Dump, Text, read_dump
 from autoscaler.scenario.from_dump import Imported, Wishes, import_dump
 from autoscaler.scenario.read import read_bytes
 from autoscaler.scenario.scenario import PRIORITY_CONFIG, Scenario
-from cloudprovider.document import parse_documents
+from cloudprovider.document import parse_yaml
 from cloudprovider.duration import parse_duration_s
+from cloudprovider.file import MOST_BYTES, read_stream, text_of
 from cloudprovider.interface import Misconfigured
 from cloudprovider.number import parse_count
 from cloudprovider.static.file import load_cloud
@@ -141,7 +142,7 @@ def _groups(path: str) -> Mapping[str, Any]:
         load_cloud(path)
     except Misconfigured as error:
         raise ConfigError(str(error).splitlines()) from error
-    document: Mapping[str, Any] = parse_documents(read_bytes(path).decode())[0]
+    document: Mapping[str, Any] = parse_yaml(text_of(read_bytes(path)))
     return document
 
 
@@ -153,7 +154,7 @@ def _read_files(paths: Sequence[str]) -> Dump:
 def _texts(paths: Sequence[str]) -> Iterator[Text]:
     for path in paths:
         if path == _STDIN:
-            yield Text("standard input", sys.stdin.buffer.read())
+            yield Text("standard input", _standard_input())
         elif Path(path).is_dir():
             found = sorted(one for one in Path(path).rglob("*") if one.suffix.lower() in _ENDINGS and one.is_file())
             if not found:
@@ -161,6 +162,13 @@ def _texts(paths: Sequence[str]) -> Iterator[Text]:
             yield from (Text(str(one), read_bytes(str(one))) for one in found)
         else:
             yield Text(path, read_bytes(path))
+
+
+def _standard_input() -> bytes:
+    try:
+        return read_stream(sys.stdin.buffer, MOST_BYTES)
+    except ValueError as error:
+        raise ConfigError(f"standard input: {error}") from error
 
 
 def _read_live(config: Config, clock: SystemClock) -> Dump:

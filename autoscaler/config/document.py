@@ -3,14 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
-
 from autoscaler.config.flags import Flag, flags, value_of
 from autoscaler.config.keys import nearest
 from autoscaler.config.presets import defaults_of
 from autoscaler.config.settings import Reading, Settings, find_flag
 from autoscaler.config.tree import Config
-from cloudprovider.document import PlainLoader
+from cloudprovider.document import parse_yaml
 
 SECTIONS = ("headroom", "reservations")
 """Groups of a file that are trees of their own; the rest are flags."""
@@ -20,11 +18,9 @@ def parse_document(text: str, name: str) -> Settings:
     """Read a configuration file: groups of camelCase keys; `name` is for messages."""
     reading = Reading()
     try:
-        tree = yaml.load(text, PlainLoader)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f" line {mark.line + 1}" if mark is not None else ""
-        reading.problem(f"{name}:{where} not YAML: {getattr(error, 'problem', None) or error}")
+        tree = parse_yaml(text)
+    except ValueError as error:
+        reading.problem(f"{name}: is not YAML: {error}")
         return reading.settings()
     if tree is not None and not isinstance(tree, dict):
         reading.problem(f"{name}: holds no groups; write for example `loop: {{scanInterval: 10s}}`")

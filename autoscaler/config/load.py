@@ -1,11 +1,9 @@
 """From what somebody wrote to one validated `Config`, or to all that is wrong with it at once."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
 from autoscaler.config import validation
 from autoscaler.config.arguments import parse_environment, parse_flags
@@ -20,7 +18,8 @@ from autoscaler.config.scheduler_profile import Reading, read_profile
 from autoscaler.config.settings import Settings, merge
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
-from cloudprovider.document import PlainLoader
+from cloudprovider.document import parse_yaml
+from cloudprovider.file import read_text
 
 _DEFAULT_PROFILE = Reading()
 
@@ -76,9 +75,9 @@ def load_reservations(text: str, name: str, cutoff: int) -> Reservations | None:
 
 def _parse_file(path: str) -> Settings:
     try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        return Settings(problems=(f"{path}: cannot be read: {_reason(error)}",))
+        text = read_text(path)
+    except ValueError as error:
+        return Settings(problems=(f"{path}: {error}",))
     return parse_document(text, path)
 
 
@@ -133,14 +132,12 @@ def _scheduler_profile(given: Settings) -> Reading:
         return Reading()
     place = given.places["scheduler-config-file"]
     try:
-        content = yaml.load(Path(path).read_text(encoding="utf-8"), PlainLoader)
-    except (OSError, UnicodeDecodeError) as error:
-        return Reading(problems=(f"{place}: {path} cannot be read: {_reason(error)}",))
-    except yaml.YAMLError:
-        return Reading(problems=(f"{place}: {path} is not YAML",))
+        text = read_text(path)
+    except ValueError as error:
+        return Reading(problems=(f"{place}: {path} {error}",))
+    try:
+        content = parse_yaml(text)
+    except ValueError as error:
+        return Reading(problems=(f"{place}: {path} is not YAML: {error}",))
     reading = read_profile(content)
     return msgspec.structs.replace(reading, problems=tuple(f"{place}: {path} {one}" for one in reading.problems))
-
-
-def _reason(error: OSError | UnicodeDecodeError) -> str:
-    return (error.strerror or str(error)) if isinstance(error, OSError) else "it is not UTF-8 text"

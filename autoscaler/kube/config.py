@@ -20,12 +20,13 @@ from kubernetes.config.incluster_config import load_incluster_config
 from kubernetes.config.kube_config import load_kube_config
 
 from autoscaler.errors import ConfigError, RetryLater
+from cloudprovider.document import parse_yaml
+from cloudprovider.file import read_text
 
 # The package is typed in part only, and differently from version to version.
 _load_in_cluster: Callable[..., None] = load_incluster_config
 _load_kube_config: Callable[..., None] = load_kube_config
 
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _LOADING = (ConfigException, OSError, yaml.YAMLError, ValueError, KeyError, TypeError, AttributeError)
 
 
@@ -212,14 +213,13 @@ class _Kubeconfig:
 def _read(path: Path) -> dict[str, Any]:
     where = f"kubeconfig {path}"
     try:
-        document = yaml.load(path.read_text(encoding="utf-8"), _Loader)
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{where}: cannot be read: {one_line(error)}") from error
-    except yaml.MarkedYAMLError as error:
-        line = f" line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise ConfigError(f"{where}:{line} is not YAML: {error.problem}") from error
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{where}: is not YAML: {one_line(error)}") from error
+        text = read_text(str(path))
+    except ValueError as error:
+        raise ConfigError(f"{where}: {error}") from error
+    try:
+        document = parse_yaml(text)
+    except ValueError as error:
+        raise ConfigError(f"{where}: is not YAML: {error}") from error
     if not isinstance(document, dict):
         raise ConfigError(f"{where}: is not a kubeconfig (it holds no mapping); write one with `kubectl config view`")
     return document

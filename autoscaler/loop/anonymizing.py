@@ -25,6 +25,7 @@ from autoscaler.loop.passing import Remembered
 from autoscaler.objects.classform import ClassForm
 from autoscaler.scenario.format import ScenarioFile
 from autoscaler.snapshot.template import suffix_of, template_name
+from cloudprovider.document import parse_yaml
 
 _KEPT = ("default", "kube-node-lease", "kube-public", "kube-system")
 """Namespaces that rules know by name; in order, because pseudonyms keep their place among them."""
@@ -214,12 +215,12 @@ class _Renaming:
     def _priorities(self, text: str) -> str:
         """Return priorities that name the groups which the patterns match; a text that is none stays out."""
         try:
-            levels = yaml.safe_load(text)
+            levels = parse_yaml(text)
             found = {
                 level: [f"^{re.escape(self._names.of(group))}$" for group in self._groups if _matches(patterns, group)]
                 for level, patterns in levels.items()
             }
-        except (yaml.YAMLError, AttributeError, TypeError, re.error):
+        except (ValueError, AttributeError, TypeError, re.error):
             return ""
         return yaml.safe_dump({level: groups for level, groups in found.items() if groups})
 

@@ -2,12 +2,12 @@
 
 import importlib.util
 import ssl
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
 from autoscaler.remote.messages import AS_BYTES, AS_MESSAGES
+from cloudprovider.file import read_file
 
 if TYPE_CHECKING:
     from autoscaler.remote.client import GrpcExpander
@@ -43,10 +43,9 @@ def connect(config: Config) -> "GrpcExpander | None":
 def _certificates(path: str) -> bytes:
     """Return what a PEM file holds; raises `ConfigError` with one line where there is no certificate in it."""
     try:
-        content = Path(path).read_bytes()
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise ConfigError(f"grpc-expander-cert: {path} cannot be read: {reason}") from error
+        content = read_file(path)
+    except ValueError as error:
+        raise ConfigError(f"grpc-expander-cert: {path} {error}") from error
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=content.decode("ascii"))
     except (ssl.SSLError, ValueError) as error:

@@ -8,15 +8,18 @@ import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 
-import yaml
-
 from autoscaler.objects.workload import ConfigMap
 from autoscaler.ports import Subject
 from autoscaler.scaleup.choice import Occurrence, Weighed
 from autoscaler.scaleup.option import Option
+from cloudprovider.document import parse_documents
+from cloudprovider.number import parse_int
+from cloudprovider.quoted import quoted
 
 CONFIG_MAP = "cluster-autoscaler-priority-expander"
 ENTRY = "priorities"
+_MOST_CHARACTERS = 1 << 18
+"""Of the entry, which is read for every decision."""
 
 _POSIX = {
     "alnum": "0-9A-Za-z",
@@ -50,10 +53,11 @@ def config_map_in(config_maps: Mapping[str, ConfigMap], namespace: str) -> Confi
 def parse(text: str) -> Priorities:
     """Read the entry; raises `ValueError` with what is wrong and where."""
     try:
-        # The base loader makes nothing but texts, lists and maps: an expression such as 10 stays as it is written.
-        found = yaml.load(text, Loader=yaml.CBaseLoader)
-    except yaml.YAMLError as error:
+        # An expression such as 10 stays as it is written.
+        documents = parse_documents(text, _MOST_CHARACTERS, as_written=True)
+    except ValueError as error:
         raise ValueError(f"is not YAML: {error}") from error
+    found = documents[0] if documents else None
     if not found:
         raise ValueError("is empty; write a priority, such as 10:, and under it a list of regular expressions")
     if not isinstance(found, dict):
@@ -63,9 +67,9 @@ def parse(text: str) -> Priorities:
 
 def _number(key: object) -> int:
     try:
-        return int(str(key))
+        return parse_int(str(key))
     except ValueError:
-        raise ValueError(f"has {key!r} where a whole number belongs") from None
+        raise ValueError(f"has {quoted(str(key))} where a whole number belongs") from None
 
 
 def _patterns(key: str, expressions: object) -> tuple[re.Pattern[str], ...]:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
-import yaml
 
 from autoscaler.errors import ConfigError
 from autoscaler.objects.capacity import GROUP, CapacityBuffer, ProvisioningRequest, ResourceQuota, StoredTemplate
@@ -35,8 +34,9 @@ from autoscaler.objects.workload import (
     checked,
     undecoded_budget,
 )
-from autoscaler.scenario.read import place_in, worded, yaml_complaint
-from cloudprovider.document import PlainLoader
+from autoscaler.scenario.read import place_in, worded
+from cloudprovider.document import parse_documents
+from cloudprovider.file import text_of
 
 Told = Callable[[int, int], None]
 """Hears how many bytes of how many have been read."""
@@ -197,6 +197,8 @@ class _Reader:
                 self.problems.append(_complaint(at, error))
             except msgspec.DecodeError as error:
                 self.problems.append(f"{at}: is not JSON: {place_in(error, piece)}")
+            except RecursionError:
+                self.problems.append(f"{at}: is nested too deeply")
             done += len(piece)
         self._told(total, total)
 
@@ -304,11 +306,9 @@ def _pieces(text: Text) -> Sequence[bytes]:
         last = len(parts) - 1
         return [b"{" * (at > 0) + part + b"\n}" * (at < last) for at, part in enumerate(parts)]
     try:
-        loaded = [one for one in yaml.load_all(text.body, PlainLoader) if one is not None]
+        loaded = parse_documents(text_of(text.body))
         if not loaded:
             raise ConfigError(f"{text.name}: is empty; write what kubectl get -o json prints")
         return [msgspec.json.encode(one) for one in loaded]
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{text.name}: is neither JSON nor YAML: {yaml_complaint(error)}") from error
-    except (UnicodeDecodeError, TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise ConfigError(f"{text.name}: is neither JSON nor YAML: {error}") from error

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin
 
 import msgspec
-import yaml
 
 from autoscaler.errors import ConfigError
 from autoscaler.scenario.format import ScenarioFile, Strict
-from cloudprovider.document import PlainLoader
+from cloudprovider.document import parse_yaml
+from cloudprovider.file import MOST_BYTES, read_file, text_of
 
 _YAML_ENDINGS = {".yaml", ".yml"}
 _NOT_READ = object()
@@ -41,10 +41,9 @@ class Shape(msgspec.Struct):
 def read_bytes(path: str) -> bytes:
     """Return what a file holds; `ConfigError` with one line where it cannot be read."""
     try:
-        return Path(path).read_bytes()
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise ConfigError(f"{path}: cannot be read: {reason}") from error
+        return read_file(path, MOST_BYTES)
+    except ValueError as error:
+        raise ConfigError(f"{path}: {error}") from error
 
 
 def parse(body: bytes, name: str) -> Shape:
@@ -94,19 +93,9 @@ def plain(body: bytes, name: str) -> Any:
 
 def _plain_yaml(body: bytes, name: str) -> Any:
     try:
-        return yaml.load(body, PlainLoader)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{name}: is not YAML: {yaml_complaint(error)}") from error
-    except (UnicodeDecodeError, ValueError) as error:
+        return parse_yaml(text_of(body))
+    except ValueError as error:
         raise ConfigError(f"{name}: is not YAML: {error}") from error
-
-
-def yaml_complaint(error: yaml.YAMLError) -> str:
-    """Say what is wrong with a YAML text, and where: line and column, counted from one."""
-    mark = getattr(error, "problem_mark", None)
-    where = f" (line {mark.line + 1}, column {mark.column + 1})" if mark is not None else ""
-    text = getattr(error, "problem", None) or str(error).splitlines()[0]
-    return f"{text}{where}"
 
 
 def place_in(error: Exception, body: bytes) -> str:

@@ -2,11 +2,11 @@
 
 import configparser
 from collections.abc import Mapping
-from pathlib import Path
 
 import msgspec
 
 from cloudprovider.fields import Problems
+from cloudprovider.file import read_text
 from cloudprovider.interface import Misconfigured
 
 _SERVICES = ("autoscaling", "ec2", "eks")
@@ -46,12 +46,10 @@ def _sections(path: str) -> dict[str, dict[str, str]]:
         interpolation=None, allow_no_value=True, inline_comment_prefixes=(";", "#"), default_section="\0", strict=False
     )
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = read_text(path)
         # Indentation means nothing in this dialect, whereas here it would continue a value.
         parser.read_string("\n".join(line.strip() for line in text.splitlines()), source=path)
-    except (OSError, UnicodeDecodeError) as error:
-        raise Misconfigured(f"{path}: cannot be read: {error}") from error
-    except configparser.Error as error:
+    except (ValueError, configparser.Error) as error:
         raise Misconfigured(f"{path}: {' '.join(str(error).split())}") from error
     return {
         name: {key: (value or "").strip().strip('"') for key, value in parser[name].items()}

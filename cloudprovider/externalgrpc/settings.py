@@ -7,13 +7,13 @@ cacert: /etc/ssl/ca/ca.crt
 grpc_timeout: 5s                      # of each call
 """
 
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from cloudprovider.document import read_document
 from cloudprovider.fields import Fields, Problems
+from cloudprovider.file import read_file
 from cloudprovider.number import parse_count
 
 _LAST_PORT = 65535
@@ -72,9 +72,9 @@ def _pem(fields: Fields, name: str) -> bytes | None:
     if not path:
         return None
     try:
-        content = Path(path).read_bytes()
-    except OSError as error:
-        fields.complain(name, f"{path} cannot be read: {error.strerror or error}")
+        content = read_file(path)
+    except ValueError as error:
+        fields.complain(name, f"{path} {error}")
         return None
     if b"-----BEGIN " not in content:
         fields.complain(name, f"{path} holds nothing in PEM form")

@@ -4,11 +4,11 @@ import configparser
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 
 import msgspec
 
 from cloudprovider.fields import Problems
+from cloudprovider.file import read_text
 from cloudprovider.gce.client import ENDPOINT
 from cloudprovider.gce.refs import GroupRef
 from cloudprovider.interface import ProviderContext
@@ -132,8 +132,11 @@ def _read_cloud_config(path: str, problems: Problems) -> CloudConfig:
         strict=False, interpolation=None, allow_no_value=True, delimiters=("=",), inline_comment_prefixes=("#", ";")
     )
     try:
-        parser.read_string(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, configparser.Error) as error:
+        parser.read_string(read_text(path))
+    except ValueError as error:
+        problems.add(path, str(error))
+        return CloudConfig()
+    except configparser.Error as error:
         problems.add(path, f"cannot be read: {' '.join(str(error).split())}")
         return CloudConfig()
     section = next((name for name in parser.sections() if name.lower() == "global"), None)

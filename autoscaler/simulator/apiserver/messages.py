@@ -5,12 +5,12 @@ from enum import StrEnum
 from typing import Any
 
 import msgspec
-import yaml
 
 from autoscaler.simulator.apiserver import protobuf
 from autoscaler.simulator.apiserver.errors import ApiError, JsonObject, bad_request, not_acceptable
 from autoscaler.simulator.apiserver.json_problems import json_problem, summary
-from cloudprovider.document import PlainLoader
+from cloudprovider.document import parse_yaml
+from cloudprovider.file import text_of
 from cloudprovider.number import parse_count
 from cloudprovider.quoted import quoted
 
@@ -91,8 +91,8 @@ class Request(msgspec.Struct, frozen=True):
                 message = f"the object provided is unrecognized (must be of type {kind}): {why} ({summary(self.body)})"
                 raise bad_request(message) from error
         try:
-            return yaml.load(self.body, Loader=PlainLoader)
-        except yaml.YAMLError as error:
+            return parse_yaml(text_of(self.body))
+        except ValueError as error:
             raise bad_request(f"the body is not valid YAML: {error}") from error
 
     def object(self, kind: str = "Object") -> JsonObject:

@@ -223,7 +223,7 @@ def test_what_would_be_wrong_may_be_fine_in_context() -> None:
         ("kind: KubeSchedulerConfiguration\nprofiles: [{}, {}]", "must have exactly one profile"),
         ("kind: KubeSchedulerConfiguration", "must have exactly one profile"),
         ("kind: Pod", "is not a KubeSchedulerConfiguration"),
-        ("a: [", "is not YAML"),
+        ("a: [", "is not YAML: did not find expected node content (line 2, column 1)"),
         ("kind: KubeSchedulerConfiguration\nprofiles: [{schedulerName: default-scheduler}]", None),
     ],
 )
@@ -278,7 +278,9 @@ def test_the_problems_of_all_sources_come_together(tmp_path: Path) -> None:
             "loop.scanInterval: a map is not a duration; write text with a unit, such as 90s, 10m or 1h30m",
             id="a map for one value",
         ),
-        pytest.param("? [a]\n: 1", "line 1 not YAML: found unhashable key", id="a list as key"),
+        pytest.param(
+            "? [a]\n: 1", "is not YAML: a list or mapping cannot be a key (line 1, column 5)", id="a list as key"
+        ),
         pytest.param("loop: 10s", "loop: is not a group of keys", id="group without keys"),
         pytest.param("- a", "holds no groups; write for example `loop: {scanInterval: 10s}`", id="a list"),
         pytest.param(
@@ -313,9 +315,11 @@ def test_the_problems_of_all_sources_come_together(tmp_path: Path) -> None:
             id="bad text",
         ),
         pytest.param(
-            "loop:\n  dryRun: true\n  dryRun: false", "line 3 not YAML: key dryRun is there twice", id="twice"
+            "loop:\n  dryRun: true\n  dryRun: false",
+            "is not YAML: key dryRun is there twice (line 3, column 3)",
+            id="twice",
         ),
-        pytest.param("loop: {", "line 2 not YAML: did not find expected node content", id="not YAML"),
+        pytest.param("loop: {", "is not YAML: did not find expected node content (line 2, column 1)", id="not YAML"),
     ],
 )
 def test_a_file_that_is_wrong(tmp_path: Path, text: str, problem: str) -> None:
