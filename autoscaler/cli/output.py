@@ -7,6 +7,9 @@ from enum import StrEnum
 from typing import TextIO
 
 import msgspec
+import yaml
+
+from autoscaler.observe.unseen import in_one_line, spelled_out
 
 
 class Format(StrEnum):
@@ -42,12 +45,13 @@ def to_json(value: object, compact: bool = False) -> str:
 
 def to_yaml(value: object) -> str:
     """Encode a value, msgspec structs included, as YAML."""
-    return msgspec.yaml.encode(value).decode()
+    # In ASCII, because what cannot be seen would have to be escaped in any case, and YAML does so between quotes only.
+    return yaml.dump(msgspec.to_builtins(value), Dumper=yaml.CSafeDumper, sort_keys=False)
 
 
 def to_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Lay out rows in left-aligned columns, wide enough for their content."""
-    lines = [[str(cell) for cell in row] for row in (header, *rows)]
+    lines = [[in_one_line(str(cell)) for cell in row] for row in (header, *rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     padded = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines)
     return "\n".join(line.rstrip() for line in padded)
@@ -60,8 +64,8 @@ def to_markdown(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def write(text: str, out: TextIO | None = None) -> None:
-    """Print a finished text, to standard output unless told otherwise."""
-    print(text.removesuffix("\n"), file=out or sys.stdout)
+    """Print a finished text, to standard output unless told otherwise, without what would upset a terminal."""
+    print(spelled_out(text.removesuffix("\n")), file=out or sys.stdout)
 
 
 def write_records(records: Sequence[Mapping[str, object]], form: Format, out: TextIO | None = None) -> None:
@@ -97,6 +101,6 @@ def _write_rich_table(header: Sequence[str], rows: Sequence[Sequence[object]], o
     for name in header:
         table.add_column(name, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(str(cell)) for cell in row))
+        table.add_row(*(Text(in_one_line(str(cell))) for cell in row))
     Console(file=out).print(table)
     return True

@@ -1,16 +1,19 @@
 """Label selectors as `kubectl -l` takes them: `a=b,c!=d,e in (x,y),f,!g`, of which every part must hold."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
 _NAME = r"(?:[A-Za-z0-9.-]{1,253}/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
 _VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
 _PART = re.compile(
-    rf"\s*(?:(?P<absent>!)\s*)?(?P<key>{_NAME})\s*"
-    r"(?:(?P<sign>==|=|!=)\s*(?P<value>[^\s,()!=]*)|\s(?P<op>in|notin)\s*\((?P<values>[^()]*)\))?\s*"
+    rf"(?:(?P<absent>!)\s*+)?(?P<key>{_NAME})"
+    r"(?:\s*+(?P<sign>==|=|!=)\s*+(?P<value>[^\s,()!=]*+)|\s++(?P<op>in|notin)\s*+\((?P<values>[^()]*+)\))?"
 )
+
+
+_LONGEST_TEXT = 10_000
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -41,8 +44,20 @@ class Selector(msgspec.Struct, frozen=True):
 
 def parse_selector(text: str) -> Selector:
     """Read a selector; raises `ValueError`."""
-    pieces = re.split(r",(?![^(]*\))", text) if text.strip() else []
-    return Selector(text, tuple(_part(piece) for piece in pieces))
+    if len(text) > _LONGEST_TEXT:
+        raise ValueError(f"has {len(text)} characters; write at most {_LONGEST_TEXT}")
+    return Selector(text, tuple(_part(piece.strip()) for piece in _pieces(text)) if text.strip() else ())
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Yield what stands between commas that are not in parentheses."""
+    start, inside = 0, False
+    for at, char in enumerate(text):
+        inside = char == "(" or (inside and char != ")")
+        if char == "," and not inside:
+            yield text[start:at]
+            start = at + 1
+    yield text[start:]
 
 
 def _part(text: str) -> Part:

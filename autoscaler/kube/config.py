@@ -4,7 +4,6 @@ The only module that touches the official `kubernetes` package, and of it only t
 """
 
 import os
-import re
 import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -120,7 +119,7 @@ def load_endpoint(kubeconfig: str | None = None, master: str | None = None, cont
 
 def one_line(error: BaseException) -> str:
     """Return the error's text on one line, or its type where it has none."""
-    return re.sub(r"\s+", " ", str(error)).strip() or type(error).__name__
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _master(text: str) -> _Master:

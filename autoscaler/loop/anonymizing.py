@@ -26,13 +26,14 @@ from autoscaler.objects.classform import ClassForm
 from autoscaler.scenario.format import ScenarioFile
 from autoscaler.snapshot.template import suffix_of, template_name
 from cloudprovider.document import parse_yaml
+from cloudprovider.expression import Expression
 
 _KEPT = ("default", "kube-node-lease", "kube-public", "kube-system")
 """Namespaces that rules know by name; in order, because pseudonyms keep their place among them."""
 _WORDS = frozenset(
     ("", "true", "false", MANAGER, "default-scheduler", "system-cluster-critical", "system-node-critical")
 )
-_NUMBER = re.compile(r"[+-]?\d+")
+_NUMBER = re.compile(r"[+-]?[0-9]+")
 _NAMES = frozenset(
     (
         "claimName",
@@ -59,12 +60,18 @@ _NAMES = frozenset(
 _LISTS = frozenset(("claims", "missingInstances", "namespaces"))
 _LABELS = frozenset(("labels", "matchLabels", "match_labels", "nodeSelector", "node_selector"))
 _TEXTS = frozenset(("description", "errorMessage", "message", "messages"))
-_TELLING = re.compile(
-    r"(.*\.)?((topology|failure-domain|node)\.(beta\.)?kubernetes\.io|beta\.kubernetes\.io)/.*"
-    r"|kubernetes\.io/(arch|os)|.*(accelerator|capacity-?type|nvidia).*",
-    re.IGNORECASE,
+_TELLING_DOMAINS = (
+    "topology.kubernetes.io",
+    "topology.beta.kubernetes.io",
+    "failure-domain.kubernetes.io",
+    "failure-domain.beta.kubernetes.io",
+    "node.kubernetes.io",
+    "node.beta.kubernetes.io",
+    "beta.kubernetes.io",
 )
-"""Labels whose values say what a machine is, and not whose."""
+_TELLING_KEYS = ("kubernetes.io/arch", "kubernetes.io/os")
+_TELLING_WORDS = ("accelerator", "capacity-type", "capacitytype", "nvidia")
+"""Labels whose values say what a machine is, and not whose: by domain, whole, or by a part."""
 _NAMING_FLAGS = frozenset(
     (
         "allowed-scheduler-names",
@@ -175,7 +182,7 @@ class _Renaming:
             yield from (value for value in (*values, data.get("value")) if isinstance(value, str))
 
     def _tells(self, label: str) -> bool:
-        return label == self._telling or _TELLING.fullmatch(label) is not None
+        return label == self._telling or _says_what_it_is(label.lower())
 
     def _changed(self, data: Any) -> Any:
         if isinstance(data, str):
@@ -220,13 +227,20 @@ class _Renaming:
                 level: [f"^{re.escape(self._names.of(group))}$" for group in self._groups if _matches(patterns, group)]
                 for level, patterns in levels.items()
             }
-        except (ValueError, AttributeError, TypeError, re.error):
+        except (ValueError, AttributeError, TypeError):
             return ""
         return yaml.safe_dump({level: groups for level, groups in found.items() if groups})
 
 
 def _matches(patterns: Iterable[str], group: str) -> bool:
-    return any(re.search(pattern, group) for pattern in patterns)
+    return any(Expression(pattern).found_in(group) for pattern in patterns)
+
+
+def _says_what_it_is(label: str) -> bool:
+    domain, slash, _ = label.partition("/")
+    if slash and any(domain == known or domain.endswith(f".{known}") for known in _TELLING_DOMAINS):
+        return True
+    return label in _TELLING_KEYS or any(word in label for word in _TELLING_WORDS)
 
 
 def _chosen(name: str) -> bool:

@@ -5,6 +5,7 @@
 redacted in both, in lines of other libraries too.
 """
 
+import json
 import logging
 import re
 from datetime import UTC, datetime
@@ -15,6 +16,7 @@ import msgspec
 from autoscaler.clock import Clock
 from autoscaler.config.process import LogFormat
 from autoscaler.observe.redaction import redacted, redacted_text
+from autoscaler.observe.unseen import in_one_line, spelled_out
 
 DETAIL = 15
 """Level between the standard library's DEBUG and INFO."""
@@ -117,7 +119,9 @@ class TextLines(logging.Formatter):
         moment = datetime.fromtimestamp(self._clock.now().wall, UTC)
         letter = "E" if record.levelno >= logging.ERROR else "W" if record.levelno >= logging.WARNING else "I"
         fields = "".join(f" {name}={_text(value)}" for name, value in _fields(record).items())
-        head = f"{letter}{moment:%m%d %H:%M:%S.%f} {record.filename}:{record.lineno}] {_message(record)}{fields}"
+        head = spelled_out(
+            f"{letter}{moment:%m%d %H:%M:%S.%f} {record.filename}:{record.lineno}] {_message(record)}{fields}"
+        )
         stack = _stack(self, record)
         return f"{head}\n{stack}" if stack else head
 
@@ -141,12 +145,12 @@ class JsonLines(logging.Formatter):
         line |= {f"{name}_" if name in _OWN_KEYS else name: value for name, value in _fields(record).items()}
         if stack := _stack(self, record):
             line["stack"] = stack
-        return msgspec.json.encode(line, enc_hook=str).decode()
+        return spelled_out(_encoded(line))
 
 
 def _message(record: logging.LogRecord) -> str:
     # One event is one line, whatever a server or a user put into the text.
-    return redacted_text(record.getMessage()).replace("\r", r"\r").replace("\n", r"\n")
+    return in_one_line(redacted_text(record.getMessage()).replace("\r", r"\r"))
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
@@ -169,11 +173,18 @@ def _short(value: Any) -> Any:
 def _text(value: Any) -> str:
     if isinstance(value, str) and _BARE.fullmatch(value):
         return value
-    return msgspec.json.encode(value, enc_hook=str).decode()
+    return _encoded(value)
+
+
+def _encoded(value: Any) -> str:
+    try:
+        return msgspec.json.encode(value, enc_hook=str).decode()
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return json.dumps(value, default=str)
 
 
 def _stack(formatter: logging.Formatter, record: logging.LogRecord) -> str:
     info = record.exc_info
     if not info or info[0] is None:
         return ""
-    return redacted_text(formatter.formatException(info))
+    return spelled_out(redacted_text(formatter.formatException(info)))

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from html import escape
 
+from autoscaler.observe.unseen import spelled_out
+
 
 class Html(str):
     """Text that is safe to send as HTML."""
@@ -26,4 +28,4 @@ def joined(parts: Iterable[Html], between: str = "") -> Html:
 def _safe(value: object) -> str:
     if isinstance(value, Html):
         return value
-    return "" if value is None else escape(str(value))
+    return "" if value is None else escape(spelled_out(str(value)))

@@ -9,6 +9,7 @@ from enum import StrEnum
 import msgspec
 
 from autoscaler.reasons import Lack, RemovedAs, Stage, Trigger
+from cloudprovider.codes import OTHER
 
 PREFIX = "cluster_autoscaler_"
 
@@ -255,14 +256,14 @@ TABLE: tuple[Metric, ...] = (
         "Scale-ups that failed.",
         "reason",
         *_DEVICES,
-        reason=f"{_listed(ScaleUpFailure)}, or the provider's code",
+        reason=f"{_listed(ScaleUpFailure)}, or the provider's code; one that is not known is `{OTHER}`",
     ),
     _counter("failed_gpu_scale_ups_total", "Scale-ups of GPU groups that failed.", "reason", *_GPU),
     _counter(
         "failed_node_creations_total",
         "Nodes that were asked for in vain: refused, not created, or not there in time.",
         "reason",
-        reason=f"{_listed(ScaleUpFailure)}, or the provider's code",
+        reason=f"{_listed(ScaleUpFailure)}, or the provider's code; one that is not known is `{OTHER}`",
     ),
     _counter("scaled_down_nodes_total", "Nodes removed.", "reason", *_DEVICES, reason=_listed(RemovedAs)),
     _counter("scaled_down_gpu_nodes_total", "GPU nodes removed.", "reason", *_GPU),

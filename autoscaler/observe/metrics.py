@@ -31,9 +31,11 @@ from autoscaler.observe.metric_table import (
 from autoscaler.observe.series import Series
 from autoscaler.observe.status import GroupStatus, Health, NodeCounts
 from autoscaler.reasons import Lack, RemovedAs, Stage, Trigger
+from cloudprovider.codes import told_apart
 
 _NO_BACKOFF = ""
 _NO_CODE = "unknown"
+_OWN_REASONS = frozenset((*ScaleUpFailure, _NO_CODE))
 
 
 class Devices(msgspec.Struct, frozen=True):
@@ -231,7 +233,7 @@ class Metrics:
             fresh["node_group_max_count", one] = group.max_size
             fresh["node_group_target_count", one] = group.target_size
             fresh["node_group_healthiness", one] = group.scope.health.status == Health.HEALTHY
-            reason = _NO_BACKOFF if group.backoff is None else group.backoff.code or _NO_CODE
+            reason = _NO_BACKOFF if group.backoff is None else _failure(group.backoff.code or _NO_CODE)
             fresh["node_group_backoff_status", (group.id, reason)] = group.backoff is not None
         for (name, labels), value in fresh.items():
             self._series.set(name, value, *labels)
@@ -261,6 +263,7 @@ class Metrics:
 
     def scale_up_failed(self, reason: str, nodes: int, devices: Devices = NO_DEVICES) -> None:
         """A scale-up failed, by so many nodes; `reason` is a `ScaleUpFailure` or the provider's code."""
+        reason = _failure(reason)
         self._series.add("failed_scale_ups_total", 1, reason, *devices.labels)
         self._series.add("failed_node_creations_total", nodes, reason)
         if devices.gpu_name:
@@ -394,3 +397,7 @@ class Metrics:
     def events_dropped(self, count: int) -> None:
         """Events were given up."""
         self._series.add("events_dropped_total", count)
+
+
+def _failure(reason: str) -> str:
+    return reason if reason in _OWN_REASONS else told_apart(reason)

@@ -1,11 +1,15 @@
 """The series of a table of metrics, by name."""
 
 import contextlib
+from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summary
 
 from autoscaler.observe.exposition import PlainCounter
 from autoscaler.observe.metric_table import Kind, Metric
+from autoscaler.observe.unseen import spelled_out
+
+_LONGEST_LABEL = 300
 
 
 class Series:
@@ -34,30 +38,35 @@ class Series:
     def set(self, name: str, value: float, *labels: str) -> None:
         """Set a gauge."""
         gauge = self._gauges[name]
-        (gauge.labels(*labels) if labels else gauge).set(value)
+        (gauge.labels(*_shown(labels)) if labels else gauge).set(value)
 
     def add(self, name: str, amount: float, *labels: str) -> None:
         """Count up; negative amounts are refused."""
         counter = self._counters[name]
         if isinstance(counter, PlainCounter):
-            counter.inc(amount, *labels)
+            counter.inc(amount, *_shown(labels))
         else:
-            (counter.labels(*labels) if labels else counter).inc(amount)
+            (counter.labels(*_shown(labels)) if labels else counter).inc(amount)
 
     def observe(self, name: str, value: float, *labels: str) -> None:
         """Add a value to a histogram or summary."""
         distribution = self._distributions[name]
-        (distribution.labels(*labels) if labels else distribution).observe(value)
+        (distribution.labels(*_shown(labels)) if labels else distribution).observe(value)
 
     def remove(self, name: str, *labels: str) -> None:
         """Take one series of a gauge away; raises `KeyError` where there is none."""
-        self._gauges[name].remove(*labels)
+        self._gauges[name].remove(*_shown(labels))
 
     def discard(self, name: str, *labels: str) -> None:
         """Take one series of a gauge away, if it is there."""
         with contextlib.suppress(KeyError):
-            self._gauges[name].remove(*labels)
+            self._gauges[name].remove(*_shown(labels))
 
     def clear(self, name: str) -> None:
         """Take all series of a gauge away."""
         self._gauges[name].clear()
+
+
+def _shown(labels: tuple[str, ...]) -> Iterator[str]:
+    """Yield labels that every scraper takes: the name of a thing may be long, and hold anything."""
+    return (spelled_out(label[:_LONGEST_LABEL]) for label in labels)

@@ -4,15 +4,16 @@ The entry `priorities` is YAML: a whole number, then regular expressions that ar
 ids. The options at the highest number that matches any of them stay. Source: Cluster Autoscaler's priority expander.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from functools import lru_cache
 
 from autoscaler.objects.workload import ConfigMap
 from autoscaler.ports import Subject
 from autoscaler.scaleup.choice import Occurrence, Weighed
 from autoscaler.scaleup.option import Option
 from cloudprovider.document import parse_documents
+from cloudprovider.expression import Expression
 from cloudprovider.number import parse_int
 from cloudprovider.quoted import quoted
 
@@ -21,19 +22,7 @@ ENTRY = "priorities"
 _MOST_CHARACTERS = 1 << 18
 """Of the entry, which is read for every decision."""
 
-_POSIX = {
-    "alnum": "0-9A-Za-z",
-    "alpha": "A-Za-z",
-    "digit": "0-9",
-    "lower": "a-z",
-    "punct": r"!-/:-@\[-`{-~",
-    "space": r"\s",
-    "upper": "A-Z",
-    "word": r"\w",
-    "xdigit": "0-9A-Fa-f",
-}
-
-Priorities = Mapping[int, tuple[re.Pattern[str], ...]]
+Priorities = Mapping[int, tuple[Expression, ...]]
 """Expressions by priority."""
 
 
@@ -72,7 +61,7 @@ def _number(key: object) -> int:
         raise ValueError(f"has {quoted(str(key))} where a whole number belongs") from None
 
 
-def _patterns(key: str, expressions: object) -> tuple[re.Pattern[str], ...]:
+def _patterns(key: str, expressions: object) -> tuple[Expression, ...]:
     if expressions == "":
         return ()
     if not isinstance(expressions, list) or not all(isinstance(one, str) for one in expressions):
@@ -80,17 +69,16 @@ def _patterns(key: str, expressions: object) -> tuple[re.Pattern[str], ...]:
     return tuple(_pattern(key, one) for one in expressions)
 
 
-def _pattern(key: str, expression: str) -> re.Pattern[str]:
+def _pattern(key: str, expression: str) -> Expression:
     try:
-        return re.compile(_spelled_for_python(expression), re.ASCII)
-    except re.error as error:
-        raise ValueError(f"has a bad regular expression under {key}: {expression}: {error}") from error
+        return _expression(expression)
+    except ValueError as error:
+        raise ValueError(f"has a bad regular expression under {key}: {quoted(expression)}: {error}") from error
 
 
-def _spelled_for_python(expression: str) -> str:
-    """Translate what Go's regular expressions spell differently: POSIX classes and the end of the text."""
-    expression = re.sub(r"\[:([a-z]+):\]", lambda found: _POSIX.get(found[1], found[0]), expression)
-    return re.sub(r"(?<!\\)((?:\\\\)*)\\z", r"\1\\Z", expression)
+@lru_cache(maxsize=1024)
+def _expression(text: str) -> Expression:
+    return Expression(text)
 
 
 class Priority:
@@ -148,8 +136,6 @@ def _read(source: ConfigMap) -> Priorities:
 
 def _rank(group_id: str, priorities: Priorities) -> int | None:
     matching = (
-        priority
-        for priority, patterns in priorities.items()
-        if any(pattern.search(group_id) is not None for pattern in patterns)
+        priority for priority, patterns in priorities.items() if any(pattern.found_in(group_id) for pattern in patterns)
     )
     return max(matching, default=None)

@@ -19,7 +19,6 @@ from cloudprovider.file import MOST_BYTES, read_file, text_of
 
 _YAML_ENDINGS = {".yaml", ".yml"}
 _NOT_READ = object()
-_MESSAGE = re.compile(r"(?P<text>.*?)(?: - at (?:`key` in )?`\$(?P<path>.*)`)?", re.DOTALL)
 S = TypeVar("S", bound=Strict)
 _UNDATED = "2000-01-01T00:00:00Z"
 """Stands for a `now` that could not be read while the rest is checked."""
@@ -177,9 +176,11 @@ def _entries(data: list[Any], kind: Any, path: str, shape: Shape) -> list[Any]:
 
 def worded(message: str, path: str) -> str:
     """Turn the decoder's message about a part into a line about the file."""
-    parts = _MESSAGE.fullmatch(message)
-    text, rest = (message, None) if parts is None else (parts["text"], parts["path"])
-    return f"{path}{rest or ''}: {text[:1].lower()}{text[1:]}"
+    text, at, place = message.rpartition(" - at ")
+    place = place.removeprefix("`key` in ")
+    if not (at and place.startswith("`$") and place.endswith("`")):
+        text, place = message, "`$`"
+    return f"{path}{place[2:-1]}: {text[:1].lower()}{text[1:]}"
 
 
 def _join(path: str, key: str) -> str:

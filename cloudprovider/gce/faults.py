@@ -84,7 +84,7 @@ def creation_error(errors: Iterable[Mapping[str, Any]], instance_status: str) ->
     found: tuple[ErrorClass, str] | None = None
     messages: list[str] = []
     for error in errors:
-        code, message = str(error.get("code") or ""), str(error.get("message") or "")
+        code, message = str(error.get("code") or ""), str(error.get("message") or "")[:_LONGEST_MESSAGE]
         named = _named(code, message)
         if named is None and instance_status not in _NOT_RUNNING_YET:
             continue
@@ -114,9 +114,10 @@ def operation_error(what: str, operation: Mapping[str, Any]) -> ProviderError | 
     if not errors:
         return None
     first = errors[0]
+    message = str(first.get("message") or "")[:_LONGEST_MESSAGE]
     code = str(first.get("code") or "")
     text = "; ".join(f"{one.get('code', '')}: {one.get('message', '')}" for one in errors)
-    return _error(f"{what}: {text}", code, str(first.get("message") or ""), operation.get("httpErrorStatusCode"))
+    return _error(f"{what}: {text}", code, message, operation.get("httpErrorStatusCode"))
 
 
 def http_error(what: str, status: int, body: Mapping[str, Any], retry_after: float | None) -> ProviderError:

@@ -1,12 +1,12 @@
 """What the operator says: `--nodes`, `--node-group-auto-discovery`, the flags for GCE and the cloud configuration."""
 
 import configparser
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 
 import msgspec
 
+from cloudprovider.expression import Expression
 from cloudprovider.fields import Problems
 from cloudprovider.file import read_text
 from cloudprovider.gce.client import ENDPOINT
@@ -35,7 +35,12 @@ class Discovery(msgspec.Struct, frozen=True):
 
     def finds(self, name: str) -> bool:
         """Whether a group of this name is meant."""
-        return re.fullmatch(self.pattern, name) is not None
+        return _expression(self.pattern).is_all_of(name)
+
+
+@lru_cache(maxsize=64)
+def _expression(text: str) -> Expression:
+    return Expression(text)
 
 
 class CloudConfig(msgspec.Struct, frozen=True):
@@ -113,8 +118,8 @@ def _discovery(spec: str, complain: Callable[[str], None]) -> Discovery | None:
         complain("has no namePrefix")
     pattern = f"{values.get('namePrefix', '')}.+"
     try:
-        re.compile(pattern)
-    except re.error as error:
+        _expression(pattern)
+    except ValueError as error:
         complain(f"namePrefix: {error}")
         return None
     if least is None or most is None:

@@ -195,3 +195,11 @@ def test_environment_variables_are_named_for_flags() -> None:
     settings = parse_environment({"AUTOSCALER_SCAN_INTERVAL": "20s", "AUTOSCALER_PORT": "tcp://1", "AUTOSCALER_V": "x"})
     assert settings.values == {"scan-interval": 20.0}
     assert settings.problems == ('$AUTOSCALER_V: "x" is not a whole number; write digits only, such as 10',)
+
+
+@pytest.mark.parametrize("text", ["a\nb", '"a', "a\rb", "x" * 200_000])
+def test_a_list_that_cannot_be_read_is_one_line(text: str) -> None:
+    (problem,) = parse_flags([f"--cloud-provider-gce-lb-src-cidrs={text}"]).problems
+    assert "is not text between commas" in problem
+    assert len(problem.splitlines()) == 1
+    assert len(problem) < 500

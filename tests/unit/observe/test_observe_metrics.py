@@ -102,7 +102,7 @@ def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus])
     metrics.taints({"other": 2})
     metrics.node_groups(3, 1, 40)
     metrics.scaled_up(4, GPU)
-    metrics.scale_up_failed("QUOTA", 5, GPU)
+    metrics.scale_up_failed("QUOTA_EXCEEDED", 5, GPU)
     metrics.packed("m5.xlarge", "4", 2, 3)
     metrics.skipped_pods(0)
     metrics.device_mismatches({"gpu.nvidia.com": {Mismatch.EXTRA: 2}})
@@ -150,9 +150,9 @@ def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus])
         "max_nodes_count": 40,
         f'scaled_up_nodes_total{{{devices},dra_drivers=""}}': 4,
         f"scaled_up_gpu_nodes_total{{{devices}}}": 4,
-        f'failed_scale_ups_total{{reason="QUOTA",{devices},dra_drivers=""}}': 1,
-        f'failed_gpu_scale_ups_total{{reason="QUOTA",{devices}}}': 1,
-        'failed_node_creations_total{reason="QUOTA"}': 5,
+        f'failed_scale_ups_total{{reason="QUOTA_EXCEEDED",{devices},dra_drivers=""}}': 1,
+        f'failed_gpu_scale_ups_total{{reason="QUOTA_EXCEEDED",{devices}}}': 1,
+        'failed_node_creations_total{reason="QUOTA_EXCEEDED"}': 5,
         'binpacking_heterogeneity_bucket{instance_type="m5.xlarge",cpu_count="4",namespace_count="2",le="4.0"}': 1,
         "overflowing_controllers_count": 1,
         'dra_node_template_resources_mismatch{driver="gpu.nvidia.com",mismatch_type="extra"}': 2,
@@ -253,8 +253,8 @@ def test_node_groups_are_silent_unless_asked_for(status_of: Callable[..., Publis
 
 def test_label_values_are_escaped() -> None:
     metrics = started()
-    metrics.scale_up_failed('no "a\\b"\nleft', 1)
-    assert r'{reason="no \"a\\b\"\nleft"} 1.0' in metrics.scrape().decode()
+    metrics.companion_failed('no "a\\b"\nleft')
+    assert r'{companion="no \"a\\b\"\nleft"} 1.0' in metrics.scrape().decode()
 
 
 def test_counters_never_shrink() -> None:

@@ -147,12 +147,12 @@ def test_scale_ups_that_failed(error: ProviderError, reason: str) -> None:
 
 def test_machines_that_were_not_created() -> None:
     world = LoopWorld(a_spec("web", boot_s=60))
-    world.static.fail_next("web", InstanceError(ErrorClass.OUT_OF_RESOURCES, "STOCKOUT", "no more"))
+    world.static.fail_next("web", InstanceError(ErrorClass.OUT_OF_RESOURCES, "OUT_OF_RESOURCES", "no more"))
     world.submit(*replicas(waiting("web"), 2))
     world.run()
     series = Gauges().take(world.run(after_s=15))
-    assert series[of("failed_node_creations_total", reason="STOCKOUT")] == 1
-    assert series[plain("failed_scale_ups_total", reason="STOCKOUT")] == 1
+    assert series[of("failed_node_creations_total", reason="OUT_OF_RESOURCES")] == 1
+    assert series[plain("failed_scale_ups_total", reason="OUT_OF_RESOURCES")] == 1
 
 
 def test_a_scale_up_that_timed_out() -> None:

@@ -1,0 +1,26 @@
+"""Text of others on screens: what cannot be seen, or turns other text around, is written as its code."""
+
+import re
+
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
+
+
+def spelled_out(text: str) -> str:
+    r"""Return a text with `\u202e` and the like in place of control characters; tabs and line breaks stay.
+
+    In JSON what comes out means the same.
+    """
+    return _UNSEEN.sub(_code, text)
+
+
+def in_one_line(text: str) -> str:
+    r"""Return a text as `spelled_out`, with `\n` and `\t` as well."""
+    return spelled_out(text).replace("\n", r"\n").replace("\t", r"\t")
+
+
+def _code(found: re.Match[str]) -> str:
+    units = found[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
