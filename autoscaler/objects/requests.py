@@ -34,7 +34,7 @@ NO_RESIZE = Resize()
 
 
 def resize_of(spec: PodSpec, status: PodStatus) -> Resize:
-    """Return the resize of a pod; init containers that end are passed over. Raises `quantity.BadQuantity`."""
+    """Return the resize of a pod; init containers that end are passed over. Raises `ValueError`."""
     if not (status.container_statuses or status.init_container_statuses or spec.resources.requests):
         return NO_RESIZE
     asked = {one.name: one.resources.requests for one in spec.containers}
