@@ -292,6 +292,7 @@ AT_100 = Instant(wall=100.0, mono=5.0)
         pytest.param(21, 10, "20s", False, id="past its own delay"),
         pytest.param(6, 10, "5s", True, id="its own delay is shorter: passed over"),
         pytest.param(11, 10, "soon", False, id="its own delay is no duration: passed over"),
+        pytest.param(11, 10, "9" * 20_000, False, id="its own delay is a number without end: passed over at once"),
     ],
 )
 def test_who_is_too_young(age_s: float, delay_s: float, own: str | None, young: bool) -> None:

@@ -63,10 +63,20 @@ def test_ranking(text: str, kept: list[str]) -> None:
         pytest.param("10: web\n", id="not a list"),
         pytest.param("10: [[web]]\n", id="not a list of texts"),
         pytest.param("10: [web\n", id="not YAML"),
+        pytest.param("[" * 100_000, id="too deep"),
+        pytest.param("10: &a [x]\n" + "20: *a\n" * 2, id="a number twice"),
+        pytest.param("10: [web]\n" + "#" * 300_000, id="too long"),
+        pytest.param("9" * 5000 + ": [web]\n", id="a number beyond 64 bits"),
+        pytest.param("\u0661: [web]\n", id="a number in another script"),
+        pytest.param("10: ['(?=web)']\n", id="a look ahead, which Go does not have"),
     ],
 )
 def test_a_bad_config_map_filters_nothing_and_says_so(text: str) -> None:
     assert weighed(text, "web", "db") == (["web", "db"], [PriorityWarning.INVALID])
+
+
+def test_an_expression_that_never_ends_elsewhere_ends() -> None:
+    assert weighed("10: ['(w+)+$']\n20: ['^db']", "w" * 200 + "!", "db")[0] == ["db"]
 
 
 def test_a_config_map_without_the_entry_is_bad() -> None:

@@ -140,6 +140,29 @@ def test_a_list_without_items_holds_nothing() -> None:
     assert read({"apiVersion": "v1", "kind": "PodList", "metadata": None, "items": None}) == Dump()
 
 
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        pytest.param(b'{"items": [' + b"[" * 100_000, "is nested too deeply", id="brackets in JSON"),
+        pytest.param(b'{"kind": "Pod", "metadata": {"generation": ' + b"9" * 5000 + b"}}", "out of range", id="digits"),
+        pytest.param(b"- " * 100_000, "is nested deeper than 200", id="dashes in YAML"),
+        pytest.param(
+            b"kind: List\nx: &a [x,x,x,x,x,x,x,x,x]\n"
+            + b"".join(b"x%d: &%c [%s]\n" % (n, 98 + n, b",".join([b"*%c" % (97 + n)] * 9)) for n in range(9)),
+            "aliases repeat more than a megabyte",
+            id="aliases of aliases",
+        ),
+        pytest.param("kind: Pod".encode("utf-16"), "it is UTF-16; save it as UTF-8", id="UTF-16"),
+        pytest.param(b"kind: \xff", "it is not UTF-8 text", id="no text"),
+        pytest.param(b"kind: \0", "control characters are not allowed", id="NUL"),
+    ],
+)
+def test_a_file_made_to_hurt_is_one_line(body: bytes, problem: str) -> None:
+    (line,) = complaints(body)
+    assert problem in line
+    assert len(line) < 300
+
+
 def test_progress_is_told_up_to_the_end() -> None:
     told: list[tuple[int, int]] = []
     body = json.dumps(a_list(NODE, POD)).encode()
