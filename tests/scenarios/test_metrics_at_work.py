@@ -29,7 +29,7 @@ TRACKED: dict[str, Any] = {
 }
 NONE = 'gpu_resource_name="",gpu_name="",dra_drivers=""'
 A100 = 'gpu_resource_name="nvidia.com/gpu",gpu_name="a100"'
-STOCK_OUT = InstanceError(ErrorClass.OUT_OF_RESOURCES, "OUT_OF_RESOURCES", "no more")
+STOCK_OUT = InstanceError(ErrorClass.OUT_OF_RESOURCES, "RESOURCE_POOL_EXHAUSTED", "no more")
 
 Steps = Iterator[PublishedWorld]
 
@@ -315,13 +315,13 @@ ROWS = [
     row(groups_grow, f'scaled_up_nodes_total{{{A100},dra_drivers=""}}', None, 1),
     row(groups_grow, f"scaled_up_gpu_nodes_total{{{A100}}}", None, 1),
     row(scale_ups_fail, f'failed_scale_ups_total{{reason="cloudProviderError",{NONE}}}', 0, 1, 1),
-    row(scale_ups_fail, f'failed_scale_ups_total{{reason="OUT_OF_RESOURCES",{NONE}}}', None, None, 1),
+    row(scale_ups_fail, f'failed_scale_ups_total{{reason="RESOURCE_POOL_EXHAUSTED",{NONE}}}', None, None, 1),
     row(scale_ups_fail, f'failed_scale_ups_total{{reason="OUT_OF_RESOURCES",{A100},dra_drivers=""}}', None, 1, 1),
     row(scale_ups_fail, f'failed_gpu_scale_ups_total{{reason="OUT_OF_RESOURCES",{A100}}}', None, 1, 1),
     row(scale_ups_fail, 'failed_node_creations_total{reason="cloudProviderError"}', 0, 2, 2),
-    row(scale_ups_fail, 'failed_node_creations_total{reason="OUT_OF_RESOURCES"}', None, None, 1),
+    row(scale_ups_fail, 'failed_node_creations_total{reason="RESOURCE_POOL_EXHAUSTED"}', None, None, 1),
     row(scale_ups_fail, 'node_group_backoff_status{node_group="web",reason=""}', 0, None, None),
-    row(scale_ups_fail, 'node_group_backoff_status{node_group="web",reason="OUT_OF_RESOURCES"}', None, None, 1),
+    row(scale_ups_fail, 'node_group_backoff_status{node_group="web",reason="RESOURCE_POOL_EXHAUSTED"}', None, None, 1),
     row(machines_are_late, f'failed_scale_ups_total{{reason="timeout",{NONE}}}', 0, 1),
     row(machines_are_late, 'failed_node_creations_total{reason="timeout"}', 0, 2),
     row(machines_are_late, "old_unregistered_nodes_removed_count", 0, 2),
