@@ -6,8 +6,6 @@ from typing import Any
 
 import msgspec
 
-from autoscaler.objects.quantity import BadQuantity
-
 UNREADABLE = (msgspec.MsgspecError, ValueError, OverflowError, RecursionError)
 """What decoding an object may raise: `OverflowError` comes from times at the ends of the calendar."""
 _DEEPEST = 100
@@ -56,7 +54,7 @@ def words(error: Exception) -> str:
         return "it is nested too deeply"
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg} (character {error.pos})"
-    return "a quantity cannot be read" if isinstance(error, BadQuantity) else "a time cannot be read"
+    return "a quantity or a time cannot be read"
 
 
 def _whole(text: str) -> str:

@@ -4,7 +4,7 @@ import re
 from fractions import Fraction
 from typing import Any
 
-from autoscaler.objects.quantity import BadQuantity, parse
+from cloudprovider.quantity import parse_quantity
 
 _LONGEST = 64
 _EXPONENTIAL = re.compile(r".*[eE][+-]?\d+")
@@ -14,13 +14,13 @@ _LISTS = ("requests", "limits", "overhead", "capacity", "allocatable", "hard", "
 
 
 def canonical(amount: Any) -> Any:
-    """Return the amount in the server's spelling; what is no amount, or beyond any machine, stays as it is."""
+    """Return the amount in the server's spelling; what is no amount stays as it is."""
     text = str(amount)
     if isinstance(amount, bool) or not isinstance(amount, str | int | float) or len(text) > _LONGEST:
         return amount
     try:
-        value = parse(text)
-    except BadQuantity:
+        value = parse_quantity(text)
+    except ValueError:
         return amount
     if text.endswith("i") and value >= 1024:
         whole, power = _shortened(value, 1024, len(_BINARY) - 1)

@@ -259,8 +259,9 @@ def test_objects_with_amounts_and_times_that_cannot_be_read_are_named_and_the_ot
     said = capsys.readouterr()
     assert said.err.splitlines()[:2] == [
         f"warning: {path}: items[0]: Node n1 counts as one of which nothing is known: it cannot be decoded: "
-        "a quantity cannot be read",
-        f"warning: {path}: items[1]: Pod shop/p1 is left out: it cannot be decoded: a time cannot be read",
+        "a quantity or a time cannot be read",
+        f"warning: {path}: items[1]: Pod shop/p1 is left out: it cannot be decoded: "
+        "a quantity or a time cannot be read",
     ]
     assert "NodeCannotBeDecoded" in said.out
 
