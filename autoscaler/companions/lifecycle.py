@@ -54,7 +54,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     estimated_ready_p90_at: float | None = None
     estimate_level: Level | None = None
     assumed: bool = False
-    """Whether the first estimate was a default, since no boot had been seen: it takes no part in the score."""
+    """Whether the first estimate was a default, since no boot had been seen: the score leaves it out."""
     latest_estimated_ready_at: float | None = None
     node_requested_at: float | None = None
     node_group: str | None = None

@@ -146,10 +146,11 @@ class EtaKeeper:
                 self._metrics.started(record.ready_at - record.requested_at)
             self._learning.started(arrival.pod, record, view, wall)
             within = arrival.within_worst
-            if record.error_s is not None and level is not None and within is not None and not record.assumed:
+            if record.error_s is not None and level is not None and within is not None:
                 self._metrics.erred(record.error_s, level, within)
-                nodes.setdefault(record.node or "", []).append(within)
-                self.status = replace(self.status, accuracy=self.status.accuracy.counted(record.error_s, within))
+                if not record.assumed:
+                    nodes.setdefault(record.node or "", []).append(within)
+                    self.status = replace(self.status, accuracy=self.status.accuracy.counted(record.error_s, within))
         for outcomes in nodes.values():
             self._learning.calibrate(sum(outcomes) / len(outcomes))
         for pod, seconds in changes.ran:

@@ -89,7 +89,9 @@ class Case:
             max_nodes_total=self.nodes_total,
         )
         chain = build_chain(expanders, Supplies(source=random.Random(1), tie_break=TieBreak.STABLE, prices=NoPrices()))
-        return plan_scale_up(Placer(Trial(view_of([], []))), self.pods, situation, chain, options, Rules())
+        # Pods that follow others onto nodes that were bought for those are no part of the combination.
+        rules = Rules(company_is_awaited=False)
+        return plan_scale_up(Placer(Trial(view_of([], []))), self.pods, situation, chain, options, rules)
 
     def price(self, plan: ScaleUpPlan) -> float:
         prices = {group.id: group.node_price or 0.0 for group in self.groups}
