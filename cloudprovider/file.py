@@ -9,6 +9,8 @@ MOST_BYTES = 4 << 30
 MOST_TEXT_BYTES = 64 << 20
 """Of a file that people write."""
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_FROM_SHELL = "/dev/fd/"
+"""Where shells put pipes from commands, such as `<(kubectl get pods -o json)`: somebody writes to those."""
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -21,7 +23,10 @@ def read_file(path: str, most: int = MOST_TEXT_BYTES) -> bytes:
         # Nobody might ever write to a pipe; to open it would wait for that.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            mode = os.fstat(descriptor).st_mode
+            if stat.S_ISFIFO(mode) and path.startswith(_FROM_SHELL):
+                os.set_blocking(descriptor, True)
+            elif not stat.S_ISREG(mode):
                 raise ValueError("cannot be read: it is not a regular file")
             return read_stream(file, most)
     except OSError as error:

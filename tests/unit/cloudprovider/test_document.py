@@ -153,3 +153,11 @@ def test_a_name_with_a_nul_is_one_line() -> None:
 def test_a_mark_of_the_byte_order_is_dropped(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("a: 1", "utf-8-sig")
     assert read_text(str(tmp_path / "file")) == "a: 1"
+
+
+def test_a_pipe_from_the_shell_is_read_to_its_end() -> None:
+    read_fd, write_fd = os.pipe()
+    with os.fdopen(read_fd), os.fdopen(write_fd, "w") as writer:
+        writer.write("kind: Pod")
+        writer.close()
+        assert read_text(f"/dev/fd/{read_fd}") == "kind: Pod"
