@@ -126,8 +126,8 @@ def _alternatives(
 ) -> tuple[tuple[Hook, ...], ...]:
     if selector is None:
         return ((),)
-    listed = [one for one in selector.match_expressions if one.operator is Operator.IN]
-    present = [one for one in selector.match_expressions if one.operator is Operator.EXISTS]
+    listed = [one for one in selector.match_expressions if one.operator == Operator.IN]
+    present = [one for one in selector.match_expressions if one.operator == Operator.EXISTS]
     return (
         *((pair,) for pair in same.items()),
         *((pair,) for pair in selector.match_labels.items()),

@@ -94,7 +94,7 @@ def _named_nodes(cls: PodClass) -> frozenset[str] | None:
 def _names(term: NodeSelectorTerm) -> frozenset[str] | None:
     found: frozenset[str] | None = None
     for one in term.match_fields:
-        if one.key == NAME_FIELD and one.operator is Operator.IN:
+        if one.key == NAME_FIELD and one.operator == Operator.IN:
             found = frozenset(one.values) if found is None else found.intersection(one.values)
     return found
 

@@ -98,7 +98,7 @@ def _is_wide(term: PodAffinityTerm) -> bool:
     selector = term.label_selector
     if selector is None or selector.match_labels or term.match_label_keys:
         return False
-    return all(one.operator is not Operator.IN for one in selector.match_expressions)
+    return all(one.operator != Operator.IN for one in selector.match_expressions)
 
 
 def _parts(selector: LabelSelector | None) -> int:
