@@ -58,11 +58,6 @@ class VirtualClock:
         self._now = self._now.later(seconds)
 
 
-def stopwatch() -> float:
-    """Seconds on a high-resolution clock of arbitrary origin: for durations that are only reported."""
-    return time.perf_counter()
-
-
 class ThreadExecutor:
     """The daemon's `ports.Executor`: a bounded pool of threads and the system's timers."""
 

@@ -12,6 +12,10 @@ T_contra = TypeVar("T_contra", contravariant=True)
 T_co = TypeVar("T_co", covariant=True)
 
 
+Stopwatch = Callable[[], float]
+"""Tells seconds since an arbitrary moment; only the difference of two answers means anything."""
+
+
 class Executor(Protocol):
     """The only primitive of concurrency: threads in the daemon, an event queue in the simulator."""
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import msgspec
 
-from autoscaler.clock import stopwatch
 from autoscaler.scenario.codec import load
 from autoscaler.simulator.play import play
+from autoscaler.stopwatch import stopwatch
 
 EXPANDERS = ("least-waste", "price", "cost")
 SCENARIOS = tuple(sorted(Path(__file__).parents[1].glob("docs/scenarios/cost-*.yaml")))

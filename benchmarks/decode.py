@@ -5,10 +5,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from autoscaler.clock import stopwatch
 from autoscaler.objects.decode import WireDecoder
 from autoscaler.objects.node import node_decoder
 from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.stopwatch import stopwatch
 from benchmarks.measure import Row, resident_mib, seconds_of, show
 
 PAGE = 500

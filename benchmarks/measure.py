@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from autoscaler.clock import stopwatch
+from autoscaler.stopwatch import stopwatch
 
 
 class Row(msgspec.Struct, frozen=True):

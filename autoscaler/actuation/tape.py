@@ -1,7 +1,8 @@
 """What the world outside answered in a pass, question by question: what a pass depends on beside what it observed.
 
-Whatever a pass asks of cloud and cluster after it has looked at them goes through a `Tape`. The one of the daemon asks
-and takes notes; that of a replay gives the answers that were noted, so that the pass goes the same way again.
+Whatever a pass asks of cloud and cluster after it has looked at them, and of a stopwatch, goes through a `Tape`. That
+of the daemon asks and takes notes; that of a replay gives the answers that were noted, so that the pass goes the same
+way again.
 """
 
 import contextlib
@@ -40,6 +41,7 @@ class Asked(StrEnum):
     ANNOTATE = "annotate"
     CLEAN_UP = "cleanUp"
     STATUS = "status"
+    TIME_OVER = "timeOver"
 
 
 TYPES: dict[Asked, Any] = {
@@ -58,6 +60,7 @@ TYPES: dict[Asked, Any] = {
     Asked.ANNOTATE: bool,
     Asked.CLEAN_UP: None,
     Asked.STATUS: Written,
+    Asked.TIME_OVER: bool,
 }
 """What answers are, by kind of question."""
 

@@ -1,5 +1,7 @@
 """Makes the decision loop of a configuration: the same for the daemon and for every offline run."""
 
+from functools import partial
+
 import msgspec
 
 from autoscaler.actuation.cloud import Cloud
@@ -21,14 +23,16 @@ from autoscaler.loop.buffering import Buffering
 from autoscaler.loop.companion import Companions
 from autoscaler.loop.herald import Herald
 from autoscaler.loop.observing import Observing, Source
+from autoscaler.loop.pass_time import PassTime
 from autoscaler.loop.passing import Remembered
 from autoscaler.loop.provisioning import Provisioning
+from autoscaler.luck import Luck
 from autoscaler.objects.pod import PodInterner
-from autoscaler.ports import EventSink, Executor, Leadership
+from autoscaler.ports import EventSink, Executor, Leadership, Stopwatch
 from autoscaler.registry.memory import born
 from autoscaler.scaleup.consulting import RemoteExpander
 from autoscaler.scaleup.expander import problems as expander_problems
-from autoscaler.scaleup.luck import drawn
+from autoscaler.stopwatch import stopped, stopwatch
 from cloudprovider.interface import CloudProvider, NodeTemplate, Pricing, ProviderError
 
 
@@ -49,6 +53,10 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """Whom the grpc expander asks; needed only where it is chosen."""
     tape: Tape = msgspec.field(default_factory=Tape)
     """Between passes and the world; that of a replay answers in its place."""
+    limits: Stopwatch = stopped
+    """Measures work whose time is limited; stopped where the speed of the machine may decide nothing."""
+    seed: int = 0
+    """Of random choices, where the configuration has none."""
 
 
 class Underway(msgspec.Struct, frozen=True):
@@ -82,9 +90,20 @@ def build_autoscaler(
     provisioning = Provisioning(config, statuses, herald, interner)
     buffering = Buffering(config, statuses, interner)
     autoscaler = Autoscaler(
-        config, observing, cloud, removal, provisioning, buffering, herald, around.companions, around.remote, tape
+        config,
+        observing,
+        cloud,
+        removal,
+        provisioning,
+        buffering,
+        herald,
+        around.companions,
+        around.remote,
+        tape,
+        partial(PassTime, stopwatch, around.limits, tape),
     )
-    luck = drawn(config.scale_up.expander_seed)
+    seed = config.scale_up.expander_seed
+    luck = Luck(around.seed if seed is None else seed)
     autoscaler.remembered = Remembered(registry=born(around.clock.now()), luck=luck)
     return autoscaler
 

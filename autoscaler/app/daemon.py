@@ -6,6 +6,7 @@ more is taken in, no more passes and ticks, companions and provider cleaned up, 
 """
 
 import gc
+import secrets
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -49,6 +50,7 @@ from autoscaler.observe.web import WebServer
 from autoscaler.ports import Leadership
 from autoscaler.progress import begin_step
 from autoscaler.remote.connect import connect
+from autoscaler.stopwatch import stopwatch
 from cloudprovider.interface import CloudProvider, ProviderContext
 
 log = Log(__name__)
@@ -322,6 +324,8 @@ class Daemon:
             leadership=self._leadership,
             companions=self._company.companions,
             remote=self._remote,
+            limits=stopwatch,
+            seed=secrets.randbits(63),
         )
 
     def _leave(self) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from autoscaler.clock import stopwatch
+from autoscaler.stopwatch import stopwatch
 
 _PATIENCE_S = 2.0
 _WIDTH = 30

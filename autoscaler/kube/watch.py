@@ -13,13 +13,14 @@ from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-from autoscaler.clock import Clock, stopwatch
+from autoscaler.clock import Clock
 from autoscaler.errors import Gone, Refused, RetryLater
 from autoscaler.kube.client import JSON, Call
 from autoscaler.kube.config import one_line
 from autoscaler.kube.store import Delta, Store
 from autoscaler.kube.undecoded import UndecodedObjects
 from autoscaler.objects.decode import Decoder, Named, Undecoded, Verb
+from autoscaler.stopwatch import stopwatch
 
 T = TypeVar("T", bound=Named)
 

@@ -6,12 +6,14 @@ value. The order, and where a pass ends early, are Cluster Autoscaler's (`core/s
 ours. Effects are in `actuation` alone.
 """
 
+from collections.abc import Callable
+
 from msgspec.structs import replace
 
 from autoscaler.actuation.cloud import Cloud
 from autoscaler.actuation.remover import NodeRemoval
 from autoscaler.actuation.tape import Tape
-from autoscaler.clock import Instant, stopwatch
+from autoscaler.clock import Instant
 from autoscaler.config.tree import Config
 from autoscaler.errors import CloudUnavailable, LeadershipLost, RetryLater
 from autoscaler.loop.buffering import Buffering
@@ -19,6 +21,7 @@ from autoscaler.loop.companion import Companions
 from autoscaler.loop.growing import Growing
 from autoscaler.loop.herald import Herald
 from autoscaler.loop.observing import Observing
+from autoscaler.loop.pass_time import PassTime
 from autoscaler.loop.passing import Pass, Remembered
 from autoscaler.loop.provisioning import Provisioning
 from autoscaler.loop.repairing import Repairing
@@ -26,6 +29,7 @@ from autoscaler.loop.replacing import Replacing
 from autoscaler.loop.shrinking import Shrinking
 from autoscaler.observe.metric_table import ErrorType
 from autoscaler.observe.report import PassReport
+from autoscaler.observe.summary import WHOLE_PASS
 from autoscaler.progress import begin_step
 from autoscaler.registry import memory as memories
 from autoscaler.scaleup.consulting import RemoteExpander
@@ -44,8 +48,9 @@ class Autoscaler:
         buffering: Buffering,
         herald: Herald,
         companions: Companions,
-        remote: RemoteExpander | None = None,
-        tape: Tape | None = None,
+        remote: RemoteExpander | None,
+        tape: Tape,
+        pass_time: Callable[[], PassTime],
     ) -> None:
         """`tape` lies between the others and the world, and tells what was said in a pass."""
         self._cloud = cloud
@@ -55,7 +60,8 @@ class Autoscaler:
         self._observe = observing.run
         replacing = Replacing(config, removal, growing, repairing, herald)
         self._config = config
-        self._tape = tape or Tape()
+        self._tape = tape
+        self._pass_time = pass_time
         self._steps = (
             companions.before_pass,
             _observed,
@@ -82,10 +88,20 @@ class Autoscaler:
 
     def examine(self, now: Instant) -> Pass:
         """Run one pass as `run_once` does; return all of it, the simulated cluster that it decided on included."""
-        began = stopwatch()
         self._tape.begin()
         remembered = self.remembered or Remembered(registry=memories.born(now))
-        p = Pass(report=PassReport(now=now), remembered=remembered, config=self._config, began_with=remembered)
+        report, time = PassReport(now=now), self._pass_time()
+        p = Pass(report=report, remembered=remembered, time=time, config=self._config, began_with=remembered)
+        with time.phase(WHOLE_PASS):
+            p = self._gone_through(p)
+        self.remembered = p.remembered
+        p = replace(_observed(p.with_report(replace(p.report, timings=time.spent))), answers=self._tape.noted())
+        begin_step(self._companions.after_pass.__qualname__)
+        self._companions.after_pass(p)
+        return p
+
+    def _gone_through(self, p: Pass) -> Pass:
+        """Return the pass as far as its steps take it; a failure that is expected is in its report."""
         try:
             for step in (self._observe, *self._steps):
                 if p.goes_on:
@@ -95,13 +111,7 @@ class Autoscaler:
             p = p.failed(ErrorType.CLOUD_PROVIDER, str(error))
         except (RetryLater, LeadershipLost) as error:
             p = p.failed(ErrorType.API_CALL, str(error))
-        if p.report.registry is not None:
-            p = self._repairing.judged_again(p)
-        self.remembered = p.remembered
-        p = replace(_observed(p), answers=self._tape.noted()).timed("pass", began)
-        begin_step(self._companions.after_pass.__qualname__)
-        self._companions.after_pass(p)
-        return p
+        return p if p.report.registry is None else self._repairing.judged_again(p)
 
 
 def _observed(p: Pass) -> Pass:

@@ -1,15 +1,15 @@
 """The third step: find the pods that need nodes, decide which groups grow, and grow them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from msgspec.structs import replace
 
 from autoscaler.actuation.cloud import Cloud
-from autoscaler.clock import stopwatch
 from autoscaler.config.scaleup import GroupsPerPass
 from autoscaler.config.tree import Config
 from autoscaler.loop.buffering import Buffering
 from autoscaler.loop.herald import Herald
+from autoscaler.loop.pass_time import TimeBox
 from autoscaler.loop.passing import Pass
 from autoscaler.loop.provisioning import Provisioning
 from autoscaler.loop.repairing import Repairing
@@ -79,11 +79,9 @@ class Growing:
 
     def run(self, p: Pass) -> Pass:
         """Return the pass with pods sorted and groups grown; a failed scale-up ends it where the rules say so."""
-        began = stopwatch()
-        p, needy = self._needy(self._buffering.filled(p))
-        needy = self._provisioning.without_consumers(needy)
-        p = p.timed("filter_schedulable", began)
-        began = stopwatch()
+        with p.time.phase("filter_schedulable"):
+            p, needy = self._needy(self._buffering.filled(p))
+            needy = self._provisioning.without_consumers(needy)
         young = {pod.key: Waiting.TOO_YOUNG for pod in needy.pods if too_young(pod, self._config.pods, p.report.now)}
         p = p.with_report(replace(p.report, needy=needy.pods, waiting={**needy.waiting, **young}))
         pods = tuple(pod for pod in needy.pods if pod.key not in young)
@@ -93,10 +91,12 @@ class Growing:
             held_back = self._held_back(p, (*pods, *(pod for _, asked_for in requests for pod in asked_for)))
             requests = requests if held_back is None else ()
         if requests and self._provisioning.goes_first(p, pods_wait=held_back is None and bool(pods)):
-            return self._provisioning.served(p, requests, self._bought_whole).timed("scale_up", began)
+            with p.time.phase("scale_up"):
+                return self._provisioning.served(p, requests, self._bought_whole)
         if held_back is not None:
             return p.with_report(replace(p.report, scale_up_result=held_back))
-        return self._provisioning.turned(self._decided(p, pods), pods_next=False).timed("scale_up", began)
+        with p.time.phase("scale_up"):
+            return self._provisioning.turned(self._decided(p, pods), pods_next=False)
 
     def raise_to_minimum(self, p: Pass) -> Pass:
         """Return the pass with groups below their minimum raised, where that is asked for."""
@@ -186,10 +186,10 @@ class Growing:
 
         A group that failed is backed off, so each fails once at most; what has grown is counted on.
         """
-        simulated, began = p.placer, stopwatch()
+        simulated, out_of_time = p.placer, p.time.box(TimeBox.FAILED_SCALE_UPS, _LONGEST_S)
         last, p, done = self._attempt(p, pods)
         plan, wanted = last, {pod.key for pod in last.triggered}
-        while self._others_may_help(done, began):
+        while self._others_may_help(done, out_of_time):
             p, pods = self._left(p, plan, pods)
             last, p, done = self._attempt(p, pods)
             plan = continued(plan, last, pods, p.report.refused)
@@ -203,19 +203,19 @@ class Growing:
         config = self._config
         p, chain = self._chain(p)
         assert p.placer is not None
-        situation, began = self.situation(p), stopwatch()
-        plan = plan_scale_up(p.placer, pods, situation, chain, config.scale_up, config.rules)
-        p = p.timed("estimate", began)
+        situation = self.situation(p)
+        with p.time.phase("estimate"):
+            plan = plan_scale_up(p.placer, pods, situation, chain, config.scale_up, config.rules)
         self._herald.expanders(plan)
         if plan.capped_by_nodes_total:
             self._herald.nodes_total_reached(config.limits.max_nodes_total)
         return (plan, *self._resizing.run(p, plan.increases))
 
-    def _others_may_help(self, done: Sequence[Resized], began: float) -> bool:
+    def _others_may_help(self, done: Sequence[Resized], out_of_time: Callable[[], bool]) -> bool:
         """Whether to look for another group now: not while the cloud wants fewer calls, is slow, or may have agreed."""
         failed = any(one.error is not None for one in done)
         welcome = self._resizing.carries_on and not any(one.hold for one in done)
-        return failed and welcome and stopwatch() - began < _LONGEST_S
+        return failed and welcome and not out_of_time()
 
     def _left(self, p: Pass, plan: ScaleUpPlan, pods: Sequence[Pod]) -> tuple[Pass, tuple[Pod, ...]]:
         """Return the pass with groups as they are by now, and the pods that neither their nodes nor others can take."""
@@ -246,9 +246,8 @@ class Growing:
         config, situation = self._config, self.situation(p)
         p, chain = self._chain(p)
         assert p.placer is not None
-        began = stopwatch()
-        plan = plan_scale_up(p.placer, pods, situation, chain, config.scale_up, config.rules, all_or_nothing=True)
-        p = p.timed("estimate", began)
+        with p.time.phase("estimate"):
+            plan = plan_scale_up(p.placer, pods, situation, chain, config.scale_up, config.rules, all_or_nothing=True)
         self._herald.expanders(plan)
         if plan.capped_by_nodes_total:
             self._herald.nodes_total_reached(config.limits.max_nodes_total)
@@ -282,7 +281,7 @@ class Growing:
         """Return the expanders for one plan, and the pass whose next plan has other luck."""
         config = self._config
         supplies = Supplies(
-            source=p.remembered.luck.source(),
+            dice=p.remembered.luck.dice(),
             tie_break=config.scale_up.tie_break,
             rules=config.rules,
             cluster_nodes=len(p.view.nodes),

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 from autoscaler.actuation.headroom import HeadroomObjects
 from autoscaler.actuation.headroom_pool import PoolWriter
-from autoscaler.clock import Clock, Instant, stopwatch
+from autoscaler.clock import Clock, Instant
 from autoscaler.companions.eta import Times
 from autoscaler.companions.headroom_objects import JsonObject, owner_labels, read_deployment
 from autoscaler.companions.headroom_plan import plan_orphans
@@ -86,13 +86,13 @@ class HeadroomKeeper:
         view = self._view
         if view is None:
             return  # how many pods are active is not known yet
-        began = stopwatch()
+        began = self._clock.now().mono
         for member in self._members.values():
             member.look(self._headroom, view, now)
         if now.mono - self._orphans_at >= _ORPHANS_S or self._removed:
             self._collect_orphans(now)
         self.status = HeadroomStatus(looked_at=now.wall, pools=tuple(one.status for one in self._members.values()))
-        self._metrics.took(stopwatch() - began)
+        self._metrics.took(self._clock.now().mono - began)
 
     def leave(self) -> None:
         """Do with the pools what is configured for a stop of the leader; failures are warnings."""

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from autoscaler.actuation.cloud import Cloud
 from autoscaler.actuation.outcome import Finished, Why
 from autoscaler.actuation.remover import NodeRemoval
-from autoscaler.clock import Instant, stopwatch
+from autoscaler.clock import Instant
 from autoscaler.config.tree import Config
 from autoscaler.loop.herald import Herald
 from autoscaler.loop.passing import Pass, Remembered
@@ -61,11 +61,15 @@ class Observing:
 
     def run(self, p: Pass) -> Pass:
         """Return the pass with the cluster, templates and registry in its report."""
-        config, now, began = self._config, p.report.now, stopwatch()
-        self._cloud.refresh(now.wall)
-        p, began = p.timed("refresh", began), stopwatch()
-        view = self._source.observe(self._cloud.read)
-        p = p.with_report(replace(p.report, view=view)).timed("snapshot", began)
+        with p.time.phase("refresh"):
+            self._cloud.refresh(p.report.now.wall)
+        with p.time.phase("update_state"):
+            with p.time.phase("snapshot"):
+                view = self._source.observe(self._cloud.read)
+            return self._updated(p.with_report(replace(p.report, view=view)), view)
+
+    def _updated(self, p: Pass, view: ClusterView) -> Pass:
+        config, now = self._config, p.report.now
         p = replace(p, under_way=self._removal.under_way())
         before = self._caught_up(p.remembered, view, now)
         p = p.with_report(replace(p.report, silent_s=late(view.silence_s, config.kube.max_watch_silence_s)))
@@ -109,7 +113,7 @@ class Observing:
             unneeded=before.unneeded,
             kept=before.kept,
         )
-        p = replace(p, report=report, remembered=remembered).timed("update_state", began)
+        p = replace(p, report=report, remembered=remembered)
         return all_kept(p, End.SILENT) if silent else p
 
     def _caught_up(self, before: Remembered, view: ClusterView, now: Instant) -> Remembered:

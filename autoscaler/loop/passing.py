@@ -7,8 +7,9 @@ from msgspec.structs import replace
 
 from autoscaler.actuation.tape import Answer
 from autoscaler.actuation.tracker import UnderWay
-from autoscaler.clock import stopwatch
 from autoscaler.config.tree import Config
+from autoscaler.loop.pass_time import PassTime
+from autoscaler.luck import Luck
 from autoscaler.objects.capacity import ProvisioningRequest
 from autoscaler.objects.pod import Pod
 from autoscaler.observe.metric_table import ErrorType
@@ -20,7 +21,6 @@ from autoscaler.registry.state import Registry
 from autoscaler.scaledown.memory import ScaleDownMemory
 from autoscaler.scaledown.plan import Removal
 from autoscaler.scaledown.replacement import Outlook, ReplacementMemory
-from autoscaler.scaleup.luck import Luck
 from autoscaler.scaleup.request_memory import RequestMemory
 from autoscaler.scaleup.templates import TemplateCache
 from autoscaler.scheduling.placement import Placer
@@ -53,6 +53,7 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
 
     report: PassReport
     remembered: Remembered
+    time: PassTime
     placer: Placer | None = None
     """The simulated cluster, with upcoming nodes and the pending pods that fit, from the scale-up step on."""
     under_way: UnderWay = UnderWay()
@@ -104,11 +105,6 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True):
     def with_memory(self, memory: Memory) -> "Pass":
         """Return the pass with other memories of groups."""
         return replace(self, remembered=replace(self.remembered, registry=memory))
-
-    def timed(self, phase: str, began: float) -> "Pass":
-        """Return the pass with the seconds since `began` (by `clock.stopwatch`) added to those of a phase."""
-        timings = {**self.report.timings, phase: self.report.timings.get(phase, 0.0) + stopwatch() - began}
-        return self.with_report(replace(self.report, timings=timings))
 
     def failed(self, kind: ErrorType, message: str) -> "Pass":
         """Return the pass ended by a failure."""

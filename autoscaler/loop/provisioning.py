@@ -11,9 +11,9 @@ import numpy as np
 from msgspec.structs import replace
 
 from autoscaler.actuation.statuses import Outcome, Statuses
-from autoscaler.clock import stopwatch
 from autoscaler.config.tree import Config
 from autoscaler.loop.herald import Herald
+from autoscaler.loop.pass_time import TimeBox
 from autoscaler.loop.passing import Pass
 from autoscaler.objects.capacity import CHECK_CAPACITY, ProvisioningRequest, consumed_request
 from autoscaler.objects.pod import Pod, PodInterner
@@ -134,10 +134,12 @@ class Provisioning:
 
     def served(self, p: Pass, taken: Sequence[Taken], buy: Buy) -> Pass:
         """Return the pass with requests served, in turn until the time for a batch is over."""
-        features, began = self._config.features, stopwatch()
+        features = self._config.features
+        limit_s = features.check_capacity_provisioning_request_batch_timebox_s
+        out_of_time = p.time.box(TimeBox.CHECK_CAPACITY_BATCH, limit_s)
         results: list[ScaleUpResult] = []
         for request, pods in taken:
-            if results and stopwatch() - began > features.check_capacity_provisioning_request_batch_timebox_s:
+            if results and out_of_time():
                 break
             p = _remembering(p, request_memory.tried(p.remembered.requests, request, features))
             if request.spec.provisioning_class_name == CHECK_CAPACITY:

@@ -1,7 +1,8 @@
 """A pass as a file that replays it to the same decision, bit for bit, and what such a file says read back.
 
-A pass is a function of the cluster as it was found, of what earlier passes left, of the moment, and of what cloud and
-cluster answered on the way. The cluster is in the fields that every scenario has; the rest is in `memory`.
+A pass is a function of the cluster as it was found, of what earlier passes left, of the moment, and of what cloud,
+cluster and stopwatch answered on the way. The cluster is in the fields that every scenario has; the rest is in
+`memory`.
 """
 
 from collections.abc import Mapping
@@ -40,6 +41,7 @@ _NOTHING: Mapping[Asked, object] = {
     Asked.MARK: None,
     Asked.CLEAN_UP: None,
     Asked.ENDED: (),
+    Asked.TIME_OVER: False,
 }
 """Answers of which nothing follows."""
 

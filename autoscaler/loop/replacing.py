@@ -11,7 +11,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from autoscaler.actuation.remover import NodeRemoval
-from autoscaler.clock import stopwatch
 from autoscaler.config.tree import Config
 from autoscaler.loop import consolidating
 from autoscaler.loop.growing import Growing
@@ -62,7 +61,10 @@ class Replacing:
         """Return the pass with replacements taken on, new ones begun, and the nodes that may go now."""
         if p.remembered.replacements is None:
             return p
-        began = stopwatch()
+        with p.time.phase("replace"):
+            return self._replaced(p)
+
+    def _replaced(self, p: Pass) -> Pass:
         p = self._repairing.judged_again(p)
         outlooks = dict(p.outlooks)
         p = self._continued(p, outlooks)
@@ -83,7 +85,7 @@ class Replacing:
         ended = tuple(one for one in p.report.replacements if one.over)
         waits = self._waits(p, Hold.PODS_FIRST if grew else Hold.TOO_MANY)
         report = replace(p.report, replacements=(*memory.in_progress, *ended), replacements_held=waits)
-        return self._repairing.judged_again(p.with_report(report)).timed("replace", began)
+        return self._repairing.judged_again(p.with_report(report))
 
     def _wanted(self, p: Pass) -> bool:
         options = self._options

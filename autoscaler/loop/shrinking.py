@@ -4,9 +4,9 @@ from msgspec.structs import replace
 
 from autoscaler.actuation.deletion import Started
 from autoscaler.actuation.remover import NodeRemoval
-from autoscaler.clock import stopwatch
 from autoscaler.config.tree import Config
 from autoscaler.loop.observing import all_kept
+from autoscaler.loop.pass_time import TimeBox
 from autoscaler.loop.passing import Pass
 from autoscaler.loop.repairing import Repairing
 from autoscaler.observe.metric_table import ErrorType
@@ -53,26 +53,27 @@ class Shrinking:
             return p.with_report(replace(report, scale_down_result=ScaleDownResult.NOT_TRIED))
         if report.silent_s:
             return all_kept(p)
-        began = stopwatch()
-        p = self._repairing.judged_again(p)
-        situation = situation_of(p, config, self._removal)
-        update = self._unneeded(p, situation)
+        with p.time.phase("scale_down"):
+            return self._shrunk(p)
+
+    def _shrunk(self, p: Pass) -> Pass:
+        with p.time.phase("find_unneeded"):
+            p = self._repairing.judged_again(p)
+            situation = situation_of(p, self._config, self._removal)
+            update = self._unneeded(p, situation)
         p = replace(p, remembered=replace(p.remembered, scale_down=update.memory))
-        p = p.with_report(replace(p.report, unneeded=update.unneeded, kept=update.kept)).timed("find_unneeded", began)
+        p = p.with_report(replace(p.report, unneeded=update.unneeded, kept=update.kept))
         p = self._removed(p, update, situation)
-        marking = stopwatch()
-        self._mark(p, update)
-        p = p.timed("soft_taints", marking)
-        remembered = replace(p.remembered, unneeded=p.report.unneeded, kept=p.report.kept)
-        return replace(p, remembered=remembered).timed("scale_down", began)
+        with p.time.phase("soft_taints"):
+            self._mark(p, update)
+        return replace(p, remembered=replace(p.remembered, unneeded=p.report.unneeded, kept=p.report.kept))
 
     def _unneeded(self, p: Pass, situation: Situation) -> Update:
-        began, limit_s = stopwatch(), self._config.scale_down.scale_down_simulation_timeout_s
+        limit_s = self._config.scale_down.scale_down_simulation_timeout_s
         assert p.placer is not None
         assert p.remembered.scale_down is not None
-        return plan_unneeded(
-            p.placer, situation, p.remembered.scale_down, out_of_time=lambda: stopwatch() - began > limit_s
-        )
+        out_of_time = p.time.box(TimeBox.SCALE_DOWN_SIMULATION, limit_s)
+        return plan_unneeded(p.placer, situation, p.remembered.scale_down, out_of_time)
 
     def _removed(self, p: Pass, update: Update, situation: Situation) -> Pass:
         config, now, memory = self._config, p.report.now, p.remembered.registry
@@ -86,9 +87,9 @@ class Shrinking:
         # New nodes have come for the replaced ones: a cool-down would only have both paid for.
         due = plan_deletions(replace(update, unneeded=()) if waits else update, p.placer.trial, situation, p.due)
         p = p.with_report(replace(p.report, kept=due.kept))
-        began = stopwatch()
-        started = self._removal.start(due)
-        p = self._counted(p, started).timed("node_deletion", began)
+        with p.time.phase("node_deletion"):
+            started = self._removal.start(due)
+        p = self._counted(p, started)
         deletions = Deletions(empty=started.empty, drained=started.drained, kept=due.kept)
         report = replace(p.report, deletions=deletions)
         if started.error:

@@ -1,6 +1,5 @@
 """Expanders choose between expansion options; a chain of them narrows the choice until one option is left."""
 
-import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
@@ -12,6 +11,7 @@ from autoscaler.config.expanders import BY_PRICE, chain_problems
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import TieBreak
 from autoscaler.errors import ConfigError
+from autoscaler.luck import Dice
 from autoscaler.objects import quantity
 from autoscaler.objects.workload import ConfigMap
 from autoscaler.ports import ExpanderAnswer
@@ -44,12 +44,12 @@ class Explaining(Protocol):
 class Random:
     """Keeps one option, any."""
 
-    def __init__(self, source: random.Random) -> None:
-        self._source = source
+    def __init__(self, dice: Dice) -> None:
+        self._dice = dice
 
     def best(self, options: Sequence[Option]) -> Sequence[Option]:
         """Return one option."""
-        return [self._source.choice(options)] if options else []
+        return [self._dice.choice(options)] if options else []
 
 
 class MostPods:
@@ -116,8 +116,8 @@ def _unused(available: int, used: int) -> float:
 class Supplies(msgspec.Struct, frozen=True, kw_only=True):
     """What expanders may need to know beside the options, as one pass sees it."""
 
-    source: random.Random
-    """Of this choice alone: a seed and what has been chosen so far fix it (`scaleup.luck`)."""
+    dice: Dice
+    """Of this choice alone: a seed and what has been chosen so far fix them (`luck`)."""
     tie_break: TieBreak = TieBreak.STABLE
     rules: Rules = Rules()
     cluster_nodes: int | None = None
@@ -133,10 +133,10 @@ class Supplies(msgspec.Struct, frozen=True, kw_only=True):
 class Chain:
     """Expanders in order. As soon as one option is left it wins; the tie-break decides between several."""
 
-    def __init__(self, expanders: Sequence[tuple[str, Expander]], tie_break: TieBreak, source: random.Random) -> None:
+    def __init__(self, expanders: Sequence[tuple[str, Expander]], tie_break: TieBreak, dice: Dice) -> None:
         self._expanders = tuple(expanders)
         self._tie_break = tie_break
-        self._source = source
+        self._dice = dice
 
     def choose(self, options: Sequence[Option]) -> Choice:
         """Choose one option; `options` come in the order of their groups, which is what a stable tie-break goes by."""
@@ -156,7 +156,7 @@ class Chain:
     def _only(self, options: Sequence[Option]) -> Option | None:
         if not options:
             return None
-        return options[0] if self._tie_break is TieBreak.STABLE else self._source.choice(options)
+        return options[0] if self._tie_break is TieBreak.STABLE else self._dice.choice(options)
 
 
 def _narrowed(expanders: Sequence[tuple[str, Expander]], options: Sequence[Option]) -> tuple[Sequence[Option], Choice]:
@@ -204,13 +204,13 @@ def build_chain(names: Sequence[str], supplies: Supplies) -> Chain:
     wrong = tuple(problems(names, has_prices=supplies.prices is not None, has_remote=supplies.remote is not None))
     if wrong:
         raise ConfigError(wrong)
-    return Chain([(name, _made(name, supplies)) for name in names], supplies.tie_break, supplies.source)
+    return Chain([(name, _made(name, supplies)) for name in names], supplies.tie_break, supplies.dice)
 
 
 def _made(name: str, supplies: Supplies) -> Expander:
     match name:
         case "random":
-            return Random(supplies.source)
+            return Random(supplies.dice)
         case "most-pods":
             return MostPods()
         case "least-nodes":

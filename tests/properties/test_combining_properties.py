@@ -8,6 +8,7 @@ import pytest
 
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import GroupsPerPass, ScaleUp, TieBreak
+from autoscaler.luck import dice
 from autoscaler.objects.node import HOSTNAME, Node
 from autoscaler.objects.pod import Pod
 from autoscaler.objects.requests import Requests
@@ -88,7 +89,7 @@ class Case:
             allowance=Allowance({} if self.cores is None else {"cpu": self.cores}),
             max_nodes_total=self.nodes_total,
         )
-        chain = build_chain(expanders, Supplies(source=random.Random(1), tie_break=TieBreak.STABLE, prices=NoPrices()))
+        chain = build_chain(expanders, Supplies(dice=dice(1), tie_break=TieBreak.STABLE, prices=NoPrices()))
         # Pods that follow others onto nodes that were bought for those are no part of the combination.
         rules = Rules(company_is_awaited=False)
         return plan_scale_up(Placer(Trial(view_of([], []))), self.pods, situation, chain, options, rules)

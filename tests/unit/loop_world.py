@@ -18,7 +18,7 @@ from autoscaler.objects.node import Node, Taint
 from autoscaler.objects.pod import Pod, PodInterner
 from autoscaler.objects.workload import DisruptionBudget
 from autoscaler.observe.report import PassReport
-from autoscaler.ports import EventType, Subject
+from autoscaler.ports import EventType, Stopwatch, Subject
 from autoscaler.reasons import RemovedAs
 from autoscaler.scaleup.consulting import RemoteExpander
 from autoscaler.simulator.executor import VirtualExecutor
@@ -28,6 +28,7 @@ from autoscaler.simulator.memory_reader import MemoryReader
 from autoscaler.simulator.recorded_cloud import RecordedCloud, recorded
 from autoscaler.snapshot.cluster import ClusterBuilder, ClusterView, Related
 from autoscaler.snapshot.groups import Groups
+from autoscaler.stopwatch import stopped
 from cloudprovider.interface import GroupSettings, NodeTemplate
 from cloudprovider.static.cloud import StaticCloud, open_cloud
 from cloudprovider.static.spec import BootDelay, CallFault, CloudSpec, CreationFault, GroupSpec, MachineSpec
@@ -129,6 +130,7 @@ class LoopWorld:
         budgets: Sequence[DisruptionBudget] = (),
         companions: Companions = Companions(),  # noqa: B008
         remote: RemoteExpander | None = None,
+        limits: Stopwatch = stopped,
     ) -> None:
         self.clock = VirtualClock(wall=NOW)
         self.events: list[Told] = []
@@ -159,6 +161,7 @@ class LoopWorld:
             leadership=Unopposed(),
             companions=companions,
             remote=remote,
+            limits=limits,
         )
         self._config = config
         self.autoscaler = build_autoscaler(config, around, PodInterner())

@@ -3,7 +3,8 @@ import time
 
 import pytest
 
-from autoscaler.clock import Instant, SystemClock, ThreadExecutor, VirtualClock, stopwatch
+from autoscaler.clock import Instant, SystemClock, ThreadExecutor, VirtualClock
+from autoscaler.stopwatch import stopwatch
 
 PATIENCE_S = 10.0
 

@@ -4,12 +4,12 @@ What a node gives is the worth of the pods that it takes. Each good's node is fi
 counts. Afterwards the nodes that give least for their price are emptied and their pods served anew, exactly.
 """
 
-import random
 from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
 
+from autoscaler.luck import dice
 from autoscaler.scaleup.combining.filling import Filling, filling_of
 from autoscaler.scaleup.combining.model import Counts, Model
 from autoscaler.scaleup.combining.search import Search
@@ -158,12 +158,12 @@ class Greedy:
 
     def _serve_anew(self) -> None:
         """Empty some nodes, and search for the cheapest way to serve their pods; those that give least come first."""
-        dice = random.Random(0)
+        rolled = dice(0)
         while self._emptied(self._few(self._poorest())):
             pass
         for _ in range(_TIMES_ANEW):
             nodes = self._poorest()
-            dice.shuffle(nodes)
+            rolled.shuffle(nodes)
             self._emptied(self._few(nodes))
 
     def _poorest(self) -> list[int]:

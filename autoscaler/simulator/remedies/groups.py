@@ -1,6 +1,5 @@
 """What would let a node group grow: bounds, limits of the cluster, its state, and the expander's choice."""
 
-import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -8,6 +7,7 @@ from autoscaler.config.scaleup import TieBreak
 from autoscaler.config.tree import Config
 from autoscaler.loop.growing import counted_nodes
 from autoscaler.loop.passing import Pass
+from autoscaler.luck import dice
 from autoscaler.reasons import Skip, Skipped
 from autoscaler.registry.backoff import backed_off
 from autoscaler.scaleup.expander import Supplies, build_chain
@@ -121,7 +121,7 @@ def _unhealthy(group: Group, p: Pass) -> Remedy:
 def chosen_instead(group_id: str, options: Sequence[Option], config: Config) -> Remedy:
     """Return which expander would have taken the group, by figures if any would, else by rank."""
     names = list(config.scale_up.expander)
-    supplies = Supplies(source=random.Random(0), tie_break=TieBreak.STABLE, rules=config.rules)
+    supplies = Supplies(dice=dice(0), tie_break=TieBreak.STABLE, rules=config.rules)
     for name in _BY_FIGURES:
         if [name] == names:
             continue

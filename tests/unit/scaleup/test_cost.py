@@ -1,9 +1,8 @@
-import random
-
 import pytest
 
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import ScaleUp
+from autoscaler.luck import dice
 from autoscaler.objects.node import Node
 from autoscaler.objects.requests import Requests
 from autoscaler.scaleup.combining.combine import Candidate, simplest
@@ -79,7 +78,7 @@ def test_a_group_that_grows_at_once_is_paid_for_the_room_it_has() -> None:
 
 def planned(*groups: Group, pods: int, cpu: str = "2") -> ScaleUpPlan:
     templates = {group.id: a_template(a_node(group.id)) for group in groups}
-    chain = build_chain(("cost",), Supplies(source=random.Random(1), prices=TemplatePrices()))
+    chain = build_chain(("cost",), Supplies(dice=dice(1), prices=TemplatePrices()))
     backlog = replicas(a_pod(cpu=cpu), pods)
     placer = Placer(Trial(view_of([], [])))
     plan = plan_scale_up(placer, backlog, a_situation(groups, templates), chain, ScaleUp(), Rules())

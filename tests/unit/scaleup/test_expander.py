@@ -1,4 +1,3 @@
-import random
 from collections.abc import Sequence
 
 import pytest
@@ -6,6 +5,7 @@ import pytest
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import TieBreak
 from autoscaler.errors import ConfigError
+from autoscaler.luck import dice
 from autoscaler.objects.meta import ObjectMeta
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod, PodClass
@@ -64,7 +64,7 @@ def test_simple_expanders(expander: Expander, options: list[Option], kept: list[
 
 
 @pytest.mark.parametrize(
-    "expander", [MostPods(), LeastNodes(), LeastWaste(), Random(random.Random(0))], ids=lambda one: type(one).__name__
+    "expander", [MostPods(), LeastNodes(), LeastWaste(), Random(dice(0))], ids=lambda one: type(one).__name__
 )
 def test_of_nothing_comes_nothing(expander: Expander) -> None:
     assert best(expander) == []
@@ -89,7 +89,7 @@ def test_waste_goes_by_capacity(option: Option, plain: bool, waste: float) -> No
 
 def test_random_is_fixed_by_its_seed_and_reaches_every_option() -> None:
     options = [an_option("a"), an_option("b"), an_option("c")]
-    first, second = Random(random.Random(7)), Random(random.Random(7))
+    first, second = Random(dice(7)), Random(dice(7))
     drawn = [best(first, *options) for _ in range(50)]
     assert drawn == [best(second, *options) for _ in range(50)]
     assert {one for (one,) in drawn} == {"a", "b", "c"}
@@ -101,7 +101,7 @@ def supplies(
     config_map = None
     if priorities is not None:
         config_map = ConfigMap(metadata=ObjectMeta(name="p"), data={"priorities": priorities})
-    return Supplies(source=random.Random(1), tie_break=tie_break, priorities=config_map, rules=rules or Rules())
+    return Supplies(dice=dice(1), tie_break=tie_break, priorities=config_map, rules=rules or Rules())
 
 
 def test_a_chain_narrows_until_one_is_left() -> None:
@@ -159,7 +159,7 @@ class Nothing:
 
 
 def test_an_expander_that_wants_nothing_ends_the_chain() -> None:
-    given = Supplies(source=random.Random(1), remote=Nothing())
+    given = Supplies(dice=dice(1), remote=Nothing())
     choice = build_chain(("grpc", "least-waste"), given).choose([an_option("a"), an_option("b")])
     assert choice.option is None
     assert choice.steps == (Step("grpc", ()),)
@@ -176,7 +176,7 @@ class OneRate:
 
 
 def test_the_price_expander_is_given_prices() -> None:
-    given = Supplies(source=random.Random(1), prices=OneRate(), cluster_nodes=5)
+    given = Supplies(dice=dice(1), prices=OneRate(), cluster_nodes=5)
     choice = build_chain(("price",), given).choose([an_option("a"), an_option("b")])
     assert choice.option is not None
     assert choice.option.group.id == "b"

@@ -1,0 +1,56 @@
+"""The time that a pass takes: how long its phases took, which is only told, and which limits on time have run out.
+
+Decisions never see a duration. They ask whether a limit has run out, and the tape notes that one has, so that a replay
+stops where the recorded pass stopped, however fast or slow the machine is that replays it.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from enum import StrEnum
+
+from autoscaler.actuation.tape import Asked, Tape
+from autoscaler.ports import Stopwatch
+
+
+class TimeBox(StrEnum):
+    """Work whose time is limited; by the flag that limits it, where there is one."""
+
+    FAILED_SCALE_UPS = "failed-scale-ups"
+    CHECK_CAPACITY_BATCH = "check-capacity-provisioning-request-batch-timebox"
+    SCALE_DOWN_SIMULATION = "scale-down-simulation-timeout"
+
+
+class PassTime:
+    """Belongs to one pass."""
+
+    def __init__(self, phases: Stopwatch, limits: Stopwatch, tape: Tape) -> None:
+        """`phases` measures what is only told, `limits` what may end work early."""
+        self._phases = phases
+        self._limits = limits
+        self._tape = tape
+        self._spent: dict[str, float] = {}
+        self._asked: Counter[TimeBox] = Counter()
+
+    @property
+    def spent(self) -> Mapping[str, float]:
+        """Seconds by phase, of phases that came to their end so far."""
+        return dict(self._spent)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Count what is done meanwhile towards a phase, unless it raises."""
+        began = self._phases()
+        yield
+        self._spent[name] = self._spent.get(name, 0.0) + self._phases() - began
+
+    def box(self, name: TimeBox, limit_s: float) -> Callable[[], bool]:
+        """Return what tells whether more than `limit_s` seconds have gone by since now."""
+        began = self._limits()
+
+        def over() -> bool:
+            self._asked[name] += 1
+            about = (name.value, f"{self._asked[name]}")
+            return self._tape.ask(Asked.TIME_OVER, about, lambda: self._limits() - began > limit_s)
+
+        return over

@@ -1,0 +1,160 @@
+"""A plan of the same input is the same to the byte: on any machine, however busy, and whatever chance has a part in."""
+
+import itertools
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from autoscaler.config.load import from_options
+from autoscaler.loop.passing import Pass
+from autoscaler.loop.recording import decision, record
+from autoscaler.ports import Stopwatch
+from autoscaler.scenario.codec import decode
+from autoscaler.simulator.held_objects import hold
+from autoscaler.simulator.play import play, play_and_look
+from autoscaler.stopwatch import stopped
+from cloudprovider.interface import OutOfCapacity
+from tests import builders
+from tests.unit.capacity import a_request, a_template
+from tests.unit.loop_world import NOW, LoopWorld, a_spec, waiting
+
+Json = dict[str, Any]
+
+
+def a_group(name: str, **fields: Any) -> Json:
+    template = {"status": {"capacity": {"cpu": "4", "memory": "8Gi"}}}
+    return {"id": name, "minSize": 0, "maxSize": 50, "targetSize": 0, "template": template, **fields}
+
+
+def a_node(name: str) -> Json:
+    return {"metadata": {"name": name}, "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "9"}}}
+
+
+def a_pod(name: str, **spec: Any) -> Json:
+    owner = {"kind": "ReplicaSet", "name": name.partition("-")[0]}
+    containers = [{"resources": {"requests": {"cpu": "1"}}}]
+    return {"metadata": {"name": name, "ownerReferences": [owner]}, "spec": {"containers": containers, **spec}}
+
+
+def idle_nodes() -> Json:
+    nodes = [f"n{number}" for number in range(30)]
+    return {
+        "options": {"expander": "least-waste"},
+        "nodeGroups": [a_group("web", targetSize=30)],
+        "nodes": [a_node(name) for name in nodes],
+        "nodeToGroup": dict.fromkeys(nodes, "web"),
+        "pods": [a_pod(f"web-{name}", nodeName=name) for name in nodes],
+        "replicaSets": [{"metadata": {"name": "web"}, "spec": {"replicas": len(nodes)}}],
+    }
+
+
+def equal_groups(**options: str) -> Json:
+    return {
+        "options": options,
+        "nodeGroups": [a_group(f"g{number:02}") for number in range(40)],
+        "pods": [a_pod("web-0")],
+        "runs": 3,
+    }
+
+
+def answered(content: Json) -> bytes:
+    """Return what `plan -o json` prints, but for the timings."""
+    body = json.dumps({"now": "2026-01-05T12:00:00Z", **content}).encode()
+    answer = play(decode(body, "state.json"))
+    return msgspec.json.encode([msgspec.structs.replace(run, timings={}) for run in answer.runs])
+
+
+@pytest.fixture
+def slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On this machine an hour passes between any two looks at any clock."""
+    hours = itertools.count(1_700_000_000, 3600)
+    for clock in ("time", "monotonic", "perf_counter", "process_time", "thread_time"):
+        monkeypatch.setattr(time, clock, lambda: float(next(hours)))
+
+
+def test_a_slow_machine_finds_as_many_unneeded_nodes(request: pytest.FixtureRequest) -> None:
+    before = answered(idle_nodes())
+    assert len(json.loads(before)[0]["unneededNodes"]) > 10
+    request.getfixturevalue("slow_machine")
+    assert answered(idle_nodes()) == before
+
+
+@pytest.mark.parametrize("options", [{"expander": "random"}, {"expander": "most-pods", "tie-break": "random"}])
+def test_a_random_choice_comes_out_the_same_twice(options: dict[str, str]) -> None:
+    assert answered(equal_groups(**options)) == answered(equal_groups(**options))
+
+
+def test_another_seed_is_other_luck() -> None:
+    chosen = {answered(equal_groups(expander="random", **{"expander-seed": f"{seed}"})) for seed in range(5)}
+    assert len(chosen) > 1
+
+
+class Tiring:
+    """The stopwatch of a machine on which all goes well until it has been looked at so often."""
+
+    def __init__(self, looks: int) -> None:
+        self._looks = looks
+
+    def __call__(self) -> float:
+        self._looks -= 1
+        return 0.0 if self._looks >= 0 else 1e6
+
+
+def with_idle_nodes(limits: Stopwatch) -> LoopWorld:
+    nodes = [(builders.a_node(f"n{number}", created=NOW - 9000), "web") for number in range(6)]
+    world = LoopWorld(a_spec(target=6), nodes=nodes, limits=limits)
+    world.submit(*(builders.a_pod(f"web-{number}", cpu="100m", node=f"n{number}") for number in range(6)))
+    return world
+
+
+def with_failing_groups(limits: Stopwatch) -> LoopWorld:
+    world = LoopWorld(*(a_spec(f"g{number}") for number in range(5)), limits=limits)
+    for number in range(5):
+        world.static.fail_next(f"g{number}", OutOfCapacity("none left"))
+    world.submit(waiting("web"))
+    return world
+
+
+def with_requests(limits: Stopwatch) -> LoopWorld:
+    nodes = [(builders.a_node(f"n{number}", created=NOW - 9000), "web") for number in range(5)]
+    config = from_options({"enable-provisioning-requests": True, "check-capacity-batch-processing": True})
+    world = LoopWorld(a_spec(target=5), config=config, nodes=nodes, limits=limits)
+    hold(world.writes, a_template(), *(a_request(f"job-{number}", 1, created=NOW - 60) for number in range(5)))
+    return world
+
+
+def replayed(body: bytes) -> Pass:
+    seen: list[Pass] = []
+    play_and_look(decode(body, "recording.json"), lambda run, p: seen.append(p))
+    return seen[0]
+
+
+@pytest.mark.parametrize("make", [with_idle_nodes, with_failing_groups, with_requests])
+def test_a_pass_that_ran_out_of_time_is_replayed_to_the_same_end(
+    make: Callable[[Stopwatch], LoopWorld], request: pytest.FixtureRequest
+) -> None:
+    live: list[tuple[bytes, bytes]] = []
+    for looks in range(1, 9):
+        world = make(Tiring(looks))
+        p = world.autoscaler.examine(world.clock.now())
+        assert p.config is not None
+        body = record(p, p.config, "recording")
+        assert body is not None
+        live.append((body, decision(p)))
+    assert len({decided for _, decided in live}) >= 4, "it makes a difference when time runs out"
+    request.getfixturevalue("slow_machine")
+    for body, decided in live:
+        assert decision(replayed(body)) == decided
+
+
+def test_time_that_does_not_run_out_is_not_recorded() -> None:
+    world = with_idle_nodes(stopped)
+    p = world.autoscaler.examine(world.clock.now())
+    assert p.config is not None
+    body = record(p, p.config, "recording")
+    assert body is not None
+    assert "timeOver" not in {one["asked"] for one in json.loads(body)["memory"]["answers"]}
