@@ -51,7 +51,9 @@ class ScaleDown(msgspec.Struct, frozen=True):
     unremovable_node_recheck_timeout_s: Annotated[
         Seconds, "How long a node found unremovable is not looked at again."
     ] = 300.0
-    scale_down_simulation_timeout_s: Annotated[Seconds, "Longest time spent on simulating removals in one pass."] = 30.0
+    scale_down_simulation_timeout_s: Annotated[
+        Seconds, "Longest time spent on simulating removals in one pass of the daemon."
+    ] = 30.0
     node_deletion_candidate_ttl_s: Annotated[
         Seconds,
         "How long the unneeded time of a node survives a restart; 0 means not at all.",

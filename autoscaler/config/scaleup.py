@@ -124,7 +124,11 @@ class ScaleUp(msgspec.Struct, frozen=True):
         "The cost expander spreads a scale-up over more node groups only to save more than this share of its price.",
         Support.OURS,
     ] = 0.05
-    expander_seed: Annotated[OptionalNumber, "Makes random choices repeatable.", Support.OURS] = None
+    expander_seed: Annotated[
+        OptionalNumber,
+        "Seed of random choices. Without it the daemon draws one when it starts; plans and simulations repeat anyway.",
+        Support.OURS,
+    ] = None
     parallel_scale_up: Annotated[Switch, "Resize several groups at the same time."] = False
     scale_up_from_zero: Annotated[Switch, "Scale up even when the cluster has no ready node."] = True
     enforce_node_group_min_size: Annotated[Switch, "Raise groups that are below their minimum size."] = False
@@ -245,7 +249,7 @@ class Features(msgspec.Struct, frozen=True):
         OptionalText, "Handle only check-capacity requests for this instance."
     ] = None
     check_capacity_provisioning_request_batch_timebox_s: Annotated[
-        Seconds, "Longest time for one batch of check-capacity requests."
+        Seconds, "Longest time for one batch of check-capacity requests; of the daemon alone."
     ] = 10.0
     check_capacity_provisioning_request_max_batch_size: Annotated[
         Count, "Most check-capacity requests in one batch."

@@ -105,6 +105,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     audience: Audience
     companions: tuple[Companion, ...] = ()
     """Of every replica, beside those that are configured."""
+    seed: int = 0
+    """Of random choices, where the configuration has none."""
 
 
 class Replica:
@@ -149,6 +151,7 @@ class Replica:
             leadership=self.lease,
             remote=RecordedAnswers(()),
             companions=self.company.companions,
+            seed=setting.seed,
         )
         self.autoscaler = build_autoscaler(config, around, interner)
         self._rehearses = config.loop.dry_run

@@ -94,6 +94,7 @@ class World:
             metrics=self.metrics,
             audience=audience if audience is not None else NoAudience(),
             companions=companions,
+            seed=seed,
         )
         self._stepped_at = self.clock.now().mono
         self._step = _Alarm(self._executor, self._take_step)

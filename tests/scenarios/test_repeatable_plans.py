@@ -2,8 +2,12 @@
 
 import itertools
 import json
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -18,7 +22,8 @@ from autoscaler.simulator.held_objects import hold
 from autoscaler.simulator.play import play, play_and_look
 from autoscaler.stopwatch import stopped
 from cloudprovider.interface import OutOfCapacity
-from tests import builders
+from tests import builders, worlds
+from tests.properties.random_scenarios import random_scenario
 from tests.unit.capacity import a_request, a_template
 from tests.unit.loop_world import NOW, LoopWorld, a_spec, waiting
 
@@ -91,6 +96,35 @@ def test_a_random_choice_comes_out_the_same_twice(options: dict[str, str]) -> No
 def test_another_seed_is_other_luck() -> None:
     chosen = {answered(equal_groups(expander="random", **{"expander-seed": f"{seed}"})) for seed in range(5)}
     assert len(chosen) > 1
+
+
+def test_another_process_plans_the_same(tmp_path: Path) -> None:
+    file = tmp_path / "state.json"
+    answers = set()
+    for seed in range(3):
+        file.write_text(json.dumps(random_scenario(seed)))
+        for hashes in ("1", "2"):
+            command = [sys.executable, "-m", "autoscaler", "plan", "--scenario", f"{file}", "-o", "json"]
+            done = subprocess.run(
+                command, capture_output=True, check=True, env={**os.environ, "PYTHONHASHSEED": hashes}
+            )
+            runs = json.loads(done.stdout)["runs"]
+            answers.add(json.dumps([{**run, "timings": {}} for run in runs]))
+    assert len(answers) == 3
+
+
+def bought_at_random(seed: int) -> list[str]:
+    groups = [worlds.a_group(f"g{number}") for number in range(9)]
+    with worlds.a_world(
+        worlds.a_cloud(*groups), worlds.a_deployment(replicas=3), seed=seed, expander="random"
+    ) as world:
+        world.run_for(300)
+        return [call.group for call in world.calls]
+
+
+def test_a_simulated_autoscaler_has_the_luck_of_its_seed() -> None:
+    assert bought_at_random(1) == bought_at_random(1)
+    assert len({tuple(bought_at_random(seed)) for seed in range(4)}) > 1
 
 
 class Tiring:
