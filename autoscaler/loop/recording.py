@@ -56,6 +56,8 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     remembered: Remembered
     answers: tuple[Answer, ...] = ()
     scheduler: SchedulerProfile = SchedulerProfile()
+    silence_s: Mapping[str, float] = {}
+    """Seconds for which nothing had been heard of a kind, by its path; only of kinds that were silent for too long."""
 
 
 def record(p: Pass, config: Config, name: str, description: str = "") -> bytes | None:
@@ -73,6 +75,8 @@ def record(p: Pass, config: Config, name: str, description: str = "") -> bytes |
     }
     if config.scheduler != SchedulerProfile():
         memory["scheduler"] = frost.freeze(config.scheduler)
+    if report.silent_s:
+        memory["silence"] = dict(report.silent_s)
     memory["classes"] = frost.classes
     options = {flag: value for flag, value in to_options(config).items() if flag not in _OF_THE_PROCESS}
     return encode(
@@ -128,6 +132,7 @@ def recollect(
             remembered=thaw.thaw(memory.get("remembered"), Remembered, "remembered"),
             answers=tuple(answers),
             scheduler=thaw.thaw(memory.get("scheduler") or {}, SchedulerProfile, "scheduler"),
+            silence_s=thaw.thaw(memory.get("silence") or {}, dict[str, float], "silence"),
         )
     except ValueError as error:
         raise ConfigError(f"memory.{error}") from error

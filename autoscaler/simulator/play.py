@@ -94,11 +94,13 @@ def _play(world: ScenarioWorld, look: Callable[[int, Pass], None], companions: C
         autoscaler = build_autoscaler(config, around, scenario.interner)
         if origin is not None:
             autoscaler.remembered = origin.remembered
+            world.silence_s = origin.silence_s
         for run in range(scenario.runs):
             world.begin_run(run)
             remote.begin_run(run)
             p = autoscaler.examine(world.clock.now())
             look(run, p)
+            world.silence_s = {}
             calls = world.calls_of(run)
             last = run == scenario.runs - 1
             # What a run started may reach the cloud after its pass has ended.

@@ -4,7 +4,9 @@ The cloud only raises targets: no node appears unless the file's changes add it.
 at once, while the node and the pods on it are there until the next run begins.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
 
 from autoscaler.clock import VirtualClock
 from autoscaler.objects.node import Node
@@ -36,6 +38,8 @@ class ScenarioWorld:
         self.writes = MemoryWrites(self.cluster, self.clock)
         self._calls_seen = 0
         self._marks: list[int] = []
+        self.silence_s: Mapping[str, float] = {}
+        """Of a recorded pass: how long nothing had been heard of a kind."""
         self._add_nodes(scenario.nodes)
         for pod in scenario.pods:
             self.cluster.put_pod(pod)
@@ -63,7 +67,8 @@ class ScenarioWorld:
     def observe(self, read_groups: Callable[[Sequence[Node]], Groups]) -> ClusterView:
         """Return the cluster as it is now; `read_groups` reads the cloud for these nodes."""
         nodes = tuple(self.cluster.nodes.values())
-        return self._builder.view(read_groups(nodes), with_held(self.scenario.related, self.writes))
+        view = self._builder.view(read_groups(nodes), with_held(self.scenario.related, self.writes))
+        return replace(view, silence_s=self.silence_s)
 
     def calls_of(self, run: int) -> Sequence[CloudCall]:
         """Return what was asked of the cloud from the beginning of a run until that of the next, oldest first."""
