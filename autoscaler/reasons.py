@@ -9,7 +9,7 @@ import msgspec
 
 
 class NoFit(StrEnum):
-    """Which of the scheduler's filters keeps a pod off a node; in the order in which the scheduler asks them."""
+    """What keeps a pod off a node: the scheduler's filters, in its order, then reasons of our own."""
 
     UNSCHEDULABLE = "NodeUnschedulable"
     NODE_NAME = "NodeName"
@@ -26,6 +26,15 @@ class NoFit(StrEnum):
     DEVICES = "DynamicResources"
     TOO_MUCH_WORK = "EvaluationWork"
     """No filter of the scheduler: the pod has so many constraints that none is asked."""
+    ZONE_LATER = "ZoneComesLater"
+    """No filter: the pod suits the group, but only in a zone in which the next node does not come."""
+    ZONE_UNKNOWN = "ZoneNotKnown"
+    """No filter: nothing tells in which zone a new node comes, and in some zones it would do."""
+
+
+_NO_FILTERS = (NoFit.TOO_MUCH_WORK, NoFit.ZONE_LATER, NoFit.ZONE_UNKNOWN)
+FILTERS = tuple(reason for reason in NoFit if reason not in _NO_FILTERS)
+"""The filters that the scheduler has."""
 
 
 class Rejection(msgspec.Struct, frozen=True, gc=False):

@@ -124,6 +124,12 @@ class NodeTemplate(msgspec.Struct, frozen=True, kw_only=True):
     """Quantity strings by resource name; `pods` included."""
     allocatable: Mapping[str, str] = {}
     """Defaults to `capacity` where it names nothing."""
+    zones: Mapping[str, Mapping[str, str]] = {}
+    """Zones that the cloud may put a new node in, by name, each with the labels that nodes there have.
+
+    Of several the cloud is taken to choose the one with the fewest nodes of the group. Empty: the zone in `labels`,
+    or those that nodes of the group are seen in.
+    """
     pods: Sequence[Mapping[str, Any]] = ()
     """v1.Pod objects that come with every node (static pods), as plain JSON data."""
 

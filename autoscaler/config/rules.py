@@ -96,6 +96,14 @@ class Rules(msgspec.Struct, frozen=True):
             False,
         ),
     ] = True
+    zones_in_balance: Annotated[
+        bool,
+        Change(
+            "A new node of a group of several zones comes where the group has the fewest nodes; otherwise in the zone "
+            "of the group's template.",
+            False,
+        ),
+    ] = True
     template_node_label: Annotated[
         bool, Change("Simulated nodes carry the label that marks template nodes.", False, "1.32")
     ] = True

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from autoscaler.reasons import NoFit
+from autoscaler.reasons import FILTERS, NoFit
 
 T = TypeVar("T")
 
@@ -192,17 +192,17 @@ def _spread_problems(args: _SpreadArgs) -> Iterator[str]:
 
 def _disabled(plugins: Mapping[str, _PluginSet]) -> tuple[NoFit, ...]:
     """Return the filters that are off: `multiPoint` says what is on, then `filter` takes away and adds."""
-    on = {reason.value for reason in NoFit}
+    on = {reason.value for reason in FILTERS}
     for point in ("multiPoint", "filter"):
         chosen = plugins.get(point, _PluginSet())
         off = {one.name for one in chosen.disabled}
         on = set() if "*" in off else on - off
         on |= {one.name for one in chosen.enabled}
-    return tuple(reason for reason in NoFit if reason.value not in on)
+    return tuple(reason for reason in FILTERS if reason.value not in on)
 
 
 def _plugin_warnings(plugins: Mapping[str, _PluginSet]) -> Iterator[str]:
-    known = {reason.value for reason in NoFit}
+    known = {reason.value for reason in FILTERS}
     for point in _FILTER_POINTS:
         for one in plugins.get(point, _PluginSet()).enabled:
             if one.name not in known and point != "multiPoint":

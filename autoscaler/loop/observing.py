@@ -23,6 +23,7 @@ from autoscaler.registry.readiness import devices_of, read, ready_terms
 from autoscaler.registry.state import update
 from autoscaler.scaledown.memory import ScaleDownMemory, Unremovable, forgotten, left_alone, seeded
 from autoscaler.scaleup.templates import choose_templates
+from autoscaler.scaleup.zones import balanced
 from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.groups import Groups
 
@@ -97,6 +98,9 @@ class Observing:
             rules=config.rules,
             templated=templates.keys(),
         )
+        if config.rules.zones_in_balance:
+            described = {name for name, entry in cache.entries.items() if entry.source is Source.PROVIDER}
+            templates = balanced(templates, described, view, registry, config.health, now)
         silent = not _DECISIVE.isdisjoint(p.report.silent_s)
         if silent:  # machines that have come meanwhile must not pass for late
             registry = replace(registry, occurrences=(), memory=before.registry)

@@ -97,6 +97,16 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
             "it counts as keeping every other pod out of its domains.",
             "Give the pod fewer terms, or raise `--max-pod-evaluation-work`.",
         ),
+        NoFit.ZONE_LATER: Meaning(
+            "The pod suits the group in one of its zones, and the cloud puts the next node in another: it keeps the "
+            "zones of a group in balance. No node is bought that would not serve the pod.",
+            "Have one group for each zone, so that the zone can be chosen.",
+        ),
+        NoFit.ZONE_UNKNOWN: Meaning(
+            "Neither the cloud nor a node tells which zone a new node of the group comes in; the pod would fit in one "
+            "zone and not in another.",
+            "Have one group for each zone, or state the zone in the group's template.",
+        ),
     },
     Skip: {
         Skip.NOT_READY: Meaning(

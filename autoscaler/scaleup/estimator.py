@@ -15,7 +15,7 @@ from autoscaler.objects import quantity
 from autoscaler.objects.node import HOSTNAME
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.scheduling.bounds import Bound
-from autoscaler.scheduling.placement import Placer, round_robin
+from autoscaler.scheduling.placement import Placer, accepts, round_robin
 from autoscaler.scheduling.topology import SKEWED
 from autoscaler.snapshot.overlay import Positions
 from autoscaler.snapshot.template import Template
@@ -85,8 +85,13 @@ def estimate(
     with placer.trial.fork():
         packing = _Packing(placer, template, node_limit, topology_fallback)
         placed: list[Pod] = []
-        for group in sorted(groups, key=lambda group: -score(group.cls, template)):
-            placed.extend(group.pods[: packing.pack(group.cls, len(group.pods))])
+        ordered = sorted(groups, key=lambda group: -score(group.cls, template))
+        if any(packing.minds_zone(group.cls) for group in ordered):
+            counts = packing.pack_node_by_node(ordered)
+        else:
+            counts = [packing.pack(group.cls, len(group.pods)) for group in ordered]
+        for group, count in zip(ordered, counts, strict=True):
+            placed.extend(group.pods[:count])
         return Estimate(packing.nodes_used, tuple(placed), tuple(packing.packed))
 
 
@@ -125,6 +130,36 @@ class _Packing:
         if left and self._may_add:
             return dealt + self._fill_new(cls, left, bound.fresh, bound.total - dealt)
         return dealt
+
+    def minds_zone(self, cls: PodClass) -> bool:
+        """Whether it can matter to the class in which of several zones a node comes."""
+        zones = self._template.zones
+        if zones is None or len(zones.templates) < 2:
+            return False
+        suits = {accepts(cls, fresh.node, self._placer.profile) for fresh in zones.templates.values()}
+        return len(suits) > 1 or bool(self._placer.guards(cls))
+
+    def pack_node_by_node(self, groups: Sequence[PodGroup]) -> list[int]:
+        """Place what can be placed, where nodes come in several zones; return how many of each group.
+
+        Every node takes what suits its zone before another is added; one that nothing suits ends it.
+        """
+        left = [len(group.pods) for group in groups]
+        while True:
+            for at, group in enumerate(groups):
+                left[at] -= self._pack_present(group.cls, left[at])
+            idle = len(self._used) > 0 and self._used[-1] == 0
+            if idle or not any(left) or self._add(1) == 0:
+                return [len(group.pods) - count for group, count in zip(groups, left, strict=True)]
+
+    def _pack_present(self, cls: PodClass, count: int) -> int:
+        """Place as many of `count` pods as the nodes that are there take; return how many."""
+        if not self._placer.guards(cls):
+            return self._deal(cls, count, Bound(self._placer.copies(cls, self._window), 0))
+        placed = 0
+        while placed < count and self._finds_room(cls, self._window):
+            placed += 1
+        return placed
 
     def _bound(self, cls: PodClass) -> Bound | None:
         """Ask how many of the class fit, with one more node to look at."""

@@ -13,6 +13,7 @@ from autoscaler.reasons import Rejection
 from autoscaler.scaleup.estimator import Packed, PodGroup, estimate, pod_groups, spread_over
 from autoscaler.scaleup.option import Option
 from autoscaler.scaleup.situation import Situation
+from autoscaler.scaleup.zones import verdict
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.groups import Group
 
@@ -52,9 +53,26 @@ class Market:
         rejected: dict[PodClass, dict[str, tuple[Rejection, ...]]] = {pod.cls: {} for pod in pods}
         for group in groups if rejected else ():
             with self.one_more(situation, group.id) as position:
-                for cls, by_group in rejected.items():
-                    by_group[group.id] = self.placer.why(cls, position)
+                why = {cls: self.placer.why(cls, position) for cls in rejected}
+            template = situation.templates[group.id]
+            for cls, by_group in rejected.items():
+                by_group[group.id] = verdict(self.placer, cls, template, why[cls])
         return rejected
+
+    def in_time(
+        self, situation: Situation, groups: Sequence[Group], fitting: Fitting, pods: Sequence[PodGroup]
+    ) -> Fitting:
+        """Return what fits, with groups that a class fits in a zone in which later nodes come."""
+        wide: dict[PodClass, set[str]] = {}
+        for group in groups:
+            zones = situation.templates[group.id].zones
+            for fresh in () if zones is None else zones.templates.values():
+                with self.placer.trial.fork():
+                    position = self.placer.trial.add(fresh, 1)[0]
+                    for one in pods:
+                        if group.id not in fitting[one.cls] and self.placer.fits(one.cls, position):
+                            wide.setdefault(one.cls, set()).add(group.id)
+        return {cls: ids | wide.get(cls, set()) for cls, ids in fitting.items()} if wide else fitting
 
     @contextmanager
     def one_more(self, situation: Situation, group_id: str) -> Iterator[int]:

@@ -110,7 +110,8 @@ class _Decision:
                 _, valid = considered(self._situation, self._needs, self._rules)
                 groups = pod_groups(left)
                 fitting = self._market.fitting(self._situation, valid, groups)
-            offers = self._market.offers(self._situation, valid, fitting, groups)
+            in_time = self._market.in_time(self._situation, valid, fitting, groups)
+            offers = self._market.offers(self._situation, valid, in_time, groups)
             turn, error = self._turn(self._acceptable(offers), groups)
             if not turn[0].increases:
                 declined = bool(offers) and turn[0].chosen is None

@@ -13,6 +13,7 @@ from autoscaler.objects.requests import DEFERRED, INFEASIBLE
 from autoscaler.observe.pod_summary import pod_statuses
 from autoscaler.reasons import PodVerdict, Rejection, ScaleUpResult, Skip, Skipped, Waiting
 from autoscaler.scaleup.pending import expendable
+from autoscaler.scaleup.zones import verdict
 from autoscaler.scheduling.misses import Miss, near_misses
 from autoscaler.scheduling.placement import Placer
 from autoscaler.scheduling.profile import profile_of
@@ -224,6 +225,9 @@ def _stands(pod: Pod, p: Pass, view: ClusterView) -> Iterator[_Stand]:
             with p.placer.trial.fork():
                 fresh = p.placer.trial.add(template, 1)
                 (miss,) = near_misses(p.placer, pod.cls, slice(fresh.start, fresh.stop))
+            miss = msgspec.structs.replace(
+                miss, rejections=verdict(p.placer, pod.cls, template, miss.rejections)
+            )
         elif reason is None:
             message = "not ready for scale-up"
             reason = Skipped(group.id, Skip.NO_TEMPLATE, message, "nothing tells what its nodes look like")

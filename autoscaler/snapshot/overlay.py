@@ -59,6 +59,8 @@ class _Move(msgspec.Struct, frozen=True):
 
 class _Added(msgspec.Struct, frozen=True):
     count: int
+    counted: str = ""
+    """Name of the template whose nodes come in several zones."""
 
 
 class _Removed(msgspec.Struct, frozen=True):
@@ -89,6 +91,7 @@ class Trial:
         self._kinds: Codes = np.full(self.base, -1, dtype=np.int32)
         self._added: list[Template] = []
         self._suffixes: list[str] = []
+        self._came: dict[str, int] = {}
         self._deltas: dict[PodClass, dict[int, int]] = {}
         self._log: list[_Move | _Added | _Removed] = []
         self._watchers: list[Watcher] = []
@@ -226,7 +229,8 @@ class Trial:
     def add(self, template: Template, count: int, suffix: str = "e-", numbered: int | None = None) -> range:
         """Add copies of a template, named `<template>-<suffix><number>`; return their positions.
 
-        Numbers begin at `numbered`, by default after those of all nodes added before.
+        Numbers begin at `numbered`, by default after those of all nodes added before. Where nodes of the group come in
+        several zones, each copy is in the zone that follows on those added before.
         """
         first = self.count
         if count <= 0:
@@ -243,17 +247,23 @@ class Trial:
         self._alive[new] = True
         self._cordoned[new] = template.node.unschedulable
         self._taints[new] = self.vocabulary.taint_code(template.node.taints)
-        self._kinds[new] = self._kind(template)
+        counted = template.node.name if template.zones is not None else ""
+        came = self._came.get(counted, 0)
+        copies = template.copies(came, count)
+        if counted:
+            self._came[counted] = came + count
+        variants = copies if counted else [template]
+        self._kinds[new] = [self._kind(one) for one in variants]
         start = len(self._added) if numbered is None else numbered
-        self._added.extend([template] * count)
+        self._added.extend(copies)
         self._suffixes.extend(f"{suffix}{start + offset}" for offset in range(count))
         self.count = first + count
         for key, codes in self._labels.items():
             if key == HOSTNAME:
                 codes[new] = np.arange(first, self.count) - self.base + self._hostnames
             else:
-                codes[new] = self.vocabulary.code(key, template.node.labels.get(key))
-        self._log.append(_Added(count))
+                codes[new] = [self.vocabulary.code(key, one.node.labels.get(key)) for one in variants]
+        self._log.append(_Added(count, counted))
         self._announce(template, first, count, 1)
         return range(first, self.count)
 
@@ -319,8 +329,10 @@ class Trial:
         match entry:
             case _Move(cls, positions, counts):
                 self._move(cls, positions, -counts)
-            case _Added(count):
+            case _Added(count, counted):
                 first = self.count - count
+                if counted:
+                    self._came[counted] -= count
                 self._announce(self._added[-1], first, count, -1)
                 del self._added[-count:], self._suffixes[-count:]
                 self.count = first

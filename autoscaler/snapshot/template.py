@@ -5,6 +5,7 @@ replaced. Templates are kept from pass to pass as long as nothing about them cha
 """
 
 import zlib
+from collections.abc import Mapping
 
 import msgspec
 
@@ -44,6 +45,43 @@ class Template(msgspec.Struct, frozen=True):
 
     node: Node
     pods: tuple[Pod, ...] = ()
+    zones: "Zones | None" = None
+    """The zones that nodes of the group come in; None: only the one of `node`."""
+
+    def copies(self, start: int, count: int) -> list["Template"]:
+        """Return so many nodes as they join the group one after the other, once `start` others have."""
+        if self.zones is None or not self.zones.turns:
+            return [self] * count
+        return [self.zones.coming(number) for number in range(start, start + count)]
+
+
+class Zones(msgspec.Struct, frozen=True):
+    """In which zones the next nodes of a group come: the cloud keeps a balance, so where the group has the fewest.
+
+    Zones with equally many get theirs in the order of their names. Without `turns` nothing tells.
+    """
+
+    nodes: Mapping[str, int] = {}
+    """How many nodes of the group each zone has, by name and in its order; those on their way are left out."""
+    templates: Mapping[str, Template] = {}
+    """A new node by zone."""
+    order: tuple[str, ...] = ()
+    """The zones of the first that come: of machines whose zone is known, then until all zones have equally many."""
+    turns: tuple[str, ...] = ()
+    """The zones that follow, over and over."""
+    due: int = 0
+    """How many nodes are on their way: the next to be asked for comes after them."""
+
+    def coming(self, number: int) -> Template:
+        """Return the node that comes after `number` others."""
+        late = number - len(self.order)
+        return self.templates[self.order[number] if late < 0 else self.turns[late % len(self.turns)]]
+
+    def wait(self, zone: str) -> int | None:
+        """Return how many nodes have to be asked for before one comes in the zone; None: it gets none for now."""
+        ahead = range(self.due, self.due + len(self.order) + len(self.turns))
+        wanted = self.templates.get(zone)
+        return next((number - self.due for number in ahead if self.coming(number) is wanted), None)
 
 
 class PassingTaints(msgspec.Struct, frozen=True):

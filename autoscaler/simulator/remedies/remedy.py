@@ -25,6 +25,8 @@ class Obstacle(StrEnum):
     POD_AFFINITY = "InterPodAffinity"
     DEVICES = "DynamicResources"
     TOO_MUCH_WORK = "EvaluationWork"
+    ZONE_LATER = "ZoneComesLater"
+    ZONE_UNKNOWN = "ZoneNotKnown"
     GROUP_NOT_READY = "NotReadyForScaleUp"
     BACKED_OFF = "InBackoff"
     MAX_SIZE = "MaxNodeGroupSizeReached"

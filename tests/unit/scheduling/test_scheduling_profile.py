@@ -8,7 +8,7 @@ import yaml
 from autoscaler.config.load import load
 from autoscaler.errors import ConfigError
 from autoscaler.objects.node import HOSTNAME, ZONES
-from autoscaler.reasons import NoFit
+from autoscaler.reasons import FILTERS, NoFit
 from autoscaler.scheduling.placement import Placer
 from autoscaler.scheduling.profile import Profile, profile_of
 from autoscaler.snapshot.cluster import view_of
@@ -124,7 +124,7 @@ def off(*names: str, point: str = "filter", enabled: tuple[str, ...] = ()) -> Js
     indirect=["profile"],
 )
 def test_which_filters_are_asked(profile: Profile, asked: set[NoFit]) -> None:
-    assert {reason for reason in NoFit if profile.asks(reason)} == asked
+    assert {reason for reason in FILTERS if profile.asks(reason)} == asked
 
 
 RELATED = storage(claim("missing-volume", volume="gone"))
