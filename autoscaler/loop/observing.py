@@ -99,8 +99,7 @@ class Observing:
             templated=templates.keys(),
         )
         if config.rules.zones_in_balance:
-            described = {name for name, entry in cache.entries.items() if entry.source is Source.PROVIDER}
-            templates = balanced(templates, described, view, registry, config.health, now)
+            templates = balanced(templates, cache.described, view, registry, config.health, now)
         silent = not _DECISIVE.isdisjoint(p.report.silent_s)
         if silent:  # machines that have come meanwhile must not pass for late
             registry = replace(registry, occurrences=(), memory=before.registry)

@@ -100,6 +100,11 @@ class TemplateCache(msgspec.Struct, frozen=True, kw_only=True):
     """What this pass has learnt about groups whose nodes offer less than their templates said."""
 
     @property
+    def described(self) -> frozenset[str]:
+        """Groups of which only the cloud tells what their nodes look like."""
+        return frozenset(group_id for group_id, entry in self.entries.items() if entry.source is Source.PROVIDER)
+
+    @property
     def pools(self) -> Mapping[str, Mapping[str, tuple[int, ...]]]:
         """How many devices each complete pool of a group's nodes has, by driver; groups without any are left out."""
         return {group_id: entry.pools for group_id, entry in self.entries.items() if entry.pools}

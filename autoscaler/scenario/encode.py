@@ -112,6 +112,7 @@ def _template(template: NodeTemplate) -> Plain:
         "taints": template.taints,
         "capacity": dict(template.capacity),
         "allocatable": dict(template.allocatable),
+        **({"zones": {zone: dict(labels) for zone, labels in template.zones.items()}} if template.zones else {}),
     }
 
 

@@ -30,6 +30,7 @@ def template_of(asg: Asg, shape: Shape | None, nodegroup: Nodegroup | None, regi
         capacity=capacity,
         allocatable=capacity,
         pods=(kube_proxy(asg.name),),
+        zones={zone: _zone_labels(zone) for zone in asg.zones},
     )
 
 
@@ -47,8 +48,12 @@ def _generic(asg: Asg, shape: Shape | None, nodegroup: Nodegroup, region: str) -
         if shape.instance_type:
             labels[INSTANCE_TYPE] = shape.instance_type
     if asg.zones:
-        labels["topology.kubernetes.io/zone"] = labels["topology.ebs.csi.aws.com/zone"] = asg.zones[0]
+        labels |= _zone_labels(asg.zones[0])
     return labels
+
+
+def _zone_labels(zone: str) -> dict[str, str]:
+    return {"topology.kubernetes.io/zone": zone, "topology.ebs.csi.aws.com/zone": zone}
 
 
 def _merged(ours: Sequence[TaintSpec], managed: Sequence[TaintSpec]) -> tuple[TaintSpec, ...]:

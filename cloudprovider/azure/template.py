@@ -44,7 +44,11 @@ class Templates:
         labels = {key: value for key, value in labels.items() if is_label_value(value)} | labels_of(tags)
         allocatable = _allocatable(capacity, is_managed=bool(pool), tagged=tagged)
         return NodeTemplate(
-            labels=labels, taints=_taints(tags, pool, profile), capacity=capacity, allocatable=allocatable
+            labels=labels,
+            taints=_taints(tags, pool, profile),
+            capacity=capacity,
+            allocatable=allocatable,
+            zones={zone: _zone_labels(zone) for zone in _zones(scale_set)},
         )
 
 
@@ -76,17 +80,26 @@ def _allocatable(capacity: Mapping[str, str], is_managed: bool, tagged: Mapping[
 
 def _generic_labels(scale_set: ScaleSet, size_name: str, size: Size | None, is_windows: bool) -> dict[str, str]:
     location = scale_set.location.lower()
-    # Of several zones the first, always: with another one each time a group would grow for pods that want a zone, and
-    # get its machines in whichever zone Azure chooses.
-    zone = f"{location}-{min(scale_set.zones)}" if scale_set.zones else ""
     return {
         "kubernetes.io/arch": size.architecture if size is not None else "amd64",
         "kubernetes.io/os": "windows" if is_windows else "linux",
         "node.kubernetes.io/instance-type": size_name,
         "topology.kubernetes.io/region": location,
-        "topology.kubernetes.io/zone": zone or "0",
-        "topology.disk.csi.azure.com/zone": zone,
+        "topology.kubernetes.io/zone": "0",
+        "topology.disk.csi.azure.com/zone": "",
+        **next((_zone_labels(zone) for zone in _zones(scale_set)), {}),
     }
+
+
+def _zones(scale_set: ScaleSet) -> list[str]:
+    """Return the zones as nodes are labelled with them, sorted."""
+    location = scale_set.location.lower()
+    zones = (f"{location}-{zone}" for zone in sorted(scale_set.zones or ()))
+    return [zone for zone in zones if is_label_value(zone)]
+
+
+def _zone_labels(zone: str) -> dict[str, str]:
+    return {"topology.kubernetes.io/zone": zone, "topology.disk.csi.azure.com/zone": zone}
 
 
 def _predicted_labels(pool: str, profile: Profile, disk: Disk, size: Size | None) -> dict[str, str]:

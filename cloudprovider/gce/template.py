@@ -39,7 +39,7 @@ class Blueprint(msgspec.Struct, frozen=True, kw_only=True):
 def node_template(blueprint: Blueprint, place: Place, zones: tuple[str, ...], group_id: str) -> NodeTemplate:
     """Return the node of a group in `place`, which spreads over `zones`.
 
-    Where it spreads over several, a new node's zone is not known, and no label pretends that it is.
+    Where it spreads over several, no label says which one a new node is in.
     """
     env, machine, properties = blueprint.env, blueprint.machine, blueprint.properties
     arch = env.arch or machine.arch or "amd64"
@@ -53,8 +53,9 @@ def node_template(blueprint: Blueprint, place: Place, zones: tuple[str, ...], gr
         "node.kubernetes.io/instance-type": machine.name,
         "topology.kubernetes.io/region": place.region,
     }
+    in_zones = {zone: {"topology.kubernetes.io/zone": zone, "topology.gke.io/zone": zone} for zone in zones}
     if len(zones) == 1:
-        labels |= {"topology.kubernetes.io/zone": zones[0], "topology.gke.io/zone": zones[0]}
+        labels |= in_zones[zones[0]]
     return NodeTemplate(
         labels=labels,
         annotations=_annotations(properties),
@@ -62,6 +63,7 @@ def node_template(blueprint: Blueprint, place: Place, zones: tuple[str, ...], gr
         capacity={**{name: str(amount) for name, amount in capacity.items()}, **extended},
         allocatable={**{name: _text(amount) for name, amount in left.items()}, **extended},
         pods=(kube_proxy(group_id.rpartition("/")[2]),),
+        zones=in_zones,
     )
 
 

@@ -17,6 +17,7 @@ from cloudprovider.static.faults import Failure
 from cloudprovider.static.fleet import Fleet
 from cloudprovider.static.group import StaticGroup
 from cloudprovider.static.prices import GROUP_ANNOTATION, PriceList
+from cloudprovider.static.template import ZONE
 from cloudprovider.static.spec import Call, CloudSpec, GroupSpec, Machine, MachineSpec
 
 
@@ -112,7 +113,9 @@ class StaticCloud:
                 group = self._claimant(node)
                 if group is not None:
                     provider_id = node.provider_id or node.name
-                    self._fleet.add_declared(MachineSpec(group=group, provider_id=provider_id, name=node.name))
+                    zone = node.labels.get(ZONE, "")
+                    machine = MachineSpec(group=group, provider_id=provider_id, name=node.name, zone=zone)
+                    self._fleet.add_declared(machine)
                     touched.add(group)
             for group in sorted(touched & self._open_ended):
                 surplus = self._groups[group].live_machines() - self._groups[group].target_size()

@@ -21,13 +21,15 @@ class Record:
         "provider_id",
         "ready_s",
         "running",
+        "zone",
     )
 
-    def __init__(self, group: str, provider_id: str, name: str, born_s: float) -> None:
+    def __init__(self, group: str, provider_id: str, name: str, born_s: float, zone: str) -> None:
         self.group = group
         self.provider_id = provider_id
         self.name = name
         self.born_s = born_s
+        self.zone = zone
         self.ready_s: float | None = None
         self.error: InstanceError | None = None
         self.error_s = born_s
@@ -62,6 +64,7 @@ class Record:
             error=self.error_at(now),
             born_s=self.born_s,
             ready_s=self.ready_s if self.error is None else None,
+            zone=self.zone,
         )
 
 
@@ -125,7 +128,7 @@ class Fleet:
     def add_declared(self, spec: MachineSpec) -> Record:
         """Take in a machine that comes from outside, in the state that was declared."""
         now = self.now()
-        record = Record(spec.group, spec.provider_id, spec.name or spec.provider_id, now)
+        record = Record(spec.group, spec.provider_id, spec.name or spec.provider_id, now, spec.zone)
         record.ready_s = now if spec.state is State.RUNNING else spec.ready_s
         record.error = spec.error
         record.deleting = spec.state is State.DELETING

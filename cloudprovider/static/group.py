@@ -1,6 +1,7 @@
 """One node group of the simulated cloud."""
 
 import random
+from collections import Counter
 from collections.abc import Sequence
 
 from cloudprovider.interface import (
@@ -182,7 +183,7 @@ class StaticGroup:
         if boot is None and fate is None:
             return
         name = self._new_name()
-        record = Record(self.id, f"static://{name}", name, now)
+        record = Record(self.id, f"static://{name}", name, now, self._emptiest_zone())
         if fate is not None:
             record.error = fate.error
             record.error_s = now + fate.after_s
@@ -191,6 +192,12 @@ class StaticGroup:
             draw = random.Random(f"{self._seed}/{name}").uniform(boot.min_s, boot.max_s)
             record.ready_s = now + draw
         self._fleet.add(record)
+
+    def _emptiest_zone(self) -> str:
+        """Return where the next machine comes: of zones with equally many machines the first by name."""
+        zones = self._spec.template.zones if self._spec.template is not None else {}
+        machines = Counter(one.zone for one in self._fleet.of_group(self.id).values() if not one.deleting)
+        return min(sorted(zones), key=machines.__getitem__, default="")
 
     def _new_name(self) -> str:
         while True:

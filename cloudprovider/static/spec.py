@@ -109,6 +109,7 @@ class MachineSpec(msgspec.Struct, frozen=True, kw_only=True):
     error: InstanceError | None = None
     ready_s: float | None = None
     """When a machine in state creating starts to run, Unix seconds; None: never."""
+    zone: str = ""
 
 
 class CloudSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,3 +140,5 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     """When it was asked for, Unix seconds."""
     ready_s: float | None
     """When it starts (or started) to run; None: never."""
+    zone: str
+    """Where it is, of the several zones of its group; empty where the group has none."""

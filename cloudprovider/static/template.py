@@ -10,6 +10,7 @@ from cloudprovider.quantity import parse_quantity
 
 _NODE_FIELDS = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
 _PODS = "110"
+ZONE = "topology.kubernetes.io/zone"
 
 
 class TaintEffect(StrEnum):
@@ -79,7 +80,16 @@ def _template(
         capacity=capacity,
         allocatable=allocatable,
         pods=tuple(pods),
+        zones=_zones(spec),
     )
+
+
+def _zones(spec: Fields) -> Mapping[str, Mapping[str, str]]:
+    """Decode the zones that machines may be in: their names, or by name the labels of nodes there."""
+    if isinstance(spec.raw("zones"), Mapping):
+        zones = Fields(spec.mapping("zones"), spec.at("zones"), spec.problems)
+        return {name: {ZONE: name, **zones.string_map(name)} for name in spec.mapping("zones")}
+    return {name: {ZONE: name} for name in spec.texts("zones")}
 
 
 def _taint(fields: Fields, strict: bool) -> TaintSpec:

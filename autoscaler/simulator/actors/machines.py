@@ -52,6 +52,7 @@ class _Machine(msgspec.Struct):
     name: str
     group: str
     number: int
+    zone: str
     booted: bool = True
     """Whether it was seen to boot; machines that run from the start have been Ready for long."""
     registered_at: float | None = None
@@ -99,7 +100,7 @@ class Machines:
         for provider_id, machine in present.items():
             if machine.state is State.RUNNING and provider_id not in self._machines:
                 self._seen += 1
-                self._machines[provider_id] = _Machine(machine.name, machine.group, self._seen, booted)
+                self._machines[provider_id] = _Machine(machine.name, machine.group, self._seen, machine.zone, booted)
                 self._queue.add_at((provider_id,), now.mono + (self._timing.register_s if booted else 0.0))
         for provider_id, known in self._machines.items():
             if known.gone_at is None and provider_id not in present:
@@ -200,7 +201,8 @@ class KwokNodes:
 def _new_node(provider_id: str, machine: _Machine, template: NodeTemplate, now: Instant) -> JsonObject:
     """The v1.Node with which a kubelet registers: a booting one is not Ready, and tainted so until it is."""
     name, number = machine.name, machine.number
-    labels = {"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", **template.labels, HOSTNAME: name}
+    in_zone = template.zones.get(machine.zone, {})
+    labels = {"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", **template.labels, **in_zone, HOSTNAME: name}
     taints = [
         {"key": taint.key, "effect": taint.effect, **({"value": taint.value} if taint.value else {})}
         for taint in template.taints
