@@ -5,7 +5,7 @@ AZRebalance of AWS's Auto Scaling groups, the target shape EVEN of GCE's regiona
 Azure's scale sets. Where several zones have equally few, any of them may be next; the first by name is taken to be.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
@@ -49,10 +49,14 @@ def balanced(
         if template is None:
             continue
         if group.id in members:
-            state, names = registry.groups[group.id], set(registry.upcoming_registered.get(group.id, ()))
-            sights = _Sights(members[group.id], names, state.upcoming, stated.get(group.id, {}))
-            longest_s = provision_time_s(group, health)
-            zones = sights.zones(template, newer_than=now.wall - longest_s)
+            zones = zones_of(
+                template,
+                members[group.id],
+                stated.get(group.id, {}),
+                starting=set(registry.upcoming_registered.get(group.id, ())),
+                due=registry.groups[group.id].upcoming,
+                newer_than=now.wall - provision_time_s(group, health),
+            )
             changed[group.id] = replace(template, node=zones.coming(zones.due).node, zones=zones)
         elif group.id in described and template.node.zone is None:
             changed[group.id] = replace(template, zones=_UNKNOWN)
@@ -79,56 +83,52 @@ def _members(
     return members
 
 
-class _Sights:
-    """What is known of the zones of one group."""
+def zones_of(
+    template: Template,
+    nodes: Sequence[Node],
+    stated: Mapping[str, Mapping[str, str]],
+    *,
+    starting: Collection[str],
+    due: int,
+    newer_than: float,
+) -> Zones:
+    """Return the zones of a group's next nodes, in the `stated` ones or those of its `nodes`.
 
-    def __init__(
-        self,
-        nodes: Sequence[Node],
-        starting: Collection[str],
-        upcoming: int,
-        stated: Mapping[str, Mapping[str, str]],
-    ) -> None:
-        self._stated = stated
-        self._upcoming = upcoming
-        self._in: dict[str, list[Node]] = {zone: [] for zone in stated}
-        for node in nodes:
-            zone = node.zone
-            if zone is not None and (zone in stated or not stated):
-                self._in.setdefault(zone, []).append(node)
-        self._names = tuple(sorted(self._in))
-        coming = sorted((node.name, zone) for zone in self._names for node in self._in[zone] if node.name in starting)
-        self._known = tuple(zone for _, zone in coming)[:upcoming]
+    Of `due` nodes on their way the `starting` ones are among the nodes already. A zone that machines newer than that
+    (Unix seconds) have passed over, for want of capacity say, is left out.
+    """
+    inside: dict[str, list[Node]] = {zone: [] for zone in stated}
+    for node in nodes:
+        if node.zone is not None and (node.zone in stated or not stated):
+            inside.setdefault(node.zone, []).append(node)
+    names = sorted(inside)
+    coming = sorted((node.name, zone) for zone in names for node in inside[zone] if node.name in starting)
+    known = tuple(zone for _, zone in coming)[:due]
+    turns = tuple(zone for zone in names if not _passed_over(zone, inside, due - len(known), newer_than))
+    highest = max(len(inside[zone]) for zone in turns)
+    gaps = sorted((level, zone) for zone in turns for level in range(len(inside[zone]), highest))
+    return Zones(
+        nodes={zone: len(inside[zone]) - known.count(zone) for zone in names},
+        templates={zone: _in_zone(template, zone, inside[zone], stated.get(zone, {})) for zone in names},
+        order=(*known, *(zone for _, zone in gaps)),
+        turns=turns,
+        due=due,
+    )
 
-    def zones(self, template: Template, newer_than: float) -> Zones:
-        """Return the zones of the next nodes."""
-        there = {zone: len(self._in[zone]) for zone in self._names}
-        turns = tuple(zone for zone in self._names if not self._passed_over(zone, newer_than))
-        highest = max(there[zone] for zone in turns)
-        gaps = sorted((level, zone) for zone in turns for level in range(there[zone], highest))
-        known = Counter(self._known)
-        return Zones(
-            nodes={zone: count - known[zone] for zone, count in there.items()},
-            templates={zone: self._template(template, zone) for zone in self._names},
-            order=(*self._known, *(zone for _, zone in gaps)),
-            turns=turns,
-            due=self._upcoming,
-        )
 
-    def _passed_over(self, zone: str, newer_than: float) -> bool:
-        """Whether a new node has come elsewhere though the zone had fewer, whatever is still on its way to it."""
-        at_most = len(self._in[zone]) + self._upcoming - len(self._known)
-        return any(
-            len(nodes) - 1 > at_most and max(node.created for node in nodes) > newer_than
-            for nodes in self._in.values()
-        )
+def _passed_over(zone: str, inside: Mapping[str, Sequence[Node]], unseen: int, newer_than: float) -> bool:
+    """Whether a new node came where there were more, even if all that nobody has seen yet come in this zone."""
+    at_most = len(inside[zone]) + unseen
+    return any(
+        len(nodes) - 1 > at_most and max(node.created for node in nodes) > newer_than for nodes in inside.values()
+    )
 
-    def _template(self, template: Template, zone: str) -> Template:
-        own = self._in[zone]
-        theirs = _zonal(own[0].labels) if own else {_DEPRECATED: zone, **self._stated[zone]}
-        replaced = _zonal(template.node.labels)
-        shared = {key: value for key, value in template.node.labels.items() if key not in replaced}
-        return replace(template, node=replace(template.node, labels={**shared, **theirs}))
+
+def _in_zone(template: Template, zone: str, nodes: Sequence[Node], stated: Mapping[str, str]) -> Template:
+    theirs = _zonal(nodes[0].labels) if nodes else {_DEPRECATED: zone, **stated}
+    replaced = _zonal(template.node.labels)
+    shared = {key: value for key, value in template.node.labels.items() if key not in replaced}
+    return replace(template, node=replace(template.node, labels={**shared, **theirs}))
 
 
 def _zonal(labels: Mapping[str, str]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from autoscaler.reasons import NoFit, PodVerdict, ScaleUpResult, Skipped, Waitin
 from autoscaler.registry.backoff import backed_off
 from autoscaler.scaleup.estimator import estimate, pod_groups
 from autoscaler.scaleup.pending import scale_up_delay_s
+from autoscaler.scaleup.zones import verdict
 from autoscaler.simulator.remedies.changes import (
     Annotate,
     Annotated,
@@ -188,6 +189,10 @@ def into_group(pod: Pod, group_id: str, skipped: Skipped | None, p: Pass, config
         at = placer.trial.add(template, 1)[0]
         reasons = placer.why(pod.cls, at)
         changes = changes_to_fit(placer, pod, at)
+    found = verdict(placer, pod.cls, template, reasons)
+    if first is None and found != reasons:
+        text = f"{found[0].detail}; with one group for each zone in place of {group_id} it could be asked for"
+        return remedy(Obstacle(found[0].reason.value), Culprits.GROUP, group_id, text)
     if changes is None or not (changes or first):
         return None
     if first is None:

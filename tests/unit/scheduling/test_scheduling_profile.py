@@ -116,10 +116,10 @@ def off(*names: str, point: str = "filter", enabled: tuple[str, ...] = ()) -> Js
 @pytest.mark.parametrize(
     ("profile", "asked"),
     [
-        pytest.param(off("TaintToleration"), set(NoFit) - {NoFit.TAINT}, id="one filter off"),
-        pytest.param(off("NodePorts", point="multiPoint"), set(NoFit) - {NoFit.PORTS}, id="off at every point"),
+        pytest.param(off("TaintToleration"), set(FILTERS) - {NoFit.TAINT}, id="one filter off"),
+        pytest.param(off("NodePorts", point="multiPoint"), set(FILTERS) - {NoFit.PORTS}, id="off at every point"),
         pytest.param(off("*", enabled=("NodeName",)), {NoFit.NODE_NAME}, id="all off but one"),
-        pytest.param(off("TaintToleration", point="score"), set(NoFit), id="off for scoring only"),
+        pytest.param(off("TaintToleration", point="score"), set(FILTERS), id="off for scoring only"),
     ],
     indirect=["profile"],
 )
