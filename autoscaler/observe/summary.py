@@ -206,14 +206,14 @@ def _backoff(pause: BackedOff) -> Backoff:
 
 
 def _template(template: Template, resources: tuple[str, ...]) -> TemplateSummary:
-    node = template.node
+    node, zones = template.node, template.zones
     return TemplateSummary(
         cpu_milli=node.allocatable.get(quantity.CPU, 0),
         memory_bytes=node.allocatable.get(quantity.MEMORY, 0),
         pods=node.allocatable.get(quantity.PODS, 0),
         gpus=allocatable_gpus(node, resources),
         instance_type=node.instance_type,
-        zone=node.zone,
+        zone=", ".join(zones.templates) if zones is not None and zones.templates else node.zone,
     )
 
 

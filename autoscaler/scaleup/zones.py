@@ -63,9 +63,7 @@ def balanced(
     return {**templates, **changed} if changed else templates
 
 
-def _members(
-    view: ClusterView, spanning: Collection[str], stated: Collection[str]
-) -> Mapping[str, Sequence[Node]]:
+def _members(view: ClusterView, spanning: Collection[str], stated: Collection[str]) -> Mapping[str, Sequence[Node]]:
     """Return the nodes of each group with several zones: those said to be `spanning`, and those seen to be.
 
     What the cloud states of a group counts more than where its nodes are.

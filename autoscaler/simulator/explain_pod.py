@@ -225,9 +225,7 @@ def _stands(pod: Pod, p: Pass, view: ClusterView) -> Iterator[_Stand]:
             with p.placer.trial.fork():
                 fresh = p.placer.trial.add(template, 1)
                 (miss,) = near_misses(p.placer, pod.cls, slice(fresh.start, fresh.stop))
-            miss = msgspec.structs.replace(
-                miss, rejections=verdict(p.placer, pod.cls, template, miss.rejections)
-            )
+            miss = msgspec.structs.replace(miss, rejections=verdict(p.placer, pod.cls, template, miss.rejections))
         elif reason is None:
             message = "not ready for scale-up"
             reason = Skipped(group.id, Skip.NO_TEMPLATE, message, "nothing tells what its nodes look like")

@@ -17,8 +17,8 @@ from cloudprovider.static.faults import Failure
 from cloudprovider.static.fleet import Fleet
 from cloudprovider.static.group import StaticGroup
 from cloudprovider.static.prices import GROUP_ANNOTATION, PriceList
-from cloudprovider.static.template import ZONE
 from cloudprovider.static.spec import Call, CloudSpec, GroupSpec, Machine, MachineSpec
+from cloudprovider.static.template import ZONE
 
 
 class StaticCloud:

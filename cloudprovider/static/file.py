@@ -11,7 +11,7 @@
           taints: [{key: dedicated, value: web, effect: NoSchedule}]
           capacity: {cpu: "4", memory: 16Gi}        # pods defaults to 110
           allocatable: {cpu: 3900m, memory: 15Gi}   # defaults to capacity, and the reverse
-          zones: [a, b]                   # a machine comes in the one that has the fewest; {a: {label: value}} has labels
+          zones: [a, b]                   # a machine comes where there are the fewest; {a: {label: value}} adds labels
         templatePods: []                  # v1.Pods that come with every node
         nodeNames: [web-a, web-b]         # these nodes belong to the group,
         matchLabels: {pool: web}          # and so do nodes with all of these labels; the first group that claims wins

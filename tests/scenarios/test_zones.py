@@ -67,24 +67,24 @@ def test_zones_are_seen_on_nodes_where_no_cloud_tells_them(capsys: pytest.Captur
     assert main(["plan", "--objects", str(DUMP), "-o", "json"]) == 0
     plan: Any = json.decode(capsys.readouterr().out)
     (run,) = plan["runs"]
-    assert [(one["name"], one["planned_group"]) for one in run["pods"] if one.get("planned_group")] == [
-        ("zb-arm-0", "arm")
-    ]
+    assert (run["podsTriggeredScaleUp"], run["scaleUps"]) == (["web/zb-arm-0"], [{"group": "arm", "increase": 1}])
 
 
 def test_the_answer_says_which_zone_is_next(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "--objects", str(DUMP), "--explain", "pod/web/za-arm-0", "-o", "json"]) == 0
-    (found,) = json.decode(capsys.readouterr().out)["explanations"]
+    (found,) = json.decode(capsys.readouterr().out)["explained"]
     (reason,) = found["groups"][0]["rejections"]
     assert reason["reason"] == "ZoneComesLater"
     assert reason["detail"] == (
         "the next node comes in eu-west-1b (2 in eu-west-1a, 1 in eu-west-1b, 1 in eu-west-1c); "
         "one in eu-west-1a is possible, after 2 more"
     )
+    advice = [one["text"] for one in found["alternatives"] if one["code"] == "ZoneComesLater"]
+    assert any("one group for each zone in place of arm" in text for text in advice)
 
 
 def test_as_1_31_a_group_has_the_zone_of_its_example(capsys: pytest.CaptureFixture[str]) -> None:
     explained = ["plan", "--objects", str(DUMP), "--explain", "pod/web/zb-arm-0", "--compatibility=1.31", "-o", "json"]
     assert main(explained) == 0
-    (found,) = json.decode(capsys.readouterr().out)["explanations"]
+    (found,) = json.decode(capsys.readouterr().out)["explained"]
     assert [one["reason"] for one in found["groups"][0]["rejections"]] == ["NodeAffinity"]
