@@ -123,7 +123,7 @@ def _passed_over(zone: str, inside: Mapping[str, Sequence[Node]], unseen: int, n
 
 
 def _in_zone(template: Template, zone: str, nodes: Sequence[Node], stated: Mapping[str, str]) -> Template:
-    theirs = _zonal(nodes[0].labels) if nodes else {_DEPRECATED: zone, **stated}
+    theirs = _zonal(nodes[0].labels) if nodes else {_LABEL: zone, _DEPRECATED: zone, **stated}
     replaced = _zonal(template.node.labels)
     shared = {key: value for key, value in template.node.labels.items() if key not in replaced}
     return replace(template, node=replace(template.node, labels={**shared, **theirs}))

@@ -51,6 +51,10 @@ def test_a_node_has_what_its_machine_has_and_where_it_is() -> None:
         "topology.kubernetes.io/zone": "eu-west-1a",
         "topology.ebs.csi.aws.com/zone": "eu-west-1a",
     }
+    assert template.zones == {
+        zone: {"topology.kubernetes.io/zone": zone, "topology.ebs.csi.aws.com/zone": zone}
+        for zone in ("eu-west-1a", "eu-west-1b")
+    }
     assert template.taints == ()
     assert [pod["metadata"]["name"] for pod in template.pods] == ["kube-proxy-web"]
 

@@ -49,8 +49,11 @@ def test_a_template_has_what_azure_tells_of_the_size() -> None:
     assert (found.taints, found.pods) == ((), ())
 
 
-def test_of_several_zones_the_template_always_has_the_first() -> None:
+def test_of_several_zones_the_labels_always_have_the_first() -> None:
     found = known(zones=["3", "1", "2"])
+    assert {zone: set(labels.values()) for zone, labels in found.zones.items()} == {
+        f"westeurope-{number}": {f"westeurope-{number}"} for number in (1, 2, 3)
+    }
     assert {found.labels[key] for key in found.labels if key.endswith("/zone")} == {"westeurope-1"}
 
 

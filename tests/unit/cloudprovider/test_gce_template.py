@@ -66,7 +66,12 @@ def test_labels_and_taints_come_from_the_metadata_and_the_place() -> None:
 def test_a_group_of_several_zones_does_not_pretend_to_know_the_zone() -> None:
     blueprint = Blueprint(properties=a_template(), env=read_kube_env({}), machine=N1)
     place = Place("acme", "us-central1", regional=True)
-    labels = node_template(blueprint, place, ("us-central1-a", "us-central1-b"), "web").labels
+    template = node_template(blueprint, place, ("us-central1-a", "us-central1-b"), "web")
+    labels = template.labels
+    assert template.zones == {
+        zone: {"topology.kubernetes.io/zone": zone, "topology.gke.io/zone": zone}
+        for zone in ("us-central1-a", "us-central1-b")
+    }
     assert labels["topology.kubernetes.io/region"] == "us-central1"
     assert not {"topology.kubernetes.io/zone", "topology.gke.io/zone"} & labels.keys()
     assert node_template(blueprint, place, ("us-central1-a",), "web").labels["topology.kubernetes.io/zone"] == (

@@ -29,6 +29,7 @@ from cloudprovider.static import (
     load_cloud,
 )
 from cloudprovider.static import file as groups_file
+from cloudprovider.static.template import ZONE
 
 
 def a_document(**group: Any) -> dict[str, Any]:
@@ -98,6 +99,19 @@ def test_a_template_may_be_a_node_whose_other_fields_are_left_alone() -> None:
     assert template.taints == (TaintSpec("k", "", "NoExecute"),)
 
 
+@pytest.mark.parametrize(
+    ("zones", "expected"),
+    [
+        pytest.param(["a", "b"], {"a": {ZONE: "a"}, "b": {ZONE: "b"}}, id="names"),
+        pytest.param({"a": {"disk": "a"}, "b": {}}, {"a": {ZONE: "a", "disk": "a"}, "b": {ZONE: "b"}}, id="labels"),
+    ],
+)
+def test_a_template_may_name_zones(zones: object, expected: object) -> None:
+    template = decode_cloud(a_document(template={"capacity": {"cpu": "2"}, "zones": zones})).groups[0].template
+    assert template is not None
+    assert template.zones == expected
+
+
 def test_a_template_of_null_means_that_the_cloud_cannot_tell() -> None:
     assert decode_cloud(a_document(template=None)).groups[0].template is None
 
@@ -140,6 +154,11 @@ def test_a_template_of_null_means_that_the_cloud_cannot_tell() -> None:
             {"template": {"capacity": {"cpu": "1"}, "taints": [{"key": "a", "effect": "No"}]}},
             "groups[0].template.taints[0].effect: 'No' is none of NoSchedule, PreferNoSchedule, NoExecute",
             id="unknown taint effect",
+        ),
+        pytest.param(
+            {"template": {"capacity": {"cpu": "1"}, "zones": {"a": "b"}}},
+            "groups[0].template.zones.a: must be a mapping, not the text 'b'",
+            id="zone without labels",
         ),
         pytest.param(
             {"options": {"scale-down-unneeded-time": "10"}},

@@ -117,6 +117,10 @@ GROUPS = Groups(
                 taints=(TaintSpec("t", "v"),),
                 capacity={"cpu": "4", "pods": "30"},
                 allocatable={"cpu": "3920m", "pods": "30"},
+                zones={
+                    "a": {"topology.kubernetes.io/zone": "a", "disk": "a"},
+                    "b": {"topology.kubernetes.io/zone": "b"},
+                },
                 pods=({"metadata": {"name": "agent", "namespace": "kube-system"}, "spec": {"containers": [{}]}},),
             ),
             settings=GroupSettings(scale_down_unneeded_time_s=90.5, zero_or_max_node_scaling=True),
@@ -179,6 +183,7 @@ def test_the_cloud_comes_back_as_it_was() -> None:
     assert dict(web.template.capacity) == given.capacity
     assert dict(web.template.allocatable) == given.allocatable
     assert tuple(web.template.taints) == given.taints
+    assert web.template.zones == given.zones
     assert [pod["metadata"]["name"] for pod in web.template.pods] == ["agent"]
     assert bare.template is None
     assert [(one.provider_id, one.state) for one in cloud.machines] == [
