@@ -157,7 +157,7 @@ def test_a_template_of_null_means_that_the_cloud_cannot_tell() -> None:
         ),
         pytest.param(
             {"template": {"capacity": {"cpu": "1"}, "zones": {"a": "b"}}},
-            "groups[0].template.zones.a: must be a mapping, not the text 'b'",
+            "groups[0].template.zones.a: must be a mapping, not a string",
             id="zone without labels",
         ),
         pytest.param(
