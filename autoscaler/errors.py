@@ -3,11 +3,16 @@
 AutoscalerError
 ├── ConfigError         refuse to start: the user's mistake, exit status 2
 ├── RetryLater          transient: skip this pass, keep all state
-│   └── Conflict        the object changed under us: re-read, then decide again
+│   ├── Conflict        the object changed under us: re-read, then decide again
+│   └── CloudUnavailable the cloud provider cannot be asked now
 ├── Gone                the thing is not there (any more)
 ├── Refused             the API server will not have it, now or ever
 │   └── Blocked         an eviction that a disruption budget forbids for now
-└── LeadershipLost      stop writing, exit
+├── LeadershipLost      stop writing, exit
+├── Stopped             somebody asked to stop: clean up, exit status 130
+└── NeverStarted        a generated pod is given up: report it, go on with the others
+
+All of them can be imported from `autoscaler`.
 """
 
 from collections.abc import Iterable
@@ -59,3 +64,11 @@ class Blocked(Refused):
 
 class LeadershipLost(AutoscalerError):
     """Another replica may be leading: nothing may be written from here on."""
+
+
+class Stopped(AutoscalerError):
+    """Somebody asked to stop: what is under way is taken back, nothing more is begun."""
+
+
+class NeverStarted(AutoscalerError):
+    """A generated pod did not start, and the message says why."""

@@ -8,7 +8,7 @@ import msgspec
 from autoscaler.clock import Clock
 from autoscaler.companions.expiry import MANAGED_BY, OURS
 from autoscaler.companions.load import BATCH
-from autoscaler.errors import Conflict, Gone, RetryLater
+from autoscaler.errors import Conflict, Gone, NeverStarted, RetryLater, Stopped
 from autoscaler.kube import paths
 from autoscaler.kube.client import Client
 from autoscaler.kube.paths import ObjectRef
@@ -19,6 +19,8 @@ _POLL_S = 1.0
 
 class _Status(msgspec.Struct, frozen=True):
     phase: str = "Pending"
+    reason: str = ""
+    message: str = ""
 
 
 class _Meta(msgspec.Struct, frozen=True):
@@ -47,16 +49,18 @@ class LoadPods:
         self._writes = writes
         self._namespace = namespace
 
-    def live(self, batch: str | None = None) -> list[Generated]:
-        """Return the generated pods of a batch, or of all, that have not ended."""
-        selector = f"{MANAGED_BY}={OURS}," + (BATCH if batch is None else f"{BATCH}={batch}")
-        query = {"labelSelector": selector}
-        body = self._client.get(paths.collection("v1", "Pod", self._namespace), query)
+    def live(self) -> int:
+        """Return how many generated pods there are that have not ended."""
+        return sum(
+            pod.status.phase not in ("Succeeded", "Failed") for pod in self._list(f"{MANAGED_BY}={OURS},{BATCH}")
+        )
+
+    def _list(self, selector: str) -> list[Generated]:
+        body = self._client.get(paths.collection("v1", "Pod", self._namespace), {"labelSelector": selector})
         try:
-            found = msgspec.json.decode(body, type=_List).items
+            return msgspec.json.decode(body, type=_List).items
         except msgspec.MsgspecError as error:
             raise RetryLater(f"the API server sent something that is no list of pods: {error}") from error
-        return [one for one in found if one.status.phase not in ("Succeeded", "Failed")]
 
     def create(self, pod: Mapping[str, Any]) -> None:
         """Create one pod; one of that name that is there already is the same, from a call that seemed to fail."""
@@ -84,11 +88,11 @@ class LoadPods:
             return
 
     def delete_batch(self, batch: str) -> int:
-        """Delete the pods of a batch that have not ended; return how many."""
-        found = self.live(batch)
-        for one in found:
-            self.delete(one.metadata.name, one.metadata.uid)
-        return len(found)
+        """Delete the pods of a batch; return how many there were."""
+        pods = self._list(f"{MANAGED_BY}={OURS},{BATCH}={batch}")
+        for pod in pods:
+            self.delete(pod.metadata.name, pod.metadata.uid)
+        return len(pods)
 
 
 class PolledPod:
@@ -101,14 +105,24 @@ class PolledPod:
         self._sleep = sleep
 
     def until_left_pending(self, timeout_s: float) -> bool:
-        """Look once a second until it is not Pending, or not there; False: it still is."""
+        """Look once a second until it is not Pending; False: it still is.
+
+        `NeverStarted` where it failed or is not there any more, `Stopped` where the program is stopping.
+        """
         give_up = self._clock.now().mono + timeout_s
         while True:
-            found = self._pods.get(self.name)
-            if found is None or found.status.phase != "Pending":
+            pod = self._pods.get(self.name)
+            if pod is None:
+                raise NeverStarted(f'pod "{self.name}" was deleted before it started')
+            if pod.status.phase == "Failed":
+                said = ": ".join(word for word in (pod.status.reason, pod.status.message) if word)
+                raise NeverStarted(f'pod "{self.name}" failed{said and f": {said}"}')
+            if pod.status.phase != "Pending":
                 return True
-            if self._clock.now().mono >= give_up or not self._sleep(_POLL_S):
+            if self._clock.now().mono >= give_up:
                 return False
+            if not self._sleep(_POLL_S):
+                raise Stopped("stopped while waiting for a pod")
 
     def delete(self) -> None:
         """Delete it."""

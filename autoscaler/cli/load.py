@@ -3,22 +3,26 @@
 import argparse
 import re
 import secrets
+import signal
+import sys
 import threading
 
-from autoscaler.app.load import Generator
+from autoscaler.app.load import Generator, connect
 from autoscaler.cli import output
 from autoscaler.cli.arguments import accept_flags, daemon_config
 from autoscaler.cli.output import Format
-from autoscaler.clock import SystemClock
+from autoscaler.cli.signals import INTERRUPTED, on_signals
+from autoscaler.clock import SystemClock, ThreadExecutor
 from autoscaler.companions.load import Load
-from autoscaler.errors import ConfigError
+from autoscaler.errors import ConfigError, Stopped
+from autoscaler.observe.display import count
 from cloudprovider.number import parse_count
 from cloudprovider.quantity import parse_quantity
 
 _MOST = 50
 _LARGEST = 999_999
 _DEADLINE_S = 900.0
-_BATCH = re.compile(r"[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?")
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,7 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cpu", default="2", help="CPU that each asks for (default: 2)")
     parser.add_argument("--memory", default="2000000Ki", help="memory that each asks for (default: 2000000Ki)")
     parser.add_argument("--in-namespace", default="load", metavar="NAMESPACE", help="where they go (default: load)")
-    parser.add_argument("--duration", type=_number, default=300, help="seconds that they are to run (default: 300)")
+    parser.add_argument(
+        "--duration", type=_number, default=300, help="seconds that all of them stay once they run (default: 300)"
+    )
     parser.add_argument("--priority-class", default="", metavar="NAME", help="their PriorityClass")
     parser.add_argument("--image", default=Load(count=0).image, help="an image that sleeps")
     parser.add_argument(
@@ -61,48 +67,59 @@ def _number(text: str) -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make the load, wait, report, and clean up whatever happened."""
+    """Make the load, wait, keep it, report, and clean up whatever happens; 1 where a pod did not start."""
     problems = list(_problems(args))
     if problems:
         raise ConfigError(problems)
-    stopping = threading.Event()
     config = daemon_config(args)
+    clock = SystemClock()
+    executor = ThreadExecutor(1)
+    stopping = threading.Event()
+    client = connect(config, clock, executor.sleep, args.allow)
     generator = Generator(
-        config,
-        SystemClock(),
-        lambda seconds: not stopping.wait(seconds),
-        namespace=args.in_namespace,
-        allowed=args.allow,
+        client, clock, lambda seconds: not stopping.wait(seconds), executor.sleep, namespace=args.in_namespace
     )
+    on_signals((signal.SIGINT, signal.SIGTERM), stopping.set)
     try:
         if args.delete is not None:
-            output.write(f"{generator.delete(args.delete)} pods deleted")
+            output.write(f"{count(generator.delete(args.delete), 'pod')} deleted")
             return 0
-        return _generate(generator, args)
+        return generate(generator, _load(args), secrets.token_hex(4), args)
     finally:
-        generator.close()
+        client.close()
+        executor.stop()
 
 
-def _generate(generator: Generator, args: argparse.Namespace) -> int:
-    load = Load(
+def _load(args: argparse.Namespace) -> Load:
+    return Load(
         count=args.count,
         cpu=args.cpu,
         memory=args.memory,
         namespace=args.in_namespace,
         duration_s=args.duration,
+        deadline_s=float(args.deadline),
         priority_class=args.priority_class,
         image=args.image,
     )
-    name = secrets.token_hex(4)
+
+
+def generate(generator: Generator, load: Load, name: str, args: argparse.Namespace) -> int:
+    """Make a batch of this name, and take it out again unless it is to be kept; return the exit status."""
     try:
-        batch = generator.create(load, name, args.max_pods)
-        outcomes = list(generator.wait(batch, float(args.deadline)))
+        batch, outcomes = generator.run(load, name, args.max_pods)
+        if not args.keep and any(outcome.started_s is not None for outcome in outcomes):
+            generator.keep(load.duration_s)
+    except Stopped:
+        print(f"stopped: {count(generator.delete(name), 'pod')} deleted", file=sys.stderr)
+        return INTERRUPTED
     except BaseException:
         generator.delete(name)
         raise
     if not args.keep:
         generator.delete(name)
-    failures = [one for one in outcomes if one.failure]
+    failures = [outcome for outcome in outcomes if outcome.failure]
+    for outcome in failures:
+        print(f"{outcome.pod}: {outcome.failure}", file=sys.stderr)
     answer = {
         "batch": batch.batch,
         "requested": batch.requested,
@@ -110,7 +127,9 @@ def _generate(generator: Generator, args: argparse.Namespace) -> int:
         "capped": batch.capped,
         "started": len(outcomes) - len(failures),
         "failed": len(failures),
-        "longestStartSeconds": max((one.started_s for one in outcomes if one.started_s is not None), default=None),
+        "longestStartSeconds": max(
+            (outcome.started_s for outcome in outcomes if outcome.started_s is not None), default=None
+        ),
     }
     if args.output is Format.TABLE:
         output.write("\n".join(f"{key}: {value}" for key, value in answer.items()))
@@ -123,13 +142,16 @@ def _problems(args: argparse.Namespace) -> list[str]:
     found = []
     if args.delete is None and not args.count:
         found.append("--count: is missing; say how many pods, 1 or more")
-    if args.delete is not None and _BATCH.fullmatch(args.delete) is None:
+    if _LABEL.fullmatch(args.in_namespace) is None:
+        found.append(f"--in-namespace: {args.in_namespace!r} is not the name of a namespace")
+    if args.delete is not None and _LABEL.fullmatch(args.delete) is None:
         found.append(f"--delete: {args.delete!r} is not the name of a batch")
     if args.delete is None and args.max_pods == 0:
         found.append("--max-pods: 0 means that no load may be made")
     for flag in ("cpu", "memory"):
         try:
-            parse_quantity(getattr(args, flag))
+            if parse_quantity(getattr(args, flag)) <= 0:
+                found.append(f"--{flag}: {getattr(args, flag)} is not above 0")
         except ValueError as error:
             found.append(f"--{flag}: {error}")
     return found

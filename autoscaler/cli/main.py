@@ -13,10 +13,11 @@ from typing import Protocol, cast
 import msgspec
 
 from autoscaler.cli.arguments import flags_help, parse_words
+from autoscaler.cli.signals import INTERRUPTED
 from autoscaler.config.keys import nearest
 from autoscaler.errors import AutoscalerError, ConfigError
 
-DONE, FAILED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+DONE, FAILED, BAD_INPUT = 0, 1, 2
 
 
 class Subcommand(msgspec.Struct, frozen=True):

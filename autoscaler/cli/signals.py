@@ -9,6 +9,9 @@ import threading
 from collections.abc import Callable, Iterable
 from queue import SimpleQueue
 
+INTERRUPTED = 130
+"""Exit status of a command that was asked to stop before it was done."""
+
 
 def on_signals(numbers: Iterable[signal.Signals], action: Callable[[], None]) -> None:
     """Call `action`, on a thread of its own, whenever one of the signals comes. For the main thread only."""

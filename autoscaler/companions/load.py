@@ -19,6 +19,9 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     memory: str = "2000000Ki"
     namespace: str = "load"
     duration_s: int = 300
+    """How long it stays once all of it has started."""
+    deadline_s: float = 900.0
+    """How long it may take to start."""
     priority_class: str = ""
     generation: str = "1"
     image: str = _IMAGE
@@ -48,7 +51,7 @@ def _pod(load: Load, batch: str, number: int, now: float) -> dict[str, Any]:
     requests = {"cpu": load.cpu, "memory": load.memory}
     spec: dict[str, Any] = {
         "restartPolicy": "Never",
-        "activeDeadlineSeconds": load.duration_s + _SPARE_S,
+        "activeDeadlineSeconds": load.duration_s + int(load.deadline_s) + _SPARE_S,
         "terminationGracePeriodSeconds": 0,
         "containers": [{"name": "sleep", "image": load.image, "resources": {"requests": requests, "limits": requests}}],
     }

@@ -5,12 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from autoscaler.actuation.waiting import NeverStarted, Stopped, wait_started
+from autoscaler.actuation.waiting import wait_started
 from autoscaler.clock import Instant, VirtualClock
 from autoscaler.companions.expiry import GENERATION, MANAGED_BY, OURS, Candidate, Expired, Terms, plan_sweep
 from autoscaler.companions.load import Load, plan_load
 from autoscaler.config.load import load
-from autoscaler.errors import ConfigError, Conflict, RetryLater
+from autoscaler.errors import ConfigError, Conflict, NeverStarted, RetryLater, Stopped
 from autoscaler.loop.expiry import ExpiredPods
 from autoscaler.observe.eta_metrics import EXPIRY, ExpiryMetrics
 from autoscaler.observe.metrics import Metrics
