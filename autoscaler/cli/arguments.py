@@ -1,29 +1,111 @@
-"""Cluster Autoscaler's flags on the command lines of subcommands."""
+"""Command lines of subcommands: their own options, Cluster Autoscaler's flags beside them, and what is wrong."""
 
 import argparse
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
 
+from autoscaler.config.arguments import parse_flags
 from autoscaler.config.flags import flags
+from autoscaler.config.keys import nearest
 from autoscaler.config.load import load
 from autoscaler.config.tree import Config
+from autoscaler.errors import ConfigError
+
+_REQUIRED = "the following arguments are required: "
+_NAMED = re.compile(r"argument (?:-\w/)?(?P<name>\S+): (?P<problem>.*)", re.DOTALL)
+
+
+class Parser(argparse.ArgumentParser):
+    """`argparse` whose complaints are `ConfigError`s in this project's words: a line for each, that names the option.
+
+    No option can be abbreviated. Parsers of actions are of this class too.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **{**options, "allow_abbrev": False})
+
+    def parse_known_args(  # type: ignore[override]  # nobody hands in another kind of namespace
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse words; those that are unknown are flags, if `accept_flags` was called, and wrong if they are not."""
+        parsed, unknown = super().parse_known_args(args, namespace)
+        if self.get_default("flags") is None:
+            problems = list(self._unknown(unknown))
+        else:
+            problems = list(parse_flags(unknown, self._options()).problems)
+            parsed.flags = unknown
+        if problems:
+            raise ConfigError(problems)
+        return parsed, []
+
+    def error(self, message: str) -> Any:
+        """Say what is wrong; `message` is argparse's."""
+        if message.startswith(_REQUIRED):
+            raise ConfigError(self._missing(name) for name in message.removeprefix(_REQUIRED).split(", "))
+        named = _NAMED.fullmatch(message)
+        if named is None:
+            raise ConfigError(f"{self.prog}: {message}")
+        problem = named["problem"]
+        if problem.startswith("ignored explicit argument"):
+            problem = "takes no value"
+        raise ConfigError(f"{named['name']}: {problem}")
+
+    def _missing(self, name: str) -> str:
+        if "|" in name:
+            return f"{self.prog}: say what to do: {name.replace('|', ', ')}"
+        return f"{name}: is missing ({self.prog} --help describes it)"
+
+    def _unknown(self, words: Sequence[str]) -> Iterator[str]:
+        after_option = False
+        for word in words:
+            name, equals, _ = word.partition("=")
+            if name.startswith("-"):
+                yield f"{name}: unknown option of {self.prog}{nearest(name, self._options())}"
+            elif not after_option:
+                yield f"{word}: is one word too many ({self.prog} --help says what it takes)"
+            after_option = name.startswith("-") and not equals
+
+    def _options(self) -> list[str]:
+        return [name for name in self._option_string_actions if name.startswith("--")]
+
+    def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
+        convert = self._registry_get("type", action.type, action.type)
+        try:
+            return convert(arg_string)
+        except argparse.ArgumentTypeError as error:
+            raise argparse.ArgumentError(action, str(error)) from error
+        except (TypeError, ValueError) as error:
+            problem = f"{arg_string!r} is not a whole number" if action.type is int else _none_of(action, arg_string)
+            raise argparse.ArgumentError(action, problem) from error
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is None or value in action.choices:
+            return
+        if isinstance(action, argparse._SubParsersAction):
+            hint = nearest(str(value), action.choices) or f"; it takes {', '.join(action.choices)}"
+            raise ConfigError(f"{value}: unknown action of {self.prog}{hint}")
+        raise argparse.ArgumentError(action, _none_of(action, value))
+
+    def _match_argument(self, action: argparse.Action, arg_strings_pattern: str) -> int:
+        try:
+            return super()._match_argument(action, arg_strings_pattern)
+        except argparse.ArgumentError:
+            raise argparse.ArgumentError(action, f"needs a value ({action.metavar or action.dest})") from None
+
+
+def _none_of(action: argparse.Action, value: object) -> str:
+    choices = [str(choice) for choice in action.choices or ()]
+    return f"{str(value)!r} is none of {', '.join(choices)}{nearest(str(value), choices)}"
 
 
 def accept_flags(parser: argparse.ArgumentParser) -> None:
-    """Let a subcommand take Cluster Autoscaler's flags beside its own options.
+    """Let a subcommand, or an action of one, take Cluster Autoscaler's flags beside its own options.
 
-    Words that its parser does not know are then in `args.flags`, for `daemon_config` or `config.load.from_options`.
+    They are then in `args.flags`, for `daemon_config` or `config.load.from_options`.
     """
     parser.set_defaults(flags=[])
-
-
-def parse_words(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
-    """Parse a subcommand's words; unknown ones are an error unless it called `accept_flags`."""
-    if parser.get_default("flags") is None:
-        return parser.parse_args(words)
-    args, rest = parser.parse_known_args(words)
-    args.flags = rest
-    return args
 
 
 def daemon_config(args: argparse.Namespace) -> Config:

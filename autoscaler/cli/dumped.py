@@ -28,7 +28,7 @@ def add_planner(
     actions: "argparse._SubParsersAction[argparse.ArgumentParser]", section: str, does: str, kinds: str
 ) -> argparse.ArgumentParser:
     """Declare `plan` of a companion, for a file with its section, and return it; `kinds` are the objects it reads."""
-    plan = actions.add_parser("plan", allow_abbrev=False, help=does)
+    plan = actions.add_parser("plan", help=does)
     plan.add_argument("file", metavar="FILE", help=f"configuration file with a {section} section")
     plan.add_argument("--now", type=instant, help="moment to plan for, such as 2026-11-20T10:00:00Z (default: now)")
     plan.add_argument(

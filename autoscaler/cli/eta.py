@@ -23,9 +23,7 @@ _COLUMNS = ("namespace", "name", "level", "expectedSeconds", "worstSeconds", "no
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare `plan`."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="plan")
-    plan = actions.add_parser(
-        "plan", allow_abbrev=False, help="play a scenario, a dump or a live cluster, and print the estimates"
-    )
+    plan = actions.add_parser("plan", help="play a scenario, a dump or a live cluster, and print the estimates")
     plan.add_argument("--scenario", metavar="FILE", help="scenario file (JSON or YAML)")
     sources.add_objects_argument(plan)
     sources.add_dump_arguments(plan)
@@ -38,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a pod that does not exist, as JSON; repeat for several",
     )
     output.add_output(plan)
-    accept_flags(parser)
+    accept_flags(plan)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="delete the Deployments and the PriorityClass of headroom; stop the daemon or drop its section first",
     )
     cleanup.add_argument("--pretend", action="store_true", help="say what would be deleted, and delete nothing")
-    accept_flags(parser)
+    accept_flags(cleanup)
 
 
 _LARGEST = 999_999_999
@@ -65,8 +65,6 @@ def run(args: argparse.Namespace) -> int:
     """Do what was asked; an unusable file raises `ConfigError`."""
     if args.action == "cleanup":
         return _clean_up(daemon_config(args), pretend=args.pretend)
-    if args.flags:
-        raise ConfigError(f"{args.flags[0]}: unknown option of autoscaler headroom {args.action}")
     config = load_file(args.file)
     headroom = _headroom(config, args.file)
     for warning in warnings(headroom):

@@ -12,8 +12,8 @@ from typing import Protocol, cast
 
 import msgspec
 
-from autoscaler.cli.arguments import flags_help, parse_words
-from autoscaler.cli.signals import INTERRUPTED
+from autoscaler.cli.arguments import Parser, flags_help
+from autoscaler.cli.signals import INTERRUPTED, quiet_exit
 from autoscaler.config.keys import nearest
 from autoscaler.errors import AutoscalerError, ConfigError
 
@@ -110,17 +110,18 @@ def _run(command: Subcommand, words: list[str]) -> int:
         print(f"usage: autoscaler {command.name} [flags]\n\n{command.help}\n\n{flags_help()}")
         return DONE
     module = _load(command)
-    parser = argparse.ArgumentParser(f"autoscaler {command.name}", description=command.help, allow_abbrev=False)
+    parser = Parser(f"autoscaler {command.name}", description=command.help)
     module.add_arguments(parser)
     try:
-        args = parse_words(parser, words)
-    except SystemExit as stop:  # argparse has said what is wrong, or printed the help
-        return stop.code if isinstance(stop.code, int) else BAD_INPUT
+        args = parser.parse_args(words)
+    except SystemExit:  # the help has been printed
+        return DONE
     return module.run(args)
 
 
 def _load(command: Subcommand) -> SubcommandModule:
-    return cast("SubcommandModule", importlib.import_module(command.module))
+    with quiet_exit():
+        return cast("SubcommandModule", importlib.import_module(command.module))
 
 
 def _usage(commands: Mapping[str, Subcommand]) -> str:

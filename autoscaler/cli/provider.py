@@ -40,7 +40,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     check.add_argument("--group", action="append", default=[], metavar="ID", help="disposable group; repeatable")
     output.add_output(check)
     _add_serve(actions)
-    accept_flags(parser)
 
 
 def _add_serve(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -52,6 +51,7 @@ def _add_serve(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     serve.add_argument("--tls-cert", metavar="FILE", help="the server's certificate, PEM")
     serve.add_argument("--tls-client-ca", metavar="FILE", help="who may vouch for clients, PEM")
     serve.add_argument("--insecure", action="store_true", help="do without TLS beyond this machine as well")
+    accept_flags(serve)
     serve.epilog = "Choose the provider with the daemon's flags: --cloud-provider, --cloud-config, --nodes, ..."
 
 
@@ -59,8 +59,6 @@ def run(args: argparse.Namespace) -> int:
     """Do what was asked; a provider that fails a check gives status 1."""
     if args.action == "serve":
         return _serve(args)
-    if args.flags:
-        raise ConfigError(f"{args.flags[0]}: unknown option of autoscaler provider {args.action}")
     if args.action == "list":
         output.write_records([msgspec.to_builtins(listing) for listing in installed()], args.output)
         return 0

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action.add_argument("--to", metavar="FILE", help="write there instead of to standard output")
         second = Format.JSON if first is Format.YAML else Format.YAML
         output.add_output(action, (first, second))
-    accept_flags(parser)
+    accept_flags(from_dump)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -4,9 +4,11 @@ A handler runs in the middle of whatever the main thread does, perhaps while it 
 `set` needs; so the handler only puts the signal into a queue that is made for that.
 """
 
+import contextlib
+import os
 import signal
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from queue import SimpleQueue
 
 INTERRUPTED = 130
@@ -25,3 +27,19 @@ def on_signals(numbers: Iterable[signal.Signals], action: Callable[[], None]) ->
             action()
 
     threading.Thread(target=listen, name="signals", daemon=True).start()
+
+
+@contextlib.contextmanager
+def quiet_exit() -> Iterator[None]:
+    """Let Ctrl-C end the process at once and without a word, while nothing is under way that would need an end.
+
+    While modules are imported, for a `KeyboardInterrupt` may then surface as any error of theirs.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, lambda _number, _frame: os._exit(INTERRUPTED))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,16 +1,17 @@
 """Command lines as Cluster Autoscaler reads them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from autoscaler.config.flags import flags
 from autoscaler.config.keys import nearest
 from autoscaler.config.settings import Reading, Settings, find_flag
 
 
-def parse_flags(argv: Sequence[str]) -> Settings:
+def parse_flags(argv: Sequence[str], options: Iterable[str] = ()) -> Settings:
     """Read `--flag value`, `--flag=value` and `-flag`; a switch takes its value only after `=`.
 
-    Problems are collected, not raised: the caller adds those of other sources.
+    Problems are collected, not raised: the caller adds those of other sources. `options` are others that may have been
+    meant where a flag is unknown.
     """
     reading = Reading()
     occurrences: dict[str, list[str]] = {}
@@ -24,7 +25,8 @@ def parse_flags(argv: Sequence[str]) -> Settings:
             continue
         flag = find_flag(name)
         if flag is None:
-            reading.problem(f"{word[:dashes]}{name}: unknown flag{nearest(f'--{name}', [f'--{f}' for f in flags()])}")
+            known = [*options, *(f"--{flag}" for flag in flags())]
+            reading.problem(f"{word[:dashes]}{name}: unknown flag{nearest(f'--{name}', known)}")
             if not equals and rest and not rest[-1].startswith("-"):
                 rest.pop()  # most likely the value of the unknown flag: one mistake, one line
             continue
