@@ -49,11 +49,10 @@ def registered() -> Sequence[EntryPoint]:
     return (*BUILT_IN, *entry_points(group=GROUP))
 
 
-def factory(name: str, known: Iterable[EntryPoint] | None = None) -> ProviderFactory:
-    """Import and return a provider's factory.
+def entry_of(name: str, known: Iterable[EntryPoint] | None = None) -> EntryPoint:
+    """Return the entry point of a provider; nothing is imported.
 
-    `Misconfigured` where the name is unknown (the message lists the known ones), claimed by two distributions, or
-    where the adapter's optional dependencies are not installed.
+    `Misconfigured` where the name is unknown (the message lists the known ones) or claimed by two distributions.
     """
     entries = list(registered() if known is None else known)
     found = {entry.value: entry for entry in entries if entry.name == name}
@@ -62,7 +61,15 @@ def factory(name: str, known: Iterable[EntryPoint] | None = None) -> ProviderFac
         raise Misconfigured(f"cloud-provider: {name!r} is not installed; known are: {names}")
     if len(found) > 1:
         raise Misconfigured(f"cloud-provider: {name!r} is registered more than once: {', '.join(sorted(found))}")
-    return _load(next(iter(found.values())))
+    return next(iter(found.values()))
+
+
+def factory(name: str, known: Iterable[EntryPoint] | None = None) -> ProviderFactory:
+    """Import and return a provider's factory.
+
+    `Misconfigured` as `entry_of`, and where the adapter's optional dependencies are not installed.
+    """
+    return _load(entry_of(name, known))
 
 
 def create_provider(name: str, context: ProviderContext) -> CloudProvider:

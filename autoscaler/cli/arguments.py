@@ -108,9 +108,9 @@ def accept_flags(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(flags=[])
 
 
-def daemon_config(args: argparse.Namespace) -> Config:
+def daemon_config(args: argparse.Namespace, *, needs_provider: bool = False) -> Config:
     """Build the daemon's configuration from `args.flags` and the environment; raises `ConfigError`."""
-    return load(args.flags, os.environ)
+    return load(args.flags, os.environ, needs_provider=needs_provider)
 
 
 def flags_help() -> str:

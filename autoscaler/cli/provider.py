@@ -68,14 +68,15 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _serve(args: argparse.Namespace) -> int:
-    config = daemon_config(args)
-    clock = SystemClock()
-    logs.configure(config.observe.v, config.observe.logging_format, clock, sys.stderr)
     if importlib.util.find_spec("grpc") is None:
         raise ConfigError("provider serve needs the package grpcio; pip install 'node-autoscaler[grpc]'")
+    credentials = _credentials(args)
+    config = daemon_config(args, needs_provider=True)
+    clock = SystemClock()
+    logs.configure(config.observe.v, config.observe.logging_format, clock, sys.stderr)
     from autoscaler.app.serving import Serving
 
-    serving = Serving(config, args.listen, _credentials(args), clock, os.environ)
+    serving = Serving(config, args.listen, credentials, clock, os.environ)
     on_signals((signal.SIGINT, signal.SIGTERM), serving.stop)
     serving.run()
     return 0

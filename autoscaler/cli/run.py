@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run until SIGINT, SIGTERM or SIGQUIT, or until leadership is lost; SIGHUP reads the configuration anew."""
-    read = partial(daemon_config, args)
+    read = partial(daemon_config, args, needs_provider=True)
     config = read()
     clock = SystemClock()
     logs.configure(config.observe.v, config.observe.logging_format, clock, sys.stderr)

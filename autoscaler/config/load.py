@@ -1,6 +1,6 @@
 """From what somebody wrote to one validated `Config`, or to all that is wrong with it at once."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -18,23 +18,38 @@ from autoscaler.config.scheduler_profile import Reading, read_profile
 from autoscaler.config.settings import Settings, merge
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
+from cloudprovider.catalog import entry_of
 from cloudprovider.document import parse_yaml
 from cloudprovider.file import read_text
+from cloudprovider.interface import Misconfigured
 
 _DEFAULT_PROFILE = Reading()
 
 
-def load(argv: Sequence[str], environ: Mapping[str, str] | None = None) -> Config:
+def load(argv: Sequence[str], environ: Mapping[str, str] | None = None, *, needs_provider: bool = False) -> Config:
     """Build the daemon's configuration; flags win over the file, that over the environment, that over the preset.
 
-    Reads the files named by `config` and `scheduler-config-file`. Raises `ConfigError` with every problem.
+    Reads the files named by `config` and `scheduler-config-file`. Raises `ConfigError` with every problem, with
+    `needs_provider` that of a cloud provider that is not chosen, or not installed, too.
     """
     from_flags = parse_flags(argv)
     from_environment = parse_environment(environ or {})
     path = merge([from_environment, from_flags]).values.get("config")
     from_file = Settings() if path is None else _parse_file(path)
     given = merge([from_environment, from_file, from_flags])
-    return _build(given, _scheduler_profile(given))
+    problems = (*given.problems, *(_provider_problems(given) if needs_provider else ()))
+    return _build(msgspec.structs.replace(given, problems=problems), _scheduler_profile(given))
+
+
+def _provider_problems(given: Settings) -> Iterator[str]:
+    name = given.values.get("cloud-provider")
+    if name is None:
+        yield "cloud-provider: none is chosen; set --cloud-provider (autoscaler provider list shows them)"
+        return
+    try:
+        entry_of(name)
+    except Misconfigured as error:
+        yield str(error)
 
 
 def load_file(path: str) -> Config:

@@ -2,7 +2,7 @@
 
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import msgspec
 from autoscaler.app.daemon import Daemon
 from autoscaler.clock import Clock
 from autoscaler.config.load import load
+from autoscaler.config.tree import Config
 from autoscaler.errors import AutoscalerError, ConfigError
 from autoscaler.simulator.apiserver.server import ApiServer
 from autoscaler.simulator.apiserver.storage import Storage
@@ -59,7 +60,10 @@ class Demo:
         try:
             own = [f"--{name}={value}" for name, value in self._options.items()]
             read = partial(load, [*own, *self._flags])
-            self._daemon = Daemon(read(), self._clock, {}, read)
+            config = read()
+            if problems := list(_foreign(config, str(self.kubeconfig))):
+                raise ConfigError(problems)
+            self._daemon = Daemon(config, self._clock, {}, read)
         except AutoscalerError:
             self._stop_cluster()
             raise
@@ -121,6 +125,26 @@ class Demo:
             if status.get("ready", 0) + status.get("succeeded", 0) < 1:
                 return False
         return True
+
+
+def _foreign(config: Config, kubeconfig: str) -> Iterator[str]:
+    """Yield a line for each option that names a cloud or a cluster: the demo has its own, and acts on no other."""
+    provider, kube = config.provider, config.kube
+    if provider.cloud_provider != _OPTIONS["cloud-provider"]:
+        yield (
+            f"--cloud-provider: the demo has a simulated cloud of its own; leave the flag out, or run the daemon with "
+            f"{provider.cloud_provider}: autoscaler run --cloud-provider={provider.cloud_provider}"
+        )
+    elsewhere = {
+        "cloud-config": provider.cloud_config,
+        "nodes": provider.nodes,
+        "node-group-auto-discovery": provider.node_group_auto_discovery,
+        "kubeconfig": kube.kubeconfig if kube.kubeconfig != kubeconfig else None,
+        "kubernetes": kube.kubernetes,
+    }
+    for name, value in elsewhere.items():
+        if value:
+            yield f"--{name}: the demo has a cluster and a cloud of its own; leave the flag out, or use autoscaler run"
 
 
 def _serve(storage: Storage, port: int) -> ApiServer:

@@ -45,6 +45,18 @@ STATIC = ("--cloud-provider=static", "--cloud-config=groups")
 CASES = [
     pytest.param([], {}, ["cloud-provider: none is chosen"], id="no provider"),
     pytest.param(["--cloud-provider=awz"], {}, ["cloud-provider: 'awz' is not installed"], id="unknown provider"),
+    pytest.param(
+        ["--cloud-provider=awz", "--scan-interval=soon"],
+        {},
+        ["cloud-provider: 'awz' is not installed", "--scan-interval: "],
+        id="unknown provider and a bad value at once",
+    ),
+    pytest.param(
+        ["--scan-interval=soon"],
+        {"kubeconfig": ""},
+        ["cloud-provider: none is chosen", "--scan-interval: "],
+        id="no provider and a bad value, before any other file is read",
+    ),
     pytest.param([*STATIC, "--scan-intervall=1s"], {}, ["--scan-intervall: ", "scan-interval"], id="misspelt flag"),
     pytest.param(
         [*STATIC, "--scan-interval=soon", "--expander=best", "--max-nodes-total=all"],
@@ -183,6 +195,11 @@ def test_a_port_of_the_demo_in_use_is_named(tmp_path: Path, taken_port: int, opt
         pytest.param(["--timeout", "soon"], "--timeout", id="time that is none"),
         pytest.param(["--nope"], "--nope", id="unknown flag"),
         pytest.param(["-o", "html"], "html", id="unknown format"),
+        pytest.param(
+            ["--cloud-provider=kwok"], "--cloud-provider: the demo has a simulated cloud of its own", id="another cloud"
+        ),
+        pytest.param(["--nodes=1:3:web"], "--nodes: the demo has", id="groups of another cloud"),
+        pytest.param(["--kubeconfig=/etc/x"], "--kubeconfig: the demo has a cluster", id="another cluster"),
     ],
 )
 def test_mistakes_of_the_demo_are_named(tmp_path: Path, words: list[str], said: str) -> None:
