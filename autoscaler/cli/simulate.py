@@ -15,6 +15,7 @@ from autoscaler.simulator.simulation.page import page
 from autoscaler.simulator.simulation.result import Assertion, Result
 from autoscaler.simulator.simulation.run import simulate
 from autoscaler.simulator.simulation.text import bounds, rows
+from autoscaler.simulator.simulation.traffic import never_due
 from cloudprovider.file import read_text
 
 _AS_GIVEN = "as given"
@@ -39,17 +40,45 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Play every file and print the results; 1 where an expectation of a file is not met."""
     logs.silence()
-    simulations = [load(path) for path in args.scenario]
+    simulations = [_loaded(path, args.seed) for path in args.scenario]
     if args.html is not None and len(simulations) > 1:
         raise ConfigError("--html: takes one simulation; name one file")
+    if args.html is not None:
+        _try_to_write(args.html)
     met = True
     for simulation in simulations:
         results = _played(simulation, args.compare, args.seed)
         met = met and all(result.holds for result in results)
+        for warning in dict.fromkeys(warning for result in results for warning in result.warnings):
+            print(f"{simulation.name}: warning: {warning}", file=sys.stderr)
         _write(results, args.output, comparing=bool(args.compare))
         if args.html is not None:
             _write_page(args.html, results)
     return 0 if met else 1
+
+
+def _loaded(path: str, seed: int | None) -> Simulation:
+    """Return a simulation all of whose Jobs can come; raises `ConfigError`."""
+    simulation = load(path)
+    if problems := list(never_due(simulation, simulation.file.seed if seed is None else seed)):
+        raise ConfigError(f"{path}: {problem}" for problem in problems)
+    return simulation
+
+
+def _try_to_write(path: str) -> None:
+    """Find out before a long simulation whether its report can be written; what is there stays as it is."""
+    file = Path(path)
+    there = file.exists()
+    try:
+        file.open("ab").close()
+        if not there:
+            file.unlink()
+    except OSError as error:
+        raise _not_written(path, error) from error
+
+
+def _not_written(path: str, error: OSError) -> ConfigError:
+    return ConfigError(f"--html {path}: cannot be written: {error.strerror or error}")
 
 
 def _played(simulation: Simulation, paths: Sequence[str], seed: int | None) -> list[Result]:
@@ -91,7 +120,7 @@ def _write_page(path: str, results: Sequence[Result]) -> None:
     try:
         Path(path).write_text(page(results), encoding="utf-8")
     except OSError as error:
-        raise ConfigError(f"--html {path}: cannot be written: {error.strerror or error}") from error
+        raise _not_written(path, error) from error
     print(f"report written to {path}", file=sys.stderr)
 
 

@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 import yaml
 
+from autoscaler.config.cron import parse_period
 from autoscaler.config.load import from_documents
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
@@ -97,7 +98,12 @@ class JobStream(Strict, frozen=True, kw_only=True):
     name: str
     namespace: str = "default"
     requests: dict[str, str] = {}
-    every: str
+    at: str = ""
+    """When the first one comes; empty: with the start, if there is `every`."""
+    every: str = ""
+    """Time between two of them; empty: one comes at `at`."""
+    cron: str = ""
+    """Five fields, in the file's time zone, instead of `at` and `every`."""
     pods: int = 1
     runs_for: str = "5m"
     days: str = "mon-sun"
@@ -108,6 +114,7 @@ class JobStream(Strict, frozen=True, kw_only=True):
     announced: Announcement | None = None
     """None: nobody knows before."""
     spec: dict[str, Any] = {}
+    """Further fields of the pods' spec."""
 
 
 class Interruption(Strict, frozen=True, kw_only=True):
@@ -258,6 +265,12 @@ def seconds_of(text: str) -> float:
         raise ValueError(f"{quoted(text)} {error}") from None
 
 
+def _moment_s(text: str) -> float:
+    if (seconds := seconds_of(text)) < 0:
+        raise ValueError(f"{text} is before the start")
+    return seconds
+
+
 def _length_s(text: str) -> float:
     seconds = seconds_of(text)
     if not 0 < seconds <= _LONGEST_S:
@@ -304,7 +317,7 @@ class _Checks:
             self.read(f"{path}.daily[{index}].days", daily.days, days_in)
             self.count(f"{path}.daily[{index}].replicas", daily.replicas)
         for index, step in enumerate(one.steps):
-            self.read(f"{path}.steps[{index}].at", step.at, seconds_of)
+            self.read(f"{path}.steps[{index}].at", step.at, _moment_s)
             self.count(f"{path}.steps[{index}].replicas", step.replicas)
         if one.wave is not None:
             self.read(f"{path}.wave.peak", one.wave.peak, minute_of)
@@ -316,7 +329,7 @@ class _Checks:
 
     def jobs(self, path: str, one: JobStream) -> None:
         self.requests(path, one.requests)
-        self.positive(f"{path}.every", one.every)
+        self._moments(path, one)
         self.read(f"{path}.runsFor", one.runs_for, seconds_of)
         self.read(f"{path}.jitter", one.jitter, seconds_of)
         self.read(f"{path}.days", one.days, days_in)
@@ -326,8 +339,20 @@ class _Checks:
             self.positive(f"{path}.announced.lasts", one.announced.lasts)
         self.count(f"{path}.pods", one.pods, 1)
 
+    def _moments(self, path: str, one: JobStream) -> None:
+        if one.cron:
+            self.read(f"{path}.cron", one.cron, parse_period)
+            if one.at or one.every:
+                self.lines.append(f"{path}.cron: goes without at and every; drop one or the other")
+        elif not (one.at or one.every):
+            self.lines.append(f"{path}: no Job comes; write every, at or cron, such as cron: 0 2 * * *")
+        if one.at:
+            self.read(f"{path}.at", one.at, _moment_s)
+        if one.every:
+            self.positive(f"{path}.every", one.every)
+
     def event(self, path: str, one: Event, groups: set[str]) -> None:
-        self.read(f"{path}.at", one.at, seconds_of)
+        self.read(f"{path}.at", one.at, _moment_s)
         if one.every:
             self.positive(f"{path}.every", one.every)
         for key, text in (("apiDown", one.api_down), ("leaderLost", one.leader_lost), ("restart", one.restart)):
@@ -335,8 +360,10 @@ class _Checks:
                 self.read(f"{path}.{key}", text, seconds_of)
         if one.clock_jump:
             self.read(f"{path}.clockJump", one.clock_jump, seconds_of)
-        if one.interruption is not None and one.interruption.group not in groups:
-            self.lines.append(f"{path}.interruption.group: there is no node group {one.interruption.group}")
+        if one.interruption is not None:
+            self.count(f"{path}.interruption.nodes", one.interruption.nodes, 1)
+            if one.interruption.group not in groups:
+                self.lines.append(f"{path}.interruption.group: there is no node group {one.interruption.group}")
         if not any((one.api_down, one.leader_lost, one.restart, one.clock_jump, one.interruption, one.apply)):
             self.lines.append(
                 f"{path}: nothing happens; write apiDown, leaderLost, restart, clockJump, interruption or apply"

@@ -103,6 +103,8 @@ class Result(Form, frozen=True, kw_only=True):
     waits: dict[str, int]
     """How many pods waited how long until they ran."""
     timeline: list[Point]
+    warnings: list[str] = []
+    """What the file asked for and could not happen, by the place in the file."""
 
     @property
     def holds(self) -> bool:

@@ -1,16 +1,17 @@
 """Plays a simulation: the real loop against the sandbox cluster, in virtual time."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import msgspec
 
+from autoscaler.config.syntax import show_duration
 from autoscaler.config.tree import Config
 from autoscaler.simulator.actors.timing import Timing
 from autoscaler.simulator.simulation.file import Event, Interruption, Simulation, seconds_of
 from autoscaler.simulator.simulation.measure import Ear, Meter
 from autoscaler.simulator.simulation.result import Result, binned, judged
-from autoscaler.simulator.simulation.traffic import JobRun, Resize, job_runs_of, objects_of, resizes_of
+from autoscaler.simulator.simulation.traffic import JobRun, Resize, job_runs_of, objects_of, resizes_of, too_late
 from autoscaler.simulator.simulation.windows import WindowMeter
 from autoscaler.simulator.world import World
 from cloudprovider.duration import parse_duration_s
@@ -41,7 +42,8 @@ def simulate(
     ) as world:
         windows = WindowMeter(world, config, simulation.start_s, simulation.duration_s)
         meter = Meter(world, ear, windows, simulation.sample_s)
-        _schedule(simulation, world, chosen)
+        missed: dict[str, list[float]] = {}
+        _schedule(simulation, world, chosen, missed)
         samples = int(simulation.duration_s // simulation.sample_s)
         for number in range(samples):
             world.run_for(simulation.sample_s)
@@ -57,10 +59,18 @@ def simulate(
         assertions=[judged(expected, summary) for expected in simulation.file.assertions],
         waits=binned(meter.waits),
         timeline=meter.timeline(),
+        warnings=[*too_late(simulation), *(_empty(place, times) for place, times in missed.items())],
     )
 
 
-def _schedule(simulation: Simulation, world: World, seed: int) -> None:
+def _empty(place: str, times_s: Sequence[float]) -> str:
+    first, more = show_duration(times_s[0]), len(times_s) - 1
+    again = f" and {more} more times" if more else ""
+    return f"{place}: the group had no machine to take at {first}{again}; interrupt it at a time when it has some"
+
+
+def _schedule(simulation: Simulation, world: World, seed: int, missed: dict[str, list[float]]) -> None:
+    """Put down what is to happen; interruptions that find nothing go into `missed`, by their place."""
     for workload in simulation.file.workloads:
         for resize in resizes_of(simulation, workload, seed):
             if resize.at_s > 0:
@@ -75,9 +85,12 @@ def _schedule(simulation: Simulation, world: World, seed: int) -> None:
                 world.at(max(0.0, ahead_s), partial(world.announce, told.target, stream.pods, lasts_s))
             if job.until_s < simulation.duration_s:
                 world.at(job.until_s, partial(_clean_up, world, job))
-    for event in simulation.file.events:
+    for index, event in enumerate(simulation.file.events):
         for at_s in _times(event, simulation.duration_s):
             world.at(at_s, partial(_happen, world, event))
+            if event.interruption is not None:
+                place = f"events[{index}].interruption"
+                world.at(at_s, partial(_interrupt, world, event.interruption, missed, place))
 
 
 def _resize(world: World, resize: Resize) -> None:
@@ -106,14 +119,14 @@ def _happen(world: World, event: Event) -> None:
         world.restart(parse_duration_s(event.restart))
     if event.clock_jump:
         world.jump_clock(seconds_of(event.clock_jump))
-    if event.interruption is not None:
-        _interrupt(world, event.interruption)
     if event.apply:
         world.apply(*event.apply)
 
 
-def _interrupt(world: World, wanted: Interruption) -> None:
+def _interrupt(world: World, wanted: Interruption, missed: dict[str, list[float]], place: str) -> None:
     """Take machines back, the oldest first; the group's target stays, as a cloud's does."""
     mine = [one for one in world.cloud.machines() if one.group == wanted.group and one.state is State.RUNNING]
+    if not mine:
+        missed.setdefault(place, []).append(world.elapsed_s)
     for machine in sorted(mine, key=lambda one: (one.born_s, one.name))[: wanted.nodes]:
         world.cloud.remove_machine(machine.provider_id)

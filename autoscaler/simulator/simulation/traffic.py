@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from autoscaler.config.cron import parse_period
 from autoscaler.simulator.actors.kubelet import DURATION
 from autoscaler.simulator.apiserver.errors import JsonObject
 from autoscaler.simulator.simulation.file import (
@@ -129,14 +130,82 @@ def _swing(simulation: Simulation, wave: Wave, rng: random.Random) -> Iterator[t
 def job_runs_of(simulation: Simulation, stream: JobStream, seed: int) -> Iterator[JobRun]:
     """Yield the Jobs of one stream in the order in which they are due, jitter aside."""
     rng = random.Random(f"{seed}/{stream.namespace}/{stream.name}")
-    every_s, jitter_s = parse_duration_s(stream.every), parse_duration_s(stream.jitter)
-    runs_s, days, (first, last) = parse_duration_s(stream.runs_for), days_in(stream.days), minutes_of(stream.between)
-    for number in range(int(simulation.duration_s // every_s) + 1):
-        at_s = number * every_s + rng.uniform(0, jitter_s)
+    jitter_s, runs_s = parse_duration_s(stream.jitter), parse_duration_s(stream.runs_for)
+    days, (first, last) = days_in(stream.days), minutes_of(stream.between)
+    for number, due_s in enumerate(_due(simulation, stream)):
+        at_s = due_s + rng.uniform(0, jitter_s)
         local = datetime.fromtimestamp(simulation.start_s + at_s, UTC).astimezone(simulation.zone)
         minute = 60 * local.hour + local.minute
         if local.weekday() in days and first <= minute <= last and at_s <= simulation.duration_s:
             yield JobRun(at_s, at_s + max(3600.0, 10 * runs_s) + _KEPT_S, _job(stream, number, runs_s))
+
+
+def _due(simulation: Simulation, stream: JobStream) -> Iterator[float]:
+    """Yield when Jobs of a stream are due, in seconds into the simulation, days and times of the day aside."""
+    if stream.cron:
+        yield from _cron_moments(simulation, stream.cron)
+        return
+    first_s = parse_duration_s(stream.at) if stream.at else 0.0
+    if not stream.every:
+        yield first_s
+        return
+    every_s = parse_duration_s(stream.every)
+    for number in range(int(max(0.0, simulation.duration_s - first_s) // every_s) + 1):
+        yield first_s + number * every_s
+
+
+def _cron_moments(simulation: Simulation, text: str) -> Iterator[float]:
+    period = parse_period(text)
+    for at_s in range(int(-simulation.start_s % 60), int(simulation.duration_s) + 1, 60):
+        if period.holds(datetime.fromtimestamp(simulation.start_s + at_s, UTC).astimezone(simulation.zone)):
+            yield float(at_s)
+
+
+def never_due(simulation: Simulation, seed: int) -> Iterator[str]:
+    """Yield a line for each stream of which no Job comes: what is simulated is not what was meant then."""
+    for index, stream in enumerate(simulation.file.jobs):
+        if next(job_runs_of(simulation, stream, seed), None) is None:
+            yield f"jobs[{index}].{_obstacle(simulation, stream)}"
+
+
+def too_late(simulation: Simulation) -> Iterator[str]:
+    """Yield a line for each step and each event that comes after the end."""
+    moments = [
+        (f"workloads[{index}].steps[{number}].at", step.at)
+        for index, workload in enumerate(simulation.file.workloads)
+        for number, step in enumerate(workload.steps)
+    ]
+    moments += [(f"events[{index}].at", event.at) for index, event in enumerate(simulation.file.events)]
+    for place, at in moments:
+        if parse_duration_s(at) > simulation.duration_s:
+            yield f"{place}: {at} is {_after_the_end(simulation)}"
+
+
+def _after_the_end(simulation: Simulation) -> str:
+    return (
+        f"after the end and does not happen; make duration ({simulation.file.duration}) longer, or let it come earlier"
+    )
+
+
+def _obstacle(simulation: Simulation, stream: JobStream) -> str:
+    """Say which field keeps every Job of a stream away, and what to write instead."""
+    due = list(_due(simulation, stream))
+    if stream.at and due[0] > simulation.duration_s:
+        return f"at: {stream.at} is {_after_the_end(simulation)}"
+    if stream.cron and not due:
+        return f"cron: {stream.cron} holds at no minute of the simulation; change it, or make duration longer"
+    start = datetime.fromtimestamp(simulation.start_s + due[0], UTC).astimezone(simulation.zone)
+    field, value = ("between", stream.between) if stream.between else ("days", stream.days)
+    return (
+        f"{field}: no Job of {stream.name} comes within {value}: the first is due on {start:%a} at {start:%H:%M} "
+        f"({simulation.file.time_zone}); write for example cron: {_suggested(stream)}"
+    )
+
+
+def _suggested(stream: JobStream) -> str:
+    first, _ = minutes_of(stream.between)
+    days = ",".join(str((day + 1) % 7) for day in sorted(days_in(stream.days)))
+    return f'"{first % 60} {first // 60} * * {days if len(days) < 13 else "*"}"'
 
 
 def _job(stream: JobStream, number: int, runs_s: float) -> JsonObject:

@@ -183,6 +183,114 @@ def test_bad_words_are_one_clear_line(
     assert complaint.replace("{bad}", str(bad)) in capsys.readouterr().err
 
 
+NIGHTLY = {"name": "nightly", "every": "24h", "between": "02:00-02:10", "requests": {"cpu": "2"}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        pytest.param(
+            {"jobs": [NIGHTLY], "duration": "48h", "timeZone": "Europe/Berlin"},
+            "jobs[0].between: no Job of nightly comes within 02:00-02:10: the first is due on Mon at 01:00 "
+            '(Europe/Berlin); write for example cron: "0 2 * * *"',
+            id="Job never within its hours",
+        ),
+        pytest.param(
+            {"jobs": [{"name": "j", "every": "24h", "days": "sat"}]},
+            "jobs[0].days: no Job of j comes within sat: the first is due on Mon at 00:00 (UTC); "
+            'write for example cron: "0 0 * * 6"',
+            id="Job never on its days",
+        ),
+        pytest.param(
+            {"jobs": [{"name": "j", "cron": "0 2 30 2 *"}]},
+            "jobs[0].cron: 0 2 30 2 * holds at no minute of the simulation; change it, or make duration longer",
+            id="cron that never holds",
+        ),
+        pytest.param(
+            {"jobs": [{"name": "j", "at": "3h"}]},
+            "jobs[0].at: 3h is after the end and does not happen; make duration (2h) longer, or let it come earlier",
+            id="Job after the end",
+        ),
+        pytest.param({"jobs": [{"name": "j"}]}, "jobs[0]: no Job comes; write every, at or cron", id="no moment"),
+        pytest.param(
+            {"jobs": [{"name": "j", "every": "1h", "cron": "* * * * *"}]},
+            "jobs[0].cron: goes without",
+            id="two moments",
+        ),
+        pytest.param({"jobs": [{"name": "j", "cron": "61 * * * *"}]}, "jobs[0].cron: minute: 61", id="bad cron"),
+        pytest.param(
+            {"events": [{"at": "1h", "interruption": {"group": "web", "nodes": 0}}]},
+            "events[0].interruption.nodes: 0 is below 1",
+            id="interruption of nothing",
+        ),
+    ],
+)
+def test_what_could_never_happen_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], fields: dict[str, Any], complaint: str
+) -> None:
+    path = a_file(tmp_path, **fields)
+    assert main(["simulate", path]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    [line] = captured.err.splitlines()
+    assert line.startswith(f"{path}: {complaint}")
+
+
+@pytest.mark.parametrize(
+    ("stream", "pods"),
+    [
+        pytest.param({"at": "30m"}, 1, id="once"),
+        pytest.param({"at": "30m", "every": "45m"}, 3, id="from a moment on"),
+        pytest.param({"every": "45m"}, 3, id="from the start on"),
+        pytest.param({"cron": "15,45 1 * * mon"}, 2, id="cron"),
+        pytest.param({"cron": "15 2 * * *", "timeZone": "Europe/Berlin"}, 1, id="cron in a time zone"),
+    ],
+)
+def test_jobs_come_when_they_are_due(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], stream: dict[str, Any], pods: int
+) -> None:
+    zone = stream.pop("timeZone", "UTC") if "timeZone" in stream else "UTC"
+    job = {"name": "j", "runsFor": "1m", "requests": {"cpu": "1"}, **stream}
+    answer = simulated(capsys, a_file(tmp_path, workloads=[], jobs=[job], timeZone=zone))
+    assert answer["summary"]["podsCreated"] == pods
+
+
+def test_an_interruption_that_finds_nobody_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spot = {**GROUP, "id": "spot", "targetSize": 0, "maxSize": 0}
+    events = [{"at": "20m", "every": "40m", "interruption": {"group": "spot", "nodes": 5}}]
+    path = a_file(tmp_path, nodeGroups=[GROUP, spot], events=events)
+    assert main(["simulate", "-o", "json", path]) == 0
+    captured = capsys.readouterr()
+    said = (
+        "events[0].interruption: the group had no machine to take at 20m and 2 more times; "
+        "interrupt it at a time when it has some"
+    )
+    assert json.loads(captured.out)["warnings"] == [said]
+    assert captured.err == f"sim: warning: {said}\n"
+
+
+def test_what_comes_after_the_end_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    steps = [{"at": "1m", "replicas": 1}, {"at": "3h", "replicas": 2}]
+    path = a_file(tmp_path, workloads=[{**WEB, "steps": steps}], events=[{"at": "3h", "apiDown": "1m"}])
+    assert main(["simulate", path]) == 0
+    told = capsys.readouterr().err
+    assert [line.split(" is ")[0] for line in told.splitlines()] == [
+        "sim: warning: workloads[0].steps[1].at: 3h",
+        "sim: warning: events[0].at: 3h",
+    ]
+
+
+def test_a_report_that_cannot_be_written_is_found_before_the_simulation(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["simulate", a_file(tmp_path, duration="8000h"), "--html", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == f"--html {tmp_path}: cannot be written: Is a directory\n"
+    late = {"jobs": [{"name": "j"}]}
+    page = tmp_path / "page.html"
+    assert main(["simulate", a_file(tmp_path, **late), "--html", str(page)]) == 2
+    assert not page.exists()
+
+
 def test_percentiles_are_values_that_occur() -> None:
     found = spread([float(value) for value in range(100, 0, -1)])
     assert (found.count, found.p50, found.p90, found.p99, found.most) == (100, 51.0, 91.0, 100.0, 100.0)
