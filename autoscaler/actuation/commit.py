@@ -1,6 +1,5 @@
 """The dangerous verb: machines are deleted here and nowhere else, after one more look at each node."""
 
-import logging
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -13,6 +12,7 @@ from autoscaler.actuation.outcome import Aborted, Why
 from autoscaler.actuation.permit import Permit
 from autoscaler.actuation.recheck import Recheck
 from autoscaler.config.process import Leader
+from autoscaler.logs import Log
 from autoscaler.objects.pod import Pod
 from cloudprovider.interface import NodeRef, ProviderError, Transient
 
@@ -23,7 +23,7 @@ _LOOKS = 3
 _SETTLE_PAUSE_S = 10.0
 _SETTLE_PATIENCE_S = 600.0
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 def call_s(leader: Leader) -> float:
@@ -129,7 +129,7 @@ class Commit:
             gone = self._machines.gone_of(group, refs)
             if gone is not None:
                 return Deleted(gone, deleted.error)
-        log.error("scale_down.outcome_unknown group=%s nodes=%s", group, [ref.name for ref in refs])
+        log.error("scale_down.outcome_unknown", group=group, nodes=[ref.name for ref in refs])
         return deleted
 
 

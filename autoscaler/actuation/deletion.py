@@ -7,7 +7,6 @@ nothing at all is written once leadership is lost or the program stops.
 """
 
 import contextlib
-import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -30,6 +29,7 @@ from autoscaler.config.rules import Rules
 from autoscaler.config.scaledown import Drain
 from autoscaler.errors import AutoscalerError, LeadershipLost
 from autoscaler.kube.writes import ClusterWrites
+from autoscaler.logs import Log
 from autoscaler.objects.node import Node
 from autoscaler.ports import Executor, Leadership
 from autoscaler.scaledown.plan import Deletions, Removal
@@ -41,7 +41,7 @@ _LONGEST_LATENCY_S = 60.0
 _NOT_OURS = (Why.NODE_GONE, Why.TAINT_LOST)
 """Reasons after which there is no taint of ours to remove."""
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 Batch = WholeBatch[Job]
 
@@ -228,8 +228,8 @@ class Deleter:
             self._roll_back([(job, aborted) for job in jobs])
         except (Stopping, LeadershipLost):
             self._abandon(jobs)
-        except Exception as error:
-            log.exception("scale_down.crashed nodes=%s", [job.name for job in jobs])
+        except Exception as error:  # noqa: BLE001  # the top of a thread
+            log.crashed("scale_down.crashed", nodes=[job.name for job in jobs])
             bug = Aborted(Why.BUG, f"unexpected error: {error}")
             self._roll_back([(job, bug) for job in jobs if not job.ended])
 
@@ -241,7 +241,7 @@ class Deleter:
         try:
             self._permit.pause(0.0)  # neither stopping nor deposed: from here on it writes
             for job, aborted in kept:
-                log.warning("scale_down.aborted node=%s reason=%s: %s", job.name, aborted.why, aborted.message)
+                log.warning("scale_down.aborted", node=job.name, reason=aborted.why, message=aborted.message)
                 self._news.aborted(job.removal, aborted.why, aborted.message)
             ours = [(job.removal.node, job.mark) for job, aborted in kept if aborted.why not in _NOT_OURS]
             free = self._hard_taint.release(ours)
@@ -267,7 +267,7 @@ class Deleter:
         waiting = [other for job in jobs if job.batch is not None for other in job.batch.fail()]
         for job in (*jobs, *waiting):
             if not job.ended:
-                log.warning("scale_down.abandoned node=%s", job.name)
+                log.warning("scale_down.abandoned", node=job.name)
                 self._end(job, Outcome.ABANDONED)
 
     def _end(self, job: Job, outcome: Outcome, aborted: Aborted | None = None, *, rolled_back: bool = False) -> None:

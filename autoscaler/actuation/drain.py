@@ -1,6 +1,5 @@
 """Emptying a node before it is deleted: evictions in order of priority, each group waited for."""
 
-import logging
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -12,6 +11,7 @@ from autoscaler.actuation.permit import Permit
 from autoscaler.actuation.recheck import Recheck
 from autoscaler.config.scaledown import Drain
 from autoscaler.config.syntax import DrainPriority
+from autoscaler.logs import Log
 from autoscaler.objects.pod import ENABLE_DS_EVICTION, Pod
 from autoscaler.scaledown.drain import Departure
 
@@ -22,7 +22,7 @@ _HEADROOM_S = 30.0
 _RETRY_S = 10.0
 _DAEMON_PATIENCE = Patience(10.0, 3.0)
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 class DrainGroup(msgspec.Struct, frozen=True):
@@ -84,7 +84,7 @@ class Drainer:
             if node is not None and not any(key.startswith(DELAY_DELETION) for key in node.annotations):
                 return
             if self._permit.now().mono >= give_up:
-                log.warning("scale_down.delay_over node=%s", job.name)
+                log.warning("scale_down.delay_over", node=job.name)
                 return
             self._permit.pause(_POLL_S)
 

@@ -1,6 +1,5 @@
 """Evictions of the pods of one node, each tried again until its time is up."""
 
-import logging
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -12,9 +11,10 @@ from autoscaler.actuation.permit import Permit
 from autoscaler.actuation.tracker import Tracker
 from autoscaler.errors import AutoscalerError, Gone, LeadershipLost, RetryLater
 from autoscaler.kube.writes import ClusterWrites
+from autoscaler.logs import Log
 from autoscaler.objects.pod import Pod
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 _NOT_TRIED = "not tried: another pod of the node could not be evicted"
 
@@ -95,7 +95,7 @@ class Evictor:
             except LeadershipLost:
                 raise
             except AutoscalerError as error:
-                log.warning("scale_down.eviction_failed pod=%s: %s", pod.key, error)
+                log.warning("scale_down.eviction_failed", pod=pod.key, error=str(error))
 
     def _round(
         self, job: Job, attempts: list[_Attempt], limit_s: int, give_up: float, pause_s: float
@@ -122,7 +122,7 @@ class Evictor:
 
     def _given_up(self, attempt: _Attempt) -> list[Eviction]:
         if not attempt.required:
-            log.info("scale_down.daemon_pod_stays pod=%s: %s", attempt.pod.key, attempt.error)
+            log.info("scale_down.daemon_pod_stays", pod=attempt.pod.key, error=attempt.error)
             return []
         if attempt.error:
             self._news.not_evicted(attempt.pod, attempt.error)
@@ -139,7 +139,7 @@ class Evictor:
         except LeadershipLost:
             raise
         except AutoscalerError as error:
-            log.info("scale_down.eviction_failed pod=%s: %s", pod.key, error)
+            log.info("scale_down.eviction_failed", pod=pod.key, error=str(error))
             attempt.error = str(error)
             wished_s = error.retry_after_s if isinstance(error, RetryLater) else None
             return max(pause_s, wished_s or 0.0)

@@ -1,6 +1,5 @@
 """Bringing one pool of pause pods in order: its PriorityClass, which of its pods go first, its Deployment."""
 
-import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -14,6 +13,7 @@ from autoscaler.companions.headroom_plan import Action, PoolPlan, plan_pool
 from autoscaler.companions.headroom_pods import PoolPods, to_give_up
 from autoscaler.config.headroom import Headroom, OnShutdown, Pool, priority_problem
 from autoscaler.errors import AutoscalerError, Conflict, Gone, LeadershipLost, Refused
+from autoscaler.logs import Log
 from autoscaler.reasons import HeadroomTrouble
 from autoscaler.snapshot.cluster import ClusterView
 
@@ -21,7 +21,7 @@ _TRIES = 4
 """One, and three more after conflicts."""
 _FORBIDDEN = 403
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 class PoolFailed(Exception):
@@ -98,7 +98,7 @@ class PoolWriter:
             with _failing_as(HeadroomTrouble.PRIORITY_CLASS):
                 found = self._objects.priority_class(pool.priority_class)
         except _Forbidden as error:
-            log.warning("headroom.priority_class_not_seen name=%s: %s", pool.priority_class, error)
+            log.warning("headroom.priority_class_not_seen", name=pool.priority_class, error=str(error))
             return HeadroomTrouble.PRIORITY_CLASS
         if found is None:
             self._create_class(pool)
@@ -150,7 +150,7 @@ class PoolWriter:
             except Gone:
                 continue
             except AutoscalerError as error:
-                log.warning("headroom.pod_not_marked pod=%s: %s", pod.key, error)
+                log.warning("headroom.pod_not_marked", pod=pod.key, error=str(error))
                 return False
         return True
 

@@ -1,6 +1,5 @@
 """What a pass asks for when nodes have to go: one place for the deleter, the soft taints and the clean-up."""
 
-import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
@@ -13,11 +12,12 @@ from autoscaler.clock import Clock
 from autoscaler.config.scaledown import Drain, ScaleDown
 from autoscaler.errors import AutoscalerError, LeadershipLost
 from autoscaler.kube.writes import ClusterWrites
+from autoscaler.logs import Log
 from autoscaler.objects.node import Node
 from autoscaler.scaledown.plan import Deletions
 from autoscaler.scaledown.taints import SoftTaints
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 class NodeRemoval(Protocol):
@@ -84,7 +84,7 @@ class NodeRemover:
         except LeadershipLost:
             raise
         except AutoscalerError as error:
-            log.warning("node.not_annotated node=%s: %s", node, error)
+            log.warning("node.not_annotated", node=node, error=str(error))
             return False
         return True
 

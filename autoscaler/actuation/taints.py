@@ -1,6 +1,5 @@
 """The two taints: one keeps pods off nodes that are about to go, the other asks the scheduler to prefer other nodes."""
 
-import logging
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
 
@@ -12,13 +11,14 @@ from autoscaler.clock import Clock, Instant
 from autoscaler.config.scaledown import ScaleDown
 from autoscaler.errors import AutoscalerError, LeadershipLost, RetryLater
 from autoscaler.kube.writes import ClusterWrites
+from autoscaler.logs import Log
 from autoscaler.objects.node import DELETION_CANDIDATE, TO_BE_DELETED, Effect, Node, Taint
 from autoscaler.scaledown.taints import SoftTaint, SoftTaints, taint_time
 
 _RELEASE_PAUSE_S = 10.0
 _RELEASE_PATIENCE_S = 900.0
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -74,10 +74,10 @@ class HardTaint:
                 except RetryLater:
                     again.append((node, mark))
                 except AutoscalerError as error:
-                    log.error("scale_down.taint_stays node=%s: %s", node.name, error)
+                    log.error("scale_down.taint_stays", node=node.name, error=str(error))
             waiting = again
             if waiting and self._permit.now().mono >= give_up:
-                log.error("scale_down.taint_stays nodes=%s: the API server is away", [node.name for node, _ in waiting])
+                log.error("scale_down.taint_stays", nodes=[node.name for node, _ in waiting], error="no API server")
                 break
             if waiting:
                 self._permit.pause(_RELEASE_PAUSE_S)
@@ -112,7 +112,7 @@ def apply_soft_taints(writes: ClusterWrites, clock: Clock, plan: SoftTaints, tim
         except LeadershipLost:
             raise
         except AutoscalerError as error:
-            log.warning("scale_down.soft_taint_failed node=%s: %s", node, error)
+            log.warning("scale_down.soft_taint_failed", node=node, error=str(error))
             failed.append(node)
             return False
         return True

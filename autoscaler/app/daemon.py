@@ -34,12 +34,12 @@ from autoscaler.kube.election import LeaderElection, Unopposed, own_identity
 from autoscaler.kube.feed import ClusterFeed
 from autoscaler.kube.lease import LeaseState, LeaseTimings
 from autoscaler.kube.writes import LeaseWrites, Writes
+from autoscaler.logs import Log
 from autoscaler.loop.autoscaler import Autoscaler
 from autoscaler.loop.herald import status_object
 from autoscaler.objects.pod import PodInterner
 from autoscaler.observe.api import read_routes
 from autoscaler.observe.health import HealthCheck, limits_of
-from autoscaler.observe.logs import Log
 from autoscaler.observe.metric_table import ErrorType
 from autoscaler.observe.metrics import Metrics
 from autoscaler.observe.openapi import about_daemon, with_document

@@ -3,10 +3,10 @@
 from autoscaler.clock import Clock, ThreadExecutor
 from autoscaler.config.tree import Config
 from autoscaler.kube.writes import Writes
+from autoscaler.logs import Log
 from autoscaler.loop.herald import status_object
 from autoscaler.observe.correlator import Correlator
 from autoscaler.observe.events import EventRecorder
-from autoscaler.observe.logs import Log
 from autoscaler.observe.metrics import Metrics
 from autoscaler.observe.status import RecentEvent
 from autoscaler.ports import EventSink, EventType, Executor, Subject

@@ -7,7 +7,7 @@ from autoscaler.app.clusters import Clusters
 from autoscaler.clock import Clock
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError, RetryLater
-from autoscaler.observe.logs import Log
+from autoscaler.logs import Log
 from cloudprovider.catalog import factory
 from cloudprovider.interface import (
     CloudProvider,

@@ -9,7 +9,7 @@ from autoscaler.config.headroom import Headroom
 from autoscaler.config.live import transition
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
-from autoscaler.observe.logs import Log
+from autoscaler.logs import Log
 from autoscaler.observe.metric_table import Reload
 from autoscaler.observe.metrics import Metrics
 from autoscaler.ports import EventSink, EventType, Subject

@@ -19,11 +19,11 @@ from autoscaler.errors import ConfigError
 from autoscaler.kube.client import Client
 from autoscaler.kube.election import Unopposed
 from autoscaler.kube.writes import Writes
+from autoscaler.logs import Log
 from autoscaler.loop.leads import Leads
 from autoscaler.loop.reservation_commits import Commits
 from autoscaler.loop.reservations import ReservationKeeper
 from autoscaler.observe.connection import Intake
-from autoscaler.observe.logs import Log
 from autoscaler.observe.reservation_api import BODY_S, ReservationApi
 from autoscaler.observe.reservation_metrics import ReservationMetrics
 from autoscaler.observe.seats import Capacity

@@ -10,7 +10,7 @@ from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
 from autoscaler.kube.client import Client
 from autoscaler.kube.election import Unopposed
-from autoscaler.observe.logs import Log
+from autoscaler.logs import Log
 from cloudprovider.externalgrpc.server import Credentials, Server
 from cloudprovider.interface import Misconfigured, ProviderError
 

@@ -1,6 +1,5 @@
 """The cluster as the watches know it: the daemon's `loop.Source`."""
 
-import logging
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -11,6 +10,7 @@ from autoscaler.errors import RetryLater
 from autoscaler.kube.feed import Feed
 from autoscaler.kube.store import Store
 from autoscaler.kube.watch import KindSource
+from autoscaler.logs import Log
 from autoscaler.objects.capacity import (
     GROUP,
     CapacityBuffer,
@@ -40,7 +40,7 @@ from autoscaler.snapshot.cluster import ClusterBuilder, ClusterView, Related
 from autoscaler.snapshot.groups import Groups
 
 R = TypeVar("R", bound=Resource)
-log = logging.getLogger(__name__)
+log = Log(__name__)
 _SCALABLES = {
     "Deployment": "/apis/apps/v1/deployments",
     "ReplicaSet": "/apis/apps/v1/replicasets",
@@ -117,7 +117,7 @@ class ClusterSource:
         lacking = any(store is not None and store.absent for store in stores)
         if lacking and feature not in self._resting:
             log.warning(
-                "feature.resting feature=%s: kinds that it needs may not be read; see kube.kind_absent", feature
+                "feature.resting", feature=feature, why="kinds that it needs may not be read; see kube.kind_absent"
             )
         (self._resting.add if lacking else self._resting.discard)(feature)
         return lacking

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from autoscaler import progress
 from autoscaler.app import watchman
 from autoscaler.config.process import Loop
-from autoscaler.observe.logs import Log
+from autoscaler.logs import Log
 
 log = Log(__name__)
 

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 
 import msgspec
 
+from autoscaler import logs
 from autoscaler.cli import output
 from autoscaler.cli.arguments import accept_flags
 from autoscaler.cli.output import Format
 from autoscaler.cli.signals import on_signals
 from autoscaler.clock import SystemClock
-from autoscaler.config.process import LogFormat
-from autoscaler.observe import logs
+from autoscaler.logs import LogFormat
 from autoscaler.simulator.demo import Demo, Progress
 from cloudprovider.duration import parse_duration_s
 from cloudprovider.number import parse_count

@@ -9,7 +9,7 @@ from typing import TextIO
 import msgspec
 import yaml
 
-from autoscaler.observe.unseen import in_one_line, spelled_out
+from autoscaler.unseen import in_one_line, spelled_out
 
 
 class Format(StrEnum):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from autoscaler import logs
 from autoscaler.cli import output, sources
 from autoscaler.cli.arguments import accept_flags
 from autoscaler.cli.comparison_text import comparison_text
@@ -13,7 +14,6 @@ from autoscaler.cli.explanation_text import explanation_text
 from autoscaler.cli.output import Format
 from autoscaler.cli.plan_text import import_notes, plan_text
 from autoscaler.errors import ConfigError
-from autoscaler.observe import logs
 from autoscaler.scenario.inference import InferredGroup
 from autoscaler.scenario.scenario import Scenario
 from autoscaler.simulator.answer import Answer

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from autoscaler import logs
 from autoscaler.cli import output
 from autoscaler.cli.arguments import accept_flags, daemon_config
 from autoscaler.cli.output import Format
 from autoscaler.cli.signals import on_signals
 from autoscaler.clock import SystemClock, ThreadExecutor
 from autoscaler.errors import ConfigError
-from autoscaler.observe import logs
 from cloudprovider.catalog import installed
 from cloudprovider.conformance import CHECKS, Result, open_harness, run_checks
 from cloudprovider.file import read_file

@@ -6,12 +6,12 @@ import signal
 import sys
 from functools import partial
 
+from autoscaler import logs
 from autoscaler.app.daemon import Daemon
 from autoscaler.app.watchdog import Watchdog
 from autoscaler.cli.arguments import daemon_config
 from autoscaler.cli.signals import on_signals
 from autoscaler.clock import SystemClock
-from autoscaler.observe import logs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -5,11 +5,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from autoscaler import logs
 from autoscaler.cli import output
 from autoscaler.cli.output import Format
 from autoscaler.cli.progress import progress
 from autoscaler.errors import ConfigError
-from autoscaler.observe import logs
 from autoscaler.simulator.simulation.file import Simulation, load
 from autoscaler.simulator.simulation.page import page
 from autoscaler.simulator.simulation.result import Assertion, Result

@@ -23,6 +23,7 @@ from autoscaler.config.syntax import (
     Why,
     choice,
 )
+from autoscaler.logs import LogFormat
 
 
 class Compatibility(StrEnum):
@@ -36,13 +37,6 @@ class ResourceLock(StrEnum):
     """Object kinds that can hold the leader's lease."""
 
     LEASES = "leases"
-
-
-class LogFormat(StrEnum):
-    """Shapes of a log line."""
-
-    TEXT = "text"
-    JSON = "json"
 
 
 class Source(msgspec.Struct, frozen=True):

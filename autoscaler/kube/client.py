@@ -4,7 +4,6 @@ Bodies go in and out as bytes; what they mean is the business of `watch`, `lease
 """
 
 import contextlib
-import logging
 import re
 import socket
 from collections.abc import Callable, Iterator, Mapping
@@ -24,6 +23,7 @@ from autoscaler.errors import AutoscalerError, Refused, RetryLater
 from autoscaler.kube.config import Endpoint, load_endpoint, one_line
 from autoscaler.kube.status import failure
 from autoscaler.kube.throttle import TokenBucket
+from autoscaler.logs import Log
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -55,7 +55,7 @@ _KEEPALIVE = (
     ),
 )
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 Guard = Callable[[], float]
 """Called right before each sending: returns how many seconds the call may take, or raises to forbid it."""
@@ -141,7 +141,7 @@ class Client:
         self._clock_ahead_s: float | None = None
         if not endpoint.verified:
             urllib3.disable_warnings(InsecureRequestWarning)  # said once, below, instead of at every call
-            log.warning("kube.tls_not_verified server=%s: the kubeconfig sets insecure-skip-tls-verify", endpoint.url)
+            log.warning("kube.tls_not_verified", server=endpoint.url, why="insecure-skip-tls-verify is set")
 
     @classmethod
     def connect(
@@ -266,9 +266,9 @@ class Client:
         differed = abs(self._clock_ahead_s or 0.0) > CLOCKS_DIFFER_S
         self._clock_ahead_s = ahead_s = self._clock.now().wall - server
         if not differed and abs(ahead_s) > CLOCKS_DIFFER_S:
-            log.warning("kube.clocks_differ server=%s ahead_s=%.0f", self.server, ahead_s)
+            log.warning("kube.clocks_differ", server=self.server, ahead_s=round(ahead_s))
         elif differed and abs(ahead_s) <= CLOCKS_DIFFER_S:
-            log.info("kube.clocks_agree server=%s ahead_s=%.0f", self.server, ahead_s)
+            log.info("kube.clocks_agree", server=self.server, ahead_s=round(ahead_s))
 
     def _heed(self, what: str, response: urllib3.BaseHTTPResponse) -> None:
         """Log each warning of the server once: that a field is unknown and was dropped, that a version is old."""
@@ -277,7 +277,7 @@ class Client:
                 if text not in self._warned and len(self._warned) < _MOST_WARNINGS:
                     self._warned.add(text)
                     said = re.sub(r"\\(.)", r"\1", text)[:_LONGEST_WARNING]
-                    log.warning('kube.server_warns call="%s": %s', what, said)
+                    log.warning("kube.server_warns", call=what, warning=said)
 
     def _failed(self, what: str, response: urllib3.BaseHTTPResponse, *, eviction: bool) -> AutoscalerError:
         try:

@@ -1,6 +1,5 @@
 """Leader election, carried out: a thread that asks `lease.LeaseState` what to do next and does it."""
 
-import logging
 import socket
 import threading
 import uuid
@@ -12,8 +11,9 @@ from autoscaler.errors import AutoscalerError, Conflict
 from autoscaler.kube.config import one_line
 from autoscaler.kube.lease import Lease, LeaseState, Leave, Phase, Read, Rest, Write
 from autoscaler.kube.watch import Wait
+from autoscaler.logs import Log
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 class LeaseApi(Protocol):
@@ -109,7 +109,7 @@ class LeaderElection:
             try:
                 self._api.replace(step.lease, step.timeout_s)
             except AutoscalerError as error:
-                log.warning("lease.not_released error=%s", one_line(error))
+                log.warning("lease.not_released", error=one_line(error))
             else:
                 log.info("lease.released")
 
@@ -136,7 +136,7 @@ class LeaderElection:
 
     def _note_error(self, text: str) -> None:
         if self._last_error is None:
-            log.warning("lease.failing error=%s", text)
+            log.warning("lease.failing", error=text)
         self._last_error = text
 
     def _run(self) -> None:
@@ -145,12 +145,12 @@ class LeaderElection:
                 if self._wait(self._stopping, pause_s):
                     self.release()
                     break
-        except Exception:
-            log.exception("lease.crashed")
+        except Exception:  # noqa: BLE001  # the top of a thread
+            log.crashed("lease.crashed")
             self._state.abandon()
         if self._state.phase is Phase.LOST:
             why, error = self._state.why_lost, self._last_error
-            log.error("lease.lost why=%r holder=%s last_error=%s", why, self.holder, error)
+            log.error("lease.lost", why=why, holder=self.holder, last_error=error)
             self._leading.clear()
             self._on_lost()
 

@@ -1,11 +1,11 @@
 """Which objects of a kind cannot be decoded now, and what a store holds in their place."""
 
 import itertools
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Generic, TypeVar
 
 from autoscaler.kube.store import Delta, Store, delta_of
+from autoscaler.logs import Log
 from autoscaler.objects.decode import Change, Decoder, Named, Undecoded, Verb
 
 _NAMED = 20
@@ -13,7 +13,7 @@ _LONGEST_NAME = 320
 
 T = TypeVar("T", bound=Named)
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 
 class UndecodedObjects(Generic[T]):
@@ -61,6 +61,6 @@ class UndecodedObjects(Generic[T]):
         """Return what is kept of an object; it is named in the log if it is new, and not one of very many."""
         if odd.key not in self._why and len(self._why) < _NAMED:
             name = " ".join(odd.key.split())[:_LONGEST_NAME] or "unknown"
-            log.warning("kube.undecoded path=%s name=%s error=%s", self._path, name, odd.why)
+            log.warning("kube.undecoded", path=self._path, name=name, error=odd.why)
         self._why[odd.key] = odd.why
         return self._decoder.stand_in(odd, self._last_known(odd)) if odd.key else None

@@ -5,7 +5,6 @@ server, and only a version the server has forgotten makes the reflector list aga
 """
 
 import copy
-import logging
 import random
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +18,7 @@ from autoscaler.kube.client import JSON, Call
 from autoscaler.kube.config import one_line
 from autoscaler.kube.store import Delta, Store
 from autoscaler.kube.undecoded import UndecodedObjects
+from autoscaler.logs import Log
 from autoscaler.objects.decode import Decoder, Named, Undecoded, Verb
 from autoscaler.stopwatch import stopwatch
 
@@ -36,7 +36,7 @@ _FORBIDDEN = 403
 _METADATA_LIST = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=1,{JSON}"
 _METADATA_WATCH = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=1,{JSON}"
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 Wait = Callable[[threading.Event, float], bool]
 """Waits for the event or that many seconds, like `threading.Event.wait`; True once the event is set."""
@@ -203,8 +203,8 @@ class Reflector(Generic[T]):
         while not self._stopping.is_set():
             try:
                 pause_s = self.step()
-            except Exception as error:
-                log.exception("kube.watch_crashed path=%s", self.path)
+            except Exception as error:  # noqa: BLE001  # the top of a thread
+                log.crashed("kube.watch_crashed", path=self.path)
                 self._version = None
                 pause_s = self._failed(error)
             if self._wait(self._stopping, pause_s):
@@ -246,7 +246,7 @@ class Reflector(Generic[T]):
         if self._path != self._source.path:
             return 0.0  # an older version may have objects
         if not self._is_absent:
-            log.warning("kube.kind_absent path=%s error=%s", self._source.path, one_line(error))
+            log.warning("kube.kind_absent", path=self._source.path, error=one_line(error))
         self._is_absent = self._store.absent = True
         self._stats.last_heard_mono = None
         self._store.replace(())
@@ -290,7 +290,7 @@ class Reflector(Generic[T]):
         self._count_undecoded()
         self._spent(started)
         if self._is_absent:
-            log.info("kube.kind_present path=%s", self._path)
+            log.info("kube.kind_present", path=self._path)
         self._is_absent = self._store.absent = False
         self._stats.relists += 1
         self._synced.set()
@@ -364,7 +364,7 @@ class Reflector(Generic[T]):
 
     def _reached(self) -> None:
         if self._stats.last_error is not None:
-            log.info("kube.watch_recovered path=%s", self.path)
+            log.info("kube.watch_recovered", path=self.path)
             self._stats.last_error = self._stats.failing_since_mono = None
         self._stats.last_heard_mono = self._clock.now().mono
 
@@ -372,7 +372,7 @@ class Reflector(Generic[T]):
         """Note a failure; returns the pause before the next try: exponential, jittered, longer if the server asks."""
         text = one_line(error)
         if self._stats.last_error is None and not self._stopping.is_set():
-            log.warning("kube.watch_failing path=%s error=%s", self.path, text)
+            log.warning("kube.watch_failing", path=self.path, error=text)
         if self._stats.last_error is None:
             self._stats.failing_since_mono = self._clock.now().mono
         self._stats.failures += 1

@@ -4,10 +4,10 @@ from msgspec.structs import replace
 
 from autoscaler.actuation.statuses import Outcome, Statuses, Written
 from autoscaler.config.tree import Config
+from autoscaler.logs import Log
 from autoscaler.loop.passing import Pass
 from autoscaler.objects.capacity import CapacityBuffer
 from autoscaler.objects.pod import Pod, PodInterner
-from autoscaler.observe.logs import Log
 from autoscaler.scaleup import buffer_specs, buffers
 from autoscaler.scaleup.status_change import StatusChange
 

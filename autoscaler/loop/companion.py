@@ -12,8 +12,8 @@ from typing import Protocol
 
 from autoscaler.clock import Instant
 from autoscaler.errors import AutoscalerError
+from autoscaler.logs import Log
 from autoscaler.loop.passing import Pass
-from autoscaler.observe.logs import Log
 
 log = Log(__name__)
 

@@ -16,12 +16,12 @@ from autoscaler.companions.samples import BOOT, Sample, duration_of
 from autoscaler.config.eta import PodStartEstimator
 from autoscaler.config.tree import Config
 from autoscaler.errors import AutoscalerError
+from autoscaler.logs import Log
 from autoscaler.loop.learning import Learning
 from autoscaler.loop.passing import Pass
 from autoscaler.objects.pod import Pod
 from autoscaler.observe.eta_metrics import EtaMetrics
 from autoscaler.observe.eta_status import EtaStatus
-from autoscaler.observe.logs import Log
 from autoscaler.ports import EventSink, EventType, Subject
 from autoscaler.reasons import DeleteReason, UnknownStart
 from autoscaler.snapshot.cluster import ClusterView

@@ -7,9 +7,9 @@ from autoscaler.clock import Instant
 from autoscaler.companions.expiry import Candidate, Expired, Terms, plan_sweep
 from autoscaler.config.eta import EVERY_NAMESPACE, Eta
 from autoscaler.errors import AutoscalerError, Gone, LeadershipLost
+from autoscaler.logs import Log
 from autoscaler.loop.passing import Pass
 from autoscaler.observe.eta_metrics import ExpiryMetrics
-from autoscaler.observe.logs import Log
 from autoscaler.ports import EventSink, EventType, Subject
 from autoscaler.reasons import DeleteReason
 

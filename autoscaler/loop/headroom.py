@@ -11,12 +11,12 @@ from autoscaler.companions.headroom_plan import plan_orphans
 from autoscaler.config.headroom import Headroom, OnShutdown, warnings
 from autoscaler.config.scaleup import Pods
 from autoscaler.errors import AutoscalerError, LeadershipLost, Refused
+from autoscaler.logs import Log
 from autoscaler.loop.headroom_member import Member
 from autoscaler.loop.leads import Leads
 from autoscaler.loop.passing import Pass
 from autoscaler.observe.headroom_metrics import HeadroomMetrics
 from autoscaler.observe.headroom_status import HeadroomStatus
-from autoscaler.observe.logs import Log
 from autoscaler.ports import EventSink
 from autoscaler.snapshot.cluster import ClusterView
 

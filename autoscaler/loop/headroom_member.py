@@ -12,11 +12,11 @@ from autoscaler.companions.headroom_plan import Action
 from autoscaler.companions.headroom_pods import PoolPods, ahead_of, class_of, pods_of
 from autoscaler.companions.lead import Lead
 from autoscaler.config.headroom import NO_POLICY, Headroom, Pool
+from autoscaler.logs import Log
 from autoscaler.loop.leads import Leads
 from autoscaler.objects.pod import Pod, PodInterner
 from autoscaler.observe.headroom_metrics import HeadroomMetrics
 from autoscaler.observe.headroom_status import PoolStatus
-from autoscaler.observe.logs import Log
 from autoscaler.ports import EventSink, EventType, Subject
 from autoscaler.reasons import HeadroomTrouble
 from autoscaler.snapshot.cluster import ClusterView

@@ -1,6 +1,5 @@
 """The first step: read cloud and cluster, bring templates and the registry up to date."""
 
-import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
@@ -11,6 +10,7 @@ from autoscaler.actuation.outcome import Finished, Why
 from autoscaler.actuation.remover import NodeRemoval
 from autoscaler.clock import Instant
 from autoscaler.config.tree import Config
+from autoscaler.logs import Log
 from autoscaler.loop.herald import Herald
 from autoscaler.loop.passing import Pass, Remembered
 from autoscaler.objects.node import Node
@@ -27,7 +27,7 @@ from autoscaler.scaleup.zones import balanced
 from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.groups import Groups
 
-log = logging.getLogger(__name__)
+log = Log(__name__)
 
 _DECISIVE = frozenset({"/api/v1/nodes", "/api/v1/pods"})
 """Without these a pass would buy again what has come, and take for gone what is there."""
@@ -147,7 +147,9 @@ class Observing:
     def _warn_of_strangers(self, groups: Groups) -> None:
         unknown = sorted(self._config.scale_down.named_groups - groups.by_id.keys())
         if unknown:
-            log.warning("config.unknown_groups options of scale-down name groups that do not exist: %s", unknown)
+            log.warning(
+                "config.unknown_groups", groups=unknown, why="options of scale-down name them, and they do not exist"
+            )
 
 
 def _with_results(memory: Memory, results: Iterable[Finished]) -> Memory:

@@ -12,12 +12,12 @@ from msgspec.structs import replace
 
 from autoscaler.actuation.statuses import Outcome, Statuses
 from autoscaler.config.tree import Config
+from autoscaler.logs import Log
 from autoscaler.loop.herald import Herald
 from autoscaler.loop.pass_time import TimeBox
 from autoscaler.loop.passing import Pass
 from autoscaler.objects.capacity import CHECK_CAPACITY, ProvisioningRequest, consumed_request
 from autoscaler.objects.pod import Pod, PodInterner
-from autoscaler.observe.logs import Log
 from autoscaler.reasons import RequestReason, ScaleUpResult, Waiting
 from autoscaler.registry import memory as memories
 from autoscaler.scaleup import provisioning, request_memory

@@ -14,7 +14,7 @@ from autoscaler.companions.reservation_state import State, Unreadable, known, re
 from autoscaler.companions.reservations import Effect, Operation, Plan, Verdict, plan
 from autoscaler.config.reservations import Reservations, Target
 from autoscaler.errors import AutoscalerError, Conflict, RetryLater
-from autoscaler.observe.logs import Log
+from autoscaler.logs import Log
 from autoscaler.observe.reservation_metrics import ReservationMetrics, Written
 from autoscaler.observe.reservation_status import Standing
 from autoscaler.ports import EventSink, EventType, Executor, Subject

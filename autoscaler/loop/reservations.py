@@ -17,11 +17,11 @@ from autoscaler.companions.reservations import plan
 from autoscaler.config.reservations import Reservations, Target, template_problems
 from autoscaler.config.scaleup import Pods
 from autoscaler.errors import AutoscalerError, ConfigError
+from autoscaler.logs import Log
 from autoscaler.loop.leads import Leads
 from autoscaler.loop.passing import Pass
 from autoscaler.loop.reservation_commits import Commits
 from autoscaler.objects.pod import Pod, PodClass, PodInterner
-from autoscaler.observe.logs import Log
 from autoscaler.observe.reservation_metrics import ReservationMetrics
 from autoscaler.observe.reservation_status import TargetStatus, target_status
 from autoscaler.reasons import Unplaceable

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from autoscaler.clock import Clock
-from autoscaler.observe.logs import Log
+from autoscaler.logs import Log
 from autoscaler.observe.message import HEAD_BYTES, LINE_BYTES, Head, read_head, write_head
 from autoscaler.observe.routing import (
     MOST_BODY_BYTES,

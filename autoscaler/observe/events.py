@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from autoscaler.clock import Clock, Instant
 from autoscaler.errors import AutoscalerError, Conflict, RetryLater
 from autoscaler.kube.writes import EventRecord
+from autoscaler.logs import Log
 from autoscaler.observe.correlator import Correlator, Occurrence, Sighting
-from autoscaler.observe.logs import Log
 from autoscaler.observe.status import RecentEvent
 from autoscaler.ports import EventType, Executor, Subject
 

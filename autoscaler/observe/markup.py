@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from html import escape
 
-from autoscaler.observe.unseen import spelled_out
+from autoscaler.unseen import spelled_out
 
 
 class Html(str):

@@ -2,8 +2,8 @@
 
 from collections import Counter
 
+from autoscaler.logs import DETAIL, Log
 from autoscaler.observe import words
-from autoscaler.observe.logs import DETAIL, Log
 from autoscaler.observe.report import End, PassReport, Removed
 from autoscaler.observe.status import PodStatus, PublishedStatus
 from autoscaler.observe.summary import WHOLE_PASS

@@ -8,10 +8,10 @@ from autoscaler.config.expanders import BY_PRICE
 from autoscaler.config.rules import Rules
 from autoscaler.config.tree import Config
 from autoscaler.errors import AutoscalerError
+from autoscaler.logs import Log
 from autoscaler.objects.node import Node
 from autoscaler.observe.gauging import Gauging, failed
 from autoscaler.observe.health import HealthCheck
-from autoscaler.observe.logs import Log
 from autoscaler.observe.metric_table import EvictionResult, Function, Step
 from autoscaler.observe.metrics import Metrics
 from autoscaler.observe.pass_log import PassLog

@@ -18,8 +18,8 @@ from autoscaler.companions.github_jobs import BadField
 from autoscaler.companions.reservation_state import Source, ledger_key
 from autoscaler.companions.reservations import Effect, Operation, Verdict
 from autoscaler.companions.strict_json import read_object
+from autoscaler.logs import Log
 from autoscaler.observe.endpoint import Described
-from autoscaler.observe.logs import Log
 from autoscaler.observe.openapi import with_document
 from autoscaler.observe.public import public_json
 from autoscaler.observe.reservation_door import AGAIN, Door, Opening, header, kind_of, prove

@@ -10,7 +10,7 @@ from typing import Protocol
 import msgspec
 
 from autoscaler.errors import AutoscalerError
-from autoscaler.observe.logs import Log
+from autoscaler.logs import Log
 
 JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"

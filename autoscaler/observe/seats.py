@@ -17,7 +17,7 @@ from enum import Enum, auto
 import msgspec
 
 from autoscaler.clock import Clock
-from autoscaler.observe.logs import Log
+from autoscaler.logs import Log
 from autoscaler.observe.routing import HttpProblem
 
 _LEAVING_S = 1.0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from autoscaler.companions.reservation_auth import SHORTEST_SECRET
 from autoscaler.errors import ConfigError
-from autoscaler.observe.logs import Log
+from autoscaler.logs import Log
 
 log = Log(__name__)
 

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summ
 
 from autoscaler.observe.exposition import PlainCounter
 from autoscaler.observe.metric_table import Kind, Metric
-from autoscaler.observe.unseen import spelled_out
+from autoscaler.unseen import spelled_out
 
 _LONGEST_LABEL = 300
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from autoscaler.observe.logs import Log
+from autoscaler.logs import Log
 from autoscaler.observe.metric_table import Recorded
 from autoscaler.observe.metrics import Metrics
 from autoscaler.ports import Executor

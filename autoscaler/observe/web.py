@@ -12,8 +12,8 @@ from typing import Any
 
 from autoscaler.clock import Clock
 from autoscaler.errors import ConfigError
+from autoscaler.logs import Log
 from autoscaler.observe.connection import HEAD_S, Connection, Intake
-from autoscaler.observe.logs import Log
 from autoscaler.observe.routing import Routes
 from autoscaler.observe.seats import Seat, Seats
 

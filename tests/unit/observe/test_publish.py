@@ -8,13 +8,13 @@ import pytest
 import yaml
 
 from autoscaler.clock import Instant, VirtualClock
-from autoscaler.config.process import LogFormat, Observe
+from autoscaler.config.process import Observe
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import ScaleUp
 from autoscaler.config.tree import Config
 from autoscaler.errors import RetryLater
+from autoscaler.logs import LogFormat, configure, unconfigure
 from autoscaler.observe.health import HealthCheck, Limits
-from autoscaler.observe.logs import configure, unconfigure
 from autoscaler.observe.metric_table import ErrorType
 from autoscaler.observe.metrics import Metrics
 from autoscaler.observe.publish import Publisher

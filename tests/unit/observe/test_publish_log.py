@@ -7,10 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from autoscaler.clock import VirtualClock
-from autoscaler.config.process import LogFormat
 from autoscaler.config.scaleup import ScaleUp
 from autoscaler.config.tree import Config
-from autoscaler.observe.logs import configure, unconfigure
+from autoscaler.logs import LogFormat, configure, unconfigure
 from autoscaler.observe.pass_log import PassLog
 from autoscaler.observe.report import PassReport
 from autoscaler.observe.status import ProcessStatus, PublishedStatus

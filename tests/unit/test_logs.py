@@ -1,15 +1,17 @@
+import ast
 import io
 import json
 import logging
+import re
 from collections.abc import Callable, Iterator
 from enum import StrEnum
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from autoscaler.clock import VirtualClock
-from autoscaler.config.process import LogFormat
-from autoscaler.observe.logs import DETAIL, Log, configure, silence, unconfigure
+from autoscaler.logs import DETAIL, Log, LogFormat, configure, silence, unconfigure
 
 Lines = Callable[[], list[str]]
 Start = Callable[..., Lines]
@@ -45,7 +47,7 @@ def test_text_has_a_constant_event_and_fields(start: Start) -> None:
     lines = start()
     log.info("scale_up.decided", group="web", add=3, share=0.5, skipped={"gpu": Why.FULL}, why="no room", by=None)
     (line,) = lines()
-    assert line.startswith("I0801 10:00:00.250000 test_observe_logs.py:")
+    assert line.startswith("I0801 10:00:00.250000 test_logs.py:")
     assert line.endswith(
         '] scale_up.decided group=web add=3 share=0.5 skipped={"gpu":"MaxNodeGroupSizeReached"} why="no room" by=null'
     )
@@ -56,7 +58,7 @@ def test_json_is_one_object_a_line(start: Start) -> None:
     log.warning("node.stays", reason=Why.FULL, names=("a", "b"), level="x")
     (line,) = lines()
     record = json.loads(line)
-    assert record.pop("caller").startswith("test_observe_logs.py:")
+    assert record.pop("caller").startswith("test_logs.py:")
     assert record == {
         "ts": "2026-08-01T10:00:00.250000Z",
         "level": "warning",
@@ -174,3 +176,25 @@ def test_a_silenced_log_writes_nothing(capsys: pytest.CaptureFixture[str], monke
     silence()
     Log("autoscaler.somewhere").error("something.failed")
     assert capsys.readouterr().err == ""
+
+
+def test_every_event_has_a_constant_name_and_its_data_in_fields() -> None:
+    methods = {"error", "crashed", "warning", "info", "detail", "debug"}
+    root = Path(__file__).parents[2]
+    odd: list[str] = []
+    events: set[str] = set()
+    for path in sorted((root / "autoscaler").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+                continue
+            if not (isinstance(node.func.value, ast.Name) and node.func.value.id in {"log", "_log"}):
+                continue
+            if node.func.attr not in methods:
+                continue
+            match node.args:
+                case [ast.Constant(value=str(name))] if re.fullmatch(r"[a-z_]+(\.[a-z_]+)+", name):
+                    events.add(name)
+                case _:
+                    odd.append(f"{path.relative_to(root)}:{node.lineno}")
+    assert odd == []
+    assert {"scale_down.aborted", "kube.watch_failing", "lease.lost"} <= events

@@ -9,14 +9,14 @@ import json
 import logging
 import re
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import IO, Any
 
 import msgspec
 
 from autoscaler.clock import Clock
-from autoscaler.config.process import LogFormat
-from autoscaler.observe.redaction import redacted, redacted_text
-from autoscaler.observe.unseen import in_one_line, spelled_out
+from autoscaler.redaction import redacted, redacted_text
+from autoscaler.unseen import in_one_line, spelled_out
 
 DETAIL = 15
 """Level between the standard library's DEBUG and INFO."""
@@ -26,6 +26,13 @@ _LONGEST_VALUE = 2000
 _BARE = re.compile(r"[\w.:/@+-]+", re.ASCII)
 _CALLER = 3  # frames between the caller and the standard library's logger
 _OWN_KEYS = frozenset({"ts", "level", "caller", "event", "stack"})
+
+
+class LogFormat(StrEnum):
+    """Shapes of a log line."""
+
+    TEXT = "text"
+    JSON = "json"
 
 
 class Log:

@@ -7,14 +7,14 @@ from prometheus_client import CollectorRegistry
 
 from autoscaler.cli import output
 from autoscaler.clock import VirtualClock
+from autoscaler.logs import JsonLines, TextLines
 from autoscaler.observe.exposition import exposition
-from autoscaler.observe.logs import JsonLines, TextLines
 from autoscaler.observe.markup import html
 from autoscaler.observe.metric_table import Kind, Metric, ScaleUpFailure
 from autoscaler.observe.metrics import _failure
-from autoscaler.observe.redaction import redacted_text
 from autoscaler.observe.series import Series
-from autoscaler.observe.unseen import in_one_line, spelled_out
+from autoscaler.redaction import redacted_text
+from autoscaler.unseen import in_one_line, spelled_out
 
 HOSTILE = "web\u202egpj\u2066\x1b[2J\x9b1m\x00\u2028\ud800\u200b"
 SPELLED = r"web\u202egpj\u2066\u001b[2J\u009b1m\u0000\u2028\ud800\u200b"
