@@ -1,4 +1,4 @@
-"""The third step: find the pods that need nodes, decide which groups grow, and grow them."""
+"""Find the pods that need nodes, decide which groups grow, and grow them."""
 
 from collections.abc import Callable, Collection, Sequence
 

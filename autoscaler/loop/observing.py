@@ -1,4 +1,4 @@
-"""The first step: read cloud and cluster, bring templates and the registry up to date."""
+"""Read cloud and cluster, bring templates and the registry up to date."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""The second step: put right what went wrong in the cloud, and stop where the cluster is in trouble."""
+"""Put right what went wrong in the cloud, and stop where the cluster is in trouble."""
 
 from msgspec.structs import replace
 
