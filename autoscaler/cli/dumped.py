@@ -1,19 +1,16 @@
 """Objects and times as people hand them to offline planners."""
 
 import argparse
-import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from autoscaler.errors import ConfigError
 from autoscaler.objects.meta import unix_seconds
 from cloudprovider.document import parse_documents
-from cloudprovider.file import read_file, read_stream, text_of
+from cloudprovider.file import read_text
 
 if TYPE_CHECKING:
     Actions = argparse._SubParsersAction[argparse.ArgumentParser]
-
-_STDIN = "-"
 
 
 def instant(text: str) -> float:
@@ -50,8 +47,7 @@ def add_validation(actions: "Actions", section: str) -> None:
 def read_objects(path: str) -> Iterator[Mapping[str, Any]]:
     """Yield the objects of a file, JSON or YAML, single or in lists; raises `ConfigError`."""
     try:
-        body = read_stream(sys.stdin.buffer) if path == _STDIN else read_file(path)
-        text = text_of(body)
+        text = read_text(path)
     except ValueError as error:
         raise ConfigError(f"--objects: {path} {error}") from error
     try:

@@ -14,6 +14,7 @@ import msgspec
 
 from autoscaler.cli.arguments import Parser, flags_help
 from autoscaler.cli.signals import INTERRUPTED, quiet_exit
+from autoscaler.cli.standard_input import standard_input_as_file
 from autoscaler.config.keys import nearest
 from autoscaler.errors import AutoscalerError, ConfigError
 
@@ -103,20 +104,20 @@ def _dispatch(words: list[str], commands: Mapping[str, Subcommand]) -> int:
 
 
 def _run(command: Subcommand, words: list[str]) -> int:
-    if command.only_flags and {"-h", "-help", "--help"}.isdisjoint(words):
-        args = argparse.Namespace(flags=words)
-        return _load(command).run(args)
-    if command.only_flags:
+    if command.only_flags and not {"-h", "-help", "--help"}.isdisjoint(words):
         print(f"usage: autoscaler {command.name} [flags]\n\n{command.help}\n\n{flags_help()}")
         return DONE
     module = _load(command)
-    parser = Parser(f"autoscaler {command.name}", description=command.help)
-    module.add_arguments(parser)
-    try:
-        args = parser.parse_args(words)
-    except SystemExit:  # the help has been printed
-        return DONE
-    return module.run(args)
+    with standard_input_as_file(words) as given:
+        if command.only_flags:
+            return module.run(argparse.Namespace(flags=given))
+        parser = Parser(f"autoscaler {command.name}", description=command.help)
+        module.add_arguments(parser)
+        try:
+            args = parser.parse_args(given)
+        except SystemExit:  # the help has been printed
+            return DONE
+        return module.run(args)
 
 
 def _load(command: Subcommand) -> SubcommandModule:

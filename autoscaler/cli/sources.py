@@ -2,7 +2,6 @@
 
 import argparse
 import gc
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,14 +26,13 @@ from autoscaler.scenario.read import read_bytes
 from autoscaler.scenario.scenario import PRIORITY_CONFIG, Scenario
 from cloudprovider.document import parse_yaml
 from cloudprovider.duration import parse_duration_s
-from cloudprovider.file import MOST_BYTES, read_stream, text_of
+from cloudprovider.file import text_of
 from cloudprovider.interface import Misconfigured
 from cloudprovider.number import parse_count
 from cloudprovider.static.file import load_cloud
 
 _MOST_RUNS = 1_000_000
 _ENDINGS = {".json", ".yaml", ".yml"}
-_STDIN = "-"
 _INDISPENSABLE = ("Node", "Pod")
 
 
@@ -133,7 +131,7 @@ def _imported(args: argparse.Namespace) -> Imported:
 
 
 def _name_of(paths: Sequence[str]) -> str:
-    return "stdin" if paths[0] == _STDIN else Path(paths[0]).stem
+    return Path(paths[0]).stem
 
 
 def _groups(path: str) -> Mapping[str, Any]:
@@ -153,22 +151,13 @@ def _read_files(paths: Sequence[str]) -> Dump:
 
 def _texts(paths: Sequence[str]) -> Iterator[Text]:
     for path in paths:
-        if path == _STDIN:
-            yield Text("standard input", _standard_input())
-        elif Path(path).is_dir():
+        if Path(path).is_dir():
             found = sorted(one for one in Path(path).rglob("*") if one.suffix.lower() in _ENDINGS and one.is_file())
             if not found:
                 raise ConfigError(f"{path}: holds no .json, .yaml or .yml file")
             yield from (Text(str(one), read_bytes(str(one))) for one in found)
         else:
             yield Text(path, read_bytes(path))
-
-
-def _standard_input() -> bytes:
-    try:
-        return read_stream(sys.stdin.buffer, MOST_BYTES)
-    except ValueError as error:
-        raise ConfigError(f"standard input: {error}") from error
 
 
 def _read_live(config: Config, clock: SystemClock) -> Dump:
