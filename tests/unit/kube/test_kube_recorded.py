@@ -174,8 +174,11 @@ def test_what_the_server_warns_of_is_logged_once(
         api.expect(exchange.name)
         with caplog.at_level(logging.WARNING):
             send(client, exchange)
-    assert [r.getMessage() for r in caplog.records] == [
-        'kube.server_warns call="POST /api/v1/namespaces/shop/configmaps": unknown field "nope"'
+    assert [(record.getMessage(), vars(record)["fields"]) for record in caplog.records] == [
+        (
+            "kube.server_warns",
+            {"call": "POST /api/v1/namespaces/shop/configmaps", "warning": 'unknown field "nope"'},
+        )
     ]
 
 
