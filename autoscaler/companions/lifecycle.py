@@ -183,8 +183,10 @@ class History:
         self._live[uid] = msgspec.structs.replace(record, node_requested_at=wall, node_group=group, state=state)
 
     def deleting(self, uid: str, reason: DeleteReason) -> None:
-        """Note why a pod is about to be deleted by us."""
+        """Note why a pod is about to be deleted by us; pods that are never seen to end push out earlier ones."""
         self._marks[uid] = reason
+        while len(self._marks) > MOST_ENDED:
+            self._marks.pop(next(iter(self._marks)), None)
 
     def _known(self, uid: str) -> Record | None:
         record = self._live.get(uid)
@@ -227,6 +229,7 @@ class History:
     def _end(self, pod: Pod, leaving: set[str], wall: float) -> tuple[Record, tuple[Pod, float] | None]:
         self._starting.pop(pod.uid, None)
         record = self._live.pop(pod.uid, None) or rebuilt(pod)
+        marked = self._marks.pop(pod.uid, None)
         by_itself = pod.deleted is None and pod.cls.restart_policy != "Always" and pod.node is not None
         ran = None
         ready = record.ready_at
@@ -236,7 +239,7 @@ class History:
         elif by_itself:
             record = msgspec.structs.replace(record, state=State.FAILED, finished_at=wall)
         else:
-            reason = self._marks.pop(pod.uid, None) or _delete_reason(pod, leaving)
+            reason = marked or _delete_reason(pod, leaving)
             at = wall if pod.deleted is None else min(wall, pod.deleted)
             record = msgspec.structs.replace(record, state=State.DELETED, deleted_at=at, delete_reason=reason)
         self._ended.append(record)

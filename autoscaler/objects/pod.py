@@ -7,10 +7,10 @@ class a cheap dictionary key. Cluster Autoscaler's equivalence groups (same cont
 its model; environment variables, images and the names of token volumes take no part.
 """
 
-import sys
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -215,6 +215,12 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.phase in ("Succeeded", "Failed")
 
 
+@lru_cache(maxsize=8192)
+def _shared(text: str) -> str:
+    """Return one string for all that are equal; unlike `sys.intern`, which some versions of Python never forget."""
+    return text
+
+
 class PodInterner:
     """Makes kept pods of decoded ones; owns the table of classes. Safe to share between threads.
 
@@ -244,7 +250,7 @@ class PodInterner:
             started=optional_seconds(status.start_time),
             scheduled=_since(status.conditions, "PodScheduled") if spec.node_name else None,
             ready=_since(status.conditions, "Ready") if spec.node_name else None,
-            image=sys.intern(spec.containers[0].image) if spec.containers else "",
+            image=_shared(spec.containers[0].image) if spec.containers else "",
             disruption=next((one.reason for one in status.conditions if one.type == "DisruptionTarget"), None),
         )
 

@@ -11,6 +11,10 @@ from autoscaler.unseen import spelled_out
 
 _LONGEST_LABEL = 300
 
+MOST_SERIES = 2000
+"""Of one counter, histogram or summary; whatever comes later counts together under `OTHER`."""
+OTHER = "other"
+
 
 class Series:
     """Moves metrics by their names without prefix; safe to share between threads. An unknown name is a `KeyError`."""
@@ -19,6 +23,7 @@ class Series:
         self._gauges: dict[str, Gauge] = {}
         self._counters: dict[str, Counter | PlainCounter] = {}
         self._distributions: dict[str, Histogram | Summary] = {}
+        self._counted: dict[str, set[tuple[str, ...]]] = {}
 
     def make(self, metric: Metric, registry: CollectorRegistry) -> None:
         """Add one metric; it has no series until it is moved, unless it has no labels."""
@@ -42,16 +47,29 @@ class Series:
 
     def add(self, name: str, amount: float, *labels: str) -> None:
         """Count up; negative amounts are refused."""
-        counter = self._counters[name]
+        counter, labels = self._counters[name], self._bounded(name, _shown(labels))
         if isinstance(counter, PlainCounter):
-            counter.inc(amount, *_shown(labels))
+            counter.inc(amount, *labels)
         else:
-            (counter.labels(*_shown(labels)) if labels else counter).inc(amount)
+            (counter.labels(*labels) if labels else counter).inc(amount)
 
     def observe(self, name: str, value: float, *labels: str) -> None:
         """Add a value to a histogram or summary."""
-        distribution = self._distributions[name]
-        (distribution.labels(*_shown(labels)) if labels else distribution).observe(value)
+        distribution, labels = self._distributions[name], self._bounded(name, _shown(labels))
+        (distribution.labels(*labels) if labels else distribution).observe(value)
+
+    def _bounded(self, name: str, labels: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the labels under which to count: what comes after the first thousands counts as one.
+
+        What has been counted stays for the life of the process, and clouds and users may come up with ever new names.
+        """
+        known = self._counted.setdefault(name, set())
+        if labels in known or not labels:
+            return labels
+        if len(known) >= MOST_SERIES:
+            return (OTHER,) * len(labels)
+        known.add(labels)
+        return labels
 
     def remove(self, name: str, *labels: str) -> None:
         """Take one series of a gauge away; raises `KeyError` where there is none."""

@@ -4,7 +4,7 @@ A `Memory` is plain data: it can be written as JSON, read back, and moved to ano
 take one and return the next; timers compare monotonic seconds, wall seconds are for people.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import msgspec
 
@@ -17,6 +17,7 @@ from autoscaler.registry.sizes import IncorrectSize
 from cloudprovider.interface import InstanceError
 
 _QUIET_AT_START_S = 3600.0
+_FORGOTTEN_S = 86400.0
 
 
 class Activity(msgspec.Struct, frozen=True):
@@ -82,6 +83,21 @@ def deletion_started(memory: Memory, group_id: str, node: str, now: Instant) -> 
 def deletion_failed(memory: Memory, group_id: str, now: Instant) -> Memory:
     """Remember that a node of a group could not be deleted."""
     return _group_active(memory, group_id, scale_down_failure=now)
+
+
+def without_vanished(memory: Memory, group_ids: Collection[str], now: Instant) -> Memory:
+    """Forget the actions of groups that are not there and in which nothing has happened for a day."""
+    kept = {
+        group: activity
+        for group, activity in memory.last_by_group.items()
+        if group in group_ids or any(now.mono - at.mono < _FORGOTTEN_S for at in _times(activity))
+    }
+    return memory if len(kept) == len(memory.last_by_group) else msgspec.structs.replace(memory, last_by_group=kept)
+
+
+def _times(activity: Activity) -> Iterator[Instant]:
+    times = (activity.scale_up, activity.scale_down, activity.scale_down_failure)
+    return (time for time in times if time is not None)
 
 
 def scale_down_started(memory: Memory, now: Instant) -> Memory:

@@ -25,7 +25,7 @@ from autoscaler.registry.instances import (
     removals_of_unregistered,
     unregistered,
 )
-from autoscaler.registry.memory import Memory, scale_up_failed
+from autoscaler.registry.memory import Memory, scale_up_failed, without_vanished
 from autoscaler.registry.occurrence import Incident, Occurrence
 from autoscaler.registry.readiness import Readings
 from autoscaler.registry.requests import (
@@ -142,6 +142,7 @@ def update(
     cluster, buckets = _with_unregistered(sort_nodes(readings, view.groups, now, health, rules), view.groups, waiting)
     failed = failed_creations(groups)
 
+    memory = without_vanished(memory, {group.id for group in groups}, now)
     memory = _with_adopted(memory, groups, buckets, judge) if rules.upcoming_needs_request else memory
     memory = msgspec.structs.replace(memory, targets={group.id: group.target_size for group in groups})
     requests = _settle_requests(memory, view.groups, buckets, failed, judge)

@@ -107,6 +107,8 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     """Of every replica, beside those that are configured."""
     seed: int = 0
     """Of random choices, where the configuration has none."""
+    tick_s: float = 0.0
+    """Seconds between ticks of companions, where that is more than they ask for."""
 
 
 class Replica:
@@ -157,7 +159,7 @@ class Replica:
         self._rehearses = config.loop.dry_run
         self._began: Instant | None = None
         self._acted = False
-        Rounds(self.company.companions, self._timers, self.clock, self.lease).start()
+        Rounds(self.company.companions, self._timers, self.clock, self.lease, at_least_s=setting.tick_s).start()
 
     @property
     def due(self) -> float:

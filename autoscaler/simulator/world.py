@@ -60,8 +60,10 @@ class World:
         timing: Timing = Timing(),  # noqa: B008 - frozen
         audience: Audience | None = None,
         companions: tuple[Companion, ...] = (),
+        tick_s: float = 0.0,
     ) -> None:
-        """`wall` is the Unix second at which the world begins. Raises `ConfigError`, `Misconfigured` or `ApiError`."""
+        """`wall` is the Unix second at which the world begins; `tick_s` lets companions tick no more often, so that
+        weeks pass quickly. Raises `ConfigError`, `Misconfigured` or `ApiError`."""
         self.clock = VirtualClock(wall=wall)
         self.storage = Storage(self.clock, seed=seed)
         self.cloud = open_cloud(spec, now=lambda: self.clock.now().wall)
@@ -95,6 +97,7 @@ class World:
             audience=audience if audience is not None else NoAudience(),
             companions=companions,
             seed=seed,
+            tick_s=tick_s,
         )
         self._stepped_at = self.clock.now().mono
         self._step = _Alarm(self._executor, self._take_step)

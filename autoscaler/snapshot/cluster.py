@@ -103,8 +103,9 @@ def _same_shape(old: Node, new: Node) -> bool:
 
 
 def _overgrown(view: ClusterView) -> bool:
-    """Whether an update cannot follow: resources have been named, or most of the view's classes have no pod left."""
-    if view.columns.counted < len(view.columns.vocabulary.rows):
+    """Whether an update cannot follow: resources have been named, or most of what is numbered has gone."""
+    vocabulary = view.columns.vocabulary
+    if view.columns.counted < len(vocabulary.rows) or vocabulary.outgrown(len(view.nodes)):
         return True
     if len(view.classes) < _SPARE_CLASSES:
         return False

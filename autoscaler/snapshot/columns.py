@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from autoscaler.objects import quantity
-from autoscaler.objects.node import HOSTNAME, Node, Taint
+from autoscaler.objects.node import Node, Taint
 from autoscaler.objects.pod import PodClass
 from autoscaler.objects.requests import Requests
 
@@ -25,6 +25,7 @@ ABSENT = -1
 MOST = 1 << 53
 """Amounts beyond this count as this: more than any machine has, and a thousand of them still fit int64."""
 _SPARE_CODES = 1024
+_MOST_ROWS = 256
 
 
 class Vocabulary:
@@ -40,8 +41,9 @@ class Vocabulary:
         self._vectors: weakref.WeakKeyDictionary[PodClass, Amounts] = weakref.WeakKeyDictionary()
 
     def outgrown(self, nodes: int) -> bool:
-        """Whether most host names have gone since: time for a new vocabulary, for one that never forgets only grows."""
-        return len(self.values.get(HOSTNAME, ())) > 4 * nodes + _SPARE_CODES
+        """Whether most names must have gone since: time for a new vocabulary, for one that never forgets only grows."""
+        coded = max(len(self.values), len(self.taint_sets), *map(len, self.values.values()))
+        return len(self.rows) > _MOST_ROWS or coded > 4 * nodes + _SPARE_CODES
 
     def row(self, resource: str) -> int:
         """Return the row of a resource, a new one for a new name."""

@@ -43,6 +43,15 @@ def test_fewer_nodes_than_asked_for_are_no_scale_up_of_the_group() -> None:
     assert memory.last_by_group == {}
 
 
+def test_a_group_that_is_gone_is_forgotten_a_day_after_its_last_action() -> None:
+    memory = remembered.deletion_failed(born(NOW), "gone", NOW)
+    memory = remembered.deletion_failed(memory, "there", NOW)
+    soon, later = NOW.later(86399), NOW.later(86400)
+    assert set(remembered.without_vanished(memory, {"there"}, soon).last_by_group) == {"gone", "there"}
+    assert set(remembered.without_vanished(memory, {"there"}, later).last_by_group) == {"there"}
+    assert "gone" not in look(a_group(2, group_id="web"), ready_nodes(2), memory=memory, now=later).memory.last_by_group
+
+
 def test_a_memory_survives_json() -> None:
     memory = full_memory()
     assert msgspec.json.decode(msgspec.json.encode(memory), type=Memory) == memory

@@ -1,8 +1,12 @@
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
-from autoscaler.objects.node import HOSTNAME, Taint
+from autoscaler.objects.node import HOSTNAME, Effect, Taint
+from autoscaler.snapshot.cluster import ClusterBuilder, Related
 from autoscaler.snapshot.columns import ABSENT, MOST, Columns, Vocabulary
+from autoscaler.snapshot.groups import Groups
 from tests.builders import a_node, a_pod
 
 
@@ -61,6 +65,38 @@ def test_a_vocabulary_is_outgrown_when_most_of_its_host_names_are_gone() -> None
         vocabulary.code(HOSTNAME, f"n{number}")
     assert vocabulary.outgrown(1)
     assert not vocabulary.outgrown(300)
+
+
+@pytest.mark.parametrize(
+    ("learn", "most"),
+    [
+        pytest.param(lambda v, n: v.code(f"key-{n}", "x"), 1028, id="keys of labels"),
+        pytest.param(lambda v, n: v.code("zone", f"z{n}"), 1028, id="values of any label"),
+        pytest.param(
+            lambda v, n: v.taint_code([Taint(key="k", value=str(n), effect=Effect.NO_EXECUTE)]), 1028, id="taints"
+        ),
+        pytest.param(lambda v, n: v.row(f"example.com/{n}"), 252, id="resources"),
+    ],
+)
+def test_a_vocabulary_is_outgrown_by_whatever_names_never_end(
+    learn: Callable[[Vocabulary, int], object], most: int
+) -> None:
+    vocabulary = Vocabulary()
+    for number in range(most):
+        learn(vocabulary, number)
+    assert not vocabulary.outgrown(1)
+    learn(vocabulary, most)
+    assert vocabulary.outgrown(1)
+
+
+def test_a_cluster_whose_nodes_stay_gets_a_new_vocabulary_too() -> None:
+    builder = ClusterBuilder(-10)
+    builder.node_changed(None, a_node("n1"))
+    before = builder.view(Groups(), Related())
+    for number in range(300):
+        before.columns.vocabulary.row(f"example.com/{number}")
+    after = builder.view(Groups(), Related())
+    assert len(after.columns.vocabulary.rows) == 4
 
 
 def test_columns_hold_one_number_per_node_and_fact() -> None:
