@@ -2,7 +2,7 @@
 
 import argparse
 
-from benchmarks import cost, decode, estimator, page, placement, snapshot
+from benchmarks import cost, daemon, decode, estimator, page, placement, snapshot
 
 ALL = {
     "snapshot": snapshot,
@@ -11,6 +11,7 @@ ALL = {
     "decode": decode,
     "cost": cost,
     "page": page,
+    "daemon": daemon,
 }
 
 

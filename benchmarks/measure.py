@@ -34,10 +34,15 @@ def seconds_of(work: Callable[[], object], repeat: int = 1) -> float:
 
 def resident_mib() -> float:
     """Memory that this process holds now, where the system can tell; 0 elsewhere."""
-    status = Path("/proc/self/status")
+    return memory_mib("VmRSS", "self")
+
+
+def memory_mib(what: str, pid: int | str) -> float:
+    """Return a figure of a process's memory, as Linux names it: `VmRSS` now, `VmHWM` at most; 0 on other systems."""
+    status = Path(f"/proc/{pid}/status")
     if not status.exists():
         return 0.0
-    line = next(line for line in status.read_text().splitlines() if line.startswith("VmRSS:"))
+    line = next(line for line in status.read_text().splitlines() if line.startswith(f"{what}:"))
     return int(line.split()[1]) / 1024
 
 
