@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -291,6 +292,21 @@ def test_the_network_policy_is_about_the_pods_and_their_port(with_component: Cal
     (entry,) = policy["ingress"]
     assert [port["port"] for port in entry["ports"]] == [pod["spec"]["containers"][0]["ports"][0]["name"]]
     assert all(rule["from"] for rule in policy["ingress"]), "an empty list would let everybody in"
+
+
+@pytest.mark.kubectl
+def test_the_patch_of_the_handbook_opens_metadata_servers_and_grpc(
+    with_component: Callable[[str], list[Any]], tmp_path: Path
+) -> None:
+    before = only(with_component("network-policy"), "NetworkPolicy")["spec"]
+    (patch,) = re.findall(r"  ```yaml\n(  patches:\n.*?)  ```", (ROOT / "docs/security.md").read_text(), re.DOTALL)
+    with (tmp_path / "kustomization.yaml").open("a") as overlay:
+        overlay.write(textwrap.dedent(patch))
+    after = only(built(tmp_path), "NetworkPolicy")["spec"]
+    assert after["ingress"] == before["ingress"]
+    assert after["egress"][:-2] == before["egress"]
+    assert [one["ports"][0]["port"] for one in after["egress"][-2:]] == [80, 7000]
+    assert all(one["to"] for one in after["egress"][-2:]), "an empty list would open the port to everybody"
 
 
 @pytest.mark.kubectl
