@@ -72,6 +72,8 @@ THEIRS = {
     "unschedulable_pods_count": Theirs("gauge", {"type": ("unschedulable", "scheduler_unprocessed")}),
     "skipped_pods_count": Theirs("gauge", {"requestor": ("filter-out-pod-list-processor",)}),
     "max_nodes_count": Theirs("gauge"),
+    "nap_enabled": Theirs("gauge"),
+    "capacity_buffer_oldest_reconciliation_timestamp_seconds": Theirs("gauge", {"new_buffer": ("true", "false")}),
     "cluster_cpu_current_cores": Theirs("gauge"),
     "cluster_memory_current_bytes": Theirs("gauge"),
     "cpu_limits_cores": Theirs("gauge", {"direction": ("minimum", "maximum")}),

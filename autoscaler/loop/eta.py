@@ -153,6 +153,17 @@ class EtaKeeper:
                     self.status = replace(self.status, accuracy=self.status.accuracy.counted(record.error_s, within))
         for outcomes in nodes.values():
             self._learning.calibrate(sum(outcomes) / len(outcomes))
+        for record in changes.ended:
+            log.detail(
+                "eta.pod_ended",
+                pod=f"{record.namespace}/{record.name}",
+                state=record.state,
+                requested_at=record.requested_at,
+                estimated_ready_at=record.estimated_ready_at,
+                ready_at=record.ready_at,
+                error_s=record.error_s,
+                reason=record.delete_reason,
+            )
         for pod, seconds in changes.ran:
             self._learning.ran(pod, Sample(wall, seconds))
 

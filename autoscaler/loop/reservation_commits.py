@@ -4,7 +4,7 @@ Runs on every replica, leading or not: the store is guarded by its objects' vers
 """
 
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from functools import partial
 
@@ -320,6 +320,9 @@ class Commits:
         if tickets:
             now = self._clock.now()
             latencies = [now.mono - one.operation.accepted.mono for one in tickets]
+            outcome = Counter(effect.verdict.value for effect in done.effects)
+            seconds = round(max(latencies), 3)
+            log.info("reservations.stored", target=name, operations=len(tickets), outcome=outcome, seconds=seconds)
             self._metrics.batch(name, latencies)
         if any(one.verdict is Verdict.ADDED for one in done.effects):
             self.added()

@@ -119,6 +119,8 @@ class Gauging:
             self._metrics.cluster(safe=False, counts=NodeCounts())
             return
         self._cluster(report, report.view, report.registry, groups)
+        if self._config.features.capacity_buffer_controller_enabled:
+            self._metrics.buffers_reconciled(report.now.wall)
         self._troubles(report, report.view, report.registry)
         self._decisions(report)
         if report.scale_up_result not in (None, ScaleUpResult.NOT_TRIED):

@@ -206,6 +206,13 @@ TABLE: tuple[Metric, ...] = (
     _gauge(
         "nap_enabled", "Whether node groups are made automatically: always 0. Cluster Autoscaler had it until 1.32."
     ),
+    _gauge(
+        "capacity_buffer_oldest_reconciliation_timestamp_seconds",
+        "When the CapacityBuffer that has waited longest was last brought up to date, in Unix seconds; every pass "
+        "does so for all. Only with `--capacity-buffer-controller-enabled`.",
+        "new_buffer",
+        new_buffer="`true`, `false`",
+    ),
     _gauge("unschedulable_pods_count", "Pods that wait for a node.", "type", type=_listed(PendingKind)),
     _gauge(
         "skipped_pods_count",

@@ -222,6 +222,11 @@ class Metrics:
         self._series.set("node_groups_count", autoprovisioned, "autoprovisioned")
         self._series.set("max_nodes_count", max_nodes)
 
+    def buffers_reconciled(self, wall: float) -> None:
+        """All CapacityBuffers, those that are new included, were brought up to date."""
+        for new in ("true", "false"):
+            self._series.set("capacity_buffer_oldest_reconciliation_timestamp_seconds", int(wall), new)
+
     def each_node_group(self, groups: Iterable[GroupStatus]) -> None:
         """Publish every group, where that was asked for; groups that vanished go away."""
         if not self._per_node_group:

@@ -23,6 +23,7 @@ from autoscaler.observe.eta_metrics import ETA, EtaMetrics
 from autoscaler.observe.eta_page import starts_page
 from autoscaler.observe.eta_status import active_rows
 from autoscaler.observe.imagined_pod import read_pod
+from autoscaler.observe.logs import DETAIL
 from autoscaler.observe.metrics import Metrics
 from autoscaler.observe.page_tiles import capacity_bars
 from autoscaler.observe.report import PassReport
@@ -509,7 +510,8 @@ def test_boot_times_are_stored_when_there_are_new_ones() -> None:
     assert [one.seconds for one in world.noticed.samples["web"]] == [*BOOTS, 70.0]
 
 
-def test_a_job_that_ends_by_itself_is_finished_and_a_deleted_pod_is_not() -> None:
+def test_a_job_that_ends_by_itself_is_finished_and_a_deleted_pod_is_not(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(DETAIL)
     world = EtaWorld(a_spec("web"), nodes=[(a_node("n1"), "web")])
     world.run()
     at = rfc3339(NOW)
@@ -522,6 +524,11 @@ def test_a_job_that_ends_by_itself_is_finished_and_a_deleted_pod_is_not() -> Non
     world.run(10.0)
     states = {one.name: (one.state, one.delete_reason) for one in world.keeper.history.ended()}
     assert states == {"job": (State.FINISHED, None), "web": (State.DELETED, "unknown")}
+    lines = [one.__dict__["fields"] for one in caplog.records if one.getMessage() == "eta.pod_ended"]
+    assert [(one["pod"], one["state"], one["requested_at"], one["ready_at"], one["error_s"]) for one in lines] == [
+        ("default/job", State.FINISHED, NOW, NOW, None),
+        ("default/web", State.DELETED, NOW, NOW, None),
+    ]
 
 
 def test_nine_in_ten_of_5000_pods_are_ready_by_the_worst_case_that_was_named_first() -> None:

@@ -96,6 +96,14 @@ def limits_are_set() -> Steps:
     yield a_world(**{"cores-total": "8:80", "memory-total": "1:10"})
 
 
+def buffers_are_followed() -> Steps:
+    world = a_world(**{"capacity-buffer-controller-enabled": True})
+    world.run()
+    yield world
+    world.run(after_s=15)
+    yield world
+
+
 def time_passes() -> Steps:
     world = a_world(nodes=[(a_node("n1"), "web")])
     world.run()
@@ -293,6 +301,15 @@ ROWS = [
     row(limits_are_set, 'cpu_limits_cores{direction="maximum"}', 320000, 80),
     row(limits_are_set, 'memory_limits_bytes{direction="minimum"}', 0, 1024**3),
     row(limits_are_set, 'memory_limits_bytes{direction="maximum"}', 6400000 * 1024**3, 10 * 1024**3),
+    *(
+        row(
+            buffers_are_followed,
+            f'capacity_buffer_oldest_reconciliation_timestamp_seconds{{new_buffer="{new}"}}',
+            NOW,
+            NOW + 15,
+        )
+        for new in ("true", "false")
+    ),
     row(time_passes, 'last_activity{activity="main"}', NOW, NOW + 15, NOW + 30, NOW + 45),
     row(time_passes, 'last_activity{activity="mainSuccessful"}', NOW, NOW, NOW + 30, NOW + 30),
     row(time_passes, 'last_activity{activity="autoscaling"}', NOW, NOW, NOW + 30, NOW + 30),
@@ -383,6 +400,7 @@ ROWS = [
 ]
 
 NEVER_MOVES = {
+    "nap_enabled": "node groups are never made on demand: always 0",
     "skipped_pods_count": "all pending pods are tried in every pass: always 0",
     "overflowing_controllers_count": "pods are told apart by all that matters, however many kinds there are: always 0",
 }

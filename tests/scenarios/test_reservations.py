@@ -1,6 +1,7 @@
 """Reservations from operation to store and from store to nodes, in virtual time. Names of acceptance tests begin with
 their id."""
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -121,7 +122,8 @@ def effects(tickets: Sequence[Ticket | None]) -> list[Effect | None]:
 # Intake.
 
 
-def test_c11_a_burst_is_one_write_within_the_window(cluster: Cluster) -> None:
+def test_c11_a_burst_is_one_write_within_the_window(cluster: Cluster, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
     replica = Replica(cluster, a_section())
     tickets = []
     for number in range(50):
@@ -134,6 +136,8 @@ def test_c11_a_burst_is_one_write_within_the_window(cluster: Cluster) -> None:
     assert len(cluster.stored()) == 50
     assert {effect and effect.verdict for effect in effects(tickets)} == {Verdict.ADDED}
     assert replica.series()['reservation_batch_size_sum{target="gpu"}'] == 50
+    (line,) = (one.__dict__["fields"] for one in caplog.records if one.getMessage() == "reservations.stored")
+    assert line == {"target": "gpu", "operations": 50, "outcome": {"added": 50}, "seconds": 3.0}
 
 
 def test_c12_each_target_is_written_once(cluster: Cluster) -> None:

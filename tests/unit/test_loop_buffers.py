@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from autoscaler.config.load import from_options
 from autoscaler.errors import Conflict
 from autoscaler.kube.paths import ObjectRef
@@ -13,6 +15,7 @@ from cloudprovider.static.spec import Call, CallFault, FaultKind
 from tests.builders import a_node, a_pod
 from tests.unit.capacity import a_buffer, a_scalable, a_template
 from tests.unit.loop_world import NOW, LoopWorld, a_spec
+from tests.unit.published_world import PublishedWorld
 
 BOTH: dict[str, Any] = {"capacity-buffer-controller-enabled": True, "capacity-buffer-pod-injection-enabled": True}
 BUFFER = ObjectRef("autoscaling.x-k8s.io/v1beta1", "CapacityBuffer", "spare", "default")
@@ -36,6 +39,19 @@ def a_world(*buffers: CapacityBuffer, nodes: int = 1, related: Related | None = 
 def status(world: LoopWorld) -> dict[str, Any]:
     held: dict[str, Any] = world.writes.objects[BUFFER].get("status", {})
     return {**held, "conditions": {one["type"]: one["status"] for one in held.get("conditions", [])}}
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_metrics_tell_when_buffers_were_last_brought_up_to_date(*, enabled: bool) -> None:
+    config = from_options({"capacity-buffer-controller-enabled": enabled})
+    world = PublishedWorld(a_spec(), config=config)
+    name = "capacity_buffer_oldest_reconciliation_timestamp_seconds"
+    for after_s in (0, 15):
+        world.run(after_s=after_s)
+        told = {label: value for label, value in world.series().items() if label.startswith(name)}
+        now = int(world.clock.now().wall)
+        assert told == ({f'{name}{{new_buffer="{new}"}}': now for new in ("true", "false")} if enabled else {})
+    assert world.series()["nap_enabled"] == 0
 
 
 def test_room_is_resolved_then_bought() -> None:

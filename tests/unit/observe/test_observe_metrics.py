@@ -191,6 +191,7 @@ def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus])
     }
     assert {name: values.get(name) for name in expected} == expected
     metrics.unremovable({"BlockedByPod": 1})
+    metrics.buffers_reconciled(7.5)
     metrics.each_node_group(status_of(10).groups)
     missing = {one.full_name for one in metric_table.TABLE} - types(metrics).keys()
     assert missing == set(), "every metric of the table can be filled"
