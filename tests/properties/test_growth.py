@@ -15,6 +15,7 @@ from autoscaler.observe.status import Board, ProcessStatus
 from autoscaler.simulator.apiserver.errors import ApiError, JsonObject
 from autoscaler.simulator.replica import NoAudience
 from autoscaler.simulator.world import World
+from autoscaler.snapshot.columns import Vocabulary
 from tests.properties.held import held
 from tests.room import ROOM
 from tests.scraping import with_sections
@@ -88,7 +89,9 @@ class Churned:
         assert replica is not None
         gc.collect()
         roots = [replica.autoscaler, replica.company, replica.writes, self.world.metrics, self.publisher, self.board]
-        return held(roots, bounded=(Correlator, Rings), beside=("autoscaler.simulator", "cloudprovider.static"))
+        return held(
+            roots, bounded=(Correlator, Rings, Vocabulary), beside=("autoscaler.simulator", "cloudprovider.static")
+        )
 
     def _delete(self) -> None:
         for kind, name, namespace in self._there:
