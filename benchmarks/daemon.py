@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from autoscaler.clock import stopwatch
+from autoscaler.stopwatch import stopwatch
 from benchmarks.confined import Confined, Share, confinement, share_of_manifest
 from benchmarks.measure import Row, memory_mib, seconds_of, show
 

@@ -1,7 +1,6 @@
 """The series of a table of metrics, by name."""
 
 import contextlib
-from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summary
 
@@ -85,6 +84,6 @@ class Series:
         self._gauges[name].clear()
 
 
-def _shown(labels: tuple[str, ...]) -> Iterator[str]:
-    """Yield labels that every scraper takes: the name of a thing may be long, and hold anything."""
-    return (spelled_out(label[:_LONGEST_LABEL]) for label in labels)
+def _shown(labels: tuple[str, ...]) -> tuple[str, ...]:
+    """Return labels that every scraper takes: the name of a thing may be long, and hold anything."""
+    return tuple(spelled_out(label[:_LONGEST_LABEL]) for label in labels)

@@ -13,6 +13,7 @@ from autoscaler.companions.lifecycle import State
 from autoscaler.companions.samples import Sample
 from autoscaler.config.load import load
 from autoscaler.config.tree import Config
+from autoscaler.logs import DETAIL
 from autoscaler.loop.companion import Companions
 from autoscaler.loop.eta import EtaKeeper
 from autoscaler.objects.meta import rfc3339
@@ -23,7 +24,6 @@ from autoscaler.observe.eta_metrics import ETA, EtaMetrics
 from autoscaler.observe.eta_page import starts_page
 from autoscaler.observe.eta_status import active_rows
 from autoscaler.observe.imagined_pod import read_pod
-from autoscaler.observe.logs import DETAIL
 from autoscaler.observe.metrics import Metrics
 from autoscaler.observe.page_tiles import capacity_bars
 from autoscaler.observe.report import PassReport
