@@ -18,6 +18,7 @@ ONLY_WHERE_IT_HAPPENS = {
 """Without a series until something of the kind has come about, there as here."""
 
 EXTRAS = (
+    "--capacity-buffer-controller-enabled",
     "--emit-per-nodegroup-metrics",
     "--max-node-skip-eval-time-tracker-enabled",
     "--node-removal-latency-tracking-enabled",
