@@ -5,10 +5,13 @@ domain. Anti-affinity works both ways: a pod already placed keeps others out of 
 scheduler's InterPodAffinity plug-in.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import hashlib
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from autoscaler.objects.node import HOSTNAME
 from autoscaler.objects.pod import PodClass
@@ -16,32 +19,18 @@ from autoscaler.objects.workload import Namespace
 from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling.bounds import Bound, gate, strictest
 from autoscaler.scheduling.domains import Tallies, Tally
-from autoscaler.scheduling.selection import (
-    Index,
-    Selection,
-    all_of,
-    everything,
-    having,
-    hooks_of,
-    selection_of,
-    term_covers,
-)
+from autoscaler.scheduling.hooks import Hook, hooks_of
+from autoscaler.scheduling.selection import Classes, Numbers, Selection, all_of, everything, selection_of
 from autoscaler.snapshot.columns import ABSENT, Mask
 from autoscaler.snapshot.overlay import Positions, Trial
 
 NOT_NEAR = "node(s) didn't match pod affinity rules"
 """The scheduler's words for a domain without the pods that a pod has to be near to."""
 
-Wish = tuple[bytes, str]
-"""An anti-affinity term: which pods it is about, and its topology key."""
-
-_MOST_TALLIES = 64
-"""More than this are counted anew, together."""
-
 
 def wants_near(cls: PodClass, other: PodClass, namespaces: Mapping[str, Namespace]) -> bool:
     """Whether pods of class `other` are what all required affinity of a class is about."""
-    return all(term_covers(term, cls, other, namespaces) for term in cls.pod_affinity)
+    return all(selection_of(term, cls, namespaces).covers(other) for term in cls.pod_affinity)
 
 
 class AffinityGuard:
@@ -81,7 +70,7 @@ class AffinityGuard:
         """Return why a node does not pass."""
         if self.mask(slice(position, position + 1))[0]:
             return None
-        keys = ", ".join(tally.key for tally in self._tallies)
+        keys = ", ".join(str(tally.key) for tally in self._tallies)
         return Rejection(
             NoFit.POD_AFFINITY,
             NOT_NEAR,
@@ -143,27 +132,122 @@ class AvoidGuard:
         return None
 
 
-class AntiAffinityOfOthers:
-    """Every required anti-affinity term of pods that are, or get, placed; shared by all classes of a trial.
+class Repulsion:
+    """Required anti-affinity terms of placed pods that have one topology key, and whose they are.
 
-    Terms that are about the same pods and have the same topology key are one, whosever they are.
+    Classes with the same terms make a group. A term about few classes is kept by a hook of these; of a group's other
+    terms, the set of classes that they cover is kept as a row of bits.
     """
+
+    def __init__(self, classes: Classes) -> None:
+        self._classes = classes
+        self._groups: dict[frozenset[bytes], int] = {}
+        self._owners: list[int] = []
+        self._group_of: list[int] = []
+        """By owner; a class is one once."""
+        self._last = -1
+        self._fresh: list[tuple[int, Sequence[Selection]]] = []
+        """Groups that have not been sorted into those below, by number, with their terms."""
+        self._narrow: dict[Hook, list[tuple[int, Selection]]] = {}
+        self._wide: list[tuple[int, Sequence[Selection]]] = []
+        self._width = 0
+        self._bits: NDArray[np.uint8] = np.zeros((0, 0), dtype=np.uint8)
+        """A row for each of `_wide`, a bit for each of the first classes: those known when the first row was made."""
+        self._arrays: tuple[Numbers, Numbers] = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+
+    def __len__(self) -> int:
+        """Return how many groups there are."""
+        return len(self._groups)
+
+    @property
+    def owners(self) -> int:
+        """How many classes have such terms."""
+        return len(self._owners)
+
+    def note(self, owner: PodClass, terms: Sequence[Selection]) -> None:
+        """Take in a class with its terms."""
+        identity = frozenset(one.identity for one in terms)
+        group = self._groups.setdefault(identity, len(self._groups))
+        if group > self._last:
+            self._last = group
+            self._fresh.append((group, terms))
+        self._owners.append(self._classes.number(owner))
+        self._group_of.append(group)
+
+    def members(self, groups: Sequence[int]) -> Numbers:
+        """Return the classes whose terms these are."""
+        if len(self._arrays[0]) < len(self._owners):
+            self._arrays = np.array(self._owners, dtype=np.int64), np.array(self._group_of, dtype=np.int64)
+        owners, group_of = self._arrays
+        chosen = np.zeros(len(self), dtype=np.bool_)
+        chosen[groups] = True
+        return np.sort(owners[chosen[group_of]])
+
+    def about(self, cls: PodClass, start: int) -> list[int]:
+        """Return the groups with a term about a class, but for the first so many groups."""
+        number = self._classes.number(cls)
+        self._sort()
+        groups = set(self._wide_about(number, cls, start))
+        for hook in hooks_of(cls):
+            for group, term in reversed(self._narrow.get(hook, ())):
+                if group < start:
+                    break
+                if group not in groups and term.covers(cls):
+                    groups.add(group)
+        return sorted(groups)
+
+    def _wide_about(self, number: int, cls: PodClass, start: int) -> Iterator[int]:
+        first = bisect_left(self._wide, start, key=lambda one: one[0])
+        if number < self._width:
+            column = self._bits[first : len(self._wide), number >> 3] & (128 >> (number & 7))
+            for row in np.flatnonzero(column).tolist():
+                yield self._wide[first + row][0]
+        else:
+            for group, terms in self._wide[first:]:
+                if any(term.covers(cls) for term in terms):
+                    yield group
+
+    def _sort(self) -> None:
+        for group, terms in self._fresh:
+            wide: list[Selection] = []
+            for term in terms:
+                hooks = self._classes.rarest(term)
+                for hook in dict.fromkeys(hooks or ()):
+                    self._narrow.setdefault(hook, []).append((group, term))
+                if hooks is None:
+                    wide.append(term)
+            if wide:
+                self._add_row(wide)
+                self._wide.append((group, wide))
+        self._fresh.clear()
+
+    def _add_row(self, terms: Sequence[Selection]) -> None:
+        row, classes = len(self._wide), self._classes
+        self._width = self._width or len(classes)
+        if row == len(self._bits):
+            more = np.zeros((row + 64, (self._width + 7) // 8), dtype=np.uint8)
+            self._bits = np.concatenate([self._bits, more]) if row else more
+        mask = np.zeros(len(classes), dtype=np.bool_)
+        mask[classes.covered(terms)] = True
+        self._bits[row] = np.packbits(mask[: self._width])
+
+
+class AntiAffinityOfOthers:
+    """Every required anti-affinity term of pods that are, or get, placed; shared by all classes of a trial."""
 
     def __init__(self, trial: Trial, namespaces: Mapping[str, Namespace], too_many: Callable[[PodClass], bool]) -> None:
         """`too_many` tells whose terms are too many to be read: they count as being about any pod."""
+        self._trial = trial
         self._too_many = too_many
-        self.tallies = Tallies(trial, self.wishes)
+        self.tallies = Tallies(trial)
         self._namespaces = namespaces
-        self._wishes: dict[PodClass, Mapping[Wish, Selection]] = {}
-        self._noted: set[Wish] = set()
-        self._terms: Index[tuple[int, Wish, Selection]] = Index()
-        self._owners: Index[PodClass] = Index()
-        self._placed: set[PodClass] = set()
-        # Those with few terms first: where all together are too many, it is the others that are not read.
-        for cls in sorted(trial.view.classes, key=lambda cls: len(cls.pod_anti_affinity)):
-            self._note(cls)
-        for cls, _, _ in trial.moves():
-            self._note(cls)
+        self._terms: dict[PodClass, Mapping[str, Sequence[Selection]]] = {}
+        self._known: set[PodClass] = set()
+        self._fresh: list[PodClass] = []
+        self._by_key: dict[str, Repulsion] = {}
+        for cls in (*trial.view.classes, *(cls for cls, _, _ in trial.moves())):
+            if cls.pod_anti_affinity:
+                self._note(cls)
         trial.watch(self)
 
     def moved(self, cls: PodClass, positions: Positions, counts: Positions) -> None:
@@ -175,45 +259,40 @@ class AntiAffinityOfOthers:
         return bool(cls.pod_anti_affinity)
 
     def _note(self, cls: PodClass) -> None:
-        if not cls.pod_anti_affinity or cls.leaving is not None or cls in self._placed:
-            return
-        self._placed.add(cls)
-        wishes = self.wishes(cls)
-        self._owners.add(cls, wishes)
-        for wish, selection in wishes.items():
-            if wish not in self._noted:
-                self._terms.add((len(self._noted), wish, selection), self._terms.rarest(selection.narrow))
-                self._noted.add(wish)
+        if cls not in self._known:
+            self._known.add(cls)
+            self._fresh.append(cls)
 
-    def wishes(self, cls: PodClass) -> Mapping[Wish, Selection]:
-        """Return the anti-affinity terms of a class, each once."""
-        known = self._wishes.get(cls)
+    @property
+    def noted(self) -> tuple[int, int]:
+        """How many classes have such terms, and how many keys nodes may have: where neither changes, `by_key` does not."""
+        return len(self._known), len(self._trial.templates)
+
+    def terms(self, cls: PodClass) -> Mapping[str, Sequence[Selection]]:
+        """Return what the anti-affinity terms of a class are about, by topology key, each once."""
+        known = self._terms.get(cls)
         if known is None:
             if self._too_many(cls):
-                anything = everything()
-                return {(anything.identity, term.topology_key): anything for term in cls.pod_anti_affinity}
-            terms = ((term.topology_key, selection_of(term, cls, self._namespaces)) for term in cls.pod_anti_affinity)
-            known = self._wishes[cls] = {(selection.identity, key): selection for key, selection in terms}
+                return {term.topology_key: [everything()] for term in cls.pod_anti_affinity}
+            by_key: dict[str, dict[bytes, Selection]] = {}
+            for term in cls.pod_anti_affinity:
+                selection = selection_of(term, cls, self._namespaces)
+                by_key.setdefault(term.topology_key, {})[selection.identity] = selection
+            known = self._terms[cls] = {key: tuple(each.values()) for key, each in by_key.items()}
         return known
 
-    def __len__(self) -> int:
-        """Return how many terms are known."""
-        return len(self._noted)
-
-    def concerning(self, cls: PodClass, start: int) -> list[Wish]:
-        """Return the terms about the class that were noted since there were `start` of them."""
-        found = []
-        for hook in hooks_of(cls):
-            for number, wish, selection in reversed(self._terms.at(hook)):
-                if number < start:
-                    break
-                if selection.covers(cls):
-                    found.append((number, wish))
-        return [wish for _, wish in sorted(found)]
-
-    def owners(self, wishes: Iterable[Wish]) -> tuple[PodClass, ...]:
-        """Return the classes whose terms these are."""
-        return tuple(dict.fromkeys(owner for wish in wishes for owner in self._owners.at(wish)))
+    def by_key(self) -> Iterator[tuple[str, Repulsion]]:
+        """Yield the terms by topology key, but for keys that no node has."""
+        for cls in self._fresh:
+            for key, terms in self.terms(cls).items():
+                if key not in self._by_key:
+                    self._by_key[key] = Repulsion(self.tallies.classes)
+                self._by_key[key].note(cls, terms)
+        self._fresh.clear()
+        keys = self._trial.label_keys
+        for key in sorted(keys) if len(keys) < len(self._by_key) else self._by_key:
+            if key in self._by_key and key in keys:
+                yield key, self._by_key[key]
 
 
 class OthersAgainst:
@@ -222,36 +301,41 @@ class OthersAgainst:
     def __init__(self, others: AntiAffinityOfOthers, cls: PodClass) -> None:
         self._others = others
         self._cls = cls
-        self._read = 0
-        self._wishes: list[Wish] = []
-        self._counted = 0
-        self._tallies: list[Tally] = []
+        self._read = 0, 0
+        self._groups: dict[str, tuple[int, list[int]]] = {}
+        """By topology key: how many groups have been asked, and which of them concern the class."""
+        self._tallies: dict[str, Tally] = {}
 
     @property
     def concerned(self) -> bool:
         """Whether there are any such pods."""
-        if self._read < len(self._others):
-            self._wishes.extend(self._others.concerning(self._cls, self._read))
-            self._read = len(self._others)
-        return bool(self._wishes)
+        noted = self._others.noted
+        if self._read != noted:
+            for key, repulsion in self._others.by_key():
+                asked, groups = self._groups.get(key, (0, []))
+                more = repulsion.about(self._cls, asked) if asked < len(repulsion) else []
+                self._groups[key] = len(repulsion), [*groups, *more]
+                if more:
+                    self._tallies[key] = self._tally(key, repulsion, self._groups[key][1])
+            self._read = noted
+        return bool(self._tallies)
+
+    def _tally(self, key: str, repulsion: Repulsion, groups: Sequence[int]) -> Tally:
+        identity = key, hashlib.blake2b(np.array(groups).tobytes(), digest_size=16).digest()
+        counted = self._others.tallies.shared(
+            identity, lambda: repulsion.members(groups), lambda: repulsion.owners
+        )
+        return counted.tally(key)
 
     def owners(self) -> tuple[PodClass, ...]:
         """Return the classes whose wish it is to be away from this one."""
-        return self._others.owners(self._wishes) if self.concerned else ()
+        classes = self._others.tallies.classes
+        numbers = {number for tally in self.tallies() for number in tally.classes.tolist()}
+        return tuple(classes.all[number] for number in sorted(numbers))
 
     def tallies(self) -> list[Tally]:
-        """Return them as of now: one for each topology key of the terms that came up together."""
-        if self.concerned and self._counted < len(self._wishes):
-            if len(self._tallies) > _MOST_TALLIES:
-                self._tallies, self._counted = [], 0
-            by_key: dict[str, list[Wish]] = {}
-            for wish in self._wishes[self._counted :]:
-                by_key.setdefault(wish[1], []).append(wish)
-            self._tallies.extend(
-                self._others.tallies.counted((having(wishes),)).tally(key) for key, wishes in by_key.items()
-            )
-            self._counted = len(self._wishes)
-        return self._tallies
+        """Return them as of now, one for each topology key."""
+        return list(self._tallies.values()) if self.concerned else []
 
 
 def affinity_guards(
@@ -264,10 +348,7 @@ def affinity_guards(
         company, keys = tallies.counted((near,)), dict.fromkeys(term.topology_key for term in cls.pod_affinity)
         yield AffinityGuard([company.tally(key) for key in keys], near.covers(cls))
     if cls.pod_anti_affinity:
-        by_key: dict[str, list[Selection]] = {}
-        for (_, key), selection in others.wishes(cls).items():
-            by_key.setdefault(key, []).append(selection)
-        own = [tallies.counted(about).tally(key) for key, about in by_key.items()]
+        own = [tallies.counted(about).tally(key) for key, about in others.terms(cls).items()]
         message = "node(s) didn't match pod anti-affinity rules"
         yield AvoidGuard(cls, lambda: own, message, "a pod that it keeps away from")
     against = OthersAgainst(others, cls)

@@ -1,23 +1,32 @@
 """Counting pods by topology domain, kept up to date while a trial places and lifts.
 
 A domain is one value of a label key. A `Tally` counts the placed pods of the classes it is asked to count, over
-the nodes it may count; it is built once from the view's columns and then only follows the trial's moves. `Tallies`
-tells it of these, and knows by hooks which tallies a class concerns, so that neither is asked about all of the other.
+the nodes it may count. It reads the view's columns at the first question, and from then on, whenever it is asked, what
+the trial has moved since; one that nobody asks costs nothing.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from autoscaler.objects.node import HOSTNAME, Node
 from autoscaler.objects.pod import PodClass
-from autoscaler.scheduling.selection import Hook, Index, Selection, hooks_of
-from autoscaler.snapshot.columns import Mask
+from autoscaler.scheduling.selection import Classes, Numbers, Selection
+from autoscaler.snapshot.columns import Codes, Mask
 from autoscaler.snapshot.overlay import Positions, Trial
 from autoscaler.snapshot.template import Template
 
 Counts = NDArray[np.int64]
+
+_MOST_HELD = 1 << 24
+"""Counts and class numbers held by all tallies together; beyond that, all are read again when they are asked."""
+_MOST_MOVES = 1 << 20
+"""Moves that are noted; beyond that, likewise."""
+_SIZE = 64
+"""What an empty tally takes, in numbers."""
+_FEW = 32
+"""The pods of so many classes are gathered class by class."""
 
 
 class Eligibility:
@@ -34,63 +43,73 @@ class Eligibility:
         return np.array(self._verdicts, dtype=np.bool_)
 
 
+class Moves:
+    """What a trial has moved: a row each for class number, position, count, and the node's kind at that time."""
+
+    def __init__(self) -> None:
+        self._rows: Counts = np.zeros((4, 64), dtype=np.int64)
+        self.count = 0
+
+    def add(self, number: int, positions: Positions, counts: Positions, kinds: Codes) -> None:
+        """Note a move of pods of one class."""
+        end = self.count + len(positions)
+        if end > self._rows.shape[1]:
+            more = np.zeros((4, end), dtype=np.int64)
+            self._rows = np.concatenate([self._rows, more], axis=1)
+        new = slice(self.count, end)
+        self._rows[0, new] = number
+        self._rows[1, new] = positions
+        self._rows[2, new] = counts
+        self._rows[3, new] = kinds
+        self.count = end
+
+    def since(self, start: int) -> Counts:
+        """Return what was added after the first so many."""
+        return self._rows[:, start : self.count]
+
+
 class Tallies:
     """All tallies of a trial."""
 
-    def __init__(self, trial: Trial, own_hooks: Callable[[PodClass], Iterable[Hook]] = lambda cls: ()) -> None:
-        """`own_hooks` are what a class can be found by beside its namespace and labels."""
+    def __init__(self, trial: Trial) -> None:
         self.trial = trial
-        self._own_hooks = own_hooks
-        self._numbers: dict[PodClass, int] = {}
-        self._terminating: dict[PodClass, list[int]] = {}
-        self._classes: Index[PodClass] = Index()
-        self._asking: Index[tuple[Selection, Counted]] = Index()
-        self._shared: dict[frozenset[bytes], Counted] = {}
-        self._concerned: dict[PodClass, list[Counted]] = {}
-        """By each class that is known, those that count it."""
+        self.moves: Moves | None = None
+        """Those that tallies may have to read; they begin with what the trial had moved when the first one read."""
+        self._classes: Classes | None = None
+        self._order: Numbers
+        self._ends: Numbers
+        self._terminating: tuple[Numbers, Positions]
+        self._shared: dict[Hashable, Counted] = {}
+        self._loaded: list[Tally] = []
+        self._held = 0
         trial.watch(self)
+
+    @property
+    def classes(self) -> Classes:
+        """The classes of the view's pods, in its order, and others that have come up since."""
+        if self._classes is None:
+            view = self.trial.view
+            self._classes = Classes(view.related.namespaces)
+            for cls in (*view.classes, *(pod.cls for pod in view.pending)):
+                self._classes.number(cls)
+            self._order = np.argsort(view.pod_classes, kind="stable")
+            self._ends = np.cumsum(np.bincount(view.pod_classes, minlength=len(view.classes)))
+            leaving = [(pod.cls, view.positions.get(pod.node or "")) for pod in view.terminating]
+            listed = [(self._classes.number(cls), at) for cls, at in leaving if at is not None]
+            numbers, positions = zip(*listed, strict=True) if listed else ((), ())
+            self._terminating = np.array(numbers, dtype=np.int64), np.array(positions, dtype=np.int64)
+        return self._classes
 
     def counted(self, selections: Sequence[Selection]) -> "Counted":
         """Return the classes that any of the selections covers, by now and from now on."""
-        identity = frozenset(one.identity for one in selections)
+        identity, classes = frozenset(one.identity for one in selections), self.classes
+        return self.shared(identity, lambda: classes.covered(selections), lambda: len(classes))
+
+    def shared(self, identity: Hashable, find: Callable[[], Numbers], stamp: Callable[[], int]) -> "Counted":
+        """Return the classes of an identity; those who ask first tell how to find them, see `Counted`."""
         known = self._shared.get(identity)
         if known is None:
-            if not self._shared:
-                self._begin()
-            known = self._shared[identity] = Counted(self)
-            for selection in selections:
-                hooks = self._classes.rarest(selection.alternatives)
-                self._asking.add((selection, known), hooks)
-                for cls in (cls for hook in hooks for cls in self._classes.at(hook)):
-                    if cls not in known.classes and selection.covers(cls):
-                        known.classes.add(cls)
-                        self._concerned[cls].append(known)
-        return known
-
-    def _begin(self) -> None:
-        """Get to know the classes that are there: only now, since most passes have no tallies."""
-        view = self.trial.view
-        self._numbers = {cls: number for number, cls in enumerate(view.classes)}
-        for pod in view.terminating:
-            position = view.positions.get(pod.node or "")
-            if position is not None:
-                self._terminating.setdefault(pod.cls, []).append(position)
-        for cls in view.classes:
-            self.learn(cls)
-        for cls, _, _ in self.trial.moves():
-            self.learn(cls)
-
-    def learn(self, cls: PodClass) -> Sequence["Counted"]:
-        """Return who counts a class; ask them if it is new."""
-        known = self._concerned.get(cls)
-        if known is None:
-            hooks = (*hooks_of(cls), *self._own_hooks(cls))
-            self._classes.add(cls, hooks)
-            known = self._concerned[cls] = []
-            for selection, counted in (asking for hook in hooks for asking in self._asking.at(hook)):
-                if cls not in counted.classes and selection.covers(cls):
-                    counted.classes.add(cls)
-                    known.append(counted)
+            known = self._shared[identity] = Counted(self, find, stamp)
         return known
 
     def counts(self, cls: PodClass) -> bool:
@@ -98,68 +117,145 @@ class Tallies:
         return True
 
     def moved(self, cls: PodClass, positions: Positions, counts: Positions) -> None:
-        """Follow a placement; see `overlay.Watcher`."""
-        for counted in self.learn(cls) if self._shared else ():
-            for tally in counted.tallies:
-                tally.moved(cls, positions, counts)
+        """Note a placement; see `overlay.Watcher`."""
+        if self.moves is None:
+            return
+        if self.moves.count > _MOST_MOVES:
+            self._unload()
+            self.moves = None
+        else:
+            self.moves.add(self.classes.number(cls), positions, counts, self.trial.kinds[positions])
 
-    def placed(self, classes: Iterable[PodClass]) -> Positions:
+    def follow(self) -> Moves:
+        """Return the moves, from now on complete."""
+        if self.moves is None:
+            self.moves = Moves()
+            for cls, positions, counts in self.trial.moves():
+                self.moves.add(self.classes.number(cls), positions, counts, self.trial.kinds[positions])
+        return self.moves
+
+    def hold(self, tally: "Tally", size: int) -> None:
+        """Take in that a tally has been loaded, which takes so many numbers; others may have to go."""
+        self._held += size
+        if self._held > _MOST_HELD:
+            self._unload()
+            self._held = size
+        self._loaded.append(tally)
+
+    def _unload(self) -> None:
+        for tally in self._loaded:
+            tally.unload()
+        self._loaded.clear()
+        self._held = 0
+
+    def placed(self, numbers: Numbers) -> Positions:
         """Return the node of each of the view's pods of these classes."""
         view = self.trial.view
-        chosen = np.zeros(len(view.classes), dtype=np.bool_)
-        chosen[[self._numbers[cls] for cls in classes if cls in self._numbers]] = True
-        at: Positions = view.pod_nodes[chosen[view.pod_classes]].astype(np.int64)
+        known = numbers[: np.searchsorted(numbers, len(self._ends))]
+        if len(known) > _FEW:
+            chosen = np.zeros(len(self._ends), dtype=np.bool_)
+            chosen[known] = True
+            at: Positions = view.pod_nodes[chosen[view.pod_classes]].astype(np.int64)
+            return at
+        ends = self._ends
+        parts = [self._order[ends[number - 1] if number else 0 : ends[number]] for number in known.tolist()]
+        at = view.pod_nodes[np.concatenate(parts)].astype(np.int64) if parts else np.zeros(0, dtype=np.int64)
         return at
 
-    def terminating(self, classes: Iterable[PodClass]) -> Positions:
+    def terminating(self, numbers: Numbers) -> Positions:
         """Return the node of each of the view's pods of these classes that is being deleted."""
-        return np.array([at for cls in classes for at in self._terminating.get(cls, ())], dtype=np.int64)
+        classes, positions = self._terminating
+        return positions[among(classes, numbers)]
+
+
+def among(some: Numbers, numbers: Numbers) -> Mask:
+    """Return which of some numbers, in any order, are among others."""
+    if not len(numbers):
+        return np.zeros(len(some), dtype=np.bool_)
+    at = np.searchsorted(numbers, some)
+    at[at == len(numbers)] = 0
+    inside: Mask = numbers[at] == some
+    return inside
 
 
 class Counted:
     """Classes that are counted together."""
 
-    def __init__(self, tallies: Tallies) -> None:
+    def __init__(self, tallies: Tallies, find: Callable[[], Numbers], stamp: Callable[[], int]) -> None:
+        """`find` returns them as of now; it is asked again when `stamp` returns another number. They only grow."""
         self._all = tallies
-        self.classes: set[PodClass] = set()
-        """Those of the known classes; they grow."""
-        self.tallies: list[Tally] = []
-        self._by_key: dict[str, Tally] = {}
+        self._find = find
+        self._stamp = stamp
+        self._found_at: int | None = None
+        self._numbers: Numbers
+        self._by_key: dict[str | None, Tally] = {}
+
+    @property
+    def numbers(self) -> Numbers:
+        """Those of the known classes."""
+        stamp = self._stamp()
+        if self._found_at != stamp:
+            self._numbers, self._found_at = self._find(), stamp
+        return self._numbers
+
+    def forget(self) -> None:
+        """Find them again when they are asked for."""
+        self._found_at, self._numbers = None, np.zeros(0, dtype=np.int64)
 
     def counts(self, cls: PodClass) -> bool:
         """Whether pods of the class are counted."""
-        self._all.learn(cls)
-        return cls in self.classes
+        return bool(among(np.array([self._all.classes.number(cls)]), self.numbers)[0])
 
-    def tally(self, key: str, eligible: Eligibility | None = None) -> "Tally":
-        """Return the tally of all these pods by a key.
+    def tally(self, key: str | None, eligible: Eligibility | None = None) -> "Tally":
+        """Return the tally of all these pods by a key; None: by node.
 
         With `eligible`, it counts on these nodes alone, and no pods that are on their way out.
         """
-        known = self._by_key.get(key) if eligible is None else None
+        if eligible is not None:
+            return Tally(self._all, self, key, eligible)
+        known = self._by_key.get(key)
         if known is None:
-            known = Tally(self._all, self, key, eligible)
-            self.tallies.append(known)
-            if eligible is None:
-                self._by_key[key] = known
+            known = self._by_key[key] = Tally(self._all, self, key, None)
         return known
 
 
 class Tally:
     """Pods by domain of one label key."""
 
-    def __init__(self, tallies: Tallies, counted: Counted, key: str, eligible: Eligibility | None) -> None:
+    def __init__(self, tallies: Tallies, counted: Counted, key: str | None, eligible: Eligibility | None) -> None:
         self.key = key
+        self._all = tallies
         self._trial = tallies.trial
         self._counted = counted
         self._eligible = eligible
-        self.total = 0
-        """All pods counted, in whatever domain."""
-        self.pods: Counts = np.zeros(1, dtype=np.int64)
-        """Pods by domain code."""
-        self._nodes: Counts = self.pods
+        self.unload()
+
+    def unload(self) -> None:
+        """Give up what has been counted until somebody asks again."""
+        self._classes = -1
+        self._seen = 0
+        self._total = 0
+        self._pods: Counts = np.zeros(1, dtype=np.int64)
+        self._nodes: Counts = self._pods
         self._nodes_version: int | None = None
-        self._load(tallies)
+        self._counted.forget()
+
+    @property
+    def classes(self) -> Numbers:
+        """The classes that are counted."""
+        return self._counted.numbers
+
+    @property
+    def total(self) -> int:
+        """All pods counted, in whatever domain."""
+        self._read()
+        return self._total
+
+    @property
+    def pods(self) -> Counts:
+        """Pods by domain code."""
+        self._read()
+        return self._pods
 
     def counts(self, cls: PodClass) -> bool:
         """Whether pods of the class are counted."""
@@ -175,7 +271,7 @@ class Tally:
             return np.zeros(window.stop - window.start, dtype=np.int64)
         codes = self._trial.labels(self.key)[window]
         self._cover(codes)
-        return np.where(codes < 0, 0, self.pods[codes])
+        return np.where(codes < 0, 0, self._pods[codes])
 
     def has_key(self, window: slice) -> Mask:
         """Return which nodes of the window have the key."""
@@ -188,46 +284,75 @@ class Tally:
         if self._nodes_version != trial.version:
             codes = trial.labels(self.key)
             self._cover(codes)
-            existing = codes[self._countable(np.arange(trial.count)) & trial.alive]
-            self._nodes = np.bincount(existing, minlength=len(self.pods))
+            existing = codes[self._countable(np.arange(trial.count), trial.kinds, codes) & trial.alive]
+            self._nodes = np.bincount(existing, minlength=len(self._pods))
             self._nodes_version = trial.version
         return self._nodes
 
     def countable(self, position: int) -> bool:
         """Whether a node makes up, or adds to, a domain."""
-        return bool(self._countable(np.array([position]))[0])
+        window = slice(position, position + 1)
+        codes = self._trial.labels(self.key)[window]
+        return bool(self._countable(np.array([position]), self._trial.kinds[window], codes)[0])
 
     def fewest_but(self, code: int, min_domains: int = 1) -> int | None:
         """Like `fewest` over all domains but one; None where there is no other, or none that counts yet."""
+        self._read()
         existing = self.nodes > 0
         if np.count_nonzero(existing) < min_domains:
             return 0
         existing = existing.copy()
         existing[code] = False
-        return int(self.pods[: len(existing)][existing].min()) if existing.any() else None
+        return int(self._pods[: len(existing)][existing].min()) if existing.any() else None
 
     def fewest(self, min_domains: int = 1) -> int:
         """Return the smallest count over existing domains; 0 while there are fewer than `min_domains`."""
+        self._read()
         existing = self.nodes > 0
         if np.count_nonzero(existing) < min_domains:
             return 0
-        return int(self.pods[: len(existing)][existing].min()) if existing.any() else 0
+        return int(self._pods[: len(existing)][existing].min()) if existing.any() else 0
 
-    def _load(self, tallies: Tallies) -> None:
-        classes = self._counted.classes
-        if not classes:
+    def _read(self) -> None:
+        """Count what has been moved since the last question; all that there is at the first."""
+        moves, numbers = self._all.follow(), self._counted.numbers
+        if self._seen == moves.count and self._classes == len(numbers):
             return
-        self._count(tallies.placed(classes), 1)
-        if self._eligible is not None:
-            self._count(tallies.terminating(classes), -1)
-        for cls, positions, counts in self._trial.moves(classes):
-            self.moved(cls, positions, counts)
+        if self._classes != len(numbers):
+            self._load(numbers)
+        if len(numbers) and self._seen < moves.count:
+            fresh = moves.since(self._seen)
+            fresh = fresh[:, among(fresh[0], self._asked(numbers))]
+            if fresh.shape[1]:
+                self._count(fresh[1], fresh[2], fresh[3].astype(np.int32))
+        self._seen = moves.count
 
-    def _countable(self, positions: Positions) -> Mask:
-        has_key: Mask = self._trial.labels(self.key)[positions] >= 0
+    def _asked(self, numbers: Numbers) -> Numbers:
+        """Return the classes whose moves count."""
+        if self._eligible is None:
+            return numbers
+        known = self._all.classes.leaving
+        return numbers[~among(numbers, known)] if len(known) else numbers
+
+    def _load(self, numbers: Numbers) -> None:
+        first = self._classes < 0
+        self._classes, self._seen, self._total = len(numbers), 0, 0
+        self._pods = np.zeros(len(self._pods), dtype=np.int64)
+        if len(numbers):
+            self._count_of_view(self._all.placed(numbers), 1)
+            if self._eligible is not None:
+                self._count_of_view(self._all.terminating(numbers), -1)
+        if first:
+            self._all.hold(self, _SIZE + len(self._pods) + len(numbers))
+
+    def _count_of_view(self, positions: Positions, each: int) -> None:
+        kinds = np.full(len(positions), -1, dtype=np.int32)
+        self._count(positions, np.full(len(positions), each, dtype=np.int64), kinds)
+
+    def _countable(self, positions: Positions, kinds: Codes, codes: Codes) -> Mask:
+        has_key: Mask = codes >= 0
         if self._eligible is None:
             return has_key
-        kinds = self._trial.kinds[positions]
         old = kinds < 0
         if old.all():
             return has_key & self._eligible.mask[positions]
@@ -237,7 +362,7 @@ class Tally:
 
     def felt_elsewhere(self, cls: PodClass) -> bool:
         """Whether pods of the class are counted in domains that may have several nodes."""
-        return self.key != HOSTNAME and self.counts(cls)
+        return self.key not in (HOSTNAME, None) and self.counts(cls)
 
     def shared_code(self, window: slice, fresh: int) -> int | None:
         """Return the one domain code that all nodes of the window and the node at `fresh` have; None where they differ.
@@ -248,23 +373,18 @@ class Tally:
         code = int(codes[fresh])
         return code if bool((codes[window] == code).all()) else None
 
-    def moved(self, cls: PodClass, positions: Positions, counts: Positions) -> None:
-        """Follow a placement of a class that is counted."""
-        if not self._passes_over(cls):
-            self._count(positions, counts)
-
-    def _count(self, positions: Positions, counts: Positions | int) -> None:
+    def _count(self, positions: Positions, counts: Counts, kinds: Codes) -> None:
         if not self._trial.has_label(self.key):
             return
-        countable = self._countable(positions)
-        codes = self._trial.labels(self.key)[positions][countable]
+        codes = self._trial.codes_at(self.key, positions, kinds)
+        countable = self._countable(positions, kinds, codes)
+        codes, added = codes[countable], counts[countable]
         self._cover(codes)
-        added = counts if isinstance(counts, int) else counts[countable]
-        np.add.at(self.pods, codes, added)
-        self.total += added * len(codes) if isinstance(added, int) else int(added.sum())
+        np.add.at(self._pods, codes, added)
+        self._total += int(added.sum())
 
-    def _cover(self, codes: NDArray[np.int32]) -> None:
+    def _cover(self, codes: Codes) -> None:
         highest = int(codes.max(initial=0))
-        if highest >= len(self.pods):
+        if highest >= len(self._pods):
             size = highest + 1 + highest // 2
-            self.pods = np.concatenate([self.pods, np.zeros(size - len(self.pods), dtype=np.int64)])
+            self._pods = np.concatenate([self._pods, np.zeros(size - len(self._pods), dtype=np.int64)])

@@ -180,9 +180,9 @@ class Placer:
         """Yield all guards of a class; the last is the anti-affinity of placed pods."""
         trial, profile = self.trial, self._profile
         if cls.host_ports and profile.asks(NoFit.PORTS):
-            yield PortGuard(cls, trial)
+            yield PortGuard(cls, self._others.tallies)
         if has_volumes(cls):
-            yield from volume_guards(cls, trial, profile, self._attached)
+            yield from volume_guards(cls, self._others.tallies, profile, self._attached)
         if cls.resource_claims and profile.device_claims and profile.asks(NoFit.DEVICES):
             yield ReachGuard(trial, list(device_demands(cls, trial.view.related.resource_claims)))
         if profile.asks(NoFit.SPREAD):

@@ -6,11 +6,11 @@ from autoscaler.objects.pod import PodClass
 from autoscaler.objects.podspec import HostPort
 from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling.bounds import Bound, gate
-from autoscaler.scheduling.presence import Presence
+from autoscaler.scheduling.domains import Tallies
+from autoscaler.scheduling.hooks import EVERY_ADDRESS, port_hook
+from autoscaler.scheduling.selection import having
 from autoscaler.snapshot.columns import Mask
 from autoscaler.snapshot.overlay import Trial
-
-_EVERY_ADDRESS = "0.0.0.0"
 
 Addresses = Mapping[tuple[int, str], Collection[str]]
 """By port and protocol, the addresses on which it is claimed."""
@@ -26,20 +26,22 @@ def _by_number(ports: Iterable[HostPort]) -> Addresses:
 def _taken(port: HostPort, claimed: Addresses) -> bool:
     """Whether it cannot be had beside those claimed: the same port and protocol, on addresses that overlap."""
     addresses = claimed.get((port.port, port.protocol), ())
-    return port.ip in addresses or _EVERY_ADDRESS in addresses or (bool(addresses) and port.ip == _EVERY_ADDRESS)
+    return port.ip in addresses or EVERY_ADDRESS in addresses or (bool(addresses) and port.ip == EVERY_ADDRESS)
+
+
+def _overlapping(port: HostPort) -> tuple[str | None, ...]:
+    """Return the addresses of which another pod must claim none; None: any."""
+    return (None,) if port.ip == EVERY_ADDRESS else (port.ip, EVERY_ADDRESS)
 
 
 class PortGuard:
     """Keeps a class off nodes where a pod holds one of its ports. Source: the scheduler's NodePorts plug-in."""
 
-    def __init__(self, cls: PodClass, trial: Trial) -> None:
+    def __init__(self, cls: PodClass, tallies: Tallies) -> None:
         self._cls = cls
-        self._trial = trial
-        self._wanted = _by_number(cls.host_ports)
-        self._holders = Presence(trial, self._clashes)
-
-    def _clashes(self, other: PodClass) -> bool:
-        return any(_taken(port, self._wanted) for port in other.host_ports)
+        self._trial = tallies.trial
+        clashing = (port_hook(port, address) for port in cls.host_ports for address in _overlapping(port))
+        self._holders = tallies.counted((having(clashing),)).tally(None)
 
     def mask(self, window: slice) -> Mask:
         """Return the nodes of the window that pass."""

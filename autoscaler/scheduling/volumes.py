@@ -10,21 +10,19 @@ import msgspec
 import numpy as np
 
 from autoscaler.objects.pod import PodClass
-from autoscaler.objects.podspec import Disk, Volume
 from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling.bounds import UNBOUNDED, Bound, gate
 from autoscaler.scheduling.claims import binding_demands, zone_demands
-from autoscaler.scheduling.presence import Presence
+from autoscaler.scheduling.domains import Tallies
+from autoscaler.scheduling.hooks import claim_hook, disk_hook, disks_of
 from autoscaler.scheduling.profile import Profile
 from autoscaler.scheduling.reach import ReachGuard
+from autoscaler.scheduling.selection import having
 from autoscaler.snapshot.cluster import Related
 from autoscaler.snapshot.columns import Mask
 from autoscaler.snapshot.overlay import Positions, Trial
 
 _ONE_POD = "ReadWriteOncePod"
-
-_NEVER_SHARED = "aws_elastic_block_store"
-_DISKS = ("gce_persistent_disk", _NEVER_SHARED, "rbd", "iscsi")
 
 Handle = tuple[str, str]
 """A CSI driver and one of its volumes."""
@@ -32,54 +30,23 @@ Handle = tuple[str, str]
 
 def has_volumes(cls: PodClass) -> bool:
     """Whether volumes can keep the class off a node."""
-    return bool(cls.claims) or any(_has_disk(volume) for volume in cls.volumes)
-
-
-def _has_disk(volume: Volume) -> bool:
-    return any(getattr(volume, kind) is not None for kind in _DISKS)
-
-
-Uses = Mapping[tuple[str, ...], bool]
-"""Disks by kind and identity; True: in a way that no other pod on the node may share."""
-
-
-def _disks(volumes: Iterable[Volume]) -> Uses:
-    """Return the disks that volumes name.
-
-    A GCE disk or iSCSI target may be shared read-only; an RBD image likewise; an EBS volume never.
-    """
-    uses: dict[tuple[str, ...], bool] = {}
-    for volume in volumes:
-        for kind in _DISKS:
-            disk: Disk | None = getattr(volume, kind)
-            if disk is not None:
-                identity = kind, disk.pd_name, disk.volume_id, disk.pool or "rbd", disk.image, disk.iqn
-                alone = kind == _NEVER_SHARED or not disk.read_only
-                uses[identity] = uses.get(identity, False) or alone
-    return uses
-
-
-def _clash(mine: Uses, theirs: Uses) -> bool:
-    """Whether two pods name one disk in ways that cannot share a node."""
-    return any(alone or mine[disk] for disk, alone in theirs.items() if disk in mine)
+    return bool(cls.claims) or bool(disks_of(cls.volumes))
 
 
 class RestrictionGuard:
     """Keeps a class from disks and claims that cannot be shared. Source: VolumeRestrictions."""
 
-    def __init__(self, cls: PodClass, trial: Trial) -> None:
-        self._cls = cls
-        self._disks = _disks(cls.volumes)
-        claims = trial.view.related.claims
+    def __init__(self, cls: PodClass, tallies: Tallies) -> None:
+        disks, claims = disks_of(cls.volumes), tallies.trial.view.related.claims
         self._exclusive = frozenset(
             key for key in _claim_keys(cls) if key in claims and _ONE_POD in claims[key].spec.access_modes
         )
         """Claims that one pod alone may use, whatever its node."""
-        self._clashing = Presence(trial, self._clashes) if self._disks else None
-        self._users = Presence(trial, self._uses) if self._exclusive else None
-
-    def _clashes(self, other: PodClass) -> bool:
-        return _clash(self._disks, _disks(other.volumes))
+        clashing = [disk_hook(disk, alone=not alone) for disk, alone in disks.items()]
+        self._alone = any(disks.values())
+        self._clashing = tallies.counted((having(clashing),)).tally(None) if disks else None
+        users = map(claim_hook, self._exclusive)
+        self._users = tallies.counted((having(users),)).tally(None) if self._exclusive else None
 
     def _uses(self, other: PodClass) -> bool:
         return not self._exclusive.isdisjoint(_claim_keys(other))
@@ -104,7 +71,7 @@ class RestrictionGuard:
 
     def bound(self, window: slice, fresh: int) -> Bound | None:
         """Return how many may come: one per node where disks are not shared, one at all where claims are not."""
-        each = 1 if self._clashes(self._cls) else UNBOUNDED
+        each = 1 if self._alone else UNBOUNDED
         bound = gate(self.mask(window), bool(self.mask(slice(fresh, fresh + 1))[0]), each)
         return msgspec.structs.replace(bound, total=1) if self._exclusive else bound
 
@@ -135,10 +102,11 @@ class Attachments:
         self._users: dict[Handle, dict[int, int]] = {}
         self._limits: dict[str, Positions] = {}
         view = trial.view
-        for number, cls in enumerate(view.classes):
-            if cls.claims:
-                positions, counts = np.unique(view.pod_nodes[view.pod_classes == number], return_counts=True)
-                self.moved(cls, positions.astype(np.int64), counts)
+        claiming = np.array([bool(cls.claims) for cls in view.classes], dtype=np.bool_)
+        chosen = claiming[view.pod_classes] if len(claiming) else claiming
+        pairs = np.stack([view.pod_classes[chosen], view.pod_nodes[chosen]])
+        for number, position in pairs.T.tolist():
+            self.moved(view.classes[number], np.array([position]), np.ones(1, dtype=np.int64))
         for cls, positions, counts in trial.moves():
             self.moved(cls, positions, counts)
         trial.watch(self)
@@ -251,11 +219,12 @@ class LimitGuard:
 
 
 def volume_guards(
-    cls: PodClass, trial: Trial, profile: Profile, attachments: Callable[[], Attachments]
+    cls: PodClass, tallies: Tallies, profile: Profile, attachments: Callable[[], Attachments]
 ) -> Iterator[RestrictionGuard | LimitGuard | ReachGuard]:
     """Yield the guards of a class that has volumes, in the order the scheduler asks them."""
+    trial = tallies.trial
     if profile.asks(NoFit.VOLUME_RESTRICTIONS):
-        yield RestrictionGuard(cls, trial)
+        yield RestrictionGuard(cls, tallies)
     if not cls.claims:
         return
     if profile.asks(NoFit.VOLUME_LIMITS):

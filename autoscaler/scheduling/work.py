@@ -7,7 +7,7 @@ machine.
 
 from collections.abc import Iterable
 
-from autoscaler.objects.meta import LabelSelector, Operator, Requirement
+from autoscaler.objects.meta import LabelSelector, Requirement
 from autoscaler.objects.pod import PodClass
 from autoscaler.objects.podspec import PodAffinityTerm
 from autoscaler.reasons import NoFit, Rejection
@@ -17,24 +17,14 @@ from autoscaler.snapshot.overlay import Trial
 
 TOO_MUCH = "node(s) were not tried for the pod, which has too many constraints"
 
-_FEW = 4
-"""Terms that no label narrows down, as any class may have them."""
-
 
 class WorkLimit:
-    """Tells which classes make more work than the limit allows. Units: one part of a constraint, looked at once.
-
-    Terms that no label narrows down are compared with every class there is. A few of them in every class are well;
-    what there is beyond, in all classes together, is held to the limit of one: those that come later are too many.
-    """
+    """Tells which classes make more work than the limit allows. Units: one part of a constraint, looked at once."""
 
     def __init__(self, trial: Trial, most: int) -> None:
         self.most = most
         self._trial = trial
         self._work: dict[PodClass, int] = {}
-        self._wide: dict[PodClass, int] = {}
-        """By class with many such terms, how many there are of it and of those before it."""
-        self._wide_terms = 0
 
     def exceeded(self, cls: PodClass) -> bool:
         """Whether the class is put aside."""
@@ -44,20 +34,8 @@ class WorkLimit:
         """Return the work of placing pods of the class."""
         known = self._work.get(cls)
         if known is None:
-            own = self.on_nodes(cls) + self.among_pods(cls)
-            known = self._work[cls] = max(own, self._with_others(cls))
+            known = self._work[cls] = self.on_nodes(cls) + self.among_pods(cls)
         return known
-
-    def _with_others(self, cls: PodClass) -> int:
-        """Return the work of the class's terms that no label narrows down, together with those before."""
-        if not (cls.pod_affinity or cls.pod_anti_affinity):
-            return 0
-        known = self._wide.get(cls)
-        if known is None:
-            wide = max(0, sum(map(_is_wide, (*cls.pod_affinity, *cls.pod_anti_affinity))) - _FEW)
-            self._wide_terms += wide
-            known = self._wide[cls] = self._wide_terms if wide else 0
-        return known * len(self._trial.view.classes)
 
     def on_nodes(self, cls: PodClass) -> int:
         """Return the work of finding the nodes whose labels and taints suit the class."""
@@ -81,8 +59,7 @@ class WorkLimit:
 
     def keeps_too_much_away(self, cls: PodClass) -> bool:
         """Whether the anti-affinity of the class alone is too much: to be safe, it counts as being about any pod."""
-        repelled = self._repelled(cls) * len(self._trial.view.classes)
-        return max(repelled, self._with_others(cls)) > self.most
+        return self._repelled(cls) * len(self._trial.view.classes) > self.most
 
     def _repelled(self, cls: PodClass) -> int:
         return sum(map(_size, cls.pod_anti_affinity))
@@ -91,14 +68,6 @@ class WorkLimit:
 def _size(term: PodAffinityTerm) -> int:
     keys = len(term.match_label_keys) + len(term.mismatch_label_keys)
     return 1 + len(term.namespaces) + keys + _parts(term.label_selector) + _parts(term.namespace_selector)
-
-
-def _is_wide(term: PodAffinityTerm) -> bool:
-    """Whether there is no label, nor a list of its values, that whatever the term is about has to have."""
-    selector = term.label_selector
-    if selector is None or selector.match_labels or term.match_label_keys:
-        return False
-    return all(one.operator != Operator.IN for one in selector.match_expressions)
 
 
 def _parts(selector: LabelSelector | None) -> int:

@@ -92,6 +92,7 @@ class Trial:
         self._added: list[Template] = []
         self._suffixes: list[str] = []
         self._came: dict[str, int] = {}
+        self._kind_codes: dict[str, list[int]] = {}
         self._deltas: dict[PodClass, dict[int, int]] = {}
         self._log: list[_Move | _Added | _Removed] = []
         self._watchers: list[Watcher] = []
@@ -134,12 +135,19 @@ class Trial:
         """Index into `templates` of each added node; -1 for nodes of the view."""
         return self._kinds[: self.count]
 
-    def has_label(self, key: str) -> bool:
-        """Whether any node may have a label of this key."""
-        return key in self.view.columns.keys or key in self._template_keys
+    def has_label(self, key: str | None) -> bool:
+        """Whether any node may have a label of this key; None: see `labels`."""
+        return key is None or key in self.view.columns.keys or key in self._template_keys
 
-    def labels(self, key: str) -> Codes:
-        """Return each node's code of a label key."""
+    @property
+    def label_keys(self) -> frozenset[str]:
+        """The keys of labels that any node may have."""
+        return self.view.columns.keys | self._template_keys
+
+    def labels(self, key: str | None) -> Codes:
+        """Return each node's code of a label key; None: its position."""
+        if key is None:
+            return np.arange(self.count, dtype=np.int32)
         if not self.has_label(key):
             if len(self._absent) < self.count:
                 self._absent = np.full(len(self._alive), ABSENT, dtype=np.int32)
@@ -159,6 +167,24 @@ class Trial:
         if key == HOSTNAME:
             return self._hostnames + position - self.base
         return self.vocabulary.code(key, self._added[position - self.base].node.labels.get(key))
+
+    def codes_at(self, key: str | None, positions: Positions, kinds: Codes) -> Codes:
+        """Return the codes of nodes of these kinds (see `kinds`) that are, or were, at these positions."""
+        if key is None:
+            return positions.astype(np.int32)
+        known, added = self.labels(key), kinds >= 0
+        if not added.any():
+            return known[positions]
+        codes = np.empty(len(positions), dtype=np.int32)
+        codes[~added] = known[positions[~added]]
+        if key == HOSTNAME:
+            codes[added] = self._hostnames + positions[added] - self.base
+        else:
+            by_kind = self._kind_codes.setdefault(key, [])
+            rest = self.templates[len(by_kind) :]
+            by_kind.extend(self.vocabulary.code(key, template.node.labels.get(key)) for template in rest)
+            codes[added] = np.array(by_kind, dtype=np.int32)[kinds[added]]
+        return codes
 
     def node(self, position: int) -> Node:
         """Return the node at a position; an added one gets its name now."""

@@ -30,7 +30,7 @@ class Followers:
             counted.counted((anybody,)).tally(RACK, Eligibility(self.mask, only_ssd)),
             counted.counted((app_x,)).tally(ZONE, Eligibility(self.mask, only_ssd)),
         ]
-        self.ports = [PortGuard(cls, trial) for cls in case.classes]
+        self.ports = [PortGuard(cls, counted) for cls in case.classes]
 
     def answers(self) -> list[object]:
         window = slice(0, self.trial.count)
