@@ -3,43 +3,46 @@
 So whole chains find their place in one pass, whatever the order of the pods.
 """
 
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Iterable, Sequence
 
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.scaleup.estimator import pod_groups
-from autoscaler.scheduling.affinity import wants_near
 from autoscaler.scheduling.placement import Placer
-
-Clue = tuple[str, str] | None
+from autoscaler.scheduling.terms import TermIndex
 
 
 def follow(placer: Placer, waiting: Sequence[Pod], newcomers: Iterable[PodClass]) -> tuple[tuple[Pod, int], ...]:
     """Place waiting pods that want newcomers near, then those that want these near, and so on; return their positions.
 
-    Pods of a class are tried only when others that they want near have found room. What is placed stays on the trial.
+    Pods of a class are tried once in each round in which others that they want near have found room. What is placed
+    stays on the trial.
     """
     groups = (group for group in pod_groups(waiting) if group.cls.pod_affinity)
     wanting = {group.cls: deque(group.pods) for group in groups if not placer.put_aside(group.cls)}
-    by_clue: defaultdict[Clue, list[PodClass]] = defaultdict(list)
-    for cls in wanting:
-        by_clue[_clue(cls)].append(cls)
-    namespaces = placer.trial.view.related.namespaces
+    by_company = placer.by_company(wanting)
     placed: list[tuple[Pod, int]] = []
-    turn = deque(dict.fromkeys(newcomers))
-    while turn:
-        newcomer = turn.popleft()
-        for cls in [one for clue in (None, *newcomer.labels.items()) for one in by_clue.get(clue, ())]:
-            if wanting[cls] and wants_near(cls, newcomer, namespaces) and (here := _placed(placer, cls, wanting[cls])):
+    turn = list(dict.fromkeys(newcomers))
+    while turn and wanting:
+        next_turn: list[PodClass] = []
+        for cls in _concerned(turn, by_company):
+            if cls in wanting and (here := _placed(placer, cls, wanting[cls])):
                 placed.extend(here)
-                turn.append(cls)
+                next_turn.append(cls)
+                if not wanting[cls]:
+                    del wanting[cls]
+        turn = next_turn
     return tuple(placed)
 
 
-def _clue(cls: PodClass) -> Clue:
-    """Return a label that all pods that the class wants near have; None where none is asked for by value."""
-    selector = cls.pod_affinity[0].label_selector
-    return None if selector is None else next(iter(selector.match_labels.items()), None)
+def _concerned(newcomers: Iterable[PodClass], by_company: TermIndex) -> Iterable[PodClass]:
+    """Return the classes that want one of the newcomers near."""
+    classes: dict[PodClass, None] = {}
+    for newcomer in newcomers:
+        classes.update(dict.fromkeys(by_company.owners_about(newcomer)))
+        if len(classes) >= by_company.owners:
+            break
+    return classes
 
 
 def _placed(placer: Placer, cls: PodClass, pods: deque[Pod]) -> list[tuple[Pod, int]]:

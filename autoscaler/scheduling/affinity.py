@@ -6,12 +6,10 @@ scheduler's InterPodAffinity plug-in.
 """
 
 import hashlib
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from autoscaler.objects.node import HOSTNAME
 from autoscaler.objects.pod import PodClass
@@ -19,8 +17,8 @@ from autoscaler.objects.workload import Namespace
 from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling.bounds import Bound, gate, strictest
 from autoscaler.scheduling.domains import Tallies, Tally
-from autoscaler.scheduling.hooks import Hook, hooks_of
-from autoscaler.scheduling.selection import Classes, Numbers, Selection, all_of, everything, selection_of
+from autoscaler.scheduling.selection import Selection, all_of, everything, selection_of
+from autoscaler.scheduling.terms import TermIndex
 from autoscaler.snapshot.columns import ABSENT, Mask
 from autoscaler.snapshot.overlay import Positions, Trial
 
@@ -28,9 +26,9 @@ NOT_NEAR = "node(s) didn't match pod affinity rules"
 """The scheduler's words for a domain without the pods that a pod has to be near to."""
 
 
-def wants_near(cls: PodClass, other: PodClass, namespaces: Mapping[str, Namespace]) -> bool:
-    """Whether pods of class `other` are what all required affinity of a class is about."""
-    return all(selection_of(term, cls, namespaces).covers(other) for term in cls.pod_affinity)
+def company_of(cls: PodClass, namespaces: Mapping[str, Namespace]) -> Selection:
+    """Return what all required affinity of a class, which has some, is about."""
+    return all_of(selection_of(term, cls, namespaces) for term in cls.pod_affinity)
 
 
 class AffinityGuard:
@@ -132,106 +130,6 @@ class AvoidGuard:
         return None
 
 
-class Repulsion:
-    """Required anti-affinity terms of placed pods that have one topology key, and whose they are.
-
-    Classes with the same terms make a group. A term about few classes is kept by a hook of these; of a group's other
-    terms, the set of classes that they cover is kept as a row of bits.
-    """
-
-    def __init__(self, classes: Classes) -> None:
-        self._classes = classes
-        self._groups: dict[frozenset[bytes], int] = {}
-        self._owners: list[int] = []
-        self._group_of: list[int] = []
-        """By owner; a class is one once."""
-        self._last = -1
-        self._fresh: list[tuple[int, Sequence[Selection]]] = []
-        """Groups that have not been sorted into those below, by number, with their terms."""
-        self._narrow: dict[Hook, list[tuple[int, Selection]]] = {}
-        self._wide: list[tuple[int, Sequence[Selection]]] = []
-        self._width = 0
-        self._bits: NDArray[np.uint8] = np.zeros((0, 0), dtype=np.uint8)
-        """A row for each of `_wide`, a bit for each of the first classes: those known when the first row was made."""
-        self._arrays: tuple[Numbers, Numbers] = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-
-    def __len__(self) -> int:
-        """Return how many groups there are."""
-        return len(self._groups)
-
-    @property
-    def owners(self) -> int:
-        """How many classes have such terms."""
-        return len(self._owners)
-
-    def note(self, owner: PodClass, terms: Sequence[Selection]) -> None:
-        """Take in a class with its terms."""
-        identity = frozenset(one.identity for one in terms)
-        group = self._groups.setdefault(identity, len(self._groups))
-        if group > self._last:
-            self._last = group
-            self._fresh.append((group, terms))
-        self._owners.append(self._classes.number(owner))
-        self._group_of.append(group)
-
-    def members(self, groups: Sequence[int]) -> Numbers:
-        """Return the classes whose terms these are."""
-        if len(self._arrays[0]) < len(self._owners):
-            self._arrays = np.array(self._owners, dtype=np.int64), np.array(self._group_of, dtype=np.int64)
-        owners, group_of = self._arrays
-        chosen = np.zeros(len(self), dtype=np.bool_)
-        chosen[groups] = True
-        return np.sort(owners[chosen[group_of]])
-
-    def about(self, cls: PodClass, start: int) -> list[int]:
-        """Return the groups with a term about a class, but for the first so many groups."""
-        number = self._classes.number(cls)
-        self._sort()
-        groups = set(self._wide_about(number, cls, start))
-        for hook in hooks_of(cls):
-            for group, term in reversed(self._narrow.get(hook, ())):
-                if group < start:
-                    break
-                if group not in groups and term.covers(cls):
-                    groups.add(group)
-        return sorted(groups)
-
-    def _wide_about(self, number: int, cls: PodClass, start: int) -> Iterator[int]:
-        first = bisect_left(self._wide, start, key=lambda one: one[0])
-        if number < self._width:
-            column = self._bits[first : len(self._wide), number >> 3] & (128 >> (number & 7))
-            for row in np.flatnonzero(column).tolist():
-                yield self._wide[first + row][0]
-        else:
-            for group, terms in self._wide[first:]:
-                if any(term.covers(cls) for term in terms):
-                    yield group
-
-    def _sort(self) -> None:
-        for group, terms in self._fresh:
-            wide: list[Selection] = []
-            for term in terms:
-                hooks = self._classes.rarest(term)
-                for hook in dict.fromkeys(hooks or ()):
-                    self._narrow.setdefault(hook, []).append((group, term))
-                if hooks is None:
-                    wide.append(term)
-            if wide:
-                self._add_row(wide)
-                self._wide.append((group, wide))
-        self._fresh.clear()
-
-    def _add_row(self, terms: Sequence[Selection]) -> None:
-        row, classes = len(self._wide), self._classes
-        self._width = self._width or len(classes)
-        if row == len(self._bits):
-            more = np.zeros((row + 64, (self._width + 7) // 8), dtype=np.uint8)
-            self._bits = np.concatenate([self._bits, more]) if row else more
-        mask = np.zeros(len(classes), dtype=np.bool_)
-        mask[classes.covered(terms)] = True
-        self._bits[row] = np.packbits(mask[: self._width])
-
-
 class AntiAffinityOfOthers:
     """Every required anti-affinity term of pods that are, or get, placed; shared by all classes of a trial."""
 
@@ -244,7 +142,7 @@ class AntiAffinityOfOthers:
         self._terms: dict[PodClass, Mapping[str, Sequence[Selection]]] = {}
         self._known: set[PodClass] = set()
         self._fresh: list[PodClass] = []
-        self._by_key: dict[str, Repulsion] = {}
+        self._by_key: dict[str, TermIndex] = {}
         for cls in (*trial.view.classes, *(cls for cls, _, _ in trial.moves())):
             if cls.pod_anti_affinity:
                 self._note(cls)
@@ -281,12 +179,12 @@ class AntiAffinityOfOthers:
             known = self._terms[cls] = {key: tuple(each.values()) for key, each in by_key.items()}
         return known
 
-    def by_key(self) -> Iterator[tuple[str, Repulsion]]:
+    def by_key(self) -> Iterator[tuple[str, TermIndex]]:
         """Yield the terms by topology key, but for keys that no node has."""
         for cls in self._fresh:
             for key, terms in self.terms(cls).items():
                 if key not in self._by_key:
-                    self._by_key[key] = Repulsion(self.tallies.classes)
+                    self._by_key[key] = TermIndex(self.tallies.classes)
                 self._by_key[key].note(cls, terms)
         self._fresh.clear()
         keys = self._trial.label_keys
@@ -311,19 +209,19 @@ class OthersAgainst:
         """Whether there are any such pods."""
         noted = self._others.noted
         if self._read != noted:
-            for key, repulsion in self._others.by_key():
+            for key, index in self._others.by_key():
                 asked, groups = self._groups.get(key, (0, []))
-                more = repulsion.about(self._cls, asked) if asked < len(repulsion) else []
-                self._groups[key] = len(repulsion), [*groups, *more]
+                more = index.about(self._cls, asked) if asked < len(index) else []
+                self._groups[key] = len(index), [*groups, *more]
                 if more:
-                    self._tallies[key] = self._tally(key, repulsion, self._groups[key][1])
+                    self._tallies[key] = self._tally(key, index, self._groups[key][1])
             self._read = noted
         return bool(self._tallies)
 
-    def _tally(self, key: str, repulsion: Repulsion, groups: Sequence[int]) -> Tally:
+    def _tally(self, key: str, index: TermIndex, groups: Sequence[int]) -> Tally:
         identity = key, hashlib.blake2b(np.array(groups).tobytes(), digest_size=16).digest()
         counted = self._others.tallies.shared(
-            identity, lambda: repulsion.members(groups), lambda: repulsion.owners
+            identity, lambda: np.sort(index.members(groups)), lambda: index.owners
         )
         return counted.tally(key)
 
@@ -344,7 +242,7 @@ def affinity_guards(
     """Yield the guards of a class, in the order the scheduler asks them."""
     tallies = others.tallies
     if cls.pod_affinity:
-        near = all_of(selection_of(term, cls, namespaces) for term in cls.pod_affinity)
+        near = company_of(cls, namespaces)
         company, keys = tallies.counted((near,)), dict.fromkeys(term.topology_key for term in cls.pod_affinity)
         yield AffinityGuard([company.tally(key) for key in keys], near.covers(cls))
     if cls.pod_anti_affinity:

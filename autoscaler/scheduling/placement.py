@@ -5,7 +5,7 @@ beginning, and the first node that passes every filter wins. Resources, selector
 what depends on other pods is answered by guards, which follow the trial. A class without guards is placed by counts.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -17,12 +17,13 @@ from autoscaler.objects.pod import PodClass
 from autoscaler.objects.requests import Requests, add_amounts
 from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling import fit, masks
-from autoscaler.scheduling.affinity import AntiAffinityOfOthers, AvoidGuard, affinity_guards
+from autoscaler.scheduling.affinity import AntiAffinityOfOthers, AvoidGuard, affinity_guards, company_of
 from autoscaler.scheduling.bounds import Bound, strictest
 from autoscaler.scheduling.devices import device_demands
 from autoscaler.scheduling.ports import PortGuard
 from autoscaler.scheduling.profile import Profile
 from autoscaler.scheduling.reach import ReachGuard
+from autoscaler.scheduling.terms import TermIndex
 from autoscaler.scheduling.topology import spread_guards
 from autoscaler.scheduling.volumes import Attachments, has_volumes, volume_guards
 from autoscaler.scheduling.work import WorkGuard, WorkLimit
@@ -95,6 +96,13 @@ class Placer:
     def profile(self) -> Profile:
         """What the scheduler asks."""
         return self._profile
+
+    def by_company(self, classes: Iterable[PodClass]) -> TermIndex:
+        """Return an index of the required affinity of classes, all of which have some."""
+        index = TermIndex(self._others.tallies.classes)
+        for cls in classes:
+            index.note(cls, [company_of(cls, self.trial.view.related.namespaces)])
+        return index
 
     def put_aside(self, cls: PodClass) -> bool:
         """Whether the class has so many constraints that it is not tried."""

@@ -78,7 +78,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
             yield list(self.hooks)
 
 
-class Index:
+class HookIndex:
     """Things with labels, by number in the order in which they were added, and by hook."""
 
     def __init__(self) -> None:
@@ -166,9 +166,9 @@ class Classes:
     def __init__(self, namespaces: Mapping[str, Namespace]) -> None:
         self.all: list[PodClass] = []
         self._leaving: list[int] = []
-        self._index = Index()
+        self._index = HookIndex()
         self._numbers: dict[PodClass, int] = {}
-        self._places = Index()
+        self._places = HookIndex()
         self._place_numbers = {name: self._places.add(*_place(one)) for name, one in namespaces.items()}
         self._place_of: list[int] = []
         self._place_array: Numbers = _NO_NUMBERS
