@@ -6,6 +6,9 @@ from collections.abc import Iterable, Sequence
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.objects.workload import DisruptionBudget
 
+Clue = tuple[str, tuple[str, str] | None]
+"""A namespace, and a label if pods are known to have it."""
+
 
 class Budgets:
     """Remaining disruptions of every budget. Only `take` changes them. A pass makes its own."""
@@ -14,6 +17,10 @@ class Budgets:
         self._budgets = tuple(budgets)
         self._left = [budget.status.disruptions_allowed for budget in self._budgets]
         self._matching: dict[PodClass, tuple[int, ...]] = {}
+        self._by_clue: dict[Clue, list[int]] = {}
+        for index, budget in enumerate(self._budgets):
+            for clue in _clues(budget):
+                self._by_clue.setdefault(clue, []).append(index)
 
     def protect(self, cls: PodClass) -> bool:
         """Whether any budget counts pods of the class."""
@@ -41,7 +48,20 @@ class Budgets:
     def _of(self, cls: PodClass) -> tuple[int, ...]:
         known = self._matching.get(cls)
         if known is None:
+            clues = (cls.namespace, None), *((cls.namespace, pair) for pair in cls.labels.items())
+            indexes = sorted({index for clue in clues for index in self._by_clue.get(clue, ())})
             known = self._matching[cls] = tuple(
-                index for index, budget in enumerate(self._budgets) if budget.protects(cls.namespace, cls.labels)
+                index for index in indexes if self._budgets[index].protects(cls.namespace, cls.labels)
             )
         return known
+
+
+def _clues(budget: DisruptionBudget) -> list[Clue]:
+    """Return labels of which every pod that the budget counts has one; None where there is no such label."""
+    selector = budget.spec.selector
+    if selector is None:
+        return []
+    listed = (((one.key, value) for value in one.values) for one in selector.match_expressions if one.operator == "In")
+    pairs = next(iter(selector.match_labels.items()), None)
+    labels = [pairs] if pairs is not None else next(map(list, listed), [None])
+    return [(budget.namespace, label) for label in labels]

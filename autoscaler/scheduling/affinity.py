@@ -17,7 +17,7 @@ from autoscaler.objects.workload import Namespace
 from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling.bounds import Bound, gate, strictest
 from autoscaler.scheduling.domains import Tallies, Tally
-from autoscaler.scheduling.selection import Selection, all_of, everything, selection_of
+from autoscaler.scheduling.selection import NO_NUMBERS, Numbers, Selection, all_of, everything, selection_of
 from autoscaler.scheduling.terms import TermIndex
 from autoscaler.snapshot.columns import ABSENT, Mask
 from autoscaler.snapshot.overlay import Positions, Trial
@@ -133,19 +133,20 @@ class AvoidGuard:
 class AntiAffinityOfOthers:
     """Every required anti-affinity term of pods that are, or get, placed; shared by all classes of a trial."""
 
-    def __init__(self, trial: Trial, namespaces: Mapping[str, Namespace], too_many: Callable[[PodClass], bool]) -> None:
+    def __init__(self, tallies: Tallies, too_many: Callable[[PodClass], bool]) -> None:
         """`too_many` tells whose terms are too many to be read: they count as being about any pod."""
-        self._trial = trial
+        self._trial = trial = tallies.trial
         self._too_many = too_many
-        self.tallies = Tallies(trial)
-        self._namespaces = namespaces
+        self.tallies = tallies
+        self._namespaces = trial.view.related.namespaces
         self._terms: dict[PodClass, Mapping[str, Sequence[Selection]]] = {}
         self._known: set[PodClass] = set()
         self._fresh: list[PodClass] = []
         self._by_key: dict[str, TermIndex] = {}
-        for cls in (*trial.view.classes, *(cls for cls, _, _ in trial.moves())):
-            if cls.pod_anti_affinity:
-                self._note(cls)
+        placed = (*trial.view.classes, *(cls for cls, _, _ in trial.moves()))
+        # Those with few terms first: where all together are too many, it is the others that are not read.
+        for cls in sorted(filter(self.counts, placed), key=lambda cls: len(cls.pod_anti_affinity)):
+            self._note(cls)
         trial.watch(self)
 
     def moved(self, cls: PodClass, positions: Positions, counts: Positions) -> None:
@@ -200,7 +201,7 @@ class OthersAgainst:
         self._others = others
         self._cls = cls
         self._read = 0, 0
-        self._groups: dict[str, tuple[int, list[int]]] = {}
+        self._groups: dict[str, tuple[int, Numbers]] = {}
         """By topology key: how many groups have been asked, and which of them concern the class."""
         self._tallies: dict[str, Tally] = {}
 
@@ -210,16 +211,16 @@ class OthersAgainst:
         noted = self._others.noted
         if self._read != noted:
             for key, index in self._others.by_key():
-                asked, groups = self._groups.get(key, (0, []))
-                more = index.about(self._cls, asked) if asked < len(index) else []
-                self._groups[key] = len(index), [*groups, *more]
-                if more:
+                asked, groups = self._groups.get(key, (0, NO_NUMBERS))
+                more = index.about(self._cls, asked) if asked < len(index) else NO_NUMBERS
+                self._groups[key] = len(index), np.concatenate([groups, more])
+                if len(more):
                     self._tallies[key] = self._tally(key, index, self._groups[key][1])
             self._read = noted
         return bool(self._tallies)
 
-    def _tally(self, key: str, index: TermIndex, groups: Sequence[int]) -> Tally:
-        identity = key, hashlib.blake2b(np.array(groups).tobytes(), digest_size=16).digest()
+    def _tally(self, key: str, index: TermIndex, groups: Numbers) -> Tally:
+        identity = key, hashlib.blake2b(groups.tobytes(), digest_size=16).digest()
         counted = self._others.tallies.shared(
             identity, lambda: np.sort(index.members(groups)), lambda: index.owners
         )

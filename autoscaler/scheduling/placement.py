@@ -20,6 +20,7 @@ from autoscaler.scheduling import fit, masks
 from autoscaler.scheduling.affinity import AntiAffinityOfOthers, AvoidGuard, affinity_guards, company_of
 from autoscaler.scheduling.bounds import Bound, strictest
 from autoscaler.scheduling.devices import device_demands
+from autoscaler.scheduling.domains import Tallies
 from autoscaler.scheduling.ports import PortGuard
 from autoscaler.scheduling.profile import Profile
 from autoscaler.scheduling.reach import ReachGuard
@@ -87,8 +88,9 @@ class Placer:
         self._accepted_templates: dict[PodClass, list[bool]] = {}
         self._guards: dict[PodClass, tuple[Guard, ...]] = {}
         self._goes_to_cordoned: dict[PodClass, bool] = {}
-        self._work = WorkLimit(trial, profile.most_work)
-        self._others = AntiAffinityOfOthers(trial, trial.view.related.namespaces, self._work.keeps_too_much_away)
+        tallies = Tallies(trial)
+        self._work = WorkLimit(tallies, profile.most_work)
+        self._others = AntiAffinityOfOthers(tallies, self._work.keeps_too_much_away)
         self._attachments: Attachments | None = None
         self._some_resize = any(other.held_for_resize for other in trial.view.classes)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from autoscaler.objects.meta import LabelSelector, Operator, Requirement, integer
 from autoscaler.objects.pod import PodClass
-from autoscaler.objects.podspec import PodAffinityTerm
+from autoscaler.objects.podspec import PodAffinityTerm, SpreadConstraint
 from autoscaler.objects.workload import Namespace
 from autoscaler.scheduling.hooks import Hook, hooks_of, sibling_hook
 from autoscaler.snapshot.columns import Mask
@@ -24,7 +24,7 @@ Numbers = NDArray[np.int64]
 
 _FEW = 32
 """So many classes are asked one by one."""
-_NO_NUMBERS: Numbers = np.zeros(0, dtype=np.int64)
+NO_NUMBERS: Numbers = np.zeros(0, dtype=np.int64)
 _NOTHING = Requirement(key="", operator=Operator.IN)
 _ENCODER = msgspec.msgpack.Encoder(order="deterministic")
 
@@ -151,7 +151,7 @@ class HookIndex:
     def _integers_of(self, key: str) -> tuple[Numbers, Numbers]:
         """Return which things have an integer as value of a label, and the integers."""
         listed = self.at(key)
-        count, numbers, values = self._integers.get(key, (-1, _NO_NUMBERS, _NO_NUMBERS))
+        count, numbers, values = self._integers.get(key, (-1, NO_NUMBERS, NO_NUMBERS))
         if count < len(listed):
             by_number = {number: integer(self._labels[number][key]) for number in listed}
             known = {number: value for number, value in by_number.items() if value is not None}
@@ -171,7 +171,7 @@ class Classes:
         self._places = HookIndex()
         self._place_numbers = {name: self._places.add(*_place(one)) for name, one in namespaces.items()}
         self._place_of: list[int] = []
-        self._place_array: Numbers = _NO_NUMBERS
+        self._place_array: Numbers = NO_NUMBERS
 
     def __len__(self) -> int:
         """Return how many are known."""
@@ -284,6 +284,15 @@ def selected_in(namespace: str, selector: LabelSelector | None, same: Mapping[st
         labels=(*_having(same), *_requirements(selector if asks else None)),
         inside=(Inside(frozenset((namespace,)), None, {}),),
     )
+
+
+def selection_for(constraint: SpreadConstraint, cls: PodClass) -> Selection:
+    """Return which classes a spread constraint of a class counts.
+
+    They are of the same namespace, selected, with the same values of the keys to match.
+    """
+    same = {key: cls.labels[key] for key in constraint.match_label_keys if key in cls.labels}
+    return selected_in(cls.namespace, constraint.label_selector, same)
 
 
 def siblings(cls: PodClass) -> Selection:

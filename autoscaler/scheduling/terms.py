@@ -1,7 +1,7 @@
 """Which classes have terms about a given class: the other direction of `selection`."""
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,10 @@ class TermIndex:
         self._fresh: list[tuple[int, Sequence[Selection]]] = []
         """Groups that have not been sorted into those below, by number, with their terms."""
         self._narrow: dict[Hook, list[tuple[int, Selection]]] = {}
-        self._wide: list[tuple[int, Sequence[Selection]]] = []
+        self._wide: list[int] = []
+        """The groups that have other terms."""
+        self._wide_terms: list[Sequence[Selection]] = []
+        self._wide_array: Numbers = np.zeros(0, dtype=np.int64)
         self._width = 0
         self._bits: NDArray[np.uint8] = np.zeros((0, 0), dtype=np.uint8)
         """A row for each of `_wide`, a bit for each of the first classes: those known when the first row was made."""
@@ -53,7 +56,7 @@ class TermIndex:
         self._owners.append(self._classes.number(owner))
         self._group_of.append(group)
 
-    def members(self, groups: Sequence[int]) -> Numbers:
+    def members(self, groups: Numbers) -> Numbers:
         """Return the classes whose terms these are, in the order in which they were noted."""
         if len(self._arrays[0]) < len(self._owners):
             self._arrays = np.array(self._owners, dtype=np.int64), np.array(self._group_of, dtype=np.int64)
@@ -65,31 +68,33 @@ class TermIndex:
     def owners_about(self, cls: PodClass) -> list[PodClass]:
         """Return the classes that have a term about a class, in the order in which they were noted."""
         groups = self.about(cls, 0)
-        return [self._classes.all[number] for number in self.members(groups).tolist()] if groups else []
+        return [self._classes.all[number] for number in self.members(groups).tolist()]
 
-    def about(self, cls: PodClass, start: int) -> list[int]:
+    def about(self, cls: PodClass, start: int) -> Numbers:
         """Return the groups with a term about a class, but for the first so many groups."""
         number = self._classes.number(cls)
         self._sort()
-        groups = set(self._wide_about(number, cls, start))
+        groups: set[int] = set()
         for hook in hooks_of(cls):
             for group, term in reversed(self._narrow.get(hook, ())):
                 if group < start:
                     break
                 if group not in groups and term.covers(cls):
                     groups.add(group)
-        return sorted(groups)
+        wide = self._wide_about(number, cls, start)
+        return np.union1d(wide, sorted(groups)).astype(np.int64) if groups else wide
 
-    def _wide_about(self, number: int, cls: PodClass, start: int) -> Iterator[int]:
-        first = bisect_left(self._wide, start, key=lambda one: one[0])
+    def _wide_about(self, number: int, cls: PodClass, start: int) -> Numbers:
+        first = bisect_left(self._wide, start)
         if number < self._width:
             column = self._bits[first : len(self._wide), number >> 3] & (128 >> (number & 7))
-            for row in np.flatnonzero(column).tolist():
-                yield self._wide[first + row][0]
-        else:
-            for group, terms in self._wide[first:]:
-                if any(term.covers(cls) for term in terms):
-                    yield group
+            return self._wide_array[first : len(self._wide)][column > 0]
+        about = (
+            group
+            for group, terms in zip(self._wide[first:], self._wide_terms[first:], strict=True)
+            if any(term.covers(cls) for term in terms)
+        )
+        return np.fromiter(about, dtype=np.int64)
 
     def _sort(self) -> None:
         for group, terms in self._fresh:
@@ -102,8 +107,11 @@ class TermIndex:
                     wide.append(term)
             if wide:
                 self._add_row(wide)
-                self._wide.append((group, wide))
+                self._wide.append(group)
+                self._wide_terms.append(wide)
         self._fresh.clear()
+        if len(self._wide_array) < len(self._wide):
+            self._wide_array = np.array(self._wide, dtype=np.int64)
 
     def _add_row(self, terms: Sequence[Selection]) -> None:
         row, classes = len(self._wide), self._classes

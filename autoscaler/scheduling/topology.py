@@ -18,7 +18,7 @@ from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling import masks
 from autoscaler.scheduling.bounds import Bound, gate
 from autoscaler.scheduling.domains import Counted, Eligibility, Tallies
-from autoscaler.scheduling.selection import Selection, selected_in, siblings
+from autoscaler.scheduling.selection import selection_for, siblings
 from autoscaler.snapshot.columns import ABSENT, Mask
 from autoscaler.snapshot.overlay import Trial
 
@@ -129,13 +129,7 @@ def spread_guards(cls: PodClass, tallies: Tallies, defaults: Sequence[SpreadCons
     """Yield a guard per constraint of the class, or per default one; those count pods of the same controller."""
     nodes = _Nodes(cls, [constraint.topology_key for constraint in (*cls.spread, *defaults)], tallies.trial)
     for constraint in cls.spread:
-        about = _about(constraint, cls)
+        about = selection_for(constraint, cls)
         yield SpreadGuard(constraint, tallies.counted((about,)), nodes.of(constraint), itself=about.covers(cls))
     for constraint in defaults:
         yield SpreadGuard(constraint, tallies.counted((siblings(cls),)), nodes.of(constraint), itself=True)
-
-
-def _about(constraint: SpreadConstraint, cls: PodClass) -> Selection:
-    """Return which pods count: of the same namespace, selected, with the same values of the keys to match."""
-    same = {key: cls.labels[key] for key in constraint.match_label_keys if key in cls.labels}
-    return selected_in(cls.namespace, constraint.label_selector, same)

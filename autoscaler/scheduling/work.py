@@ -5,37 +5,78 @@ every class of placed pods. The product is a pure count, so that the same cluste
 machine.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from autoscaler.objects.meta import LabelSelector, Requirement
 from autoscaler.objects.pod import PodClass
 from autoscaler.objects.podspec import PodAffinityTerm
 from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling.bounds import Bound, gate
+from autoscaler.scheduling.domains import Tallies
+from autoscaler.scheduling.selection import selection_for, selection_of
 from autoscaler.snapshot.columns import Mask
 from autoscaler.snapshot.overlay import Trial
 
 TOO_MUCH = "node(s) were not tried for the pod, which has too many constraints"
 
+_TOGETHER = 100
+"""All classes may make so many times the work of one."""
+
 
 class WorkLimit:
-    """Tells which classes make more work than the limit allows. Units: one part of a constraint, looked at once."""
+    """Tells which classes make more work than the limit allows. Units: one part of a constraint, looked at once.
 
-    def __init__(self, trial: Trial, most: int) -> None:
+    A selector that is not narrow, as no label it demands is one that only few classes have, is compared with all
+    classes. Such selectors of all classes together, each counted once, may make a hundred times the work of one class;
+    where they are more, classes with few constraints come first.
+    """
+
+    def __init__(self, tallies: Tallies, most: int) -> None:
         self.most = most
-        self._trial = trial
+        self._tallies = tallies
+        self._trial = tallies.trial
         self._work: dict[PodClass, int] = {}
+        self._wide: dict[bytes, None] = {}
+        self._too_many_together: dict[PodClass, bool] = {}
 
     def exceeded(self, cls: PodClass) -> bool:
         """Whether the class is put aside."""
-        return self.of(cls) > self.most
+        return self.of(cls) > self.most or self._exceeded_together(cls)
 
     def of(self, cls: PodClass) -> int:
-        """Return the work of placing pods of the class."""
+        """Return the work of placing pods of the class alone."""
         known = self._work.get(cls)
         if known is None:
             known = self._work[cls] = self.on_nodes(cls) + self.among_pods(cls)
         return known
+
+    def _exceeded_together(self, cls: PodClass) -> bool:
+        """Whether the selectors of the class are too many, together with those of the classes before it."""
+        if not _terms(cls):
+            return False
+        if not self._too_many_together:
+            pending = dict.fromkeys(pod.cls for pod in self._trial.view.pending)
+            for other in sorted(filter(_terms, pending), key=_terms):
+                self._too_many_with(other)
+        return self._too_many_with(cls)
+
+    def _too_many_with(self, cls: PodClass) -> bool:
+        known = self._too_many_together.get(cls)
+        if known is None:
+            wide = dict.fromkeys(self._wide_selectors(cls))
+            most = _TOGETHER * self.most // max(1, len(self._tallies.classes))
+            known = bool(wide) and len(self._wide) + len(wide.keys() - self._wide.keys()) > most
+            self._too_many_together[cls] = known
+            self._wide.update({} if known else wide)
+        return known
+
+    def _wide_selectors(self, cls: PodClass) -> Iterator[bytes]:
+        """Yield the identities of selectors that are compared with all classes."""
+        classes, namespaces = self._tallies.classes, self._trial.view.related.namespaces
+        terms = (selection_of(term, cls, namespaces) for term in (*cls.pod_affinity, *cls.pod_anti_affinity))
+        for one in (*terms, *(selection_for(constraint, cls) for constraint in cls.spread)):
+            if classes.rarest(one) is None:
+                yield one.identity
 
     def on_nodes(self, cls: PodClass) -> int:
         """Return the work of finding the nodes whose labels and taints suit the class."""
@@ -59,10 +100,14 @@ class WorkLimit:
 
     def keeps_too_much_away(self, cls: PodClass) -> bool:
         """Whether the anti-affinity of the class alone is too much: to be safe, it counts as being about any pod."""
-        return self._repelled(cls) * len(self._trial.view.classes) > self.most
+        return self._repelled(cls) * len(self._trial.view.classes) > self.most or self._exceeded_together(cls)
 
     def _repelled(self, cls: PodClass) -> int:
         return sum(map(_size, cls.pod_anti_affinity))
+
+
+def _terms(cls: PodClass) -> int:
+    return len(cls.pod_affinity) + len(cls.pod_anti_affinity) + len(cls.spread)
 
 
 def _size(term: PodAffinityTerm) -> int:

@@ -142,6 +142,52 @@ HOSTILE: Mapping[str, Hostile] = {
 }
 
 
+def _several(term: Callable[[int], Json], number: int) -> list[Json]:
+    return [term(3 * number + at) for at in range(3)]
+
+
+def _unlike_spread(number: int) -> Json:
+    selector = {"matchExpressions": [{"key": f"k{number}", "operator": "DoesNotExist"}]}
+    key = HOST if number % 2 else ZONE
+    return {"topologyKey": key, "maxSkew": 99, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}
+
+
+def _unlike_node(number: int) -> Json:
+    return {"matchExpressions": [{"key": f"k{number}", "operator": "DoesNotExist"}]}
+
+
+def _in_namespaces_without(number: int) -> Json:
+    expression = {"key": f"k{number}", "operator": "NotIn", "values": [f"v{number}"]}
+    return {**_unlike(number), "namespaceSelector": {"matchExpressions": [expression]}, "namespaces": ["default"]}
+
+
+DISTINCT: Mapping[str, Callable[[int], Json]] = {
+    "wide affinity": lambda number: _affinity("podAffinity", _several(_unlike, number)),
+    "wide anti-affinity": lambda number: _affinity("podAntiAffinity", _several(_unlike, number)),
+    "anti-affinity in selected namespaces": lambda number: _affinity(
+        "podAntiAffinity", _several(_in_namespaces_without, number)
+    ),
+    "narrow affinity": lambda number: _affinity("podAffinity", _several(_term, number)),
+    "narrow anti-affinity": lambda number: _affinity("podAntiAffinity", _several(_term, number)),
+    "affinity in a chain": lambda number: {
+        "metadata": {"labels": {"app": f"a{number}"}},
+        **_affinity("podAffinity", [_term(max(0, number - 2))]),
+    },
+    "spread constraints": lambda number: _spec(topologySpreadConstraints=_several(_unlike_spread, number)),
+    "node affinity": lambda number: _spec(
+        affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": _several(_unlike_node, number)}}}
+    ),
+    "labels": lambda number: {"metadata": {"labels": {f"k{number}": "v"}}},
+    "tolerations": lambda number: _spec(tolerations=[{"key": f"k{number}", "operator": "Exists"}]),
+    "host ports": lambda number: _spec(
+        containers=[{"name": "c", "ports": [{"hostPort": 1 + number, "containerPort": 1}]}]
+    ),
+    "claims": lambda number: _spec(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": f"c{number}"}}]),
+    "disks": lambda number: _spec(volumes=[{"name": "v", "gcePersistentDisk": {"pdName": f"d{number}"}}]),
+}
+"""Pods by number, none of which is like another."""
+
+
 def a_hostile_pod(name: str, body: Json, *, node: str | None = None, cpu: str = "100m") -> Json:
     """Return the pod under a name, pending or on a node; `body` is what a `Hostile` returned."""
     owner = {"kind": "ReplicaSet", "name": "hostile", "controller": True}

@@ -18,7 +18,7 @@ from autoscaler.reasons import Keep, NoFit
 from autoscaler.scenario.codec import decode
 from autoscaler.simulator.explain import parse_targets
 from autoscaler.simulator.play import play_and_explain, play_and_look
-from tests.properties.hostile_pods import HOSTILE, Hostile, Json, a_cluster, a_hostile_pod, a_plain_pod
+from tests.properties.hostile_pods import DISTINCT, HOSTILE, Hostile, Json, a_cluster, a_hostile_pod, a_plain_pod
 
 SIZES = 50, 100, 200
 GROWTH = 2.3
@@ -125,6 +125,31 @@ def test_many_hostile_pods_take_work_in_proportion_to_their_number(kind: str) ->
 
     look_at(of(2))
     check_growth([lines_of(lambda count=count: look_at(of(count))) for count in (8, 16, 32)], 10 * SLACK)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("kind", DISTINCT)
+def test_many_pods_none_of_which_is_like_another_take_work_in_proportion_to_their_number(kind: str) -> None:
+    def of(count: int) -> bytes:
+        waiting = [a_hostile_pod(f"waiting-{at}", DISTINCT[kind](2 * at), cpu="1m") for at in range(count)]
+        running = [
+            a_hostile_pod(f"running-{at}", DISTINCT[kind](2 * at + 1), node=f"node-{at % 8}", cpu="1m")
+            for at in range(count)
+        ]
+        return a_cluster(a_plain_pod("shop"), *waiting, *running, nodes=8)
+
+    look_at(of(10))
+    figures = [lines_of(lambda count=count: look_at(of(count))) for count in (40, 80, 160)]  # type: ignore[misc]
+    check_growth(figures, 10 * SLACK)
+
+
+def test_selectors_of_all_pods_together_are_held_to_a_limit_and_pods_with_few_of_them_come_first() -> None:
+    greedy = [a_hostile_pod(f"greedy-{at}", DISTINCT["wide affinity"](at)) for at in range(50)]
+    modest = a_hostile_pod("modest", HOSTILE["affinity terms about everybody"](1))
+    plain = a_plain_pod("shop")
+    report = look_at(a_cluster(*greedy, modest, plain, options={"max-pod-evaluation-work": "40"})).report
+    assert report.waiting.keys() >= {"default/modest", "default/shop"}
+    assert report.waiting
+    assert 10 < len(report.needy) < 50
 
 
 def limited(*pods: Json) -> Pass:
