@@ -62,7 +62,8 @@ class Pods(msgspec.Struct, frozen=True):
     max_pod_evaluation_work: Annotated[
         CountFromOne,
         "Pods with more constraints than this are not tried: each part of a constraint counts once for every node, or "
-        "every class of placed pods, that it is compared with.",
+        "every class of placed pods, that it is compared with. Selectors of all pods together may make a hundred times "
+        "as much.",
         Support.OURS,
     ] = 10_000_000
     enable_proactive_scaleup: Annotated[

@@ -43,10 +43,9 @@ def pod_statuses(report: PassReport, expected: Mapping[str, float] | None = None
     if view is None:
         return ()
     planned = {} if plan is None else _planned(report, plan)
-    stuck = (
-        {} if plan is None else {cls: _stuck(plan, cls, plan.skipped) for cls in {pod.cls for pod in plan.remaining}}
-    )
-    hopeless = set() if plan is None else {pod.key for pod in plan.remaining}
+    stuck: dict[PodClass, Outcome] = {}
+    remaining = {} if plan is None else {pod.key: pod.cls for pod in plan.remaining}
+    hopeless = set(remaining.values())
     held = {} if plan is None else plan.held
     otherwise = _otherwise(report)
     owners: dict[PodClass, str | None] = {}
@@ -55,12 +54,12 @@ def pod_statuses(report: PassReport, expected: Mapping[str, float] | None = None
         key, cls = pod.key, pod.cls
         if (waiting := report.waiting.get(key)) is not None:
             outcome = _WAITING[waiting]
-        elif key in hopeless:
+        elif plan is not None and (key in remaining or held.get(key) is PodVerdict.NO_GROUP_FITS):
+            if cls not in stuck:
+                stuck[cls] = _stuck(plan, cls, plan.skipped if cls in hopeless else plan.full)
             outcome = stuck[cls]
         elif (why := held.get(key)) is not None:
-            if why is PodVerdict.NO_GROUP_FITS and plan is not None and cls not in stuck:
-                stuck[cls] = _stuck(plan, cls, plan.full)
-            outcome = stuck[cls] if why is PodVerdict.NO_GROUP_FITS else _HELD[why]
+            outcome = _HELD[why]
         else:
             outcome = planned.get(key, otherwise)
         if cls not in owners:

@@ -221,9 +221,7 @@ class OthersAgainst:
 
     def _tally(self, key: str, index: TermIndex, groups: Numbers) -> Tally:
         identity = key, hashlib.blake2b(groups.tobytes(), digest_size=16).digest()
-        counted = self._others.tallies.shared(
-            identity, lambda: np.sort(index.members(groups)), lambda: index.owners
-        )
+        counted = self._others.tallies.shared(identity, lambda: np.sort(index.members(groups)), lambda: index.owners)
         return counted.tally(key)
 
     def owners(self) -> tuple[PodClass, ...]:

@@ -320,5 +320,3 @@ def all_of(selections: Iterable[Selection]) -> Selection:
 def everything() -> Selection:
     """Return all classes."""
     return Selection(identity=b"")
-
-

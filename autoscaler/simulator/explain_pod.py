@@ -88,7 +88,9 @@ def _resize(cls: PodClass) -> str:
 
 def explain_pending(target: str, pod: Pod, p: Pass, view: ClusterView, config: Config) -> PodExplanation:
     """Explain a pod without a node."""
-    status = next(one for one in pod_statuses(p.report) if (one.namespace, one.name) == (pod.namespace, pod.name))
+    seen = p.report.view or view
+    alone = msgspec.structs.replace(seen, pending=tuple(one for one in seen.pending if one.key == pod.key))
+    status = pod_statuses(msgspec.structs.replace(p.report, view=alone))[0]
     node = _node_of(pod, p)
     found = PodExplanation(
         target=target,

@@ -171,7 +171,7 @@ DISTINCT: Mapping[str, Callable[[int], Json]] = {
     "narrow anti-affinity": lambda number: _affinity("podAntiAffinity", _several(_term, number)),
     "affinity in a chain": lambda number: {
         "metadata": {"labels": {"app": f"a{number}"}},
-        **_affinity("podAffinity", [_term(max(0, number - 2))]),
+        **_affinity("podAffinity", [_term(max(0, number - 2), ZONE)]),
     },
     "spread constraints": lambda number: _spec(topologySpreadConstraints=_several(_unlike_spread, number)),
     "node affinity": lambda number: _spec(
