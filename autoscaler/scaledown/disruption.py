@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from autoscaler.objects.meta import Operator
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.objects.workload import DisruptionBudget
 
@@ -61,7 +62,8 @@ def _clues(budget: DisruptionBudget) -> list[Clue]:
     selector = budget.spec.selector
     if selector is None:
         return []
-    listed = (((one.key, value) for value in one.values) for one in selector.match_expressions if one.operator == "In")
-    pairs = next(iter(selector.match_labels.items()), None)
-    labels = [pairs] if pairs is not None else next(map(list, listed), [None])
-    return [(budget.namespace, label) for label in labels]
+    if selector.match_labels:
+        return [(budget.namespace, next(iter(selector.match_labels.items())))]
+    listed = (one for one in selector.match_expressions if one.operator == Operator.IN)
+    values = next(([(one.key, value) for value in dict.fromkeys(one.values)] for one in listed), None)
+    return [(budget.namespace, None)] if values is None else [(budget.namespace, label) for label in values]

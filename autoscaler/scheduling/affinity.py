@@ -6,7 +6,7 @@ scheduler's InterPodAffinity plug-in.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -20,7 +20,7 @@ from autoscaler.scheduling.domains import Tallies, Tally
 from autoscaler.scheduling.selection import NO_NUMBERS, Numbers, Selection, all_of, everything, selection_of
 from autoscaler.scheduling.terms import TermIndex
 from autoscaler.snapshot.columns import ABSENT, Mask
-from autoscaler.snapshot.overlay import Positions, Trial
+from autoscaler.snapshot.overlay import Positions
 
 NOT_NEAR = "node(s) didn't match pod affinity rules"
 """The scheduler's words for a domain without the pods that a pod has to be near to."""
@@ -164,7 +164,7 @@ class AntiAffinityOfOthers:
 
     @property
     def noted(self) -> tuple[int, int]:
-        """How many classes have such terms, and how many keys nodes may have: where neither changes, `by_key` does not."""
+        """How many classes have such terms, and how many templates there are: with neither, `by_key` changes."""
         return len(self._known), len(self._trial.templates)
 
     def terms(self, cls: PodClass) -> Mapping[str, Sequence[Selection]]:

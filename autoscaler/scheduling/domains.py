@@ -159,8 +159,7 @@ class Tallies:
             return at
         ends = self._ends
         parts = [self._order[ends[number - 1] if number else 0 : ends[number]] for number in known.tolist()]
-        at = view.pod_nodes[np.concatenate(parts)].astype(np.int64) if parts else np.zeros(0, dtype=np.int64)
-        return at
+        return view.pod_nodes[np.concatenate(parts)].astype(np.int64) if parts else np.zeros(0, dtype=np.int64)
 
     def terminating(self, numbers: Numbers) -> Positions:
         """Return the node of each of the view's pods of these classes that is being deleted."""

@@ -10,7 +10,6 @@ from autoscaler.scheduling.domains import Tallies
 from autoscaler.scheduling.hooks import EVERY_ADDRESS, port_hook
 from autoscaler.scheduling.selection import having
 from autoscaler.snapshot.columns import Mask
-from autoscaler.snapshot.overlay import Trial
 
 Addresses = Mapping[tuple[int, str], Collection[str]]
 """By port and protocol, the addresses on which it is claimed."""

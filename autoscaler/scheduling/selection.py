@@ -67,7 +67,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     def demanded(self) -> Iterator[Sequence[Hook]]:
         """Yield sets of hooks: every class that is covered has a hook of each set."""
         for one in self.labels:
-            if one.operator is Operator.IN:
+            if one.operator == Operator.IN:
                 yield [(one.key, value) for value in one.values]
             elif one.operator not in (Operator.NOT_IN, Operator.DOES_NOT_EXIST):
                 yield [one.key]
@@ -118,6 +118,8 @@ class HookIndex:
                     mask[self._array(one.key)] = False
                 case Operator.GT | Operator.LT:
                     self._compare(mask, one)
+                case _:
+                    mask[:] = False
 
     def keep(self, mask: Mask, hooks: Iterable[Hook]) -> None:
         """Take out of a set of all things those that have none of these hooks."""
@@ -145,7 +147,7 @@ class HookIndex:
         bound = integer(demand.values[0]) if len(demand.values) == 1 else None
         if bound is not None:
             numbers, values = self._integers_of(demand.key)
-            inside[numbers[values > bound if demand.operator is Operator.GT else values < bound]] = True
+            inside[numbers[values > bound if demand.operator == Operator.GT else values < bound]] = True
         mask &= inside
 
     def _integers_of(self, key: str) -> tuple[Numbers, Numbers]:

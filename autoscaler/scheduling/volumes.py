@@ -4,7 +4,7 @@ Source: the scheduler's plug-ins VolumeRestrictions, NodeVolumeLimits, VolumeBin
 not exist yet has no CSINode, so no attach limit holds for it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 import numpy as np
