@@ -29,6 +29,7 @@ class Listening:
         )
         server = self.api_server(now)
         metrics.heard(server.kinds)
+        metrics.calls_retried(self._client.retries)
         if server.clock_ahead_s is not None:
             metrics.clock_is_ahead(server.clock_ahead_s)
 

@@ -6,6 +6,7 @@ Bodies go in and out as bytes; what they mean is the business of `watch`, `lease
 import contextlib
 import re
 import socket
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from types import TracebackType
@@ -139,6 +140,7 @@ class Client:
         plain_proxy = endpoint.proxy is not None and endpoint.tls is None
         self._base = endpoint.url if plain_proxy else urlsplit(endpoint.url).path
         self._clock_ahead_s: float | None = None
+        self._retries: Counter[tuple[str, str]] = Counter()
         if not endpoint.verified:
             urllib3.disable_warnings(InsecureRequestWarning)  # said once, below, instead of at every call
             log.warning("kube.tls_not_verified", server=endpoint.url, why="insecure-skip-tls-verify is set")
@@ -156,6 +158,11 @@ class Client:
     ) -> "Client":
         """Find the API server and prepare to talk to it; nothing is sent yet. Raises `ConfigError`."""
         return cls(load_endpoint(kubeconfig, master, context), clock, sleep, settings)
+
+    @property
+    def retries(self) -> Mapping[tuple[str, str], int]:
+        """Calls that the server asked to make later, by HTTP method and what came of it: `sent` again or `given_up`."""
+        return self._retries.copy()
 
     @property
     def server(self) -> str:
@@ -219,7 +226,10 @@ class Client:
             patience_s = error.retry_after_s if isinstance(error, RetryLater) else None
             again = response.status == 429 and call.repeatable and attempt + 1 < _ATTEMPTS
             if not again or patience_s is None or patience_s > _LONGEST_RETRY_S:
+                if patience_s is not None:
+                    self._retries[method, "given_up"] += 1
                 raise error
+            self._retries[method, "sent"] += 1
             self._pause(patience_s)
         raise AssertionError("unreachable: the last attempt returns or raises")
 

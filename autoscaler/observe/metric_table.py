@@ -427,6 +427,14 @@ TABLE: tuple[Metric, ...] = (
     _counter("watch_decode_seconds_total", "Time spent on decoding and storing what the API server sent.", "path"),
     _gauge("undecoded_objects", "Objects that cannot be decoded; each stays as it was last known.", "path"),
     _gauge("watch_silence_seconds", "Time since a kind was last heard of, when the last pass began.", "path"),
+    _counter(
+        "api_retries_total",
+        "Calls that the API server asked to make later.",
+        "verb",
+        "result",
+        verb="HTTP method",
+        result="`sent` again, or `given_up`",
+    ),
     _gauge("clock_ahead_seconds", "How far the wall clock is ahead of the API server's, negative: behind it."),
     _counter("events_dropped_total", "Kubernetes events given up because the API server was too slow or refused."),
     Metric(

@@ -93,6 +93,7 @@ class Metrics:
         self._group_series: set[tuple[str, tuple[str, ...]]] = set()
         self._reasons: defaultdict[str, set[str]] = defaultdict(set)
         self._heard: dict[str, Heard] = {}
+        self._retried: Mapping[tuple[str, str], int] = {}
         self._series = Series()
         self._of_companions: dict[tuple[str, ...], Series] = {}
         chosen = {
@@ -373,6 +374,12 @@ class Metrics:
             if now.silent_s is not None:
                 self._series.set("watch_silence_seconds", now.silent_s, path)
             self._heard[path] = now
+
+    def calls_retried(self, counts: Mapping[tuple[str, str], int]) -> None:
+        """How often the API server asked for patience since the process started, by HTTP method and what came of it."""
+        for (verb, result), count in counts.items():
+            self._series.add("api_retries_total", count - self._retried.get((verb, result), 0), verb, result)
+        self._retried = counts
 
     def clock_is_ahead(self, seconds: float) -> None:
         """Our wall clock is so far ahead of the API server's."""

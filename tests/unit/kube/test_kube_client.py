@@ -114,6 +114,7 @@ class TestRetryAfter:
         api.script(f"GET {POD}", Reply(429, b"", {"Retry-After": "3"}), ok({"n": 1}))
         with client_of(api.url, clock, sleep) as client:
             assert json.loads(client.get(POD)) == {"n": 1}
+            assert client.retries == {("GET", "sent"): 1}
         assert sleep.slept == [3.0]
 
     def test_is_waited_out_a_bounded_number_of_times(self, api: ScriptedApi, clock: VirtualClock) -> None:
@@ -123,6 +124,7 @@ class TestRetryAfter:
             client.get(POD)
         assert (len(api.asked), sleep.slept) == (3, [1.0, 1.0])
         assert raised.value.retry_after_s == 1.0
+        assert client.retries == {("GET", "sent"): 2, ("GET", "given_up"): 1}
 
     @pytest.mark.parametrize(
         ("call", "reply"),

@@ -124,6 +124,8 @@ def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus])
     metrics.waiting({"TooYoung": 3})
     metrics.skipped_groups({"InBackoff": 2})
     metrics.phase_took("snapshot", 0.25)
+    metrics.calls_retried({("GET", "sent"): 2})
+    metrics.calls_retried({("GET", "sent"): 3})
     metrics.heard({"/api/v1/pods": Heard(relists=1, restarts=1, failures=4, decode_s=1.0)})
     metrics.heard({"/api/v1/pods": Heard(relists=1, restarts=2, failures=4, decode_s=1.5, undecoded=3, silent_s=7.0)})
     metrics.reload_ended(Reload.REFUSED, waiting=3)
@@ -185,6 +187,7 @@ def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus])
         'watch_failures_total{path="/api/v1/pods"}': 4,
         'watch_decode_seconds_total{path="/api/v1/pods"}': 1.5,
         'watch_silence_seconds{path="/api/v1/pods"}': 7,
+        'api_retries_total{verb="GET",result="sent"}': 3,
         'config_reloads_total{result="refused"}': 1,
         "config_last_reload_successful": 0,
         "config_restart_needed": 3,
