@@ -71,8 +71,10 @@ class Moves:
 class Tallies:
     """All tallies of a trial."""
 
-    def __init__(self, trial: Trial) -> None:
+    def __init__(self, trial: Trial, most_held: int = _MOST_HELD, most_moves: int = _MOST_MOVES) -> None:
         self.trial = trial
+        self._most_held = most_held
+        self._most_moves = most_moves
         self.moves: Moves | None = None
         """Those that tallies may have to read; they begin with what the trial had moved when the first one read."""
         self._classes: Classes | None = None
@@ -120,7 +122,7 @@ class Tallies:
         """Note a placement; see `overlay.Watcher`."""
         if self.moves is None:
             return
-        if self.moves.count > _MOST_MOVES:
+        if self.moves.count > self._most_moves:
             self._unload()
             self.moves = None
         else:
@@ -137,7 +139,7 @@ class Tallies:
     def hold(self, tally: "Tally", size: int) -> None:
         """Take in that a tally has been loaded, which takes so many numbers; others may have to go."""
         self._held += size
-        if self._held > _MOST_HELD:
+        if self._held > self._most_held:
             self._unload()
             self._held = size
         self._loaded.append(tally)

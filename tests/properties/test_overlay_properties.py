@@ -19,10 +19,10 @@ def only_ssd(node: Node) -> bool:
 class Followers:
     """Tallies and port guards that follow one trial."""
 
-    def __init__(self, trial: Trial, case: Case) -> None:
+    def __init__(self, trial: Trial, case: Case, *limits: int) -> None:
         self.trial = trial
         self.mask = np.fromiter((only_ssd(node) for node in case.view.nodes), dtype=np.bool_, count=trial.base)
-        counted = Tallies(trial)
+        counted = Tallies(trial, *limits)
         anybody, app_x = everything(), selected_in("default", LabelSelector(match_labels={"app": "x"}), {})
         self.tallies = [
             counted.counted((anybody,)).tally(HOSTNAME),
@@ -76,13 +76,14 @@ def disturb(trial: Trial, case: Case, dice: Dice, depth: int) -> None:
 def test_followers_know_what_counting_again_would_tell_and_a_fork_leaves_no_trace(seed: int) -> None:
     dice, case = Dice(seed), random_case(seed)
     trial = Trial(case.view)
-    early = Followers(trial, case)
+    early, forgetful = Followers(trial, case), Followers(trial, case, 300, 3)
     before = [state(trial), early.answers()]
+    assert forgetful.answers() == early.answers()
     with trial.fork():
         disturb(trial, case, dice, depth=2)
         late = Followers(trial, case)
         assert early.answers() == late.answers()
         disturb(trial, case, dice, depth=2)
-        assert early.answers() == late.answers() == Followers(trial, case).answers()
+        assert early.answers() == late.answers() == Followers(trial, case).answers() == forgetful.answers()
     assert [state(trial), early.answers()] == before
-    assert late.answers() == early.answers()
+    assert late.answers() == early.answers() == forgetful.answers()
