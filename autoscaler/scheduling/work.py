@@ -5,7 +5,8 @@ every class of placed pods. The product is a pure count, so that the same cluste
 machine.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from functools import cached_property
 
 from autoscaler.objects.meta import LabelSelector, Requirement
 from autoscaler.objects.pod import PodClass
@@ -52,13 +53,22 @@ class WorkLimit:
 
     def _exceeded_together(self, cls: PodClass) -> bool:
         """Whether the selectors of the class are too many, together with those of the classes before it."""
-        if not _terms(cls):
+        if not _terms(cls) or self._never_too_many:
             return False
         if not self._too_many_together:
-            pending = dict.fromkeys(pod.cls for pod in self._trial.view.pending)
-            for other in sorted(filter(_terms, pending), key=_terms):
+            for other in sorted(filter(_terms, self._pending), key=_terms):
                 self._too_many_with(other)
         return self._too_many_with(cls)
+
+    @cached_property
+    def _pending(self) -> Collection[PodClass]:
+        return dict.fromkeys(pod.cls for pod in self._trial.view.pending)
+
+    @cached_property
+    def _never_too_many(self) -> bool:
+        """Whether there would not be too many selectors even if all were compared with all classes."""
+        classes = [*self._trial.view.classes, *self._pending]
+        return sum(map(_terms, classes)) * len(classes) <= _TOGETHER * self.most
 
     def _too_many_with(self, cls: PodClass) -> bool:
         known = self._too_many_together.get(cls)
