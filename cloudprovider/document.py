@@ -8,6 +8,7 @@ import yaml
 
 from cloudprovider.file import read_text
 from cloudprovider.interface import Misconfigured
+from cloudprovider.number import value_of
 
 T = TypeVar("T")
 MOST_CHARACTERS = 64 << 20
@@ -216,7 +217,6 @@ def _plain(text: str) -> Any:
     if text in _BEYOND:
         return _BEYOND[text]
     if (match := _INT.fullmatch(text)) is not None and (digits := match[1].replace("_", "")) not in ("0b", "0o", "0x"):
-        octal = len(digits) > 1 and digits[0] == "0" and digits[1].isdigit()
-        value = int(digits, 8 if octal else 0) * (-1 if text[0] == "-" else 1)
+        value = value_of(digits) * (-1 if text[0] == "-" else 1)
         return value if -(1 << 63) <= value < 1 << 64 else float(value)
     return float(text.replace("_", "")) if _FLOAT.fullmatch(text) else text

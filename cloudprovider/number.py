@@ -18,12 +18,17 @@ def parse_int(text: str) -> int:
     """
     if len(text) > _LONGEST_TEXT or not _INT.fullmatch(text):
         raise ValueError("is not a whole number; write digits only, such as 10")
-    digits = text.lstrip("+-").lower()
-    octal = len(digits) > 1 and digits[0] == "0" and digits[1].isdigit()
-    value = int(digits, 8 if octal else 0) * (-1 if text.startswith("-") else 1)
+    value = value_of(text)
     if not -LARGEST - 1 <= value <= LARGEST:
         raise ValueError("does not fit into 64 bits")
     return value
+
+
+def value_of(integer: str) -> int:
+    """Return the value of an integer as Go writes it: a sign, then a prefix such as 0x, or a 0 for octal."""
+    digits = integer.lstrip("+-")
+    octal = len(digits) > 1 and digits[0] == "0" and digits[1].isdigit()
+    return int(digits, 8 if octal else 0) * (-1 if integer.startswith("-") else 1)
 
 
 def parse_float(text: str) -> float:

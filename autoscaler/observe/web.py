@@ -16,6 +16,7 @@ from autoscaler.logs import Log
 from autoscaler.observe.connection import HEAD_S, Connection, Intake
 from autoscaler.observe.routing import Routes
 from autoscaler.observe.seats import Seat, Seats
+from cloudprovider.number import parse_count
 
 _ANSWERING_S = 2.0
 
@@ -28,10 +29,10 @@ def parse_address(text: str) -> tuple[str, int]:
     """Split `host:port`; an empty host means all interfaces. Raises `ConfigError`."""
     host, colon, port = text.rpartition(":")
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
-    wrong = not colon or not port.isascii() or not port.isdigit() or int(port) > 65535
-    if wrong or (":" in host and bare == host):
+    number = parse_count(port, 65535)
+    if not colon or number is None or (":" in host and bare == host):
         raise ConfigError(f"address: {text!r} is not host:port; write for example :8085, 127.0.0.1:0 or [::1]:8085")
-    return bare, int(port)
+    return bare, number
 
 
 class WebServer:
