@@ -16,6 +16,7 @@ All of them can be imported from `autoscaler`.
 """
 
 from collections.abc import Iterable
+from enum import StrEnum
 
 
 class AutoscalerError(Exception):
@@ -72,3 +73,15 @@ class Stopped(AutoscalerError):
 
 class NeverStarted(AutoscalerError):
     """A generated pod did not start, and the message says why."""
+
+
+class ErrorType(StrEnum):
+    """Why a pass failed: values of the label `type` of errors_total."""
+
+    CLOUD_PROVIDER = "cloudProviderError"
+    API_CALL = "apiCallError"
+    INTERNAL = "internalError"
+    TRANSIENT = "transientError"
+    CONFIGURATION = "configurationError"
+    NODE_GROUP_MISSING = "nodeGroupDoesNotExistError"
+    SCALE_DOWN_STATE = "unexpectedScaleDownStateError"

@@ -7,12 +7,12 @@ from contextlib import closing, contextmanager
 from functools import partial
 
 from autoscaler.clock import SystemClock
-from autoscaler.observe.api import read_routes
-from autoscaler.observe.health import HealthCheck, Limits
-from autoscaler.observe.metrics import Metrics
-from autoscaler.observe.openapi import about_daemon, with_document
+from autoscaler.observe.api.api import read_routes
+from autoscaler.observe.http.health import HealthCheck, Limits
+from autoscaler.observe.http.openapi import about_daemon, with_document
+from autoscaler.observe.http.web import WebServer
+from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.status import Board
-from autoscaler.observe.web import WebServer
 from benchmarks.measure import Row, seconds_of, show
 from tests.shown_cluster import sample_blocks, sample_status
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from autoscaler.clock import SystemClock
-from autoscaler.simulator.apiserver.server import ApiServer
-from autoscaler.simulator.apiserver.storage import Storage
+from autoscaler.sandbox.apiserver.server import ApiServer
+from autoscaler.sandbox.apiserver.storage import Storage
 from benchmarks.decode import node_pages, pod_pages
 
 POOL = "worker"

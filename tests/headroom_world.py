@@ -9,29 +9,29 @@ from typing import Any
 import msgspec
 
 from autoscaler.actuation.fresh import ClusterReader
-from autoscaler.actuation.headroom import ClusterHeadroom
 from autoscaler.app.build import Surroundings, build_autoscaler
 from autoscaler.clock import Instant, VirtualClock
 from autoscaler.config.headroom import Headroom, read_headroom
 from autoscaler.config.load import load
 from autoscaler.errors import Conflict, Gone, Refused, RetryLater
+from autoscaler.headroom.cluster import ClusterHeadroom
+from autoscaler.headroom.keeper import HeadroomKeeper
+from autoscaler.headroom.metrics import HEADROOM, HeadroomMetrics
 from autoscaler.kube.client import Call
 from autoscaler.kube.writes import Writes
 from autoscaler.loop.companion import Companion, Companions
-from autoscaler.loop.headroom import HeadroomKeeper
 from autoscaler.objects.node import Node, node_decoder
 from autoscaler.objects.pod import Pod, PodInterner
 from autoscaler.objects.workload import DisruptionBudget, Replicated, plain_decoder
-from autoscaler.observe.headroom_metrics import HEADROOM, HeadroomMetrics
-from autoscaler.observe.metrics import Metrics
+from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.ports import EventType, Subject
-from autoscaler.simulator.actors.timing import Timing
-from autoscaler.simulator.apiserver.errors import ApiError, JsonObject
-from autoscaler.simulator.apiserver.messages import Request
-from autoscaler.simulator.apiserver.routes import route
-from autoscaler.simulator.apiserver.storage import Storage
-from autoscaler.simulator.apiserver.verbs import Verbs, verb_of
-from autoscaler.simulator.cluster import SandboxCluster
+from autoscaler.sandbox.actors.timing import Timing
+from autoscaler.sandbox.apiserver.errors import ApiError, JsonObject
+from autoscaler.sandbox.apiserver.messages import Request
+from autoscaler.sandbox.apiserver.routes import route
+from autoscaler.sandbox.apiserver.storage import Storage
+from autoscaler.sandbox.apiserver.verbs import Verbs, verb_of
+from autoscaler.sandbox.cluster import SandboxCluster
 from autoscaler.simulator.executor import VirtualExecutor
 from autoscaler.simulator.play import NoAudience
 from autoscaler.simulator.recorded_cloud import recorded

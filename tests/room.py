@@ -3,12 +3,12 @@
 import json
 from collections.abc import Mapping
 
-from autoscaler.app.reservations import ReservationDesk
-from autoscaler.companions.reservation_auth import sign
-from autoscaler.observe.reservation_api import ReservationApi
-from autoscaler.observe.reservation_metrics import RESERVATIONS, ReservationMetrics
-from autoscaler.observe.routing import Request, find, route
-from autoscaler.simulator.apiserver.errors import JsonObject
+from autoscaler.observe.http.routing import Request, find, route
+from autoscaler.reservations.api import ReservationApi
+from autoscaler.reservations.auth import sign
+from autoscaler.reservations.metrics import RESERVATIONS, ReservationMetrics
+from autoscaler.reservations.service import ReservationDesk
+from autoscaler.sandbox.apiserver.errors import JsonObject
 from autoscaler.simulator.world import World
 
 SECRET = b"a-secret-for-tests"

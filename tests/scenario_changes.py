@@ -5,8 +5,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from autoscaler.simulator.remedies import changes as c
-from autoscaler.simulator.remedies.groups import ranked_first
+from autoscaler.explain.remedies import changes as c
+from autoscaler.explain.remedies.groups import ranked_first
 
 Json = dict[str, Any]
 _STEP_S = 10.0

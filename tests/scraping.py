@@ -13,19 +13,19 @@ from autoscaler.config.headroom import read_headroom
 from autoscaler.config.load import from_options
 from autoscaler.config.reservations import read_reservations
 from autoscaler.config.tree import Config
+from autoscaler.eta.metrics import ETA, EXPIRY
+from autoscaler.headroom.metrics import HEADROOM
 from autoscaler.objects.node import Node
-from autoscaler.observe.eta_metrics import ETA, EXPIRY
-from autoscaler.observe.headroom_metrics import HEADROOM
-from autoscaler.observe.health import HealthCheck, limits_of
-from autoscaler.observe.metrics import Heard, Metrics
+from autoscaler.observe.http.health import HealthCheck, limits_of
+from autoscaler.observe.metrics.metrics import Heard, Metrics
 from autoscaler.observe.publish import Publisher
 from autoscaler.observe.report import PassReport
-from autoscaler.observe.reservation_metrics import RESERVATIONS
 from autoscaler.observe.status import Board, ProcessStatus
 from autoscaler.observe.summary import WHOLE_PASS
 from autoscaler.reasons import RemovedAs
-from autoscaler.simulator.actors.timing import Timing
-from autoscaler.simulator.apiserver.errors import JsonObject
+from autoscaler.reservations.metrics import RESERVATIONS
+from autoscaler.sandbox.actors.timing import Timing
+from autoscaler.sandbox.apiserver.errors import JsonObject
 from autoscaler.simulator.replica import NoAudience, Replica
 from autoscaler.simulator.world import World
 from cloudprovider.static.spec import CloudSpec

@@ -1,15 +1,13 @@
 """What is shown of a cluster of any size, the same every time."""
 
-from autoscaler.companions.eta import Estimate, Level, unknown
-from autoscaler.companions.samples import Knowledge, Spread
 from autoscaler.config.eta import PodStartEstimator
-from autoscaler.observe.eta_status import Accuracy, EtaStatus
-from autoscaler.observe.headroom_status import HeadroomStatus, PoolStatus
-from autoscaler.observe.page_block import Block
-from autoscaler.observe.page_headroom import headroom_block
-from autoscaler.observe.page_reservations import reservations_block
-from autoscaler.observe.page_starts import starts_block
-from autoscaler.observe.reservation_status import OverrideStatus, TargetStatus
+from autoscaler.eta.estimate import Estimate, Level, unknown
+from autoscaler.eta.page_block import starts_block
+from autoscaler.eta.samples import Knowledge, Spread
+from autoscaler.eta.status import Accuracy, EtaStatus
+from autoscaler.headroom.page import headroom_block
+from autoscaler.headroom.status import HeadroomStatus, PoolStatus
+from autoscaler.observe.page.block import Block
 from autoscaler.observe.status import (
     AutoscalerState,
     Backoff,
@@ -37,6 +35,8 @@ from autoscaler.observe.status import (
     TemplateSummary,
 )
 from autoscaler.reasons import Headcount, HeadroomTrouble, ScaleUpResult, UnknownStart, Unplaceable
+from autoscaler.reservations.page import reservations_block
+from autoscaler.reservations.status import OverrideStatus, TargetStatus
 
 NOW = 1_785_578_400.0  # 2026-08-01 10:00:00 UTC
 GIB = 1024**3

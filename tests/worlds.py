@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from autoscaler.config.load import from_options
-from autoscaler.simulator.actors.timing import Timing
-from autoscaler.simulator.apiserver.errors import JsonObject
-from autoscaler.simulator.apiserver.records import Change
+from autoscaler.sandbox.actors.timing import Timing
+from autoscaler.sandbox.apiserver.errors import JsonObject
+from autoscaler.sandbox.apiserver.records import Change
 from autoscaler.simulator.world import World
 from cloudprovider.interface import NodeTemplate, TaintSpec
 from cloudprovider.static.spec import BootDelay, CallFault, CloudSpec, CreationFault, GroupSpec, MachineSpec

@@ -7,42 +7,42 @@ from typing import Any, Protocol
 
 import msgspec
 
-from autoscaler.actuation.boot_times import ClusterBootTimes
-from autoscaler.actuation.expiry import ClusterPods, RehearsedPods
-from autoscaler.actuation.headroom import ClusterHeadroom, RehearsedHeadroom
 from autoscaler.app.reload import FreshHeadroom
-from autoscaler.app.reservations import ReservationDesk
 from autoscaler.clock import Clock, ThreadExecutor
-from autoscaler.companions.eta import Times
-from autoscaler.companions.lead import Lead
-from autoscaler.companions.reservations import Operation
 from autoscaler.config.headroom import Headroom
 from autoscaler.config.tree import Config
+from autoscaler.eta.api import EtaPages
+from autoscaler.eta.boot_times import ClusterBootTimes
+from autoscaler.eta.estimate import Times
+from autoscaler.eta.keeper import EtaKeeper
+from autoscaler.eta.lead import Lead
+from autoscaler.eta.leads import Leads
+from autoscaler.eta.metrics import ETA, EXPIRY, EtaMetrics, ExpiryMetrics
+from autoscaler.eta.page import starts_page
+from autoscaler.eta.page_block import starts_block
+from autoscaler.expiry.cluster import ClusterPods, RehearsedPods
+from autoscaler.expiry.keeper import ExpiredPods
+from autoscaler.headroom.cluster import ClusterHeadroom, RehearsedHeadroom
+from autoscaler.headroom.keeper import HeadroomKeeper
+from autoscaler.headroom.metrics import HEADROOM, HeadroomMetrics
+from autoscaler.headroom.page import headroom_block
+from autoscaler.headroom.status import headroom_routes
 from autoscaler.kube.client import Client
 from autoscaler.kube.writes import ClusterWrites
-from autoscaler.loop.anonymizing import anonymize
 from autoscaler.loop.companion import Companion, Companions
-from autoscaler.loop.eta import EtaKeeper
-from autoscaler.loop.expiry import ExpiredPods
-from autoscaler.loop.flight_recorder import FlightRecorder
-from autoscaler.loop.headroom import HeadroomKeeper
-from autoscaler.loop.leads import Leads
-from autoscaler.loop.snapshotz import Snapshots
-from autoscaler.observe.endpoint import Described, Endpoint
-from autoscaler.observe.eta_api import EtaPages
-from autoscaler.observe.eta_metrics import ETA, EXPIRY, EtaMetrics, ExpiryMetrics
-from autoscaler.observe.eta_page import starts_page
-from autoscaler.observe.headroom_metrics import HEADROOM, HeadroomMetrics
-from autoscaler.observe.headroom_status import headroom_routes
-from autoscaler.observe.metrics import Metrics
-from autoscaler.observe.page_block import Block
-from autoscaler.observe.page_headroom import headroom_block
-from autoscaler.observe.page_reservations import reservations_block
-from autoscaler.observe.page_starts import starts_block
-from autoscaler.observe.reservation_metrics import RESERVATIONS, ReservationMetrics
-from autoscaler.observe.reservation_status import reservation_routes
-from autoscaler.observe.shelf import Shelf
+from autoscaler.observe.http.endpoint import Described, Endpoint
+from autoscaler.observe.metrics.metrics import Metrics
+from autoscaler.observe.page.block import Block
 from autoscaler.ports import EventSink, Executor
+from autoscaler.recording.anonymizing import anonymize
+from autoscaler.recording.flight_recorder import FlightRecorder
+from autoscaler.recording.shelf import Shelf
+from autoscaler.recording.snapshotz import Snapshots
+from autoscaler.reservations.metrics import RESERVATIONS, ReservationMetrics
+from autoscaler.reservations.page import reservations_block
+from autoscaler.reservations.plan import Operation
+from autoscaler.reservations.service import ReservationDesk
+from autoscaler.reservations.status import reservation_routes
 
 
 class Neighbours(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,7 +28,7 @@ from autoscaler.app.watchdog import Unwatched
 from autoscaler.clock import Clock, Instant, ThreadExecutor
 from autoscaler.config.flags import without_effect
 from autoscaler.config.tree import Config
-from autoscaler.errors import ConfigError, RetryLater
+from autoscaler.errors import ConfigError, ErrorType, RetryLater
 from autoscaler.kube.client import Client
 from autoscaler.kube.election import LeaderElection, Unopposed, own_identity
 from autoscaler.kube.feed import ClusterFeed
@@ -38,15 +38,14 @@ from autoscaler.logs import Log
 from autoscaler.loop.autoscaler import Autoscaler
 from autoscaler.loop.herald import status_object
 from autoscaler.objects.pod import PodInterner
-from autoscaler.observe.api import read_routes
-from autoscaler.observe.health import HealthCheck, limits_of
-from autoscaler.observe.metric_table import ErrorType
-from autoscaler.observe.metrics import Metrics
-from autoscaler.observe.openapi import about_daemon, with_document
+from autoscaler.observe.api.api import read_routes
+from autoscaler.observe.http.health import HealthCheck, limits_of
+from autoscaler.observe.http.openapi import about_daemon, with_document
+from autoscaler.observe.http.web import WebServer
+from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.publish import Publisher
 from autoscaler.observe.report import End, PassReport
 from autoscaler.observe.status import Board, ProcessStatus
-from autoscaler.observe.web import WebServer
 from autoscaler.ports import Leadership
 from autoscaler.progress import begin_step
 from autoscaler.remote.connect import connect

@@ -4,8 +4,8 @@ from autoscaler.clock import Instant
 from autoscaler.kube.client import Client
 from autoscaler.kube.feed import ClusterFeed
 from autoscaler.kube.watch import ReflectorStats
-from autoscaler.observe.health import ApiServer
-from autoscaler.observe.metrics import Heard, Metrics
+from autoscaler.observe.http.health import ApiServer
+from autoscaler.observe.metrics.metrics import Heard, Metrics
 from autoscaler.observe.status import Board, UndecodedKind
 
 

@@ -7,7 +7,7 @@ from autoscaler.logs import Log
 from autoscaler.loop.herald import status_object
 from autoscaler.observe.correlator import Correlator
 from autoscaler.observe.events import EventRecorder
-from autoscaler.observe.metrics import Metrics
+from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.status import RecentEvent
 from autoscaler.ports import EventSink, EventType, Executor, Subject
 

@@ -10,8 +10,8 @@ from autoscaler.config.live import transition
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
 from autoscaler.logs import Log
-from autoscaler.observe.metric_table import Reload
-from autoscaler.observe.metrics import Metrics
+from autoscaler.observe.metrics.metric_table import Reload
+from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.ports import EventSink, EventType, Subject
 from cloudprovider.file import read_file
 

@@ -15,9 +15,9 @@ from autoscaler.config.load import load_file
 from autoscaler.config.rules import Rules
 from autoscaler.config.syntax import Support
 from autoscaler.config.tree import Config
+from autoscaler.explain.answer import Explanation
 from autoscaler.simulator.answer import Answer
 from autoscaler.simulator.comparison import Comparison
-from autoscaler.simulator.explanation import Explanation
 
 _INTRODUCTION = """\
 # Flags

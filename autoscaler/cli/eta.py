@@ -11,9 +11,9 @@ from autoscaler.cli import output, sources
 from autoscaler.cli.arguments import accept_flags
 from autoscaler.cli.output import Format
 from autoscaler.errors import ConfigError
+from autoscaler.eta.imagined_pod import read_pod
 from autoscaler.objects.pod import Pod
-from autoscaler.observe.imagined_pod import read_pod
-from autoscaler.observe.routing import HttpProblem
+from autoscaler.observe.http.routing import HttpProblem
 from autoscaler.simulator.estimating import estimates
 from cloudprovider.file import read_file
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from autoscaler.cli import output
-from autoscaler.reasons import Rejection
-from autoscaler.simulator.explanation import (
+from autoscaler.explain.answer import (
     Explanation,
     GroupExplanation,
     GroupFate,
@@ -16,6 +15,7 @@ from autoscaler.simulator.explanation import (
     ReplacementForm,
     Score,
 )
+from autoscaler.reasons import Rejection
 
 _GROUPS_SHOWN = 3
 _SETS_SHOWN = 20

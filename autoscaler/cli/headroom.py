@@ -6,23 +6,23 @@ from collections.abc import Sequence
 
 import msgspec
 
-from autoscaler.actuation.boot_times import Samples
-from autoscaler.app.headroom_cleanup import clean_up
 from autoscaler.cli import output
 from autoscaler.cli.arguments import accept_flags, daemon_config
 from autoscaler.cli.dumped import add_planner, add_validation, read_objects
 from autoscaler.cli.leads import GivenLeads, add_lead, boots_of
 from autoscaler.clock import Instant, SystemClock
-from autoscaler.companions.headroom_answer import answers
-from autoscaler.companions.headroom_objects import Present, read_deployment
-from autoscaler.companions.headroom_pods import ahead_of
 from autoscaler.config.headroom import Headroom, warnings
 from autoscaler.config.load import load_file
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
+from autoscaler.eta.boot_times import Samples
+from autoscaler.headroom.answer import answers
+from autoscaler.headroom.cleanup import clean_up
+from autoscaler.headroom.objects import Present, read_deployment
+from autoscaler.headroom.pods import ahead_of
 from autoscaler.objects.node import Node, node_decoder
 from autoscaler.objects.pod import Pod, PodInterner
-from autoscaler.observe.display import count
+from autoscaler.observe.page.display import count
 from autoscaler.snapshot.cluster import ClusterView, view_of
 from cloudprovider.number import parse_count
 

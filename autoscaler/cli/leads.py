@@ -4,12 +4,12 @@ import argparse
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from autoscaler.actuation.boot_times import CONFIG_MAP, Samples, read_samples
-from autoscaler.companions.eta import Times
-from autoscaler.companions.lead import Ahead, Lead, configured_lead, learned_lead
-from autoscaler.companions.samples import Knowledge, Ring
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
+from autoscaler.eta.boot_times import CONFIG_MAP, Samples, read_samples
+from autoscaler.eta.estimate import Times
+from autoscaler.eta.lead import Ahead, Lead, configured_lead, learned_lead
+from autoscaler.eta.samples import Knowledge, Ring
 from cloudprovider.duration import parse_duration_s
 
 

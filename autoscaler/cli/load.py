@@ -7,15 +7,15 @@ import signal
 import sys
 import threading
 
-from autoscaler.app.load import Generator, connect
 from autoscaler.cli import output
 from autoscaler.cli.arguments import accept_flags, daemon_config
 from autoscaler.cli.output import Format
 from autoscaler.cli.signals import INTERRUPTED, on_signals
 from autoscaler.clock import SystemClock, ThreadExecutor
-from autoscaler.companions.load import Load
 from autoscaler.errors import ConfigError, Stopped
-from autoscaler.observe.display import count
+from autoscaler.load.plan import Load
+from autoscaler.load.run import Generator, connect
+from autoscaler.observe.page.display import count
 from cloudprovider.number import parse_count
 from cloudprovider.quantity import parse_quantity
 

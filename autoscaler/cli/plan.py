@@ -14,12 +14,12 @@ from autoscaler.cli.explanation_text import explanation_text
 from autoscaler.cli.output import Format
 from autoscaler.cli.plan_text import import_notes, plan_text
 from autoscaler.errors import ConfigError
+from autoscaler.explain.answer import Explanation
+from autoscaler.explain.explain import Target, parse_targets
 from autoscaler.scenario.inference import InferredGroup
 from autoscaler.scenario.scenario import Scenario
 from autoscaler.simulator.answer import Answer
 from autoscaler.simulator.comparison import Comparison, Variant, parse_variant
-from autoscaler.simulator.explain import Target, parse_targets
-from autoscaler.simulator.explanation import Explanation
 from autoscaler.simulator.play import play, play_and_explain
 
 Result = Answer | Explanation | Comparison

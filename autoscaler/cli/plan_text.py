@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from autoscaler.cli import output
-from autoscaler.observe.display import count
+from autoscaler.observe.page.display import count
 from autoscaler.scenario.from_dump import Imported
 from autoscaler.scenario.inference import InferredGroup
 from autoscaler.simulator.answer import Answer, Cost, RunAnswer, StayingNode, UnneededNode

@@ -5,22 +5,22 @@ from collections.abc import Sequence
 
 import msgspec
 
-from autoscaler.actuation.boot_times import Samples
-from autoscaler.actuation.reservations import STATE
 from autoscaler.cli import output
 from autoscaler.cli.dumped import add_planner, add_validation, read_objects
 from autoscaler.cli.leads import GivenLeads, add_lead, boots_of
 from autoscaler.cli.output import Format
 from autoscaler.clock import SystemClock
-from autoscaler.companions.lead import Ahead
-from autoscaler.companions.reservation_answer import answers
-from autoscaler.companions.reservation_state import State, Unreadable, read_state
-from autoscaler.companions.reservations import Operation
 from autoscaler.config.load import load_file
 from autoscaler.config.reservations import Reservations
 from autoscaler.errors import ConfigError
+from autoscaler.eta.boot_times import Samples
+from autoscaler.eta.lead import Ahead
 from autoscaler.objects.node import Node, node_decoder
 from autoscaler.objects.pod import Pod, PodInterner
+from autoscaler.reservations.answer import answers
+from autoscaler.reservations.plan import Operation
+from autoscaler.reservations.state import State, Unreadable, read_state
+from autoscaler.reservations.store import STATE
 from autoscaler.snapshot.cluster import ClusterView, view_of
 from cloudprovider.duration import parse_duration_s
 from cloudprovider.number import parse_int

@@ -11,7 +11,7 @@ from autoscaler.cli.arguments import accept_flags
 from autoscaler.cli.output import Format
 from autoscaler.cli.plan_text import import_notes
 from autoscaler.errors import ConfigError
-from autoscaler.loop.anonymizing import renamed
+from autoscaler.recording.anonymizing import renamed
 from autoscaler.scenario.codec import decode
 from autoscaler.scenario.format import ScenarioFile
 from autoscaler.scenario.from_dump import publishable

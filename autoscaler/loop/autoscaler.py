@@ -15,7 +15,7 @@ from autoscaler.actuation.remover import NodeRemoval
 from autoscaler.actuation.tape import Tape
 from autoscaler.clock import Instant
 from autoscaler.config.tree import Config
-from autoscaler.errors import CloudUnavailable, LeadershipLost, RetryLater
+from autoscaler.errors import CloudUnavailable, ErrorType, LeadershipLost, RetryLater
 from autoscaler.loop.buffering import Buffering
 from autoscaler.loop.companion import Companions
 from autoscaler.loop.growing import Growing
@@ -27,7 +27,6 @@ from autoscaler.loop.provisioning import Provisioning
 from autoscaler.loop.repairing import Repairing
 from autoscaler.loop.replacing import Replacing
 from autoscaler.loop.shrinking import Shrinking
-from autoscaler.observe.metric_table import ErrorType
 from autoscaler.observe.report import PassReport
 from autoscaler.observe.summary import WHOLE_PASS
 from autoscaler.progress import begin_step

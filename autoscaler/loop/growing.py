@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from autoscaler.actuation.cloud import Cloud
 from autoscaler.config.scaleup import GroupsPerPass
 from autoscaler.config.tree import Config
+from autoscaler.errors import ErrorType
 from autoscaler.loop.buffering import Buffering
 from autoscaler.loop.herald import Herald
 from autoscaler.loop.pass_time import TimeBox
@@ -17,7 +18,6 @@ from autoscaler.loop.resizing import Resizing
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod
 from autoscaler.observe import words
-from autoscaler.observe.metric_table import ErrorType
 from autoscaler.reasons import ScaleUpResult, Waiting
 from autoscaler.registry import memory as memories
 from autoscaler.scaledown.homeless import displaced

@@ -4,7 +4,6 @@ import functools
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from autoscaler.clock import Instant
-from autoscaler.companions.reservation_pods import stands_for_reservation
 from autoscaler.config.tree import Config
 from autoscaler.objects.capacity import consumed_request
 from autoscaler.objects.node import Node
@@ -17,9 +16,9 @@ from autoscaler.reasons import ScaleUpResult, Stage
 from autoscaler.registry.occurrence import Incident
 from autoscaler.registry.state import Registry
 from autoscaler.scaledown.replacement import Replacement
-from autoscaler.scaleup.buffers import stands_for_buffer
 from autoscaler.scaleup.plan import Increase, Resized, ScaleUpPlan
 from autoscaler.scaleup.shortfall import Shortfall
+from autoscaler.scaleup.stand_ins import BUFFER_KIND, RESERVATION_KIND, stands_for
 
 _MOST_CONSUMERS = 50
 """Events that one pass sends about pods that use the capacity of ProvisioningRequests."""
@@ -161,9 +160,9 @@ def _subjects(pods: Iterable[Pod]) -> Iterator[tuple[Subject, str, tuple[PodClas
     buffers: dict[Subject, list[PodClass]] = {}
     for pod in pods:
         owner = pod.cls.owner
-        if stands_for_reservation(pod):
+        if stands_for(RESERVATION_KIND, pod):
             continue
-        if owner is None or not stands_for_buffer(pod):
+        if owner is None or not stands_for(BUFFER_KIND, pod):
             yield _subject(pod), "pod", (pod.cls,)
         else:
             about = Subject(owner.kind, owner.name, pod.namespace, owner.uid, owner.api_version)

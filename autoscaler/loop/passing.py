@@ -8,11 +8,11 @@ from msgspec.structs import replace
 from autoscaler.actuation.tape import Answer
 from autoscaler.actuation.tracker import UnderWay
 from autoscaler.config.tree import Config
+from autoscaler.errors import ErrorType
 from autoscaler.loop.pass_time import PassTime
 from autoscaler.luck import Luck
 from autoscaler.objects.capacity import ProvisioningRequest
 from autoscaler.objects.pod import Pod
-from autoscaler.observe.metric_table import ErrorType
 from autoscaler.observe.report import End, PassReport
 from autoscaler.reasons import Kept
 from autoscaler.registry.memory import Memory

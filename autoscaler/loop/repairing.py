@@ -4,10 +4,10 @@ from msgspec.structs import replace
 
 from autoscaler.actuation.cloud import Cloud
 from autoscaler.config.tree import Config
+from autoscaler.errors import ErrorType
 from autoscaler.loop.herald import Herald
 from autoscaler.loop.observing import without_timers
 from autoscaler.loop.passing import Pass
-from autoscaler.observe.metric_table import ErrorType
 from autoscaler.observe.report import End, Removed
 from autoscaler.registry.instances import Removal
 from autoscaler.registry.state import recalculated

@@ -5,11 +5,11 @@ from msgspec.structs import replace
 from autoscaler.actuation.deletion import Started
 from autoscaler.actuation.remover import NodeRemoval
 from autoscaler.config.tree import Config
+from autoscaler.errors import ErrorType
 from autoscaler.loop.observing import all_kept
 from autoscaler.loop.pass_time import TimeBox
 from autoscaler.loop.passing import Pass
 from autoscaler.loop.repairing import Repairing
-from autoscaler.observe.metric_table import ErrorType
 from autoscaler.reasons import ScaleDownResult, ScaleUpResult
 from autoscaler.registry import memory as memories
 from autoscaler.scaledown.cooldown import in_cooldown

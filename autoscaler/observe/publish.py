@@ -10,10 +10,10 @@ from autoscaler.config.tree import Config
 from autoscaler.errors import AutoscalerError
 from autoscaler.logs import Log
 from autoscaler.objects.node import Node
-from autoscaler.observe.gauging import Gauging, failed
-from autoscaler.observe.health import HealthCheck
-from autoscaler.observe.metric_table import EvictionResult, Function, Step
-from autoscaler.observe.metrics import Metrics
+from autoscaler.observe.http.health import HealthCheck
+from autoscaler.observe.metrics.gauging import Gauging, failed
+from autoscaler.observe.metrics.metric_table import EvictionResult, Function, Step
+from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.pass_log import PassLog
 from autoscaler.observe.report import PassReport
 from autoscaler.observe.status import AutoscalerState, Board, PublishedStatus, RecentEvent

@@ -6,8 +6,8 @@ from enum import StrEnum
 import msgspec
 
 from autoscaler.clock import Instant
+from autoscaler.errors import ErrorType
 from autoscaler.objects.pod import Pod
-from autoscaler.observe.metric_table import ErrorType
 from autoscaler.reasons import Kept, ScaleDownResult, ScaleUpResult, Waiting
 from autoscaler.registry.instances import Removal
 from autoscaler.registry.state import Registry

@@ -23,8 +23,9 @@ from autoscaler.objects.oddities import without_nulls, words
 from autoscaler.objects.requests import effective_requests
 from autoscaler.objects.workload import PodTemplate
 from autoscaler.reasons import BufferReason
-from autoscaler.scaleup.buffers import LIMITED, OWNER_KIND, READY, condition_of, if_new
+from autoscaler.scaleup.buffers import LIMITED, READY, condition_of, if_new
 from autoscaler.scaleup.quotas import Taken, pods_allowed, taking
+from autoscaler.scaleup.stand_ins import BUFFER_KIND
 from autoscaler.scaleup.status_change import StatusChange, change_of
 from autoscaler.snapshot.cluster import Related
 
@@ -138,7 +139,7 @@ def _stored_form(buffer: CapacityBuffer, name: str, template: Mapping[str, Any])
     meta = template.get("metadata") or {}
     owner = {
         "apiVersion": buffer.api_version,
-        "kind": OWNER_KIND,
+        "kind": BUFFER_KIND,
         "name": buffer.name,
         "uid": buffer.uid,
         "controller": True,

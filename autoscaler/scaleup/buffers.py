@@ -19,13 +19,12 @@ from autoscaler.objects.capacity import (
 )
 from autoscaler.objects.pod import SAFE_TO_EVICT, SIMULATED, Pod, PodInterner, Unscheduled
 from autoscaler.reasons import BufferReason
-from autoscaler.scaleup.stand_ins import class_of_stand_ins
+from autoscaler.scaleup.stand_ins import BUFFER_KIND, class_of_stand_ins
 from autoscaler.scaleup.status_change import StatusChange, change_of, condition
 
 READY = "ReadyForProvisioning"
 PROVISIONING = "Provisioning"
 LIMITED = "LimitedByQuotas"
-OWNER_KIND = "CapacityBuffer"
 _FAKE = {"podType": SIMULATED["podType"], SAFE_TO_EVICT: "true"}
 
 
@@ -86,7 +85,7 @@ def _pods_of(buffer: CapacityBuffer, templates: Mapping[str, StoredTemplate], in
     if stored is None:
         raise _Unfilled(BufferReason.NO_TEMPLATE, f"there is no PodTemplate {ref.name}")
     try:
-        cls = class_of_stand_ins(f"capacity-buffer-{buffer.name}", buffer, OWNER_KIND, stored, _FAKE, interner)
+        cls = class_of_stand_ins(f"capacity-buffer-{buffer.name}", buffer, BUFFER_KIND, stored, _FAKE, interner)
     except ValueError as error:
         raise _Unfilled(BufferReason.NO_PODS, f"PodTemplate {ref.name}: {error}") from error
     for index in range(1, status.replicas + 1):
@@ -96,8 +95,3 @@ def _pods_of(buffer: CapacityBuffer, templates: Mapping[str, StoredTemplate], in
             uid=f"{buffer.uid}-{index}",
             unscheduled=Unscheduled("Unschedulable", None),
         )
-
-
-def stands_for_buffer(pod: Pod) -> bool:
-    """Whether a pod is not there but keeps the room of a buffer."""
-    return pod.cls.simulated and pod.cls.owner is not None and pod.cls.owner.kind == OWNER_KIND

@@ -6,7 +6,11 @@ from msgspec.structs import replace
 
 from autoscaler.objects.capacity import CapacityBuffer, ProvisioningRequest, StoredTemplate
 from autoscaler.objects.meta import ObjectMeta, OwnerReference
-from autoscaler.objects.pod import PodClass, PodInterner
+from autoscaler.objects.pod import Pod, PodClass, PodInterner
+
+BUFFER_KIND = "CapacityBuffer"
+REQUEST_KIND = "ProvisioningRequest"
+RESERVATION_KIND = "CapacityReservation"
 
 
 def class_of_stand_ins(
@@ -33,3 +37,8 @@ def class_of_stand_ins(
         owner_references=[reference],
     )
     return interner.class_of(meta, replace(template.spec, node_name=""))
+
+
+def stands_for(kind: str, pod: Pod) -> bool:
+    """Whether a pod does not exist and keeps room for an object of a kind: `BUFFER_KIND`, `RESERVATION_KIND`."""
+    return pod.cls.simulated and pod.cls.owner is not None and pod.cls.owner.kind == kind

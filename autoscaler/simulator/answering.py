@@ -5,6 +5,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from autoscaler.config.tree import Config
+from autoscaler.explain.answer import owner_of
+from autoscaler.explain.node import time_left_s, unneeded_since
 from autoscaler.loop.passing import Pass
 from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.pod import Pod, PodClass
@@ -33,7 +35,6 @@ from autoscaler.simulator.answer import (
     UnneededNode,
     WaitingPods,
 )
-from autoscaler.simulator.explain_node import time_left_s, unneeded_since
 from autoscaler.simulator.recorded_cloud import CloudCall, Verb
 
 
@@ -107,11 +108,6 @@ def deletes_in(calls: Iterable[CloudCall]) -> list[CloudDelete]:
         for node in call.nodes
     ]
     return sorted(deletes, key=lambda one: (one.group, one.id))
-
-
-def owner_of(cls: PodClass) -> str:
-    """Return what to call the pods of a class: their controller, or nothing where there is none."""
-    return "" if cls.owner is None else f"{cls.owner.kind} {cls.namespace}/{cls.owner.name}"
 
 
 def _result(report: PassReport) -> str:

@@ -14,9 +14,9 @@ from autoscaler.clock import Clock
 from autoscaler.config.load import load
 from autoscaler.config.tree import Config
 from autoscaler.errors import AutoscalerError, ConfigError
-from autoscaler.simulator.apiserver.server import ApiServer
-from autoscaler.simulator.apiserver.storage import Storage
-from autoscaler.simulator.cluster import SandboxCluster
+from autoscaler.sandbox.apiserver.server import ApiServer
+from autoscaler.sandbox.apiserver.storage import Storage
+from autoscaler.sandbox.cluster import SandboxCluster
 from autoscaler.simulator.workload import demo_cloud, demo_workload
 from cloudprovider.static.cloud import open_cloud
 

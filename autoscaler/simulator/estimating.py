@@ -3,16 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from autoscaler.actuation.boot_times import GivenBootTimes
 from autoscaler.clock import Instant
 from autoscaler.errors import ConfigError
+from autoscaler.eta.answers import WhatIf, pod_answers, summary
+from autoscaler.eta.boot_times import GivenBootTimes
+from autoscaler.eta.keeper import EtaKeeper
+from autoscaler.eta.metrics import ETA, EtaMetrics
 from autoscaler.loop.companion import Companions
-from autoscaler.loop.eta import EtaKeeper
 from autoscaler.objects.pod import Pod
-from autoscaler.observe.eta_answers import WhatIf, pod_answers, summary
-from autoscaler.observe.eta_metrics import ETA, EtaMetrics
-from autoscaler.observe.metrics import Metrics
-from autoscaler.observe.public import public
+from autoscaler.observe.http.public import public
+from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.scenario.scenario import Scenario
 from autoscaler.simulator.play import NoAudience, play_with
 

@@ -7,19 +7,19 @@ from msgspec.structs import replace
 from autoscaler.actuation.tape import Replayed, Tape
 from autoscaler.app.build import Surroundings, build_autoscaler
 from autoscaler.errors import ConfigError
+from autoscaler.explain.answer import Explanation
+from autoscaler.explain.explain import Target, explain
 from autoscaler.kube.election import Unopposed
 from autoscaler.loop.companion import Companions
 from autoscaler.loop.passing import Pass
-from autoscaler.loop.recording import Origin, recollect
 from autoscaler.objects.node import Node
 from autoscaler.ports import EventType, Subject
 from autoscaler.reasons import RemovedAs
+from autoscaler.recording.recording import Origin, recollect
 from autoscaler.scenario.scenario import Scenario
 from autoscaler.simulator.answer import Answer, RunAnswer
 from autoscaler.simulator.answering import deletes_in, run_answer
 from autoscaler.simulator.executor import VirtualExecutor
-from autoscaler.simulator.explain import Target, explain
-from autoscaler.simulator.explanation import Explanation
 from autoscaler.simulator.memory_reader import MemoryReader
 from autoscaler.simulator.recorded_answers import RecordedAnswers
 from autoscaler.simulator.scenario_world import FINISH_S, ScenarioWorld

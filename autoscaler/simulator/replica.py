@@ -20,14 +20,14 @@ from autoscaler.loop.companion import Companion
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import PodInterner
 from autoscaler.observe.events import CollectedEvents
-from autoscaler.observe.metrics import Metrics
+from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.report import PassReport
 from autoscaler.ports import EventSink, EventType, Subject
 from autoscaler.reasons import RemovedAs
-from autoscaler.simulator.apiserver.storage import Storage
+from autoscaler.sandbox.apiserver.storage import Storage
+from autoscaler.sandbox.journal_feed import JournalFeed
+from autoscaler.sandbox.local_api import LocalApi
 from autoscaler.simulator.executor import Crew, VirtualExecutor
-from autoscaler.simulator.journal_feed import JournalFeed
-from autoscaler.simulator.local_api import LocalApi
 from autoscaler.simulator.recorded_answers import RecordedAnswers
 from cloudprovider.interface import CloudProvider
 

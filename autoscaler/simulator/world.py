@@ -15,19 +15,19 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 
 from autoscaler.clock import VirtualClock
-from autoscaler.companions.reservations import Operation
 from autoscaler.config.tree import Config
 from autoscaler.loop.companion import Companion
 from autoscaler.observe.events import CollectedEvents
-from autoscaler.observe.metrics import Metrics
+from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.report import PassReport
 from autoscaler.observe.status import RecentEvent
-from autoscaler.simulator.actors.timing import Timing
-from autoscaler.simulator.apiserver.errors import JsonObject
-from autoscaler.simulator.apiserver.storage import Storage
-from autoscaler.simulator.cluster import SandboxCluster
+from autoscaler.reservations.plan import Operation
+from autoscaler.sandbox.actors.timing import Timing
+from autoscaler.sandbox.apiserver.errors import JsonObject
+from autoscaler.sandbox.apiserver.storage import Storage
+from autoscaler.sandbox.cluster import SandboxCluster
+from autoscaler.sandbox.local_api import LocalApi
 from autoscaler.simulator.executor import VirtualExecutor
-from autoscaler.simulator.local_api import LocalApi
 from autoscaler.simulator.recorded_cloud import CloudCall, recorded
 from autoscaler.simulator.replica import Audience, NoAudience, Replica, Setting, Skewed
 from cloudprovider.static.cloud import open_cloud

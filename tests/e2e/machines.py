@@ -4,7 +4,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from autoscaler.simulator.apiserver.errors import ApiError
+from autoscaler.sandbox.apiserver.errors import ApiError
 from tests.e2e.replica import Sandbox
 from tests.fakes import capi
 

@@ -19,11 +19,11 @@ import pytest
 from autoscaler.app.daemon import Daemon
 from autoscaler.clock import SystemClock
 from autoscaler.config.load import load
-from autoscaler.simulator.actors.timing import Timing
-from autoscaler.simulator.apiserver.requests import Asked
-from autoscaler.simulator.apiserver.server import ApiServer
-from autoscaler.simulator.apiserver.storage import Storage
-from autoscaler.simulator.cluster import SandboxCluster
+from autoscaler.sandbox.actors.timing import Timing
+from autoscaler.sandbox.apiserver.requests import Asked
+from autoscaler.sandbox.apiserver.server import ApiServer
+from autoscaler.sandbox.apiserver.storage import Storage
+from autoscaler.sandbox.cluster import SandboxCluster
 from cloudprovider.interface import CloudProvider, NodeTemplate
 from cloudprovider.static.cloud import StaticCloud, open_cloud
 from cloudprovider.static.spec import BootDelay, CloudSpec, GroupSpec

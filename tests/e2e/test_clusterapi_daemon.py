@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from autoscaler.simulator.apiserver.faults import Fault
+from autoscaler.sandbox.apiserver.faults import Fault
 from tests.e2e.machines import Machinery, a_group
 from tests.e2e.replica import READING, Replica, Sandbox, until
 from tests.fakes import capi

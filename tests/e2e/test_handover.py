@@ -8,8 +8,8 @@ import pytest
 
 from autoscaler.clock import SystemClock
 from autoscaler.objects.meta import unix_seconds
-from autoscaler.simulator.apiserver.faults import Fault
-from autoscaler.simulator.apiserver.requests import Asked
+from autoscaler.sandbox.apiserver.faults import Fault
+from autoscaler.sandbox.apiserver.requests import Asked
 from cloudprovider.static.cloud import StaticCloud
 from tests.e2e.replica import LEASE_S, READING, RETRY_S, Process, Replica, Sandbox, a_cloud, until
 

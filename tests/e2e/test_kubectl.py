@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from autoscaler.clock import SystemClock
-from autoscaler.simulator.apiserver.records import Change
-from autoscaler.simulator.apiserver.server import ApiServer, TlsFiles
-from autoscaler.simulator.apiserver.storage import Storage
+from autoscaler.sandbox.apiserver.records import Change
+from autoscaler.sandbox.apiserver.server import ApiServer, TlsFiles
+from autoscaler.sandbox.apiserver.storage import Storage
 
 pytestmark = [
     pytest.mark.kubectl,

@@ -9,9 +9,9 @@ import pytest
 
 from autoscaler.cli.main import main
 from autoscaler.clock import SystemClock, VirtualClock
-from autoscaler.simulator.apiserver.server import ApiServer
-from autoscaler.simulator.apiserver.storage import Storage
-from autoscaler.simulator.cluster import SandboxCluster
+from autoscaler.sandbox.apiserver.server import ApiServer
+from autoscaler.sandbox.apiserver.storage import Storage
+from autoscaler.sandbox.cluster import SandboxCluster
 from autoscaler.simulator.workload import demo_cloud, demo_workload
 from cloudprovider.static.cloud import open_cloud
 from tests.devices import slice_form

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from autoscaler.simulator.apiserver.requests import Asked
+from autoscaler.sandbox.apiserver.requests import Asked
 from tests.e2e.asking import BUFFERS, REQUESTS, ask, conditions, define, set_conditions
 from tests.e2e.machines import AMOUNTS, Machinery, a_group
 from tests.e2e.replica import HOME, PATIENT_LEADER, Replica, Sandbox, a_cloud, until

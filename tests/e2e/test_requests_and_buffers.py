@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from autoscaler.simulator.apiserver.faults import Fault
+from autoscaler.sandbox.apiserver.faults import Fault
 from tests.e2e.asking import BUFFERS, CRDS, REQUESTS, ask, conditions, consume, define
 from tests.e2e.replica import PATIENT_LEADER, Replica, Sandbox, a_cloud, until
 

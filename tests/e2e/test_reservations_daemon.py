@@ -13,7 +13,7 @@ import yaml
 
 from tests.e2e.replica import HOME, PATIENT_LEADER, Process, Replica, Sandbox, a_cloud, free_port, until
 from tests.e2e.test_rbac import BASE, denied, granted, permission
-from tests.unit.companions.test_github_jobs import BODY
+from tests.unit.reservations.test_github_jobs import BODY
 
 RIGHTS = ("components/reservations/role.yaml",)
 NAME = "cluster-autoscaler"

@@ -7,16 +7,16 @@ import msgspec
 import pytest
 
 from autoscaler.clock import VirtualClock
-from autoscaler.observe.api import read_routes
-from autoscaler.observe.headroom_status import HeadroomStatus, PoolStatus
-from autoscaler.observe.health import HealthCheck, Limits
-from autoscaler.observe.metrics import Metrics
-from autoscaler.observe.page_block import Block
-from autoscaler.observe.page_headroom import headroom_block
-from autoscaler.observe.page_reservations import reservations_block
-from autoscaler.observe.reservation_status import TargetStatus
+from autoscaler.headroom.page import headroom_block
+from autoscaler.headroom.status import HeadroomStatus, PoolStatus
+from autoscaler.observe.api.api import read_routes
+from autoscaler.observe.http.health import HealthCheck, Limits
+from autoscaler.observe.http.web import WebServer
+from autoscaler.observe.metrics.metrics import Metrics
+from autoscaler.observe.page.block import Block
 from autoscaler.observe.status import Board, NodeStatus, PodStatus, PublishedStatus, Stay
-from autoscaler.observe.web import WebServer
+from autoscaler.reservations.page import reservations_block
+from autoscaler.reservations.status import TargetStatus
 from tests.e2e.browser import Browser, NoBrowserError, browser
 from tests.shown_cluster import NOW, sample_blocks, sample_status
 

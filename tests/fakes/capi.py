@@ -4,8 +4,8 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from autoscaler.simulator.apiserver.errors import ApiError
-from autoscaler.simulator.apiserver.storage import Storage
+from autoscaler.sandbox.apiserver.errors import ApiError
+from autoscaler.sandbox.apiserver.storage import Storage
 from cloudprovider.conformance import MemoryObjectApi
 from cloudprovider.interface import ObjectKind
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from autoscaler.simulator.apiserver.faults import Fault
+from autoscaler.sandbox.apiserver.faults import Fault
 from cloudprovider.interface import ErrorClass, InstanceError, OutOfCapacity, ProviderError, Throttled, Transient
 from cloudprovider.static.cloud import StaticCloud
 from cloudprovider.static.spec import Call

@@ -21,9 +21,9 @@ from autoscaler.kube.watch import KindSource
 from autoscaler.kube.writes import EventRecord, LeaseWrites, Writes
 from autoscaler.objects.node import DELETION_CANDIDATE, TO_BE_DELETED, Node, Taint, node_decoder
 from autoscaler.ports import EventType, Subject
-from autoscaler.simulator.apiserver.faults import Fault
-from autoscaler.simulator.apiserver.server import ApiServer
-from autoscaler.simulator.apiserver.storage import Storage
+from autoscaler.sandbox.apiserver.faults import Fault
+from autoscaler.sandbox.apiserver.server import ApiServer
+from autoscaler.sandbox.apiserver.storage import Storage
 
 PATIENCE_S = 30.0
 NODES = "/api/v1/nodes"

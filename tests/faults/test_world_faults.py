@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from autoscaler.simulator.actors.timing import Timing
-from autoscaler.simulator.apiserver.faults import Fault
+from autoscaler.sandbox.actors.timing import Timing
+from autoscaler.sandbox.apiserver.faults import Fault
 from autoscaler.simulator.recorded_cloud import Verb
 from autoscaler.simulator.world import World
 from cloudprovider.interface import ProviderError, Transient

@@ -14,9 +14,9 @@ from autoscaler.loop.companion import Companion
 from autoscaler.objects.node import Node
 from autoscaler.observe.report import PassReport
 from autoscaler.reasons import RemovedAs
-from autoscaler.simulator.apiserver.errors import ApiError, JsonObject
-from autoscaler.simulator.apiserver.faults import Fault
-from autoscaler.simulator.apiserver.records import Change
+from autoscaler.sandbox.apiserver.errors import ApiError, JsonObject
+from autoscaler.sandbox.apiserver.faults import Fault
+from autoscaler.sandbox.apiserver.records import Change
 from autoscaler.simulator.replica import NoAudience
 from autoscaler.simulator.world import World
 from cloudprovider.interface import (

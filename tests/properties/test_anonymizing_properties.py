@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from autoscaler.loop.anonymizing import Pseudonyms, anonymize
 from autoscaler.loop.passing import Pass
-from autoscaler.loop.recording import record
+from autoscaler.recording.anonymizing import Pseudonyms, anonymize
+from autoscaler.recording.recording import record
 from autoscaler.scenario.codec import decode
 from autoscaler.simulator.play import play, play_and_look
 from tests.properties.random_scenarios import random_scenario

@@ -8,8 +8,8 @@ import msgspec
 from cloudprovider.interface import NodeTemplate
 from tests.builders import a_node, a_pod
 from tests.properties.slow_consolidation import Amount, Placed, Type, largest_saving
-from tests.unit.loop_world import NOW, LoopWorld, a_spec
-from tests.unit.replacing_world import DAY_S, options
+from tests.unit.loop.loop_world import NOW, LoopWorld, a_spec
+from tests.unit.loop.replacing_world import DAY_S, options
 
 INSTANCES = 240
 MARGIN = 0.15

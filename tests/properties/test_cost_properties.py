@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
+from autoscaler.explain.explain import parse_targets
 from autoscaler.loop.passing import Pass
-from autoscaler.loop.recording import record
 from autoscaler.reasons import Keep, NoFit
+from autoscaler.recording.recording import record
 from autoscaler.scenario.codec import decode
-from autoscaler.simulator.explain import parse_targets
 from autoscaler.simulator.play import play_and_explain, play_and_look
 from tests.properties.hostile_pods import DISTINCT, HOSTILE, Hostile, Json, a_cluster, a_hostile_pod, a_plain_pod
 

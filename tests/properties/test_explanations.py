@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from autoscaler.reasons import PodVerdict, ScaleUpResult, Waiting
-from autoscaler.scenario.codec import decode
-from autoscaler.simulator.explain import Explained, Kind, Target
-from autoscaler.simulator.explain_pod import RUNS
-from autoscaler.simulator.explanation import (
+from autoscaler.explain.answer import (
     GroupExplanation,
     GroupVerdict,
     NodeExplanation,
     NodeVerdict,
     PodExplanation,
 )
+from autoscaler.explain.explain import Explained, Kind, Target
+from autoscaler.explain.pod import RUNS
+from autoscaler.reasons import PodVerdict, ScaleUpResult, Waiting
+from autoscaler.scenario.codec import decode
 from autoscaler.simulator.play import play_and_explain
 
 Json = dict[str, Any]

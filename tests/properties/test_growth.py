@@ -5,14 +5,14 @@ import gc
 from collections import Counter
 
 from autoscaler.clock import Instant
-from autoscaler.companions.samples import Rings
 from autoscaler.config.load import from_options
+from autoscaler.eta.samples import Rings
 from autoscaler.observe.correlator import Correlator
-from autoscaler.observe.health import HealthCheck, limits_of
+from autoscaler.observe.http.health import HealthCheck, limits_of
 from autoscaler.observe.publish import Publisher
 from autoscaler.observe.report import PassReport
 from autoscaler.observe.status import Board, ProcessStatus
-from autoscaler.simulator.apiserver.errors import ApiError, JsonObject
+from autoscaler.sandbox.apiserver.errors import ApiError, JsonObject
 from autoscaler.simulator.replica import NoAudience
 from autoscaler.simulator.world import World
 from autoscaler.snapshot.columns import Vocabulary

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from autoscaler.loop.passing import Pass
-from autoscaler.loop.recording import decision, plan_of, record
+from autoscaler.recording.recording import decision, plan_of, record
 from autoscaler.scenario.codec import decode
 from autoscaler.simulator.play import play, play_and_look
 from tests.properties.random_scenarios import random_scenario, shuffled

@@ -9,8 +9,8 @@ from autoscaler.clock import Instant
 from autoscaler.config.load import from_options
 from autoscaler.config.tree import Config
 from autoscaler.loop.passing import Pass
-from autoscaler.loop.recording import decision, record
 from autoscaler.observe.report import End
+from autoscaler.recording.recording import decision, record
 from autoscaler.scenario.codec import decode
 from autoscaler.simulator.play import play_and_look
 from tests.properties.random_worlds import RandomWorld

@@ -10,10 +10,10 @@ import msgspec
 import pytest
 import yaml
 
-from autoscaler.simulator.actors.timing import Timing
-from autoscaler.simulator.apiserver.errors import JsonObject
-from autoscaler.simulator.apiserver.faults import Fault
-from autoscaler.simulator.apiserver.patch import PatchType
+from autoscaler.sandbox.actors.timing import Timing
+from autoscaler.sandbox.apiserver.errors import JsonObject
+from autoscaler.sandbox.apiserver.faults import Fault
+from autoscaler.sandbox.apiserver.patch import PatchType
 from autoscaler.simulator.world import World
 from cloudprovider.static.spec import Call, CallFault, CloudSpec, FaultKind, When
 from tests.promql import alerts_of

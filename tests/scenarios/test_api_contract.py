@@ -12,16 +12,16 @@ from openapi_spec_validator import validate
 from autoscaler.app.companions import Company
 from autoscaler.config.load import load
 from autoscaler.config.tree import Config
-from autoscaler.observe.api import read_routes
-from autoscaler.observe.api_table import access_table, path_table
-from autoscaler.observe.endpoint import Described
-from autoscaler.observe.health import HealthCheck, Limits
-from autoscaler.observe.metrics import Metrics
-from autoscaler.observe.openapi import PATH, about_daemon, with_document
+from autoscaler.observe.api.api import read_routes
+from autoscaler.observe.api.api_table import access_table, path_table
+from autoscaler.observe.http.endpoint import Described
+from autoscaler.observe.http.health import HealthCheck, Limits
+from autoscaler.observe.http.openapi import PATH, about_daemon, with_document
+from autoscaler.observe.http.web import WebServer
+from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.publish import Publisher
 from autoscaler.observe.status import Board, ProcessStatus
-from autoscaler.observe.web import WebServer
-from autoscaler.simulator.actors.timing import Timing
+from autoscaler.sandbox.actors.timing import Timing
 from autoscaler.simulator.world import START_WALL, World
 from tests.api_contract import NO_OBJECTS, Operation, Site, spoilt
 from tests.worlds import a_cloud, a_deployment, a_group

@@ -12,7 +12,7 @@ from autoscaler.objects.pod import PodInterner
 from cloudprovider.aws.provider import AwsProvider
 from tests.builders import a_node, a_pod
 from tests.fakes.aws import ZONE, FakeAws, an_error
-from tests.unit.loop_world import LoopWorld, waiting
+from tests.unit.loop.loop_world import LoopWorld, waiting
 
 SET, END = "set_desired_capacity", "terminate_instance_in_auto_scaling_group"
 FLAGS = ("--scale-down-unneeded-time=1m", "--scale-down-delay-after-add=0s", "--max-node-provision-time=5m")

@@ -12,7 +12,7 @@ from cloudprovider.azure.provider import open_provider
 from cloudprovider.interface import ProviderContext
 from tests.builders import a_node, a_pod
 from tests.fakes.azure import ENVIRONMENT, FakeAzure, FakeScaleSet, StaticTokens, provider_id
-from tests.unit.loop_world import NOW, LoopWorld, waiting
+from tests.unit.loop.loop_world import NOW, LoopWorld, waiting
 
 _PASS_S = 15.0
 _OPTIONS: Mapping[str, str] = {"cloud-provider": "azure", "scale-down-unneeded-time": "2m"}

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from autoscaler.actuation.reservations import ConfigMapStore
-from autoscaler.companions.reservation_state import ledger_key
-from autoscaler.companions.reservations import Operation
 from autoscaler.config.reservations import read_reservations
 from autoscaler.kube.writes import Writes
-from autoscaler.loop.reservation_commits import Commits
-from autoscaler.loop.reservations import ReservationKeeper
-from autoscaler.observe.metrics import Metrics
-from autoscaler.observe.reservation_metrics import RESERVATIONS, ReservationMetrics
+from autoscaler.observe.metrics.metrics import Metrics
+from autoscaler.reservations.inbox import Commits
+from autoscaler.reservations.keeper import ReservationKeeper
+from autoscaler.reservations.metrics import RESERVATIONS, ReservationMetrics
+from autoscaler.reservations.plan import Operation
+from autoscaler.reservations.state import ledger_key
+from autoscaler.reservations.store import ConfigMapStore
 from tests.headroom_world import HeadroomWorld, a_pool, always
 
 _ONE_JOB = {

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from autoscaler.clock import VirtualClock
-from autoscaler.simulator.apiserver.errors import ApiError
-from autoscaler.simulator.cluster import SandboxCluster
+from autoscaler.sandbox.apiserver.errors import ApiError
+from autoscaler.sandbox.cluster import SandboxCluster
 from autoscaler.simulator.workload import NAMESPACES, demo_cloud, demo_workload
 from cloudprovider.interface import NodeRef
 from cloudprovider.static.cloud import StaticCloud, open_cloud

@@ -15,7 +15,7 @@ from autoscaler.simulator.answer import Answer
 from autoscaler.simulator.play import play
 from tests.builders import a_node
 from tests.devices import NICS, a_slice, claim_form, slice_form
-from tests.unit.loop_world import NOW, LoopWorld, a_spec, waiting
+from tests.unit.loop.loop_world import NOW, LoopWorld, a_spec, waiting
 
 Json = dict[str, Any]
 OPTIONS = {"scale-down-unneeded-time": "0s", "scale-down-unready-time": "0s", "scale-down-delay-after-add": "0s"}

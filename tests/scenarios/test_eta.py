@@ -8,26 +8,26 @@ import msgspec
 import pytest
 
 from autoscaler.clock import Instant
-from autoscaler.companions.eta import Estimate, Level
-from autoscaler.companions.lifecycle import State
-from autoscaler.companions.samples import Sample
 from autoscaler.config.load import load
 from autoscaler.config.tree import Config
+from autoscaler.eta.answers import WhatIf
+from autoscaler.eta.api import EtaPages
+from autoscaler.eta.estimate import Estimate, Level
+from autoscaler.eta.history import State
+from autoscaler.eta.imagined_pod import read_pod
+from autoscaler.eta.keeper import EtaKeeper
+from autoscaler.eta.metrics import ETA, EtaMetrics
+from autoscaler.eta.page import starts_page
+from autoscaler.eta.samples import Sample
+from autoscaler.eta.status import active_rows
 from autoscaler.logs import DETAIL
 from autoscaler.loop.companion import Companions
-from autoscaler.loop.eta import EtaKeeper
 from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.pod import Pod
-from autoscaler.observe.eta_answers import WhatIf
-from autoscaler.observe.eta_api import EtaPages
-from autoscaler.observe.eta_metrics import ETA, EtaMetrics
-from autoscaler.observe.eta_page import starts_page
-from autoscaler.observe.eta_status import active_rows
-from autoscaler.observe.imagined_pod import read_pod
-from autoscaler.observe.metrics import Metrics
-from autoscaler.observe.page_tiles import capacity_bars
+from autoscaler.observe.http.routing import Request, route
+from autoscaler.observe.metrics.metrics import Metrics
+from autoscaler.observe.page.tiles import capacity_bars
 from autoscaler.observe.report import PassReport
-from autoscaler.observe.routing import Request, route
 from autoscaler.observe.status import ProcessStatus, PublishedStatus
 from autoscaler.observe.summary import summarise
 from autoscaler.ports import EventType, Subject
@@ -36,7 +36,7 @@ from autoscaler.snapshot.cluster import view_of
 from cloudprovider.interface import NodeTemplate
 from cloudprovider.static.spec import BootDelay, GroupSpec
 from tests.builders import a_node, a_pod
-from tests.unit.loop_world import NOW, LoopWorld, a_spec, waiting
+from tests.unit.loop.loop_world import NOW, LoopWorld, a_spec, waiting
 
 BOOTS = (60.0, 62.0, 64.0, 70.0, 75.0, 80.0, 90.0, 100.0, 120.0, 180.0)
 

@@ -20,7 +20,7 @@ from autoscaler.objects.node import DELETION_CANDIDATE, TO_BE_DELETED
 from autoscaler.objects.workload import ConfigMap
 from autoscaler.observe.correlator import Correlator
 from autoscaler.observe.events import EventRecorder
-from autoscaler.observe.metrics import Metrics
+from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.report import End
 from autoscaler.ports import EventType, Subject
 from autoscaler.simulator.held_objects import hold
@@ -29,7 +29,7 @@ from cloudprovider.interface import ErrorClass, InstanceError, OutOfCapacity, Pr
 from cloudprovider.static.spec import Call
 from tests.builders import a_node, a_pod, replicas
 from tests.unit.capacity import a_buffer, a_request, a_template
-from tests.unit.loop_world import NOW, LoopWorld, Told, a_spec, waiting
+from tests.unit.loop.loop_world import NOW, LoopWorld, Told, a_spec, waiting
 
 NORMAL, WARNING = EventType.NORMAL, EventType.WARNING
 STATUS = Subject("ConfigMap", "cluster-autoscaler-status", "kube-system")

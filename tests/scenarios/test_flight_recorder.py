@@ -11,11 +11,11 @@ import pytest
 
 from autoscaler.cli.main import main
 from autoscaler.clock import VirtualClock
-from autoscaler.loop.flight_recorder import LATEST
-from autoscaler.loop.snapshotz import PATH, Snapshots
-from autoscaler.observe.routing import Request, route
+from autoscaler.observe.http.routing import Request, route
+from autoscaler.recording.flight_recorder import LATEST
+from autoscaler.recording.snapshotz import PATH, Snapshots
 from autoscaler.simulator.world import World
-from tests.unit.loop_world import LoopWorld, a_spec, waiting
+from tests.unit.loop.loop_world import LoopWorld, a_spec, waiting
 from tests.worlds import a_cloud, a_deployment, a_group, a_world
 
 ROOT = Path(__file__).parents[2]

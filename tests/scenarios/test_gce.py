@@ -11,7 +11,7 @@ from cloudprovider.gce.settings import read_settings
 from cloudprovider.interface import ProviderContext, Transient
 from tests.builders import a_node, a_pod
 from tests.fakes.gce import PROJECT, FakeGce, a_group, a_regional_group, a_template, provider_id
-from tests.unit.loop_world import LoopWorld, waiting
+from tests.unit.loop.loop_world import LoopWorld, waiting
 
 PLAIN = {"items": [{"key": "kube-env", "value": "AUTOSCALER_ENV_VARS: os=linux\n"}]}
 AT_ONCE = ScaleDown(scale_down_unneeded_time_s=0.0, scale_down_delay_after_add_s=0.0)

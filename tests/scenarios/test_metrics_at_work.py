@@ -13,15 +13,15 @@ import pytest
 from autoscaler.config.load import from_options
 from autoscaler.errors import Blocked
 from autoscaler.objects.node import Node
-from autoscaler.observe.metric_table import TABLE, When
+from autoscaler.observe.metrics.metric_table import TABLE, When
 from autoscaler.reasons import Keep
 from cloudprovider.interface import ErrorClass, InstanceError, OutOfCapacity, ProviderError
 from cloudprovider.static.spec import GPU_LABEL, Call
 from tests.builders import a_node, a_pod, replicas
 from tests.devices import a_slice, with_devices
 from tests.their_metrics import REMOVED, THEIRS, UNREMOVABLE, family_of, labels_of, wrong_values
-from tests.unit.loop_world import NOW, a_spec, waiting
-from tests.unit.published_world import PublishedWorld
+from tests.unit.loop.loop_world import NOW, a_spec, waiting
+from tests.unit.observe.published_world import PublishedWorld
 
 QUICK: dict[str, Any] = {"scale-down-unneeded-time": "1m", "scale-down-delay-after-add": "0s"}
 TRACKED: dict[str, Any] = {

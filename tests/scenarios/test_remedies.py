@@ -11,12 +11,12 @@ import msgspec
 import pytest
 
 from autoscaler.errors import ConfigError
+from autoscaler.explain.answer import GroupExplanation, NodeExplanation, NodeVerdict, PodExplanation
+from autoscaler.explain.explain import Explained, parse_targets
+from autoscaler.explain.remedies.changes import Wait
+from autoscaler.explain.remedies.remedy import Obstacle, Remedy
 from autoscaler.scenario.codec import decode
-from autoscaler.simulator.explain import Explained, parse_targets
-from autoscaler.simulator.explanation import GroupExplanation, NodeExplanation, NodeVerdict, PodExplanation
 from autoscaler.simulator.play import play, play_and_explain
-from autoscaler.simulator.remedies.changes import Wait
-from autoscaler.simulator.remedies.remedy import Obstacle, Remedy
 from tests.scenario_changes import changed
 
 Json = dict[str, Any]

@@ -15,8 +15,8 @@ import pytest
 
 from autoscaler.config.load import from_options
 from autoscaler.loop.passing import Pass
-from autoscaler.loop.recording import decision, record
 from autoscaler.ports import Stopwatch
+from autoscaler.recording.recording import decision, record
 from autoscaler.scenario.codec import decode
 from autoscaler.simulator.held_objects import hold
 from autoscaler.simulator.play import play, play_and_look
@@ -25,7 +25,7 @@ from cloudprovider.interface import OutOfCapacity
 from tests import builders, worlds
 from tests.properties.random_scenarios import random_scenario
 from tests.unit.capacity import a_request, a_template
-from tests.unit.loop_world import NOW, LoopWorld, a_spec, waiting
+from tests.unit.loop.loop_world import NOW, LoopWorld, a_spec, waiting
 
 Json = dict[str, Any]
 

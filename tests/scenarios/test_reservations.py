@@ -8,28 +8,28 @@ from typing import Any
 import msgspec
 import pytest
 
-from autoscaler.actuation.reservations import ConfigMapStore, Kept
 from autoscaler.clock import VirtualClock
-from autoscaler.companions.reservation_state import ledger_key, read_state
-from autoscaler.companions.reservations import Effect, Operation, Verdict
 from autoscaler.config.load import from_options
 from autoscaler.config.reservations import Reservations, read_reservations
 from autoscaler.errors import RetryLater
 from autoscaler.kube.election import Unopposed
 from autoscaler.kube.writes import Writes
 from autoscaler.loop.companion import Companions
-from autoscaler.loop.reservation_commits import Commits, Ticket
-from autoscaler.loop.reservations import ReservationKeeper
-from autoscaler.observe.metrics import Metrics
-from autoscaler.observe.reservation_metrics import RESERVATIONS, ReservationMetrics
-from autoscaler.observe.reservation_status import OverrideStatus
+from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.ports import EventType, Subject
 from autoscaler.reasons import NoReservation
-from autoscaler.simulator.apiserver.storage import Storage
+from autoscaler.reservations.inbox import Commits, Ticket
+from autoscaler.reservations.keeper import ReservationKeeper
+from autoscaler.reservations.metrics import RESERVATIONS, ReservationMetrics
+from autoscaler.reservations.plan import Effect, Operation, Verdict
+from autoscaler.reservations.state import ledger_key, read_state
+from autoscaler.reservations.status import OverrideStatus
+from autoscaler.reservations.store import ConfigMapStore, Kept
+from autoscaler.sandbox.apiserver.storage import Storage
 from autoscaler.simulator.executor import VirtualExecutor
 from tests.builders import a_node, a_pod
 from tests.headroom_world import StorageClient
-from tests.unit.loop_world import NOW, LoopWorld, a_spec
+from tests.unit.loop.loop_world import NOW, LoopWorld, a_spec
 
 HOME = "kube-system"
 

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 import yaml
 
+from autoscaler.explain.answer import PodExplanation
+from autoscaler.explain.explain import parse_targets
+from autoscaler.explain.remedies.changes import SetFlag
 from autoscaler.reasons import ScaleUpResult
 from autoscaler.scenario.codec import decode
 from autoscaler.scenario.scenario import Scenario
 from autoscaler.simulator.answer import Answer, RunAnswer
-from autoscaler.simulator.explain import parse_targets
-from autoscaler.simulator.explanation import PodExplanation
 from autoscaler.simulator.play import play, play_and_explain
-from autoscaler.simulator.remedies.changes import SetFlag
 
 CASES = Path(__file__).parent / "cases"
 

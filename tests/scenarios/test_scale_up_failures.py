@@ -13,8 +13,8 @@ from autoscaler.config.scaleup import Balancing, GroupsPerPass, Health, ScaleUp
 from autoscaler.config.tree import Config
 from autoscaler.loop.passing import Remembered
 from autoscaler.objects.node import Node
-from autoscaler.observe.gauging import Gauging
-from autoscaler.observe.metrics import Metrics
+from autoscaler.observe.metrics.gauging import Gauging
+from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.report import End, PassReport
 from autoscaler.observe.status import ProcessStatus, PublishedStatus
 from autoscaler.observe.summary import summarise
@@ -38,7 +38,7 @@ from cloudprovider.static.cloud import StaticCloud
 from cloudprovider.static.group import StaticGroup
 from cloudprovider.static.spec import Call, CallFault, GroupSpec
 from tests.builders import a_node, replicas
-from tests.unit.loop_world import LoopWorld, a_spec, waiting
+from tests.unit.loop.loop_world import LoopWorld, a_spec, waiting
 
 PROVISION_S = Health().max_node_provision_time_s
 BACKOFF_S = Health().initial_node_group_backoff_duration_s

@@ -25,8 +25,8 @@ from autoscaler.reasons import ScaleDownResult
 from cloudprovider.interface import NodeRef, OutOfCapacity, ProviderError
 from cloudprovider.static.spec import GPU_LABEL, Call
 from tests.builders import a_node, a_pod
-from tests.unit.loop_world import NOW, a_spec, waiting
-from tests.unit.published_world import STATUS_MAP, PublishedWorld
+from tests.unit.loop.loop_world import NOW, a_spec, waiting
+from tests.unit.observe.published_world import STATUS_MAP, PublishedWorld
 
 DOCUMENT = Path(__file__).with_name("status_map.yaml")
 T0, T1, T2 = "2026-08-01T10:00:00Z", "2026-08-01T10:15:01Z", "2026-08-01T10:15:16Z"

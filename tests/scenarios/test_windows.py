@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from autoscaler.cli.main import main
-from autoscaler.companions.lead import Lead
 from autoscaler.config.load import from_documents
+from autoscaler.eta.lead import Lead
 from autoscaler.objects.meta import unix_seconds
 from autoscaler.reasons import LeadBasis
 from autoscaler.simulator.world import World

@@ -14,8 +14,8 @@ from autoscaler.config.rules import Rules
 from autoscaler.config.tree import Config
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod
-from autoscaler.observe.gauging import Gauging
-from autoscaler.observe.metrics import Metrics
+from autoscaler.observe.metrics.gauging import Gauging
+from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.report import PassReport
 from autoscaler.observe.status import ProcessStatus, PublishedStatus
 from autoscaler.observe.summary import summarise
@@ -23,7 +23,7 @@ from autoscaler.reasons import Lack, ScaleUpResult
 from autoscaler.scaleup.templates import Source
 from cloudprovider.static.spec import GPU_LABEL, GroupSpec
 from tests.builders import a_node, a_pod
-from tests.unit.loop_world import NOW, LoopWorld, a_spec
+from tests.unit.loop.loop_world import NOW, LoopWorld, a_spec
 
 PASS_S, BOOT_S = 15.0, 30.0
 HOUR_S = 3600.0

@@ -11,11 +11,11 @@ import jsonschema
 import pytest
 import yaml
 
-from autoscaler.observe import metric_table
-from autoscaler.observe.eta_metrics import ETA, EXPIRY
-from autoscaler.observe.headroom_metrics import HEADROOM
-from autoscaler.observe.metric_table import Kind, Metric
-from autoscaler.observe.reservation_metrics import RESERVATIONS
+from autoscaler.eta.metrics import ETA, EXPIRY
+from autoscaler.headroom.metrics import HEADROOM
+from autoscaler.observe.metrics import metric_table
+from autoscaler.observe.metrics.metric_table import Kind, Metric
+from autoscaler.reservations.metrics import RESERVATIONS
 from tests.promql import Aggregate, Selector, parse, parts
 from tests.promtool import promtool
 

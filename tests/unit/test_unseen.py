@@ -8,11 +8,11 @@ from prometheus_client import CollectorRegistry
 from autoscaler.cli import output
 from autoscaler.clock import VirtualClock
 from autoscaler.logs import JsonLines, TextLines
-from autoscaler.observe.exposition import exposition
-from autoscaler.observe.markup import html
-from autoscaler.observe.metric_table import Kind, Metric, ScaleUpFailure
-from autoscaler.observe.metrics import _failure
-from autoscaler.observe.series import Series
+from autoscaler.observe.metrics.exposition import exposition
+from autoscaler.observe.metrics.metric_table import Kind, Metric, ScaleUpFailure
+from autoscaler.observe.metrics.metrics import _failure
+from autoscaler.observe.metrics.series import Series
+from autoscaler.observe.page.markup import html
 from autoscaler.redaction import redacted_text
 from autoscaler.unseen import in_one_line, spelled_out
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from autoscaler.observe.markup import Html, html, joined
+from autoscaler.observe.page.markup import Html, html, joined
 
 _WIDTH, _HEIGHT = 720.0, 170.0
 _LEFT, _BOTTOM, _TOP = 52.0, 20.0, 8.0

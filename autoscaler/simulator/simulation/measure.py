@@ -9,8 +9,8 @@ from autoscaler.objects import quantity
 from autoscaler.objects.node import node_decoder, readiness
 from autoscaler.observe.report import End, PassReport
 from autoscaler.ports import EventType
-from autoscaler.simulator.apiserver.records import Change, ChangeType
-from autoscaler.simulator.journal_feed import JournalFeed
+from autoscaler.sandbox.apiserver.records import Change, ChangeType
+from autoscaler.sandbox.journal_feed import JournalFeed
 from autoscaler.simulator.recorded_cloud import Verb
 from autoscaler.simulator.replica import NoAudience
 from autoscaler.simulator.simulation.result import Point, Summary, spread

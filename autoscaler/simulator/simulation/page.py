@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from autoscaler.observe.markup import Html, html, joined
+from autoscaler.observe.page.markup import Html, html, joined
 from autoscaler.simulator.simulation.charts import Series, bars, line_chart
 from autoscaler.simulator.simulation.result import Result
 from autoscaler.simulator.simulation.text import FIGURES, bounds, shown

@@ -7,7 +7,7 @@ import msgspec
 
 from autoscaler.config.syntax import show_duration
 from autoscaler.config.tree import Config
-from autoscaler.simulator.actors.timing import Timing
+from autoscaler.sandbox.actors.timing import Timing
 from autoscaler.simulator.simulation.file import Event, Interruption, Simulation, seconds_of
 from autoscaler.simulator.simulation.measure import Ear, Meter
 from autoscaler.simulator.simulation.result import Result, binned, judged

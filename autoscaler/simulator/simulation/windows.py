@@ -11,17 +11,17 @@ from functools import partial
 
 import msgspec
 
-from autoscaler.companions.eta import Times
-from autoscaler.companions.headroom import desired, policy_at
-from autoscaler.companions.headroom_pods import pods_of
-from autoscaler.companions.lead import longest_lead_s
-from autoscaler.companions.reservation_pods import class_of, counts_for
 from autoscaler.config.headroom import Headroom, Pool
 from autoscaler.config.reservations import Target
 from autoscaler.config.tree import Config
+from autoscaler.eta.estimate import Times
+from autoscaler.eta.lead import longest_lead_s
+from autoscaler.headroom.pods import pods_of
+from autoscaler.headroom.policy import desired, policy_at
 from autoscaler.objects.node import node_decoder, readiness
 from autoscaler.objects.pod import Pod, PodInterner
 from autoscaler.reasons import LeadBasis
+from autoscaler.reservations.pods import class_of, counts_for
 from autoscaler.scheduling.placement import Placer
 from autoscaler.simulator.simulation.result import Windows
 from autoscaler.simulator.world import World

@@ -11,8 +11,8 @@ from autoscaler.kube.client import Client
 from autoscaler.kube.config import Endpoint
 from autoscaler.kube.election import Unopposed
 from autoscaler.kube.writes import Writes
-from autoscaler.simulator.apiserver.server import ApiServer
-from autoscaler.simulator.apiserver.storage import Storage
+from autoscaler.sandbox.apiserver.server import ApiServer
+from autoscaler.sandbox.apiserver.storage import Storage
 from cloudprovider.interface import Conflict, NotFound, ObjectApi, ObjectKind, ProviderError, Scale, Transient
 from tests.fakes import capi
 from tests.unit.kube.scripted import Reply, client_of, ok, scripted_api, status

@@ -11,8 +11,8 @@ from autoscaler.config.load import load
 from autoscaler.kube.client import Client
 from autoscaler.kube.config import Endpoint
 from autoscaler.kube.election import Unopposed
-from autoscaler.simulator.apiserver.server import ApiServer
-from autoscaler.simulator.apiserver.storage import Storage
+from autoscaler.sandbox.apiserver.server import ApiServer
+from autoscaler.sandbox.apiserver.storage import Storage
 from cloudprovider.interface import Misconfigured, NotFound, ObjectKind
 from tests.fakes import capi
 

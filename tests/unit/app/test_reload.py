@@ -15,10 +15,10 @@ from autoscaler.config.scaledown import ScaleDown
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
 from autoscaler.objects.pod import PodInterner
-from autoscaler.observe.metrics import Metrics
+from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.ports import EventType, Subject
 from tests.builders import a_node
-from tests.unit.loop_world import NOW, LoopWorld, a_spec
+from tests.unit.loop.loop_world import NOW, LoopWorld, a_spec
 
 STATUS = Subject(kind="ConfigMap", name="cluster-autoscaler-status", namespace="kube-system")
 POOL = """

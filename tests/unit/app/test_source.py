@@ -16,9 +16,9 @@ from autoscaler.kube.config import Endpoint
 from autoscaler.kube.feed import ClusterFeed
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import PodInterner
-from autoscaler.simulator.apiserver.faults import Fault
-from autoscaler.simulator.apiserver.server import ApiServer
-from autoscaler.simulator.apiserver.storage import Storage
+from autoscaler.sandbox.apiserver.faults import Fault
+from autoscaler.sandbox.apiserver.server import ApiServer
+from autoscaler.sandbox.apiserver.storage import Storage
 from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.groups import Groups
 from tests.devices import claim_form, slice_form

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from autoscaler.cli.main import main
-from autoscaler.companions.reservation_state import Entry, State, write_state
+from autoscaler.reservations.state import Entry, State, write_state
 
 NOW = "2026-11-20T10:00:00Z"
 AT = 1_795_168_800.0

@@ -7,11 +7,11 @@ import msgspec
 import pytest
 
 from autoscaler.clock import VirtualClock
-from autoscaler.observe.api import read_routes
-from autoscaler.observe.health import HealthCheck, Limits
-from autoscaler.observe.metrics import Metrics
-from autoscaler.observe.public import public
-from autoscaler.observe.routing import Request, Response, route
+from autoscaler.observe.api.api import read_routes
+from autoscaler.observe.http.health import HealthCheck, Limits
+from autoscaler.observe.http.public import public
+from autoscaler.observe.http.routing import Request, Response, route
+from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.status import Board, ProcessStatus, PublishedStatus
 
 

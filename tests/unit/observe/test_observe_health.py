@@ -3,8 +3,8 @@ import pytest
 
 from autoscaler.clock import Instant, VirtualClock
 from autoscaler.config.process import Loop
-from autoscaler.observe.health import Activity, ApiServer, HealthCheck, Limits, limits_of, liveness, readiness
-from autoscaler.observe.metrics import Heard
+from autoscaler.observe.http.health import Activity, ApiServer, HealthCheck, Limits, limits_of, liveness, readiness
+from autoscaler.observe.metrics.metrics import Heard
 
 LIMITS = Limits(max_inactivity_s=600, max_failing_time_s=900, max_startup_time_s=1200)
 ZERO = Instant(1e9, 0.0)

@@ -5,13 +5,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from autoscaler.app.metric_document import markdown
 from autoscaler.clock import Instant
-from autoscaler.observe import metric_table
-from autoscaler.observe.metric_document import markdown
-from autoscaler.observe.metric_table import (
+from autoscaler.errors import ErrorType
+from autoscaler.observe.metrics import metric_table
+from autoscaler.observe.metrics.metric_table import (
     AskedExpander,
     Direction,
-    ErrorType,
     EvictionResult,
     Function,
     LimitedResource,
@@ -22,10 +22,10 @@ from autoscaler.observe.metric_table import (
     ScaleUpFailure,
     Step,
 )
-from autoscaler.observe.metrics import Devices, Heard, Metrics
-from autoscaler.observe.reservation_metrics import RESERVATIONS, ReservationMetrics
+from autoscaler.observe.metrics.metrics import Devices, Heard, Metrics
 from autoscaler.observe.status import Backoff, NodeCounts, PublishedStatus
 from autoscaler.reasons import RemovedAs, Stage, Trigger
+from autoscaler.reservations.metrics import RESERVATIONS, ReservationMetrics
 
 ROOT = Path(__file__).parents[3]
 GPU = Devices("nvidia.com/gpu", "a100", "")
@@ -269,7 +269,7 @@ def test_counters_never_shrink() -> None:
 def test_the_document_is_fresh() -> None:
     text = (ROOT / "docs" / "metrics.md").read_text()
     assert text == markdown(), (
-        "write it anew: python -c 'from autoscaler.observe.metric_document import markdown;"
+        "write it anew: python -c 'from autoscaler.app.metric_document import markdown;"
         ' print(markdown(), end="")\' > docs/metrics.md'
     )
 

@@ -10,15 +10,15 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from autoscaler.clock import VirtualClock
-from autoscaler.observe.api import read_routes
-from autoscaler.observe.endpoint import Body, Described, Endpoint, Given, Nothing
-from autoscaler.observe.headroom_status import HeadroomStatus, PoolStatus, headroom_routes
-from autoscaler.observe.health import HealthCheck, Limits
-from autoscaler.observe.metrics import Metrics
-from autoscaler.observe.openapi import PATH, about_daemon, document, with_document
-from autoscaler.observe.routing import JSON, Request, Response, route
+from autoscaler.headroom.status import HeadroomStatus, PoolStatus, headroom_routes
+from autoscaler.observe.api.api import read_routes
+from autoscaler.observe.http.endpoint import Body, Described, Endpoint, Given, Nothing
+from autoscaler.observe.http.health import HealthCheck, Limits
+from autoscaler.observe.http.openapi import PATH, about_daemon, document, with_document
+from autoscaler.observe.http.routing import JSON, Request, Response, route
+from autoscaler.observe.http.web import WebServer
+from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.status import Board, PublishedStatus, RecentEvent, TemplateSummary
-from autoscaler.observe.web import WebServer
 from tests.api_contract import Answer, Site
 
 EVIL = "<script>alert('x')</script>/\"&\u2028\x00"

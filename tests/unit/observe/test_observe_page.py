@@ -8,12 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from autoscaler.observe.display import count, cpus, duration, gib, percent
-from autoscaler.observe.health import Verdict
-from autoscaler.observe.markup import Html, html, joined
-from autoscaler.observe.page import PageOptions, status_page
-from autoscaler.observe.page_style import CONTENT_SECURITY_POLICY, STYLE
-from autoscaler.observe.plots import share_bar, size_bar, timeline
+from autoscaler.observe.http.health import Verdict
+from autoscaler.observe.page.display import count, cpus, duration, gib, percent
+from autoscaler.observe.page.markup import Html, html, joined
+from autoscaler.observe.page.page import PageOptions, status_page
+from autoscaler.observe.page.plots import share_bar, size_bar, timeline
+from autoscaler.observe.page.style import CONTENT_SECURITY_POLICY, STYLE
+from autoscaler.observe.page.table import Column, table
 from autoscaler.observe.reason_table import TABLE
 from autoscaler.observe.status import (
     Backoff,
@@ -29,7 +30,6 @@ from autoscaler.observe.status import (
     UndecodedKind,
     View,
 )
-from autoscaler.observe.table import Column, table
 from autoscaler.reasons import Keep, PodVerdict
 
 VOID = {"meta"}

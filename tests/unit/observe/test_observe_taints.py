@@ -1,7 +1,7 @@
 import pytest
 
 from autoscaler.objects.node import Node, Taint
-from autoscaler.observe.taints import count_taints
+from autoscaler.observe.metrics.taints import count_taints
 from autoscaler.snapshot.template import PassingTaints
 
 PASSING = PassingTaints(startup=frozenset({"cni/agent-not-ready"}), status=frozenset({"example.com/busy"}))

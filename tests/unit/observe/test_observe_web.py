@@ -8,8 +8,8 @@ import pytest
 
 from autoscaler.clock import VirtualClock
 from autoscaler.errors import ConfigError
-from autoscaler.observe.routing import JSON, HttpProblem, Request, Response, Routes, route
-from autoscaler.observe.web import WebServer, parse_address
+from autoscaler.observe.http.routing import JSON, HttpProblem, Request, Response, Routes, route
+from autoscaler.observe.http.web import WebServer, parse_address
 
 WAIT_S = 10.0
 

@@ -5,19 +5,19 @@ from collections.abc import Iterable
 import msgspec
 import pytest
 
-from autoscaler.companions.headroom import Early
 from autoscaler.config.eta import PodStartEstimator
-from autoscaler.observe.eta_status import EtaStatus
-from autoscaler.observe.headroom_status import HeadroomStatus, PoolStatus
-from autoscaler.observe.page import PageOptions, status_page
-from autoscaler.observe.page_block import Block
-from autoscaler.observe.page_headroom import headroom_block
-from autoscaler.observe.page_reservations import reservations_block
-from autoscaler.observe.page_starts import starts_block
+from autoscaler.eta.page_block import starts_block
+from autoscaler.eta.status import EtaStatus
+from autoscaler.headroom.page import headroom_block
+from autoscaler.headroom.policy import Early
+from autoscaler.headroom.status import HeadroomStatus, PoolStatus
+from autoscaler.observe.page.block import Block
+from autoscaler.observe.page.page import PageOptions, status_page
 from autoscaler.observe.reason_table import TABLE
-from autoscaler.observe.reservation_status import EarlyFloor, OverrideStatus, TargetStatus
 from autoscaler.observe.status import PublishedStatus, View
 from autoscaler.reasons import Headcount, HeadroomTrouble, UnknownStart, Unplaceable
+from autoscaler.reservations.page import reservations_block
+from autoscaler.reservations.status import EarlyFloor, OverrideStatus, TargetStatus
 from tests.shown_cluster import NOW, a_process, sample_blocks, sample_starts, sample_status
 from tests.unit.observe.test_observe_page import EVIL, Page
 

@@ -12,18 +12,17 @@ from autoscaler.config.process import Observe
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import ScaleUp
 from autoscaler.config.tree import Config
-from autoscaler.errors import RetryLater
+from autoscaler.errors import ErrorType, RetryLater
 from autoscaler.logs import LogFormat, configure, unconfigure
-from autoscaler.observe.health import HealthCheck, Limits
-from autoscaler.observe.metric_table import ErrorType
-from autoscaler.observe.metrics import Metrics
+from autoscaler.observe.http.health import HealthCheck, Limits
+from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.publish import Publisher
 from autoscaler.observe.report import End, PassReport
 from autoscaler.observe.status import Board, ProcessStatus, RecentEvent
 from cloudprovider.interface import ProviderError
 from cloudprovider.static.spec import Call
 from tests.builders import Json, a_node
-from tests.unit.loop_world import NOW, LoopWorld, a_spec, waiting
+from tests.unit.loop.loop_world import NOW, LoopWorld, a_spec, waiting
 
 EVENT = RecentEvent(at=NOW, kind="Normal", reason="ScaledUpGroup", about="ConfigMap x/y", message="hello")
 

@@ -21,7 +21,7 @@ from autoscaler.snapshot.template import Template
 from cloudprovider.interface import ErrorClass, InstanceError, OutOfCapacity, ProviderError
 from cloudprovider.static.spec import Call
 from tests.builders import a_node, replicas
-from tests.unit.loop_world import NOW, LoopWorld, a_spec, waiting
+from tests.unit.loop.loop_world import NOW, LoopWorld, a_spec, waiting
 
 BEFORE = PublishedStatus(process=ProcessStatus(identity="a", version="1", started_at=0))
 

@@ -10,9 +10,9 @@ from autoscaler.config.syntax import Range
 from autoscaler.config.tree import Config
 from autoscaler.objects.node import TO_BE_DELETED
 from autoscaler.objects.pod import Pod
-from autoscaler.observe.devices import devices_of
-from autoscaler.observe.gauging import Gauging
-from autoscaler.observe.metrics import NO_DEVICES, Devices, Metrics
+from autoscaler.observe.metrics.devices import devices_of
+from autoscaler.observe.metrics.gauging import Gauging
+from autoscaler.observe.metrics.metrics import NO_DEVICES, Devices, Metrics
 from autoscaler.observe.report import PassReport
 from autoscaler.observe.status import ProcessStatus, PublishedStatus
 from autoscaler.observe.summary import summarise
@@ -23,7 +23,7 @@ from autoscaler.snapshot.groups import Groups
 from cloudprovider.interface import ErrorClass, InstanceError, NodeTemplate, OutOfCapacity, ProviderError
 from cloudprovider.static.spec import GPU_LABEL, Call, GroupSpec
 from tests.builders import Labels, a_group, a_node, a_pod, replicas
-from tests.unit.loop_world import NOW, LoopWorld, a_spec, waiting
+from tests.unit.loop.loop_world import NOW, LoopWorld, a_spec, waiting
 
 NVIDIA = "gpu.nvidia.com"
 BEFORE = PublishedStatus(process=ProcessStatus(identity="a", version="1", started_at=0))

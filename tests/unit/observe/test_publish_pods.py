@@ -14,7 +14,7 @@ from autoscaler.reasons import NoFit, PodVerdict, ScaleUpResult, Skip, Waiting
 from cloudprovider.interface import OutOfCapacity, ProviderError
 from cloudprovider.static.spec import Call
 from tests.builders import a_node, a_pod, replicas
-from tests.unit.loop_world import NOW, LoopWorld, a_spec, waiting
+from tests.unit.loop.loop_world import NOW, LoopWorld, a_spec, waiting
 
 
 def by_name(report: PassReport) -> dict[str, PodStatus]:

@@ -31,7 +31,7 @@ from autoscaler.snapshot.cluster import view_of
 from cloudprovider.interface import ErrorClass, InstanceError, OutOfCapacity, ProviderError
 from cloudprovider.static.spec import Call
 from tests.builders import a_node, a_pod, replicas
-from tests.unit.loop_world import NOW, LoopWorld, a_spec, waiting
+from tests.unit.loop.loop_world import NOW, LoopWorld, a_spec, waiting
 
 GIB = 1024**3
 BEFORE = PublishedStatus(process=ProcessStatus(identity="a", version="1", started_at=0))

@@ -1,10 +1,10 @@
 """The report is one frozen value from which everything is shown: what a pass never came to is empty."""
 
-from autoscaler.observe.metric_table import ErrorType
+from autoscaler.errors import ErrorType
 from autoscaler.observe.report import End, PassReport
 from cloudprovider.interface import ProviderError
 from cloudprovider.static.spec import Call
-from tests.unit.loop_world import LoopWorld, a_spec, waiting
+from tests.unit.loop.loop_world import LoopWorld, a_spec, waiting
 
 
 def test_a_pass_that_saw_nothing_has_nothing_to_show() -> None:

@@ -1,9 +1,9 @@
 import pytest
 from prometheus_client import CollectorRegistry
 
-from autoscaler.observe.exposition import exposition
-from autoscaler.observe.metric_table import Kind, Metric
-from autoscaler.observe.series import MOST_SERIES, Series
+from autoscaler.observe.metrics.exposition import exposition
+from autoscaler.observe.metrics.metric_table import Kind, Metric
+from autoscaler.observe.metrics.series import MOST_SERIES, Series
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 from msgspec.structs import replace
 
 from autoscaler.clock import Instant
+from autoscaler.observe.metrics.waits import RemovalWaits, SkippedNodes, Wait
 from autoscaler.observe.report import PassReport
-from autoscaler.observe.waits import RemovalWaits, SkippedNodes, Wait
 from autoscaler.reasons import Keep, Kept
 from autoscaler.scaledown.plan import Deletions, Removal
 from tests.builders import a_node

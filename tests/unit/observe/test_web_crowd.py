@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import pytest
 
 from autoscaler.clock import VirtualClock
-from autoscaler.observe.connection import Intake
-from autoscaler.observe.routing import Request, Response, Routes
-from autoscaler.observe.seats import Capacity, Phase, Seat, Seats, network_of
-from autoscaler.observe.web import WebServer
+from autoscaler.observe.http.connection import Intake
+from autoscaler.observe.http.routing import Request, Response, Routes
+from autoscaler.observe.http.seats import Capacity, Phase, Seat, Seats, network_of
+from autoscaler.observe.http.web import WebServer
 
 WAIT_S = 10.0
 FLOOD = 60

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from autoscaler.clock import VirtualClock
-from autoscaler.observe.connection import Intake
-from autoscaler.observe.routing import Request, Response, Routes
-from autoscaler.observe.web import WebServer
+from autoscaler.observe.http.connection import Intake
+from autoscaler.observe.http.routing import Request, Response, Routes
+from autoscaler.observe.http.web import WebServer
 
 WAIT_S = 10.0
 

@@ -14,13 +14,13 @@ from autoscaler.ports import ExpanderAnswer
 from autoscaler.reasons import ScaleUpResult
 from autoscaler.remote.client import GrpcExpander
 from autoscaler.remote.messages import AS_BYTES, AS_MESSAGES, Format
+from autoscaler.sandbox.apiserver.protobuf import decode
 from autoscaler.scaleup.option import Option
-from autoscaler.simulator.apiserver.protobuf import decode
 from autoscaler.snapshot.groups import Group
 from autoscaler.snapshot.template import Template
 from cloudprovider.protobuf import wire
 from tests.builders import a_node, a_pod
-from tests.unit.loop_world import LoopWorld, a_spec, waiting
+from tests.unit.loop.loop_world import LoopWorld, a_spec, waiting
 from tests.unit.remote.server import CERTIFICATE, ExpanderServer, response
 
 PATIENT_S = 60.0

@@ -11,7 +11,7 @@ from autoscaler.snapshot.cluster import view_of
 from autoscaler.snapshot.overlay import Trial
 from autoscaler.snapshot.template import Template, Zones
 from tests.builders import a_node, a_pod, a_template
-from tests.unit.loop_world import LoopWorld, a_spec, waiting
+from tests.unit.loop.loop_world import LoopWorld, a_spec, waiting
 
 ZONE, DEPRECATED = ZONES
 EBS = "topology.ebs.csi.aws.com/zone"

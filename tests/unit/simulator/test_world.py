@@ -10,14 +10,14 @@ from autoscaler.config.load import from_options
 from autoscaler.errors import RetryLater
 from autoscaler.objects.node import Taint
 from autoscaler.observe.report import PassReport
-from autoscaler.simulator.apiserver.faults import Fault
+from autoscaler.sandbox.apiserver.faults import Fault
 from autoscaler.simulator.recorded_cloud import Verb
 from autoscaler.simulator.replica import NoAudience
 from autoscaler.simulator.world import World
 from tests.worlds import QUICK, a_cloud, a_deployment, a_group, a_world, nodes, pods_of, running, targets
 
 RUN = """
-from autoscaler.simulator.apiserver.faults import Fault
+from autoscaler.sandbox.apiserver.faults import Fault
 from tests.worlds import *
 
 cloud = a_cloud(a_group(), a_group("big", cpu="16", price=1.0), machines={"web": 2}, seed=3)

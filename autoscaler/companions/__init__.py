@@ -1,1 +1,0 @@
-"""Capacity estimates, headroom and reservations: systems that share the daemon with the node loop."""

@@ -1,0 +1,250 @@
+"""What is answered about start-up estimates: the forms, and how they are filled in. Times end in `_at`."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+
+import msgspec
+
+from autoscaler.config.eta import PodStartEstimator
+from autoscaler.eta import capacity as accounting
+from autoscaler.eta.estimate import Estimate, Level, estimate, unknown
+from autoscaler.eta.history import Record
+from autoscaler.eta.places import Outcome, Places, by_ratio, workload
+from autoscaler.eta.status import EtaStatus
+from autoscaler.eta.what_if import apart
+from autoscaler.objects import quantity
+from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.objects.requests import Requests
+from autoscaler.reasons import UnknownStart
+
+Quantities = Mapping[str, str]
+"""Kubernetes quantities by resource."""
+_MOST_QUESTIONS = 1000
+"""Pods that do not exist, asked about on one copy of the cluster; a large one counts as several."""
+_QUESTION_BYTES = 4096
+_MOST_NAMES = 256
+"""Resources and keys that such pods may name: each is a column over all nodes of the copy."""
+
+
+class CapacityTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """What there is and what pods ask for, as `companions.capacity.Totals`."""
+
+    nodes: int
+    provisioned: Quantities
+    capacity: Quantities
+    upcoming: Quantities
+    running: Quantities
+    starting: Quantities
+    pending: Quantities
+    headroom_running: Quantities
+    headroom_pending: Quantities
+
+
+class CapacityAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """Capacity of the cluster and of its node groups; the group with the empty name are nodes of none."""
+
+    cluster: CapacityTotals
+    groups: Mapping[str, CapacityTotals]
+    wanted_ratio: Mapping[str, float | None]
+    """By resource; None: something is asked of nothing."""
+    unknown_pods: int
+
+
+class Boots(msgspec.Struct, frozen=True, kw_only=True):
+    """How long new nodes of a group take."""
+
+    samples: int
+    p50_s: float
+    p90_s: float
+
+
+class AccuracyAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """How estimates turned out so far."""
+
+    pods: int
+    within_worst: int
+    late: int
+    mean_abs_error_s: float | None
+
+
+class Term(msgspec.Struct, frozen=True, kw_only=True):
+    """One part of an estimate."""
+
+    expected_s: float
+    worst_s: float
+
+
+class PodEstimate(msgspec.Struct, frozen=True, kw_only=True):
+    """When one pod will be ready, in seconds from when that was computed; None where nobody knows, for `reason`."""
+
+    namespace: str
+    name: str
+    level: Level
+    reason: UnknownStart | None
+    expected_s: float | None
+    worst_s: float | None
+    expected_ready_at: float | None
+    node: str | None
+    group: str | None
+    overdue: bool
+    assumed: bool
+    """Whether no boot of any node was seen yet, so that the seconds are a default."""
+    terms: Mapping[str, Term]
+
+
+class EtaSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known besides single pods."""
+
+    estimator: PodStartEstimator
+    computed_at: float | None
+    age_s: float | None
+    capacity: CapacityAnswer | None
+    boots: Mapping[str, Boots]
+    """By node group."""
+    accuracy: AccuracyAnswer
+
+
+class EtaList(EtaSummary, frozen=True, kw_only=True):
+    """The estimates of pending pods, and what they rest on."""
+
+    total: int
+    """How many there are without `limit`."""
+    items: tuple[PodEstimate, ...]
+
+
+class HistoryList(msgspec.Struct, frozen=True, kw_only=True):
+    """The lives of pods, newest first."""
+
+    items: tuple[Record, ...]
+
+
+def summary(status: EtaStatus, wall: float) -> EtaSummary:
+    """Return what is known besides single pods."""
+    accuracy = status.accuracy
+    return EtaSummary(
+        estimator=status.estimator,
+        computed_at=status.computed_at,
+        age_s=None if status.computed_at is None else round(max(0.0, wall - status.computed_at), 3),
+        capacity=None if status.capacity is None else capacity_answer(status.capacity),
+        boots={
+            group: Boots(samples=len(status.knowledge.boots.get(group, ())), p50_s=one.expected, p90_s=one.worst)
+            for group, one in status.boots.items()
+        },
+        accuracy=AccuracyAnswer(
+            pods=accuracy.pods,
+            within_worst=accuracy.within_worst,
+            late=accuracy.late,
+            mean_abs_error_s=round(accuracy.abs_error_s / accuracy.pods, 3) if accuracy.pods else None,
+        ),
+    )
+
+
+def pod_answers(status: EtaStatus, namespace: str | None = None) -> tuple[PodEstimate, ...]:
+    """Return the estimate of each pending pod."""
+    pending = () if status.view is None else status.view.pending
+    return tuple(pod_answer(status, pod) for pod in pending if namespace in (None, pod.namespace))
+
+
+def pod_answer(status: EtaStatus, pod: Pod) -> PodEstimate:
+    """Return the estimate of a pending pod."""
+    return _shown(pod, status.estimates.get(pod.key) or unknown(UnknownStart.NOT_COMPUTED), status)
+
+
+class WhatIf:
+    """Answers when pods would be ready that do not exist. Several threads must not ask at a time."""
+
+    def __init__(self) -> None:
+        self._of: Outcome | None = None
+        self._places: Places | None = None
+        self._asked = 0
+        self._named: set[str] = set()
+
+    def ask(self, status: EtaStatus, pod: Pod, checkpoint: Callable[[], None] = lambda: None) -> PodEstimate:
+        """Return the answer for one pod, by the estimator that is configured.
+
+        `checkpoint` is called between steps of work, and may raise to end it.
+
+        The copy of the cluster is made once for each pass that is asked about, and again after many questions, since
+        it remembers something of each.
+        """
+        if status.estimator is PodStartEstimator.RATIO and status.capacity is not None:
+            return _shown(pod, by_ratio(pod, status.capacity, status.ratio, pending=False), status)
+        if status.outcome is None:
+            return _shown(pod, unknown(UnknownStart.NOT_CONSIDERED), status)
+        checkpoint()
+        if self._places is None or self._of is not status.outcome or self._remembers_much:
+            self._places = None  # never two copies
+            self._places, self._of, self._asked, self._named = apart(status.outcome), status.outcome, 0, set()
+            checkpoint()
+        self._asked += 1 + len(pod.cls.key) // _QUESTION_BYTES
+        self._named.update(_names(pod.cls))
+        found = estimate(self._places.new(pod, checkpoint), workload(pod), status.knowledge, status.times)
+        return _shown(pod, found, status)
+
+    @property
+    def _remembers_much(self) -> bool:
+        return self._asked >= _MOST_QUESTIONS or len(self._named) >= _MOST_NAMES
+
+
+def _names(cls: PodClass) -> Iterator[str]:
+    """Yield the names of resources and labels that a class asks for."""
+    yield from cls.requests
+    yield from cls.node_selector
+    for term in () if cls.node_affinity is None else cls.node_affinity.node_selector_terms:
+        yield from (requirement.key for requirement in term.match_expressions)
+    yield from (term.topology_key for term in (*cls.pod_affinity, *cls.pod_anti_affinity))
+    yield from (constraint.topology_key for constraint in cls.spread)
+
+
+def capacity_answer(capacity: accounting.Capacity) -> CapacityAnswer:
+    """Return the totals; a ratio to nothing is None."""
+    ratios = {resource: capacity.cluster.wanted_ratio(resource) for resource in capacity.resources}
+    return CapacityAnswer(
+        cluster=_totals(capacity.cluster),
+        groups={group: _totals(one) for group, one in capacity.groups.items()},
+        wanted_ratio={name: round(ratio, 6) if math.isfinite(ratio) else None for name, ratio in ratios.items()},
+        unknown_pods=capacity.unknown,
+    )
+
+
+def _totals(totals: accounting.Totals) -> CapacityTotals:
+    return CapacityTotals(
+        nodes=totals.nodes,
+        provisioned=_texts(totals.provisioned),
+        capacity=_texts(totals.capacity),
+        upcoming=_texts(totals.upcoming),
+        running=_texts(totals.running),
+        starting=_texts(totals.starting),
+        pending=_texts(totals.pending),
+        headroom_running=_texts(totals.headroom_running),
+        headroom_pending=_texts(totals.headroom_pending),
+    )
+
+
+def _texts(amounts: Requests) -> Quantities:
+    return {resource: quantity.text(resource, value) for resource, value in amounts.items()}
+
+
+def _shown(pod: Pod, found: Estimate, status: EtaStatus) -> PodEstimate:
+    known = found.expected_s is not None and status.computed_at is not None
+    return PodEstimate(
+        namespace=pod.namespace,
+        name=pod.name,
+        level=found.level,
+        reason=found.reason,
+        expected_s=_rounded(found.expected_s),
+        worst_s=_rounded(found.worst_s),
+        expected_ready_at=(status.computed_at or 0.0) + (found.expected_s or 0.0) if known else None,
+        node=found.node,
+        group=found.group,
+        overdue=found.overdue,
+        assumed=found.assumed,
+        terms={
+            name: Term(expected_s=round(one.expected, 3), worst_s=round(one.worst, 3))
+            for name, one in found.terms.items()
+        },
+    )
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)

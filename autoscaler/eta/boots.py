@@ -1,0 +1,112 @@
+"""How long new nodes take: each is followed from the accepted request to ready. Owned by the deciding thread."""
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from autoscaler.clock import Instant
+from autoscaler.eta.samples import Sample
+from autoscaler.registry.readiness import Readings
+from autoscaler.registry.state import Registry
+from autoscaler.snapshot.groups import Groups
+
+
+class Boot(msgspec.Struct, frozen=True):
+    """A node that has become ready."""
+
+    group: str
+    node: str
+    sample: Sample
+    registered_s: float
+    """Part of it: until the node appeared."""
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """What one look found: nodes that are ready now, and how many never came, by group."""
+
+    booted: tuple[Boot, ...] = ()
+    failed: Mapping[str, int] = {}
+
+
+class _Booting(msgspec.Struct, frozen=True):
+    group: str
+    asked: Instant
+    registered: Instant
+
+
+class Boots:
+    """Requests for nodes that have not been fulfilled, and nodes that are not ready yet."""
+
+    def __init__(self) -> None:
+        self._asked: dict[str, deque[Instant]] = {}
+        self._booting: dict[str, _Booting] = {}
+        self._known: set[str] | None = None
+
+    def look(
+        self,
+        readings: Readings,
+        groups: Groups,
+        registry: Registry,
+        increases: Iterable[tuple[str, int]],
+        now: Instant,
+    ) -> Seen:
+        """Take in a pass: nodes as it saw them, then what it asked for.
+
+        Nodes that were there before the first look tell nothing.
+        """
+        names = {one.node.name for one in readings.items}
+        if self._known is None:
+            self._known = names
+        self._register(readings, groups, now)
+        self._known = names
+        booted = tuple(self._ready(readings, now))
+        failed: dict[str, int] = {}
+        for node in [node for node in self._booting if node not in names]:
+            group = self._booting.pop(node).group
+            failed[group] = failed.get(group, 0) + 1
+        accepted = {group: count for group, count in increases if count > 0}
+        for group, count in accepted.items():
+            self._asked.setdefault(group, deque()).extend([now] * count)
+        for group, waiting in self._asked.items():
+            state = registry.groups.get(group)
+            still = 0 if state is None else max(0, state.upcoming - len(state.buckets.not_started))
+            while len(waiting) > max(still, accepted.get(group, 0)):
+                waiting.popleft()
+                failed[group] = failed.get(group, 0) + 1
+        self._asked = {group: waiting for group, waiting in self._asked.items() if waiting}
+        return Seen(booted, failed)
+
+    def ages(self, now: Instant) -> Mapping[str, Sequence[float]]:
+        """Return since how many seconds nodes are on their way, by group, the oldest first."""
+        asked: dict[str, list[float]] = {}
+        for one in self._booting.values():
+            asked.setdefault(one.group, []).append(now.mono - one.asked.mono)
+        for group, waiting in self._asked.items():
+            asked.setdefault(group, []).extend(now.mono - one.mono for one in waiting)
+        return {group: sorted(ages, reverse=True) for group, ages in asked.items()}
+
+    def _register(self, readings: Readings, groups: Groups, now: Instant) -> None:
+        """Give each new node to the oldest request of its group; one that nobody here asked for tells nothing."""
+        assert self._known is not None
+        for one in readings.items:
+            name = one.node.name
+            if name in self._known:
+                continue
+            group = groups.of_node.get(name)
+            waiting = self._asked.get(group or "")
+            if group is not None and waiting:
+                self._booting[name] = _Booting(group, waiting.popleft(), now)
+
+    def _ready(self, readings: Readings, now: Instant) -> Iterable[Boot]:
+        if not self._booting:
+            return
+        for one in readings.items:
+            if one.node.name not in self._booting or not one.readiness.ready:
+                continue
+            booting = self._booting.pop(one.node.name)
+            since = one.readiness.since
+            ready = now.wall if since is None or not booting.asked.wall <= since <= now.wall else since
+            seconds = min(ready - booting.asked.wall, now.mono - booting.asked.mono)
+            registered_s = booting.registered.mono - booting.asked.mono
+            yield Boot(booting.group, one.node.name, Sample(now.wall, max(0.0, seconds)), registered_s)

@@ -1,0 +1,131 @@
+"""When a pod will be ready: from where it is meant to go, and how long such things have taken.
+
+The formula alone. Where a pod goes is found in `eta_places`; nothing here simulates a scheduler.
+"""
+
+from collections.abc import Mapping
+from enum import IntEnum
+
+import msgspec
+
+from autoscaler.eta.samples import NOTHING, Duration, Knowledge, Remaining, Spread, remaining
+from autoscaler.reasons import UnknownStart
+
+_LEAST_DEADLINE_S = 90.0
+_PATIENCE = 1.5
+
+
+class Level(IntEnum):
+    """What a pod waits for: lower levels come sooner and are surer."""
+
+    BOUND = 0
+    ROOM = 1
+    PREEMPTION = 2
+    UPCOMING = 3
+    PLANNED = 4
+    QUEUE = 5
+    UNKNOWN = 6
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a pod is meant to go, as far as the last pass knows."""
+
+    level: Level
+    node: str | None = None
+    """A node there is, or one on its way by its name in the simulation."""
+    group: str | None = None
+    cold: bool = True
+    """Whether the node has yet to fetch the pod's image."""
+    age_s: float = 0.0
+    """`UPCOMING`: for how long the node has been asked for."""
+    wait_s: float = 0.0
+    """`PLANNED`: until the pass that asks for the node."""
+    grace_s: float = 0.0
+    """`PREEMPTION`: the longest grace period of a victim."""
+    queue: Spread | None = None
+    """`QUEUE`: until room is free again."""
+    reason: UnknownStart | None = None
+    """`UNKNOWN`: why."""
+
+
+class Times(msgspec.Struct, frozen=True):
+    """Intervals of the loop, in seconds."""
+
+    scan_s: float = 15.0
+    max_provision_s: float = 900.0
+
+
+class Estimate(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds from now until a pod is ready; both None where that is not known, for the reason given."""
+
+    level: Level
+    expected_s: float | None = None
+    worst_s: float | None = None
+    reason: UnknownStart | None = None
+    node: str | None = None
+    group: str | None = None
+    overdue: bool = False
+    """Whether the node it waits for takes longer than any before."""
+    assumed: bool = False
+    """Whether it waits for a boot, and no boot of any node was seen yet: a default, and no estimate to hold us to."""
+    terms: Mapping[str, Spread] = {}
+    """What it is the sum of, part by part."""
+
+
+def unknown(reason: UnknownStart) -> Estimate:
+    """Return that nothing is known."""
+    return Estimate(level=Level.UNKNOWN, reason=reason)
+
+
+def estimate(place: Place, workload: str, knowledge: Knowledge, times: Times) -> Estimate:
+    """Return when a pod of the workload will be ready."""
+    if place.level is Level.UNKNOWN:
+        return unknown(place.reason or UnknownStart.NO_GROUP_FITS)
+    group = place.group
+    terms: dict[str, Spread] = {}
+    overdue = assumed = False
+    match place.level:
+        case Level.PREEMPTION:
+            terms["grace"] = Spread(place.grace_s, place.grace_s)
+        case Level.UPCOMING:
+            boot = knowledge.boot(group or "")
+            left = remaining_boot(boot, place.age_s, times)
+            if left is None:
+                return unknown(UnknownStart.BACKOFF)
+            terms["boot"], overdue, assumed = left.spread, left.overdue, boot.assumed
+        case Level.PLANNED:
+            terms["wait"] = Spread(place.wait_s, place.wait_s)
+            boot = knowledge.boot(group or "")
+            terms["boot"], assumed = boot.spread, boot.assumed
+        case Level.QUEUE:
+            terms["queue"] = place.queue or NOTHING
+    if place.level not in (Level.BOUND, Level.QUEUE):
+        terms["bind"] = knowledge.binding().spread
+    if place.level is not Level.QUEUE:
+        cold = place.cold or place.level in (Level.UPCOMING, Level.PLANNED)
+        terms["start"] = knowledge.start(workload, group, cold=cold).spread
+    total = NOTHING
+    for one in terms.values():
+        total = total.plus(one)
+    return Estimate(
+        level=place.level,
+        expected_s=total.expected,
+        worst_s=total.expected + (total.worst - total.expected) * knowledge.excess,
+        node=place.node,
+        group=group,
+        overdue=overdue,
+        assumed=assumed,
+        terms=terms,
+    )
+
+
+def remaining_boot(boot: Duration, age_s: float, times: Times) -> Remaining | None:
+    """Return how much longer a node takes that was asked for `age_s` ago; None: nobody may count on it any more."""
+    if age_s >= times.max_provision_s:
+        return None
+    return remaining(boot, age_s, times.scan_s)
+
+
+def start_deadline(requested_at: float, worst_ready_at: float) -> float:
+    """Return when a pod counts as overdue that was to be ready by then at the latest: advice, nothing is deleted."""
+    return requested_at + max(_LEAST_DEADLINE_S, _PATIENCE * (worst_ready_at - requested_at))

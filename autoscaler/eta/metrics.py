@@ -1,0 +1,195 @@
+"""Metrics of start-up estimates and of the clean-up of expired pods."""
+
+from collections.abc import Mapping
+
+from autoscaler.eta.capacity import NO_GROUP, Capacity, Totals
+from autoscaler.eta.estimate import Estimate, Level
+from autoscaler.eta.samples import Spread
+from autoscaler.objects import quantity
+from autoscaler.observe.metrics.metric_table import Kind, Metric
+from autoscaler.observe.metrics.series import Series
+from autoscaler.reasons import DeleteReason, UnknownStart
+
+_SECONDS = (5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
+_BOOTS = (15.0, 30.0, 60.0, 90.0, 120.0, 180.0, 240.0, 300.0, 450.0, 600.0, 900.0)
+_STATES = ("provisioned", "capacity", "upcoming", "running", "starting", "headroom_running")
+_CLUSTER_STATES = ("pending", "headroom_pending")
+
+
+def _metric(name: str, kind: Kind, text: str, *labels: str, buckets: tuple[float, ...] = (), **values: str) -> Metric:
+    return Metric(name=name, kind=kind, help=text, labels=labels, buckets=buckets, values=values)
+
+
+ETA: tuple[Metric, ...] = (
+    _metric(
+        "capacity",
+        Kind.GAUGE,
+        "What there is and what pods ask for: cores, bytes, pieces.",
+        "resource",
+        "state",
+        "node_group",
+        state=", ".join(f"`{one}`" for one in (*_STATES, *_CLUSTER_STATES)),
+        node_group="empty: nodes of none, and pending pods",
+    ),
+    _metric("capacity_wanted_ratio", Kind.GAUGE, "What pods ask for per what is provisioned.", "resource"),
+    _metric("capacity_snapshot_age_seconds", Kind.GAUGE, "Age of these totals."),
+    _metric(
+        "pod_start_estimate_seconds",
+        Kind.HISTOGRAM,
+        "First estimates, from then to ready.",
+        "quantile_kind",
+        buckets=_SECONDS,
+        quantile_kind="`expected`, `worst`",
+    ),
+    _metric("pod_start_actual_seconds", Kind.HISTOGRAM, "From the request of a pod to ready.", buckets=_SECONDS),
+    _metric(
+        "pod_start_estimate_abs_error_seconds",
+        Kind.HISTOGRAM,
+        "How far first estimates were off.",
+        "direction",
+        "level",
+        buckets=_SECONDS,
+        direction="`early`, `late`",
+        level=", ".join(f"`{one.value}`" for one in Level),
+    ),
+    _metric(
+        "pod_start_estimate_within_worst_total",
+        Kind.COUNTER,
+        "Pods that were ready by the worst case named first, or not.",
+        "result",
+        result="`yes`, `no`",
+    ),
+    _metric("pod_start_overdue_total", Kind.COUNTER, "Pods that took much longer than their worst case."),
+    _metric(
+        "pod_start_unknown_total",
+        Kind.COUNTER,
+        "Pods for which no estimate could be made, each counted once for a reason.",
+        "reason",
+        reason=", ".join(f"`{one}`" for one in UnknownStart),
+    ),
+    _metric("node_boot_seconds", Kind.HISTOGRAM, "From the request of a node to ready.", "node_group", buckets=_BOOTS),
+    _metric("node_boot_quantile_seconds", Kind.GAUGE, "Quantiles of that.", "node_group", "quantile"),
+    _metric("node_boot_failures_total", Kind.COUNTER, "Requested nodes that never came.", "node_group"),
+)
+
+EXPIRY: tuple[Metric, ...] = (
+    _metric(
+        "expired_pods_deleted_total",
+        Kind.COUNTER,
+        "Pods deleted because their time was over.",
+        "reason",
+        reason=f"`{DeleteReason.EXPIRED}`, `{DeleteReason.OLD_GENERATION}`",
+    ),
+    _metric("expired_pods_invalid_total", Kind.COUNTER, "Pods whose deadline cannot be read, each sweep anew."),
+    _metric(
+        "expired_pods_sweep_errors_total", Kind.COUNTER, "Calls of sweeps that failed.", "op", op="`list`, `delete`"
+    ),
+)
+
+
+class EtaMetrics:
+    """What one process publishes about capacity and starts."""
+
+    def __init__(self, series: Series) -> None:
+        """`series` were made of `ETA`."""
+        self._series = series
+        for result in ("yes", "no"):
+            series.add("pod_start_estimate_within_worst_total", 0, result)
+
+    def capacity(self, capacity: Capacity) -> None:
+        """Publish totals; those of groups that are gone go."""
+        self._series.clear("capacity")
+        self._series.clear("capacity_wanted_ratio")
+        for group, totals in capacity.groups.items():
+            self._totals(group, totals)
+        cluster = capacity.cluster
+        for state, part in zip(_CLUSTER_STATES, (cluster.pending, cluster.headroom_pending), strict=True):
+            for resource, value in part.items():
+                self._series.set("capacity", _units(resource, value), resource, state, NO_GROUP)
+        for resource in capacity.resources:
+            self._series.set("capacity_wanted_ratio", capacity.cluster.wanted_ratio(resource), resource)
+
+    def _totals(self, group: str, totals: Totals) -> None:
+        parts = (
+            totals.provisioned,
+            totals.capacity,
+            totals.upcoming,
+            totals.running,
+            totals.starting,
+            totals.headroom_running,
+        )
+        for state, part in zip(_STATES, parts, strict=True):
+            for resource, value in part.items():
+                self._series.set("capacity", _units(resource, value), resource, state, group)
+
+    def age(self, seconds: float) -> None:
+        """Publish how old the totals are."""
+        self._series.set("capacity_snapshot_age_seconds", seconds)
+
+    def estimated(self, estimate: Estimate) -> None:
+        """Count a first estimate."""
+        if estimate.expected_s is not None and estimate.worst_s is not None:
+            self._series.observe("pod_start_estimate_seconds", estimate.expected_s, "expected")
+            self._series.observe("pod_start_estimate_seconds", estimate.worst_s, "worst")
+
+    def unknown(self, reason: UnknownStart) -> None:
+        """Count a pod without an estimate."""
+        self._series.add("pod_start_unknown_total", 1, reason)
+
+    def started(self, seconds: float) -> None:
+        """Count a pod that became ready, so many seconds after its request."""
+        self._series.observe("pod_start_actual_seconds", max(0.0, seconds))
+
+    def erred(self, error_s: float, level: Level, within_worst: bool) -> None:
+        """Count how far an estimate was off: positive is late."""
+        direction = "late" if error_s > 0 else "early"
+        self._series.observe("pod_start_estimate_abs_error_seconds", abs(error_s), direction, str(level.value))
+        self._series.add("pod_start_estimate_within_worst_total", 1, "yes" if within_worst else "no")
+
+    def overdue(self) -> None:
+        """Count an overdue pod."""
+        self._series.add("pod_start_overdue_total", 1)
+
+    def booted(self, group: str, seconds: float) -> None:
+        """Count a node that became ready."""
+        self._series.observe("node_boot_seconds", seconds, group)
+
+    def boot_quantiles(self, spreads: Mapping[str, Spread]) -> None:
+        """Publish how long nodes of each group take."""
+        self._series.clear("node_boot_quantile_seconds")
+        for group, spread in spreads.items():
+            self._series.set("node_boot_quantile_seconds", spread.expected, group, "0.5")
+            self._series.set("node_boot_quantile_seconds", spread.worst, group, "0.9")
+
+    def boots_failed(self, failed: Mapping[str, int]) -> None:
+        """Count nodes that never came."""
+        for group, count in failed.items():
+            self._series.add("node_boot_failures_total", count, group)
+
+
+class ExpiryMetrics:
+    """What one process publishes about expired pods."""
+
+    def __init__(self, series: Series) -> None:
+        """`series` were made of `EXPIRY`."""
+        self._series = series
+        for reason in (DeleteReason.EXPIRED, DeleteReason.OLD_GENERATION):
+            series.add("expired_pods_deleted_total", 0, reason)
+        for op in ("list", "delete"):
+            series.add("expired_pods_sweep_errors_total", 0, op)
+
+    def deleted(self, reason: DeleteReason) -> None:
+        """Count a pod that was deleted."""
+        self._series.add("expired_pods_deleted_total", 1, reason)
+
+    def invalid(self, pods: int) -> None:
+        """Count deadlines that cannot be read."""
+        self._series.add("expired_pods_invalid_total", pods)
+
+    def failed(self, op: str) -> None:
+        """Count a call that failed."""
+        self._series.add("expired_pods_sweep_errors_total", 1, op)
+
+
+def _units(resource: str, value: int) -> float:
+    return value / 1000 if resource == quantity.CPU else float(value)

@@ -1,0 +1,75 @@
+"""The page of capacity and starts: one HTML document, without scripts."""
+
+from autoscaler.eta.status import EtaStatus, active_rows
+from autoscaler.objects import quantity
+from autoscaler.observe.http.routing import HTML, Response
+from autoscaler.observe.page.display import duration, lasting
+from autoscaler.observe.page.markup import NOTHING, Html, html, joined
+from autoscaler.observe.page.style import CONTENT_SECURITY_POLICY, STYLE
+from autoscaler.observe.page.table import Column, table
+from autoscaler.observe.page.tiles import cpu_line, memory_line
+from autoscaler.observe.summary import capacity_of
+from autoscaler.snapshot.cluster import ClusterView
+
+
+def starts_page(status: EtaStatus, wall: float, everything: bool) -> Response:
+    """Return the document; `everything` shows every active pod."""
+    if status.view is None or status.capacity is None:
+        body = html("<p>No pass has finished yet, or this replica is on standby.</p>")
+    else:
+        body = joined((_capacity(status.view), _groups(status), _active(status, wall, everything)))
+    text = html(
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Starts · cluster autoscaler</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><style>{}</style></head>'
+        "<body><header><h1>Capacity and starts</h1></header><main>{}</main>"
+        '<footer><p><a href="/status">Status</a></p></footer></body></html>\n',
+        Html(STYLE),
+        body,
+    )
+    return Response(text.encode(), HTML, headers={"Content-Security-Policy": CONTENT_SECURITY_POLICY})
+
+
+def _capacity(view: ClusterView) -> Html:
+    cpu, memory = capacity_of(view, quantity.CPU), capacity_of(view, quantity.MEMORY)
+    return html("<section><h2>Capacity</h2><p>{}</p><p>{}</p></section>", cpu_line(cpu), memory_line(memory))
+
+
+def _groups(status: EtaStatus) -> Html:
+    if status.outcome is None:
+        return NOTHING
+    names = ("Node group", "Ready", "Upcoming", "Expected in", "Target", "Min", "Max", "Boot p50", "Boot p90")
+    columns = [Column(name, "" if at == 0 else "n") for at, name in enumerate(names)]
+    rows = []
+    for group in status.outcome.view.groups.all:
+        state = status.outcome.registry.groups.get(group.id)
+        upcoming = sorted(
+            one.expected_s for one in status.estimates.values() if one.group == group.id and one.expected_s is not None
+        )
+        boot = status.knowledge.boot(group.id)
+        target = group.target_size if state is None else state.acceptable.target
+        rows.append(
+            (
+                html("<code>{}</code>", group.id),
+                html("{}", 0 if state is None else len(state.buckets.ready)),
+                html("{}", 0 if state is None else state.upcoming),
+                html("{}", duration(upcoming[0])) if upcoming else NOTHING,
+                html("{}", target),
+                html("{}", group.min_size),
+                html("{}", group.max_size),
+                NOTHING if boot.assumed else html("{}", duration(boot.spread.expected)),
+                NOTHING if boot.assumed else html("{}", duration(boot.spread.worst)),
+            )
+        )
+    return html("<section><h2>Node groups</h2>{}</section>", table(html("{}", len(rows)), columns, rows))
+
+
+def _active(status: EtaStatus, wall: float, everything: bool) -> Html:
+    assert status.view is not None
+    rows = active_rows(status.view, everything=everything)
+    if not rows:
+        return NOTHING
+    lines = joined(
+        html("<li>{}</li>", name) if at is None else html("<li>{}, {}</li>", name, lasting(at, wall))
+        for name, at in rows
+    )
+    return html('<section><h2>Active pods</h2><ul>{}</ul><p><a href="?all=1">All</a></p></section>', lines)

@@ -1,0 +1,40 @@
+"""The start of a pod by the ratio of what is wanted to what there is: for comparison, and for saturated clusters."""
+
+import math
+
+import msgspec
+
+from autoscaler.eta.samples import Spread
+
+
+class Totals(msgspec.Struct, frozen=True):
+    """CPU of the cluster, in thousandths of a core."""
+
+    nodes: int
+    provisioned_milli: int
+    pending_milli: int
+    running_milli: int
+
+
+class Ratio(msgspec.Struct, frozen=True):
+    """The constants of the formula."""
+
+    run_s: float = 600.0
+    start_s: float = 90.0
+    node_overhead_cpu: float = 2.0
+
+
+def ratio_start(totals: Totals, request_milli: int, ratio: Ratio) -> Spread | None:
+    """Return how long a pod takes to start, in whole seconds; None where no usable capacity is left.
+
+    Each total is rounded up to whole cores by itself. Where the pod does not fit below what is usable, everything is
+    taken to be finished `run_s` after the share of work that there is; never sooner than on a free cluster.
+    """
+    wanted = math.ceil(totals.pending_milli / 1000) + math.ceil(totals.running_milli / 1000)
+    usable = math.ceil(totals.provisioned_milli / 1000) - ratio.node_overhead_cpu * totals.nodes
+    if usable <= 0:
+        return None
+    seconds = ratio.start_s
+    if request_milli / 1000 + wanted >= usable:
+        seconds = max(ratio.start_s, float(math.floor(wanted / usable * ratio.run_s)))
+    return Spread(seconds, seconds)

@@ -1,0 +1,73 @@
+"""What is known of start-up estimates as of one pass."""
+
+import heapq
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from autoscaler.config.eta import PodStartEstimator
+from autoscaler.eta.capacity import Capacity
+from autoscaler.eta.estimate import Estimate, Times
+from autoscaler.eta.history import Record
+from autoscaler.eta.places import Outcome
+from autoscaler.eta.ratio import Ratio
+from autoscaler.eta.samples import Knowledge, Spread
+from autoscaler.objects.pod import Pod
+from autoscaler.snapshot.cluster import ClusterView
+
+
+class Accuracy(msgspec.Struct, frozen=True, kw_only=True):
+    """How estimates turned out so far."""
+
+    pods: int = 0
+    within_worst: int = 0
+    late: int = 0
+    abs_error_s: float = 0.0
+    """Sum over all of them."""
+
+    def counted(self, error_s: float, within: bool) -> "Accuracy":
+        """Return it with one more pod."""
+        return Accuracy(
+            pods=self.pods + 1,
+            within_worst=self.within_worst + within,
+            late=self.late + (error_s > 0),
+            abs_error_s=self.abs_error_s + abs(error_s),
+        )
+
+
+class EtaStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """As of one pass. A replica that does not lead knows nothing."""
+
+    estimator: PodStartEstimator
+    ratio: Ratio = Ratio()
+    """Constants of the ratio formula, where that is the estimator."""
+    computed_at: float | None = None
+    capacity: Capacity | None = None
+    estimates: Mapping[str, Estimate] = {}
+    """By pod key."""
+    outcome: Outcome | None = None
+    knowledge: Knowledge = Knowledge()
+    times: Times = Times()
+    boots: Mapping[str, Spread] = {}
+    view: ClusterView | None = None
+    live: Mapping[str, Record] = {}
+    ended: tuple[Record, ...] = ()
+    accuracy: Accuracy = Accuracy()
+
+
+def active_rows(view: ClusterView, *, everything: bool) -> Sequence[tuple[str, float | None]]:
+    """Return name and request time of the pods that have not ended, the oldest first.
+
+    At most six rows: of more, the first three and the last three, with a row in between that says how many are left
+    out; its time is None.
+    """
+    pods = [pod for part in (view.pending, *view.pods) for pod in part]
+
+    def key(pod: Pod) -> tuple[float, str]:
+        return pod.created, pod.key
+
+    if everything or len(pods) <= 6:
+        return [(pod.key, pod.created) for pod in sorted(pods, key=key)]
+    first, last = heapq.nsmallest(3, pods, key=key), heapq.nlargest(3, pods, key=key)[::-1]
+    between = (f"... {len(pods) - 6} of {len(pods)} total omitted ...", None)
+    return [*((pod.key, pod.created) for pod in first), between, *((pod.key, pod.created) for pod in last)]

@@ -1,0 +1,1 @@
+"""Moving workloads off nodes that will be taken away at a known time."""

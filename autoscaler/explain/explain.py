@@ -1,0 +1,120 @@
+"""Answers `plan --explain`: why one pod, node or node group fared as it did in a pass.
+
+Everything is read from the pass itself: its report, its memory, and the simulated cluster that it decided on.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
+from itertools import islice
+
+import msgspec
+
+from autoscaler.config.tree import Config
+from autoscaler.errors import ConfigError
+from autoscaler.explain.answer import Explanation, GroupExplanation, NodeExplanation, PodExplanation
+from autoscaler.explain.group import explain_group
+from autoscaler.explain.node import explain_node
+from autoscaler.explain.pod import explain_pending, explain_running
+from autoscaler.loop.passing import Pass
+from autoscaler.objects.meta import rfc3339
+from autoscaler.objects.pod import Pod
+from autoscaler.snapshot.cluster import ClusterView
+
+_SHOWN = 5
+Explained = PodExplanation | NodeExplanation | GroupExplanation
+
+
+class Kind(StrEnum):
+    """What can be asked about."""
+
+    POD = "pod"
+    NODE = "node"
+    GROUP = "group"
+
+
+class Target(msgspec.Struct, frozen=True):
+    """One thing to explain; a pod's name is `namespace/name`."""
+
+    kind: Kind
+    name: str
+
+    def __str__(self) -> str:
+        """Return it as it is typed."""
+        return f"{self.kind}/{self.name}"
+
+
+def parse_targets(words: Iterable[str]) -> tuple[Target, ...]:
+    """Read `pod/NAMESPACE/NAME`, `node/NAME` and `group/ID`; raises `ConfigError` that names every other word."""
+    targets: list[Target] = []
+    problems: list[str] = []
+    for word in words:
+        kind, _, name = word.partition("/")
+        named = len(name.split("/")) == 2 and all(name.split("/")) if kind == Kind.POD else bool(name)
+        if kind in set(Kind) and named:
+            targets.append(Target(Kind(kind), name))
+        else:
+            problems.append(f"--explain {word}: write pod/NAMESPACE/NAME, node/NAME or group/ID")
+    if problems:
+        raise ConfigError(problems)
+    return tuple(targets)
+
+
+def explain(
+    targets: Sequence[Target], p: Pass, config: Config, placed: Mapping[str, Pod], name: str, run: int
+) -> Explanation:
+    """Explain what the run came to for each target.
+
+    `placed` are the pods of the cluster by key, those included that the pass leaves out of account. Raises
+    `ConfigError` with a line for every target that is not there.
+    """
+    view = p.report.view
+    if view is None:
+        raise ConfigError(f"run {run}: nothing to explain, the pass never saw the cluster: {p.report.error}")
+    explained: list[Explained] = []
+    problems: list[str] = []
+    for target in targets:
+        try:
+            explained.append(_EXPLAINERS[target.kind](target, p, view, config, placed))
+        except ConfigError as error:
+            problems.extend(f"--explain {target}: {problem}" for problem in error.problems)
+    if problems:
+        raise ConfigError(problems)
+    return Explanation(name=name, run=run, at=rfc3339(p.report.now.wall), explained=explained)
+
+
+def _pod(target: Target, p: Pass, view: ClusterView, config: Config, placed: Mapping[str, Pod]) -> Explained:
+    pod = next((pod for pod in view.pending if pod.key == target.name), None)
+    if pod is not None:
+        return explain_pending(str(target), pod, p, view, config)
+    known = placed.get(target.name)
+    if known is not None and known.node is not None:
+        return explain_running(str(target), known, known.node, view)
+    raise ConfigError(_nothing_of("pending pod", "pending", (pod.key for pod in view.pending), len(view.pending)))
+
+
+def _node(target: Target, p: Pass, view: ClusterView, config: Config, placed: Mapping[str, Pod]) -> Explained:
+    position = view.positions.get(target.name)
+    if position is None:
+        raise ConfigError(_nothing_of("node", "nodes", (node.name for node in view.nodes), len(view.nodes)))
+    return explain_node(str(target), view.nodes[position], p, view, config)
+
+
+def _group(target: Target, p: Pass, view: ClusterView, config: Config, placed: Mapping[str, Pod]) -> Explained:
+    group = view.groups.get(target.name)
+    if group is None:
+        groups = view.groups.all
+        raise ConfigError(_nothing_of("node group", "groups", (group.id for group in groups), len(groups)))
+    return explain_group(str(target), group, p, config)
+
+
+_EXPLAINERS: Mapping[Kind, Callable[[Target, Pass, ClusterView, Config, Mapping[str, Pod]], Explained]] = {
+    Kind.POD: _pod,
+    Kind.NODE: _node,
+    Kind.GROUP: _group,
+}
+
+
+def _nothing_of(noun: str, which: str, names: Iterable[str], count: int) -> str:
+    shown = ", ".join(islice(names, _SHOWN))
+    more = f" and {count - _SHOWN} more" if count > _SHOWN else ""
+    return f"no such {noun}; {which} are: {shown}{more}" if count else f"no such {noun}; there are none"

@@ -1,0 +1,1 @@
+"""Pause pods that keep room free, by cron policy."""

@@ -1,0 +1,80 @@
+"""What headroom would do to pools, for people and programs that ask without a daemon."""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from autoscaler.clock import Instant
+from autoscaler.config.headroom import Headroom
+from autoscaler.eta.lead import NO_LEAD, Lead
+from autoscaler.headroom.objects import Present, deployment_name
+from autoscaler.headroom.plan import plan_pool
+from autoscaler.headroom.pods import PoolPods, pods_of
+from autoscaler.objects.meta import rfc3339
+from autoscaler.snapshot.cluster import ClusterView
+
+
+class PoolAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One pool: the same numbers as the daemon's."""
+
+    pool: str
+    namespace: str
+    at: str
+    policy: str
+    lead_seconds: float
+    """How long before a policy begins its pods are asked for."""
+    lead_basis: str
+    early_policy: str
+    """The policy that is about to begin and wants more than the one that holds; empty where none is."""
+    early_from: str
+    """When it begins."""
+    active: int
+    desired: int
+    target: int
+    reason: str
+    lower_at: str
+    """When pods that are not wanted by then may go."""
+    replicas: int
+    """Of the Deployment that is there; 0 where there is none."""
+    action: str
+    drift: tuple[str, ...] = ()
+
+
+def answers(
+    headroom: Headroom,
+    view: ClusterView,
+    deployments: Iterable[Present],
+    active: Mapping[str, int],
+    leads: Mapping[str, Lead],
+    now: Instant,
+) -> list[PoolAnswer]:
+    """Return what a leader that just began would do; `active` replaces the counted pods of pools by name."""
+    present = {(one.namespace, one.name): one for one in deployments}
+    found = []
+    for pool in headroom.pools:
+        pods: PoolPods = pods_of(view, pool, headroom)
+        count, lead = active.get(pool.name, pods.active), leads.get(pool.name, NO_LEAD)
+        there = present.get((pool.namespace, deployment_name(pool)))
+        plan = plan_pool(pool, headroom, there, count, None, now, lead.seconds)
+        want, early = plan.want, plan.want.early
+        found.append(
+            PoolAnswer(
+                pool=pool.name,
+                namespace=pool.namespace,
+                at=rfc3339(now.wall),
+                policy=want.policy,
+                lead_seconds=lead.seconds,
+                lead_basis=lead.basis,
+                early_policy="" if early is None else early.policy,
+                early_from="" if early is None else rfc3339(early.starts_at),
+                active=count,
+                desired=want.desired,
+                target=want.target,
+                reason=want.reason,
+                lower_at=rfc3339(now.wall + want.held.allowed.mono - now.mono),
+                replicas=plan.before,
+                action=plan.action,
+                drift=plan.drift,
+            )
+        )
+    return found

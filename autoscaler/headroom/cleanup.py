@@ -1,0 +1,49 @@
+"""Removes the Deployments and the PriorityClass of headroom from a cluster, for people who do without it."""
+
+import contextlib
+from collections.abc import Iterator
+
+from autoscaler.clock import Clock, ThreadExecutor
+from autoscaler.config.headroom import MANAGED_BY, MANAGED_CLASS, MANAGER, POOL, Headroom
+from autoscaler.config.tree import Config
+from autoscaler.errors import Gone
+from autoscaler.headroom.cluster import ClusterHeadroom
+from autoscaler.headroom.objects import owner_labels, read_deployment
+from autoscaler.kube.client import Client
+from autoscaler.kube.election import Unopposed
+from autoscaler.kube.paths import ObjectRef
+from autoscaler.kube.writes import Writes
+
+_CLASS = ObjectRef("scheduling.k8s.io/v1", "PriorityClass", MANAGED_CLASS)
+
+
+def clean_up(config: Config, headroom: Headroom, clock: Clock, *, pretend: bool) -> Iterator[str]:
+    """Delete what has the labels of this headroom and yield the name of each; raises `AutoscalerError`.
+
+    The class goes only where no Deployment of another cluster name needs it. `pretend`: nothing is deleted.
+    """
+    executor = ThreadExecutor(1)
+    client = Client.connect(config.kube.kubeconfig, config.kube.kubernetes, clock=clock, sleep=executor.sleep)
+    writes = Writes(client, Unopposed(), clock, executor.sleep)
+    objects = ClusterHeadroom(client, writes)
+    try:
+        ours = owner_labels(headroom)
+        everyones = [read_deployment(one) for one in objects.deployments("", {MANAGED_BY: MANAGER})]
+        mine = [one for one in everyones if POOL in one.labels and ours.items() <= one.labels.items()]
+        for one in mine:
+            if not pretend:
+                objects.delete_deployment(one.namespace, one.name, one.uid)
+            yield f"deployment {one.namespace}/{one.name}"
+        if any(POOL in one.labels and one not in mine for one in everyones):
+            return
+        known = objects.priority_class(MANAGED_CLASS)
+        meta = {} if known is None else known["metadata"]
+        if not meta.get("uid") or (meta.get("labels") or {}).get(MANAGED_BY) != MANAGER:
+            return
+        if not pretend:
+            with contextlib.suppress(Gone):
+                writes.delete(_CLASS, meta["uid"])
+        yield f"priorityclass {MANAGED_CLASS}"
+    finally:
+        executor.stop()
+        client.close()

@@ -1,0 +1,160 @@
+"""Headroom as a companion: looks at every pool at its interval and brings in order what is off."""
+
+from collections.abc import Callable, Iterable
+
+from autoscaler.clock import Clock, Instant
+from autoscaler.config.headroom import Headroom, OnShutdown, warnings
+from autoscaler.config.scaleup import Pods
+from autoscaler.errors import AutoscalerError, LeadershipLost, Refused
+from autoscaler.eta.estimate import Times
+from autoscaler.eta.leads import Leads
+from autoscaler.headroom.cluster import HeadroomObjects
+from autoscaler.headroom.metrics import HeadroomMetrics
+from autoscaler.headroom.objects import JsonObject, owner_labels, read_deployment
+from autoscaler.headroom.plan import plan_orphans
+from autoscaler.headroom.pool import Member
+from autoscaler.headroom.status import HeadroomStatus
+from autoscaler.headroom.writer import PoolWriter
+from autoscaler.logs import Log
+from autoscaler.loop.passing import Pass
+from autoscaler.ports import EventSink
+from autoscaler.snapshot.cluster import ClusterView
+
+log = Log(__name__)
+
+_ORPHANS_S = 600.0
+_LEAVE_S = 10.0
+_IMPATIENT_S = 1.0
+_FORBIDDEN = 403
+
+
+class HeadroomKeeper:
+    """A `loop.companion.Companion`. Ticks come on one thread; passes, on another, only leave their view here."""
+
+    name = "headroom"
+
+    def __init__(
+        self,
+        headroom: Headroom,
+        objects: HeadroomObjects,
+        events: EventSink,
+        metrics: HeadroomMetrics,
+        clock: Clock,
+        cutoff: int,
+        changed: Callable[[], Headroom | None] = lambda: None,
+        leads: Leads | None = None,
+    ) -> None:
+        """`leads` None: nothing is known of boots, ever. `changed` returns a new configuration once there is one.
+
+        `cutoff` is the priority below which pods are expendable.
+        """
+        self._headroom = headroom
+        self._objects = objects
+        self._writer = PoolWriter(objects, cutoff)
+        self._events = events
+        self._metrics = metrics
+        self._clock = clock
+        self._changed = changed
+        self._leads = leads or Leads(Times(), Pods())
+        self._view: ClusterView | None = None
+        self._members: dict[str, Member] = {}
+        self._removed: set[str] = set()
+        self._namespaces: set[str] = set()
+        self._orphans_at = float("-inf")
+        self.status = HeadroomStatus()
+        """The last look at the pools; replaced as a whole."""
+        self._configure(headroom)
+
+    @property
+    def interval_s(self) -> float:
+        """Time between two looks; short until the first pass has shown how many pods are active."""
+        interval_s = self._headroom.reconcile_interval_s
+        return interval_s if self._view is not None else min(_IMPATIENT_S, interval_s)
+
+    def before_pass(self, p: Pass) -> Pass:
+        """Leave the pass as it is: decisions know pause pods by their labels."""
+        return p
+
+    def after_pass(self, p: Pass) -> None:
+        """Keep the view for the next look."""
+        if p.report.view is not None:
+            self._view = p.report.view
+
+    def tick(self, now: Instant) -> None:
+        """Look at every pool; one that fails holds up no other. Raises `LeadershipLost`."""
+        self._reload()
+        view = self._view
+        if view is None:
+            return  # how many pods are active is not known yet
+        began = self._clock.now().mono
+        for member in self._members.values():
+            member.look(self._headroom, view, now)
+        if now.mono - self._orphans_at >= _ORPHANS_S or self._removed:
+            self._collect_orphans(now)
+        self.status = HeadroomStatus(looked_at=now.wall, pools=tuple(one.status for one in self._members.values()))
+        self._metrics.took(self._clock.now().mono - began)
+
+    def leave(self) -> None:
+        """Do with the pools what is configured for a stop of the leader; failures are warnings."""
+        if self._headroom.on_shutdown is OnShutdown.KEEP:
+            return
+        give_up = self._clock.now().mono + _LEAVE_S
+        for pool in self._headroom.pools:
+            now = self._clock.now()
+            try:
+                if now.mono < give_up:
+                    self._writer.leave(pool, self._headroom, now.wall)
+                else:
+                    log.warning("headroom.not_left_in_order", pool=pool.name, error="out of time")
+            except AutoscalerError as error:
+                log.warning("headroom.not_left_in_order", pool=pool.name, error=error)
+
+    def _reload(self) -> None:
+        fresh = self._changed()
+        if fresh is not None:
+            log.info("headroom.reloaded", pools=len(fresh.pools))
+            self._configure(fresh)
+
+    def _configure(self, fresh: Headroom) -> None:
+        for warning in warnings(fresh):
+            log.warning("config.headroom", problem=warning)
+        gone = self._members.keys() - fresh.pool_names
+        self._removed = (self._removed | gone) - fresh.pool_names
+        for name in gone:
+            self._metrics.forget(name)
+        before = self._members
+        self._members = {}
+        for pool in fresh.pools:
+            member = before.get(pool.name) or Member(pool, self._writer, self._events, self._metrics, self._leads)
+            member.changed(pool)
+            self._members[pool.name] = member
+        self._namespaces |= {pool.namespace for pool in fresh.pools}
+        self._headroom = fresh
+
+    def _collect_orphans(self, now: Instant) -> None:
+        """Delete Deployments of ours that have no pool; what fails is tried again by the next look."""
+        try:
+            orphans = plan_orphans(map(read_deployment, self._owned()), self._headroom, self._removed, now)
+            for one in orphans.delete:
+                self._objects.delete_deployment(one.namespace, one.name, one.uid)
+                self._metrics.orphan_deleted()
+                log.info("headroom.orphan_deleted", namespace=one.namespace, name=one.name)
+        except LeadershipLost:
+            raise
+        except AutoscalerError as error:
+            log.warning("headroom.orphans_not_collected", error=error)
+            return
+        for one in orphans.unreadable:
+            log.warning("headroom.heartbeat_unreadable", namespace=one.namespace, name=one.name, value=one.heartbeat)
+        self._removed.clear()
+        self._orphans_at = now.mono
+
+    def _owned(self) -> Iterable[JsonObject]:
+        """Return every Deployment of ours; in the namespaces of pools where the rest may not be looked at."""
+        labels = owner_labels(self._headroom)
+        try:
+            return self._objects.deployments("", labels)
+        except Refused as error:
+            if error.status != _FORBIDDEN:
+                raise
+        return [one for namespace in sorted(self._namespaces) for one in self._objects.deployments(namespace, labels)]

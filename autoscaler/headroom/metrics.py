@@ -1,0 +1,132 @@
+"""Metrics of headroom: their table, and the gauges in the words of the domain."""
+
+from collections.abc import Iterable
+
+from autoscaler.observe.metrics.metric_table import Kind, Metric
+from autoscaler.observe.metrics.series import Series
+from autoscaler.reasons import HeadroomTrouble
+
+_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+def _of_pool(name: str, text: str, *labels: str, kind: Kind = Kind.GAUGE, **values: str) -> Metric:
+    return Metric(name=name, kind=kind, help=text, labels=("pool", *labels), values=values)
+
+
+HEADROOM: tuple[Metric, ...] = (
+    _of_pool("headroom_pods_desired", "Pause pods that the policy wants now, or one that is about to begin."),
+    _of_pool("headroom_lead_seconds", "How long before a policy begins its pods are asked for; 0: nothing is learned."),
+    _of_pool("headroom_pods_target", "Pause pods wanted after the cool-down."),
+    _of_pool("headroom_pods_current", "Replicas of the Deployment as it was found."),
+    _of_pool("headroom_pods", "Pause pods by state.", "state", state="`bound`, `pending`"),
+    _of_pool("headroom_active_pods", "Pods of the work that the scale factor multiplies."),
+    _of_pool("headroom_policy_active", "Whether the policy holds: 1 or 0.", "policy", policy="its name, or `none`"),
+    _of_pool(
+        "headroom_scale_operations_total",
+        "Changes of the number of replicas.",
+        "direction",
+        kind=Kind.COUNTER,
+        direction="`up`, `down`",
+    ),
+    _of_pool(
+        "headroom_reconcile_errors_total",
+        "What kept a pool from being as it should be.",
+        "reason",
+        kind=Kind.COUNTER,
+        reason=", ".join(f"`{one}`" for one in HeadroomTrouble),
+    ),
+    _of_pool(
+        "headroom_drift_corrected_total",
+        "Changes by others that were put back.",
+        "field",
+        kind=Kind.COUNTER,
+        field="`replicas`, `template`, `deleted`",
+    ),
+    _of_pool("headroom_preempted_total", "Pause pods that gave way to other pods.", kind=Kind.COUNTER),
+    Metric(
+        name="headroom_reconcile_duration_seconds",
+        kind=Kind.HISTOGRAM,
+        help="Time taken by one look at all pools.",
+        buckets=_BUCKETS,
+    ),
+    _of_pool("headroom_last_reconcile_timestamp_seconds", "When the pool was last as it should be, in Unix seconds."),
+    Metric(
+        name="headroom_orphans_deleted_total",
+        kind=Kind.COUNTER,
+        help="Deployments deleted because no configuration has their pool.",
+    ),
+)
+
+_GAUGES_OF_POOL = tuple(one.name for one in HEADROOM if one.kind is Kind.GAUGE and one.labels == ("pool",))
+_STATES = ("bound", "pending")
+
+
+class HeadroomMetrics:
+    """What one process publishes about its pools."""
+
+    def __init__(self, series: Series) -> None:
+        """`series` were made of `HEADROOM`."""
+        self._series = series
+        self._policies: dict[str, tuple[str, ...]] = {}
+
+    def wanted(self, pool: str, *, desired: int, target: int, active: int) -> None:
+        """Publish what a pool should have."""
+        self._series.set("headroom_pods_desired", desired, pool)
+        self._series.set("headroom_pods_target", target, pool)
+        self._series.set("headroom_active_pods", active, pool)
+
+    def lead(self, pool: str, seconds: float) -> None:
+        """Publish how long before a policy begins its pods are asked for."""
+        self._series.set("headroom_lead_seconds", seconds, pool)
+
+    def found(self, pool: str, *, replicas: int, bound: int, pending: int) -> None:
+        """Publish what it has."""
+        self._series.set("headroom_pods_current", replicas, pool)
+        self._series.set("headroom_pods", bound, pool, "bound")
+        self._series.set("headroom_pods", pending, pool, "pending")
+
+    def policy(self, pool: str, holds: str, policies: Iterable[str]) -> None:
+        """Publish which policy holds, among all there are."""
+        names = tuple(policies)
+        for gone in set(self._policies.get(pool, ())) - set(names):
+            self._series.remove("headroom_policy_active", pool, gone)
+        self._policies[pool] = names
+        for name in names:
+            self._series.set("headroom_policy_active", name == holds, pool, name)
+
+    def scaled(self, pool: str, direction: str) -> None:
+        """Count a change of the number of replicas."""
+        self._series.add("headroom_scale_operations_total", 1, pool, direction)
+
+    def failed(self, pool: str, reason: HeadroomTrouble) -> None:
+        """Count what kept a pool from being as it should be."""
+        self._series.add("headroom_reconcile_errors_total", 1, pool, reason)
+
+    def drifted(self, pool: str, field: str) -> None:
+        """Count a change by others that was put back."""
+        self._series.add("headroom_drift_corrected_total", 1, pool, field)
+
+    def preempted(self, pool: str, pods: int) -> None:
+        """Count pause pods that gave way."""
+        self._series.add("headroom_preempted_total", pods, pool)
+
+    def reconciled(self, pool: str, wall: float) -> None:
+        """Note when a pool was as it should be."""
+        self._series.set("headroom_last_reconcile_timestamp_seconds", wall, pool)
+
+    def took(self, seconds: float) -> None:
+        """Note how long one look at all pools took."""
+        self._series.observe("headroom_reconcile_duration_seconds", seconds)
+
+    def orphan_deleted(self) -> None:
+        """Count a Deployment without a pool that was deleted."""
+        self._series.add("headroom_orphans_deleted_total", 1)
+
+    def forget(self, pool: str) -> None:
+        """Take the gauges of a pool away that is not configured any more."""
+        for name in self._policies.pop(pool, ()):
+            self._series.remove("headroom_policy_active", pool, name)
+        for name in _GAUGES_OF_POOL:
+            self._series.discard(name, pool)
+        for state in _STATES:
+            self._series.discard("headroom_pods", pool, state)

@@ -1,0 +1,58 @@
+"""What people see of headroom: one value per look at the pools, for the API and the status page."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from autoscaler.eta.lead import NO_LEAD, Lead
+from autoscaler.headroom.policy import Early
+from autoscaler.observe.http.endpoint import Described, Nothing, json_endpoint
+
+
+class PoolStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """One pool. Times end in `_at` and are Unix seconds."""
+
+    name: str
+    namespace: str
+    policy: str = ""
+    """The one that holds, or `none`; empty before the first look."""
+    lead_seconds: float = 0.0
+    """How long before a policy begins its pods are asked for."""
+    lead: Lead = NO_LEAD
+    """What that is made of."""
+    early: Early | None = None
+    """The policy that is about to begin and wants more than the one that holds."""
+    active: int = 0
+    desired: int = 0
+    target: int = 0
+    reason: str = ""
+    """What decided the target."""
+    lower_at: float | None = None
+    """Until when pods that are not wanted any more stay."""
+    replicas: int = 0
+    """Of the Deployment, as it was found."""
+    bound: int = 0
+    pending: int = 0
+    troubles: tuple[str, ...] = ()
+    """What keeps it from being as it should be."""
+    reconciled_at: float | None = None
+
+
+class HeadroomStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """All pools. A replica that does not lead knows of none."""
+
+    looked_at: float | None = None
+    pools: tuple[PoolStatus, ...] = ()
+
+
+def headroom_routes(status: Callable[[], HeadroomStatus]) -> Described:
+    """Return the route of the pools."""
+    endpoint = json_endpoint(
+        exposes="names and namespaces of pools, their sizes and schedules",
+        summary="The pools of headroom: what is wanted, what is there, and why.",
+        asks=Nothing,
+        answers=HeadroomStatus,
+        answer=lambda _: status(),
+        when="where headroom is configured",
+    )
+    return {"/api/v1/headroom": {"GET": endpoint}}

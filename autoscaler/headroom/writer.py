@@ -1,0 +1,174 @@
+"""Bringing one pool of pause pods in order: its PriorityClass, which of its pods go first, its Deployment."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import msgspec
+
+from autoscaler.clock import Instant
+from autoscaler.config.headroom import Headroom, OnShutdown, Pool, priority_problem
+from autoscaler.errors import AutoscalerError, Conflict, Gone, LeadershipLost, Refused
+from autoscaler.headroom.cluster import HeadroomObjects
+from autoscaler.headroom.objects import Present, deployment_name, notes, priority_class, read_deployment
+from autoscaler.headroom.plan import Action, PoolPlan, plan_pool
+from autoscaler.headroom.pods import PoolPods, to_give_up
+from autoscaler.headroom.policy import Held
+from autoscaler.logs import Log
+from autoscaler.reasons import HeadroomTrouble
+from autoscaler.snapshot.cluster import ClusterView
+
+_TRIES = 4
+"""One, and three more after conflicts."""
+_FORBIDDEN = 403
+
+log = Log(__name__)
+
+
+class PoolFailed(Exception):
+    """A pool cannot be brought in order now; the next look tries again."""
+
+    def __init__(self, trouble: HeadroomTrouble, error: object) -> None:
+        super().__init__(str(error))
+        self.trouble = trouble
+
+
+class Reconciled(msgspec.Struct, frozen=True):
+    """What was done, and what is amiss all the same."""
+
+    plan: PoolPlan
+    troubles: tuple[HeadroomTrouble, ...] = ()
+
+
+class PoolWriter:
+    """Writes for one daemon's pools. All calls raise `LeadershipLost`; other failures are as each says."""
+
+    def __init__(self, objects: HeadroomObjects, cutoff: int) -> None:
+        """`cutoff` is the priority below which pods are expendable."""
+        self._objects = objects
+        self._cutoff = cutoff
+
+    def reconcile(
+        self,
+        pool: Pool,
+        headroom: Headroom,
+        view: ClusterView,
+        pods: PoolPods,
+        held: Held | None,
+        now: Instant,
+        lead_s: float = 0.0,
+    ) -> Reconciled:
+        """Make the Deployment what it should be; raises `PoolFailed`. `held` None: nothing is remembered of it."""
+        conflict: Conflict | None = None
+        for _ in range(_TRIES):
+            with _failing_as(HeadroomTrouble.GET_DEPLOYMENT):
+                present = self._present(pool)
+            plan = plan_pool(pool, headroom, present, pods.active, held, now, lead_s)
+            if plan.action is Action.CONFLICT:
+                raise PoolFailed(HeadroomTrouble.NAME_CONFLICT, f"{deployment_name(pool)} is somebody else's")
+            marked = self._mark(plan, pods, view)
+            try:
+                with _failing_as(HeadroomTrouble.APPLY_STATE):
+                    self._apply(plan)
+            except Conflict as error:
+                conflict = error
+                continue
+            amiss = ((HeadroomTrouble.PAUSED, plan.paused), (HeadroomTrouble.DELETION_COST, not marked))
+            return Reconciled(plan, tuple(trouble for trouble, there in amiss if there))
+        raise PoolFailed(HeadroomTrouble.APPLY_STATE, conflict)
+
+    def leave(self, pool: Pool, headroom: Headroom, wall: float) -> None:
+        """Do with a Deployment of ours what is configured for a stop of the leader; raises `AutoscalerError`."""
+        present = self._present(pool)
+        if present is None or not present.of(pool, headroom) or headroom.on_shutdown is OnShutdown.KEEP:
+            return
+        if headroom.on_shutdown is OnShutdown.DELETE:
+            self._objects.delete_deployment(present.namespace, present.name, present.uid)
+        elif present.replicas:
+            metadata = present.obj["metadata"]
+            noted = {**(metadata.get("annotations") or {}), **notes(present.template_hash, 0, wall, wall)}
+            spec = {**present.obj["spec"], "replicas": 0}
+            self._objects.replace({**present.obj, "metadata": {**metadata, "annotations": noted}, "spec": spec})
+
+    def check_class(self, pool: Pool, lowest_active: int | None) -> HeadroomTrouble | None:
+        """Make the managed PriorityClass where it is missing; raises `PoolFailed` where pause pods would not do.
+
+        Returns what is amiss and tolerable. `lowest_active` is the lowest priority of pods that the pool is for.
+        """
+        try:
+            with _failing_as(HeadroomTrouble.PRIORITY_CLASS):
+                found = self._objects.priority_class(pool.priority_class)
+        except _Forbidden as error:
+            log.warning("headroom.priority_class_not_seen", name=pool.priority_class, error=str(error))
+            return HeadroomTrouble.PRIORITY_CLASS
+        if found is None:
+            self._create_class(pool)
+            return None
+        value = int(found.get("value") or 0)
+        problem = priority_problem(value, self._cutoff)
+        if problem is None and lowest_active is not None and lowest_active <= value:
+            problem = f"priority {value} is not below {lowest_active}, that of pods which the pool is for"
+        if problem is not None:
+            raise PoolFailed(HeadroomTrouble.PRIORITY_UNSUITABLE, f"class {pool.priority_class}: {problem}")
+        ours = not pool.priority_class_name
+        return HeadroomTrouble.PRIORITY_CLASS_MISMATCH if ours and value != pool.priority_value else None
+
+    def _create_class(self, pool: Pool) -> None:
+        if pool.priority_class_name:
+            text = f"there is no PriorityClass {pool.priority_class_name}"
+            raise PoolFailed(HeadroomTrouble.PRIORITY_CLASS, text)
+        try:
+            with _failing_as(HeadroomTrouble.PRIORITY_CLASS):
+                self._objects.create(priority_class(pool))
+        except Conflict:
+            return  # somebody else was faster
+        except _Forbidden as error:
+            raise PoolFailed(HeadroomTrouble.PRIORITY_CLASS, error) from error
+
+    def _present(self, pool: Pool) -> Present | None:
+        obj = self._objects.deployment(pool.namespace, deployment_name(pool))
+        return None if obj is None else read_deployment(obj)
+
+    def _apply(self, plan: PoolPlan) -> None:
+        if plan.obj is not None:
+            write: Callable[..., None] = self._objects.create if plan.action is Action.CREATE else self._objects.replace
+            write(plan.obj)
+
+    def _mark(self, plan: PoolPlan, pods: PoolPods, view: ClusterView) -> bool:
+        """Tell the controller of the pods which to give up, so that it empties whole nodes; False where that failed."""
+        if plan.lowers:
+            given_up = to_give_up(view, pods, plan.want.target)
+            changes = [(pod, True) for pod in pods.bound if pod.key in given_up and not pod.cls.given_up]
+        elif len(pods.bound) <= plan.want.target:
+            changes = [(pod, False) for pod in pods.bound if pod.cls.given_up]
+        else:
+            changes = []
+        for pod, goes in changes:
+            try:
+                self._objects.mark(pod, given_up=goes)
+            except LeadershipLost:
+                raise
+            except Gone:
+                continue
+            except AutoscalerError as error:
+                log.warning("headroom.pod_not_marked", pod=pod.key, error=str(error))
+                return False
+        return True
+
+
+class _Forbidden(Exception):
+    """The API server does not allow it."""
+
+
+@contextmanager
+def _failing_as(trouble: HeadroomTrouble) -> Iterator[None]:
+    """Name failures by what was tried; conflicts, lost leadership and missing rights stay apart."""
+    try:
+        yield
+    except (LeadershipLost, Conflict):
+        raise
+    except Refused as error:
+        if error.status == _FORBIDDEN and trouble is HeadroomTrouble.PRIORITY_CLASS:
+            raise _Forbidden(str(error)) from error
+        raise PoolFailed(trouble, error) from error
+    except AutoscalerError as error:
+        raise PoolFailed(trouble, error) from error

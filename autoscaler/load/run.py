@@ -1,0 +1,110 @@
+"""Puts generated pods into a test cluster, waits for them, keeps them for a while, and takes them out again."""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from urllib.parse import urlsplit
+
+import msgspec
+
+from autoscaler.clock import Clock
+from autoscaler.config.tree import Config
+from autoscaler.errors import ConfigError, Gone, NeverStarted, Refused, Stopped
+from autoscaler.kube.client import Client, ClientSettings
+from autoscaler.kube.election import Unopposed
+from autoscaler.kube.writes import Writes
+from autoscaler.load.cluster import LoadPods, PolledPod
+from autoscaler.load.plan import Batch, Load, plan_load
+from autoscaler.load.waiting import insist, wait_started
+
+_LOCAL = ("127.0.0.1", "::1", "localhost")
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What became of one pod: seconds until it left Pending, or why it never did."""
+
+    pod: str
+    started_s: float | None = None
+    failure: str = ""
+
+
+def connect(config: Config, clock: Clock, sleep: Callable[[float], bool], allowed: Sequence[str] = ()) -> Client:
+    """Prepare to talk to a cluster that may get load; raises `ConfigError` for one that nobody named.
+
+    `allowed` are host names of API servers, beside this machine's own, that may get load.
+    """
+    kube = config.kube
+    client = Client.connect(
+        kube.kubeconfig,
+        kube.kubernetes,
+        clock=clock,
+        sleep=sleep,
+        settings=ClientSettings("autoscaler-load", kube.kube_client_qps, kube.kube_client_burst),
+    )
+    host = urlsplit(client.server).hostname or ""
+    if host not in (*_LOCAL, *allowed):
+        client.close()
+        raise ConfigError(f"{client.server}: is not on this machine; if it is a test cluster, add --allow {host}")
+    return client
+
+
+class Generator:
+    """Makes load in one namespace of one cluster."""
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        sleep: Callable[[float], bool],
+        steady_sleep: Callable[[float], bool],
+        namespace: str,
+    ) -> None:
+        """`sleep` returns False once somebody has asked to stop; `steady_sleep` never does: it serves the clean-up."""
+        self._clock = clock
+        self._sleep = sleep
+        self._steady_sleep = steady_sleep
+        self._pods = LoadPods(client, Writes(client, Unopposed(), clock, steady_sleep), namespace)
+
+    def run(self, load: Load, batch: str, most: int) -> tuple[Batch, list[Outcome]]:
+        """Create the pods of a batch, as many as fit under `most` generated pods in all, and wait for them.
+
+        Return what was made and what became of each. Raises `Stopped`, and `RetryLater` where the API server cannot be
+        reached for longer than 7 seconds.
+        """
+        plan = plan_load(load, batch, self._pods.live(), most, self._clock.now().wall)
+        began = self._clock.now().mono
+        refused = dict(self._create(plan))
+        outcomes = [Outcome(pod=name, failure=cause) for name, cause in refused.items()]
+        for pod in plan.pods:
+            name = pod["metadata"]["name"]
+            if name not in refused:
+                outcomes.append(self._wait(name, began, load.deadline_s))
+        return plan, outcomes
+
+    def keep(self, seconds: float) -> None:
+        """Leave the load where it is for so long; raises `Stopped`."""
+        if not self._sleep(seconds):
+            raise Stopped("stopped while the load was kept")
+
+    def _create(self, plan: Batch) -> Iterator[tuple[str, str]]:
+        """Create pods; yield the name and the cause for each that the API server will not have."""
+        for pod in plan.pods:
+            if not self._sleep(0.0):
+                raise Stopped("stopped while pods were created")
+            try:
+                insist(partial(self._pods.create, pod), self._sleep)
+            except (Refused, Gone) as error:
+                yield pod["metadata"]["name"], f"it cannot be created: {error}"
+
+    def _wait(self, name: str, began: float, deadline_s: float) -> Outcome:
+        pod = PolledPod(self._pods, name, self._clock, self._sleep)
+        try:
+            wait_started(pod, deadline_s, self._clock, self._sleep, began)
+        except NeverStarted as error:
+            return Outcome(pod=name, failure=str(error))
+        return Outcome(pod=name, started_s=round(self._clock.now().mono - began, 1))
+
+    def delete(self, batch: str) -> int:
+        """Delete the pods of a batch, trying again as `insist` does; return how many there were."""
+        there: list[int] = []
+        insist(lambda: there.append(self._pods.delete_batch(batch)), self._steady_sleep)
+        return there[-1]

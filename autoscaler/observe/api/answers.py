@@ -1,0 +1,165 @@
+"""What the JSON API is asked and what it answers, as types. Times end in `_at`; what is not known is None."""
+
+from typing import Annotated, Generic, TypeVar
+
+import msgspec
+
+from autoscaler.observe.meanings import ReasonMeaning
+from autoscaler.observe.status import (
+    AutoscalerState,
+    ClusterStatus,
+    Decision,
+    GroupStatus,
+    NodeState,
+    NodeStatus,
+    PassStatus,
+    PodStatus,
+    ProcessStatus,
+    RecentEvent,
+    UndecodedKind,
+)
+
+_LONGEST_NAME = 512
+
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=_LONGEST_NAME)]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=10_000, description="How many items to return at most.")]
+Offset = Annotated[int, msgspec.Meta(ge=0, le=10_000_000, description="How many items to leave out at the beginning.")]
+
+Item = TypeVar("Item")
+
+
+class Slice(msgspec.Struct, frozen=True, kw_only=True):
+    """Which part of a list is wanted."""
+
+    limit: Limit = 1000
+    offset: Offset = 0
+
+
+class NodesAsked(Slice, frozen=True, kw_only=True):
+    """Which nodes are wanted."""
+
+    group: Annotated[Name, msgspec.Meta(description="Only nodes of this group.")] | msgspec.UnsetType = msgspec.UNSET
+    state: Annotated[NodeState, msgspec.Meta(description="Only nodes in this state.")] | msgspec.UnsetType = (
+        msgspec.UNSET
+    )
+
+
+class PodsAsked(Slice, frozen=True, kw_only=True):
+    """Which pending pods are wanted."""
+
+    namespace: Annotated[Name, msgspec.Meta(description="Only pods of this namespace.")] | msgspec.UnsetType = (
+        msgspec.UNSET
+    )
+
+
+class PlansAsked(Slice, frozen=True, kw_only=True):
+    """Which decisions are wanted."""
+
+    group: Annotated[Name, msgspec.Meta(description="Only decisions about this group.")] | msgspec.UnsetType = (
+        msgspec.UNSET
+    )
+
+
+class ExplainAsked(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be explained: exactly one thing."""
+
+    pod: Annotated[Name, msgspec.Meta(description="A pod without a node, `NAMESPACE/NAME`.")] | msgspec.UnsetType = (
+        msgspec.UNSET
+    )
+    node: Annotated[Name, msgspec.Meta(description="A node.")] | msgspec.UnsetType = msgspec.UNSET
+    group: Annotated[Name, msgspec.Meta(description="A node group, by its id.")] | msgspec.UnsetType = msgspec.UNSET
+
+
+class Totals(msgspec.Struct, frozen=True, kw_only=True):
+    """How long the lists of the other endpoints are."""
+
+    groups: int
+    nodes: int
+    pending_pods: int
+    unneeded_nodes: int
+
+
+class WatchStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """What the API server says about one kind of objects."""
+
+    path: str
+    silent_s: float | None
+    """Since when it has said nothing; None: it never has."""
+    error: str | None
+    """Why the watch fails at the moment."""
+
+
+class ApiServerStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of the API server at this moment, whenever the last pass was."""
+
+    problems: tuple[str, ...]
+    """For people: what keeps the rest from being true now."""
+    clock_ahead_s: float | None
+    """How far the clock of this machine is ahead of the server's."""
+    kinds: tuple[WatchStatus, ...]
+
+
+class StatusAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The process, its last pass and the cluster as a whole."""
+
+    process: ProcessStatus
+    state: AutoscalerState
+    message: str | None
+    last_pass: PassStatus | None
+    cluster: ClusterStatus | None
+    totals: Totals
+    events: tuple[RecentEvent, ...]
+    """The newest ones, oldest first."""
+    api_server: ApiServerStatus
+    undecoded: tuple[UndecodedKind, ...]
+    """What the API server sends and cannot be decoded."""
+
+
+class Listing(msgspec.Struct, Generic[Item], frozen=True, kw_only=True):
+    """Part of a list as of one pass."""
+
+    pass_started_at: float | None
+    """When the pass began that the items are of; None before the first."""
+    total: int
+    """How many there are without `limit` and `offset`."""
+    items: tuple[Item, ...]
+
+
+class GroupList(Listing[GroupStatus], frozen=True, kw_only=True):
+    """Node groups."""
+
+
+class NodeList(Listing[NodeStatus], frozen=True, kw_only=True):
+    """Nodes, and machines that may still become nodes."""
+
+
+class PodList(Listing[PodStatus], frozen=True, kw_only=True):
+    """Pods without a node."""
+
+
+class PlanList(Listing[Decision], frozen=True, kw_only=True):
+    """Decisions of the last hours, newest first."""
+
+
+class Tally(msgspec.Struct, frozen=True):
+    """How often a reason is given."""
+
+    reason: str
+    count: int
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """Why one pod, node or node group fared as it did in the last pass: one of the three is there."""
+
+    pass_started_at: float | None
+    pod: PodStatus | None = None
+    node: NodeStatus | None = None
+    group: GroupStatus | None = None
+    pods_refused: tuple[Tally, ...] = ()
+    """Of a group: why pending pods cannot be helped by it."""
+    nodes_kept: tuple[Tally, ...] = ()
+    """Of a group: why its nodes stay."""
+    meanings: tuple[ReasonMeaning, ...]
+    """Of every reason that is named."""
+    decisions: tuple[Decision, ...]
+    """The newest about the groups that are concerned, newest first."""

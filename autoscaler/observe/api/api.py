@@ -1,0 +1,238 @@
+"""The read-only routes: metrics, health, the status page and its data as JSON."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from autoscaler.clock import Clock, Instant
+from autoscaler.observe.api.answers import (
+    ApiServerStatus,
+    ExplainAsked,
+    Explanation,
+    GroupList,
+    NodeList,
+    NodesAsked,
+    PlanList,
+    PlansAsked,
+    PodList,
+    PodsAsked,
+    Slice,
+    StatusAnswer,
+    Totals,
+    WatchStatus,
+)
+from autoscaler.observe.api.explaining import explain_group, explain_node, explain_pod
+from autoscaler.observe.http.endpoint import Described, Endpoint, Given, Nothing, json_endpoint
+from autoscaler.observe.http.health import HealthCheck, Verdict
+from autoscaler.observe.http.routing import HTML, TEXT, HttpProblem, Request, Response
+from autoscaler.observe.metrics import exposition
+from autoscaler.observe.page.block import Block
+from autoscaler.observe.page.page import PageOptions, status_page
+from autoscaler.observe.page.style import CONTENT_SECURITY_POLICY
+from autoscaler.observe.status import Board, View
+
+List = TypeVar("List", GroupList, NodeList, PodList, PlanList)
+
+
+class Scraped(Protocol):
+    """Has metrics as text."""
+
+    def scrape(self) -> bytes:
+        """Return them in `exposition.CONTENT_TYPE`."""
+        ...
+
+
+def read_routes(
+    board: Board, metrics: Scraped, health: HealthCheck, clock: Clock, blocks: Sequence[Block] = ()
+) -> Described:
+    """Return the routes of every replica, leading or not; `blocks` are what companions add to the page."""
+    endpoints = {
+        **_pages(board, metrics, clock, health, blocks),
+        **_lists(board, health, clock),
+        **_checks(health, clock),
+    }
+    return {path: {"GET": endpoint} for path, endpoint in endpoints.items()}
+
+
+def _pages(
+    board: Board, metrics: Scraped, clock: Clock, health: HealthCheck, blocks: Sequence[Block]
+) -> dict[str, Endpoint[Any]]:
+    def page(options: PageOptions, _: Request) -> Response:
+        now = clock.now()
+        text = status_page(board.view, now.wall, options, health.alive(now), blocks, health.complaints(now))
+        return Response(text.encode(), HTML, headers={"Content-Security-Policy": CONTENT_SECURITY_POLICY})
+
+    def home(_: Nothing, __: Request) -> Response:
+        return Response(b"see /status\n", status=302, headers={"Location": "/status"})
+
+    return {
+        "/": Endpoint(
+            summary="Leads to the status page.",
+            exposes="nothing",
+            asks=Nothing,
+            any_query=True,
+            serve=home,
+            gives={302: Given(text="The status page is at `Location`.", content_type=TEXT)},
+        ),
+        "/metrics": Endpoint(
+            summary="Metrics in the Prometheus text format.",
+            exposes="counts, durations and names of node groups",
+            asks=Nothing,
+            any_query=True,
+            serve=lambda _, __: Response(metrics.scrape(), exposition.CONTENT_TYPE),
+            gives={200: Given(content_type=exposition.CONTENT_TYPE)},
+        ),
+        "/status": Endpoint(
+            summary="The status page, for people.",
+            exposes="what the other routes for groups, nodes, pods, plans and companions expose",
+            asks=PageOptions,
+            serve=page,
+            gives={200: Given(content_type=HTML)},
+        ),
+    }
+
+
+def _checks(health: HealthCheck, clock: Clock) -> dict[str, Endpoint[Any]]:
+    def check(summary: str, ask: Callable[[Instant], Verdict]) -> Endpoint[Nothing]:
+        def serve(_: Nothing, __: Request) -> Response:
+            verdict = ask(clock.now())
+            return Response(verdict.text.encode(), TEXT, 200 if verdict.ok else 500)
+
+        good, bad = (Given(text=text, content_type=TEXT) for text in ("It is so.", "It is not; the text says why."))
+        return Endpoint(
+            summary=summary,
+            exposes="whether it works, and since when it does not",
+            asks=Nothing,
+            any_query=True,
+            serve=serve,
+            gives={200: good, 500: bad},
+        )
+
+    return {
+        "/health-check": check("Whether passes begin and succeed as they should.", health.alive),
+        "/healthz": check("As `/health-check`.", health.alive),
+        "/readyz": check(
+            "Whether a pass has succeeded, or another replica leads, and the API server is heard of.", health.ready
+        ),
+    }
+
+
+def _lists(board: Board, health: HealthCheck, clock: Clock) -> dict[str, Endpoint[Any]]:
+    return {
+        "/api/v1/status": json_endpoint(
+            summary="The process, its last pass and the cluster as a whole.",
+            exposes="version, identity of the replica, totals, recent events with names of pods and nodes",
+            asks=Nothing,
+            answers=StatusAnswer,
+            answer=lambda _: _status(board.view, health, clock.now()),
+        ),
+        "/api/v1/groups": json_endpoint(
+            summary="The node groups: sizes, limits, health, backoff.",
+            exposes="names of node groups, machine types, limits, error texts of the cloud",
+            asks=Slice,
+            answers=GroupList,
+            answer=lambda part: _listed(GroupList, board.view, board.view.status.groups, part),
+        ),
+        "/api/v1/nodes": json_endpoint(
+            summary="The nodes: how full they are, and why they stay.",
+            exposes="names of nodes, and of pods that keep them",
+            asks=NodesAsked,
+            answers=NodeList,
+            answer=lambda wanted: _nodes(board.view, wanted),
+        ),
+        "/api/v1/pods": json_endpoint(
+            summary="The pods without a node: why they wait, and what is done for them.",
+            exposes="names, namespaces and requests of pending pods",
+            asks=PodsAsked,
+            answers=PodList,
+            answer=lambda wanted: _pods(board.view, wanted),
+        ),
+        "/api/v1/plans": json_endpoint(
+            summary="What was decided in the last six hours, newest first.",
+            exposes="names of node groups, nodes and pods concerned",
+            asks=PlansAsked,
+            answers=PlanList,
+            answer=lambda wanted: _plans(board.view, wanted),
+        ),
+        "/api/v1/explain": json_endpoint(
+            summary="Why one pod, node or group fared as it did in the last pass; ask for exactly one.",
+            exposes="what the lists expose of it",
+            asks=ExplainAsked,
+            answers=Explanation,
+            answer=lambda wanted: _explain(board.view, wanted),
+            refuses={404: "The last pass saw nothing of that name."},
+        ),
+    }
+
+
+def _status(view: View, health: HealthCheck, now: Instant) -> StatusAnswer:
+    status, server = view.status, health.api_server(now)
+    return StatusAnswer(
+        process=status.process,
+        state=status.state,
+        message=status.message,
+        last_pass=status.last_pass,
+        cluster=status.cluster,
+        totals=Totals(
+            groups=len(status.groups),
+            nodes=len(status.nodes),
+            pending_pods=len(status.pods),
+            unneeded_nodes=sum(node.unneeded_since_at is not None for node in status.nodes),
+        ),
+        events=status.events,
+        api_server=ApiServerStatus(
+            problems=health.complaints(now),
+            clock_ahead_s=server.clock_ahead_s,
+            kinds=tuple(
+                WatchStatus(path=path, silent_s=heard.silent_s, error=heard.error or None)
+                for path, heard in server.kinds.items()
+            ),
+        ),
+        undecoded=status.undecoded,
+    )
+
+
+def _nodes(view: View, wanted: NodesAsked) -> NodeList:
+    nodes = [
+        node
+        for node in view.status.nodes
+        if wanted.group in (msgspec.UNSET, node.group) and wanted.state in (msgspec.UNSET, node.state)
+    ]
+    return _listed(NodeList, view, nodes, wanted)
+
+
+def _pods(view: View, wanted: PodsAsked) -> PodList:
+    pods = [pod for pod in view.status.pods if wanted.namespace in (msgspec.UNSET, pod.namespace)]
+    return _listed(PodList, view, pods, wanted)
+
+
+def _plans(view: View, wanted: PlansAsked) -> PlanList:
+    newest_first = [one for one in reversed(view.history) if wanted.group in (msgspec.UNSET, one.group)]
+    return _listed(PlanList, view, newest_first, wanted)
+
+
+def _listed(kind: Callable[..., List], view: View, items: Sequence[msgspec.Struct], part: Slice) -> List:
+    last = view.status.last_pass
+    return kind(
+        pass_started_at=None if last is None else last.started_at,
+        total=len(items),
+        items=tuple(items[part.offset : part.offset + part.limit]),
+    )
+
+
+def _explain(view: View, wanted: ExplainAsked) -> Explanation:
+    explainers = (
+        ("pod", wanted.pod, explain_pod),
+        ("node", wanted.node, explain_node),
+        ("group", wanted.group, explain_group),
+    )
+    named = [(kind, name, explain) for kind, name, explain in explainers if name is not msgspec.UNSET]
+    if len(named) != 1:
+        raise HttpProblem(400, "invalid_parameter", "name exactly one pod, node or group: ?pod=NAMESPACE/NAME")
+    kind, name, explain = named[0]
+    found = explain(view, name)
+    if found is None:
+        missing = {"pod": "pod without a node", "node": "node", "group": "node group"}[kind]
+        raise HttpProblem(404, "not_found", f"the last pass saw no {missing} called {name}", kind)
+    return found

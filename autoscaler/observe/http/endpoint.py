@@ -1,0 +1,179 @@
+"""Endpoints: one declaration each of what is asked, what comes back, and who answers.
+
+Routing, checks of requests, the OpenAPI document and the table of paths in docs/api.md all go by it. Each field of the
+type of a question is one query parameter; its annotation bounds it and says what it means.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, Generic, TypeVar
+
+import msgspec
+from msgspec.inspect import BoolType, DateTimeType, EnumType, IntType, Metadata, UnionType, type_info
+
+from autoscaler.observe.http.public import public_json
+from autoscaler.observe.http.routing import JSON, MOST_BODY_BYTES, HttpProblem, Request, Response, Seal
+from autoscaler.observe.strict_json import read_object
+
+_LONGEST_NAME = 100
+_LONGEST_COMPLAINT = 300
+_MISSING = re.compile(r"missing required field `([^`]*)`")
+_PLACE = re.compile(r" - at `\$\.?([^`]*)`$")
+
+Asked = TypeVar("Asked", bound=msgspec.Struct)
+Struct = TypeVar("Struct", bound=msgspec.Struct)
+JsonObject = Mapping[str, Any]
+"""The form of an answer that another document describes."""
+
+
+class Nothing(msgspec.Struct, frozen=True):
+    """The question of an endpoint without parameters."""
+
+
+class Body(msgspec.Struct, frozen=True, kw_only=True):
+    """What a request brings."""
+
+    text: str
+    forms: Mapping[str, Any]
+    """Types by content type."""
+    most_bytes: int | None = MOST_BODY_BYTES
+    """None: the listener's limit alone holds."""
+
+
+class Given(msgspec.Struct, frozen=True, kw_only=True):
+    """What an answer looks like that is no refusal."""
+
+    text: str = "What was asked for."
+    forms: tuple[Any, ...] = ()
+    """Types of which its JSON is one; empty for anything that is not JSON."""
+    content_type: str = JSON
+
+
+class Endpoint(msgspec.Struct, Generic[Asked], frozen=True, kw_only=True):
+    """A `Handler` that knows what it takes and gives."""
+
+    summary: str
+    exposes: str = ""
+    """What whoever may call it learns, or can do: for the table in docs/security.md."""
+    asks: type[Asked]
+    serve: Callable[[Asked, Request], Response]
+    """May raise `HttpProblem` with a status of `refuses`."""
+    gives: Mapping[int, Given]
+    """By status."""
+    refuses: Mapping[int, str] = {}
+    """What is wrong by status, beside what can be wrong with any request."""
+    takes: Body | None = None
+    when: str = ""
+    """Where it is not always there: when it is."""
+    any_query: bool = False
+    """Whether parameters that are not known are passed over."""
+    segments: Mapping[str, str] = {}
+    """What the segments in braces of its path mean."""
+    headers: Mapping[str, str] = {}
+    """Headers that have to be there, and what they mean."""
+    signed_by: tuple[str, ...] = ()
+    """Headers that prove who asks."""
+    admits: Callable[[Request], Seal | None] | None = None
+    """Asked with a head before its body is read; may raise `HttpProblem`. None: anybody may ask."""
+
+    def __call__(self, request: Request) -> Response:
+        """Answer a request; raises `HttpProblem` for one that asks what is not offered."""
+        most_bytes = None if self.takes is None else self.takes.most_bytes
+        if most_bytes is not None and len(request.body) > most_bytes:
+            raise HttpProblem(413, "body_too_large", f"the body is larger than {most_bytes} bytes")
+        return self.serve(asked(request.query, self.asks, unknown_too=self.any_query), request)
+
+
+Described = Mapping[str, Mapping[str, Endpoint[Any]]]
+"""`Routes` that the OpenAPI document can tell of."""
+
+
+def json_endpoint(
+    *,
+    summary: str,
+    exposes: str,
+    asks: type[Asked],
+    answers: Any,
+    answer: Callable[[Asked], msgspec.Struct | msgspec.Raw],
+    refuses: Mapping[int, str] | None = None,
+    when: str = "",
+    headers: Mapping[str, str] | None = None,
+) -> Endpoint[Asked]:
+    """Return an endpoint that answers with JSON: what is `Raw` as it is, anything else under public names.
+
+    `answers` is the type of the answer, or a tuple of types of which it is one; `headers` go with it.
+    """
+
+    def serve(question: Asked, _: Request) -> Response:
+        found = answer(question)
+        body = bytes(found) if isinstance(found, msgspec.Raw) else public_json(found)
+        return Response(body, JSON, headers=headers or {})
+
+    forms = answers if isinstance(answers, tuple) else (answers,)
+    given = {200: Given(forms=forms)}
+    return Endpoint(
+        summary=summary, exposes=exposes, asks=asks, serve=serve, gives=given, refuses=refuses or {}, when=when
+    )
+
+
+def asked(query: Mapping[str, str], form: type[Asked], *, unknown_too: bool = False) -> Asked:
+    """Read query parameters into the type of a question; raises `HttpProblem` that names the first bad one.
+
+    `unknown_too`: parameters that are not known are passed over.
+    """
+    parameters = _parameters(form)
+    values = {}
+    for name, text in query.items():
+        if name not in parameters:
+            if unknown_too:
+                continue
+            shown = name[:_LONGEST_NAME]
+            raise HttpProblem(400, "invalid_parameter", f"there is no parameter {shown}", shown)
+        field, kind = parameters[name]
+        try:
+            # Numbers come as text; text that happens to be a number is no time.
+            values[field.name] = msgspec.convert(text, field.type, strict=not isinstance(kind, IntType | BoolType))
+        except msgspec.ValidationError as error:
+            complaint = f"{name}: {error}{_advice(kind)}"[:_LONGEST_COMPLAINT]
+            raise HttpProblem(400, "invalid_parameter", complaint, name) from None
+    return form(**values)
+
+
+@lru_cache(64)
+def _parameters(form: type[msgspec.Struct]) -> Mapping[str, tuple[msgspec.structs.FieldInfo, object]]:
+    """Return fields and their types by parameter."""
+    return {field.encode_name: (field, _bare(type_info(field.type))) for field in msgspec.structs.fields(form)}
+
+
+def _bare(kind: object) -> object:
+    """Return a type without what is said about it, and without that it may be unset."""
+    if isinstance(kind, Metadata):
+        return _bare(kind.type)
+    if isinstance(kind, UnionType):
+        return _bare(kind.types[0])
+    return kind
+
+
+def _advice(kind: object) -> str:
+    match kind:
+        case EnumType(cls=members):
+            return f"; one of {', '.join(str(one.value) for one in members)}"
+        case DateTimeType():
+            return "; write it as 2026-11-20T10:00:00Z"
+        case _:
+            return ""
+
+
+def read_body(body: bytes, form: type[Struct], code: str) -> tuple[dict[str, Any], Struct]:
+    """Return a body's JSON object as it is and as `form`; raises `HttpProblem` 422 `code` that names the culprit."""
+    try:
+        return read_object(body), msgspec.json.decode(body, type=form)
+    except msgspec.ValidationError as error:
+        complaint = str(error)
+        place, missing = _PLACE.search(complaint), _MISSING.search(complaint)
+        steps = (place and place[1], missing and missing[1])
+        field = ".".join(step for step in steps if step)[:_LONGEST_COMPLAINT]
+        raise HttpProblem(422, code, complaint[:_LONGEST_COMPLAINT], field or None) from None
+    except (ValueError, RecursionError, msgspec.DecodeError):
+        raise HttpProblem(400, "invalid_body", "the body is no JSON object, or has a key twice") from None

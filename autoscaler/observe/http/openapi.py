@@ -1,0 +1,171 @@
+"""OpenAPI 3.1 documents, made from the very declarations that requests are checked and answered by."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+
+from autoscaler.observe.http.endpoint import Body, Described, Endpoint, Given, JsonObject, Nothing, json_endpoint
+from autoscaler.observe.http.public import public_schema
+from autoscaler.observe.http.routing import JSON, ErrorEnvelope
+
+PATH = "/api/v1/openapi.json"
+
+_SCHEMAS = "#/components/schemas/"
+_PROBLEMS = {
+    400: "A parameter that is not known, or whose value is not possible; or what came is no proper request.",
+    411: "The length of the body is not given.",
+    413: "The body is too large.",
+}
+_OTHERWISE = "The request cannot be served."
+
+Schema = Mapping[str, Any]
+
+
+class About(msgspec.Struct, frozen=True, kw_only=True):
+    """What a document says of the API as a whole."""
+
+    title: str
+    version: str
+    description: str
+
+
+def about_daemon(version: str) -> About:
+    """Return what is said of the API on the daemon's own port."""
+    return About(
+        title="Cluster autoscaler",
+        version=version,
+        description="What the last pass saw, decided and did. Everything is read-only.",
+    )
+
+
+def with_document(routes: Described, about: About, path: str = PATH) -> Described:
+    """Add the route of the document that describes `routes` and itself."""
+    own = json_endpoint(
+        summary="This API, described in OpenAPI 3.1.",
+        exposes="nothing of the installation but the version",
+        asks=Nothing,
+        answers=JsonObject,
+        answer=lambda _: msgspec.Raw(described),
+    )
+    every: Described = {**routes, path: {"GET": own}}
+    described = msgspec.json.encode(document(every, about))
+    return every
+
+
+def document(routes: Described, about: About) -> dict[str, Any]:
+    """Describe every endpoint."""
+    endpoints = [
+        (path, method.lower(), endpoint)
+        for path, methods in sorted(routes.items())
+        for method, endpoint in methods.items()
+    ]
+    questions = _Forms(endpoint.asks for _, _, endpoint in endpoints)
+    bodies = _Forms(form for body in _bodies(endpoints) for form in body.forms.values())
+    answers = _Forms(form for given in _given(endpoints) for form in given.forms)
+    envelope = _Forms([ErrorEnvelope])
+    asked = {reference["$ref"].removeprefix(_SCHEMAS) for reference in questions.references.values()}
+    paths: dict[str, dict[str, Any]] = {}
+    for path, method, endpoint in endpoints:
+        question = questions.found[questions.references[endpoint.asks]["$ref"].removeprefix(_SCHEMAS)]
+        parameters = [*_in_path(path, endpoint), *_in_query(question), *_in_head(endpoint)]
+        taken = {} if endpoint.takes is None else {"requestBody": _body(endpoint.takes, bodies)}
+        paths.setdefault(path, {})[method] = {
+            "summary": endpoint.summary,
+            **({"description": f"Served {endpoint.when}."} if endpoint.when else {}),
+            **({"security": [{name: [] for name in endpoint.signed_by}]} if endpoint.signed_by else {}),
+            "parameters": parameters,
+            **taken,
+            "responses": _responses(endpoint, answers),
+        }
+    shown = {name: public_schema(one) for name, one in (answers.found | envelope.found).items()}
+    given = {name: one for name, one in questions.found.items() if name not in asked} | bodies.found
+    for name in shown.keys() & given.keys():
+        if shown[name] != given[name]:
+            raise TypeError(f"{name} looks different when it is asked for and when it is answered")
+    signatures = sorted({name for _, _, endpoint in endpoints for name in endpoint.signed_by})
+    refusals = {str(code): _refusal(text) for code, text in _PROBLEMS.items() if _used(code, endpoints)}
+    return {
+        "openapi": "3.1.0",
+        "info": msgspec.to_builtins(about),
+        "paths": paths,
+        "components": {
+            "schemas": {**shown, **given},
+            "responses": {**refusals, "default": _refusal(_OTHERWISE)},
+            **({"securitySchemes": {name: _signature(name) for name in signatures}} if signatures else {}),
+        },
+    }
+
+
+class _Forms:
+    """Schemas of types, and by type what refers to its own."""
+
+    def __init__(self, kinds: Iterable[Any]) -> None:
+        every: Sequence[Any] = list(dict.fromkeys(kinds))
+        references, self.found = msgspec.json.schema_components(every, ref_template=f"{_SCHEMAS}{{name}}")
+        self.references: Mapping[Any, Schema] = dict(zip(every, references, strict=True))
+
+
+def _bodies(endpoints: Iterable[tuple[str, str, Endpoint[Any]]]) -> Iterator[Body]:
+    return (endpoint.takes for _, _, endpoint in endpoints if endpoint.takes is not None)
+
+
+def _given(endpoints: Iterable[tuple[str, str, Endpoint[Any]]]) -> Iterator[Given]:
+    return (given for _, _, endpoint in endpoints for given in endpoint.gives.values())
+
+
+def _used(code: int, endpoints: Iterable[tuple[str, str, Endpoint[Any]]]) -> bool:
+    return code == HTTPStatus.BAD_REQUEST or any(True for _ in _bodies(endpoints))
+
+
+def _in_path(path: str, endpoint: Endpoint[Any]) -> Iterator[dict[str, Any]]:
+    for segment in path.split("/"):
+        if segment.startswith("{"):
+            name = segment[1:-1]
+            text = endpoint.segments[name]
+            kind = {"type": "string", "minLength": 1}
+            yield {"name": name, "in": "path", "required": True, "description": text, "schema": kind}
+
+
+def _in_query(question: Schema) -> Iterator[dict[str, Any]]:
+    for name, schema in question["properties"].items():
+        bounds = {key: value for key, value in schema.items() if key != "description"}
+        text = schema["description"]
+        yield {"name": name, "in": "query", "required": False, "description": text, "schema": bounds}
+
+
+def _in_head(endpoint: Endpoint[Any]) -> Iterator[dict[str, Any]]:
+    for name, text in endpoint.headers.items():
+        yield {"name": name, "in": "header", "required": True, "description": text, "schema": {"type": "string"}}
+
+
+def _body(body: Body, forms: _Forms) -> dict[str, Any]:
+    limit = "" if body.most_bytes is None else f" At most {body.most_bytes} bytes."
+    content = {kind: {"schema": dict(forms.references[form])} for kind, form in body.forms.items()}
+    return {"description": f"{body.text}{limit}", "required": True, "content": content}
+
+
+def _responses(endpoint: Endpoint[Any], forms: _Forms) -> dict[str, Any]:
+    general = {code for code in _PROBLEMS if code == HTTPStatus.BAD_REQUEST or endpoint.takes is not None}
+    refused: dict[int, dict[str, Any]] = {code: {"$ref": f"#/components/responses/{code}"} for code in general}
+    refused |= {code: _refusal(text) for code, text in endpoint.refuses.items()}
+    found = refused | {code: _answer(given, forms) for code, given in endpoint.gives.items()}
+    return {
+        **{str(code): found[code] for code in sorted(found)},
+        "default": {"$ref": "#/components/responses/default"},
+    }
+
+
+def _answer(given: Given, forms: _Forms) -> dict[str, Any]:
+    schemas = [dict(forms.references[form]) for form in given.forms]
+    schema = {"type": "string"} if not schemas else schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
+    return {"description": given.text, "content": {given.content_type: {"schema": schema}}}
+
+
+def _refusal(text: str) -> dict[str, Any]:
+    return {"description": text, "content": {JSON: {"schema": {"$ref": f"{_SCHEMAS}{ErrorEnvelope.__name__}"}}}}
+
+
+def _signature(name: str) -> dict[str, Any]:
+    return {"type": "apiKey", "in": "header", "name": name}

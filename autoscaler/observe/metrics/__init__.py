@@ -1,0 +1,1 @@
+"""Metrics: names, help, and how a pass feeds them."""

@@ -1,0 +1,415 @@
+"""Prometheus metrics of one process, in the words of the domain. The names are in `metric_table`."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+import msgspec
+from msgspec.structs import replace
+from prometheus_client import CollectorRegistry, ProcessCollector
+
+from autoscaler.clock import Instant
+from autoscaler.errors import ErrorType
+from autoscaler.observe.metrics.exposition import exposition
+from autoscaler.observe.metrics.metric_table import (
+    NARROW_BUCKETS,
+    PLACING,
+    TABLE,
+    AskedExpander,
+    Direction,
+    EvictionResult,
+    Function,
+    LimitedResource,
+    Metric,
+    Mismatch,
+    PendingKind,
+    Recorded,
+    Reload,
+    ScaleUpFailure,
+    Step,
+    When,
+)
+from autoscaler.observe.metrics.series import Series
+from autoscaler.observe.status import GroupStatus, Health, NodeCounts
+from autoscaler.reasons import Lack, RemovedAs, Stage, Trigger
+from cloudprovider.codes import told_apart
+
+_NO_BACKOFF = ""
+_NO_CODE = "unknown"
+_OWN_REASONS = frozenset((*ScaleUpFailure, _NO_CODE))
+
+
+class Devices(msgspec.Struct, frozen=True):
+    """Metric labels of a group's devices; all empty without any."""
+
+    gpu_resource_name: str = ""
+    gpu_name: str = ""
+    dra_drivers: str = ""
+
+    @property
+    def labels(self) -> tuple[str, str, str]:
+        """Values in the order of the labels."""
+        return self.gpu_resource_name, self.gpu_name, self.dra_drivers
+
+
+NO_DEVICES = Devices()
+
+
+class Heard(msgspec.Struct, frozen=True, kw_only=True):
+    """What one watch has come to since the process started."""
+
+    restarts: int = 0
+    relists: int = 0
+    failures: int = 0
+    decode_s: float = 0.0
+    undecoded: int = 0
+    """Objects that cannot be decoded now."""
+    silent_s: float | None = None
+    """Since it was last heard of; None: never yet."""
+    failing_s: float = 0.0
+    """For how long its watch, or list, has failed."""
+    error: str = ""
+    """Why it fails now."""
+
+
+class Metrics:
+    """All metrics of one process, on registries of their own. Methods may be called from any thread.
+
+    A standby replica shows only the process, who leads, as Cluster Autoscaler does, and what companions do on every
+    replica: a gauge such as cluster_safe_to_autoscale would say 0 there and raise alarms.
+    """
+
+    def __init__(
+        self,
+        *,
+        per_node_group: bool = False,
+        wide_duration_buckets: bool = True,
+        removal_latency: bool = False,
+        skipped_nodes: bool = False,
+    ) -> None:
+        self._process_registry = CollectorRegistry()
+        self._engine_registry = CollectorRegistry()
+        self._started = False
+        self._per_node_group = per_node_group
+        self._group_series: set[tuple[str, tuple[str, ...]]] = set()
+        self._reasons: defaultdict[str, set[str]] = defaultdict(set)
+        self._heard: dict[str, Heard] = {}
+        self._retried: Mapping[tuple[str, str], int] = {}
+        self._series = Series()
+        self._of_companions: dict[tuple[str, ...], Series] = {}
+        chosen = {
+            When.ALWAYS: True,
+            When.PER_NODE_GROUP: per_node_group,
+            When.REMOVAL_LATENCY: removal_latency,
+            When.SKIPPED_NODES: skipped_nodes,
+        }
+        shown = {when for when, on in chosen.items() if on}
+        for metric in TABLE:
+            if metric.when in shown:
+                narrow = metric.name == "function_duration_seconds" and not wide_duration_buckets
+                registry = self._process_registry if metric.foreign else self._engine_registry
+                self._series.make(replace(metric, buckets=NARROW_BUCKETS) if narrow else metric, registry)
+        ProcessCollector(registry=self._process_registry)
+        self._show_zeros()
+
+    def companion(self, table: Iterable[Metric]) -> Series:
+        """Add a companion's own metrics, to be shown with all others; one that comes again goes on with them."""
+        metrics = tuple(table)
+        names = tuple(metric.name for metric in metrics)
+        known = self._of_companions.get(names)
+        if known is None:
+            known = self._of_companions[names] = Series()
+            for metric in metrics:
+                known.make(metric, self._process_registry if metric.on_standby else self._engine_registry)
+        return known
+
+    def _show_zeros(self) -> None:
+        for error in ErrorType:
+            self._series.add("errors_total", 0, error)
+        for failure in ScaleUpFailure:
+            self._series.add("failed_scale_ups_total", 0, failure, *NO_DEVICES.labels)
+            self._series.add("failed_node_creations_total", 0, failure)
+        for removal in RemovedAs:
+            self._series.add("scaled_down_nodes_total", 0, removal, *NO_DEVICES.labels)
+        self._series.add("scaled_up_nodes_total", 0, *NO_DEVICES.labels)
+        for reload in Reload:
+            self._series.add("config_reloads_total", 0, reload)
+        for lack in Lack:
+            self._series.add("template_shortfalls_total", 0, lack)
+        for result in EvictionResult:
+            self._series.add("evicted_pods_total", 0, result)
+        for direction in Direction:
+            for resource in LimitedResource:
+                self._series.add("skipped_scale_events_count", 0, direction, resource)
+
+    def scrape(self) -> bytes:
+        """Return all metrics in `exposition.CONTENT_TYPE`."""
+        registries = (self._process_registry, self._engine_registry)
+        return b"".join(exposition(one.collect()) for one in registries[: 2 if self._started else 1])
+
+    def start(self) -> None:
+        """Show all metrics from here on: this replica begins to work."""
+        self._started = True
+
+    # The loop.
+
+    def step_began(self, step: Step, now: Instant) -> None:
+        """A step of the loop begins (`MAIN_SUCCESSFUL`: a pass ended well)."""
+        self._series.set("last_activity", int(now.wall), step)
+
+    def observe_duration(self, function: Function, seconds: float) -> None:
+        """A part of a pass took that long."""
+        self._series.observe("function_duration_seconds", seconds, function)
+        self._series.observe("function_duration_quantile_seconds", seconds, function)
+
+    def pass_failed(self, error: ErrorType) -> None:
+        """A pass ended in an error."""
+        self._series.add("errors_total", 1, error)
+
+    def leading(self, lease: str, leads: bool) -> None:
+        """This replica took or lost the lease."""
+        self._series.set("leader_election_master_status", leads, lease)
+
+    # The cluster.
+
+    def cluster(self, safe: bool, counts: NodeCounts) -> None:
+        """Health and node counts of the pass."""
+        self._series.set("cluster_safe_to_autoscale", safe)
+        self._series.set("nodes_count", counts.ready, "ready")
+        self._series.set("nodes_count", counts.unready, "unready")
+        self._series.set("nodes_count", counts.not_started, "notStarted")
+        self._series.set("nodes_count", counts.suspended, "suspended")
+        self._series.set("nodes_count", counts.long_unregistered, "longUnregistered")
+        self._series.set("nodes_count", counts.unregistered, "unregistered")
+
+    def size(self, cpu_milli: int, memory_bytes: int) -> None:
+        """Capacity of all nodes that are not being deleted."""
+        self._series.set("cluster_cpu_current_cores", cpu_milli // 1000)
+        self._series.set("cluster_memory_current_bytes", memory_bytes)
+
+    def limits(self, cores: tuple[int, int], memory_bytes: tuple[int, int]) -> None:
+        """Configured minimum and maximum of the cluster; set once."""
+        for name, (least, most) in (("cpu_limits_cores", cores), ("memory_limits_bytes", memory_bytes)):
+            self._series.set(name, least, "minimum")
+            self._series.set(name, most, "maximum")
+
+    def pending_pods(self, kind: PendingKind, count: int) -> None:
+        """Pods that wait."""
+        self._series.set("unschedulable_pods_count", count, kind)
+
+    def skipped_pods(self, count: int) -> None:
+        """Pods that nobody tried to place."""
+        self._series.set("skipped_pods_count", count, PLACING)
+
+    def longest_pending(self, seconds: float) -> None:
+        """How long the longest of all waits for a node has lasted."""
+        self._series.set("longest_pending_seconds", seconds)
+
+    def taints(self, by_type: Mapping[str, int]) -> None:
+        """Taints on all nodes; types that vanished go away."""
+        self._series.clear("node_taints_count")
+        for kind, count in by_type.items():
+            self._series.set("node_taints_count", count, kind)
+
+    def device_mismatches(self, by_driver: Mapping[str, Mapping[Mismatch, int]]) -> None:
+        """Pools of devices that are not as expected; drivers that vanished go away."""
+        self._series.clear("dra_node_template_resources_mismatch")
+        for driver, counts in by_driver.items():
+            for kind in Mismatch:
+                self._series.set("dra_node_template_resources_mismatch", counts.get(kind, 0), driver, kind)
+
+    def node_groups(self, autoscaled: int, autoprovisioned: int, max_nodes: int) -> None:
+        """Number of groups and how many nodes they may have together."""
+        self._series.set("node_groups_count", autoscaled, "autoscaled")
+        self._series.set("node_groups_count", autoprovisioned, "autoprovisioned")
+        self._series.set("max_nodes_count", max_nodes)
+
+    def buffers_reconciled(self, wall: float) -> None:
+        """All CapacityBuffers, those that are new included, were brought up to date."""
+        for new in ("true", "false"):
+            self._series.set("capacity_buffer_oldest_reconciliation_timestamp_seconds", int(wall), new)
+
+    def each_node_group(self, groups: Iterable[GroupStatus]) -> None:
+        """Publish every group, where that was asked for; groups that vanished go away."""
+        if not self._per_node_group:
+            return
+        fresh: dict[tuple[str, tuple[str, ...]], float] = {}
+        for group in groups:
+            one = (group.id,)
+            fresh["node_group_min_count", one] = group.min_size
+            fresh["node_group_max_count", one] = group.max_size
+            fresh["node_group_target_count", one] = group.target_size
+            fresh["node_group_healthiness", one] = group.scope.health.status == Health.HEALTHY
+            reason = _NO_BACKOFF if group.backoff is None else _failure(group.backoff.code or _NO_CODE)
+            fresh["node_group_backoff_status", (group.id, reason)] = group.backoff is not None
+        for (name, labels), value in fresh.items():
+            self._series.set(name, value, *labels)
+        for name, labels in self._group_series - fresh.keys():
+            self._series.remove(name, *labels)
+        self._group_series = set(fresh)
+
+    # Replacements.
+
+    def replacements(self, in_progress: Mapping[Trigger, int]) -> None:
+        """Replacements in progress, by what they are for."""
+        for trigger in Trigger:
+            self._series.set("replacements_in_progress", in_progress.get(trigger, 0), trigger)
+
+    def replacement_ended(self, trigger: Trigger, outcome: Stage, saved: float) -> None:
+        """A replacement ended; `saved` is a price per hour."""
+        self._series.add("replacements_total", 1, trigger, outcome)
+        self._series.add("replacement_savings_total", max(0.0, saved))
+
+    # Scale-up.
+
+    def scaled_up(self, nodes: int, devices: Devices = NO_DEVICES) -> None:
+        """Nodes were asked for."""
+        self._series.add("scaled_up_nodes_total", nodes, *devices.labels)
+        if devices.gpu_name:
+            self._series.add("scaled_up_gpu_nodes_total", nodes, devices.gpu_resource_name, devices.gpu_name)
+
+    def scale_up_failed(self, reason: str, nodes: int, devices: Devices = NO_DEVICES) -> None:
+        """A scale-up failed, by so many nodes; `reason` is a `ScaleUpFailure` or the provider's code."""
+        reason = _failure(reason)
+        self._series.add("failed_scale_ups_total", 1, reason, *devices.labels)
+        self._series.add("failed_node_creations_total", nodes, reason)
+        if devices.gpu_name:
+            self._series.add("failed_gpu_scale_ups_total", 1, reason, devices.gpu_resource_name, devices.gpu_name)
+
+    def short_of_template(self, lack: Lack) -> None:
+        """Nodes offer less than promised."""
+        self._series.add("template_shortfalls_total", 1, lack)
+
+    def scaling_skipped(self, direction: Direction, resource: LimitedResource) -> None:
+        """A limit of the cluster kept a scaling from being considered."""
+        self._series.add("skipped_scale_events_count", 1, direction, resource)
+
+    def packed(self, instance_type: str, cpu_count: str, namespaces: int, pod_groups: int) -> None:
+        """An estimate packed so many groups of equivalent pods of so many namespaces."""
+        counted = str(namespaces) if namespaces <= 5 else "6-10" if namespaces <= 10 else "11+"
+        self._series.observe("binpacking_heterogeneity", pod_groups, instance_type, cpu_count, counted)
+
+    def overflowing_controllers(self, count: int) -> None:
+        """Controllers whose pods are too diverse to be treated alike."""
+        self._series.set("overflowing_controllers_count", count)
+
+    # Scale-down.
+
+    def unneeded(self, nodes: int) -> None:
+        """Nodes that could go."""
+        self._series.set("unneeded_nodes_count", nodes)
+
+    def unremovable(self, by_reason: Mapping[str, int]) -> None:
+        """Nodes that stay."""
+        self._by_reason("unremovable_nodes_count", by_reason)
+
+    def removal_waited(self, seconds: float, reason: str, *, deleted: bool) -> None:
+        """A node that could go was waited for; `reason` held it up."""
+        self._series.observe("node_removal_latency_seconds", seconds, str(deleted).lower(), reason)
+
+    def nodes_skipped(self, longest_s: float) -> None:
+        """A node has not been looked at for so long."""
+        self._series.set("max_node_skip_eval_duration_seconds", longest_s)
+
+    def scale_down_cooldown(self, active: bool) -> None:
+        """Whether scale-down waits."""
+        self._series.set("scale_down_in_cooldown", active)
+
+    def pending_deletions(self, nodes: int) -> None:
+        """Nodes whose removal has begun and not ended."""
+        self._series.set("pending_node_deletions", nodes)
+
+    def scaled_down(self, nodes: int, reason: RemovedAs, devices: Devices = NO_DEVICES) -> None:
+        """Nodes were removed."""
+        self._series.add("scaled_down_nodes_total", nodes, reason, *devices.labels)
+        if devices.gpu_name:
+            self._series.add("scaled_down_gpu_nodes_total", nodes, reason, devices.gpu_resource_name, devices.gpu_name)
+
+    def scale_down_failed(self, reason: str) -> None:
+        """The removal of a node was given up."""
+        self._series.add("failed_scale_downs_total", 1, reason)
+
+    def evicted(self, pods: int, result: EvictionResult) -> None:
+        """Evictions ended."""
+        self._series.add("evicted_pods_total", pods, result)
+
+    def unregistered_removed(self, machines: int) -> None:
+        """Machines that never became nodes were removed."""
+        self._series.add("old_unregistered_nodes_removed_count", machines)
+
+    # Decisions.
+
+    def decided(self, step: Step, result: str) -> None:
+        """A step of a pass came to its end."""
+        self._series.add("decisions_total", 1, step, result)
+
+    def waiting(self, by_reason: Mapping[str, int]) -> None:
+        """Pending pods that nothing is planned for."""
+        self._by_reason("waiting_pods_count", by_reason)
+
+    def skipped_groups(self, by_reason: Mapping[str, int]) -> None:
+        """Groups that were no options for a scale-up."""
+        self._by_reason("skipped_node_groups_count", by_reason)
+
+    def _by_reason(self, name: str, counts: Mapping[str, int]) -> None:
+        """Set a gauge; reasons not given any more drop to 0, so that no count outlives its cause."""
+        self._reasons[name].update(counts)
+        for reason in self._reasons[name]:
+            self._series.set(name, counts.get(reason, 0), reason)
+
+    # Ourselves.
+
+    def phase_took(self, phase: str, seconds: float) -> None:
+        """A phase of a pass took that long."""
+        self._series.observe("pass_phase_duration_seconds", seconds, phase)
+
+    def heard(self, by_path: Mapping[str, Heard]) -> None:
+        """What the watches have come to since the process started."""
+        for path, now in by_path.items():
+            before = self._heard.get(path, Heard())
+            self._series.add("watch_restarts_total", now.restarts - before.restarts, path)
+            self._series.add("watch_relists_total", now.relists - before.relists, path)
+            self._series.add("watch_failures_total", now.failures - before.failures, path)
+            self._series.add("watch_decode_seconds_total", max(0.0, now.decode_s - before.decode_s), path)
+            self._series.set("undecoded_objects", now.undecoded, path)
+            if now.silent_s is not None:
+                self._series.set("watch_silence_seconds", now.silent_s, path)
+            self._heard[path] = now
+
+    def calls_retried(self, counts: Mapping[tuple[str, str], int]) -> None:
+        """How often the API server asked for patience since the process started, by HTTP method and what came of it."""
+        for (verb, result), count in counts.items():
+            self._series.add("api_retries_total", count - self._retried.get((verb, result), 0), verb, result)
+        self._retried = counts
+
+    def clock_is_ahead(self, seconds: float) -> None:
+        """Our wall clock is so far ahead of the API server's."""
+        self._series.set("clock_ahead_seconds", seconds)
+
+    def companion_failed(self, name: str) -> None:
+        """A part beside the node autoscaler raised."""
+        self._series.add("companion_errors_total", 1, name)
+
+    def reload_ended(self, result: Reload | None, *, waiting: int) -> None:
+        """The configuration was read anew, None: for the first time; so many options wait for a restart."""
+        self._series.set("config_last_reload_successful", result is not Reload.REFUSED)
+        self._series.set("config_restart_needed", waiting)
+        if result is not None:
+            self._series.add("config_reloads_total", 1, result)
+
+    def expander_asked(self, result: AskedExpander) -> None:
+        """The gRPC expander was asked."""
+        self._series.add("grpc_expander_calls_total", 1, result)
+
+    def recorded(self, result: Recorded, size: int = 0) -> None:
+        """The flight recorder is done with a pass; `size` is what it wrote, in bytes."""
+        self._series.add("recordings_total", 1, result)
+        if size:
+            self._series.add("recorded_bytes_total", size)
+
+    def events_dropped(self, count: int) -> None:
+        """Events were given up."""
+        self._series.add("events_dropped_total", count)
+
+
+def _failure(reason: str) -> str:
+    return reason if reason in _OWN_REASONS else told_apart(reason)

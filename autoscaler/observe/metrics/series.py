@@ -1,0 +1,89 @@
+"""The series of a table of metrics, by name."""
+
+import contextlib
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summary
+
+from autoscaler.observe.metrics.exposition import PlainCounter
+from autoscaler.observe.metrics.metric_table import Kind, Metric
+from autoscaler.unseen import spelled_out
+
+_LONGEST_LABEL = 300
+
+MOST_SERIES = 2000
+"""Of one counter, histogram or summary; whatever comes later counts together under `OTHER`."""
+OTHER = "other"
+
+
+class Series:
+    """Moves metrics by their names without prefix; safe to share between threads. An unknown name is a `KeyError`."""
+
+    def __init__(self) -> None:
+        self._gauges: dict[str, Gauge] = {}
+        self._counters: dict[str, Counter | PlainCounter] = {}
+        self._distributions: dict[str, Histogram | Summary] = {}
+        self._counted: dict[str, set[tuple[str, ...]]] = {}
+
+    def make(self, metric: Metric, registry: CollectorRegistry) -> None:
+        """Add one metric; it has no series until it is moved, unless it has no labels."""
+        name, text, labels = metric.full_name, metric.help, metric.labels
+        if metric.kind is Kind.GAUGE:
+            self._gauges[metric.name] = Gauge(name, text, labels, registry=registry)
+        elif metric.kind is Kind.SUMMARY:
+            self._distributions[metric.name] = Summary(name, text, labels, registry=registry)
+        elif metric.kind is Kind.HISTOGRAM:
+            self._distributions[metric.name] = Histogram(name, text, labels, registry=registry, buckets=metric.buckets)
+        elif metric.name.endswith("_total"):
+            self._counters[metric.name] = Counter(name, text, labels, registry=registry)
+        else:
+            plain = self._counters[metric.name] = PlainCounter(name, text, labels)
+            registry.register(plain)
+
+    def set(self, name: str, value: float, *labels: str) -> None:
+        """Set a gauge."""
+        gauge = self._gauges[name]
+        (gauge.labels(*_shown(labels)) if labels else gauge).set(value)
+
+    def add(self, name: str, amount: float, *labels: str) -> None:
+        """Count up; negative amounts are refused."""
+        counter, labels = self._counters[name], self._bounded(name, _shown(labels))
+        if isinstance(counter, PlainCounter):
+            counter.inc(amount, *labels)
+        else:
+            (counter.labels(*labels) if labels else counter).inc(amount)
+
+    def observe(self, name: str, value: float, *labels: str) -> None:
+        """Add a value to a histogram or summary."""
+        distribution, labels = self._distributions[name], self._bounded(name, _shown(labels))
+        (distribution.labels(*labels) if labels else distribution).observe(value)
+
+    def _bounded(self, name: str, labels: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the labels under which to count: what comes after the first thousands counts as one.
+
+        What has been counted stays for the life of the process, and clouds and users may come up with ever new names.
+        """
+        known = self._counted.setdefault(name, set())
+        if labels in known or not labels:
+            return labels
+        if len(known) >= MOST_SERIES:
+            return (OTHER,) * len(labels)
+        known.add(labels)
+        return labels
+
+    def remove(self, name: str, *labels: str) -> None:
+        """Take one series of a gauge away; raises `KeyError` where there is none."""
+        self._gauges[name].remove(*_shown(labels))
+
+    def discard(self, name: str, *labels: str) -> None:
+        """Take one series of a gauge away, if it is there."""
+        with contextlib.suppress(KeyError):
+            self._gauges[name].remove(*_shown(labels))
+
+    def clear(self, name: str) -> None:
+        """Take all series of a gauge away."""
+        self._gauges[name].clear()
+
+
+def _shown(labels: tuple[str, ...]) -> tuple[str, ...]:
+    """Return labels that every scraper takes: the name of a thing may be long, and hold anything."""
+    return tuple(spelled_out(label[:_LONGEST_LABEL]) for label in labels)

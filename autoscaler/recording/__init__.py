@@ -1,0 +1,1 @@
+"""Passes as files: the flight recorder, the anonymizer and the snapshot page."""

@@ -1,0 +1,85 @@
+"""The flight recorder: keeps the last passes as files that replay them, and shows the newest to whoever asks."""
+
+import threading
+from collections.abc import Callable
+
+import msgspec
+
+from autoscaler.clock import Instant
+from autoscaler.config.tree import Config
+from autoscaler.loop.passing import Pass
+from autoscaler.objects.meta import rfc3339
+from autoscaler.observe.http.endpoint import Described, JsonObject, Nothing, json_endpoint
+from autoscaler.observe.http.routing import HttpProblem
+from autoscaler.recording.recording import record
+from autoscaler.recording.shelf import Shelf
+
+LATEST = "/api/v1/recordings/latest"
+
+
+class FlightRecorder:
+    """A `loop.companion.Companion`. A pass that did not see the cluster, or not as it is, is not recorded."""
+
+    name = "recorder"
+    interval_s = None
+
+    def __init__(self, config: Config, shelf: Shelf | None, publish: Callable[[bytes], bytes]) -> None:
+        """Without a `shelf` only the newest pass is kept, and only in memory. `publish` has the last word on files."""
+        self._config = config
+        self._shelf = shelf
+        self._publish = publish
+        self._latest: Pass | None = None
+        self._made: tuple[Pass, bytes | None] | None = None
+        self._making = threading.Lock()
+
+    def before_pass(self, p: Pass) -> Pass:
+        """Leave the pass as it is."""
+        return p
+
+    def after_pass(self, p: Pass) -> None:
+        """Keep the pass; writing it down is work for another thread."""
+        if p.observed is None or p.report.silent_s:
+            return
+        self._latest = p
+        if self._shelf is not None:
+            self._shelf.put(p.report.now.wall, lambda: self._file(p))
+
+    def tick(self, now: Instant) -> None:
+        """Nothing is due."""
+
+    def leave(self) -> None:
+        """Recordings stay where they are."""
+
+    def latest(self) -> bytes | None:
+        """Return the newest recording; None before the first. From any thread."""
+        latest = self._latest
+        return None if latest is None else self._file(latest)
+
+    def routes(self) -> Described:
+        """Return the route of the newest recording."""
+
+        def answer(_: Nothing) -> msgspec.Raw:
+            body = self.latest()
+            if body is None:
+                raise HttpProblem(404, "no_recording", "this replica has not run a pass that saw the cluster")
+            return msgspec.Raw(body)
+
+        endpoint = json_endpoint(
+            summary="The newest pass as a scenario file, which `autoscaler plan --scenario` replays.",
+            exposes="the whole cluster as decisions read it, labels, prices and options; with `--anonymize` pseudonyms",
+            asks=Nothing,
+            answers=JsonObject,
+            answer=answer,
+            refuses={404: "This replica has not run a pass that saw the cluster."},
+            when="with `--serve-recordings`",
+            headers={"Content-Disposition": 'attachment; filename="recording.json"'},
+        )
+        return {LATEST: {"GET": endpoint}}
+
+    def _file(self, p: Pass) -> bytes | None:
+        """Return the file of a pass, made once however many ask for it."""
+        with self._making:
+            if self._made is None or self._made[0] is not p:
+                body = record(p, p.config or self._config, f"pass-{rfc3339(p.report.now.wall)}")
+                self._made = p, None if body is None else self._publish(body)
+            return self._made[1]

@@ -1,0 +1,1 @@
+"""Room reserved through a webhook before its pods exist."""

@@ -1,0 +1,100 @@
+"""What reservations come to, for people and programs that ask without a daemon."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from autoscaler.config.reservations import Reservations
+from autoscaler.eta.lead import NO_LEAD, Lead
+from autoscaler.reservations.plan import Operation, plan
+from autoscaler.reservations.pods import count_real, demand
+from autoscaler.reservations.state import State, timestamp
+from autoscaler.snapshot.cluster import ClusterView
+
+
+class EntryAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """One reservation."""
+
+    id: str
+    state: str
+    effective: str
+    expiration: str
+
+
+class EffectAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What one operation came to."""
+
+    result: str
+    reason: str
+    amount: int
+
+
+class TargetAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """One target: the same numbers as the daemon's."""
+
+    target: str
+    at: str
+    slots: int | None
+    active: int
+    queued: int
+    lead_seconds: float
+    """How long before an override begins its floor counts."""
+    lead_basis: str
+    early_floor: int
+    """The higher floor of a time about to begin, which is planned for already; 0 where there is none."""
+    early_from: str
+    """When it holds."""
+    planned: int
+    real: int
+    virtual: int
+    expired: int
+    extended: int
+    effects: tuple[EffectAnswer, ...] = ()
+    entries: tuple[EntryAnswer, ...] = ()
+
+
+def answers(
+    section: Reservations,
+    states: Mapping[str, State],
+    operations: Sequence[Operation],
+    view: ClusterView,
+    leads: Mapping[str, Lead],
+    wall: float,
+) -> list[TargetAnswer]:
+    """Return what every target is once the operations are applied at a time (Unix seconds)."""
+    found = []
+    for target in section.targets:
+        mine = [one for one in operations if one.target == target.name]
+        done = plan(states.get(target.name, State()), mine, target, wall, section.replay_ttl_s)
+        lead = leads.get(target.name, NO_LEAD)
+        wanted = demand(target, done.state, count_real(target, view), wall, lead.seconds)
+        found.append(
+            TargetAnswer(
+                target=target.name,
+                at=timestamp(wall),
+                slots=wanted.slots,
+                active=wanted.active,
+                queued=wanted.queued,
+                lead_seconds=lead.seconds,
+                lead_basis=lead.basis,
+                early_floor=0 if wanted.early_from is None else wanted.floor,
+                early_from="" if wanted.early_from is None else timestamp(wanted.early_from),
+                planned=wanted.planned,
+                real=wanted.real,
+                virtual=wanted.virtual,
+                expired=done.expired,
+                extended=done.extended,
+                effects=tuple(
+                    EffectAnswer(result=one.verdict, reason=one.reason or "", amount=one.amount) for one in done.effects
+                ),
+                entries=tuple(_entries(done.state, wall)),
+            )
+        )
+    return found
+
+
+def _entries(state: State, wall: float) -> Iterable[EntryAnswer]:
+    for one in state.entries:
+        effective, expiration = map(timestamp, one.shown(wall))
+        name = "queued" if one.activated is None else "active"
+        yield EntryAnswer(id=one.id, state=name, effective=effective, expiration=expiration)

@@ -1,0 +1,304 @@
+"""The listener for announced work: what it takes, from whom, and what it answers.
+
+Checks come cheapest first, those of the head before a body is read, and nothing is parsed that is not signed. A 2xx to
+an announcement means that it is stored; what is not stored in time answers 503, and may be stored all the same: sending
+it again is harmless. Answers never repeat the body or any part of a secret. Source: `docs/reservations.md`.
+"""
+
+import secrets
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+from urllib.parse import parse_qs
+
+import msgspec
+
+from autoscaler.clock import Clock
+from autoscaler.logs import Log
+from autoscaler.observe.http.endpoint import Described
+from autoscaler.observe.http.openapi import with_document
+from autoscaler.observe.http.public import public_json
+from autoscaler.observe.http.routing import JSON, HttpProblem, Request, Response
+from autoscaler.observe.strict_json import read_object
+from autoscaler.ports import Inbox
+from autoscaler.reasons import NoReservation
+from autoscaler.reservations import github_jobs
+from autoscaler.reservations.door import AGAIN, Door, Opening, header, kind_of, prove
+from autoscaler.reservations.github_jobs import BadField
+from autoscaler.reservations.metrics import ReservationMetrics
+from autoscaler.reservations.plan import Effect, Operation, Verdict
+from autoscaler.reservations.routes import (
+    ABOUT,
+    DOCUMENT,
+    FORM,
+    LARGEST_AMOUNT,
+    LONGEST_ID,
+    SCALE,
+    WEBHOOK,
+    Accepted,
+    Admitting,
+    Removed,
+    Unchanged,
+    listener_routes,
+)
+from autoscaler.reservations.state import Source, ledger_key
+from autoscaler.reservations.status import ReservationStatus, TargetStatus
+from cloudprovider.duration import parse_duration_s
+
+log = Log(__name__)
+
+BODY_S = 5.0
+"""Within so long a body has to have arrived."""
+_ANSWER_S = 8.0
+"""Within so long, counted from the first byte, every announcement is answered."""
+
+
+class Desk(Opening, Inbox[Operation, Effect], Protocol):
+    """Where announcements go, and what is known there."""
+
+    def unreadable(self, target: str) -> str:
+        """Return why a target's stored state cannot be understood; empty where it can."""
+        ...
+
+    def remembers(self, delivery: str, wall: float) -> bool:
+        """Whether a delivery is known to have been stored."""
+        ...
+
+
+class Targets(Protocol):
+    """Tells how targets are, as fresh as can be had."""
+
+    def __call__(self) -> tuple[TargetStatus, ...]:
+        """Return all targets."""
+        ...
+
+
+class ReservationApi:
+    """Answers requests, on any thread."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        targets: Targets,
+        github: Iterable[bytes],
+        api: Iterable[bytes],
+        metrics: ReservationMetrics,
+        clock: Clock,
+        answer_s: float = _ANSWER_S,
+    ) -> None:
+        """`github` and `api` are the secrets, to be gone through anew for each request; `answer_s` bounds answers."""
+        self._desk = desk
+        self._targets = targets
+        self._door = Door(desk, github, api, metrics, clock)
+        self._metrics = metrics
+        self._clock = clock
+        self._answer_s = answer_s
+        for path in (WEBHOOK, SCALE):
+            metrics.announced_at(path)
+
+    @property
+    def routes(self) -> Described:
+        """The routes of the listener, and the document that describes them."""
+        admits = Admitting(
+            github=self._door.admits_github,
+            announcing=lambda head: self._door.admits_api(head, JSON),
+            operating=self._door.admits_api,
+        )
+        routes = listener_routes(
+            admits,
+            webhook=self._webhook,
+            listed=self._list,
+            shown=self._show,
+            scale=self._scale,
+            delete=self._delete,
+            health=self._health,
+        )
+        return with_document(routes, ABOUT, DOCUMENT)
+
+    # Announcements.
+
+    def _webhook(self, request: Request) -> Response:
+        prove(request, self._door.admits_github)
+        event, delivery = (header(request, name) for name in ("x-github-event", "x-github-delivery"))
+        data = _json(_payload(request.body) if kind_of(request) == FORM else request.body)
+        if event == "ping":
+            return _answer(200, Unchanged(status="pong"))
+        key = ledger_key("github", delivery)
+        try:
+            found = github_jobs.read_event(data) if event == github_jobs.EVENT else None
+        except BadField as error:
+            raise HttpProblem(422, "invalid_field", f"{error.field} {error}", error.field) from error
+        if self._desk.remembers(key, self._clock.now().wall):
+            return self._ignored("", NoReservation.DUPLICATE, delivery=delivery)
+        if found is None:
+            return self._ignored("", NoReservation.EVENT, delivery=delivery)
+        about = {
+            "delivery": delivery[:LONGEST_ID],
+            "action": found.action,
+            "repository": found.repository,
+            "job": found.job_id,
+        }
+        amount = github_jobs.change(found)
+        if isinstance(amount, NoReservation):
+            return self._ignored("", amount, **about)
+        target = github_jobs.choose(self._desk.section.targets, found)
+        if isinstance(target, NoReservation):
+            return self._ignored("", target, **about)
+        operation = Operation(
+            target=target.name,
+            amount=amount,
+            length_s=target.default_duration_s,
+            delivery=key,
+            seed=secrets.token_hex(16),
+            job=found.job,
+            source=Source("github", repository=found.repository, job=found.job_id, attempt=found.attempt),
+            accepted=self._clock.now(),
+        )
+        return self._accepted(operation, request, about)
+
+    def _scale(self, request: Request) -> Response:
+        prove(request, lambda head: self._door.admits_api(head, JSON))
+        data = _json(request.body)
+        target = self._desk.section.by_name.get(_segment(request, 3))
+        amount, id_ = _amount(data), _request_id(data)
+        longest_s = 24 * 3600.0 if target is None else target.max_duration_s
+        length_s = _duration(data, longest_s, 0.0 if target is None else target.default_duration_s)
+        for name in data.keys() - {"amount", "duration", "requestId"}:
+            raise HttpProblem(422, "invalid_field", "there is no such field", str(name)[:100])
+        key = ledger_key("api", id_)
+        if self._desk.remembers(key, self._clock.now().wall):
+            return self._ignored("" if target is None else target.name, NoReservation.DUPLICATE, request=id_)
+        if target is None:
+            raise HttpProblem(404, "unknown_target", "there is no such target")
+        operation = Operation(
+            target=target.name,
+            amount=amount,
+            length_s=length_s,
+            delivery=key,
+            seed=secrets.token_hex(16),
+            source=Source("api", request=id_),
+            accepted=self._clock.now(),
+        )
+        return self._accepted(operation, request, {"request": id_, "amount": amount})
+
+    def _delete(self, request: Request) -> Response:
+        prove(request, self._door.admits_api)
+        target, entry = self._known_target(request), _segment(request, 5)
+        operation = Operation(target=target, entry=entry, accepted=self._clock.now())
+        effect = self._stored(operation, request, {"entry": entry[:LONGEST_ID]})
+        if effect.verdict is not Verdict.REMOVED:
+            raise HttpProblem(404, "unknown_reservation", "there is no such reservation")
+        return _answer(200, Removed(target=target))
+
+    def _accepted(self, operation: Operation, request: Request, about: Mapping[str, object]) -> Response:
+        effect = self._stored(operation, request, about)
+        if effect.verdict is Verdict.DUPLICATE:
+            return _answer(200, Unchanged(status="duplicate"))
+        if effect.reason is NoReservation.JOB_COMPLETED:
+            return _answer(200, Unchanged(status="ignored", reason=effect.reason))
+        amount = operation.amount if effect.verdict is Verdict.IGNORED else effect.amount
+        return _answer(202, Accepted(target=operation.target, amount=amount))
+
+    def _stored(self, operation: Operation, request: Request, about: Mapping[str, object]) -> Effect:
+        """Hand an operation in and wait until it is stored; raises `HttpProblem` where it is not, or not in time."""
+        name = operation.target
+        if self._desk.unreadable(name):
+            self._metrics.ignored(name, NoReservation.STATE_UNREADABLE)
+            raise _later(NoReservation.STATE_UNREADABLE, "the stored state cannot be understood; an operator must look")
+        receipt = self._desk.put(operation)
+        if receipt is None:
+            self._metrics.ignored(name, NoReservation.QUEUE_FULL)
+            raise _later(NoReservation.QUEUE_FULL, "too much waits to be stored; try again")
+        effect = receipt.wait(max(0.0, self._answer_s - request.took_s))
+        log.info("reservations.announced", target=name, verdict=effect and effect.verdict, **about)
+        if effect is None:
+            raise _later(NoReservation.NOT_STORED, "it is not stored yet; try again, it counts once")
+        if effect.verdict is Verdict.REFUSED:
+            reason = effect.reason or NoReservation.QUEUE_LIMIT
+            raise _later(reason, f"it was not taken: {reason.replace('_', ' ')}")
+        return effect
+
+    def _ignored(self, target: str, reason: NoReservation, **about: object) -> Response:
+        self._metrics.ignored(target, reason)
+        log.info("reservations.ignored", target=target, reason=reason, **about)
+        if reason is NoReservation.DUPLICATE:
+            return _answer(200, Unchanged(status="duplicate"))
+        return _answer(200, Unchanged(status="ignored", reason=reason))
+
+    # Reading.
+
+    def _list(self, request: Request) -> Response:
+        prove(request, self._door.admits_api)
+        return _answer(200, ReservationStatus(self._targets()))
+
+    def _show(self, request: Request) -> Response:
+        prove(request, self._door.admits_api)
+        name = self._known_target(request)
+        return _answer(200, next(one for one in self._targets() if one.name == name))
+
+    def _health(self, request: Request) -> Response:
+        self._door.ready()
+        return Response(b"ok\n")
+
+    def _known_target(self, request: Request) -> str:
+        name = _segment(request, 3)
+        if name not in self._desk.section.by_name:
+            raise HttpProblem(404, "unknown_target", "there is no such target")
+        return name
+
+
+def _segment(request: Request, number: int) -> str:
+    return request.path.split("/")[number]
+
+
+def _answer(status: int, content: msgspec.Struct) -> Response:
+    return Response(public_json(content), JSON, status)
+
+
+def _later(reason: NoReservation, message: str) -> HttpProblem:
+    return HttpProblem(503, reason.value, message, headers=AGAIN)
+
+
+def _payload(body: bytes) -> bytes:
+    try:
+        fields = parse_qs(body.decode("ascii"), strict_parsing=True, max_num_fields=2)
+    except ValueError:
+        fields = {}
+    payload = fields.get("payload", [])
+    if len(payload) != 1:
+        raise HttpProblem(400, "invalid_json", "the form has not one field payload")
+    return payload[0].encode()
+
+
+def _json(body: bytes) -> dict[str, Any]:
+    try:
+        return read_object(body)
+    except (ValueError, RecursionError) as error:
+        raise HttpProblem(400, "invalid_json", "the body is no JSON object, or has a key twice") from error
+
+
+def _amount(data: Mapping[str, Any]) -> int:
+    amount = data.get("amount")
+    if type(amount) is not int or amount == 0 or abs(amount) > LARGEST_AMOUNT:
+        raise HttpProblem(422, "invalid_field", "amount is not a whole number within -1000..1000 but 0", "amount")
+    return amount
+
+
+def _duration(data: Mapping[str, Any], longest_s: float, default_s: float) -> float:
+    if "duration" not in data:
+        return default_s
+    text = data["duration"]
+    try:
+        seconds = parse_duration_s(text) if isinstance(text, str) else 0.0
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= longest_s:
+        message = f"duration is not a duration such as 30m, longer than 0s and at most {longest_s:g}s"
+        raise HttpProblem(422, "invalid_field", message, "duration")
+    return seconds
+
+
+def _request_id(data: Mapping[str, Any]) -> str:
+    value = data.get("requestId")
+    if not isinstance(value, str) or not 1 <= len(value) <= LONGEST_ID or not (value.isascii() and value.isprintable()):
+        raise HttpProblem(422, "invalid_field", f"requestId is not 1 to {LONGEST_ID} printable characters", "requestId")
+    return value

@@ -1,0 +1,352 @@
+"""From operations to what is stored: batches for each target, tried again for that target alone.
+
+Runs on every replica, leading or not: the store is guarded by its objects' versions, and operations by their ids.
+"""
+
+import threading
+from collections import Counter, deque
+from collections.abc import Callable
+from functools import partial
+
+from autoscaler.clock import Clock, Instant
+from autoscaler.config.reservations import Reservations, Target
+from autoscaler.errors import AutoscalerError, Conflict, RetryLater
+from autoscaler.logs import Log
+from autoscaler.ports import EventSink, EventType, Executor, Subject
+from autoscaler.reasons import NoReservation
+from autoscaler.reservations.metrics import ReservationMetrics, Written
+from autoscaler.reservations.plan import Effect, Operation, Plan, Verdict, plan
+from autoscaler.reservations.state import State, Unreadable, known, read_state, write_state
+from autoscaler.reservations.status import Standing
+from autoscaler.reservations.store import ReservationStore
+
+log = Log(__name__)
+
+_CONFLICTS = 5
+_FLUSH_S = 10.0
+_FLUSH_PAUSE_S = 0.25
+
+
+class Ticket:
+    """An operation on its way to the store; a `ports.Receipt`."""
+
+    def __init__(self, operation: Operation) -> None:
+        self.operation = operation
+        self.effect: Effect | None = None
+        self._settled = threading.Event()
+
+    def wait(self, seconds: float) -> Effect | None:
+        """Return what became of it, once that is stored; None: not within so many seconds."""
+        self._settled.wait(seconds)
+        return self.effect
+
+    def settle(self, effect: Effect) -> None:
+        """Say what became of it."""
+        self.effect = effect
+        self._settled.set()
+
+
+class _Line:
+    """What waits for one target, and what is known of it."""
+
+    def __init__(self) -> None:
+        self.waiting: deque[Ticket] = deque()
+        self.scheduled = False
+        self.busy = False
+        self.failures = 0
+        self.failing_since: Instant | None = None
+        self.state: State | None = None
+        """None: not read yet, or not readable."""
+        self.unreadable = ""
+
+
+class Commits:
+    """The inbox of reservations. Safe to share between threads."""
+
+    def __init__(
+        self,
+        section: Reservations,
+        store: ReservationStore,
+        executor: Executor,
+        clock: Clock,
+        metrics: ReservationMetrics,
+        events: EventSink,
+    ) -> None:
+        self._section = section
+        self._store = store
+        self._executor = executor
+        self._clock = clock
+        self._metrics = metrics
+        self._events = events
+        self._lock = threading.Lock()
+        self._lines = {name: _Line() for name in section.by_name}
+        self.added: Callable[[], None] = lambda: None
+        """Called when reservations were added."""
+        self.accepting = True
+        """Whether operations are taken."""
+
+    @property
+    def section(self) -> Reservations:
+        """The configuration in force."""
+        return self._section
+
+    @property
+    def loaded(self) -> bool:
+        """Whether every target was read once, readable or not."""
+        with self._lock:
+            return all(line.state is not None or line.unreadable for line in self._lines.values())
+
+    def put(self, item: Operation) -> Ticket | None:
+        """Take an operation; None: too many wait, over all targets."""
+        ticket = Ticket(item)
+        with self._lock:
+            if not self.accepting or sum(len(one.waiting) for one in self._lines.values()) >= self._section.queue_limit:
+                return None
+            line = self._lines.get(item.target)
+            if line is None:
+                ticket.settle(_refused(NoReservation.TARGET_GONE))
+                return ticket
+            line.waiting.append(ticket)
+            if not (line.scheduled or line.busy):
+                self._schedule(item.target, line, item.accepted.later(self._section.batch_window_s))
+            self._count()
+        return ticket
+
+    def state(self, target: str) -> State | None:
+        """Return the last known state of a target; None: not known."""
+        with self._lock:
+            line = self._lines.get(target)
+            return None if line is None else line.state
+
+    def unreadable(self, target: str) -> str:
+        """Return why a target's stored state cannot be understood; empty where it can."""
+        with self._lock:
+            line = self._lines.get(target)
+            return "" if line is None else line.unreadable
+
+    def standing(self, target: str) -> Standing:
+        """Return how a target stands; one that is not configured stands empty."""
+        with self._lock:
+            line = self._lines.get(target) or _Line()
+            loaded = line.state is not None or bool(line.unreadable)
+            return Standing(loaded=loaded, unreadable=line.unreadable, waiting=len(line.waiting))
+
+    def remembers(self, delivery: str, wall: float) -> bool:
+        """Whether a delivery is known to have been stored."""
+        with self._lock:
+            states = [line.state for line in self._lines.values() if line.state is not None]
+        return any(known(state.deliveries, delivery, wall) for state in states)
+
+    def configure(self, section: Reservations) -> None:
+        """Take another configuration; what waits for a target that is gone is dropped."""
+        with self._lock:
+            self._section = section
+            gone = {name: self._lines.pop(name) for name in self._lines.keys() - section.by_name.keys()}
+            for name in section.by_name.keys() - self._lines.keys():
+                self._lines[name] = _Line()
+            dropped = {name: list(line.waiting) for name, line in gone.items()}
+            for line in gone.values():
+                line.waiting.clear()
+            self._count()
+        for name, tickets in dropped.items():
+            self._drop(name, tickets, NoReservation.TARGET_GONE)
+            self._metrics.forget(name)
+
+    def load(self) -> bool:
+        """Read every target that was not read yet; False where some still are not."""
+        for name, line in list(self._lines.items()):
+            if line.state is None and not line.unreadable:
+                try:
+                    kept = self._store.read(name)
+                except AutoscalerError as error:
+                    log.warning("reservations.not_loaded", target=name, error=error)
+                    continue
+                self._read(name, line, None if kept is None else kept.text)
+        return self.loaded
+
+    def refresh(self) -> None:
+        """Take in what other replicas stored; raises `AutoscalerError`."""
+        before = {name: (line, line.state) for name, line in list(self._lines.items())}
+        found = self._store.read_all()
+        for name, (line, state) in before.items():
+            committed = line.busy or line.state is not state
+            if not committed and (name in found or not line.unreadable):
+                kept = found.get(name)
+                self._read(name, line, None if kept is None else kept.text)
+
+    def bring_up_to_date(self) -> None:
+        """Store what time alone has changed: for the leader."""
+        now = self._clock.now()
+        for name, target in self._section.by_name.items():
+            state, line = self.state(name), self._lines.get(name)
+            if state is None or line is None or line.scheduled:
+                continue
+            if plan(state, (), target, now.wall, self._section.replay_ttl_s).changed:
+                self._attempt(name)
+
+    def close(self) -> None:
+        """Take nothing more, and store what was taken, as far as that goes within ten seconds."""
+        with self._lock:
+            self.accepting = False
+        give_up = self._clock.now().mono + _FLUSH_S
+        while self._clock.now().mono < give_up:
+            with self._lock:
+                left = [name for name, line in self._lines.items() if line.waiting]
+            if not left:
+                return
+            for name in left:
+                self._attempt(name)
+            with self._lock:
+                waiting = any(line.waiting for line in self._lines.values())
+            if waiting and not self._executor.sleep(_FLUSH_PAUSE_S):
+                break
+        with self._lock:
+            lost = sum(len(line.waiting) for line in self._lines.values())
+        if lost:
+            log.error("reservations.not_flushed", operations=lost)
+
+    def _schedule(self, name: str, line: _Line, when: Instant) -> None:
+        line.scheduled = True
+        self._executor.call_at(when, partial(self._due, name))
+
+    def _due(self, name: str) -> None:
+        with self._lock:
+            line = self._lines.get(name)
+            if line is None:
+                return
+            line.scheduled = False
+        self._attempt(name)
+
+    def _attempt(self, name: str) -> None:
+        """Plan and write what waits for a target; nobody else does so for it meanwhile."""
+        with self._lock:
+            line, target = self._lines.get(name), self._section.by_name.get(name)
+            if line is None or target is None or line.busy:
+                return
+            line.busy = True
+            tickets = list(line.waiting)
+        done: Plan | None = None
+        failure: AutoscalerError | None = None
+        try:
+            done = self._commit(name, line, target, [one.operation for one in tickets])
+        except Unreadable:
+            self._settle(name, tickets, [_refused(NoReservation.STATE_UNREADABLE)] * len(tickets))
+        except AutoscalerError as error:
+            failure = error
+            log.warning("reservations.not_stored", target=name, operations=len(tickets), error=error)
+        except Exception as error:  # noqa: BLE001  # top of a thread: a bug here must not lose what was taken
+            failure = RetryLater(str(error))
+            log.crashed("reservations.crashed", target=name)
+        self._end(name, line, tickets, failure)
+        if done is not None:
+            self._account(name, done, tickets)
+            self._settle(name, tickets, list(done.effects))
+
+    def _commit(self, name: str, line: _Line, target: Target, operations: list[Operation]) -> Plan:
+        """Read, plan and write until nobody comes between; raises `AutoscalerError` and `Unreadable`."""
+        conflict: Conflict | None = None
+        for _ in range(1 + _CONFLICTS):
+            kept = self._store.read(name)
+            state = self._read(name, line, None if kept is None else kept.text)
+            if state is None:
+                raise Unreadable(line.unreadable)
+            planned = plan(state, operations, target, self._clock.now().wall, self._section.replay_ttl_s)
+            if not planned.changed:
+                return planned
+            try:
+                self._store.write(name, write_state(planned.state), kept)
+            except Conflict as error:
+                conflict = error
+                self._metrics.wrote(name, Written.CONFLICT)
+                continue
+            except AutoscalerError:
+                self._metrics.wrote(name, Written.ERROR)
+                raise
+            self._metrics.wrote(name, Written.OK)
+            with self._lock:
+                line.state = planned.state
+            return planned
+        assert conflict is not None
+        raise conflict
+
+    def _end(self, name: str, line: _Line, tickets: list[Ticket], failure: AutoscalerError | None) -> None:
+        now, given_up = self._clock.now(), list[Ticket]()
+        with self._lock:
+            line.busy = False
+            if failure is None:
+                line.failures, line.failing_since = 0, None
+                settled = {id(one) for one in tickets}
+                line.waiting = deque(one for one in line.waiting if id(one) not in settled)
+                if line.waiting and not line.scheduled:
+                    first = line.waiting[0].operation.accepted
+                    self._schedule(name, line, first.later(self._section.batch_window_s))
+            elif line.waiting:
+                since = line.failing_since = line.failing_since or now
+                delays = self._section.retry_delays
+                delay_s = delays[min(line.failures, len(delays) - 1)]
+                line.failures += 1
+                if now.mono - since.mono >= self._section.give_up_after_s:
+                    given_up = list(line.waiting)
+                    line.waiting.clear()
+                    line.failures, line.failing_since = 0, None
+                elif self.accepting and not line.scheduled:
+                    self._metrics.retried(name)
+                    self._schedule(name, line, now.later(delay_s))
+            self._count()
+        if given_up:
+            self._drop(name, given_up, NoReservation.GIVEN_UP)
+            text = f"{len(given_up)} operations on reservations were dropped, the store failed for too long: {failure}"
+            self._events.event(self._subject(name), EventType.WARNING, "ReservationsDropped", text)
+
+    def _read(self, name: str, line: _Line, text: str | None) -> State | None:
+        try:
+            state = State() if text is None else read_state(text)
+        except Unreadable as error:
+            if not line.unreadable:
+                log.error("reservations.unreadable", target=name, error=error)
+                message = f"state.json cannot be understood and is left alone: {error}"
+                self._events.event(self._subject(name), EventType.WARNING, "ReservationsUnreadable", message)
+            with self._lock:
+                line.state, line.unreadable = None, str(error) or "unreadable"
+            self._metrics.unreadable(name, True)
+            return None
+        with self._lock:
+            line.state, line.unreadable = state, ""
+        self._metrics.unreadable(name, False)
+        return state
+
+    def _account(self, name: str, done: Plan, tickets: list[Ticket]) -> None:
+        self._metrics.planned(name, done)
+        if tickets:
+            now = self._clock.now()
+            latencies = [now.mono - one.operation.accepted.mono for one in tickets]
+            outcome = Counter(effect.verdict.value for effect in done.effects)
+            seconds = round(max(latencies), 3)
+            log.info("reservations.stored", target=name, operations=len(tickets), outcome=outcome, seconds=seconds)
+            self._metrics.batch(name, latencies)
+        if any(one.verdict is Verdict.ADDED for one in done.effects):
+            self.added()
+
+    def _settle(self, name: str, tickets: list[Ticket], effects: list[Effect]) -> None:
+        for ticket, effect in zip(tickets, effects, strict=True):
+            self._metrics.event(name, effect)
+            ticket.settle(effect)
+
+    def _drop(self, name: str, tickets: list[Ticket], reason: NoReservation) -> None:
+        if tickets:
+            log.error("reservations.dropped", target=name, operations=len(tickets), reason=reason)
+            self._metrics.dropped(name, reason, len(tickets))
+        self._settle(name, tickets, [_refused(reason)] * len(tickets))
+
+    def _count(self) -> None:
+        for name, line in self._lines.items():
+            self._metrics.backlog(name, len(line.waiting))
+        self._metrics.queue_length(sum(len(line.waiting) for line in self._lines.values()))
+
+    def _subject(self, name: str) -> Subject:
+        store = self._section.store
+        return Subject(kind="ConfigMap", name=store.prefix + name, namespace=store.namespace)
+
+
+def _refused(reason: NoReservation) -> Effect:
+    return Effect(verdict=Verdict.REFUSED, reason=reason)

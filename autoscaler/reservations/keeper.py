@@ -1,0 +1,216 @@
+"""Reservations as a companion: what is stored takes part in every pass as pods that exist nowhere."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from autoscaler.clock import Clock, Instant
+from autoscaler.config.reservations import Reservations, Target, template_problems
+from autoscaler.config.scaleup import Pods
+from autoscaler.errors import AutoscalerError, ConfigError
+from autoscaler.eta.estimate import Times
+from autoscaler.eta.lead import Ahead, Lead
+from autoscaler.eta.leads import Leads
+from autoscaler.logs import Log
+from autoscaler.loop.passing import Pass
+from autoscaler.objects.pod import Pod, PodClass, PodInterner
+from autoscaler.reasons import Unplaceable
+from autoscaler.reservations.inbox import Commits
+from autoscaler.reservations.metrics import ReservationMetrics
+from autoscaler.reservations.outcome import unplaced, why
+from autoscaler.reservations.plan import plan
+from autoscaler.reservations.pods import class_of, count_real, demand, stand_ins
+from autoscaler.reservations.state import State
+from autoscaler.reservations.status import TargetStatus, target_status
+from autoscaler.reservations.store import ReservationStore
+from autoscaler.snapshot.cluster import ClusterView
+
+log = Log(__name__)
+
+_INTERVAL_S = 3.0
+_TEMPLATES_S = 60.0
+"""How long a PodTemplate of the cluster is not looked at again."""
+
+
+class _Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """What the last pass saw of a target."""
+
+    pods: tuple[Pod, ...] = ()
+    floor: int = 0
+    real: int = 0
+    unplaceable: Mapping[Unplaceable, int] = {}
+
+
+_NOTHING_SEEN = _Seen()
+
+
+class ReservationKeeper:
+    """A `loop.companion.Companion`. Ticks read what other replicas stored and store what time has changed."""
+
+    name = "reservations"
+    interval_s = _INTERVAL_S
+
+    def __init__(
+        self,
+        commits: Commits,
+        store: ReservationStore,
+        metrics: ReservationMetrics,
+        clock: Clock,
+        leads: Leads | None = None,
+    ) -> None:
+        """`leads` None: nothing is known of boots, ever. Raises `ConfigError` for templates that are none."""
+        self._commits = commits
+        self._store = store
+        self._metrics = metrics
+        self._clock = clock
+        self._leads = leads or Leads(Times(), Pods())
+        self._interner = PodInterner()
+        self._templates_at = float("-inf")
+        self._classes = self._made_classes(commits.section)
+        self._seen: dict[str, _Seen] = {}
+        self._ready: set[str] | None = None
+
+    def before_pass(self, p: Pass) -> Pass:
+        """Return the pass with the pods that stand for reservations, after all others."""
+        found: list[Pod] = []
+        seen: dict[str, _Seen] = {}
+        for target in self._commits.section.targets:
+            real = count_real(target, p.view)
+            lead = self._lead(target)
+            wanted = demand(target, self._up_to_date(target, p.report.now), real, p.report.now.wall, lead.seconds)
+            cls = self._classes.get(target.name)
+            pods = () if cls is None else stand_ins(target, cls, wanted.virtual)
+            self._metrics.demand(target.name, wanted)
+            self._metrics.lead(target.name, lead.seconds)
+            missing = {} if cls is not None or not wanted.virtual else {Unplaceable.NO_TEMPLATE: wanted.virtual}
+            seen[target.name] = _Seen(pods=pods, floor=wanted.floor, real=real, unplaceable=missing)
+            found += pods
+        self._seen = seen
+        return msgspec.structs.replace(p, room=(*p.room, *found))
+
+    def after_pass(self, p: Pass) -> None:
+        """Take in which of them have room."""
+        if p.report.view is None or p.placer is None:
+            return
+        report, seen = p.report, dict(self._seen)
+        groups = p.view.groups if p.report.registry is None else p.view.groups.sized(p.registry.targets)
+        for name, one in seen.items():
+            homeless = unplaced(one.pods, report.waiting, report.scale_up)
+            if homeless:
+                reason = why(
+                    homeless[0].cls,
+                    p.placer,
+                    groups,
+                    report.templates,
+                    report.scale_up_result,
+                    report.scale_up,
+                )
+                one = msgspec.structs.replace(one, unplaceable={reason: len(homeless)})
+                seen[name] = one
+            self._metrics.unplaceable(name, one.unplaceable)
+        self._seen = seen
+        self._note_ready(p, p.view)
+
+    def tick(self, now: Instant) -> None:
+        """Take in what changed elsewhere; raises `AutoscalerError`."""
+        if self._commits.load():
+            self._commits.refresh()
+            self._commits.bring_up_to_date()
+        if now.mono - self._templates_at >= _TEMPLATES_S:
+            self._read_templates(now)
+
+    def leave(self) -> None:
+        """Leave everything as it is: what was taken is stored by now."""
+
+    def statuses(self) -> tuple[TargetStatus, ...]:
+        """Return how all targets are; on a replica that does not lead, as of what it read last."""
+        now = self._clock.now()
+        return tuple(self._status(target, now) for target in self._commits.section.targets)
+
+    def fresh_statuses(self) -> tuple[TargetStatus, ...]:
+        """Return how all targets are stored now, or, where that cannot be read, as of the last reading."""
+        try:
+            self._commits.refresh()
+        except AutoscalerError as error:
+            log.warning("reservations.not_refreshed", error=error)
+        return self.statuses()
+
+    def _status(self, target: Target, now: Instant) -> TargetStatus:
+        seen, state = self._seen.get(target.name, _NOTHING_SEEN), self._up_to_date(target, now)
+        unplaceable = {str(reason): count for reason, count in seen.unplaceable.items()}
+        lead, standing = self._lead(target), self._commits.standing(target.name)
+        wanted = demand(target, state, seen.real, now.wall, lead.seconds)
+        return target_status(target, state, wanted, lead, unplaceable, standing, now.wall)
+
+    def _up_to_date(self, target: Target, now: Instant) -> State:
+        """Return the state of a target as time has changed it; nothing where it is not known."""
+        stored = self._commits.state(target.name) or State()
+        return plan(stored, (), target, now.wall, self._commits.section.replay_ttl_s).state
+
+    def leads(self) -> Mapping[str, Lead]:
+        """Return how long before an override begins its floor counts, by target."""
+        return {target.name: self._lead(target) for target in self._commits.section.targets}
+
+    def _lead(self, target: Target) -> Lead:
+        return self._leads.lead(target.lead_time_s, self._classes.get(target.name), Ahead())
+
+    def _note_ready(self, p: Pass, view: ClusterView) -> None:
+        """Measure, once for each reservation, how long it took to get room on a node that is there."""
+        first = self._ready is None
+        ready, before = set[str](), self._ready or set()
+        hints, wall = p.remembered.hints, p.report.now.wall
+        for target in self._commits.section.targets:
+            seen = self._seen.get(target.name, _NOTHING_SEEN)
+            housed = seen.real + sum((hints.get(pod) or "") in view.positions for pod in seen.pods)
+            entries = [one for one in self._up_to_date(target, p.report.now).entries if one.activated is not None]
+            for entry in entries[: max(0, housed - seen.floor)]:
+                ready.add(entry.id)
+                if not first and entry.id not in before:
+                    self._metrics.capacity_ready(max(0.0, wall - entry.accepted))
+        self._ready = ready | before & {
+            one.id for target in self._commits.section.targets for one in self._up_to_date(target, p.report.now).entries
+        }
+
+    def configure(self, section: Reservations) -> None:
+        """Take another configuration; raises `ConfigError`, and then leaves everything as it was."""
+        self._classes = self._made_classes(section)
+        self._commits.configure(section)
+        self._templates_at = float("-inf")
+
+    def _made_classes(self, section: Reservations) -> dict[str, PodClass]:
+        made: dict[str, PodClass] = {}
+        problems: list[str] = []
+        for number, target in enumerate(section.targets):
+            if target.pod_template_ref is None:
+                try:
+                    made[target.name] = class_of(target, target.pod_template, self._interner)
+                except ValueError as error:
+                    problems.append(f"config: reservations.targets[{number}].podTemplate: {error}")
+        if problems:
+            raise ConfigError(problems)
+        return made
+
+    def _read_templates(self, now: Instant) -> None:
+        """Read the templates that the cluster has; one that is missing or useless leaves its target without any."""
+        for target in self._commits.section.targets:
+            if target.pod_template_ref is not None:
+                template: dict[str, Any] | None = self._store.template(target.pod_template_ref)
+                cls = self._class_of(target, template)
+                classes = {name: one for name, one in self._classes.items() if name != target.name}
+                self._classes = classes if cls is None else {**classes, target.name: cls}
+        self._templates_at = now.mono
+
+    def _class_of(self, target: Target, template: dict[str, Any] | None) -> PodClass | None:
+        problems = Counter[str](["there is no such PodTemplate"] if template is None else ())
+        if template is not None:
+            problems.update(template_problems(template, "template"))
+            try:
+                if not problems:
+                    return class_of(target, template, self._interner)
+            except ValueError as error:
+                problems[str(error)] += 1
+        for problem in problems:
+            log.warning("reservations.template_unusable", target=target.name, problem=problem)
+        return None

@@ -1,0 +1,254 @@
+"""What operations make of a target's reservations, as a pure function of the state, the operations and the time.
+
+The first so many entries, in order of arrival, are active; the rest wait, and their clocks with them. Every plan
+extends what waits, drops what has run out, applies the operations in order and gives free slots to the next in line.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+
+import msgspec
+from msgspec.structs import replace
+
+from autoscaler.clock import Instant
+from autoscaler.config.reservations import RemovalOrder, Target
+from autoscaler.reasons import NoReservation
+from autoscaler.reservations.state import (
+    LEDGER_ROWS,
+    Entry,
+    Source,
+    State,
+    entries_that_fit,
+    known,
+    newest,
+)
+
+_EARLY_S = 600.0
+"""How long the end of a job that nobody announced is remembered."""
+
+
+class Verdict(StrEnum):
+    """What became of an operation."""
+
+    ADDED = "added"
+    REMOVED = "removed"
+    DUPLICATE = "duplicate"
+    IGNORED = "ignored"
+    REFUSED = "refused"
+
+
+class Job(msgspec.Struct, frozen=True):
+    """Ledger keys of one attempt of one job."""
+
+    queued: str
+    completed: str
+
+
+class Operation(msgspec.Struct, frozen=True, kw_only=True):
+    """One wish concerning a target."""
+
+    target: str
+    amount: int = 0
+    """Reservations to add, or, negative, to remove; 0 with no `entry` only brings the state up to date."""
+    length_s: float = 0.0
+    delivery: str = ""
+    """Ledger key by which it is known again; empty: it may come twice."""
+    seed: str = ""
+    """Random: the ids of its entries follow from it."""
+    job: Job | None = None
+    entry: str = ""
+    """Id of the one entry to remove."""
+    source: Source = Source("api")
+    accepted: Instant = Instant(0.0, 0.0)
+
+
+class Effect(msgspec.Struct, frozen=True, kw_only=True):
+    """What one operation came to."""
+
+    verdict: Verdict
+    reason: NoReservation | None = None
+    amount: int = 0
+    """Entries added or, negative, removed."""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """The state to go on from, and how it came about."""
+
+    state: State
+    changed: bool
+    """Whether it has to be written."""
+    effects: tuple[Effect, ...] = ()
+    """One for each operation, in their order."""
+    expired: int = 0
+    too_old: int = 0
+    """Entries that waited longer than any may last."""
+    extended: int = 0
+    """Entries that got a slot after they had to wait for it."""
+    waits_s: tuple[float, ...] = ()
+    """Seconds from acceptance to slot of entries that got one now."""
+
+
+def plan(state: State, operations: Sequence[Operation], target: Target, wall: float, replay_ttl_s: float) -> Plan:
+    """Apply operations at a time (Unix seconds); none at all brings the state up to date."""
+    return _Planning(state, target, round(wall, 3), replay_ttl_s).run(operations)
+
+
+def active(state: State) -> int:
+    """Return how many entries have slots."""
+    return sum(one.activated is not None for one in state.entries)
+
+
+class _Planning:
+    """One plan in the making."""
+
+    def __init__(self, state: State, target: Target, now: float, replay_ttl_s: float) -> None:
+        self._before = state
+        self._target = target
+        self._now = now
+        self._ttl_s = replay_ttl_s
+        self._slots = target.slots_at(now)
+        self._entries: list[Entry] = list(state.entries)
+        self._waited: set[str] = set()
+        self._deliveries, self._jobs = dict(state.deliveries), dict(state.jobs)
+        self._recorded = False
+        self._expired = self._too_old = 0
+
+    def run(self, operations: Sequence[Operation]) -> Plan:
+        self._stop_clocks()
+        self._expire()
+        adding = [self._apply(one) for one in operations]
+        refused = self._trim({id_ for ids, _ in adding for id_ in ids})
+        effects = tuple(
+            self._after_trim(operation, ids, effect, refused)
+            for operation, (ids, effect) in zip(operations, adding, strict=True)
+        )
+        started = self._promote()
+        entries = tuple(self._entries)
+        changed = self._recorded or entries != self._before.entries
+        return Plan(
+            state=State(entries=entries, deliveries=self._rows(self._deliveries), jobs=self._rows(self._jobs))
+            if changed
+            else self._before,
+            changed=changed,
+            effects=effects,
+            expired=self._expired,
+            too_old=self._too_old,
+            extended=sum(one.id in self._waited for one in started),
+            waits_s=tuple(max(0.0, self._now - one.accepted) for one in started),
+        )
+
+    def _stop_clocks(self) -> None:
+        """Extend what has no slot: its clock starts anew once it gets one."""
+        if self._slots is not None:
+            self._entries[self._slots :] = [replace(one, activated=None) for one in self._entries[self._slots :]]
+        self._waited = {one.id for one in self._entries if one.activated is None}
+
+    def _expire(self) -> None:
+        oldest = self._now - self._target.max_duration_s
+        running = [one for one in self._entries if one.expires is None or one.expires > self._now]
+        self._expired = len(self._entries) - len(running)
+        self._entries = [one for one in running if one.activated is not None or one.accepted >= oldest]
+        self._too_old = len(running) - len(self._entries)
+
+    def _apply(self, operation: Operation) -> tuple[tuple[str, ...], Effect]:
+        """Return the ids of the entries that an operation adds, and what it comes to unless some are refused."""
+        if operation.delivery:
+            if known(self._deliveries, operation.delivery, self._now):
+                return (), Effect(verdict=Verdict.DUPLICATE, reason=NoReservation.DUPLICATE)
+            self._deliveries[operation.delivery] = self._until(self._ttl_s)
+            self._recorded = True
+        job = operation.job
+        matched = job is not None and self._target.removal is RemovalOrder.MATCHED
+        if operation.entry:
+            gone = self._remove(one for one in self._entries if one.id == operation.entry)
+            return (), _removed(gone)
+        if operation.amount > 0:
+            if matched and job is not None and (why := self._queued(job)) is not None:
+                return (), why
+            return self._add(operation)
+        if matched and job is not None:
+            return (), self._completed(job)
+        return (), _removed(self._remove(self._entries[: -operation.amount]))
+
+    def _queued(self, job: Job) -> Effect | None:
+        """Note that a job waits; return why it gets no entry."""
+        if known(self._jobs, job.completed, self._now):
+            return Effect(verdict=Verdict.IGNORED, reason=NoReservation.JOB_COMPLETED)
+        if known(self._jobs, job.queued, self._now):
+            return Effect(verdict=Verdict.DUPLICATE, reason=NoReservation.DUPLICATE)
+        self._jobs[job.queued] = self._until(self._ttl_s)
+        self._recorded = True
+        return None
+
+    def _completed(self, job: Job) -> Effect:
+        if known(self._jobs, job.completed, self._now):
+            return Effect(verdict=Verdict.DUPLICATE, reason=NoReservation.DUPLICATE)
+        announced = known(self._jobs, job.queued, self._now)
+        self._jobs[job.completed] = self._until(self._ttl_s if announced else _EARLY_S)
+        self._recorded = True
+        gone = self._remove(one for one in self._entries if one.job == job.queued)
+        if not gone and not announced:
+            return Effect(verdict=Verdict.IGNORED, reason=NoReservation.UNKNOWN_JOB)
+        return _removed(gone)
+
+    def _add(self, operation: Operation) -> tuple[tuple[str, ...], Effect]:
+        made = [
+            Entry(
+                id=hashlib.sha256(f"{operation.seed}/{number}".encode()).hexdigest()[:32],
+                accepted=self._now,
+                length_s=operation.length_s,
+                job="" if operation.job is None else operation.job.queued,
+                source=operation.source,
+            )
+            for number in range(operation.amount)
+        ]
+        self._entries += made
+        return tuple(one.id for one in made), Effect(verdict=Verdict.ADDED, amount=operation.amount)
+
+    def _remove(self, gone: Iterable[Entry]) -> int:
+        ids = {one.id for one in gone}
+        self._entries = [one for one in self._entries if one.id not in ids]
+        return len(ids)
+
+    def _trim(self, added: set[str]) -> set[str]:
+        """Refuse the newest of the added entries beyond what may wait, and beyond what can be stored."""
+        if not added:
+            return set()
+        most = len(self._entries) if self._slots is None else self._slots + self._target.max_queued
+        most = min(most, entries_that_fit(tuple(self._entries)))
+        refused = {one.id for one in self._entries[most:]} & added
+        self._entries = [one for one in self._entries if one.id not in refused]
+        return refused
+
+    def _after_trim(self, operation: Operation, ids: tuple[str, ...], effect: Effect, refused: set[str]) -> Effect:
+        left = sum(one not in refused for one in ids)
+        if left == len(ids):
+            return effect
+        if left:
+            return replace(effect, amount=left)
+        # It may be tried again, so that it must not be known again.
+        self._deliveries.pop(operation.delivery, None)
+        if operation.job is not None:
+            self._jobs.pop(operation.job.queued, None)
+        return Effect(verdict=Verdict.REFUSED, reason=NoReservation.QUEUE_LIMIT)
+
+    def _promote(self) -> list[Entry]:
+        started = []
+        for position, one in enumerate(self._entries[: self._slots]):
+            if one.activated is None:
+                self._entries[position] = replace(one, activated=self._now)
+                started.append(one)
+        return started
+
+    def _rows(self, ledger: dict[str, int]) -> dict[str, int]:
+        return newest({key: until for key, until in ledger.items() if until > self._now}, LEDGER_ROWS)
+
+    def _until(self, seconds: float) -> int:
+        return int(self._now + seconds) + 1
+
+
+def _removed(count: int) -> Effect:
+    if not count:
+        return Effect(verdict=Verdict.IGNORED, reason=NoReservation.NOTHING_RESERVED)
+    return Effect(verdict=Verdict.REMOVED, amount=-count)

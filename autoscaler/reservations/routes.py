@@ -1,0 +1,200 @@
+"""The routes of the listener for announced work: what each takes and answers."""
+
+from collections.abc import Callable
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from autoscaler.observe.http.endpoint import Body, Described, Endpoint, Given, JsonObject, Nothing
+from autoscaler.observe.http.openapi import About
+from autoscaler.observe.http.routing import JSON, TEXT, Request, Response, Seal
+from autoscaler.reasons import NoReservation
+from autoscaler.reservations.status import ReservationStatus, TargetStatus
+
+DOCUMENT = "/openapi.json"
+ABOUT = About(
+    title="Announced work",
+    version="1",
+    description="Reserves capacity for work before its pods exist.",
+)
+"""The same for every installation: it tells strangers nothing of this one."""
+
+WEBHOOK, SCALE = "/webhooks/github", "/v1/targets/{name}/scale"
+"""Where work is announced."""
+FORM = "application/x-www-form-urlencoded"
+LARGEST_AMOUNT = 1000
+LONGEST_ID = 128
+GITHUB_SIGNATURE = "X-Hub-Signature-256"
+API_SIGNATURE = ("X-CA-Signature-256", "X-CA-Timestamp")
+
+
+class Announcement(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """How many reservations to add or, negative, to remove."""
+
+    amount: Annotated[
+        int, Meta(ge=-LARGEST_AMOUNT, le=LARGEST_AMOUNT, description="Not 0.", extra_json_schema={"not": {"const": 0}})
+    ]
+    duration: (
+        Annotated[str, Meta(description="Such as 30m; the target's `defaultDuration` if left out.")] | UnsetType
+    ) = UNSET
+    request_id: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=LONGEST_ID,
+            pattern=r"^[ -~]*$",
+            description="The same for the same announcement sent again.",
+        ),
+    ]
+
+
+class Form(msgspec.Struct, frozen=True, kw_only=True):
+    """A delivery as a form."""
+
+    payload: Annotated[str, Meta(description="The delivery as JSON.")]
+
+
+class Accepted(msgspec.Struct, frozen=True, kw_only=True):
+    """It is stored. `amount` is what it changes."""
+
+    status: Literal["accepted"] = "accepted"
+    target: str
+    amount: int
+
+
+class Unchanged(msgspec.Struct, frozen=True, kw_only=True):
+    """It is in order, and changes nothing."""
+
+    status: Literal["duplicate", "ignored", "pong"]
+    reason: NoReservation | UnsetType = UNSET
+    """Of what is ignored."""
+
+
+class Removed(msgspec.Struct, frozen=True, kw_only=True):
+    """One reservation is gone."""
+
+    status: Literal["removed"] = "removed"
+    target: str
+    amount: int = -1
+
+
+Serve = Callable[[Request], Response]
+Admits = Callable[[Request], Seal | None]
+
+_TARGET = {"name": "A target."}
+_REFUSED = {
+    401: "The signature is missing, wrong or stale.",
+    429: "Wrong once more, after too many wrong signatures from that source; `Retry-After` says how long to wait.",
+    503: "It cannot be stored, or not in time; send it again after `Retry-After` seconds.",
+}
+_NO_TARGET = {404: "There is no such target."}
+_WRONG_BODY = {415: "The content type is none of those.", 422: "A field is missing or wrong; `field` names it."}
+_TAKEN = {
+    202: Given(text="It is stored, whatever happens to the process.", forms=(Accepted,)),
+    200: Given(text="It changes nothing.", forms=(Unchanged,)),
+}
+
+
+class Admitting(msgspec.Struct, frozen=True, kw_only=True):
+    """Who is let in, by how they sign."""
+
+    github: Admits
+    announcing: Admits
+    operating: Admits
+
+
+def listener_routes(
+    admits: Admitting, *, webhook: Serve, listed: Serve, shown: Serve, scale: Serve, delete: Serve, health: Serve
+) -> Described:
+    """Return the routes. The query plays no part: signatures do not cover it."""
+
+    def without_query(serve: Serve) -> Callable[[Nothing, Request], Response]:
+        return lambda _, request: serve(request)
+
+    return {
+        WEBHOOK: {
+            "POST": Endpoint(
+                summary="Takes GitHub's `workflow_job` deliveries.",
+                exposes="adds and removes reservations, so nodes are bought",
+                asks=Nothing,
+                any_query=True,
+                serve=without_query(webhook),
+                takes=Body(
+                    text="A delivery as GitHub sends it.", forms={JSON: JsonObject, FORM: Form}, most_bytes=None
+                ),
+                gives=_TAKEN,
+                refuses={**_REFUSED, **_WRONG_BODY},
+                headers={"X-GitHub-Event": "What happened.", "X-GitHub-Delivery": "By it the same is known again."},
+                signed_by=(GITHUB_SIGNATURE,),
+                admits=admits.github,
+            )
+        },
+        "/v1/targets": {
+            "GET": Endpoint(
+                summary="All targets: counts and reservations.",
+                exposes="names of targets; repositories and ids of announced jobs",
+                asks=Nothing,
+                any_query=True,
+                serve=without_query(listed),
+                gives={200: Given(forms=(ReservationStatus,))},
+                refuses=_REFUSED,
+                signed_by=API_SIGNATURE,
+                admits=admits.operating,
+            )
+        },
+        "/v1/targets/{name}": {
+            "GET": Endpoint(
+                summary="One target: counts and reservations.",
+                exposes="the same of one target",
+                asks=Nothing,
+                any_query=True,
+                serve=without_query(shown),
+                gives={200: Given(forms=(TargetStatus,))},
+                refuses={**_REFUSED, **_NO_TARGET},
+                segments=_TARGET,
+                signed_by=API_SIGNATURE,
+                admits=admits.operating,
+            )
+        },
+        SCALE: {
+            "POST": Endpoint(
+                summary="Adds reservations to a target, or removes the oldest.",
+                exposes="adds and removes reservations, so nodes are bought",
+                asks=Nothing,
+                any_query=True,
+                serve=without_query(scale),
+                takes=Body(text="How many, and for how long.", forms={JSON: Announcement}, most_bytes=None),
+                gives=_TAKEN,
+                refuses={**_REFUSED, **_WRONG_BODY, **_NO_TARGET},
+                segments=_TARGET,
+                signed_by=API_SIGNATURE,
+                admits=admits.announcing,
+            )
+        },
+        "/v1/targets/{name}/reservations/{id}": {
+            "DELETE": Endpoint(
+                summary="Removes one reservation.",
+                exposes="removes a reservation",
+                asks=Nothing,
+                any_query=True,
+                serve=without_query(delete),
+                gives={200: Given(text="It is gone.", forms=(Removed,))},
+                refuses={**_REFUSED, 404: "There is no such target or reservation."},
+                segments={**_TARGET, "id": "A reservation."},
+                signed_by=API_SIGNATURE,
+                admits=admits.operating,
+            )
+        },
+        "/healthz": {
+            "GET": Endpoint(
+                summary="Whether announcements are taken.",
+                exposes="nothing else",
+                asks=Nothing,
+                any_query=True,
+                serve=without_query(health),
+                gives={200: Given(text="They are.", content_type=TEXT)},
+                refuses={503: "They are not, yet or any more."},
+            )
+        },
+    }

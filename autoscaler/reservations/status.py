@@ -1,0 +1,145 @@
+"""What people see of reservations: one value per target, for the API and the status page."""
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from autoscaler.config.reservations import Target
+from autoscaler.eta.lead import NO_LEAD, Lead
+from autoscaler.observe.http.endpoint import Described, Nothing, json_endpoint
+from autoscaler.reservations.pods import Demand
+from autoscaler.reservations.state import Entry, Source, State
+
+
+class EntryStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """One reservation. Times end in `_at` and are Unix seconds; what is queued would begin now."""
+
+    id: str
+    state: str
+    source: Source
+    effective_at: float
+    expires_at: float
+
+
+class OverrideStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A scheduled override that is in force. Times are Unix seconds."""
+
+    began_at: float
+    ends_at: float
+
+
+class EarlyFloor(msgspec.Struct, frozen=True, kw_only=True):
+    """A floor that is planned for before it holds, from a time in Unix seconds on."""
+
+    floor: int
+    starts_at: float
+
+
+class TargetStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """One target."""
+
+    name: str
+    degraded: str = ""
+    """Why its stored state is left alone; empty where it is in order."""
+    loaded: bool = True
+    """Whether what is stored has been read since the process began."""
+    slots: int | None = None
+    """How many reservations may be active; null: any number."""
+    active: int = 0
+    queued: int = 0
+    lead_seconds: float = 0.0
+    """How long before an override begins its floor counts."""
+    lead: Lead = NO_LEAD
+    """What that is made of."""
+    early: EarlyFloor | None = None
+    """The higher floor of a time about to begin, which is planned for already; null: there is none."""
+    planned: int = 0
+    real: int = 0
+    """Pods that use reservations up; as of the last pass of the leader, else 0."""
+    virtual: int = 0
+    unplaceable: Mapping[str, int] = {}
+    """Pods stood for without room, by reason."""
+    next_expiry_at: float | None = None
+    """When the first of the active reservations ends unless it is released before; null: none is active."""
+    backlog: int = 0
+    """Operations that this replica has taken and not stored yet."""
+    floor: int = 0
+    """Pods that are always planned for at present."""
+    override: OverrideStatus | None = None
+    """The scheduled override that sets the floor; null: none is in force."""
+    entries: tuple[EntryStatus, ...] = ()
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """How a target stands in the inbox of a replica."""
+
+    loaded: bool
+    """Whether what is stored has been read."""
+    unreadable: str
+    """Why it cannot be understood; empty where it can."""
+    waiting: int
+    """Operations that are not stored yet."""
+
+
+def target_status(
+    target: Target,
+    state: State,
+    demand: Demand,
+    lead: Lead,
+    unplaceable: Mapping[str, int],
+    standing: Standing,
+    now: float,
+) -> TargetStatus:
+    """Put together what is shown of a target; `state` is up to date."""
+    override = target.override_at(now)
+    window = None if override is None else override.window(now)
+    return TargetStatus(
+        name=target.name,
+        degraded=standing.unreadable,
+        loaded=standing.loaded,
+        slots=demand.slots,
+        active=demand.active,
+        queued=demand.queued,
+        lead_seconds=lead.seconds,
+        lead=lead,
+        early=None if demand.early_from is None else EarlyFloor(floor=demand.floor, starts_at=demand.early_from),
+        planned=demand.planned,
+        real=demand.real,
+        virtual=demand.virtual,
+        unplaceable=dict(unplaceable),
+        next_expiry_at=min((one.shown(now)[1] for one in state.entries if one.activated is not None), default=None),
+        backlog=standing.waiting,
+        floor=target.floor_at(now),
+        override=None if window is None else OverrideStatus(began_at=window[0], ends_at=window[1]),
+        entries=tuple(_entry(one, now) for one in state.entries),
+    )
+
+
+def _entry(one: Entry, now: float) -> EntryStatus:
+    effective, expires = one.shown(now)
+    return EntryStatus(
+        id=one.id,
+        state="queued" if one.activated is None else "active",
+        source=one.source,
+        effective_at=effective,
+        expires_at=expires,
+    )
+
+
+class ReservationStatus(msgspec.Struct, frozen=True):
+    """All targets."""
+
+    targets: tuple[TargetStatus, ...] = ()
+
+
+def reservation_routes(targets: Callable[[], tuple[TargetStatus, ...]]) -> Described:
+    """Return the read-only route of the main port."""
+    endpoint = json_endpoint(
+        exposes="names of targets; repositories and ids of announced jobs",
+        summary="The targets of reservations: what is announced, planned and used.",
+        asks=Nothing,
+        answers=ReservationStatus,
+        answer=lambda _: ReservationStatus(targets()),
+        when="where reservations are configured",
+    )
+    return {"/api/v1/reservations": {"GET": endpoint}}

@@ -1,0 +1,202 @@
+"""DaemonSets: one pod on every node that takes it."""
+
+from collections.abc import Mapping
+
+from autoscaler.clock import Instant
+from autoscaler.objects.matching import wants_node
+from autoscaler.objects.node import Effect, Node, node_decoder
+from autoscaler.objects.pod import PodClass, PodInterner
+from autoscaler.sandbox.actors.feed import Feed
+from autoscaler.sandbox.actors.picture import decoded
+from autoscaler.sandbox.actors.recorder import Recorder
+from autoscaler.sandbox.actors.replicas import delete_pod, pod_for, refusals, report, scaled, template_hash
+from autoscaler.sandbox.actors.wire import (
+    controller_of,
+    controller_uid,
+    is_active,
+    is_finished,
+    is_ready,
+    is_terminating,
+    key_of,
+    node_of,
+    uid_of,
+)
+from autoscaler.sandbox.actors.workqueue import WorkQueue
+from autoscaler.sandbox.apiserver.errors import JsonObject
+from autoscaler.sandbox.apiserver.records import Key
+from autoscaler.sandbox.apiserver.storage import Storage
+from autoscaler.scheduling.placement import accepts
+
+_SETS = "daemonsets.apps"
+_HASH = "controller-revision-hash"
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_TOLERATED = (
+    ("not-ready", "NoExecute"),
+    ("unreachable", "NoExecute"),
+    ("disk-pressure", "NoSchedule"),
+    ("memory-pressure", "NoSchedule"),
+    ("pid-pressure", "NoSchedule"),
+    ("unschedulable", "NoSchedule"),
+)
+
+
+class DaemonSets:
+    """The DaemonSet controller. As in real clusters, its pods name their node by affinity and the scheduler binds them.
+
+    Updates delete old pods up to `maxUnavailable` at a time; surges are left out.
+    """
+
+    def __init__(self, storage: Storage, feed: Feed, recorder: Recorder) -> None:
+        self._storage = storage
+        self._sets = feed.mirror(_SETS)
+        self._owned = feed.mirror("pods").index(controller_uid)
+        self._queue: WorkQueue[Key] = WorkQueue(refusals(self._sets, recorder))
+        self._decode_node = node_decoder().one
+        self._decode_pod = PodInterner().decoder().one
+        self._nodes: dict[str, Node] = {}
+        self._classes: dict[Key, tuple[JsonObject, PodClass]] = {}
+        feed.mirror("nodes").subscribe(self._node_changed)
+        self._sets.subscribe(self._set_changed)
+        feed.mirror("pods").subscribe(self._pod_changed)
+
+    def due(self) -> float:
+        """Monotonic second of the next step that has work."""
+        return self._queue.due
+
+    def step(self, now: Instant) -> None:
+        """Create pods for new nodes and new sets, and replace outdated ones."""
+        self._queue.work(now, self._sync)
+
+    def _node_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
+        node = decoded(self._decode_node, new)
+        if node is not None:
+            known = self._nodes.get(node.name)
+            self._nodes[node.name] = node
+            if known is not None and (known.labels, known.taints) == (node.labels, node.taints):
+                return
+        elif old is not None:
+            self._nodes.pop(old["metadata"]["name"], None)
+        for key in self._sets.objects:
+            self._queue.add(key)
+
+    def _set_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
+        if new is not None:
+            self._queue.add(key_of(new))
+        elif old is not None:
+            self._classes.pop(key_of(old), None)
+
+    def _pod_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
+        for pod in (old, new):
+            owner = controller_of(pod) if pod is not None else None
+            if pod is not None and owner is not None and owner["kind"] == "DaemonSet":
+                self._queue.add((key_of(pod)[0], owner["name"]))
+
+    def _sync(self, key: Key, _now: Instant) -> None:
+        owner = self._sets.objects.get(key)
+        if owner is None or is_terminating(owner):
+            return
+        digest = template_hash(owner["spec"]["template"])
+        cls = self._class_of(key, owner)
+        found: dict[str, JsonObject] = {}
+        stray: list[JsonObject] = []
+        for pod in self._owned.of(uid_of(owner)).values():
+            node = self._nodes.get(target_of(pod))
+            if is_finished(pod) or node is None or node.name in found or not _may_stay(cls, node):
+                stray.append(pod)
+            else:
+                found[node.name] = pod
+        wanted = [name for name, node in self._nodes.items() if name in found or accepts(cls, node)]
+        for pod in stray:
+            if not is_terminating(pod):
+                delete_pod(self._storage, pod)
+        for name in wanted:
+            if name not in found:
+                self._storage.create("pods", _pinned(pod_for(owner, _daemon(owner, digest)), name))
+        self._replace(owner, found, digest, len(wanted))
+        self._report(owner, found, digest, len(wanted))
+
+    def _class_of(self, key: Key, owner: JsonObject) -> PodClass:
+        """The class of the set's pods, node aside: what decides where they belong."""
+        template = owner["spec"]["template"]
+        known = self._classes.get(key)
+        if known is None or known[0] != template:
+            pod = pod_for(owner, _daemon(owner, ""), name="any")
+            known = self._classes[key] = template, self._decode_pod(pod).cls
+        return known[1]
+
+    def _replace(self, owner: JsonObject, found: Mapping[str, JsonObject], digest: str, wanted: int) -> None:
+        strategy = owner["spec"].get("updateStrategy") or {}
+        if strategy.get("type") == "OnDelete":
+            return
+        outdated = [pod for pod in found.values() if _digest(pod) != digest and is_active(pod)]
+        limit = (strategy.get("rollingUpdate") or {}).get("maxUnavailable")
+        missing = wanted - sum(_serves(pod) for pod in found.values())
+        spare = max(1, scaled(limit, wanted, round_up=True, default=1)) - missing
+        useless = [pod for pod in outdated if not is_ready(pod)]
+        serving = [pod for pod in outdated if is_ready(pod)]
+        for pod in (*useless, *serving[: max(0, spare)]):
+            delete_pod(self._storage, pod)
+
+    def _report(self, owner: JsonObject, found: Mapping[str, JsonObject], digest: str, wanted: int) -> None:
+        ready = sum(_serves(pod) for pod in found.values())
+        status = {
+            "desiredNumberScheduled": wanted,
+            "currentNumberScheduled": len(found),
+            "numberMisscheduled": 0,
+            "numberReady": ready,
+            "numberAvailable": ready,
+            "numberUnavailable": wanted - ready,
+            "updatedNumberScheduled": sum(_digest(pod) == digest for pod in found.values()),
+            "observedGeneration": owner["metadata"]["generation"],
+        }
+        report(self._storage, _SETS, owner, status)
+
+
+def target_of(pod: JsonObject) -> str:
+    """The node a daemon's pod is on, or is meant for."""
+    if (bound := node_of(pod)) is not None:
+        return bound
+    affinity = ((pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED) or {}
+    for term in affinity.get("nodeSelectorTerms") or ():
+        for field in term.get("matchFields") or ():
+            if field.get("key") == "metadata.name" and len(field.get("values") or ()) == 1:
+                return str(field["values"][0])
+    return ""
+
+
+def _serves(pod: JsonObject) -> bool:
+    return is_ready(pod) and not is_terminating(pod)
+
+
+def _digest(pod: JsonObject) -> str | None:
+    return (pod["metadata"].get("labels") or {}).get(_HASH)
+
+
+def _may_stay(cls: PodClass, node: Node) -> bool:
+    """Whether a daemon that is on the node stays there: taints that only keep new pods off do not matter."""
+    lasting = (taint for taint in node.taints if taint.effect == Effect.NO_EXECUTE)
+    return wants_node(cls, node.labels, node.name) and all(cls.tolerates(taint) for taint in lasting)
+
+
+def _daemon(owner: JsonObject, digest: str) -> JsonObject:
+    """The set's template with the tolerations of a daemon and the label of its revision."""
+    template = owner["spec"]["template"]
+    spec = template["spec"]
+    added = [{"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": effect} for key, effect in _TOLERATED]
+    if spec.get("hostNetwork"):
+        network = {"key": "node.kubernetes.io/network-unavailable", "operator": "Exists", "effect": "NoSchedule"}
+        added.append(network)
+    tolerations = [*(spec.get("tolerations") or ()), *added]
+    metadata = template.get("metadata") or {}
+    labels = {**(metadata.get("labels") or {}), _HASH: digest}
+    return {"metadata": {**metadata, "labels": labels}, "spec": {**spec, "tolerations": tolerations}}
+
+
+def _pinned(pod: JsonObject, node: str) -> JsonObject:
+    """The pod with a node affinity that allows one node alone, the template's own affinity being met there."""
+    spec = pod["spec"]
+    affinity = spec.get("affinity") or {}
+    field = {"key": "metadata.name", "operator": "In", "values": [node]}
+    required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    pinned = {**affinity, "nodeAffinity": {**(affinity.get("nodeAffinity") or {}), _REQUIRED: required}}
+    return {**pod, "spec": {**spec, "affinity": pinned}}

@@ -1,0 +1,147 @@
+"""Jobs: pods until enough have succeeded, or too many have failed."""
+
+from autoscaler.clock import Instant
+from autoscaler.objects.meta import rfc3339, unix_seconds
+from autoscaler.sandbox.actors.feed import Feed
+from autoscaler.sandbox.actors.recorder import Recorder
+from autoscaler.sandbox.actors.replicas import delete_pod, dispensable_first, pod_for, refusals, report
+from autoscaler.sandbox.actors.wire import (
+    controller_of,
+    controller_uid,
+    holds,
+    is_active,
+    is_finished,
+    is_ready,
+    is_terminating,
+    key_of,
+    new_condition,
+    phase_of,
+    uid_of,
+)
+from autoscaler.sandbox.actors.workqueue import WorkQueue
+from autoscaler.sandbox.apiserver.errors import JsonObject
+from autoscaler.sandbox.apiserver.records import Key
+from autoscaler.sandbox.apiserver.storage import Storage
+
+_JOBS = "jobs.batch"
+
+
+class Jobs:
+    """The Job controller. Completion indexes and pod failure policies are left out.
+
+    A pod that is deleted before it ends is replaced and counts as neither success nor failure; one that ended counts
+    even after its node took it along.
+    """
+
+    def __init__(self, storage: Storage, feed: Feed, recorder: Recorder) -> None:
+        self._storage = storage
+        self._jobs = feed.mirror(_JOBS)
+        self._owned = feed.mirror("pods").index(controller_uid)
+        self._queue: WorkQueue[Key] = WorkQueue(refusals(self._jobs, recorder))
+        self._ended: dict[str, dict[str, str]] = {}
+        self._jobs.subscribe(self._job_changed)
+        feed.mirror("pods").subscribe(self._pod_changed)
+
+    def due(self) -> float:
+        """Monotonic second of the next step that has work."""
+        return self._queue.due
+
+    def step(self, now: Instant) -> None:
+        """Start what may run, count what ended, close Jobs that are through."""
+        self._queue.work(now, self._sync)
+
+    def _job_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
+        if old is not None and (new is None or uid_of(old) != uid_of(new)):
+            self._ended.pop(uid_of(old), None)
+        if new is not None:
+            self._queue.add(key_of(new))
+
+    def _pod_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
+        for pod in (old, new):
+            owner = controller_of(pod) if pod is not None else None
+            if pod is None or owner is None or owner["kind"] != "Job":
+                continue
+            key = (key_of(pod)[0], str(owner["name"]))
+            self._queue.add(key)
+            if new is None and key not in self._jobs.objects and not self._owned.of(owner["uid"]):
+                self._ended.pop(owner["uid"], None)
+            elif is_finished(pod):
+                self._ended.setdefault(owner["uid"], {})[uid_of(pod)] = phase_of(pod)
+
+    def _sync(self, key: Key, now: Instant) -> None:
+        job = self._jobs.objects.get(key)
+        if job is None or is_terminating(job):
+            return
+        if holds(job, "Complete") or holds(job, "Failed"):
+            self._expire(key, job, now)
+            return
+        spec, pods = job["spec"], self._owned.of(uid_of(job)).values()
+        phases = list(self._ended.get(uid_of(job), {}).values())
+        succeeded, failed = phases.count("Succeeded"), phases.count("Failed")
+        active = [pod for pod in pods if is_active(pod)]
+        verdict = _verdict(spec, succeeded, failed, len(active))
+        wanted = 0 if verdict is not None or spec.get("suspend") else _wanted(spec, succeeded)
+        for pod in dispensable_first(active)[: max(0, len(active) - wanted)]:
+            delete_pod(self._storage, pod)
+        for _ in range(wanted - len(active)):
+            self._storage.create("pods", pod_for(job, spec["template"]))
+        going = sum(is_terminating(pod) and not is_finished(pod) for pod in pods)
+        kept = active[:wanted] if verdict is not None else active
+        counts = {"succeeded": succeeded, "failed": failed, "active": len(kept), "terminating": going}
+        status = {**counts, "ready": sum(is_ready(pod) for pod in kept)}
+        report(self._storage, _JOBS, job, {**status, **_milestones(job, verdict, now)})
+
+    def _expire(self, key: Key, job: JsonObject, now: Instant) -> None:
+        """Delete a finished Job whose time to live is over."""
+        lives_s, ended = job["spec"].get("ttlSecondsAfterFinished"), (job.get("status") or {}).get("completionTime")
+        if lives_s is None or ended is None:
+            return
+        left_s = unix_seconds(ended) + lives_s - now.wall
+        if left_s <= 0:
+            self._storage.delete(_JOBS, key[1], namespace=key[0])
+        else:
+            self._queue.add_at(key, now.mono + left_s)
+
+
+def _wanted(spec: JsonObject, succeeded: int) -> int:
+    """Pods that should run now. Without completions, the first success starts no more."""
+    parallelism, completions = int(spec.get("parallelism", 1)), spec.get("completions")
+    if completions is None:
+        return 0 if succeeded else parallelism
+    return max(0, min(parallelism, int(completions) - succeeded))
+
+
+def _verdict(spec: JsonObject, succeeded: int, failed: int, active: int) -> str | None:
+    """`Complete`, `Failed`, or None while the Job goes on."""
+    completions = spec.get("completions")
+    enough = succeeded > 0 and active == 0 if completions is None else succeeded >= int(completions)
+    if enough:
+        return "Complete"
+    return "Failed" if failed > int(spec.get("backoffLimit", 6)) else None
+
+
+def _milestones(job: JsonObject, verdict: str | None, now: Instant) -> JsonObject:
+    status, at = job.get("status") or {}, rfc3339(now.wall)
+    suspended = bool(job["spec"].get("suspend"))
+    fields: JsonObject = {}
+    if not suspended and not status.get("startTime"):
+        fields["startTime"] = at
+    if suspended and verdict is None:
+        words = "Job suspended"
+        fields["conditions"] = [
+            new_condition(job, "Suspended", holds=True, reason="JobSuspended", message=words, wall=now.wall)
+        ]
+    elif verdict is None and status.get("conditions"):
+        fields["conditions"] = [
+            new_condition(job, "Suspended", holds=False, reason="JobResumed", message="Job resumed", wall=now.wall)
+        ]
+    if verdict is not None:
+        reason = "CompletionsReached" if verdict == "Complete" else "BackoffLimitExceeded"
+        words = "Reached expected number of succeeded pods"
+        if verdict == "Failed":
+            words = "Job has reached the specified backoff limit"
+        fields["completionTime"] = at
+        fields["conditions"] = [
+            new_condition(job, verdict, holds=True, reason=reason, message=words, wall=now.wall),
+        ]
+    return fields

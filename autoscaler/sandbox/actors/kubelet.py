@@ -1,0 +1,161 @@
+"""The kubelets of all nodes: bound pods start, run, end and stop. No container runs: time alone decides.
+
+Two annotations steer a pod that is not restarted for ever: `sandbox.autoscaler/duration` (such as `30s`) is how long
+its containers run, `sandbox.autoscaler/exit-code` how they end. Pods of Jobs run for some seconds if they do not say.
+"""
+
+import msgspec
+
+from autoscaler.clock import Instant
+from autoscaler.sandbox.actors import podstatus
+from autoscaler.sandbox.actors.feed import Feed
+from autoscaler.sandbox.actors.timing import Timing
+from autoscaler.sandbox.actors.wire import (
+    condition,
+    controller_of,
+    is_finished,
+    is_terminating,
+    key_of,
+    node_of,
+    phase_of,
+    spec_of,
+    uid_of,
+)
+from autoscaler.sandbox.actors.workqueue import WorkQueue
+from autoscaler.sandbox.apiserver.deletion import DeleteOptions
+from autoscaler.sandbox.apiserver.errors import JsonObject
+from autoscaler.sandbox.apiserver.patch import PatchType
+from autoscaler.sandbox.apiserver.records import Key
+from autoscaler.sandbox.apiserver.storage import Storage
+from cloudprovider.duration import parse_duration_s
+from cloudprovider.number import parse_count
+
+DURATION = "sandbox.autoscaler/duration"
+EXIT_CODE = "sandbox.autoscaler/exit-code"
+_NO_HOST = "10.0.0.1"
+_LAST_EXIT_CODE = 255
+
+
+class _Host(msgspec.Struct):
+    """One node's kubelet: what it has pulled, and how many addresses it has given out."""
+
+    images: set[str]
+    addresses: int = 0
+
+
+class Kubelets:
+    """Runs the pods of every node, whoever made the node, unless its kubelet has fallen silent."""
+
+    def __init__(self, storage: Storage, feed: Feed, timing: Timing) -> None:
+        self._storage = storage
+        self._timing = timing
+        self._pods = feed.mirror("pods")
+        self._nodes = feed.mirror("nodes")
+        self._on_node = self._pods.index(node_of)
+        self._queue: WorkQueue[Key] = WorkQueue()
+        self._hosts: dict[str, _Host] = {}
+        self._due: dict[tuple[str, str], float] = {}
+        self._pods.subscribe(self._pod_changed)
+        self._nodes.subscribe(self._node_changed)
+
+    def due(self) -> float:
+        """Monotonic second of the next step that has work."""
+        return self._queue.due
+
+    def step(self, now: Instant) -> None:
+        """Move pods on whose time has come."""
+        self._queue.work(now, self._sync)
+
+    def _pod_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
+        if old is not None and (new is None or uid_of(new) != uid_of(old)):
+            for stage in ("start", "end", "stop"):
+                self._due.pop((uid_of(old), stage), None)
+        if new is not None and node_of(new):
+            self._queue.add(key_of(new))
+
+    def _node_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
+        if new is None and old is not None:
+            self._hosts.pop(old["metadata"]["name"], None)
+        elif new is not None and _is_alive(new) and (old is None or not _is_alive(old)):
+            for key in self._on_node.of(new["metadata"]["name"]):
+                self._queue.add(key)
+
+    def _sync(self, key: Key, now: Instant) -> None:
+        pod = self._pods.objects.get(key)
+        node = self._nodes.objects.get(("", node_of(pod) or "")) if pod is not None else None
+        if pod is None or node is None or not _is_alive(node):
+            return
+        if is_terminating(pod):
+            self._stop(pod, now)
+        elif phase_of(pod) == "Pending":
+            self._start(pod, node, now)
+        elif not is_finished(pod):
+            self._run(pod, now)
+
+    def _start(self, pod: JsonObject, node: JsonObject, now: Instant) -> None:
+        host = self._hosts.setdefault(node["metadata"]["name"], _Host(set()))
+        if (uid_of(pod), "start") not in self._due:
+            images = {str(one["image"]) for one in pod["spec"]["containers"]} - host.images
+            host.images |= images
+            self._is_due(pod, "start", self._timing.start_s + self._timing.pull_s * len(images), now)
+            self._report(pod, podstatus.starting(pod, _address_of(node), now.wall))
+        elif self._is_due(pod, "start", 0.0, now):
+            self._report(pod, podstatus.running(pod, self._new_address(pod, node, host), now.wall))
+
+    def _run(self, pod: JsonObject, now: Instant) -> None:
+        lasts_s = self._lasts_s(pod)
+        if lasts_s is not None and self._is_due(pod, "end", lasts_s, now):
+            code = (pod["metadata"].get("annotations") or {}).get(EXIT_CODE, "0")
+            told = parse_count(code, _LAST_EXIT_CODE)
+            self._report(pod, podstatus.ended(pod, 1 if told is None else told, now.wall))
+
+    def _stop(self, pod: JsonObject, now: Instant) -> None:
+        grace_s = pod["metadata"].get("deletionGracePeriodSeconds") or 0
+        if is_finished(pod) or self._is_due(pod, "stop", min(grace_s, self._timing.stop_s), now):
+            options = DeleteOptions(grace_s=0, uid=uid_of(pod))
+            self._storage.delete("pods", pod["metadata"]["name"], namespace=key_of(pod)[0], options=options)
+
+    def _is_due(self, pod: JsonObject, stage: str, after_s: float, now: Instant) -> bool:
+        """Whether `after_s` have passed since this was first asked; if not, the pod's turn comes when they have."""
+        due = self._due.setdefault((uid_of(pod), stage), now.mono + after_s)
+        if now.mono < due:
+            self._queue.add_at(key_of(pod), due)
+        return now.mono >= due
+
+    def _lasts_s(self, pod: JsonObject) -> float | None:
+        """How long the containers run; None: for ever."""
+        if pod["spec"].get("restartPolicy") == "Always":
+            return None
+        text = (pod["metadata"].get("annotations") or {}).get(DURATION)
+        owner = controller_of(pod)
+        if text is None:
+            return self._timing.job_s if owner is not None and owner["kind"] == "Job" else None
+        try:
+            return parse_duration_s(text)
+        except ValueError:
+            return None
+
+    def _new_address(self, pod: JsonObject, node: JsonObject, host: _Host) -> str:
+        if pod["spec"].get("hostNetwork"):
+            return _address_of(node)
+        subnet = str(spec_of(node).get("podCIDR") or "10.255.0.0/24")
+        host.addresses = host.addresses % 253 + 1
+        return f"{subnet.rpartition('.')[0]}.{host.addresses + 1}"
+
+    def _report(self, pod: JsonObject, status: JsonObject) -> None:
+        namespace, name = key_of(pod)
+        patch = {"metadata": {"uid": uid_of(pod)}, "status": status}
+        self._storage.patch(
+            "pods", name, patch, namespace=namespace, patch_type=PatchType.STRATEGIC, subresource="status"
+        )
+
+
+def _is_alive(node: JsonObject) -> bool:
+    """Whether the kubelet is heard of; a node that has not reported yet is not held against it."""
+    ready = condition(node, "Ready")
+    return ready is None or ready["status"] != "Unknown"
+
+
+def _address_of(node: JsonObject) -> str:
+    addresses = (node.get("status") or {}).get("addresses") or ()
+    return next((str(one["address"]) for one in addresses if one.get("type") == "InternalIP"), _NO_HOST)

@@ -1,0 +1,257 @@
+"""From machines of the simulated cloud to nodes: registration, readiness, and the end of nodes without a machine.
+
+Plays the part of the kubelet that concerns the node object, and of the cloud controller that removes nodes whose
+machine is gone. As with a real kubelet, a node that somebody else deletes does not register again.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from autoscaler.clock import Instant
+from autoscaler.objects.meta import rfc3339
+from autoscaler.objects.node import HOSTNAME
+from autoscaler.sandbox.actors.feed import Feed
+from autoscaler.sandbox.actors.timing import Timing
+from autoscaler.sandbox.actors.wire import holds, new_condition, spec_of
+from autoscaler.sandbox.actors.workqueue import WorkQueue
+from autoscaler.sandbox.apiserver.discovery import VERSION
+from autoscaler.sandbox.apiserver.errors import ApiError, JsonObject
+from autoscaler.sandbox.apiserver.patch import PatchType
+from autoscaler.sandbox.apiserver.storage import Storage
+from cloudprovider.interface import NodeTemplate, State
+from cloudprovider.static.cloud import StaticCloud
+
+NOT_READY = "node.kubernetes.io/not-ready"
+_MIRROR = "kubernetes.io/config.mirror"
+_SOURCE = "kubernetes.io/config.source"
+_NO_PRESSURE = (
+    ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+)
+_NODE_INFO = {
+    "architecture": "amd64",
+    "operatingSystem": "linux",
+    "kubeletVersion": VERSION["gitVersion"],
+    "kubeProxyVersion": "",
+    "osImage": "Sandbox",
+    "kernelVersion": "0.0.0",
+    "containerRuntimeVersion": "sandbox://0.0.0",
+    "machineID": "",
+    "systemUUID": "",
+    "bootID": "",
+}
+
+
+class _Machine(msgspec.Struct):
+    """What is known of one machine; `number` makes its addresses."""
+
+    name: str
+    group: str
+    number: int
+    zone: str
+    booted: bool = True
+    """Whether it was seen to boot; machines that run from the start have been Ready for long."""
+    registered_at: float | None = None
+    gone_at: float | None = None
+
+
+class Machines:
+    """Keeps a node for each running machine."""
+
+    def __init__(self, storage: Storage, feed: Feed, cloud: StaticCloud, timing: Timing) -> None:
+        self._storage = storage
+        self._cloud = cloud
+        self._timing = timing
+        self._nodes = feed.mirror("nodes")
+        self._machines: dict[str, _Machine] = {}
+        self._seen = 0
+        self._polled_at: float | None = None
+        self._changes = 0
+        self._next_change = math.inf
+        self._queue: WorkQueue[tuple[str]] = WorkQueue()
+
+    def due(self) -> float:
+        """Monotonic second of the next step that has work."""
+        return min(self._poll_due(), self._queue.due)
+
+    def step(self, now: Instant) -> None:
+        """Compare the cloud with the nodes, now and then, and move nodes on through their lives."""
+        if now.mono >= self._poll_due():
+            self._poll(now, booted=self._polled_at is not None)
+            next_change = self._cloud.next_change_s
+            self._next_change = math.inf if next_change is None else now.mono + next_change - now.wall
+            self._changes = self._cloud.changes
+            self._polled_at = now.mono
+        self._queue.work(now, self._sync)
+
+    def _poll_due(self) -> float:
+        """When the list of machines is read again: it is left alone while nothing in it can have changed."""
+        if self._polled_at is None:
+            return -math.inf
+        soonest = self._polled_at + self._timing.cloud_poll_s
+        return soonest if self._changes != self._cloud.changes else max(soonest, self._next_change)
+
+    def _poll(self, now: Instant, *, booted: bool) -> None:
+        present = {machine.provider_id: machine for machine in self._cloud.machines()}
+        for provider_id, machine in present.items():
+            if machine.state is State.RUNNING and provider_id not in self._machines:
+                self._seen += 1
+                self._machines[provider_id] = _Machine(machine.name, machine.group, self._seen, machine.zone, booted)
+                self._queue.add_at((provider_id,), now.mono + (self._timing.register_s if booted else 0.0))
+        for provider_id, known in self._machines.items():
+            if known.gone_at is None and provider_id not in present:
+                known.gone_at = now.mono
+                self._queue.add((provider_id,))
+
+    def _sync(self, key: tuple[str], now: Instant) -> None:
+        provider_id = key[0]
+        machine = self._machines.get(provider_id)
+        if machine is None:
+            return
+        node = self._node(provider_id, machine)
+        if machine.gone_at is not None:
+            self._lose(key, machine, node, now)
+        elif machine.registered_at is None:
+            if node is None:
+                self._register(provider_id, machine, now)
+            machine.registered_at = now.mono
+            self._queue.add_at(key, now.mono + self._timing.ready_s)
+        elif node is not None:
+            self._report(node, now)
+            self._queue.add_at(key, now.mono + self._timing.heartbeat_s)
+
+    def _node(self, provider_id: str, machine: _Machine) -> JsonObject | None:
+        node = self._nodes.objects.get(("", machine.name))
+        return node if node is not None and spec_of(node).get("providerID") == provider_id else None
+
+    def _register(self, provider_id: str, machine: _Machine, now: Instant) -> None:
+        template = self._cloud.group(machine.group).template() or NodeTemplate()
+        node = self._storage.create("nodes", _new_node(provider_id, machine, template, now))
+        for pod in template.pods:
+            if any(owner.get("kind") == "DaemonSet" for owner in pod["metadata"].get("ownerReferences") or ()):
+                continue
+            try:
+                self._storage.create("pods", mirror_pod(pod, node))
+            except ApiError:
+                # The pod runs on a real node whether or not the API server will show it.
+                continue
+
+    def _report(self, node: JsonObject, now: Instant) -> None:
+        """Say that the node is Ready, for the first time or again."""
+        conditions = _conditions(node, now, ready=True)
+        _patch_conditions(self._storage, node, conditions)
+
+    def _lose(self, key: tuple[str], machine: _Machine, node: JsonObject | None, now: Instant) -> None:
+        due = (machine.gone_at or 0.0) + self._timing.lost_s
+        if node is None:
+            del self._machines[key[0]]
+        elif now.mono >= due:
+            self._storage.delete("nodes", machine.name)
+            del self._machines[key[0]]
+        else:
+            message = "Kubelet stopped posting node status."
+            kinds = ("Ready", *(kind for kind, _, _ in _NO_PRESSURE))
+            wall, reason = now.wall, "NodeStatusUnknown"
+            unknown = [
+                new_condition(node, kind, holds=None, reason=reason, message=message, wall=wall) for kind in kinds
+            ]
+            _patch_conditions(self._storage, node, unknown)
+            self._queue.add_at(key, due)
+
+
+class KwokNodes:
+    """Makes nodes of the kwok provider Ready and keeps them so, as the kwok controller does."""
+
+    def __init__(self, storage: Storage, feed: Feed, timing: Timing) -> None:
+        self._storage = storage
+        self._timing = timing
+        self._nodes = feed.mirror("nodes")
+        self._queue: WorkQueue[tuple[str]] = WorkQueue()
+        self._due: dict[str, float] = {}
+        self._nodes.subscribe(self._changed)
+
+    def due(self) -> float:
+        """Monotonic second of the next step that has work."""
+        return self._queue.due
+
+    def step(self, now: Instant) -> None:
+        """Report for new nodes."""
+        self._queue.work(now, self._sync)
+
+    def _changed(self, _old: JsonObject | None, new: JsonObject | None) -> None:
+        if new is not None and _is_kwok(new) and not holds(new, "Ready"):
+            self._queue.add((new["metadata"]["name"],))
+
+    def _sync(self, key: tuple[str], now: Instant) -> None:
+        node = self._nodes.objects.get(("", key[0]))
+        if node is None or holds(node, "Ready"):
+            self._due.pop(key[0], None)
+            return
+        due = self._due.setdefault(key[0], now.mono + self._timing.ready_s)
+        if now.mono < due:
+            self._queue.add_at(key, due)
+        else:
+            _patch_conditions(self._storage, node, _conditions(node, now, ready=True))
+
+
+def _new_node(provider_id: str, machine: _Machine, template: NodeTemplate, now: Instant) -> JsonObject:
+    """The v1.Node with which a kubelet registers: a booting one is not Ready, and tainted so until it is."""
+    name, number = machine.name, machine.number
+    in_zone = template.zones.get(machine.zone, {})
+    labels = {"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", **template.labels, **in_zone, HOSTNAME: name}
+    taints = [
+        {"key": taint.key, "effect": taint.effect, **({"value": taint.value} if taint.value else {})}
+        for taint in template.taints
+    ]
+    if machine.booted:
+        taints.append({"key": NOT_READY, "effect": "NoSchedule"})
+    metadata = {"name": name, "labels": labels, "annotations": dict(template.annotations)}
+    subnet = f"10.{128 + number // 256 % 64}.{number % 256}.0/24"
+    spec = {"providerID": provider_id, "podCIDR": subnet, "podCIDRs": [subnet], "taints": taints}
+    node: JsonObject = {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": spec}
+    address = f"10.0.{number // 250 % 256}.{number % 250 + 1}"
+    node["status"] = {
+        "capacity": dict(template.capacity or template.allocatable),
+        "allocatable": {**template.capacity, **template.allocatable},
+        "conditions": _conditions(node, now, ready=not machine.booted),
+        "addresses": [{"type": "InternalIP", "address": address}, {"type": "Hostname", "address": name}],
+        "nodeInfo": _NODE_INFO,
+    }
+    return node
+
+
+def mirror_pod(pod: Mapping[str, Any], node: JsonObject) -> JsonObject:
+    """The pod by which a kubelet shows a static pod of its node."""
+    metadata, name = pod["metadata"], node["metadata"]["name"]
+    owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"], "controller": True}
+    annotations = {**(metadata.get("annotations") or {}), _MIRROR: "sandbox", _SOURCE: "file"}
+    kept = {key: metadata[key] for key in ("namespace", "labels") if key in metadata}
+    named = {"name": f"{metadata['name']}-{name}", "annotations": annotations, "ownerReferences": [owner]}
+    tolerations = [{"operator": "Exists", "effect": "NoExecute"}, *(pod["spec"].get("tolerations") or ())]
+    return {"metadata": {**kept, **named}, "spec": {**pod["spec"], "nodeName": name, "tolerations": tolerations}}
+
+
+def _conditions(node: JsonObject, now: Instant, *, ready: bool) -> list[JsonObject]:
+    reason, message = "KubeletReady", "kubelet is posting ready status"
+    if not ready:
+        reason, message = "KubeletNotReady", "container runtime network not ready: the sandbox is starting"
+    made = [
+        new_condition(node, kind, holds=False, reason=why, message=words, wall=now.wall)
+        for kind, why, words in _NO_PRESSURE
+    ]
+    made.append(new_condition(node, "Ready", holds=ready, reason=reason, message=message, wall=now.wall))
+    return [{**one, "lastHeartbeatTime": rfc3339(now.wall)} for one in made]
+
+
+def _patch_conditions(storage: Storage, node: JsonObject, conditions: list[JsonObject]) -> None:
+    metadata = node["metadata"]
+    patch = {"metadata": {"uid": metadata["uid"]}, "status": {"conditions": conditions}}
+    storage.patch("nodes", metadata["name"], patch, patch_type=PatchType.STRATEGIC, subresource="status")
+
+
+def _is_kwok(node: JsonObject) -> bool:
+    return (node["metadata"].get("annotations") or {}).get("kwok.x-k8s.io/node") == "fake"

@@ -1,0 +1,91 @@
+"""Events as cluster components write them: repeated ones are counted, old ones go."""
+
+from collections import deque
+
+import msgspec
+
+from autoscaler.objects.meta import rfc3339
+from autoscaler.ports import EventType, Subject
+from autoscaler.sandbox.actors.timing import Timing
+from autoscaler.sandbox.apiserver.errors import ApiError, JsonObject
+from autoscaler.sandbox.apiserver.storage import Storage
+
+_Identity = tuple[str, str, str]
+
+
+class _Noted(msgspec.Struct):
+    """An event as it was last written; `last` is Unix seconds."""
+
+    name: str
+    namespace: str
+    message: str
+    last: float
+    count: int = 1
+
+
+class Recorder:
+    """An `EventSink` that writes v1 Events to the storage. Times are the storage's."""
+
+    def __init__(self, storage: Storage, component: str, timing: Timing) -> None:
+        self._storage = storage
+        self._component = component
+        self._repeat_s = timing.event_repeat_s
+        self._ttl_s = timing.event_ttl_s
+        self._latest: dict[_Identity, _Noted] = {}
+        self._kept: deque[tuple[_Identity, _Noted]] = deque()
+        self._serial = 0
+
+    def event(self, about: Subject, kind: EventType, reason: str, message: str) -> None:
+        """Record one event, or count it if it says the same again.
+
+        One that follows too soon after another with the same object and reason is dropped.
+        """
+        now = self._storage.now()
+        self._expire(now)
+        identity = (about.kind, about.uid or about.name, reason)
+        noted = self._latest.get(identity)
+        if noted is not None and now - noted.last < self._repeat_s:
+            return
+        try:
+            if noted is None or noted.message != message:
+                noted = self._latest[identity] = self._create(about, kind, reason, message, now)
+                self._kept.append((identity, noted))
+            else:
+                noted.count, noted.last = noted.count + 1, now
+                repeated = {"count": noted.count, "lastTimestamp": rfc3339(now)}
+                self._storage.patch("events", noted.name, repeated, namespace=noted.namespace)
+        except ApiError:
+            # Events are best effort: the namespace may be going, or somebody deleted the event.
+            self._latest.pop(identity, None)
+
+    def _create(self, about: Subject, kind: EventType, reason: str, message: str, now: float) -> _Noted:
+        self._serial += 1
+        namespace = about.namespace or "default"
+        name = f"{about.name}.{self._component}.{self._serial:x}"
+        involved: JsonObject = {"kind": about.kind, "name": about.name, "apiVersion": about.api_version}
+        involved |= {"namespace": about.namespace} if about.namespace else {}
+        involved |= {"uid": about.uid} if about.uid else {}
+        at = rfc3339(now)
+        told = {"reason": reason, "message": message, "type": kind.value, "count": 1}
+        when = {"firstTimestamp": at, "lastTimestamp": at, "eventTime": None}
+        source = {"source": {"component": self._component}, "reportingComponent": self._component}
+        event = {"metadata": {"name": name, "namespace": namespace}, "involvedObject": involved}
+        self._storage.create("events", {**event, **told, **when, **source, "reportingInstance": ""})
+        return _Noted(name, namespace, message, now)
+
+    def _expire(self, now: float) -> None:
+        while self._kept and now - self._kept[0][1].last >= self._ttl_s:
+            identity, noted = self._kept.popleft()
+            if self._latest.get(identity) is noted:
+                del self._latest[identity]
+            try:
+                self._storage.delete("events", noted.name, namespace=noted.namespace)
+            except ApiError:
+                continue
+
+
+def subject(obj: JsonObject) -> Subject:
+    """What events say about an object."""
+    metadata = obj["metadata"]
+    namespace, version = metadata.get("namespace", ""), obj["apiVersion"]
+    return Subject(obj["kind"], metadata["name"], namespace, metadata["uid"], version)

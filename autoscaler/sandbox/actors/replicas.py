@@ -1,0 +1,101 @@
+"""What all workload controllers share: making pods from a template, telling them apart, reporting status."""
+
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
+
+from autoscaler.objects.meta import integer
+from autoscaler.ports import EventType
+from autoscaler.sandbox.actors.feed import Mirror
+from autoscaler.sandbox.actors.recorder import Recorder, subject
+from autoscaler.sandbox.actors.wire import is_ready, key_of, node_of, owner_reference, phase_of, uid_of
+from autoscaler.sandbox.apiserver.deletion import DeleteOptions
+from autoscaler.sandbox.apiserver.errors import ApiError, JsonObject
+from autoscaler.sandbox.apiserver.records import Key
+from autoscaler.sandbox.apiserver.storage import Storage
+
+DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+_ENCODER = msgspec.json.Encoder(order="deterministic")
+
+
+def template_hash(template: JsonObject) -> str:
+    """A short name for a pod template: equal templates have equal ones."""
+    number = zlib.crc32(_ENCODER.encode(template))
+    letters = []
+    for _ in range(7):
+        number, letter = divmod(number, len(_LETTERS))
+        letters.append(_LETTERS[letter])
+    return "".join(letters)
+
+
+def pod_for(
+    owner: JsonObject, template: JsonObject, *, name: str | None = None, labels: Mapping[str, str] | None = None
+) -> JsonObject:
+    """A pod of this owner; without a name the server chooses one that starts with the owner's."""
+    given = template.get("metadata") or {}
+    metadata: JsonObject = {
+        "namespace": owner["metadata"]["namespace"],
+        "labels": {**(given.get("labels") or {}), **(labels or {})},
+        "annotations": dict(given.get("annotations") or {}),
+        "ownerReferences": [owner_reference(owner)],
+    }
+    if given.get("finalizers"):
+        metadata["finalizers"] = given["finalizers"]
+    named = {"name": name} if name is not None else {"generateName": f"{owner['metadata']['name']}-"}
+    return {"metadata": {**metadata, **named}, "spec": template["spec"]}
+
+
+def delete_pod(storage: Storage, pod: JsonObject) -> None:
+    """Delete this very pod, gracefully; one that is gone already is fine."""
+    namespace, name = key_of(pod)
+    try:
+        storage.delete("pods", name, namespace=namespace, options=DeleteOptions(uid=uid_of(pod)))
+    except ApiError as error:
+        if error.code not in (404, 409):
+            raise
+
+
+def dispensable_first(pods: Iterable[JsonObject]) -> list[JsonObject]:
+    """Order pods as the ReplicaSet controller gives them up: unassigned, pending, unready, cheap, then the youngest."""
+    phases = {"Pending": 0, "Unknown": 1, "Running": 2}
+
+    def rank(pod: JsonObject) -> tuple[bool, int, bool, int]:
+        cost = (pod["metadata"].get("annotations") or {}).get(DELETION_COST, "0")
+        assigned, phase = node_of(pod) is not None, phases.get(phase_of(pod), 2)
+        return assigned, phase, is_ready(pod), integer(cost) or 0
+
+    youngest_first = sorted(pods, key=lambda pod: (pod["metadata"]["creationTimestamp"], key_of(pod)), reverse=True)
+    return sorted(youngest_first, key=rank)
+
+
+def report(storage: Storage, resource: str, obj: JsonObject, status: JsonObject) -> None:
+    """Set these fields of the status, where they differ."""
+    present = obj.get("status") or {}
+    changed = {field: value for field, value in status.items() if present.get(field) != value}
+    if changed:
+        namespace, name = key_of(obj)
+        patch = {"metadata": {"uid": uid_of(obj)}, "status": changed}
+        storage.patch(resource, name, patch, namespace=namespace, subresource="status")
+
+
+def scaled(value: int | str | None, total: int, *, round_up: bool, default: int) -> int:
+    """A number, or a percentage of `total`."""
+    if value is None:
+        return default
+    if isinstance(value, int):
+        return value
+    percent = int(value.rstrip("%"))
+    return -(-total * percent // 100) if round_up else total * percent // 100
+
+
+def refusals(mirror: Mirror, recorder: Recorder) -> Callable[[Key, ApiError], None]:
+    """Tell people, by events on the owner, why its objects cannot be made."""
+
+    def refused(key: Key, error: ApiError) -> None:
+        owner = mirror.objects.get(key)
+        if owner is not None:
+            recorder.event(subject(owner), EventType.WARNING, "FailedCreate", f"Error creating: {error.message}")
+
+    return refused

@@ -1,0 +1,137 @@
+"""StatefulSets: pods with names that last, made and unmade in order."""
+
+from autoscaler.clock import Instant
+from autoscaler.sandbox.actors.feed import Feed
+from autoscaler.sandbox.actors.recorder import Recorder
+from autoscaler.sandbox.actors.replicas import delete_pod, pod_for, refusals, report, template_hash
+from autoscaler.sandbox.actors.wire import (
+    controller_of,
+    controller_uid,
+    is_finished,
+    is_ready,
+    is_terminating,
+    key_of,
+    uid_of,
+)
+from autoscaler.sandbox.actors.workqueue import WorkQueue
+from autoscaler.sandbox.apiserver.errors import JsonObject
+from autoscaler.sandbox.apiserver.records import Key
+from autoscaler.sandbox.apiserver.storage import Storage
+from cloudprovider.number import parse_count
+
+_SETS = "statefulsets.apps"
+_HASH = "controller-revision-hash"
+_NAME = "statefulset.kubernetes.io/pod-name"
+_INDEX = "apps.kubernetes.io/pod-index"
+
+
+class StatefulSets:
+    """The StatefulSet controller. Volume claim templates are left out: the sandbox provisions no volumes."""
+
+    def __init__(self, storage: Storage, feed: Feed, recorder: Recorder) -> None:
+        self._storage = storage
+        self._sets = feed.mirror(_SETS)
+        self._pods = feed.mirror("pods")
+        self._owned = self._pods.index(controller_uid)
+        self._queue: WorkQueue[Key] = WorkQueue(refusals(self._sets, recorder))
+        self._sets.subscribe(self._set_changed)
+        self._pods.subscribe(self._pod_changed)
+
+    def due(self) -> float:
+        """Monotonic second of the next step that has work."""
+        return self._queue.due
+
+    def step(self, now: Instant) -> None:
+        """Take each set that has news one step further."""
+        self._queue.work(now, self._sync)
+
+    def _set_changed(self, _old: JsonObject | None, new: JsonObject | None) -> None:
+        if new is not None:
+            self._queue.add(key_of(new))
+
+    def _pod_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
+        for pod in (old, new):
+            owner = controller_of(pod) if pod is not None else None
+            if pod is not None and owner is not None and owner["kind"] == "StatefulSet":
+                self._queue.add((key_of(pod)[0], owner["name"]))
+
+    def _sync(self, key: Key, _now: Instant) -> None:
+        owner = self._sets.objects.get(key)
+        if owner is None or is_terminating(owner):
+            return
+        digest = template_hash(owner["spec"]["template"])
+        pods = {_ordinal(pod): pod for pod in self._owned.of(uid_of(owner)).values()}
+        self._report(owner, list(pods.values()), digest)
+        for pod in pods.values():
+            if is_finished(pod) and not is_terminating(pod):
+                delete_pod(self._storage, pod)
+        wanted = int(owner["spec"].get("replicas") or 0)
+        ordered = owner["spec"].get("podManagementPolicy") != "Parallel"
+        if self._grow(owner, pods, wanted, digest, ordered=ordered):
+            return
+        if not self._shrink(pods, wanted, ordered=ordered):
+            self._update(owner, pods, digest)
+
+    def _grow(self, owner: JsonObject, pods: dict[int, JsonObject], wanted: int, digest: str, *, ordered: bool) -> bool:
+        """Create missing pods; in order, one waits until all before it serve. Return whether pods are awaited."""
+        busy = False
+        for ordinal in range(wanted):
+            pod = pods.get(ordinal)
+            if pod is not None and is_ready(pod) and not is_terminating(pod):
+                continue
+            busy = True
+            if pod is None:
+                name = f"{owner['metadata']['name']}-{ordinal}"
+                labels = {_NAME: name, _INDEX: str(ordinal), _HASH: digest}
+                self._storage.create("pods", pod_for(owner, owner["spec"]["template"], name=name, labels=labels))
+            if ordered:
+                return True
+        return busy and not any(_outdated(pod, digest) for pod in pods.values())
+
+    def _shrink(self, pods: dict[int, JsonObject], wanted: int, *, ordered: bool) -> bool:
+        """Delete the highest pods first; in order, one at a time. Return whether there are too many."""
+        surplus = sorted((ordinal for ordinal in pods if ordinal >= wanted), reverse=True)
+        for ordinal in surplus[:1] if ordered else surplus:
+            if not is_terminating(pods[ordinal]):
+                delete_pod(self._storage, pods[ordinal])
+        return bool(surplus)
+
+    def _update(self, owner: JsonObject, pods: dict[int, JsonObject], digest: str) -> None:
+        """Delete the highest outdated pod, once all the others serve."""
+        strategy = owner["spec"].get("updateStrategy") or {}
+        if strategy.get("type") == "OnDelete":
+            return
+        partition = int((strategy.get("rollingUpdate") or {}).get("partition") or 0)
+        for ordinal in sorted(pods, reverse=True):
+            pod = pods[ordinal]
+            if ordinal < partition or is_terminating(pod):
+                return
+            if _outdated(pod, digest):
+                delete_pod(self._storage, pod)
+                return
+
+    def _report(self, owner: JsonObject, pods: list[JsonObject], digest: str) -> None:
+        ready = sum(is_ready(pod) and not is_terminating(pod) for pod in pods)
+        updated = sum(not _outdated(pod, digest) for pod in pods)
+        revision = f"{owner['metadata']['name']}-{digest}"
+        before = (owner.get("status") or {}).get("currentRevision") or revision
+        status = {
+            "replicas": len(pods),
+            "readyReplicas": ready,
+            "availableReplicas": ready,
+            "currentReplicas": len(pods) - updated if before != revision else updated,
+            "updatedReplicas": updated,
+            "currentRevision": revision if updated == len(pods) == ready else before,
+            "updateRevision": revision,
+            "observedGeneration": owner["metadata"]["generation"],
+        }
+        report(self._storage, _SETS, owner, status)
+
+
+def _ordinal(pod: JsonObject) -> int:
+    ordinal = parse_count(str(pod["metadata"]["name"]).rpartition("-")[2])
+    return -1 if ordinal is None else ordinal
+
+
+def _outdated(pod: JsonObject, digest: str) -> bool:
+    return bool((pod["metadata"].get("labels") or {}).get(_HASH) != digest)

@@ -1,0 +1,58 @@
+"""Keys that want attention: now, or at some moment."""
+
+import heapq
+import math
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from autoscaler.clock import Instant
+from autoscaler.sandbox.apiserver.errors import ApiError
+
+K = TypeVar("K", bound=tuple[str, ...])
+
+_RETRY_S = 2.0
+_CAME_TOO_LATE = (404, 409)
+
+
+class WorkQueue(Generic[K]):
+    """Each key at most once, first come first served; an empty one costs a comparison per step.
+
+    A key whose work fails is tried again after two seconds. `refused` hears of failures that waiting will hardly mend;
+    objects that were changed or deleted meanwhile are no such failure.
+    """
+
+    def __init__(self, refused: Callable[[K, ApiError], None] | None = None) -> None:
+        self._ready: dict[K, None] = {}
+        self._later: list[tuple[float, int, K]] = []
+        self._serial = 0
+        self._refused = refused
+
+    def add(self, key: K) -> None:
+        """Work on the key in the next step."""
+        self._ready[key] = None
+
+    def add_at(self, key: K, mono: float) -> None:
+        """Work on the key once the monotonic clock has reached `mono`."""
+        self._serial += 1
+        heapq.heappush(self._later, (mono, self._serial, key))
+
+    @property
+    def due(self) -> float:
+        """Monotonic second from which there is work; infinite where none is known of."""
+        if self._ready:
+            return -math.inf
+        return self._later[0][0] if self._later else math.inf
+
+    def work(self, now: Instant, sync: Callable[[K, Instant], None]) -> None:
+        """Call `sync` for every key whose turn it is, those that it adds meanwhile included."""
+        while self._later and self._later[0][0] <= now.mono:
+            self._ready[heapq.heappop(self._later)[2]] = None
+        while self._ready:
+            key = next(iter(self._ready))
+            del self._ready[key]
+            try:
+                sync(key, now)
+            except ApiError as error:
+                self.add_at(key, now.mono + _RETRY_S)
+                if self._refused is not None and error.code not in _CAME_TOO_LATE:
+                    self._refused(key, error)

@@ -1,0 +1,114 @@
+"""Trouble on purpose: rules that delay, refuse or cut off requests, for tests of clients."""
+
+import threading
+from collections.abc import Callable
+
+import msgspec
+
+from autoscaler.sandbox.apiserver.errors import ApiError, JsonObject, not_permitted
+from autoscaler.sandbox.apiserver.requests import Asked
+
+USER = "sandbox"
+"""Who every client of the sandbox is."""
+
+_REASONS = {
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    409: "Conflict",
+    410: "Expired",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+    504: "Timeout",
+}
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """One rule. The first part says which requests, the second what happens to them.
+
+    `watch_lines` applies to watches: after that many lines the stream ends torn in the middle of a line, or, with
+    `code`, with an ERROR event of that code.
+    """
+
+    verb: str = "*"
+    resource: str = "*"
+    path_prefix: str = ""
+    user_agent: str = ""
+    times: int | None = None
+    """How many requests it hits; `None` means until cleared."""
+
+    delay_s: float = 0.0
+    drop: bool = False
+    code: int | None = None
+    retry_after_s: int | None = None
+    watch_lines: int | None = None
+
+    def concerns(self, asked: Asked) -> bool:
+        """Whether this rule is about the request."""
+        same_verb = self.verb in ("*", asked.verb)
+        same_resource = self.resource in ("*", asked.resource)
+        return (
+            same_verb
+            and same_resource
+            and asked.path.startswith(self.path_prefix)
+            and self.user_agent in asked.user_agent
+        )
+
+    def error(self, asked: Asked) -> ApiError:
+        """The refusal this rule asks for."""
+        code = self.code or 500
+        if code == 403 and asked.resource:
+            return not_permitted(USER, asked)
+        details: JsonObject = {}
+        if self.retry_after_s is not None:
+            details["retryAfterSeconds"] = self.retry_after_s
+        return ApiError(code, _REASONS.get(code, "Unknown"), f"injected fault: {code}", details)
+
+
+class Faults:
+    """The rules in force; the first that concerns a request decides. Safe to change while the server runs."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._rules: list[tuple[Fault, int | None]] = []
+        self._down = False
+        self._when_down: Callable[[], None] = lambda: None
+
+    def add(self, fault: Fault) -> None:
+        """Put a rule in force."""
+        with self._lock:
+            self._rules.append((fault, fault.times))
+
+    def clear(self) -> None:
+        """Drop all rules and come back up."""
+        with self._lock:
+            self._rules.clear()
+            self._down = False
+
+    def down(self) -> None:
+        """Cut all connections and every new one until `up`: to clients the server is gone."""
+        self._down = True
+        self._when_down()
+
+    def up(self) -> None:
+        """Answer again."""
+        self._down = False
+
+    @property
+    def is_down(self) -> bool:
+        """Whether the server plays dead."""
+        return self._down
+
+    def when_down(self, action: Callable[[], None]) -> None:
+        """Let the server know how to cut the connections that are open."""
+        self._when_down = action
+
+    def strike(self, asked: Asked) -> Fault | None:
+        """Return the rule for this request, and count the hit."""
+        with self._lock:
+            for position, (fault, left) in enumerate(self._rules):
+                if fault.concerns(asked) and left != 0:
+                    self._rules[position] = (fault, None if left is None else left - 1)
+                    return fault
+        return None

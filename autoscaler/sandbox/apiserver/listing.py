@@ -1,0 +1,171 @@
+"""List answers: pages joined from stored bytes, continue tokens, resourceVersion semantics."""
+
+import base64
+import binascii
+
+import msgspec
+
+from autoscaler.sandbox.apiserver.errors import (
+    ApiError,
+    JsonObject,
+    bad_request,
+    expired,
+    forbidden_field,
+    invalid,
+    not_supported,
+)
+from autoscaler.sandbox.apiserver.json_problems import json_problem
+from autoscaler.sandbox.apiserver.kinds import Kind
+from autoscaler.sandbox.apiserver.messages import Answer, Form, Request, answer
+from autoscaler.sandbox.apiserver.storage import Storage
+from autoscaler.sandbox.apiserver.store import Page, Selection
+from autoscaler.sandbox.apiserver.table import partial, table
+
+_VERSION = "meta.k8s.io/v1"
+_LATEST = -1
+_EXPIRED = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
+    "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
+    "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
+    "deleted between the time the first chunk was returned and now may show up in the list."
+)
+_MATCHES = ("Exact", "NotOlderThan", "")
+
+
+class _Token(msgspec.Struct, frozen=True):
+    """Where a list continues (after this key, relative to what is listed), and as of when (-1: as it is now)."""
+
+    v: str = ""
+    rv: int = 0
+    start: str = ""
+
+
+def check_options(request: Request) -> None:
+    """Raise ApiError 422 for query parameters of a list or watch that contradict each other."""
+    match, revision = (request.query.get(name, "") for name in ("resourceVersionMatch", "resourceVersion"))
+    watching, initial = request.flag("watch"), "sendInitialEvents" in request.query
+    problem = None
+    if initial and not watching:
+        problem = forbidden_field("sendInitialEvents", "sendInitialEvents is forbidden for list")
+    elif initial and match != "NotOlderThan":
+        why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        problem = forbidden_field("resourceVersionMatch", why)
+    elif match and (misplaced := _misplaced(request, match, revision)) is not None:
+        problem = forbidden_field("resourceVersionMatch", misplaced)
+    elif match not in _MATCHES:
+        problem = not_supported("resourceVersionMatch", match, _MATCHES)
+    if problem is not None:
+        raise invalid(Kind("meta.k8s.io", "v1", "", "ListOptions"), "", [problem])
+
+
+def _misplaced(request: Request, match: str, revision: str) -> str | None:
+    """Why `resourceVersionMatch` may not be given, if so."""
+    if request.flag("watch"):
+        given = "sendInitialEvents" in request.query
+        return None if given else "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+    if request.query.get("continue"):
+        return "resourceVersionMatch is forbidden when continue is provided"
+    if not revision:
+        return "resourceVersionMatch is forbidden unless resourceVersion is provided"
+    if match == "Exact" and revision == "0":
+        return 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+    return None
+
+
+def list_page(storage: Storage, kind: Kind, selection: Selection, request: Request) -> Page:
+    """Find the page a request is about; raises ApiError 400, 410 or 504."""
+    check_options(request)
+    limit = request.number("limit") or None
+    revision = request.number("resourceVersion")
+    if text := request.query.get("continue", ""):
+        if revision:
+            raise bad_request("specifying resource version is not allowed when using continue")
+        return _continued(storage, kind, selection, limit, _read(text))
+    match = request.query.get("resourceVersionMatch", "")
+    exact = match == "Exact" or (limit is not None and bool(revision) and not match)
+    if exact:
+        try:
+            return storage.page(kind, selection, limit=limit, revision=revision)
+        except ApiError as error:
+            if error.code != 410:
+                raise
+            raise expired("The resourceVersion for the provided list is too old.") from error
+    if revision is not None and revision > storage.revision:
+        storage.page(kind, selection, limit=1, revision=revision)
+    return storage.page(kind, selection, limit=limit)
+
+
+def _continued(storage: Storage, kind: Kind, selection: Selection, limit: int | None, token: _Token) -> Page:
+    start = token.start.removeprefix("/").removesuffix("\0")
+    if selection.namespace is None:
+        namespace, _, name = start.partition("/")
+        after = (namespace, name)
+    else:
+        after = (selection.namespace, start)
+    try:
+        return storage.page(
+            kind, selection, limit=limit, after=after, revision=token.rv if token.rv != _LATEST else None
+        )
+    except ApiError as error:
+        if error.code != 410:
+            raise
+        gone = expired(_EXPIRED)
+        gone.metadata = {"continue": _write(msgspec.structs.replace(token, rv=_LATEST, start=f"{start}\0"))}
+        raise gone from error
+
+
+def render(storage: Storage, kind: Kind, selection: Selection, page: Page, request: Request) -> Answer:
+    """Encode a page in the form the client accepts."""
+    metadata: JsonObject = {"resourceVersion": str(page.revision), **({"continue": ""} if kind.custom else {})}
+    if page.last is not None:
+        start = page.last[1] if selection.namespace is not None else "/".join(page.last)
+        metadata["continue"] = _write(_Token(_VERSION, page.revision, f"{start}\0"))
+        if page.remaining is not None:
+            metadata["remainingItemCount"] = page.remaining
+    match request.form():
+        case Form.TABLE:
+            objects = [record.decoded(kind) for record in page.records]
+            include = request.query.get("includeObject", "Metadata")
+            return answer({**table(kind, objects, storage.now(), include), "metadata": metadata})
+        case Form.METADATA:
+            items = [partial(record.decoded(kind)) for record in page.records]
+            head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
+            return answer({**head, "metadata": metadata, "items": items})
+    return Answer(200, _joined(kind, page, metadata))
+
+
+def _joined(kind: Kind, page: Page, metadata: JsonObject) -> bytes:
+    """The list as bytes: items of built-in kinds carry no kind and apiVersion, as the real server's do not."""
+    if kind.custom or kind.store:
+        items = b",".join([record.encoded(kind) for record in page.records])
+    else:
+        items = b",{".join([record.tail for record in page.records])
+        items = b"{" + items if items else items
+    head = b'{"kind":"%sList","apiVersion":"%s","metadata":' % (kind.kind.encode(), kind.api_version.encode())
+    return b"".join((head, msgspec.json.encode(metadata), b',"items":[', items, b"]}\n"))
+
+
+def _write(token: _Token) -> str:
+    return base64.urlsafe_b64encode(msgspec.json.encode(token)).decode().rstrip("=")
+
+
+def _read(text: str) -> _Token:
+    try:
+        data = base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise _invalid_token(f"illegal base64 data: {error}") from error
+    try:
+        token = msgspec.json.decode(data, type=_Token)
+    except msgspec.DecodeError as error:
+        raise _invalid_token(json_problem(data)) from error
+    if token.v != _VERSION:
+        raise _invalid_token(f'server does not recognize this encoded version "{token.v}"')
+    if not token.rv:
+        raise _invalid_token(f"incorrect encoded start resourceVersion (version {_VERSION})")
+    if not token.start:
+        raise _invalid_token(f"encoded start key empty (version {_VERSION})")
+    return token
+
+
+def _invalid_token(why: str) -> ApiError:
+    return bad_request(f"invalid continue token: continue key is not valid: {why}")

@@ -1,0 +1,44 @@
+"""The scale subresource (autoscaling/v1) over anything with spec.replicas."""
+
+from autoscaler.sandbox.apiserver.errors import JsonObject, invalid, invalid_value
+from autoscaler.sandbox.apiserver.kinds import Kind
+
+_IDENTITY = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+
+
+def scale_of(obj: JsonObject) -> JsonObject:
+    """The Scale object that stands for this workload."""
+    metadata, spec, status = obj["metadata"], obj.get("spec") or {}, obj.get("status") or {}
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {key: metadata[key] for key in _IDENTITY if key in metadata},
+        "spec": {"replicas": int(spec.get("replicas") or 0)},
+        "status": {
+            "replicas": int(status.get("replicas") or 0),
+            "selector": _selector_text(spec.get("selector") or {}),
+        },
+    }
+
+
+def rescaled(kind: Kind, obj: JsonObject, scale: JsonObject) -> JsonObject:
+    """Return the workload with the replicas that the Scale asks for; raises ApiError 422."""
+    replicas = (scale.get("spec") or {}).get("replicas") or 0
+    if not isinstance(replicas, int) or replicas < 0:
+        problem = invalid_value("spec.replicas", replicas, "must be greater than or equal to 0")
+        raise invalid(kind, obj["metadata"]["name"], [problem])
+    metadata = dict(obj["metadata"])
+    metadata["resourceVersion"] = (scale.get("metadata") or {}).get("resourceVersion") or metadata["resourceVersion"]
+    return {**obj, "metadata": metadata, "spec": {**obj.get("spec", {}), "replicas": replicas}}
+
+
+def _selector_text(selector: JsonObject) -> str:
+    if not selector.keys() & {"matchLabels", "matchExpressions"}:
+        return ",".join(f"{key}={value}" for key, value in selector.items() if isinstance(value, str))
+    terms = [f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items()]
+    for one in selector.get("matchExpressions") or ():
+        values = ",".join(one.get("values") or ())
+        words = {"In": f"{one['key']} in ({values})", "NotIn": f"{one['key']} notin ({values})"}
+        words |= {"Exists": one["key"], "DoesNotExist": f"!{one['key']}"}
+        terms.append(words[one["operator"]])
+    return ",".join(terms)

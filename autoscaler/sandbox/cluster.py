@@ -1,0 +1,194 @@
+"""A whole cluster in one process: storage, scheduler, kubelets, controllers, and the simulated cloud's machines.
+
+    cloud = open_cloud(spec, now=lambda: clock.now().wall)
+    cluster = SandboxCluster(clock, cloud)
+    cluster.apply(objects)
+    cluster.run_for(60)         # virtual clock; with the system clock: cluster.start() ... cluster.stop()
+
+The actors know each other only through the storage, as in a real cluster; serve it with `apiserver.server.ApiServer`.
+Not played: volumes being provisioned, CronJobs, and eviction by `NoExecute` taints.
+"""
+
+import math
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
+
+import msgspec
+
+from autoscaler.clock import Clock, Instant, VirtualClock
+from autoscaler.sandbox.actors.budgets import Budgets
+from autoscaler.sandbox.actors.daemonsets import DaemonSets
+from autoscaler.sandbox.actors.deployments import Deployments
+from autoscaler.sandbox.actors.feed import Feed
+from autoscaler.sandbox.actors.jobs import Jobs
+from autoscaler.sandbox.actors.kubelet import Kubelets
+from autoscaler.sandbox.actors.lifecycle import NodeTaints, OrphanedPods
+from autoscaler.sandbox.actors.machines import KwokNodes, Machines
+from autoscaler.sandbox.actors.recorder import Recorder
+from autoscaler.sandbox.actors.replicasets import ReplicaSets
+from autoscaler.sandbox.actors.scheduler import Scheduler
+from autoscaler.sandbox.actors.statefulsets import StatefulSets
+from autoscaler.sandbox.actors.timing import Timing
+from autoscaler.sandbox.actors.wire import holds, is_terminating, phase_of
+from autoscaler.sandbox.apiserver.errors import JsonObject, no_such_resource
+from autoscaler.sandbox.apiserver.kinds import Kind
+from autoscaler.sandbox.apiserver.storage import Storage
+from cloudprovider.static.cloud import StaticCloud
+
+_MANAGER = "sandbox"
+
+
+class Actor(Protocol):
+    """A part of the cluster that acts on its own."""
+
+    def due(self) -> float:
+        """Return the monotonic second from which a step has work, as things are; infinite where none is known of."""
+        ...
+
+    def step(self, now: Instant) -> None:
+        """Look at what changed, do what is due."""
+        ...
+
+
+class Census(msgspec.Struct, frozen=True):
+    """How a cluster is doing, in numbers."""
+
+    nodes: int
+    ready_nodes: int
+    pods: Mapping[str, int] = {}
+    """By phase; pods that are being deleted count as `Terminating`."""
+
+    @property
+    def pending(self) -> int:
+        """Pods that do not run yet."""
+        return self.pods.get("Pending", 0)
+
+
+class SandboxCluster:
+    """Drives the actors over one storage. `step` belongs to one thread: the ticker's, once that is started.
+
+    Without a cloud, nodes are whatever clients create; those of the kwok provider become Ready by themselves.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        cloud: StaticCloud | None = None,
+        *,
+        storage: Storage | None = None,
+        timing: Timing = Timing(),  # noqa: B008 - frozen
+    ) -> None:
+        self.clock = clock
+        self.cloud = cloud
+        self.storage = storage if storage is not None else Storage(clock)
+        self.failures: list[Exception] = []
+        """The last errors that no actor expected; the ticker goes on after them."""
+        self._feed = Feed(self.storage)
+        self._actors = _actors(self.storage, self._feed, cloud, timing)
+        self._stopping = threading.Event()
+        self._ticker: threading.Thread | None = None
+
+    def apply(self, objects: Iterable[JsonObject]) -> None:
+        """Create or change objects, in order, as `kubectl apply --server-side`; raises ApiError. From any thread."""
+        for obj in objects:
+            kind = self._kind_of(obj)
+            self.storage.apply(kind, obj, manager=_MANAGER)
+
+    def step(self) -> None:
+        """Let every actor act once. What one does, the next one sees."""
+        now = self.clock.now()
+        self._feed.poll()
+        for actor in self._actors:
+            actor.step(now)
+            self._feed.poll()
+
+    def due(self) -> float:
+        """Monotonic second from which a step has work, as things are; infinite where none is known of."""
+        return -math.inf if self._feed.behind else min(actor.due() for actor in self._actors)
+
+    def run_for(self, seconds: float, *, tick_s: float = 0.5) -> None:
+        """Let virtual time pass, a step per tick that has work; raises TypeError on a clock that cannot be moved."""
+        if not isinstance(self.clock, VirtualClock):
+            raise TypeError("only a VirtualClock can be moved: use start and stop")
+        left_s = seconds
+        while left_s > 0:
+            passes_s = min(tick_s, left_s)
+            self.clock.advance(passes_s)
+            if self.due() <= self.clock.now().mono:
+                self.step()
+            left_s -= passes_s
+
+    def run_until(self, condition: Callable[[], bool], *, timeout_s: float = 600.0, tick_s: float = 0.5) -> bool:
+        """Let virtual time pass until the condition holds; False if it did not within `timeout_s`."""
+        deadline = self.clock.now().mono + timeout_s
+        while not condition():
+            if self.clock.now().mono >= deadline:
+                return False
+            self.run_for(tick_s, tick_s=tick_s)
+        return True
+
+    def start(self, tick_s: float = 0.25) -> None:
+        """Step on in a thread of its own, a step every `tick_s` real seconds; raises RuntimeError if it does so."""
+        if self._ticker is not None:
+            raise RuntimeError("the cluster is running")
+        self._stopping.clear()
+        self._ticker = threading.Thread(target=self._tick, args=(tick_s,), name="sandbox", daemon=True)
+        self._ticker.start()
+
+    def stop(self) -> None:
+        """End the ticker and wait for its last step."""
+        self._stopping.set()
+        if self._ticker is not None:
+            self._ticker.join()
+            self._ticker = None
+
+    def __enter__(self) -> "SandboxCluster":
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def census(self) -> Census:
+        """Count nodes and pods as they are in the storage. From any thread."""
+        nodes, pods = self.storage.list("nodes"), self.storage.list("pods")
+        phases = Counter("Terminating" if is_terminating(pod) else phase_of(pod) for pod in pods)
+        return Census(len(nodes), sum(holds(node, "Ready") for node in nodes), dict(sorted(phases.items())))
+
+    def _tick(self, tick_s: float) -> None:
+        while not self._stopping.wait(tick_s):
+            try:
+                self.step()
+            except Exception as error:  # noqa: BLE001 - the top of a thread: one odd object must not stop the cluster
+                self.failures = [*self.failures[-9:], error]
+
+    def _kind_of(self, obj: JsonObject) -> Kind:
+        wanted = (obj.get("apiVersion"), obj.get("kind"))
+        rows = self.storage.registry.rows
+        found = next((row for row in rows if (row.api_version, row.kind) == wanted), None)
+        if found is None:
+            raise no_such_resource()
+        return found
+
+
+def _actors(storage: Storage, feed: Feed, cloud: StaticCloud | None, timing: Timing) -> tuple[Actor, ...]:
+    """The actors in an order in which one step carries a change far: machines, workloads, scheduler, kubelets."""
+    controllers = Recorder(storage, "controller-manager", timing)
+    machines: tuple[Actor, ...] = (Machines(storage, feed, cloud, timing),) if cloud is not None else ()
+    return (
+        *machines,
+        KwokNodes(storage, feed, timing),
+        NodeTaints(storage, feed),
+        OrphanedPods(storage, feed, timing),
+        Deployments(storage, feed, controllers),
+        ReplicaSets(storage, feed, controllers),
+        ReplicaSets(storage, feed, controllers, "replicationcontrollers"),
+        StatefulSets(storage, feed, controllers),
+        DaemonSets(storage, feed, controllers),
+        Jobs(storage, feed, controllers),
+        Scheduler(storage, feed, Recorder(storage, "default-scheduler", timing), timing),
+        Kubelets(storage, feed, timing),
+        Budgets(storage, feed),
+    )

@@ -1,0 +1,143 @@
+"""Stores fed by a storage in the same process: the simulator's `kube.feed.Feed`."""
+
+import math
+from collections import deque
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, Generic, TypeVar
+
+from autoscaler.clock import Clock
+from autoscaler.kube.store import Store, delta_of
+from autoscaler.kube.watch import KindSource
+from autoscaler.objects.decode import Named
+from autoscaler.sandbox.apiserver.errors import ApiError
+from autoscaler.sandbox.apiserver.journal import Subscription
+from autoscaler.sandbox.apiserver.records import Change as StoredChange
+from autoscaler.sandbox.apiserver.routes import route
+from autoscaler.sandbox.apiserver.storage import Storage
+
+T = TypeVar("T", bound=Named)
+
+_GONE = 410
+
+
+class JournalFeed:
+    """Brings stores up to date when it is told to, from the lines that watches would have sent.
+
+    With `lag_s` each change arrives that many seconds after it was written.
+    """
+
+    def __init__(self, storage: Storage, clock: Clock) -> None:
+        self.lag_s = 0.0
+        self._storage = storage
+        self._clock = clock
+        self._followers: list[_Follower[Any]] = []
+        self._cut_at: float | None = None
+
+    def add(
+        self,
+        source: KindSource[T],
+        indexes: Mapping[str, Callable[[T], Hashable | None]] | None = None,
+        *,
+        log_changes: bool = True,
+    ) -> Store[T]:
+        """Follow one more kind; returns the store it will fill."""
+        store: Store[T] = Store(indexes, log_changes=log_changes)
+        self._followers.append(_Follower(self._storage, source, store))
+        return store
+
+    def wait_synced(self, timeout_s: float) -> Mapping[str, str]:
+        """Return the paths that were not listed yet, without waiting: only `pump` lists."""
+        return {follower.path: "still listing" for follower in self._followers if not follower.has_synced}
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether every store has been complete at least once."""
+        return all(follower.has_synced for follower in self._followers)
+
+    def reaches(self, server: bool) -> None:
+        """Hear whether what feeds it can be reached; it is taken to be at first."""
+        if server:
+            self._cut_at = None
+        elif self._cut_at is None:
+            self._cut_at = self._clock.now().mono
+
+    def silence_s(self) -> Mapping[str, float]:
+        """Return since how many seconds each kind has not been heard of, by path: none as long as it can be."""
+        silent_s = 0.0 if self._cut_at is None else self._clock.now().mono - self._cut_at
+        return {follower.path: silent_s for follower in self._followers if follower.has_synced}
+
+    def pump(self) -> None:
+        """Take in what was written, and deliver what is due."""
+        now = self._clock.now().mono
+        for follower in self._followers:
+            follower.pump(now, self.lag_s)
+
+    def due(self) -> float:
+        """Monotonic second from which `pump` has something to deliver; infinite where nothing is known of."""
+        return min((follower.due() for follower in self._followers), default=math.inf)
+
+    def stop(self) -> None:
+        """Follow nothing any more."""
+        for follower in self._followers:
+            follower.stop()
+
+
+class _Follower(Generic[T]):
+    """Keeps one store equal to one selection of objects."""
+
+    def __init__(self, storage: Storage, source: KindSource[T], store: Store[T]) -> None:
+        self.path = source.path
+        self._storage = storage
+        self._source = source
+        self._store = store
+        target = route(storage.registry, source.path)
+        self._kind = target.kind
+        self._selection = storage.select(target.kind, target.namespace, source.label_selector, source.field_selector)
+        self._subscription: Subscription | None = None
+        self._changed = True
+        self._on_the_way: deque[tuple[float, list[bytes]]] = deque()
+        self.stop = storage.listen(target.kind, self._hear)
+
+    @property
+    def has_synced(self) -> bool:
+        return self._subscription is not None
+
+    def due(self) -> float:
+        if self._changed:
+            return -math.inf
+        return self._on_the_way[0][0] if self._on_the_way else math.inf
+
+    def pump(self, now: float, lag_s: float) -> None:
+        if self._changed:
+            self._changed = False
+            if lines := self._heard():
+                self._on_the_way.append((now + lag_s, lines))
+        while self._on_the_way and self._on_the_way[0][0] <= now:
+            _, lines = self._on_the_way.popleft()
+            changes = (self._source.decoder.change(line) for line in lines)
+            self._store.apply([delta for change in changes if (delta := delta_of(change)) is not None])
+
+    def _hear(self, _change: StoredChange) -> None:
+        self._changed = True
+
+    def _heard(self) -> list[bytes]:
+        """Return the lines that are new; lists first, and again once the storage has forgotten what we missed."""
+        if self._subscription is None:
+            self._list()
+            return []
+        try:
+            events = self._subscription.poll()
+        except ApiError as error:
+            if error.code != _GONE:
+                raise
+            self._list()
+            return []
+        return [event.line(self._kind) for event in events]
+
+    def _list(self) -> None:
+        """Make the store hold what exists, at once; what was on the way is older."""
+        self._on_the_way.clear()
+        self._subscription = self._storage.subscribe(self._kind, self._selection, None)
+        lines = (event.line(self._kind) for event in self._subscription.poll())
+        items = (self._source.decoder.change(line).item for line in lines)
+        self._store.replace([item for item in items if item is not None])
