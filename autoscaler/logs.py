@@ -15,8 +15,8 @@ from typing import IO, Any
 import msgspec
 
 from autoscaler.clock import Clock
+from autoscaler.printable import in_one_line, spelled_out
 from autoscaler.redaction import redacted, redacted_text
-from autoscaler.unseen import in_one_line, spelled_out
 
 DETAIL = 15
 """Level between the standard library's DEBUG and INFO."""

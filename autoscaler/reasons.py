@@ -237,7 +237,7 @@ class DeleteReason(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Keep(StrEnum):
+class UnremovableReason(StrEnum):
     """Why a node stays."""
 
     DISABLED = "ScaleDownDisabledAnnotation"
@@ -269,7 +269,7 @@ class Keep(StrEnum):
     REFUSED = "ProviderRefusesDeletion"
 
 
-class Blocking(StrEnum):
+class BlockingReason(StrEnum):
     """Why a pod keeps its node."""
 
     CONTROLLER_NOT_FOUND = "ControllerNotFound"
@@ -282,15 +282,15 @@ class Blocking(StrEnum):
     UNDECODED = "PodCannotBeDecoded"
 
 
-class Kept(msgspec.Struct, frozen=True, gc=False):
+class UnremovableNode(msgspec.Struct, frozen=True, gc=False):
     """A node that stays. `detail` has the figures for people; nothing parses it."""
 
     node: str
-    reason: Keep
+    reason: UnremovableReason
     detail: str = ""
     pod: str | None = None
     """`namespace/name` of the pod that keeps it."""
-    pod_reason: Blocking | None = None
+    pod_reason: BlockingReason | None = None
     utilization: float | None = None
     """Requested / allocatable of its scarcest resource; None where that was not computed."""
     time_left_s: float | None = None
@@ -310,7 +310,7 @@ class ScaleDownResult(StrEnum):
     ERROR = "Error"
 
 
-class Trigger(StrEnum):
+class ReplacementTrigger(StrEnum):
     """Why a node is replaced although it is needed."""
 
     REQUESTED = "ReplacementRequested"
@@ -318,7 +318,7 @@ class Trigger(StrEnum):
     CHEAPER = "CheaperNodes"
 
 
-class Stage(StrEnum):
+class ReplacementStage(StrEnum):
     """How far a replacement has come."""
 
     PROPOSED = "Proposed"
@@ -329,7 +329,7 @@ class Stage(StrEnum):
     ABANDONED = "Abandoned"
 
 
-class Hold(StrEnum):
+class ReplacementHold(StrEnum):
     """Why a replacement waits, or was given up."""
 
     NODE_KEPT = "NodeKept"

@@ -8,11 +8,11 @@ from functools import partial
 
 from autoscaler.clock import SystemClock
 from autoscaler.observe.api.api import read_routes
-from autoscaler.observe.http.health import HealthCheck, Limits
+from autoscaler.observe.http.health import HealthCheck, StuckLimits
 from autoscaler.observe.http.openapi import about_daemon, with_document
-from autoscaler.observe.http.web import WebServer
+from autoscaler.observe.http.server import WebServer
 from autoscaler.observe.metrics.metrics import Metrics
-from autoscaler.observe.status import Board
+from autoscaler.observe.status import StatusBoard
 from benchmarks.measure import Row, seconds_of, show
 from tests.shown_cluster import sample_blocks, sample_status
 
@@ -37,9 +37,9 @@ def timed(connection: http.client.HTTPConnection, url: str, nodes: int, size: in
 def served(nodes: int, pods: int) -> Iterator[http.client.HTTPConnection]:
     """A connection to a server that shows a cluster of this size."""
     clock, status = SystemClock(), sample_status(nodes, pods)
-    board = Board(status.process)
+    board = StatusBoard(status.process)
     board.publish(status)
-    health = HealthCheck(Limits(600, 900), clock.now())
+    health = HealthCheck(StuckLimits(600, 900), clock.now())
     routes = with_document(read_routes(board, Metrics(), health, clock, sample_blocks(_COMPANIONS)), about_daemon("0"))
     server = WebServer("127.0.0.1:0", routes, clock)
     server.start()

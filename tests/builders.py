@@ -17,8 +17,8 @@ from autoscaler.objects.podspec import PodWire
 from autoscaler.registry.buckets import Buckets
 from autoscaler.registry.requests import AcceptableRange
 from autoscaler.registry.state import GroupState
+from autoscaler.scaleup.context import ScaleUpContext
 from autoscaler.scaleup.limits import Allowance
-from autoscaler.scaleup.situation import Situation
 from autoscaler.snapshot.groups import Group, Groups
 from autoscaler.snapshot.template import Template
 from cloudprovider.interface import Instance, NodeTemplate
@@ -255,7 +255,7 @@ def a_situation(
     allowance: Allowance = Allowance(),  # noqa: B008 it is frozen
     max_nodes_total: int = 0,
     similar: Mapping[str, tuple[str, ...]] | None = None,
-) -> Situation:
+) -> ScaleUpContext:
     """Return healthy groups that have no nodes yet, as a scale-up finds them."""
     state = GroupState(
         buckets=Buckets(),
@@ -265,7 +265,7 @@ def a_situation(
         upcoming=0,
         backoff=None,
     )
-    return Situation(
+    return ScaleUpContext(
         groups=Groups(all=tuple(groups)),
         templates=templates,
         states={group.id: state for group in groups},

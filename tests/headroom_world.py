@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from autoscaler.actuation.fresh import ClusterReader
-from autoscaler.app.build import Surroundings, build_autoscaler
+from autoscaler.actuation.fresh_reads import ClusterReader
+from autoscaler.app.build import Environment, build_autoscaler
 from autoscaler.clock import Instant, VirtualClock
 from autoscaler.config.headroom import Headroom, read_headroom
 from autoscaler.config.load import load
@@ -27,14 +27,14 @@ from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.ports import EventType, Subject
 from autoscaler.sandbox.actors.timing import Timing
 from autoscaler.sandbox.apiserver.errors import ApiError, JsonObject
-from autoscaler.sandbox.apiserver.messages import Request
+from autoscaler.sandbox.apiserver.http_messages import ApiRequest
 from autoscaler.sandbox.apiserver.routes import route
 from autoscaler.sandbox.apiserver.storage import Storage
 from autoscaler.sandbox.apiserver.verbs import Verbs, verb_of
 from autoscaler.sandbox.cluster import SandboxCluster
+from autoscaler.sandbox.recorded_cloud import recorded
 from autoscaler.simulator.executor import VirtualExecutor
-from autoscaler.simulator.play import NoAudience
-from autoscaler.simulator.recorded_cloud import recorded
+from autoscaler.simulator.play import SilentEvents
 from autoscaler.snapshot.cluster import ClusterBuilder, ClusterView, Related
 from autoscaler.snapshot.groups import Groups
 from cloudprovider.interface import NodeTemplate
@@ -89,7 +89,7 @@ class StorageClient:
     ) -> bytes:
         if guard is not None and guard.guard is not None:
             guard.guard()
-        request = Request(method=method, path=path, query=query or {}, content_type=kind, body=body)
+        request = ApiRequest(method=method, path=path, query=query or {}, content_type=kind, body=body)
         try:
             target = route(self._storage.registry, path)
             verb = verb_of(target, request)
@@ -124,7 +124,7 @@ class Lease:
 
 
 class Watched:
-    """A `loop.Source` that lists everything anew each time it is asked."""
+    """A `loop.observing.ClusterSource` that lists everything anew each time it is asked."""
 
     def __init__(self, client: StorageClient, interner: PodInterner, cutoff: int) -> None:
         self._client = client
@@ -221,13 +221,13 @@ class HeadroomWorld:
         self.failed: list[str] = []
         self.companions = Companions([self.keeper, *self._beside], self.failed.append)
         fresh = ClusterReader(self.client, self.interner, self.source.nodes.get, self.source.related)
-        around = Surroundings(
+        around = Environment(
             source=self.source,
             provider=self.cloud,
             writes=writes,
             fresh=fresh,
             events=self,
-            listener=NoAudience(),
+            listener=SilentEvents(),
             executor=self.executor,
             clock=self.clock,
             leadership=self.lease,

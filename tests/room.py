@@ -5,9 +5,9 @@ from collections.abc import Mapping
 
 from autoscaler.observe.http.routing import Request, find, route
 from autoscaler.reservations.api import ReservationApi
-from autoscaler.reservations.auth import sign
 from autoscaler.reservations.metrics import RESERVATIONS, ReservationMetrics
-from autoscaler.reservations.service import ReservationDesk
+from autoscaler.reservations.service import ReservationService
+from autoscaler.reservations.signature import sign
 from autoscaler.sandbox.apiserver.errors import JsonObject
 from autoscaler.simulator.world import World
 
@@ -40,7 +40,7 @@ ROOM: Mapping[str, JsonObject] = {
 def post(world: World, target: str, secret: bytes = SECRET) -> int:
     """Announce one pod of a target, and return the status of the answer: 503, for nothing is stored within no time."""
     assert world.replica is not None
-    desk = next(one for one in world.replica.company.services if isinstance(one, ReservationDesk))
+    desk = next(one for one in world.replica.company.services if isinstance(one, ReservationService))
     metrics = ReservationMetrics(world.metrics.companion(RESERVATIONS))
     api = ReservationApi(desk.commits, desk.keeper.statuses, [SECRET], [SECRET], metrics, world.clock, answer_s=0.0)
     now, path = world.clock.now(), f"/v1/targets/{target}/scale"

@@ -53,7 +53,7 @@ def _apply(change: c.AnyChange, document: Json) -> None:
             document.setdefault("options", {})[change.flag] = change.value
         case c.Wait():
             document["runs"] = document.get("runs", 1) + math.floor(change.seconds / _step_s(document)) + 1
-        case c.Annotate(kind=c.Annotated.NODE):
+        case c.Annotate(kind=c.AnnotatableKind.NODE):
             _annotate(_node(document, change.name), change)
         case c.Uncordon():
             _node(document, change.node)["spec"].pop("unschedulable")

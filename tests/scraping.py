@@ -17,16 +17,16 @@ from autoscaler.eta.metrics import ETA, EXPIRY
 from autoscaler.headroom.metrics import HEADROOM
 from autoscaler.objects.node import Node
 from autoscaler.observe.http.health import HealthCheck, limits_of
-from autoscaler.observe.metrics.metrics import Heard, Metrics
+from autoscaler.observe.metrics.metrics import Metrics, WatchFigures
 from autoscaler.observe.publish import Publisher
 from autoscaler.observe.report import PassReport
-from autoscaler.observe.status import Board, ProcessStatus
+from autoscaler.observe.status import ProcessStatus, StatusBoard
 from autoscaler.observe.summary import WHOLE_PASS
 from autoscaler.reasons import RemovedAs
 from autoscaler.reservations.metrics import RESERVATIONS
 from autoscaler.sandbox.actors.timing import Timing
 from autoscaler.sandbox.apiserver.errors import JsonObject
-from autoscaler.simulator.replica import NoAudience, Replica
+from autoscaler.simulator.replica import Replica, SilentPassListener
 from autoscaler.simulator.world import World
 from cloudprovider.static.spec import CloudSpec
 from tests.promql import Alert, Database, Labels, Selector, Watchman, parts
@@ -85,13 +85,13 @@ class _Process:
             wide_duration_buckets=False,  # nothing is told from them but in plots, and they are most of a scrape
         )
         health = HealthCheck(limits_of(config.loop, config.rules.startup_health_limit), now)
-        board = Board(ProcessStatus(identity=self.target["pod"], version="0", started_at=now.wall))
+        board = StatusBoard(ProcessStatus(identity=self.target["pod"], version="0", started_at=now.wall))
         self.publisher = Publisher(config, board, self.metrics, health, tuple, None)
         self.metrics.leading(config.leader.leader_elect_resource_name, leads=True)
         self.publisher.starting(now)
 
 
-class Monitored(NoAudience):
+class Monitored(SilentPassListener):
     """A world under observation: it is scraped every minute, and its alerts are evaluated half a minute later.
 
     Each start of the autoscaler's process begins with metrics of its own; while there is none, nothing is scraped.
@@ -179,7 +179,7 @@ class Monitored(NoAudience):
             self._heard_at = report.now.mono
         self._publisher.passed(report)
         silent_s = report.now.mono - self._heard_at
-        self._processes[-1].metrics.heard({"/api/v1/pods": Heard(silent_s=silent_s)})
+        self._processes[-1].metrics.heard({"/api/v1/pods": WatchFigures(silent_s=silent_s)})
 
     def deletions_pending(self, nodes: int) -> None:
         """Hear that removals are about to begin, and how many of earlier ones have not ended."""

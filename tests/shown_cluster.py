@@ -1,16 +1,16 @@
 """What is shown of a cluster of any size, the same every time."""
 
 from autoscaler.config.eta import PodStartEstimator
-from autoscaler.eta.estimate import Estimate, Level, unknown
-from autoscaler.eta.page_block import starts_block
-from autoscaler.eta.samples import Knowledge, Spread
+from autoscaler.eta.estimate import StartEstimate, WaitLevel, unknown
+from autoscaler.eta.page_section import starts_block
+from autoscaler.eta.samples import DurationSpread, Knowledge
 from autoscaler.eta.status import Accuracy, EtaStatus
 from autoscaler.headroom.page import headroom_block
 from autoscaler.headroom.status import HeadroomStatus, PoolStatus
-from autoscaler.observe.page.block import Block
+from autoscaler.observe.page.section import CompanionSection
 from autoscaler.observe.status import (
     AutoscalerState,
-    Backoff,
+    BackoffStatus,
     Capacity,
     ClusterStatus,
     Condition,
@@ -92,7 +92,7 @@ def _groups(nodes: int) -> tuple[GroupStatus, ...]:
         max_size=4,
         target_size=0,
         scope=a_scope(0, scale_up=ScaleUpActivity.BACKOFF),
-        backoff=Backoff(NOW + 290, "OUT_OF_RESOURCES", "no a100 left in eu-west-1a"),
+        backoff=BackoffStatus(NOW + 290, "OUT_OF_RESOURCES", "no a100 left in eu-west-1a"),
         node_price=3.06,
         template=TemplateSummary(cpu_milli=11_500, memory_bytes=80 * GIB, pods=110, gpus=1),
     )
@@ -287,17 +287,17 @@ def sample_starts(groups: int) -> EtaStatus:
         estimator=PodStartEstimator.PLACEMENT,
         computed_at=NOW - 4,
         estimates={
-            "shop/web-0": Estimate(level=Level.UPCOMING, expected_s=40, worst_s=90),
-            "shop/web-1": Estimate(level=Level.UPCOMING, expected_s=45, worst_s=95, overdue=True),
+            "shop/web-0": StartEstimate(level=WaitLevel.UPCOMING, expected_s=40, worst_s=90),
+            "shop/web-1": StartEstimate(level=WaitLevel.UPCOMING, expected_s=45, worst_s=95, overdue=True),
             "ml/train-0": unknown(UnknownStart.MAX_SIZE),
         },
         accuracy=Accuracy(pods=40 * groups, within_worst=37 * groups, late=9 * groups, abs_error_s=480.0 * groups),
-        boots={name: Spread(70.0 + place, 110.0 + 2 * place) for place, name in enumerate(names)},
+        boots={name: DurationSpread(70.0 + place, 110.0 + 2 * place) for place, name in enumerate(names)},
         knowledge=Knowledge(boots={name: (60.0,) * (5 + place) for place, name in enumerate(names)}),
     )
 
 
-def sample_blocks(number: int) -> tuple[Block, ...]:
+def sample_blocks(number: int) -> tuple[CompanionSection, ...]:
     """What companions add to the page, with so many groups, pools and targets."""
     return (
         headroom_block(lambda: sample_pools(number)),

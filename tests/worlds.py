@@ -10,7 +10,7 @@ from typing import Any
 from autoscaler.config.load import from_options
 from autoscaler.sandbox.actors.timing import Timing
 from autoscaler.sandbox.apiserver.errors import JsonObject
-from autoscaler.sandbox.apiserver.records import Change
+from autoscaler.sandbox.apiserver.records import StoreChange
 from autoscaler.simulator.world import World
 from cloudprovider.interface import NodeTemplate, TaintSpec
 from cloudprovider.static.spec import BootDelay, CallFault, CloudSpec, CreationFault, GroupSpec, MachineSpec
@@ -178,7 +178,7 @@ class History:
         for kind in world.storage.registry.rows:
             world.storage.listen(kind, self._hear)
 
-    def _hear(self, change: Change) -> None:
+    def _hear(self, change: StoreChange) -> None:
         self._hash.update(f"{change.kind.id} {change.type} {change.revision} ".encode() + change.now.tail)
 
     def digest(self) -> str:

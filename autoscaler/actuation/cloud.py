@@ -11,10 +11,10 @@ from functools import partial
 
 import msgspec
 
+from autoscaler.current_step import in_hand
 from autoscaler.errors import CloudUnavailable
 from autoscaler.objects.node import Node
 from autoscaler.ports import Executor
-from autoscaler.progress import in_hand
 from autoscaler.scaleup.plan import Increase, Resized
 from autoscaler.scaleup.price import Prices, ProviderPrices
 from autoscaler.snapshot.groups import Group, Groups
@@ -45,7 +45,7 @@ GROUP_GONE = "nodeGroupDoesNotExistError"
 BELOW_MINIMUM = "nodeGroupMinSizeReached"
 
 
-class Deleted(msgspec.Struct, frozen=True):
+class DeleteResult(msgspec.Struct, frozen=True):
     """What became of a call that deletes machines."""
 
     gone: frozenset[str] = frozenset()
@@ -241,20 +241,20 @@ class Cloud:
             return failure_of(error)
         return None
 
-    def delete_nodes(self, group_id: str, nodes: Sequence[NodeRef], *, force: bool = False) -> Deleted:
+    def delete_nodes(self, group_id: str, nodes: Sequence[NodeRef], *, force: bool = False) -> DeleteResult:
         """Delete machines with their nodes; never raises `ProviderError`. Safe beside the deciding thread.
 
         Below the minimum size nothing is deleted, unless with `force`. After a time-out the machines are read back.
         """
         group = self._groups.get(group_id)
         if group is None:
-            return Deleted(error=InstanceError(ErrorClass.OTHER, GROUP_GONE, f"node group {group_id} is gone"))
+            return DeleteResult(error=InstanceError(ErrorClass.OTHER, GROUP_GONE, f"node group {group_id} is gone"))
         with self._deleting[group_id]:
             try:
                 before = group.target_size()
                 if not force and before - len(nodes) < group.min_size:
                     text = f"{before} - {len(nodes)} is below the minimum size {group.min_size} of {group_id}"
-                    return Deleted(error=InstanceError(ErrorClass.OTHER, BELOW_MINIMUM, text))
+                    return DeleteResult(error=InstanceError(ErrorClass.OTHER, BELOW_MINIMUM, text))
                 if force and isinstance(group, ForceDelete):
                     group.force_delete(nodes)
                 else:
@@ -262,8 +262,8 @@ class Cloud:
             except Transient as error:
                 return self._concluded_deletion(group, nodes, before, error)
             except ProviderError as error:
-                return Deleted(error=failure_of(error))
-        return Deleted(frozenset(node.name for node in nodes))
+                return DeleteResult(error=failure_of(error))
+        return DeleteResult(frozenset(node.name for node in nodes))
 
     def prepare_delete(self, group_id: str, nodes: Sequence[NodeRef]) -> None:
         """Raise the `ProviderError` of a deletion that would be refused, where the group can tell in advance."""
@@ -286,7 +286,9 @@ class Cloud:
         staying = {provider_id for provider_id, state in states.items() if state is not State.DELETING}
         return frozenset(node.name for node in nodes if node.provider_id and node.provider_id not in staying)
 
-    def _concluded_deletion(self, group: NodeGroup, nodes: Sequence[NodeRef], before: int, error: Transient) -> Deleted:
+    def _concluded_deletion(
+        self, group: NodeGroup, nodes: Sequence[NodeRef], before: int, error: Transient
+    ) -> DeleteResult:
         """Read machines and target back after a call that may have taken effect: either may show it first."""
         gone = self.gone_of(group.id, nodes)
         try:
@@ -294,10 +296,10 @@ class Cloud:
         except ProviderError:
             lowered = False
         if lowered:
-            return Deleted(frozenset(node.name for node in nodes))
+            return DeleteResult(frozenset(node.name for node in nodes))
         if gone is None:
-            return Deleted(error=failure_of(error), certain=False)
-        return Deleted(gone, None if len(gone) == len(nodes) else failure_of(error))
+            return DeleteResult(error=failure_of(error), certain=False)
+        return DeleteResult(gone, None if len(gone) == len(nodes) else failure_of(error))
 
     def close(self) -> None:
         """Let the provider clean up; raises `CloudUnavailable`."""

@@ -1,9 +1,9 @@
 """Removing nodes: taint, wait, look again, ask whether it is allowed, drain, delete; and the way back from every step.
 
 `Deleter.start` runs on the deciding thread: it taints, and hands each node to a work of its own. What becomes of them
-comes back through the `Tracker`. Order and rules are Cluster Autoscaler's (core/scaledown/actuation); beyond it, a
-node is checked again right before its machine is deleted, a roll-back outlives an outage of the API server, and
-nothing at all is written once leadership is lost or the program stops.
+comes back through the `NodeDeletionTracker`. Order and rules are Cluster Autoscaler's (core/scaledown/actuation);
+beyond it, a node is checked again right before its machine is deleted, a roll-back outlives an outage of the API
+server, and nothing at all is written once leadership is lost or the program stops.
 """
 
 import contextlib
@@ -12,18 +12,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
-from autoscaler.actuation.batch import WholeBatch, Windows
-from autoscaler.actuation.commit import CALL_S, Commit, Machines
+from autoscaler.actuation.deletion_batcher import AtomicBatch, NodeDeletionBatcher
+from autoscaler.actuation.deletion_tracker import NodeDeletionTracker
 from autoscaler.actuation.drain import Drainer
 from autoscaler.actuation.evict import Evictor
-from autoscaler.actuation.job import FreshReader, Job
-from autoscaler.actuation.latency import TaintLatency
-from autoscaler.actuation.news import News
-from autoscaler.actuation.outcome import Aborted, Finished, Outcome, Why
-from autoscaler.actuation.permit import Permit, Stopping
+from autoscaler.actuation.machine_deletion import CALL_S, MachineDeleter, MachineDeletion
 from autoscaler.actuation.recheck import Recheck
-from autoscaler.actuation.taints import HardTaint, Mark
-from autoscaler.actuation.tracker import Tracker
+from autoscaler.actuation.removal_events import RemovalEventWriter
+from autoscaler.actuation.removal_job import FreshReader, RemovalJob
+from autoscaler.actuation.removal_outcome import Aborted, AbortReason, Finished, RemovalOutcome
+from autoscaler.actuation.taint_latency import TaintLatency
+from autoscaler.actuation.taints import DeletionTaint, HardTaint
+from autoscaler.actuation.write_gate import Stopping, WriteGate
 from autoscaler.clock import Clock
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaledown import Drain
@@ -32,27 +32,27 @@ from autoscaler.kube.writes import ClusterWrites
 from autoscaler.logs import Log
 from autoscaler.objects.node import Node
 from autoscaler.ports import Executor, Leadership
-from autoscaler.scaledown.plan import Deletions, Removal
+from autoscaler.scaledown.plan import NodesToDelete, Removal
 
 _TAINTS_AT_ONCE = 5
 _LATENCY_POLL_S = 0.1
 _LONGEST_LATENCY_S = 60.0
 
-_NOT_OURS = (Why.NODE_GONE, Why.TAINT_LOST)
+_NOT_OURS = (AbortReason.NODE_GONE, AbortReason.TAINT_LOST)
 """Reasons after which there is no taint of ours to remove."""
 
 log = Log(__name__)
 
-Batch = WholeBatch[Job]
+JobBatch = AtomicBatch[RemovalJob]
 
 
-class Site(msgspec.Struct, frozen=True, kw_only=True):
+class RemovalPorts(msgspec.Struct, frozen=True, kw_only=True):
     """Everything outside that removals touch."""
 
     writes: ClusterWrites
-    machines: Machines
+    machines: MachineDeleter
     fresh: FreshReader
-    news: News
+    news: RemovalEventWriter
     executor: Executor
     clock: Clock
     leadership: Leadership
@@ -60,7 +60,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     """How long the lease has to last yet when a deletion is sent to the cloud."""
 
 
-class Started(msgspec.Struct, frozen=True, kw_only=True):
+class StartedRemovals(msgspec.Struct, frozen=True, kw_only=True):
     """What came of a plan: these removals go on by themselves from here."""
 
     empty: tuple[Removal, ...] = ()
@@ -72,22 +72,24 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
 class Deleter:
     """Removes nodes. `start` belongs to the deciding thread; the tracker may be asked from any."""
 
-    def __init__(self, site: Site, tracker: Tracker, config: Drain, rules: Rules, expendable_below: int) -> None:
+    def __init__(
+        self, site: RemovalPorts, tracker: NodeDeletionTracker, config: Drain, rules: Rules, expendable_below: int
+    ) -> None:
         self.tracker = tracker
         self._config = config
         self._news = site.news
         self._executor = site.executor
-        self._permit = Permit(site.executor, site.clock, site.leadership)
+        self._permit = WriteGate(site.executor, site.clock, site.leadership)
         self._hard_taint = HardTaint(site.writes, self._permit, cordon=config.cordon_node_before_terminating)
         self._recheck = Recheck(site.fresh, self._permit, config, rules, expendable_below)
         evictor = Evictor(site.writes, self._permit, site.news, tracker)
         self._drainer = Drainer(evictor, self._recheck, self._permit, config)
-        self._commit = Commit(site.machines, self._recheck, evictor, self._permit, site.call_s)
-        self._windows: Windows[Job] = Windows()
+        self._commit = MachineDeletion(site.machines, self._recheck, evictor, self._permit, site.call_s)
+        self._windows: NodeDeletionBatcher[RemovalJob] = NodeDeletionBatcher()
         self._latency = TaintLatency()
         self._taints_at_once = _TAINTS_AT_ONCE if rules.parallel_tainting else 1
 
-    def start(self, plan: Deletions) -> Started:
+    def start(self, plan: NodesToDelete) -> StartedRemovals:
         """Begin removals: all empty nodes, then all that are drained. Raises `LeadershipLost`.
 
         A node that cannot be tainted stops its phase and the next one; those tainted in the same phase are given back.
@@ -99,19 +101,19 @@ class Deleter:
             raise ValueError(f"already being removed: {', '.join(sorted(twice))}")
         self._news.listener.deletions_pending(len(under_way))
         sizes = Counter(removal.group for removal in (*plan.empty, *plan.drained) if removal.atomic)
-        batches = {group: Batch(group, size) for group, size in sizes.items()}
+        batches = {group: JobBatch(group, size) for group, size in sizes.items()}
         error = self._begin(plan.empty, batches)
         if error:
-            return Started(error=error)
+            return StartedRemovals(error=error)
         error = self._begin(plan.drained, batches)
         if error:
             self._strand({removal.group for removal in plan.drained if removal.atomic}, batches)
-            return Started(empty=plan.empty, error=error)
-        return Started(empty=plan.empty, drained=plan.drained)
+            return StartedRemovals(empty=plan.empty, error=error)
+        return StartedRemovals(empty=plan.empty, drained=plan.drained)
 
-    def _begin(self, removals: Sequence[Removal], batches: Mapping[str, Batch]) -> str:
+    def _begin(self, removals: Sequence[Removal], batches: Mapping[str, JobBatch]) -> str:
         """Taint nodes, then hand each to its own work; returns why not, or nothing."""
-        marks: dict[str, Mark] = {}
+        marks: dict[str, DeletionTaint] = {}
 
         def tainting(node: Node) -> Callable[[], None]:
             def taint() -> None:
@@ -131,14 +133,14 @@ class Deleter:
         for removal in removals:
             self._news.marked(removal.node)
         for removal in removals:
-            job = Job(removal, marks[removal.node.name], batches.get(removal.group) if removal.atomic else None)
+            job = RemovalJob(removal, marks[removal.node.name], batches.get(removal.group) if removal.atomic else None)
             self.tracker.begun(removal)
             self._news.begun(removal)
             self._executor.submit(self._removing(job))
         return ""
 
     def _taint_failed(
-        self, nodes: Sequence[Node], marks: Mapping[str, Mark], errors: Sequence[Exception | None]
+        self, nodes: Sequence[Node], marks: Mapping[str, DeletionTaint], errors: Sequence[Exception | None]
     ) -> str:
         """Give back every node that was, or may have been, tainted; returns the first error's text."""
         messages: list[str] = []
@@ -159,10 +161,10 @@ class Deleter:
         self._executor.submit(give_back)
         return messages[0]
 
-    def _removing(self, job: Job) -> Callable[[], None]:
+    def _removing(self, job: RemovalJob) -> Callable[[], None]:
         return lambda: self._guarded((job,), lambda: self._remove(job))
 
-    def _remove(self, job: Job) -> None:
+    def _remove(self, job: RemovalJob) -> None:
         """Take one node all the way; raises `Aborted`, `LeadershipLost` and `Stopping`."""
         self._settle(job)
         leaving = self._recheck.before_eviction(job)
@@ -184,15 +186,15 @@ class Deleter:
             else:
                 self._abandon(jobs)
 
-    def _strand(self, groups: Iterable[str], batches: Mapping[str, Batch]) -> None:
+    def _strand(self, groups: Iterable[str], batches: Mapping[str, JobBatch]) -> None:
         """Stop the empty nodes of groups that go as a whole: they wait for drained ones that will not come."""
-        stays = Aborted(Why.ATOMIC, "another node of the same group could not be tainted")
+        stays = Aborted(AbortReason.ATOMIC, "another node of the same group could not be tainted")
         waiting = [(job, stays) for group in sorted(groups) for job in batches[group].fail()]
         if waiting:
             jobs = [job for job, _ in waiting]
             self._executor.submit(lambda: self._guarded(jobs, lambda: self._roll_back(waiting)))
 
-    def _settle(self, job: Job) -> None:
+    def _settle(self, job: RemovalJob) -> None:
         """Wait until schedulers know of the taint, as far as that can be told."""
         wait_s = self._config.node_delete_delay_after_taint_s
         if self._config.dynamic_node_delete_delay_after_taint_enabled:
@@ -201,7 +203,7 @@ class Deleter:
             wait_s = wait_s if measured is None else measured
         self._permit.pause(wait_s)
 
-    def _measure(self, job: Job) -> None:
+    def _measure(self, job: RemovalJob) -> None:
         began = job.mark.at.mono
         while (took := self._permit.now().mono - began) < _LONGEST_LATENCY_S:
             if self._recheck.taint_seen(job):
@@ -209,18 +211,18 @@ class Deleter:
                 return
             self._permit.pause(_LATENCY_POLL_S)
 
-    def _delete(self, jobs: Sequence[Job]) -> None:
+    def _delete(self, jobs: Sequence[RemovalJob]) -> None:
         if jobs:
             self._guarded(jobs, lambda: self._commit_all(jobs))
 
-    def _commit_all(self, jobs: Sequence[Job]) -> None:
+    def _commit_all(self, jobs: Sequence[RemovalJob]) -> None:
         committed = self._commit.delete(jobs)
         for job in committed.going:
             self._news.removed(job.removal)
-            self._end(job, Outcome.DELETED)
+            self._end(job, RemovalOutcome.DELETED)
         self._roll_back(committed.kept)
 
-    def _guarded(self, jobs: Sequence[Job], work: Callable[[], None]) -> None:
+    def _guarded(self, jobs: Sequence[RemovalJob], work: Callable[[], None]) -> None:
         """Do the work, with every way out of it taken care of: the top of its thread."""
         try:
             work()
@@ -230,10 +232,10 @@ class Deleter:
             self._abandon(jobs)
         except Exception as error:  # noqa: BLE001  # the top of a thread
             log.crashed("scale_down.crashed", nodes=[job.name for job in jobs])
-            bug = Aborted(Why.BUG, f"unexpected error: {error}")
+            bug = Aborted(AbortReason.BUG, f"unexpected error: {error}")
             self._roll_back([(job, bug) for job in jobs if not job.ended])
 
-    def _roll_back(self, kept: Sequence[tuple[Job, Aborted]]) -> None:
+    def _roll_back(self, kept: Sequence[tuple[RemovalJob, Aborted]]) -> None:
         """Give nodes back, and with each all that cannot go without it."""
         if not kept:
             return
@@ -251,26 +253,28 @@ class Deleter:
         for job, aborted in kept:
             self._end(job, aborted.outcome, aborted, rolled_back=job.name in free)
 
-    def _left_alone(self, kept: Sequence[tuple[Job, Aborted]]) -> list[tuple[Job, Aborted]]:
+    def _left_alone(self, kept: Sequence[tuple[RemovalJob, Aborted]]) -> list[tuple[RemovalJob, Aborted]]:
         """Break the batches of these nodes; returns those that waited there."""
         staying = {job.name for job, _ in kept}
         return [
-            (other, Aborted(Why.ATOMIC, f"node {job.name} of the same group has to stay: {aborted.message}"))
+            (other, Aborted(AbortReason.ATOMIC, f"node {job.name} of the same group has to stay: {aborted.message}"))
             for job, aborted in kept
             if job.batch is not None
             for other in job.batch.fail()
             if other.name not in staying
         ]
 
-    def _abandon(self, jobs: Sequence[Job]) -> None:
+    def _abandon(self, jobs: Sequence[RemovalJob]) -> None:
         """Let go without a write: the next leader cleans up."""
         waiting = [other for job in jobs if job.batch is not None for other in job.batch.fail()]
         for job in (*jobs, *waiting):
             if not job.ended:
                 log.warning("scale_down.abandoned", node=job.name)
-                self._end(job, Outcome.ABANDONED)
+                self._end(job, RemovalOutcome.ABANDONED)
 
-    def _end(self, job: Job, outcome: Outcome, aborted: Aborted | None = None, *, rolled_back: bool = False) -> None:
+    def _end(
+        self, job: RemovalJob, outcome: RemovalOutcome, aborted: Aborted | None = None, *, rolled_back: bool = False
+    ) -> None:
         job.ended = True
         self.tracker.ended(
             Finished(

@@ -4,23 +4,23 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from autoscaler.actuation.evict import Evictor, Patience
-from autoscaler.actuation.job import Job
-from autoscaler.actuation.outcome import Aborted, Why
-from autoscaler.actuation.permit import Permit
+from autoscaler.actuation.evict import EvictionRetry, Evictor
 from autoscaler.actuation.recheck import Recheck
+from autoscaler.actuation.removal_job import RemovalJob
+from autoscaler.actuation.removal_outcome import Aborted, AbortReason
+from autoscaler.actuation.write_gate import WriteGate
 from autoscaler.config.scaledown import Drain
 from autoscaler.config.syntax import DrainPriority
 from autoscaler.logs import Log
 from autoscaler.objects.pod import ENABLE_DS_EVICTION, Pod
-from autoscaler.scaledown.drain import Departure
+from autoscaler.scaledown.drain import NodeDrain
 
 DELAY_DELETION = "delay-deletion.cluster-autoscaler.kubernetes.io/"
 
 _POLL_S = 5.0
 _HEADROOM_S = 30.0
 _RETRY_S = 10.0
-_DAEMON_PATIENCE = Patience(10.0, 3.0)
+_DAEMON_PATIENCE = EvictionRetry(10.0, 3.0)
 
 log = Log(__name__)
 
@@ -55,13 +55,13 @@ def daemons_to_evict(daemons: Iterable[Pod], by_default: bool) -> tuple[Pod, ...
 class Drainer:
     """Empties nodes. Safe to share between threads; raises `Aborted`, `LeadershipLost` and `Stopping`."""
 
-    def __init__(self, evictor: Evictor, recheck: Recheck, permit: Permit, config: Drain) -> None:
+    def __init__(self, evictor: Evictor, recheck: Recheck, permit: WriteGate, config: Drain) -> None:
         self._evictor = evictor
         self._recheck = recheck
         self._permit = permit
         self._config = config
 
-    def empty(self, job: Job, leaving: Departure) -> None:
+    def empty(self, job: RemovalJob, leaving: NodeDrain) -> None:
         """Make every pod that has to move leave the node, and those of DaemonSets as configured."""
         config, drained = self._config, job.removal.drained
         by_default = (
@@ -76,7 +76,7 @@ class Drainer:
         else:
             self._evict_daemons(job, daemons)
 
-    def await_consent(self, job: Job) -> None:
+    def await_consent(self, job: RemovalJob) -> None:
         """Wait while annotations on the node delay its deletion, up to the configured time."""
         give_up = self._permit.now().mono + self._config.node_deletion_delay_timeout_s
         while True:
@@ -88,7 +88,7 @@ class Drainer:
                 return
             self._permit.pause(_POLL_S)
 
-    def _evict_daemons(self, job: Job, daemons: Sequence[Pod]) -> None:
+    def _evict_daemons(self, job: RemovalJob, daemons: Sequence[Pod]) -> None:
         self._evictor.evict(
             job,
             (),
@@ -98,21 +98,21 @@ class Drainer:
             check=lambda: self._recheck.while_draining(job),
         )
 
-    def _evict_group(self, job: Job, group: DrainGroup, optional: Sequence[Pod]) -> None:
+    def _evict_group(self, job: RemovalJob, group: DrainGroup, optional: Sequence[Pod]) -> None:
         results = self._evictor.evict(
             job,
             group.pods,
             optional,
             limit_s=group.limit_s,
-            patience=Patience(self._config.max_pod_eviction_time_s, _RETRY_S),
+            patience=EvictionRetry(self._config.max_pod_eviction_time_s, _RETRY_S),
             check=lambda: self._recheck.while_draining(job),
         )
         failed = [f"{one.pod.key}: {one.error}" for one in results if not one.succeeded]
         if failed:
-            raise Aborted(Why.NOT_EVICTED, f"failed to evict {len(failed)} pods: {'; '.join(failed)}")
+            raise Aborted(AbortReason.NOT_EVICTED, f"failed to evict {len(failed)} pods: {'; '.join(failed)}")
         self._await_departure(job, group)
 
-    def _await_departure(self, job: Job, group: DrainGroup) -> None:
+    def _await_departure(self, job: RemovalJob, group: DrainGroup) -> None:
         """Wait until the pods of a group are gone or elsewhere."""
         longest_s = group.limit_s or max((pod.cls.grace_s for pod in group.pods), default=0)
         give_up = self._permit.now().mono + longest_s + _HEADROOM_S
@@ -125,6 +125,6 @@ class Drainer:
                 return
             if self._permit.now().mono >= give_up:
                 names = ", ".join(pod.key for pod in pods)
-                raise Aborted(Why.PODS_REMAIN, f"pods remaining after timeout: {names}")
+                raise Aborted(AbortReason.PODS_REMAIN, f"pods remaining after timeout: {names}")
             self._permit.pause(_POLL_S)
             self._recheck.while_draining(job)

@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from autoscaler.actuation.job import Job
-from autoscaler.actuation.news import News
-from autoscaler.actuation.outcome import Eviction
-from autoscaler.actuation.permit import Permit
-from autoscaler.actuation.tracker import Tracker
+from autoscaler.actuation.deletion_tracker import NodeDeletionTracker
+from autoscaler.actuation.removal_events import RemovalEventWriter
+from autoscaler.actuation.removal_job import RemovalJob
+from autoscaler.actuation.removal_outcome import Eviction
+from autoscaler.actuation.write_gate import WriteGate
 from autoscaler.errors import AutoscalerError, Gone, LeadershipLost, RetryLater
 from autoscaler.kube.writes import ClusterWrites
 from autoscaler.logs import Log
@@ -19,7 +19,7 @@ log = Log(__name__)
 _NOT_TRIED = "not tried: another pod of the node could not be evicted"
 
 
-class Patience(msgspec.Struct, frozen=True):
+class EvictionRetry(msgspec.Struct, frozen=True):
     """How long an eviction is tried, and how long after a failure it is tried again; seconds."""
 
     total_s: float
@@ -45,7 +45,9 @@ class Evictor:
     anyway, and no drain can starve another of threads.
     """
 
-    def __init__(self, writes: ClusterWrites, permit: Permit, news: News, tracker: Tracker) -> None:
+    def __init__(
+        self, writes: ClusterWrites, permit: WriteGate, news: RemovalEventWriter, tracker: NodeDeletionTracker
+    ) -> None:
         self._writes = writes
         self._permit = permit
         self._news = news
@@ -53,12 +55,12 @@ class Evictor:
 
     def evict(
         self,
-        job: Job,
+        job: RemovalJob,
         required: Sequence[Pod],
         optional: Sequence[Pod],
         *,
         limit_s: int,
-        patience: Patience,
+        patience: EvictionRetry,
         check: Callable[[], object],
     ) -> tuple[Eviction, ...]:
         """Evict pods and return how it went for the required ones; all that is known is noted in the job as well.
@@ -98,7 +100,7 @@ class Evictor:
                 log.warning("scale_down.eviction_failed", pod=pod.key, error=str(error))
 
     def _round(
-        self, job: Job, attempts: list[_Attempt], limit_s: int, give_up: float, pause_s: float
+        self, job: RemovalJob, attempts: list[_Attempt], limit_s: int, give_up: float, pause_s: float
     ) -> tuple[list[_Attempt], list[Eviction]]:
         """Try every pod that is due; returns those to try again, and the results of required ones that ended."""
         waiting: list[_Attempt] = []
@@ -128,7 +130,7 @@ class Evictor:
             self._news.not_evicted(attempt.pod, attempt.error)
         return [Eviction(pod=attempt.pod, error=attempt.error or _NOT_TRIED)]
 
-    def _try(self, job: Job, attempt: _Attempt, limit_s: int, pause_s: float) -> float | None:
+    def _try(self, job: RemovalJob, attempt: _Attempt, limit_s: int, pause_s: float) -> float | None:
         """Evict one pod; None where that worked, else how long to wait before the next try."""
         pod = attempt.pod
         grace_s = min(pod.cls.grace_s, limit_s) if limit_s > 0 else pod.cls.grace_s

@@ -7,9 +7,9 @@ from typing import Any
 from autoscaler.errors import AutoscalerError, Gone, RetryLater
 from autoscaler.errors import Conflict as ObjectChanged
 from autoscaler.kube import paths
-from autoscaler.kube.answers import json_object, json_objects
 from autoscaler.kube.client import Client
 from autoscaler.kube.paths import ObjectRef
+from autoscaler.kube.whole_objects import json_object, json_objects
 from autoscaler.kube.writes import ClusterWrites
 from cloudprovider.interface import Conflict, NotFound, ProviderError, Transient
 
@@ -60,7 +60,7 @@ class ClusterNodeApi:
                 return
 
 
-class RehearsedNodeApi(ClusterNodeApi):
+class DryRunNodeApi(ClusterNodeApi):
     """The same for a dry run: what is read is real, what is written stays on paper."""
 
     def create_node(self, node: Mapping[str, Any]) -> None:

@@ -6,9 +6,9 @@ from typing import Any, Protocol
 from autoscaler.actuation.node_api import as_provider_errors
 from autoscaler.errors import RetryLater
 from autoscaler.kube import paths
-from autoscaler.kube.answers import json_object, json_objects
 from autoscaler.kube.client import Client
 from autoscaler.kube.listing import read_all
+from autoscaler.kube.whole_objects import json_object, json_objects
 from cloudprovider.interface import NotFound, ObjectKind, Scale
 
 
@@ -94,7 +94,7 @@ class ClusterObjectApi:
             self._writes().put_scale(where, name, namespace, scale.replicas, scale.resource_version)
 
 
-class RehearsedObjectApi(ClusterObjectApi):
+class DryRunObjectApi(ClusterObjectApi):
     """The same for a dry run: what is read is real, what is written is counted and stays on paper."""
 
     withheld = 0

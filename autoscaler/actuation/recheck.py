@@ -5,17 +5,17 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from autoscaler.actuation.job import FreshReader, Job
-from autoscaler.actuation.outcome import Aborted, Why
-from autoscaler.actuation.permit import Permit
+from autoscaler.actuation.removal_job import FreshReader, RemovalJob
+from autoscaler.actuation.removal_outcome import Aborted, AbortReason
+from autoscaler.actuation.write_gate import WriteGate
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaledown import Drain
 from autoscaler.errors import Refused, RetryLater
 from autoscaler.objects.node import TO_BE_DELETED, Node
 from autoscaler.objects.pod import Pod
-from autoscaler.scaledown.disruption import Budgets
-from autoscaler.scaledown.drain import Blocked, Departure, Terms, departure, judge
+from autoscaler.scaledown.drain import BlockingPod, DrainContext, NodeDrain, departure, judge
 from autoscaler.scaledown.eligibility import SCALE_DOWN_DISABLED
+from autoscaler.scaledown.pdb import RemainingPdbTracker
 from autoscaler.scaleup.pending import expendable
 
 _READ_PAUSE_S = 5.0
@@ -27,7 +27,9 @@ T = TypeVar("T")
 class Recheck:
     """Raises `Aborted` where anything speaks against a removal. Safe to share between threads."""
 
-    def __init__(self, fresh: FreshReader, permit: Permit, drain: Drain, rules: Rules, expendable_below: int) -> None:
+    def __init__(
+        self, fresh: FreshReader, permit: WriteGate, drain: Drain, rules: Rules, expendable_below: int
+    ) -> None:
         """Pods of a priority lower than `expendable_below` may be lost with their node."""
         self._fresh = fresh
         self._permit = permit
@@ -35,7 +37,7 @@ class Recheck:
         self._rules = rules
         self._expendable_below = expendable_below
 
-    def before_eviction(self, job: Job) -> Departure:
+    def before_eviction(self, job: RemovalJob) -> NodeDrain:
         """Check a removal before its first eviction; returns which of the planned pods are still there to move."""
         self._still_ours(job, self._read(lambda: self._fresh.node(job.name)))
         pods = self._running(job)
@@ -44,7 +46,7 @@ class Recheck:
         _no_newcomers([pod for pod in leaving.move if pod.uid not in planned])
         return leaving
 
-    def before_deletion(self, job: Job) -> tuple[Node, tuple[Pod, ...]]:
+    def before_deletion(self, job: RemovalJob) -> tuple[Node, tuple[Pod, ...]]:
         """Check a removal right before its machine is deleted.
 
         Returns the node as it is now, and pods that came back to it after their eviction because they tolerate the
@@ -58,7 +60,7 @@ class Recheck:
         self._judged(job, returned, spent_budgets_count=False)
         return node, tuple(returned)
 
-    def while_draining(self, job: Job) -> Node | None:
+    def while_draining(self, job: RemovalJob) -> Node | None:
         """Check the node alone and return it; None where it cannot be read now, which the next time may tell."""
         try:
             node = self._fresh.node(job.name)
@@ -66,7 +68,7 @@ class Recheck:
             return None
         return self._still_ours(job, node)
 
-    def remaining(self, job: Job, pods: Sequence[Pod]) -> tuple[Pod, ...] | None:
+    def remaining(self, job: RemovalJob, pods: Sequence[Pod]) -> tuple[Pod, ...] | None:
         """Return which of these pods are still on the node; None where that cannot be told now."""
         try:
             there = {pod.uid for pod in self._fresh.pods_on(job.name)}
@@ -74,43 +76,43 @@ class Recheck:
             return None
         return tuple(pod for pod in pods if pod.uid in there)
 
-    def taint_seen(self, job: Job) -> bool:
+    def taint_seen(self, job: RemovalJob) -> bool:
         """Whether the watch has brought our taint back."""
         node = self._fresh.last_seen(job.name)
         return node is not None and _is_ours(job, node)
 
-    def _running(self, job: Job) -> list[Pod]:
+    def _running(self, job: RemovalJob) -> list[Pod]:
         """Return the pods that count: none that have run to their end, none that may be lost."""
         pods = self._read(lambda: self._fresh.pods_on(job.name))
         return [pod for pod in pods if not pod.finished and not expendable(pod, self._expendable_below)]
 
-    def _still_ours(self, job: Job, node: Node | None) -> Node:
+    def _still_ours(self, job: RemovalJob, node: Node | None) -> Node:
         planned = job.removal.node
         if node is None or node.uid != planned.uid:
-            raise Aborted(Why.NODE_GONE, f"node {planned.name} does not exist any more")
+            raise Aborted(AbortReason.NODE_GONE, f"node {planned.name} does not exist any more")
         if not _is_ours(job, node):
-            raise Aborted(Why.TAINT_LOST, f"somebody else changed the taint {TO_BE_DELETED}")
+            raise Aborted(AbortReason.TAINT_LOST, f"somebody else changed the taint {TO_BE_DELETED}")
         if node.annotations.get(SCALE_DOWN_DISABLED) == "true":
-            raise Aborted(Why.DISABLED, f"annotation {SCALE_DOWN_DISABLED} was set")
+            raise Aborted(AbortReason.DISABLED, f"annotation {SCALE_DOWN_DISABLED} was set")
         return node
 
-    def _judged(self, job: Job, pods: Sequence[Pod], *, spent_budgets_count: bool = True) -> Departure:
+    def _judged(self, job: RemovalJob, pods: Sequence[Pod], *, spent_budgets_count: bool = True) -> NodeDrain:
         budgets = self._read(self._fresh.budgets) if pods else ()
         if not spent_budgets_count:
             lifted = len(pods)
             budgets = [replace(one, status=replace(one.status, disruptions_allowed=lifted)) for one in budgets]
-        terms = Terms(
+        terms = DrainContext(
             options=self._drain,
             rules=self._rules,
             wall=self._permit.now().wall,
             related=self._fresh.related(),
-            budgets=Budgets(budgets),
+            budgets=RemainingPdbTracker(budgets),
         )
         leaving = departure(pods, lambda pod: judge(pod, terms))
-        if isinstance(leaving, Blocked):
-            raise Aborted(Why.BLOCKED, f"pod {leaving.pod.key} blocks: {leaving.verdict.detail}")
+        if isinstance(leaving, BlockingPod):
+            raise Aborted(AbortReason.BLOCKED, f"pod {leaving.pod.key} blocks: {leaving.verdict.detail}")
         if leaving.wait_for:
-            raise Aborted(Why.ON_COMPLETION, f"pod {leaving.wait_for[0].key} has to run to its end")
+            raise Aborted(AbortReason.ON_COMPLETION, f"pod {leaving.wait_for[0].key} has to run to its end")
         return leaving
 
     def _read(self, read: Callable[[], T]) -> T:
@@ -121,23 +123,23 @@ class Recheck:
                 return read()
             except RetryLater as error:
                 if self._permit.now().mono >= give_up:
-                    raise Aborted(Why.UNREADABLE, f"the cluster cannot be read: {error}") from error
+                    raise Aborted(AbortReason.UNREADABLE, f"the cluster cannot be read: {error}") from error
             except Refused as error:
-                raise Aborted(Why.UNREADABLE, f"the cluster cannot be read: {error}") from error
+                raise Aborted(AbortReason.UNREADABLE, f"the cluster cannot be read: {error}") from error
             self._permit.pause(_READ_PAUSE_S)
 
 
-def _is_ours(job: Job, node: Node) -> bool:
+def _is_ours(job: RemovalJob, node: Node) -> bool:
     taint = node.taint(TO_BE_DELETED)
     return taint is not None and taint.value == job.mark.taint.value
 
 
 def _no_newcomers(pods: Sequence[Pod]) -> None:
     if pods:
-        raise Aborted(Why.NEW_PODS, f"new pods scheduled: {', '.join(pod.key for pod in pods)}")
+        raise Aborted(AbortReason.NEW_PODS, f"new pods scheduled: {', '.join(pod.key for pod in pods)}")
 
 
-def _came_back(pod: Pod, job: Job) -> bool:
+def _came_back(pod: Pod, job: RemovalJob) -> bool:
     """Whether it is a new pod of a controller whose pod we evicted, and the taint does not keep it off."""
     planned = job.removal.pods
     if pod.uid in {one.uid for one in planned} or not pod.cls.tolerates(job.mark.taint):

@@ -5,14 +5,14 @@ from functools import partial
 
 import msgspec
 
-from autoscaler.actuation.news import News
-from autoscaler.actuation.permit import Permit
+from autoscaler.actuation.removal_events import RemovalEventWriter
+from autoscaler.actuation.write_gate import WriteGate
 from autoscaler.clock import Clock, Instant
 from autoscaler.config.scaledown import ScaleDown
 from autoscaler.errors import AutoscalerError, LeadershipLost, RetryLater
 from autoscaler.kube.writes import ClusterWrites
 from autoscaler.logs import Log
-from autoscaler.objects.node import DELETION_CANDIDATE, TO_BE_DELETED, Effect, Node, Taint
+from autoscaler.objects.node import DELETION_CANDIDATE, TO_BE_DELETED, Node, Taint, TaintEffect
 from autoscaler.scaledown.taints import SoftTaint, SoftTaints, taint_time
 
 _RELEASE_PAUSE_S = 10.0
@@ -21,7 +21,7 @@ _RELEASE_PATIENCE_S = 900.0
 log = Log(__name__)
 
 
-class Mark(msgspec.Struct, frozen=True):
+class DeletionTaint(msgspec.Struct, frozen=True):
     """A hard taint as we write it."""
 
     taint: Taint
@@ -33,19 +33,19 @@ class Mark(msgspec.Struct, frozen=True):
 class HardTaint:
     """Taints nodes for deletion and gives them back. Safe to share between threads."""
 
-    def __init__(self, writes: ClusterWrites, permit: Permit, *, cordon: bool) -> None:
+    def __init__(self, writes: ClusterWrites, permit: WriteGate, *, cordon: bool) -> None:
         self._writes = writes
         self._permit = permit
         self._cordon = cordon
 
-    def mark(self, node: Node) -> Mark:
+    def mark(self, node: Node) -> DeletionTaint:
         """Return the taint that `put` is to write now."""
         now = self._permit.now()
-        taint = Taint(TO_BE_DELETED, Effect.NO_SCHEDULE, str(int(now.wall)))
+        taint = Taint(TO_BE_DELETED, TaintEffect.NO_SCHEDULE, str(int(now.wall)))
         ours = node.taint(TO_BE_DELETED) is not None or not node.unschedulable
-        return Mark(taint, now, uncordon=self._cordon and ours)
+        return DeletionTaint(taint, now, uncordon=self._cordon and ours)
 
-    def put(self, node: Node, mark: Mark) -> None:
+    def put(self, node: Node, mark: DeletionTaint) -> None:
         """Taint a node, and cordon it where that is configured; raises `AutoscalerError`.
 
         A taint that is there already was left by a removal that came to nothing: it is replaced, so that its time
@@ -55,7 +55,7 @@ class HardTaint:
             self._writes.remove_taint(node.name, TO_BE_DELETED)
         self._writes.add_taint(node.name, mark.taint, cordon=self._cordon)
 
-    def release(self, marked: Iterable[tuple[Node, Mark]]) -> frozenset[str]:
+    def release(self, marked: Iterable[tuple[Node, DeletionTaint]]) -> frozenset[str]:
         """Remove the taint from nodes, as patiently as an outage of the API server takes; returns which are free.
 
         Raises `LeadershipLost` and `Stopping`.
@@ -118,7 +118,7 @@ def apply_soft_taints(writes: ClusterWrites, clock: Clock, plan: SoftTaints, tim
         return True
 
     def taint(one: SoftTaint) -> None:
-        writes.add_taint(one.node, Taint(DELETION_CANDIDATE, Effect.PREFER_NO_SCHEDULE, str(one.since)))
+        writes.add_taint(one.node, Taint(DELETION_CANDIDATE, TaintEffect.PREFER_NO_SCHEDULE, str(one.since)))
 
     def untaint(node: str) -> None:
         writes.remove_taint(node, DELETION_CANDIDATE)
@@ -131,7 +131,7 @@ def apply_soft_taints(writes: ClusterWrites, clock: Clock, plan: SoftTaints, tim
 class CleanUp:
     """Removes, once after the start, the taints that an earlier process left."""
 
-    def __init__(self, writes: ClusterWrites, clock: Clock, news: News) -> None:
+    def __init__(self, writes: ClusterWrites, clock: Clock, news: RemovalEventWriter) -> None:
         self._writes = writes
         self._clock = clock
         self._news = news

@@ -4,16 +4,16 @@ from functools import partial
 
 import msgspec
 
+from autoscaler.actuation.answer_log import AnswerLog
 from autoscaler.actuation.cloud import Cloud
-from autoscaler.actuation.commit import call_s
-from autoscaler.actuation.deletion import Deleter, Site
-from autoscaler.actuation.job import FreshReader
-from autoscaler.actuation.news import Listener, News
-from autoscaler.actuation.remover import NodeRemoval, NodeRemover, RehearsedRemoval
-from autoscaler.actuation.statuses import ClusterStatuses, RehearsedStatuses
-from autoscaler.actuation.tape import Tape
-from autoscaler.actuation.taped import TapedCloud, TapedRehearsal, TapedRemoval, TapedStatuses
-from autoscaler.actuation.tracker import Tracker
+from autoscaler.actuation.deletion import Deleter, RemovalPorts
+from autoscaler.actuation.deletion_tracker import NodeDeletionTracker
+from autoscaler.actuation.logging_ports import LoggingCloud, LoggingDryRunCloud, LoggingRemoval, LoggingStatuses
+from autoscaler.actuation.machine_deletion import call_s
+from autoscaler.actuation.node_removal import DryRunRemoval, NodeRemoval, NodeRemover
+from autoscaler.actuation.removal_events import RemovalEventWriter, RemovalListener
+from autoscaler.actuation.removal_job import FreshReader
+from autoscaler.actuation.status_writes import ClusterStatuses, DryRunStatuses
 from autoscaler.clock import Clock
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
@@ -21,37 +21,37 @@ from autoscaler.kube.writes import ClusterWrites
 from autoscaler.loop.autoscaler import Autoscaler
 from autoscaler.loop.buffering import Buffering
 from autoscaler.loop.companion import Companions
-from autoscaler.loop.herald import Herald
-from autoscaler.loop.observing import Observing, Source
+from autoscaler.loop.event_writer import PassEventWriter
+from autoscaler.loop.observing import ClusterSource, Observing
 from autoscaler.loop.pass_time import PassTime
-from autoscaler.loop.passing import Remembered
+from autoscaler.loop.passing import PassMemory
 from autoscaler.loop.provisioning import Provisioning
-from autoscaler.luck import Luck
 from autoscaler.objects.pod import PodInterner
 from autoscaler.ports import EventSink, Executor, Leadership, Stopwatch
 from autoscaler.registry.memory import born
-from autoscaler.scaleup.consulting import RemoteExpander
 from autoscaler.scaleup.expander import problems as expander_problems
+from autoscaler.scaleup.grpc_expander import RemoteExpander
 from autoscaler.stopwatch import stopped, stopwatch
+from autoscaler.tie_break import TieBreakSeed
 from cloudprovider.interface import CloudProvider, NodeTemplate, Pricing, ProviderError
 
 
-class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+class Environment(msgspec.Struct, frozen=True, kw_only=True):
     """Everything outside that passes see and touch: a cluster and a cloud, or what stands for them."""
 
-    source: Source
+    source: ClusterSource
     provider: CloudProvider
     writes: ClusterWrites
     fresh: FreshReader
     events: EventSink
-    listener: Listener
+    listener: RemovalListener
     executor: Executor
     clock: Clock
     leadership: Leadership
     companions: Companions = msgspec.field(default_factory=Companions)
     remote: RemoteExpander | None = None
     """Whom the grpc expander asks; needed only where it is chosen."""
-    tape: Tape = msgspec.field(default_factory=Tape)
+    tape: AnswerLog = msgspec.field(default_factory=AnswerLog)
     """Between passes and the world; that of a replay answers in its place."""
     limits: Stopwatch = stopped
     """Measures work whose time is limited; stopped where the speed of the machine may decide nothing."""
@@ -59,34 +59,34 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """Of random choices, where the configuration has none."""
 
 
-class Underway(msgspec.Struct, frozen=True):
+class CarriedOver(msgspec.Struct, frozen=True):
     """What goes on through a change of the configuration: calls to the cloud, and removals that have begun."""
 
     cloud: Cloud
-    tracker: Tracker
+    tracker: NodeDeletionTracker
 
 
-def begin(config: Config, around: Surroundings) -> Underway:
+def begin(config: Config, around: Environment) -> CarriedOver:
     """Make what outlives changes of the configuration; nothing is under way."""
-    make = TapedRehearsal if config.loop.dry_run else TapedCloud
+    make = LoggingDryRunCloud if config.loop.dry_run else LoggingCloud
     cloud = make(around.provider, around.executor, around.tape)
-    return Underway(cloud, Tracker())
+    return CarriedOver(cloud, NodeDeletionTracker())
 
 
 def build_autoscaler(
-    config: Config, around: Surroundings, interner: PodInterner, underway: Underway | None = None
+    config: Config, around: Environment, interner: PodInterner, underway: CarriedOver | None = None
 ) -> Autoscaler:
     """Make the decision loop; raises `ConfigError` where the configuration does not suit the provider.
 
     `underway` is that of the loop whose place this one takes; None: there was none.
     """
     refuse_unsuitable(config, around.provider, has_remote=around.remote is not None)
-    herald = Herald(config, around.events)
+    herald = PassEventWriter(config, around.events)
     underway = underway or begin(config, around)
     cloud, tape, dry = underway.cloud, around.tape, config.loop.dry_run
-    removal = TapedRemoval(RehearsedRemoval() if dry else _remover(config, around, underway, herald), tape)
+    removal = LoggingRemoval(DryRunRemoval() if dry else _remover(config, around, underway, herald), tape)
     observing = Observing(config, around.source, cloud, removal, interner, herald)
-    statuses = TapedStatuses(RehearsedStatuses() if dry else ClusterStatuses(around.writes), tape)
+    statuses = LoggingStatuses(DryRunStatuses() if dry else ClusterStatuses(around.writes), tape)
     provisioning = Provisioning(config, statuses, herald, interner)
     buffering = Buffering(config, statuses, interner)
     autoscaler = Autoscaler(
@@ -103,8 +103,8 @@ def build_autoscaler(
         partial(PassTime, stopwatch, around.limits, tape),
     )
     seed = config.scale_up.expander_seed
-    luck = Luck(around.seed if seed is None else seed)
-    autoscaler.remembered = Remembered(registry=born(around.clock.now()), luck=luck)
+    luck = TieBreakSeed(around.seed if seed is None else seed)
+    autoscaler.remembered = PassMemory(registry=born(around.clock.now()), luck=luck)
     return autoscaler
 
 
@@ -138,9 +138,11 @@ def _has_price(provider: CloudProvider, template: NodeTemplate) -> bool:
         return False
 
 
-def _remover(config: Config, around: Surroundings, underway: Underway, herald: Herald) -> NodeRemoval:
-    news = News(around.events, around.listener, herald.status if config.observe.write_status_configmap else None)
-    site = Site(
+def _remover(config: Config, around: Environment, underway: CarriedOver, herald: PassEventWriter) -> NodeRemoval:
+    news = RemovalEventWriter(
+        around.events, around.listener, herald.status if config.observe.write_status_configmap else None
+    )
+    site = RemovalPorts(
         writes=around.writes,
         machines=underway.cloud,
         fresh=around.fresh,

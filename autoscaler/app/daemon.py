@@ -12,22 +12,23 @@ import threading
 from collections.abc import Callable, Mapping
 from importlib import metadata
 
-from autoscaler.actuation.fresh import ClusterReader
+from autoscaler.actuation.fresh_reads import ClusterReader
 from autoscaler.actuation.status_map import ClusterStatusMap
-from autoscaler.app.build import Surroundings, Underway, begin, build_autoscaler
-from autoscaler.app.clusters import Clusters, client_settings
-from autoscaler.app.companions import Neighbours, make_company
-from autoscaler.app.listening import Listening
-from autoscaler.app.news import News
-from autoscaler.app.pace import Pace
-from autoscaler.app.providing import provider_context, provider_maker
-from autoscaler.app.reload import FreshHeadroom, Reloading
-from autoscaler.app.rounds import Rounds
-from autoscaler.app.source import ClusterSource
-from autoscaler.app.watchdog import Unwatched
+from autoscaler.app.build import CarriedOver, Environment, begin, build_autoscaler
+from autoscaler.app.companion_set import CompanionContext, make_company
+from autoscaler.app.companion_ticker import CompanionTicker
+from autoscaler.app.events import DaemonEvents
+from autoscaler.app.loop_trigger import LoopTrigger
+from autoscaler.app.provider import provider_context, provider_maker
+from autoscaler.app.provider_clusters import ProviderClusters, client_settings
+from autoscaler.app.reload import ConfigReloader, FreshHeadroom
+from autoscaler.app.watch_monitor import WatchMonitor
+from autoscaler.app.watchdog import NoWatchdog
+from autoscaler.app.watched_cluster import WatchedCluster
 from autoscaler.clock import Clock, Instant, ThreadExecutor
 from autoscaler.config.flags import without_effect
 from autoscaler.config.tree import Config
+from autoscaler.current_step import begin_step
 from autoscaler.errors import ConfigError, ErrorType, RetryLater
 from autoscaler.kube.client import Client
 from autoscaler.kube.election import LeaderElection, Unopposed, own_identity
@@ -36,18 +37,17 @@ from autoscaler.kube.lease import LeaseState, LeaseTimings
 from autoscaler.kube.writes import LeaseWrites, Writes
 from autoscaler.logs import Log
 from autoscaler.loop.autoscaler import Autoscaler
-from autoscaler.loop.herald import status_object
+from autoscaler.loop.event_writer import status_object
 from autoscaler.objects.pod import PodInterner
 from autoscaler.observe.api.api import read_routes
 from autoscaler.observe.http.health import HealthCheck, limits_of
 from autoscaler.observe.http.openapi import about_daemon, with_document
-from autoscaler.observe.http.web import WebServer
+from autoscaler.observe.http.server import WebServer
 from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.publish import Publisher
-from autoscaler.observe.report import End, PassReport
-from autoscaler.observe.status import Board, ProcessStatus
+from autoscaler.observe.report import PassEnd, PassReport
+from autoscaler.observe.status import ProcessStatus, StatusBoard
 from autoscaler.ports import Leadership
-from autoscaler.progress import begin_step
 from autoscaler.remote.connect import connect
 from autoscaler.stopwatch import stopwatch
 from cloudprovider.interface import CloudProvider, ProviderContext
@@ -71,7 +71,7 @@ class Daemon:
         clock: Clock,
         environment: Mapping[str, str],
         read: Callable[[], Config] | None = None,
-        watchdog: Unwatched | None = None,
+        watchdog: NoWatchdog | None = None,
     ) -> None:
         """Raises `ConfigError` for whatever can be known to be wrong without asking anybody.
 
@@ -81,9 +81,9 @@ class Daemon:
         self._remote = connect(config)
         self._clock = clock
         self._environment = environment
-        self._watchdog = watchdog or Unwatched()
+        self._watchdog = watchdog or NoWatchdog()
         self._stopping = threading.Event()
-        self._pace = Pace(config.loop, clock)
+        self._pace = LoopTrigger(config.loop, clock)
         self._lost = False
         self._executor = ThreadExecutor(_MOST_THREADS)
         kube = config.kube
@@ -98,10 +98,10 @@ class Daemon:
         self._election = None if self._unopposed else self._make_election()
         self._leadership: Leadership = self._election or Unopposed()
         self._writes = Writes(self._client, self._leadership, clock, self._executor.sleep)
-        self._clusters = Clusters(config, self._client, self._leadership, clock, self._executor.sleep)
+        self._clusters = ProviderClusters(config, self._client, self._leadership, clock, self._executor.sleep)
         self._interner = PodInterner()
         self._feed = ClusterFeed(self._client, clock, max_silence_s=kube.max_watch_silence_s)
-        self._source = ClusterSource(self._feed, self._interner, config)
+        self._source = WatchedCluster(self._feed, self._interner, config)
         self._source.pods.subscribe(self._pace)
         self._metrics = Metrics(
             per_node_group=config.observe.emit_per_nodegroup_metrics,
@@ -110,13 +110,13 @@ class Daemon:
             wide_duration_buckets=config.rules.wide_duration_buckets,
         )
         limits = limits_of(config.loop, config.rules.startup_health_limit, kube.max_watch_silence_s)
-        self._listening = Listening(self._feed, self._client)
+        self._listening = WatchMonitor(self._feed, self._client)
         self._health = HealthCheck(limits, clock.now(), self._listening.api_server)
-        self._board = Board(self._process())
-        self._news = News(config, self._writes, clock, self._metrics)
-        self._reloading = Reloading(config, read, self._metrics, self._news.sink, status_object(config))
+        self._board = StatusBoard(self._process())
+        self._news = DaemonEvents(config, self._writes, clock, self._metrics)
+        self._reloading = ConfigReloader(config, read, self._metrics, self._news.sink, status_object(config))
         self._fresh_headroom = FreshHeadroom()
-        neighbours = Neighbours(
+        neighbours = CompanionContext(
             client=self._client,
             writes=self._writes,
             events=self._news.sink,
@@ -237,7 +237,7 @@ class Daemon:
             return
         autoscaler, rebuild = made
         self._publisher.starting(self._clock.now())
-        Rounds(self._company.companions, self._timers, self._clock, self._leadership).start()
+        CompanionTicker(self._company.companions, self._timers, self._clock, self._leadership).start()
         while not self._stopping.is_set():
             with self._watchdog.busy():
                 autoscaler = self._reloaded(autoscaler, rebuild)
@@ -274,7 +274,7 @@ class Daemon:
             report = autoscaler.run_once(began)
         except Exception as error:  # noqa: BLE001  # the top of the loop; the log has the stack
             log.crashed("pass.crashed")
-            report = PassReport(now=began, end=End.FAILED, error=str(error), error_type=ErrorType.INTERNAL)
+            report = PassReport(now=began, end=PassEnd.FAILED, error=str(error), error_type=ErrorType.INTERNAL)
         begin_step("publish")
         self._publisher.passed(report)
         self._listening.publish(self._metrics, self._board, began)
@@ -301,7 +301,7 @@ class Daemon:
                     around = self._surroundings(make())
                 underway = begin(self._config, around)
 
-                def build(config: Config, around: Surroundings = around, underway: Underway = underway) -> Autoscaler:
+                def build(config: Config, around: Environment = around, underway: CarriedOver = underway) -> Autoscaler:
                     return build_autoscaler(config, around, self._interner, underway)
 
                 return build(self._config), build
@@ -310,8 +310,8 @@ class Daemon:
                 self._stopping.wait(_PATIENCE_S)
         return None
 
-    def _surroundings(self, provider: CloudProvider) -> Surroundings:
-        return Surroundings(
+    def _surroundings(self, provider: CloudProvider) -> Environment:
+        return Environment(
             source=self._source,
             provider=provider,
             writes=self._writes,

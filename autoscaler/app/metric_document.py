@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from autoscaler.eta.metrics import ETA, EXPIRY
 from autoscaler.headroom.metrics import HEADROOM
-from autoscaler.observe.metrics.metric_table import TABLE, Metric, When
+from autoscaler.observe.metrics.definitions import TABLE, Metric, MetricCondition
 from autoscaler.reservations.metrics import RESERVATIONS
 
 _COMPANIONS = {
@@ -41,7 +41,7 @@ def markdown() -> str:
     lines = [
         "# Metrics",
         "",
-        "Generated from `autoscaler/observe/metrics/metric_table.py` and the tables of companions; do not edit.",
+        "Generated from `autoscaler/observe/metrics/definitions.py` and the tables of companions; do not edit.",
         "",
         "Served at `/metrics` in the Prometheus text format, with the process metrics (`process_*`) of the",
         "Prometheus client. Names, types and labels are Cluster Autoscaler's.",
@@ -72,6 +72,6 @@ def _row(metric: Metric) -> str:
     labels = "<br>".join(
         f"`{label}`" + (f": {metric.values[label]}" if label in metric.values else "") for label in metric.labels
     )
-    extra = f" Only with `{metric.when}`." if metric.when is not When.ALWAYS else ""
+    extra = f" Only with `{metric.when}`." if metric.when is not MetricCondition.ALWAYS else ""
     extra += " On standby replicas too." if metric.on_standby else ""
     return f"| `{metric.full_name}` | {metric.kind} | {labels} | {metric.help}{extra} |"

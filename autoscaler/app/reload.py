@@ -10,7 +10,7 @@ from autoscaler.config.live import transition
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
 from autoscaler.logs import Log
-from autoscaler.observe.metrics.metric_table import Reload
+from autoscaler.observe.metrics.definitions import Reload
 from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.ports import EventSink, EventType, Subject
 from cloudprovider.file import read_file
@@ -18,7 +18,7 @@ from cloudprovider.file import read_file
 log = Log(__name__)
 
 
-class Reloading:
+class ConfigReloader:
     """Notices changes by content: a mounted ConfigMap changes by its links, not by its times.
 
     `look` belongs to the deciding thread; `ask` may be called from any. A bad file changes nothing, and is reported

@@ -15,8 +15,8 @@ import sys
 import threading
 from collections.abc import Iterator
 
-from autoscaler import progress
-from autoscaler.app import watchman
+from autoscaler import current_step
+from autoscaler.app import watchdog_process
 from autoscaler.config.process import Loop
 from autoscaler.logs import Log
 
@@ -25,7 +25,7 @@ log = Log(__name__)
 _SLOWEST_PULSE_S = 1.0
 
 
-class Unwatched:
+class NoWatchdog:
     """The watchdog of a daemon that runs without: on a thread of another program."""
 
     def start(self) -> None:
@@ -40,14 +40,14 @@ class Unwatched:
         """Do nothing."""
 
 
-class Watchdog(Unwatched):
+class Watchdog(NoWatchdog):
     """Has the process ended from outside when it is stuck."""
 
     def __init__(self, loop: Loop) -> None:
         self._limits_s = (loop.max_stall_time_s, loop.max_pass_time_s, loop.max_termination_time_s)
         self._board_fd = os.memfd_create("watchdog")
-        os.ftruncate(self._board_fd, watchman.SIZE)
-        self._board = mmap.mmap(self._board_fd, watchman.SIZE)
+        os.ftruncate(self._board_fd, watchdog_process.SIZE)
+        self._board = mmap.mmap(self._board_fd, watchdog_process.SIZE)
         self._busy = 0
 
     def start(self) -> None:
@@ -55,14 +55,15 @@ class Watchdog(Unwatched):
 
         From here on SIGABRT writes all stacks to standard error and exits, whoever sends it.
         """
-        progress.keep_notes_on(self._board, watchman.NOTE_AT)
+        current_step.keep_notes_on(self._board, watchdog_process.NOTE_AT)
         _exit_on_abort()
         read_fd, write_fd = os.pipe()
         os.set_blocking(write_fd, False)
         signal.set_wakeup_fd(write_fd, warn_on_full_buffer=False)
         numbers = (os.getpid(), self._board_fd, read_fd, *self._limits_s)
         watching = subprocess.Popen(
-            [sys.executable, "-I", "-S", watchman.__file__, *map(str, numbers)], pass_fds=(self._board_fd, read_fd)
+            [sys.executable, "-I", "-S", watchdog_process.__file__, *map(str, numbers)],
+            pass_fds=(self._board_fd, read_fd),
         )
         os.close(read_fd)
         threading.Thread(target=self._pulse, args=(watching,), name="pulse", daemon=True).start()
@@ -70,16 +71,16 @@ class Watchdog(Unwatched):
     @contextlib.contextmanager
     def busy(self) -> Iterator[None]:
         """Hold the work to the limit of a pass."""
-        self._put(watchman.BUSY_AT, self._busy + 1)
+        self._put(watchdog_process.BUSY_AT, self._busy + 1)
         try:
             yield
         finally:
             self._busy += 2
-            self._put(watchman.BUSY_AT, self._busy)
+            self._put(watchdog_process.BUSY_AT, self._busy)
 
     def stopping(self) -> None:
         """Hold the process to its limit for an orderly end, counted from now."""
-        self._put(watchman.STOPPING_AT, 1)
+        self._put(watchdog_process.STOPPING_AT, 1)
 
     def _pulse(self, watching: "subprocess.Popen[bytes]") -> None:
         """Show that threads get their turn."""
@@ -88,7 +89,7 @@ class Watchdog(Unwatched):
         never, count = threading.Event(), 0
         while watching.poll() is None:
             count += 1
-            self._put(watchman.PULSE_AT, count)
+            self._put(watchdog_process.PULSE_AT, count)
             never.wait(pause_s)
         log.error(
             "watchdog.gone", status=watching.returncode, next="nothing but the liveness probe ends a stuck process"

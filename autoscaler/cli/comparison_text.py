@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator
 
 from autoscaler.cli import output
-from autoscaler.simulator.answer import Answer
+from autoscaler.simulator.answer import PlanAnswer
 from autoscaler.simulator.comparison import Comparison
 
-_ROWS: tuple[tuple[str, Callable[[Answer], object]], ...] = (
+_ROWS: tuple[tuple[str, Callable[[PlanAnswer], object]], ...] = (
     ("nodes bought", lambda answer: sum(one.increase for run in answer.runs for one in run.scale_ups)),
     ("pods helped", lambda answer: len({pod for run in answer.runs for pod in run.pods_triggered_scale_up})),
     ("pods no node takes", lambda answer: len(answer.runs[-1].pods_remain_unschedulable)),
@@ -28,11 +28,11 @@ def comparison_text(comparison: Comparison) -> Iterator[str]:
     yield output.to_table(["", *(one.variant for one in comparison.compared)], rows)
 
 
-def _bought(answer: Answer, group: str) -> int:
+def _bought(answer: PlanAnswer, group: str) -> int:
     return sum(one.increase for run in answer.runs for one in run.scale_ups if one.group == group)
 
 
-def _cost(answer: Answer, *, after: bool) -> str:
+def _cost(answer: PlanAnswer, *, after: bool) -> str:
     cost = answer.runs[-1 if after else 0].cost
     if cost is None:
         return "not known"

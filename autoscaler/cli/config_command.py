@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from autoscaler.cli import output
-from autoscaler.cli.output import Format
+from autoscaler.cli.output import OutputFormat
 from autoscaler.config import rules
 from autoscaler.config.flags import Flag, flags, without_effect
 from autoscaler.config.live import is_live
@@ -15,8 +15,8 @@ from autoscaler.config.load import load_file
 from autoscaler.config.rules import Rules
 from autoscaler.config.syntax import Support
 from autoscaler.config.tree import Config
-from autoscaler.explain.answer import Explanation
-from autoscaler.simulator.answer import Answer
+from autoscaler.explain.answer import PlanExplanation
+from autoscaler.simulator.answer import PlanAnswer
 from autoscaler.simulator.comparison import Comparison
 
 _INTRODUCTION = """\
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("flags", "print every flag with default, unit, meaning and support"),
         ("rules", "print every behaviour in which --compatibility=1.31 differs"),
     ):
-        output.add_output(actions.add_parser(name, help=text), tuple(Format))
+        output.add_output(actions.add_parser(name, help=text), tuple(OutputFormat))
     actions.add_parser("migration", help="print what becomes of every flag of Cluster Autoscaler, in Markdown")
     actions.add_parser("schema", help="print the JSON Schema of what plan -o json answers")
 
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         output.write(migration_table())
     elif args.action == "rules":
         output.write_records(list(_rule_records()), args.output)
-    elif args.output is Format.MARKDOWN:
+    elif args.output is OutputFormat.MARKDOWN:
         output.write(flags_document())
     else:
         output.write_records([_record(flag) for flag in flags().values()], args.output)
@@ -99,7 +99,9 @@ def _rule_records() -> Iterator[dict[str, object]]:
 
 def schema_document() -> str:
     """Return the JSON Schema (2020-12) of everything that `plan -o json` prints."""
-    answers, forms = msgspec.json.schema_components((Answer, Explanation, Comparison), ref_template="#/$defs/{name}")
+    answers, forms = msgspec.json.schema_components(
+        (PlanAnswer, PlanExplanation, Comparison), ref_template="#/$defs/{name}"
+    )
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "What autoscaler plan -o json prints: a plan, an explanation, or a comparison",

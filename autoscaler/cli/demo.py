@@ -12,11 +12,11 @@ import msgspec
 from autoscaler import logs
 from autoscaler.cli import output
 from autoscaler.cli.arguments import accept_flags
-from autoscaler.cli.output import Format
+from autoscaler.cli.output import OutputFormat
 from autoscaler.cli.signals import on_signals
 from autoscaler.clock import SystemClock
 from autoscaler.logs import LogFormat
-from autoscaler.simulator.demo import Demo, Progress
+from autoscaler.simulator.demo import Demo, DemoProgress
 from cloudprovider.duration import parse_duration_s
 from cloudprovider.number import parse_count
 
@@ -76,11 +76,11 @@ def run(args: argparse.Namespace) -> int:
     return 0 if settled or not args.until_settled else 1
 
 
-def _print(progress: Progress, form: Format) -> None:
-    if form is Format.TABLE:
+def _print(progress: DemoProgress, form: OutputFormat) -> None:
+    if form is OutputFormat.TABLE:
         output.write_records([msgspec.to_builtins(progress)], form)
     else:
-        output.write(output.to_json(progress, compact=True) if form is Format.JSON else output.to_yaml(progress))
+        output.write(output.to_json(progress, compact=True) if form is OutputFormat.JSON else output.to_yaml(progress))
 
 
 def _free_port(wanted: Sequence[int]) -> int:
@@ -114,7 +114,7 @@ Ctrl-C ends it and leaves nothing behind.
 """
 
 
-def _settled(progress: Progress) -> str:
+def _settled(progress: DemoProgress) -> str:
     return (
         f"Every pod runs: {progress.pods_running} pods, {progress.nodes_bought} nodes bought, "
         f"{progress.seconds:g} s after the start."

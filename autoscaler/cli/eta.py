@@ -9,12 +9,12 @@ import msgspec
 
 from autoscaler.cli import output, sources
 from autoscaler.cli.arguments import accept_flags
-from autoscaler.cli.output import Format
+from autoscaler.cli.output import OutputFormat
 from autoscaler.errors import ConfigError
-from autoscaler.eta.imagined_pod import read_pod
+from autoscaler.eta.hypothetical_pod import read_pod
 from autoscaler.objects.pod import Pod
 from autoscaler.observe.http.routing import HttpProblem
-from autoscaler.simulator.estimating import estimates
+from autoscaler.simulator.estimates import estimates
 from cloudprovider.file import read_file
 
 _COLUMNS = ("namespace", "name", "level", "expectedSeconds", "worstSeconds", "node", "group", "reason")
@@ -50,10 +50,10 @@ def run(args: argparse.Namespace) -> int:
             print(f"warning: {warning}", file=sys.stderr)
         scenario = found.scenario
     answer = estimates(scenario, boots, pods)
-    if args.output is Format.TABLE:
+    if args.output is OutputFormat.TABLE:
         rows: Sequence[Mapping[str, Any]] = [*answer["items"], *answer.get("new", ())]
         output.write_records([{name: row[name] for name in _COLUMNS} for row in rows], args.output)
-    elif args.output is Format.YAML:
+    elif args.output is OutputFormat.YAML:
         output.write(output.to_yaml(answer))
     else:
         output.write(output.to_json(answer))

@@ -4,15 +4,15 @@ from collections.abc import Iterator, Sequence
 
 from autoscaler.cli import output
 from autoscaler.explain.answer import (
-    Explanation,
+    ExplainedReplacement,
     GroupExplanation,
     GroupFate,
     GroupSet,
     NodeExplanation,
     NodeSet,
     Offer,
+    PlanExplanation,
     PodExplanation,
-    ReplacementForm,
     Score,
 )
 from autoscaler.reasons import Rejection
@@ -22,7 +22,7 @@ _SETS_SHOWN = 20
 Row = tuple[object, ...]
 
 
-def explanation_text(explanation: Explanation) -> Iterator[str]:
+def explanation_text(explanation: PlanExplanation) -> Iterator[str]:
     """Yield the lines of an explanation."""
     for one in explanation.explained:
         yield f"{explanation.name}, run {explanation.run} at {explanation.at}: {one.target}: {one.verdict}"
@@ -104,7 +104,7 @@ def _node(node: NodeExplanation) -> Iterator[str]:
     yield output.to_table(("", ""), [(f"  {name}", fact) for name, fact in facts if fact]).lstrip("\n")
 
 
-def _replacement(one: ReplacementForm) -> str:
+def _replacement(one: ExplainedReplacement) -> str:
     parts = [one.stage.value if one.trigger is None else f"{one.stage} ({one.trigger})"]
     if one.bought:
         parts.append("bought " + ", ".join(f"{count} of {group}" for group, count in one.bought.items()))

@@ -8,8 +8,8 @@ import msgspec
 
 from autoscaler.cli import output
 from autoscaler.cli.arguments import accept_flags, daemon_config
-from autoscaler.cli.dumped import add_planner, add_validation, read_objects
-from autoscaler.cli.leads import GivenLeads, add_lead, boots_of
+from autoscaler.cli.lead_times import GivenLeads, add_lead, boots_of
+from autoscaler.cli.object_files import add_planner, add_validation, read_objects
 from autoscaler.clock import Instant, SystemClock
 from autoscaler.config.headroom import Headroom, warnings
 from autoscaler.config.load import load_file
@@ -18,11 +18,11 @@ from autoscaler.errors import ConfigError
 from autoscaler.eta.boot_times import Samples
 from autoscaler.headroom.answer import answers
 from autoscaler.headroom.cleanup import clean_up
-from autoscaler.headroom.objects import Present, read_deployment
+from autoscaler.headroom.objects import CurrentDeployment, read_deployment
 from autoscaler.headroom.pods import ahead_of
 from autoscaler.objects.node import Node, node_decoder
 from autoscaler.objects.pod import Pod, PodInterner
-from autoscaler.observe.page.display import count
+from autoscaler.observe.page.format import count
 from autoscaler.snapshot.cluster import ClusterView, view_of
 from cloudprovider.number import parse_count
 
@@ -101,12 +101,12 @@ def _clean_up(config: Config, *, pretend: bool) -> int:
     return 0
 
 
-def _objects(paths: Sequence[str]) -> tuple[ClusterView, list[Present], Samples]:
+def _objects(paths: Sequence[str]) -> tuple[ClusterView, list[CurrentDeployment], Samples]:
     """Return pods, Deployments and boot times of files; pods may be on nodes that the files do not have."""
     decode_node, decode_pod = node_decoder(), PodInterner().decoder()
     nodes: dict[str, Node] = {}
     pods: list[Pod] = []
-    deployments: list[Present] = []
+    deployments: list[CurrentDeployment] = []
     boots: Samples = {}
     for path in paths:
         for obj in read_objects(path):

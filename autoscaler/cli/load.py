@@ -9,13 +9,13 @@ import threading
 
 from autoscaler.cli import output
 from autoscaler.cli.arguments import accept_flags, daemon_config
-from autoscaler.cli.output import Format
+from autoscaler.cli.output import OutputFormat
 from autoscaler.cli.signals import INTERRUPTED, on_signals
 from autoscaler.clock import SystemClock, ThreadExecutor
 from autoscaler.errors import ConfigError, Stopped
-from autoscaler.load.plan import Load
 from autoscaler.load.run import Generator, connect
-from autoscaler.observe.page.display import count
+from autoscaler.load.spec import LoadSpec
+from autoscaler.observe.page.format import count
 from cloudprovider.number import parse_count
 from cloudprovider.quantity import parse_quantity
 
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--duration", type=_number, default=300, help="seconds that all of them stay once they run (default: 300)"
     )
     parser.add_argument("--priority-class", default="", metavar="NAME", help="their PriorityClass")
-    parser.add_argument("--image", default=Load(count=0).image, help="an image that sleeps")
+    parser.add_argument("--image", default=LoadSpec(count=0).image, help="an image that sleeps")
     parser.add_argument(
         "--max-pods", type=_number, default=_MOST, help=f"most generated pods at one time (default: {_MOST}; 0: none)"
     )
@@ -90,8 +90,8 @@ def run(args: argparse.Namespace) -> int:
         executor.stop()
 
 
-def _load(args: argparse.Namespace) -> Load:
-    return Load(
+def _load(args: argparse.Namespace) -> LoadSpec:
+    return LoadSpec(
         count=args.count,
         cpu=args.cpu,
         memory=args.memory,
@@ -103,7 +103,7 @@ def _load(args: argparse.Namespace) -> Load:
     )
 
 
-def generate(generator: Generator, load: Load, name: str, args: argparse.Namespace) -> int:
+def generate(generator: Generator, load: LoadSpec, name: str, args: argparse.Namespace) -> int:
     """Make a batch of this name, and take it out again unless it is to be kept; return the exit status."""
     try:
         batch, outcomes = generator.run(load, name, args.max_pods)
@@ -131,7 +131,7 @@ def generate(generator: Generator, load: Load, name: str, args: argparse.Namespa
             (outcome.started_s for outcome in outcomes if outcome.started_s is not None), default=None
         ),
     }
-    if args.output is Format.TABLE:
+    if args.output is OutputFormat.TABLE:
         output.write("\n".join(f"{key}: {value}" for key, value in answer.items()))
     else:
         output.write_records([answer], args.output)

@@ -14,7 +14,7 @@ import msgspec
 
 from autoscaler.cli.arguments import Parser, flags_help
 from autoscaler.cli.signals import INTERRUPTED, quiet_exit
-from autoscaler.cli.standard_input import standard_input_as_file
+from autoscaler.cli.stdin import standard_input_as_file
 from autoscaler.config.keys import nearest
 from autoscaler.errors import AutoscalerError, ConfigError
 

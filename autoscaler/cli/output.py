@@ -9,10 +9,10 @@ from typing import TextIO
 import msgspec
 import yaml
 
-from autoscaler.unseen import in_one_line, spelled_out
+from autoscaler.printable import in_one_line, spelled_out
 
 
-class Format(StrEnum):
+class OutputFormat(StrEnum):
     """What `-o` takes."""
 
     TABLE = "table"
@@ -21,15 +21,15 @@ class Format(StrEnum):
     MARKDOWN = "markdown"
 
 
-DATA_FORMATS = (Format.TABLE, Format.JSON, Format.YAML)
+DATA_FORMATS = (OutputFormat.TABLE, OutputFormat.JSON, OutputFormat.YAML)
 
 
-def add_output(parser: argparse.ArgumentParser, formats: Sequence[Format] = DATA_FORMATS) -> None:
+def add_output(parser: argparse.ArgumentParser, formats: Sequence[OutputFormat] = DATA_FORMATS) -> None:
     """Give a subcommand `-o`; the answer is the `Format` in `args.output`, the first of `formats` by default."""
     parser.add_argument(
         "-o",
         "--output",
-        type=Format,
+        type=OutputFormat,
         choices=formats,
         default=formats[0],
         metavar="|".join(formats),
@@ -68,16 +68,16 @@ def write(text: str, out: TextIO | None = None) -> None:
     print(spelled_out(text.removesuffix("\n")), file=out or sys.stdout)
 
 
-def write_records(records: Sequence[Mapping[str, object]], form: Format, out: TextIO | None = None) -> None:
+def write_records(records: Sequence[Mapping[str, object]], form: OutputFormat, out: TextIO | None = None) -> None:
     """Print records that have the same keys, in any format; a table on a terminal wraps when rich is there."""
     out = out or sys.stdout
     header = list(records[0]) if records else []
     rows = [list(map(_cell, record.values())) for record in records]
-    if form is Format.JSON:
+    if form is OutputFormat.JSON:
         write(to_json(records), out)
-    elif form is Format.YAML:
+    elif form is OutputFormat.YAML:
         write(to_yaml(records), out)
-    elif form is Format.MARKDOWN:
+    elif form is OutputFormat.MARKDOWN:
         write(to_markdown(header, rows), out)
     elif not (out.isatty() and _write_rich_table(header, rows, out)):
         write(to_table(header, rows), out)

@@ -11,18 +11,18 @@ from autoscaler.cli import output, sources
 from autoscaler.cli.arguments import accept_flags
 from autoscaler.cli.comparison_text import comparison_text
 from autoscaler.cli.explanation_text import explanation_text
-from autoscaler.cli.output import Format
+from autoscaler.cli.output import OutputFormat
 from autoscaler.cli.plan_text import import_notes, plan_text
 from autoscaler.errors import ConfigError
-from autoscaler.explain.answer import Explanation
-from autoscaler.explain.explain import Target, parse_targets
+from autoscaler.explain.answer import PlanExplanation
+from autoscaler.explain.explain import ExplainTarget, parse_targets
 from autoscaler.scenario.inference import InferredGroup
 from autoscaler.scenario.scenario import Scenario
-from autoscaler.simulator.answer import Answer
+from autoscaler.simulator.answer import PlanAnswer
 from autoscaler.simulator.comparison import Comparison, Variant, parse_variant
 from autoscaler.simulator.play import play, play_and_explain
 
-Result = Answer | Explanation | Comparison
+PlanResult = PlanAnswer | PlanExplanation | Comparison
 _FLAGS_NOTE = (
     "Cluster Autoscaler's flags, such as --expander=most-pods or --compatibility=1.31, hold for dumps and live "
     "clusters, and go before a scenario file's own options. --kubeconfig alone plans for a live cluster, of which "
@@ -101,7 +101,7 @@ def _refuse_contradictions(args: argparse.Namespace) -> None:
         raise ConfigError(f"{given[0]}: it does not go with --scenario, whose file says it all")
 
 
-def _run_dump(args: argparse.Namespace, targets: Sequence[Target], variants: Sequence[Variant]) -> None:
+def _run_dump(args: argparse.Namespace, targets: Sequence[ExplainTarget], variants: Sequence[Variant]) -> None:
     found = sources.imported(args)
     for line in import_notes(found):
         print(line, file=sys.stderr)
@@ -111,11 +111,11 @@ def _run_dump(args: argparse.Namespace, targets: Sequence[Target], variants: Seq
 
 def _answer(
     scenario: Scenario,
-    targets: Sequence[Target],
+    targets: Sequence[ExplainTarget],
     run_: int | None,
     variants: Sequence[Variant],
     inferred: Sequence[InferredGroup] = (),
-) -> Result:
+) -> PlanResult:
     if targets:
         return play_and_explain(scenario, targets, run_)
     if variants:
@@ -123,20 +123,20 @@ def _answer(
     return msgspec.structs.replace(play(scenario), inferred_groups=list(inferred))
 
 
-def _write(result: Result, form: Format) -> None:
-    if form is Format.JSON:
+def _write(result: PlanResult, form: OutputFormat) -> None:
+    if form is OutputFormat.JSON:
         output.write(output.to_json(result, compact=True))
-    elif form is Format.YAML:
+    elif form is OutputFormat.YAML:
         output.write("---\n" + output.to_yaml(result))
     else:
         output.write("\n".join(_text(result)))
 
 
-def _text(result: Result) -> Iterator[str]:
+def _text(result: PlanResult) -> Iterator[str]:
     match result:
-        case Explanation():
+        case PlanExplanation():
             return explanation_text(result)
         case Comparison():
             return comparison_text(result)
-        case Answer():
+        case PlanAnswer():
             return plan_text(result)

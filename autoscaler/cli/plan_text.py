@@ -4,10 +4,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from autoscaler.cli import output
-from autoscaler.observe.page.display import count
+from autoscaler.observe.page.format import count
 from autoscaler.scenario.from_dump import Imported
 from autoscaler.scenario.inference import InferredGroup
-from autoscaler.simulator.answer import Answer, Cost, RunAnswer, StayingNode, UnneededNode
+from autoscaler.simulator.answer import Cost, PlanAnswer, RunAnswer, StayingNode, UnneededNode
 
 _SERVED = ("Successful", "NotNeeded")
 """Results of a scale-up that leave no pod without a node: those of ProvisioningRequests have found room."""
@@ -16,7 +16,7 @@ _NODES_SHOWN = 20
 """Of more nodes that stay for one reason only some are named."""
 
 
-def plan_text(answer: Answer) -> Iterator[str]:
+def plan_text(answer: PlanAnswer) -> Iterator[str]:
     """Yield the lines of an answer."""
     for run_ in answer.runs:
         yield f"{answer.name}, run {run_.run} at {run_.at}: {_headline(run_)}"

@@ -11,7 +11,7 @@ _PATIENCE_S = 2.0
 _WIDTH = 30
 
 
-class Progress:
+class ProgressBar:
     """Draws a bar once two seconds have passed; nothing where nobody looks at a terminal."""
 
     def __init__(self, what: str, out: TextIO) -> None:
@@ -37,9 +37,9 @@ class Progress:
 
 
 @contextmanager
-def progress(what: str, out: TextIO | None = None) -> Iterator[Progress]:
+def progress(what: str, out: TextIO | None = None) -> Iterator[ProgressBar]:
     """Yield a bar on standard error; it is gone when the block ends."""
-    bar = Progress(what, out or sys.stderr)
+    bar = ProgressBar(what, out or sys.stderr)
     try:
         yield bar
     finally:

@@ -12,7 +12,7 @@ import msgspec
 from autoscaler import logs
 from autoscaler.cli import output
 from autoscaler.cli.arguments import accept_flags, daemon_config
-from autoscaler.cli.output import Format
+from autoscaler.cli.output import OutputFormat
 from autoscaler.cli.signals import on_signals
 from autoscaler.clock import SystemClock, ThreadExecutor
 from autoscaler.errors import ConfigError
@@ -74,9 +74,9 @@ def _serve(args: argparse.Namespace) -> int:
     config = daemon_config(args, needs_provider=True)
     clock = SystemClock()
     logs.configure(config.observe.v, config.observe.logging_format, clock, sys.stderr)
-    from autoscaler.app.serving import Serving
+    from autoscaler.app.provider_server import ProviderServer
 
-    serving = Serving(config, args.listen, credentials, clock, os.environ)
+    serving = ProviderServer(config, args.listen, credentials, clock, os.environ)
     on_signals((signal.SIGINT, signal.SIGTERM), serving.stop)
     serving.run()
     return 0
@@ -128,6 +128,6 @@ def _ignored(_: bool) -> None:
     """Nobody stops a check's sleep."""
 
 
-def _record(result: Result, form: Format) -> dict[str, object]:
-    passed: object = result.passed if form is not Format.TABLE else _WORDS[result.passed]
+def _record(result: Result, form: OutputFormat) -> dict[str, object]:
+    passed: object = result.passed if form is not OutputFormat.TABLE else _WORDS[result.passed]
     return {"check": result.name, "passed": passed, "detail": result.detail}

@@ -6,20 +6,20 @@ from collections.abc import Sequence
 import msgspec
 
 from autoscaler.cli import output
-from autoscaler.cli.dumped import add_planner, add_validation, read_objects
-from autoscaler.cli.leads import GivenLeads, add_lead, boots_of
-from autoscaler.cli.output import Format
+from autoscaler.cli.lead_times import GivenLeads, add_lead, boots_of
+from autoscaler.cli.object_files import add_planner, add_validation, read_objects
+from autoscaler.cli.output import OutputFormat
 from autoscaler.clock import SystemClock
 from autoscaler.config.load import load_file
 from autoscaler.config.reservations import Reservations
 from autoscaler.errors import ConfigError
 from autoscaler.eta.boot_times import Samples
-from autoscaler.eta.lead import Ahead
+from autoscaler.eta.lead_time import Ahead
 from autoscaler.objects.node import Node, node_decoder
 from autoscaler.objects.pod import Pod, PodInterner
 from autoscaler.reservations.answer import answers
 from autoscaler.reservations.plan import Operation
-from autoscaler.reservations.state import State, Unreadable, read_state
+from autoscaler.reservations.state import TargetState, Unreadable, read_state
 from autoscaler.reservations.store import STATE
 from autoscaler.snapshot.cluster import ClusterView, view_of
 from cloudprovider.duration import parse_duration_s
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
     leads = {one.name: given.lead(one.name, one.lead_time_s, Ahead()) for one in section.targets}
     found = answers(section, states, _operations(section, args.scale), view, leads, wall)
     records = [msgspec.to_builtins(one) for one in found]
-    if args.output is Format.TABLE:
+    if args.output is OutputFormat.TABLE:
         for one in records:
             one.pop("entries")
             one["effects"] = ", ".join(f"{each['result']} {each['amount']}" for each in one["effects"])
@@ -101,12 +101,12 @@ def _operations(section: Reservations, wishes: Sequence[_Wish]) -> list[Operatio
     return made
 
 
-def _objects(paths: Sequence[str], section: Reservations) -> tuple[ClusterView, dict[str, State], Samples]:
+def _objects(paths: Sequence[str], section: Reservations) -> tuple[ClusterView, dict[str, TargetState], Samples]:
     """Return pods, stored states and boot times of files; pods may be on nodes that the files do not have."""
     decode_node, decode_pod = node_decoder(), PodInterner().decoder()
     nodes: dict[str, Node] = {}
     pods: list[Pod] = []
-    states: dict[str, State] = {}
+    states: dict[str, TargetState] = {}
     boots: Samples = {}
     prefix = section.store.prefix
     for path in paths:

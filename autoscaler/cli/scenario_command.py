@@ -8,14 +8,14 @@ from typing import Any
 
 from autoscaler.cli import output, sources
 from autoscaler.cli.arguments import accept_flags
-from autoscaler.cli.output import Format
+from autoscaler.cli.output import OutputFormat
 from autoscaler.cli.plan_text import import_notes
 from autoscaler.errors import ConfigError
-from autoscaler.recording.anonymizing import renamed
+from autoscaler.recording.anonymizer import renamed
 from autoscaler.scenario.codec import decode
+from autoscaler.scenario.file_reader import plain, read_bytes
 from autoscaler.scenario.format import ScenarioFile
 from autoscaler.scenario.from_dump import publishable
-from autoscaler.scenario.read import plain, read_bytes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,9 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sources.add_dump_arguments(from_dump)
     hide = actions.add_parser("anonymize", help="replace every name that somebody chose; decisions stay the same")
     hide.add_argument("scenario", metavar="FILE", help="a scenario file or a recording")
-    for action, first in ((from_dump, Format.YAML), (hide, Format.JSON)):
+    for action, first in ((from_dump, OutputFormat.YAML), (hide, OutputFormat.JSON)):
         action.add_argument("--to", metavar="FILE", help="write there instead of to standard output")
-        second = Format.JSON if first is Format.YAML else Format.YAML
+        second = OutputFormat.JSON if first is OutputFormat.YAML else OutputFormat.YAML
         output.add_output(action, (first, second))
     accept_flags(from_dump)
 
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the scenario; what was assumed goes to standard error."""
     data = _anonymous(args.scenario) if args.action == "anonymize" else _imported(args)
-    text = output.to_json(data) if args.output is Format.JSON else output.to_yaml(data)
+    text = output.to_json(data) if args.output is OutputFormat.JSON else output.to_yaml(data)
     if args.to is None:
         output.write(text)
         return 0

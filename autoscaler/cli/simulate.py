@@ -7,12 +7,12 @@ from pathlib import Path
 
 from autoscaler import logs
 from autoscaler.cli import output
-from autoscaler.cli.output import Format
+from autoscaler.cli.output import OutputFormat
 from autoscaler.cli.progress import progress
 from autoscaler.errors import ConfigError
 from autoscaler.simulator.simulation.file import Simulation, load
 from autoscaler.simulator.simulation.page import page
-from autoscaler.simulator.simulation.result import Assertion, Result
+from autoscaler.simulator.simulation.result import Assertion, SimulationResult
 from autoscaler.simulator.simulation.run import simulate
 from autoscaler.simulator.simulation.text import bounds, rows
 from autoscaler.simulator.simulation.traffic import never_due
@@ -81,7 +81,7 @@ def _not_written(path: str, error: OSError) -> ConfigError:
     return ConfigError(f"--html {path}: cannot be written: {error.strerror or error}")
 
 
-def _played(simulation: Simulation, paths: Sequence[str], seed: int | None) -> list[Result]:
+def _played(simulation: Simulation, paths: Sequence[str], seed: int | None) -> list[SimulationResult]:
     variants = [(path, {path: _content(path)}) for path in paths] or [("", {})]
     configs = [(Path(path).stem, simulation.config(documents)) for path, documents in variants]
     results = []
@@ -91,16 +91,16 @@ def _played(simulation: Simulation, paths: Sequence[str], seed: int | None) -> l
     return results
 
 
-def _write(results: Sequence[Result], form: Format, *, comparing: bool) -> None:
-    if form is Format.TABLE:
+def _write(results: Sequence[SimulationResult], form: OutputFormat, *, comparing: bool) -> None:
+    if form is OutputFormat.TABLE:
         output.write("\n".join(_text(results)))
         return
     for result in results if not comparing else [results]:
-        text = output.to_json(result, compact=True) if form is Format.JSON else "---\n" + output.to_yaml(result)
+        text = output.to_json(result, compact=True) if form is OutputFormat.JSON else "---\n" + output.to_yaml(result)
         output.write(text)
 
 
-def _text(results: Sequence[Result]) -> Iterator[str]:
+def _text(results: Sequence[SimulationResult]) -> Iterator[str]:
     yield f"{results[0].scenario}, seed {results[0].seed}"
     header = ["", *(result.configuration or _AS_GIVEN for result in results)]
     yield output.to_table(header, list(rows(results)))
@@ -116,7 +116,7 @@ def _figures(one: Assertion) -> str:
     return f" is {one.value:g}, expected {bounds(one)}"
 
 
-def _write_page(path: str, results: Sequence[Result]) -> None:
+def _write_page(path: str, results: Sequence[SimulationResult]) -> None:
     try:
         Path(path).write_text(page(results), encoding="utf-8")
     except OSError as error:

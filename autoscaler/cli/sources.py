@@ -20,9 +20,9 @@ from autoscaler.kube.listing import read_all
 from autoscaler.objects.meta import unix_seconds
 from autoscaler.scenario.codec import collector_paused
 from autoscaler.scenario.codec import load as load_scenario
-from autoscaler.scenario.dump import CONFIG_MAP, KINDS, Dump, Text, read_dump
-from autoscaler.scenario.from_dump import Imported, Wishes, import_dump
-from autoscaler.scenario.read import read_bytes
+from autoscaler.scenario.dump import CONFIG_MAP, KINDS, Dump, DumpText, read_dump
+from autoscaler.scenario.file_reader import read_bytes
+from autoscaler.scenario.from_dump import Imported, ImportOptions, import_dump
 from autoscaler.scenario.scenario import PRIORITY_CONFIG, Scenario
 from cloudprovider.document import parse_yaml
 from cloudprovider.duration import parse_duration_s
@@ -118,13 +118,13 @@ def _imported(args: argparse.Namespace) -> Imported:
         now_s = clock.now().wall if args.now is None else args.now
     else:
         raise ConfigError("nothing to plan for: name a --scenario, --objects, or a cluster with --kubeconfig")
-    wishes = Wishes(
+    wishes = ImportOptions(
         name=name,
         config=config,
         groups=None if args.groups is None else _groups(args.groups),
         now_s=now_s,
-        runs=args.runs or Wishes(name="").runs,
-        step_s=args.step or Wishes(name="").step_s,
+        runs=args.runs or ImportOptions(name="").runs,
+        step_s=args.step or ImportOptions(name="").step_s,
     )
     found = import_dump(dump, wishes)
     return msgspec.structs.replace(found, warnings=(*_unused(dump), *found.warnings))
@@ -149,15 +149,15 @@ def _read_files(paths: Sequence[str]) -> Dump:
         return read_dump(_texts(paths), bar)
 
 
-def _texts(paths: Sequence[str]) -> Iterator[Text]:
+def _texts(paths: Sequence[str]) -> Iterator[DumpText]:
     for path in paths:
         if Path(path).is_dir():
             found = sorted(one for one in Path(path).rglob("*") if one.suffix.lower() in _ENDINGS and one.is_file())
             if not found:
                 raise ConfigError(f"{path}: holds no .json, .yaml or .yml file")
-            yield from (Text(str(one), read_bytes(str(one))) for one in found)
+            yield from (DumpText(str(one), read_bytes(str(one))) for one in found)
         else:
-            yield Text(path, read_bytes(path))
+            yield DumpText(path, read_bytes(path))
 
 
 def _read_live(config: Config, clock: SystemClock) -> Dump:
@@ -174,7 +174,7 @@ def _read_live(config: Config, clock: SystemClock) -> Dump:
     }
     if "priority" in config.scale_up.expander:
         paths[CONFIG_MAP] = (f"/api/v1/namespaces/{config.kube.namespace}/configmaps/{PRIORITY_CONFIG}",)
-    texts: list[Text] = []
+    texts: list[DumpText] = []
     missing: list[str] = []
     try:
         with progress("reading") as bar:
@@ -194,14 +194,14 @@ def _read_live(config: Config, clock: SystemClock) -> Dump:
     return dump
 
 
-def _read_kind(client: Client, versions: Sequence[str]) -> list[Text]:
+def _read_kind(client: Client, versions: Sequence[str]) -> list[DumpText]:
     """Read a collection in the first of these versions that is served.
 
     Raises `Refused`, and `Gone` for a kind of one version: one that has had several is young, and may not be there.
     """
     for path in versions:
         try:
-            return [Text(path, body) for body in read_all(client, path)]
+            return [DumpText(path, body) for body in read_all(client, path)]
         except Gone:
             if len(versions) == 1:
                 raise

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from autoscaler.config.flags import flags
 from autoscaler.config.keys import nearest
-from autoscaler.config.settings import Reading, Settings, find_flag
+from autoscaler.config.settings import Settings, SettingsReader, find_flag
 
 
 def parse_flags(argv: Sequence[str], options: Iterable[str] = ()) -> Settings:
@@ -13,7 +13,7 @@ def parse_flags(argv: Sequence[str], options: Iterable[str] = ()) -> Settings:
     Problems are collected, not raised: the caller adds those of other sources. `options` are others that may have been
     meant where a flag is unknown.
     """
-    reading = Reading()
+    reading = SettingsReader()
     occurrences: dict[str, list[str]] = {}
     rest = list(reversed(argv))
     while rest:
@@ -45,7 +45,7 @@ def parse_flags(argv: Sequence[str], options: Iterable[str] = ()) -> Settings:
 
 def parse_environment(environ: Mapping[str, str]) -> Settings:
     """Read `AUTOSCALER_<FLAG>` variables, such as `AUTOSCALER_SCAN_INTERVAL`; others are none of our business."""
-    reading = Reading()
+    reading = SettingsReader()
     for flag in flags().values():
         variable = "AUTOSCALER_" + flag.name.replace("-", "_").upper()
         if variable in environ:

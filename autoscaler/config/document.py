@@ -6,7 +6,7 @@ from typing import Any
 from autoscaler.config.flags import Flag, flags, value_of
 from autoscaler.config.keys import nearest
 from autoscaler.config.presets import defaults_of
-from autoscaler.config.settings import Reading, Settings, find_flag
+from autoscaler.config.settings import Settings, SettingsReader, find_flag
 from autoscaler.config.tree import Config
 from cloudprovider.document import parse_yaml
 
@@ -16,7 +16,7 @@ SECTIONS = ("headroom", "reservations")
 
 def parse_document(text: str, name: str) -> Settings:
     """Read a configuration file: groups of camelCase keys; `name` is for messages."""
-    reading = Reading()
+    reading = SettingsReader()
     try:
         tree = parse_yaml(text)
     except ValueError as error:
@@ -44,7 +44,7 @@ def parse_document(text: str, name: str) -> Settings:
     return reading.settings()
 
 
-def _read_key(reading: Reading, by_key: Mapping[str, Flag], key: str, value: object, name: str) -> None:
+def _read_key(reading: SettingsReader, by_key: Mapping[str, Flag], key: str, value: object, name: str) -> None:
     flag = by_key.get(key)
     if flag is None:
         reading.problem(f"{name}: {key}: unknown key{nearest(key, by_key)}")
@@ -54,7 +54,7 @@ def _read_key(reading: Reading, by_key: Mapping[str, Flag], key: str, value: obj
 
 def parse_options(options: Mapping[str, Any]) -> Settings:
     """Read flags by name, as a scenario's `options` have them; a list is a repeated flag."""
-    reading = Reading()
+    reading = SettingsReader()
     for name, value in options.items():
         flag = find_flag(name)
         if flag is None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from autoscaler.config.syntax import Array, Count, OptionalText, Real, Support, Switch, Syntax, Text
+from autoscaler.config.syntax import Count, OptionalText, Real, StringArray, Support, Switch, Syntax, Text
 from cloudprovider.number import parse_float
 
 EVERY_NAMESPACE = "*"
@@ -68,7 +68,7 @@ class Eta(msgspec.Struct, frozen=True):
         Switch, "Delete pods whose annotation says that their time is over.", Support.OURS
     ] = False
     expired_pod_namespaces: Annotated[
-        Array, "Namespace in which expired pods are deleted; * means every one.", Support.OURS
+        StringArray, "Namespace in which expired pods are deleted; * means every one.", Support.OURS
     ] = ()
     expired_pod_annotation: Annotated[
         Text, "Annotation with the Unix seconds after which a pod is deleted.", Support.OURS

@@ -7,7 +7,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import msgspec
 
 from autoscaler.config.keys import camel_case
-from autoscaler.config.syntax import Support, Syntax, Why
+from autoscaler.config.syntax import FlagDifference, Support, Syntax
 from autoscaler.config.tree import Config
 
 
@@ -86,7 +86,7 @@ def _of_section(section: str, defaults: object) -> list[Flag]:
                 support=next((mark for mark in marks if isinstance(mark, Support)), Support.SAME),
                 syntax=syntax,
                 bounds=next((mark for mark in marks if isinstance(mark, msgspec.Meta)), None),
-                why=next((mark for mark in marks if isinstance(mark, Why)), ""),
+                why=next((mark for mark in marks if isinstance(mark, FlagDifference)), ""),
             )
         )
     return found

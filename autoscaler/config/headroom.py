@@ -90,7 +90,7 @@ class Active(msgspec.Struct, frozen=True, kw_only=True):
     """None: the namespace of the pool."""
 
 
-class Pool(msgspec.Struct, frozen=True, kw_only=True):
+class HeadroomPool(msgspec.Struct, frozen=True, kw_only=True):
     """Pause pods of one kind. What is not read here is handed to the API server as it is."""
 
     name: Text
@@ -134,7 +134,7 @@ class Headroom(msgspec.Struct, frozen=True, kw_only=True):
     """Deployments of pools that nobody knows are deleted when silent for so long; 0 is never."""
     cluster_name: Text = ""
     """Part of the ownership: needed where two daemons share a cluster."""
-    pools: tuple[Pool, ...] = ()
+    pools: tuple[HeadroomPool, ...] = ()
 
     @property
     def pool_names(self) -> frozenset[str]:
@@ -171,7 +171,7 @@ def warnings(headroom: Headroom) -> Iterator[str]:
                 yield f"{path}.policies[{index}].idleCount: {policy.idle_count} is capped to {pool.max_pods}"
 
 
-def _named(pool: Pool) -> Pool:
+def _named(pool: HeadroomPool) -> HeadroomPool:
     """Give policies without a name one: metrics tell them apart by it."""
     policies = tuple(
         policy if policy.name else msgspec.structs.replace(policy, name=f"policy-{number}")
@@ -221,7 +221,7 @@ def priority_problem(value: int, cutoff: int) -> str | None:
     return None
 
 
-def _pool(pool: Pool, path: str) -> Iterator[str]:
+def _pool(pool: HeadroomPool, path: str) -> Iterator[str]:
     for key, value, longest in (
         ("name", pool.name, _LONGEST_POOL),
         ("namespace", pool.namespace, _LONGEST_NAMESPACE),
@@ -243,7 +243,7 @@ def _pool(pool: Pool, path: str) -> Iterator[str]:
             yield f"{path}.podLabels.{label}: is set by the autoscaler; drop it here"
 
 
-def _policies(pool: Pool, path: str) -> Iterator[str]:
+def _policies(pool: HeadroomPool, path: str) -> Iterator[str]:
     names: dict[str, int] = {}
     for number, policy in enumerate(pool.policies):
         where = f"{path}.policies[{number}]"

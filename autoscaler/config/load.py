@@ -14,7 +14,7 @@ from autoscaler.config.presets import defaults_of, rules_of
 from autoscaler.config.process import Compatibility
 from autoscaler.config.reservations import Reservations, ReservationsReading, read_reservations
 from autoscaler.config.scaleup import GroupsPerPass
-from autoscaler.config.scheduler_profile import Reading, read_profile
+from autoscaler.config.scheduler_profile import ProfileReading, read_profile
 from autoscaler.config.settings import Settings, merge
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
@@ -23,7 +23,7 @@ from cloudprovider.document import parse_yaml
 from cloudprovider.file import read_text
 from cloudprovider.interface import Misconfigured
 
-_DEFAULT_PROFILE = Reading()
+_DEFAULT_PROFILE = ProfileReading()
 
 
 def load(argv: Sequence[str], environ: Mapping[str, str] | None = None, *, needs_provider: bool = False) -> Config:
@@ -96,7 +96,7 @@ def _parse_file(path: str) -> Settings:
     return parse_document(text, path)
 
 
-def _build(given: Settings, scheduler: Reading = _DEFAULT_PROFILE, unset: str = "--") -> Config:
+def _build(given: Settings, scheduler: ProfileReading = _DEFAULT_PROFILE, unset: str = "--") -> Config:
     config = msgspec.structs.replace(_fill(given.values), scheduler=scheduler.profile)
     contradictions = validation.problems(config, lambda name: given.places.get(name) or unset + name)
     pools = _headroom(given, config.pods.expendable_pods_priority_cutoff)
@@ -141,18 +141,18 @@ def _reservations(given: Settings, cutoff: int, address: str = "") -> Reservatio
     return ReservationsReading()
 
 
-def _scheduler_profile(given: Settings) -> Reading:
+def _scheduler_profile(given: Settings) -> ProfileReading:
     path = given.values.get("scheduler-config-file")
     if path is None:
-        return Reading()
+        return ProfileReading()
     place = given.places["scheduler-config-file"]
     try:
         text = read_text(path)
     except ValueError as error:
-        return Reading(problems=(f"{place}: {path} {error}",))
+        return ProfileReading(problems=(f"{place}: {path} {error}",))
     try:
         content = parse_yaml(text)
     except ValueError as error:
-        return Reading(problems=(f"{place}: {path} is not YAML: {error}",))
+        return ProfileReading(problems=(f"{place}: {path} is not YAML: {error}",))
     reading = read_profile(content)
     return msgspec.structs.replace(reading, problems=tuple(f"{place}: {path} {one}" for one in reading.problems))

@@ -7,20 +7,20 @@ import msgspec
 
 from autoscaler.config.syntax import (
     Address,
-    Array,
     Count,
     CountFromOne,
+    FlagDifference,
     Gates,
     NodeSpecs,
     Number,
     OptionalText,
     Real,
     Seconds,
-    Slice,
+    StringArray,
+    StringSlice,
     Support,
     Switch,
     Text,
-    Why,
     choice,
 )
 from autoscaler.logs import LogFormat
@@ -39,7 +39,7 @@ class ResourceLock(StrEnum):
     LEASES = "leases"
 
 
-class Source(msgspec.Struct, frozen=True):
+class ConfigSource(msgspec.Struct, frozen=True):
     """Where the configuration starts from."""
 
     compatibility: Annotated[
@@ -54,12 +54,12 @@ class Provider(msgspec.Struct, frozen=True):
     cloud_provider: Annotated[OptionalText, "Name of the cloud provider."] = None
     cloud_config: Annotated[OptionalText, "The provider's configuration file."] = None
     nodes: Annotated[NodeSpecs, "Node groups by name, each with its minimum and maximum size."] = ()
-    node_group_auto_discovery: Annotated[Array, "Selectors by which the provider finds node groups."] = ()
+    node_group_auto_discovery: Annotated[StringArray, "Selectors by which the provider finds node groups."] = ()
     cluster_name: Annotated[
         OptionalText,
         "Name of the cluster, for providers that need it.",
         Support.ACCEPTED,
-        Why("No provider that is here reads it yet."),
+        FlagDifference("No provider that is here reads it yet."),
     ] = None
     price_file: Annotated[
         OptionalText, "Prices of instance types and of resources (YAML), for providers without any.", Support.OURS
@@ -69,13 +69,17 @@ class Provider(msgspec.Struct, frozen=True):
         Switch,
         "Create and delete node groups in the background.",
         Support.NOT_APPLICABLE,
-        Why("No provider here creates node groups; neither do those of Cluster Autoscaler's own distribution."),
+        FlagDifference(
+            "No provider here creates node groups; neither do those of Cluster Autoscaler's own distribution."
+        ),
     ] = False
     aws_use_static_instance_list: Annotated[
         Switch,
         "AWS: use the built-in list of instance types.",
         Support.ACCEPTED,
-        Why("There is no list that could grow old: only the types in use are asked for, and tags can tell as well."),
+        FlagDifference(
+            "There is no list that could grow old: only the types in use are asked for, and tags can tell as well."
+        ),
     ] = False
     bulk_mig_instances_listing_enabled: Annotated[
         Switch, "GCE: list the instances of a zone in one call, where groups are at rest."
@@ -89,16 +93,16 @@ class Provider(msgspec.Struct, frozen=True):
         Switch, "Cluster API: never fall back to --kubeconfig for the management cluster."
     ] = False
     cloud_provider_gce_lb_src_cidrs: Annotated[
-        Slice,
+        StringSlice,
         "GCE: ranges opened for load balancers.",
         Support.NOT_APPLICABLE,
-        Why("It came with a library, and the autoscaler never used it."),
+        FlagDifference("It came with a library, and the autoscaler never used it."),
     ] = ()
     cloud_provider_gce_l7lb_src_cidrs: Annotated[
-        Slice,
+        StringSlice,
         "GCE: ranges opened for HTTP load balancers.",
         Support.NOT_APPLICABLE,
-        Why("It came with a library, and the autoscaler never used it."),
+        FlagDifference("It came with a library, and the autoscaler never used it."),
     ] = ()
 
     def flags(self) -> dict[str, bool | float]:
@@ -120,7 +124,7 @@ class Loop(msgspec.Struct, frozen=True):
         Seconds,
         "Time between two passes.",
         Support.BETTER,
-        Why(
+        FlagDifference(
             "The default is longer, since what happens in between starts a pass at once; 10s with --compatibility=1.31."
         ),
     ] = 15.0
@@ -169,7 +173,7 @@ class Kube(msgspec.Struct, frozen=True):
         Text,
         "Media type of API requests.",
         Support.NOT_APPLICABLE,
-        Why("The form of requests is chosen for speed of decoding."),
+        FlagDifference("The form of requests is chosen for speed of decoding."),
     ] = "application/vnd.kubernetes.protobuf"
 
 
@@ -205,7 +209,7 @@ class Observe(msgspec.Struct, frozen=True):
         OptionalText,
         "Verbosity by file, such as pattern=N,...",
         Support.NOT_APPLICABLE,
-        Why("It names files of another program; --v works."),
+        FlagDifference("It names files of another program; --v works."),
     ] = None
     logging_format: Annotated[LogFormat, choice(LogFormat), "Shape of log lines."] = LogFormat.TEXT
     debugging_snapshot_enabled: Annotated[Switch, "Serve the data of one pass at /snapshotz."] = False
@@ -213,7 +217,7 @@ class Observe(msgspec.Struct, frozen=True):
         Switch,
         "Serve profiles of the process.",
         Support.ACCEPTED,
-        Why("There is no profiling endpoint; Python profilers attach from outside."),
+        FlagDifference("There is no profiling endpoint; Python profilers attach from outside."),
     ] = False
     max_node_skip_eval_time_tracker_enabled: Annotated[
         Switch, "Publish how long nodes went without being considered for scale-down."
@@ -238,86 +242,89 @@ class Logging(msgspec.Struct, frozen=True):
         Switch,
         "Log to standard error.",
         Support.NOT_APPLICABLE,
-        Why("There are no log files: everything goes to standard error."),
+        FlagDifference("There are no log files: everything goes to standard error."),
     ] = True
     alsologtostderr: Annotated[
         Switch,
         "Log to standard error besides files.",
         Support.NOT_APPLICABLE,
-        Why("There are no log files: everything goes to standard error."),
+        FlagDifference("There are no log files: everything goes to standard error."),
     ] = False
     stderrthreshold: Annotated[
         Text, "Least severity copied from log files to standard error; there are no log files."
     ] = "2"
     skip_headers: Annotated[
-        Switch, "Leave out the header of log lines.", Support.NOT_APPLICABLE, Why("Log lines have a form of their own.")
+        Switch,
+        "Leave out the header of log lines.",
+        Support.NOT_APPLICABLE,
+        FlagDifference("Log lines have a form of their own."),
     ] = False
     skip_log_headers: Annotated[
         Switch,
         "Leave out the header of log files.",
         Support.NOT_APPLICABLE,
-        Why("There are no log files: everything goes to standard error."),
+        FlagDifference("There are no log files: everything goes to standard error."),
     ] = False
     add_dir_header: Annotated[
         Switch,
         "Add the source directory to log lines.",
         Support.NOT_APPLICABLE,
-        Why("Log lines have a form of their own."),
+        FlagDifference("Log lines have a form of their own."),
     ] = False
     one_output: Annotated[
         Switch,
         "Write each line to one log file only.",
         Support.NOT_APPLICABLE,
-        Why("There are no log files: everything goes to standard error."),
+        FlagDifference("There are no log files: everything goes to standard error."),
     ] = False
     log_dir: Annotated[
         OptionalText,
         "Directory of log files.",
         Support.NOT_APPLICABLE,
-        Why("There are no log files: everything goes to standard error."),
+        FlagDifference("There are no log files: everything goes to standard error."),
     ] = None
     log_file: Annotated[
         OptionalText,
         "Log file.",
         Support.NOT_APPLICABLE,
-        Why("There are no log files: everything goes to standard error."),
+        FlagDifference("There are no log files: everything goes to standard error."),
     ] = None
     log_file_max_size: Annotated[
         Count,
         "Largest log file in megabytes.",
         Support.NOT_APPLICABLE,
-        Why("There are no log files: everything goes to standard error."),
+        FlagDifference("There are no log files: everything goes to standard error."),
     ] = 1800
     log_backtrace_at: Annotated[
         OptionalText,
         "file:line whose log lines carry a stack.",
         Support.NOT_APPLICABLE,
-        Why("It names lines of another program."),
+        FlagDifference("It names lines of another program."),
     ] = None
     log_flush_frequency_s: Annotated[
-        Seconds, "Time between flushes of the log.", Support.NOT_APPLICABLE, Why("Nothing is buffered.")
+        Seconds, "Time between flushes of the log.", Support.NOT_APPLICABLE, FlagDifference("Nothing is buffered.")
     ] = 5.0
     log_json_info_buffer_size: Annotated[
-        Text, "Buffer of JSON log lines.", Support.NOT_APPLICABLE, Why("Nothing is buffered.")
+        Text, "Buffer of JSON log lines.", Support.NOT_APPLICABLE, FlagDifference("Nothing is buffered.")
     ] = "0"
     log_json_split_stream: Annotated[
         Switch,
         "Errors to stderr, the rest to stdout.",
         Support.NOT_APPLICABLE,
-        Why("There are no log files: everything goes to standard error."),
+        FlagDifference("There are no log files: everything goes to standard error."),
     ] = False
     log_text_info_buffer_size: Annotated[
-        Text, "Buffer of text log lines.", Support.NOT_APPLICABLE, Why("Nothing is buffered.")
+        Text, "Buffer of text log lines.", Support.NOT_APPLICABLE, FlagDifference("Nothing is buffered.")
     ] = "0"
     log_text_split_stream: Annotated[
         Switch,
         "Errors to stderr, the rest to stdout.",
         Support.NOT_APPLICABLE,
-        Why("There are no log files: everything goes to standard error."),
+        FlagDifference("There are no log files: everything goes to standard error."),
     ] = False
     feature_gates: Annotated[
         Gates,
         "Switches of Kubernetes libraries.",
         Support.NOT_APPLICABLE,
-        Why("They switch parts of Kubernetes libraries that are not used here."),
+        FlagDifference("They switch parts of Kubernetes libraries that are not used here."),
     ] = ()

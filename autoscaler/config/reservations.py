@@ -61,7 +61,7 @@ class Tls(msgspec.Struct, frozen=True, kw_only=True):
     key_file: Text = ""
 
 
-class Store(msgspec.Struct, frozen=True, kw_only=True):
+class ReservationStoreOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Where reservations are kept: one ConfigMap for each target."""
 
     namespace: Text = ""
@@ -95,7 +95,7 @@ class GitHub(msgspec.Struct, frozen=True, kw_only=True):
 LabelText = Annotated[Selector, Syntax("label selector", parse_selector, lambda selector: selector.text)]
 
 
-class Target(msgspec.Struct, frozen=True, kw_only=True):
+class ReservationTarget(msgspec.Struct, frozen=True, kw_only=True):
     """What is reserved for: pods of one kind."""
 
     name: Text
@@ -150,17 +150,17 @@ class Reservations(msgspec.Struct, frozen=True, kw_only=True, rename={"replay_tt
     queue_limit: Count = 100
     retry_delays: tuple[Seconds, ...] = (1.0, 2.0, 4.0, 8.0, 16.0)
     give_up_after_s: Seconds = 3600.0
-    store: Store = Store()
+    store: ReservationStoreOptions = ReservationStoreOptions()
     replay_ttl_s: Seconds = 259_200.0
     """How long a delivery that comes again is known again."""
     max_body_bytes: Count = 5 * 1024 * 1024
     trusted_proxies: tuple[Text, ...] = ()
     """Networks whose `X-Forwarded-For` is believed."""
     auth: Auth = Auth()
-    targets: tuple[Target, ...] = ()
+    targets: tuple[ReservationTarget, ...] = ()
 
     @property
-    def by_name(self) -> dict[str, Target]:
+    def by_name(self) -> dict[str, ReservationTarget]:
         """Targets by name."""
         return {target.name: target for target in self.targets}
 
@@ -255,7 +255,7 @@ def is_loopback(address: str) -> bool:
         return host == "localhost"
 
 
-def _target(target: Target, path: str, cutoff: int) -> Iterator[str]:
+def _target(target: ReservationTarget, path: str, cutoff: int) -> Iterator[str]:
     if len(target.name) > _LONGEST_NAME or _LABEL.fullmatch(target.name) is None:
         yield f'{path}.name: "{target.name}" is not a DNS label of at most {_LONGEST_NAME} characters (a-z, 0-9, -)'
     if target.max_replicas is not None and target.max_replicas < target.min_replicas:

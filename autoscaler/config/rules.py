@@ -9,7 +9,7 @@ from typing import Annotated, get_args, get_type_hints
 import msgspec
 
 
-class Change(msgspec.Struct, frozen=True):
+class BehaviourChange(msgspec.Struct, frozen=True):
     """One difference: what the field means when true, the 1.31 value, and the version that changed it."""
 
     meaning: str
@@ -23,26 +23,29 @@ class Rules(msgspec.Struct, frozen=True):
 
     # The pass.
     scale_down_after_scale_up: Annotated[
-        bool, Change("A pass that scaled up goes on to scale-down instead of ending.", False, "1.34")
+        bool, BehaviourChange("A pass that scaled up goes on to scale-down instead of ending.", False, "1.34")
     ] = True
     return_scale_up_error: Annotated[
-        bool, Change("A failed scale-up fails the pass; otherwise it only shows in the status.", True, "1.34")
+        bool, BehaviourChange("A failed scale-up fails the pass; otherwise it only shows in the status.", True, "1.34")
     ] = False
-    return_min_size_error: Annotated[bool, Change("A failed enforcement of group minimums fails the pass.", True)] = (
-        False
-    )
+    return_min_size_error: Annotated[
+        bool, BehaviourChange("A failed enforcement of group minimums fails the pass.", True)
+    ] = False
     max_nodes_total_result_limited: Annotated[
         bool,
-        Change("Reaching max-nodes-total is a result and an event of its own, not `NoOptionsAvailable`.", False),
+        BehaviourChange(
+            "Reaching max-nodes-total is a result and an event of its own, not `NoOptionsAvailable`.", False
+        ),
     ] = True
     startup_health_limit: Annotated[
-        bool, Change("Until the first successful pass the health check allows max-startup-time.", False, "1.36")
+        bool,
+        BehaviourChange("Until the first successful pass the health check allows max-startup-time.", False, "1.36"),
     ] = True
 
     # Pods and the simulated cluster.
     nominated_pods_are_placed: Annotated[
         bool,
-        Change(
+        BehaviourChange(
             "Nominated pods are a class of their own, placed on their node when the view is built; otherwise only "
             "non-expendable ones are, when expendable pods are dropped.",
             False,
@@ -51,14 +54,14 @@ class Rules(msgspec.Struct, frozen=True):
     ] = True
     hints_by_priority: Annotated[
         bool,
-        Change(
+        BehaviourChange(
             "Placing on existing nodes goes by priority, pods with a hint first; otherwise as given.", False, "1.37"
         ),
     ] = True
 
     tolerated_cordons_are_open: Annotated[
         bool,
-        Change(
+        BehaviourChange(
             "A pending pod that tolerates a cordon finds room on cordoned nodes, as for the scheduler; otherwise no "
             "search tries them.",
             False,
@@ -66,7 +69,7 @@ class Rules(msgspec.Struct, frozen=True):
     ] = True
     company_is_awaited: Annotated[
         bool,
-        Change(
+        BehaviourChange(
             "A pod that has to be near pods that come after it is tried again once they have found room; otherwise "
             "pods are tried once, in their order.",
             False,
@@ -74,7 +77,7 @@ class Rules(msgspec.Struct, frozen=True):
     ] = True
     device_claims_count: Annotated[
         bool,
-        Change(
+        BehaviourChange(
             "A pod with ResourceClaims fits only where they are allocated, and nowhere while they are not; allocated "
             "devices are a node's utilisation, and devices that are not there yet keep it from being ready. "
             "Otherwise claims and devices are ignored.",
@@ -85,11 +88,11 @@ class Rules(msgspec.Struct, frozen=True):
 
     # Node groups and their state.
     template_from_all_nodes: Annotated[
-        bool, Change("Any node may be the example of its group; otherwise only ready ones.", False, "1.35")
+        bool, BehaviourChange("Any node may be the example of its group; otherwise only ready ones.", False, "1.35")
     ] = True
     nodes_correct_templates: Annotated[
         bool,
-        Change(
+        BehaviourChange(
             "Where the newest nodes of a group offer less than its template says, they count: at once for CPU and "
             "memory, then for all, and for as long as templates are remembered; otherwise the first node in good "
             "order speaks for its group.",
@@ -98,27 +101,28 @@ class Rules(msgspec.Struct, frozen=True):
     ] = True
     zones_in_balance: Annotated[
         bool,
-        Change(
+        BehaviourChange(
             "A new node of a group of several zones comes where the group has the fewest nodes; otherwise in the zone "
             "of the group's template.",
             False,
         ),
     ] = True
     template_node_label: Annotated[
-        bool, Change("Simulated nodes carry the label that marks template nodes.", False, "1.32")
+        bool, BehaviourChange("Simulated nodes carry the label that marks template nodes.", False, "1.32")
     ] = True
     impaired_volumes_taint_ignored: Annotated[
-        bool, Change("The taint `NodeWithImpairedVolumes` is left out of templates.", False)
+        bool, BehaviourChange("The taint `NodeWithImpairedVolumes` is left out of templates.", False)
     ] = True
     suspended_nodes: Annotated[
-        bool, Change("A node with condition Suspended=True is neither ready nor unready.", False, "1.36")
+        bool, BehaviourChange("A node with condition Suspended=True is neither ready nor unready.", False, "1.36")
     ] = True
     node_startup_time_from_options: Annotated[
-        bool, Change("max-node-startup-time applies, per group too; otherwise 15 minutes always.", False, "1.35")
+        bool,
+        BehaviourChange("max-node-startup-time applies, per group too; otherwise 15 minutes always.", False, "1.35"),
     ] = True
     upcoming_needs_request: Annotated[
         bool,
-        Change(
+        BehaviourChange(
             "Missing nodes of a group without scale-up request, or backed off because machines of it failed, are "
             "not upcoming.",
             False,
@@ -127,33 +131,35 @@ class Rules(msgspec.Struct, frozen=True):
     ] = True
     scaling_up_by_upcoming: Annotated[
         bool,
-        Change(
+        BehaviourChange(
             "A group is scaling up when it has upcoming nodes and a request; otherwise when its target exceeds "
             "its registered nodes that have started.",
             False,
         ),
     ] = True
     revert_timed_out_scale_up: Annotated[
-        bool, Change("When a scale-up times out the target size is lowered by what is missing.", False, "1.36")
+        bool, BehaviourChange("When a scale-up times out the target size is lowered by what is missing.", False, "1.36")
     ] = True
     empty_groups_have_sizes: Annotated[
         bool,
-        Change(
+        BehaviourChange(
             "The target of a group without any node and machine is lowered like any other, once its machines are "
             "overdue; Cluster Autoscaler leaves it.",
             False,
         ),
     ] = True
-    backoff_needs_template: Annotated[bool, Change("A group without a template is not backed off.", False)] = True
+    backoff_needs_template: Annotated[bool, BehaviourChange("A group without a template is not backed off.", False)] = (
+        True
+    )
     non_atomic_scale_up_to_max: Annotated[
         bool,
-        Change("The group option to keep a partially failed zero-or-max scale-up is honoured.", False, "1.34"),
+        BehaviourChange("The group option to keep a partially failed zero-or-max scale-up is honoured.", False, "1.34"),
     ] = True
 
     # Scale-up.
     limits_count_group_targets: Annotated[
         bool,
-        Change(
+        BehaviourChange(
             "Resources in use are the sum over groups of target size times template, plus nodes of no group (a group "
             "without template makes the scale-up fail); otherwise the sum over nodes and upcoming nodes.",
             True,
@@ -162,62 +168,67 @@ class Rules(msgspec.Struct, frozen=True):
     ] = False
     next_group_after_failed_increase: Annotated[
         bool,
-        Change(
+        BehaviourChange(
             "A failed increase does not end the scale-up: pods that it leaves without nodes get others in the same "
             "pass.",
             False,
         ),
     ] = True
     balance_within_limits: Annotated[
-        bool, Change("Balancing leaves out groups that limits forbid and caps each increase.", False)
+        bool, BehaviourChange("Balancing leaves out groups that limits forbid and caps each increase.", False)
     ] = True
     all_gpu_vendors: Annotated[
-        bool, Change("GPUs of every known vendor count; otherwise NVIDIA and DirectX only.", False)
+        bool, BehaviourChange("GPUs of every known vendor count; otherwise NVIDIA and DirectX only.", False)
     ] = True
     topology_fallback_in_estimator: Annotated[
         bool,
-        Change(
+        BehaviourChange(
             "A pod that misses only on a host-name spread is tried on all new nodes, not just the last.", False, "1.33"
         ),
     ] = True
     least_waste_plain_containers: Annotated[
         bool,
-        Change("least-waste sums plain containers only, without init containers and overhead.", True),
+        BehaviourChange("least-waste sums plain containers only, without init containers and overhead.", True),
     ] = False
     limit_reason_names_quota: Annotated[
-        bool, Change("The reason of a group at a limit names the quota; otherwise only the resources.", False)
+        bool, BehaviourChange("The reason of a group at a limit names the quota; otherwise only the resources.", False)
     ] = True
     grpc_messages_as_bytes: Annotated[
-        bool, Change("gRPC expander and provider exchange serialised objects, not typed ones.", False, "1.34")
+        bool, BehaviourChange("gRPC expander and provider exchange serialised objects, not typed ones.", False, "1.34")
     ] = True
     grpc_empty_answer_declines: Annotated[
         bool,
-        Change("An empty answer of the gRPC expander means none of the options; otherwise all stay.", False, "1.32"),
+        BehaviourChange(
+            "An empty answer of the gRPC expander means none of the options; otherwise all stay.", False, "1.32"
+        ),
     ] = True
 
     # ProvisioningRequests.
     requests_force_scale_up: Annotated[
         bool,
-        Change("A ProvisioningRequest is served whatever holds pods back: age, max-nodes-total.", False, "1.33"),
+        BehaviourChange(
+            "A ProvisioningRequest is served whatever holds pods back: age, max-nodes-total.", False, "1.33"
+        ),
     ] = True
     check_capacity_no_retry: Annotated[
-        bool, Change("A check-capacity request with noRetry fails for good when there is no room.", False, "1.32")
+        bool,
+        BehaviourChange("A check-capacity request with noRetry fails for good when there is no room.", False, "1.32"),
     ] = True
     consumed_bookings_end: Annotated[
-        bool, Change("A booking ends as soon as all pods of its request are scheduled.", False)
+        bool, BehaviourChange("A booking ends as soon as all pods of its request are scheduled.", False)
     ] = True
 
     # Scale-down.
     unmeasured_node_is_unused: Annotated[
         bool,
-        Change("A node that says nothing of its CPU or memory counts as unused; otherwise it stays.", True),
+        BehaviourChange("A node that says nothing of its CPU or memory counts as unused; otherwise it stays.", True),
     ] = False
     node_at_threshold_is_needed: Annotated[
-        bool, Change("A node exactly at its utilisation threshold is needed; otherwise only above it.", True)
+        bool, BehaviourChange("A node exactly at its utilisation threshold is needed; otherwise only above it.", True)
     ] = False
     system_pods_block_forever: Annotated[
         bool,
-        Change(
+        BehaviourChange(
             "kube-system pods without disruption budget block their node for ever; otherwise until "
             "blocking-system-pod-distruption-timeout.",
             True,
@@ -225,11 +236,11 @@ class Rules(msgspec.Struct, frozen=True):
         ),
     ] = False
     on_completion_pods: Annotated[
-        bool, Change("safe-to-evict: on-completion keeps the node until the pod has finished.", False, "1.36")
+        bool, BehaviourChange("safe-to-evict: on-completion keeps the node until the pod has finished.", False, "1.36")
     ] = True
     ghost_node_in_removal: Annotated[
         bool,
-        Change(
+        BehaviourChange(
             "A node under test stays as a tainted ghost while its pods are placed, then leaves the view; otherwise "
             "it stays in the view, empty and untainted.",
             False,
@@ -238,13 +249,13 @@ class Rules(msgspec.Struct, frozen=True):
     ] = True
     atomic_scale_down_registered_size: Annotated[
         bool,
-        Change(
+        BehaviourChange(
             "A zero-or-max group may go when all its registered nodes do; otherwise all of its target.", False, "1.34"
         ),
     ] = True
     evicted_pods_need_room: Annotated[
         bool,
-        Change(
+        BehaviourChange(
             "Pods evicted by removals under way, and not made anew yet, take room; Cluster Autoscaler forgets them at "
             "once.",
             False,
@@ -252,30 +263,32 @@ class Rules(msgspec.Struct, frozen=True):
     ] = True
     bare_pods_are_expected: Annotated[
         bool,
-        Change(
+        BehaviourChange(
             "Pods without a controller on nodes being drained are expected to come again, as in Cluster Autoscaler; "
             "otherwise only those that something makes anew.",
             True,
         ),
     ] = False
     minimums_count_deleting_nodes: Annotated[
-        bool, Change("Nodes being deleted still count towards the lower resource limits.", False)
+        bool, BehaviourChange("Nodes being deleted still count towards the lower resource limits.", False)
     ] = True
     scale_down_reports_no_candidates: Annotated[
-        bool, Change("A scale-down without candidates has a result of its own.", False)
+        bool, BehaviourChange("A scale-down without candidates has a result of its own.", False)
     ] = True
     parallel_tainting: Annotated[
-        bool, Change("Nodes to delete are tainted five at a time; otherwise one by one.", False, "1.32")
+        bool, BehaviourChange("Nodes to delete are tainted five at a time; otherwise one by one.", False, "1.32")
     ] = True
     reason_for_every_node: Annotated[
         bool,
-        Change("Every node that stays has a reason, at its group's minimum too; Cluster Autoscaler has none.", False),
+        BehaviourChange(
+            "Every node that stays has a reason, at its group's minimum too; Cluster Autoscaler has none.", False
+        ),
     ] = True
 
     # What the outside sees.
     status_by_json: Annotated[
         bool,
-        Change(
+        BehaviourChange(
             "The status ConfigMap has its keys in alphabetical order, times in whole seconds, and structures that are "
             "empty; otherwise keys as declared, fractions of seconds, and nothing that is empty.",
             False,
@@ -283,11 +296,14 @@ class Rules(msgspec.Struct, frozen=True):
         ),
     ] = True
     wide_duration_buckets: Annotated[
-        bool, Change("function_duration_seconds has 150 buckets from 0.1 to 1800 seconds; otherwise 30.", False, "1.36")
+        bool,
+        BehaviourChange(
+            "function_duration_seconds has 150 buckets from 0.1 to 1800 seconds; otherwise 30.", False, "1.36"
+        ),
     ] = True
 
 
-def changes() -> dict[str, Change]:
+def changes() -> dict[str, BehaviourChange]:
     """Return every difference by field name, in the order of the fields."""
     hints = get_type_hints(Rules, include_extras=True)
     return {name: get_args(hints[name])[1] for name in Rules.__struct_fields__}

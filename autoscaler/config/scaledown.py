@@ -8,6 +8,7 @@ from autoscaler.config.syntax import (
     Count,
     CountFromOne,
     DrainPriorities,
+    FlagDifference,
     GroupLimits,
     Number,
     OptionalNumber,
@@ -17,9 +18,8 @@ from autoscaler.config.syntax import (
     Support,
     Switch,
     WholeSeconds,
-    Why,
 )
-from autoscaler.config.windows import Windows
+from autoscaler.config.windows import MaintenanceWindows
 
 
 class ScaleDown(msgspec.Struct, frozen=True):
@@ -58,10 +58,12 @@ class ScaleDown(msgspec.Struct, frozen=True):
         Seconds,
         "How long the unneeded time of a node survives a restart; 0 means not at all.",
         Support.BETTER,
-        Why("On by default, so that a restart or a change of leaders loses no time; 0 with --compatibility=1.31."),
+        FlagDifference(
+            "On by default, so that a restart or a change of leaders loses no time; 0 with --compatibility=1.31."
+        ),
     ] = 1800.0
     scale_down_window: Annotated[
-        Windows,
+        MaintenanceWindows,
         "Begin to remove nodes only within such windows, as in 0 22 * * 1-5;8h;Europe/Berlin (cron, UTC by default); "
         "a group with windows of its own keeps to those.",
         Support.OURS,
@@ -77,19 +79,19 @@ class ScaleDown(msgspec.Struct, frozen=True):
         Number,
         "Candidates of the former planner.",
         Support.NOT_APPLICABLE,
-        Why("Without effect in Cluster Autoscaler since 1.32 too."),
+        FlagDifference("Without effect in Cluster Autoscaler since 1.32 too."),
     ] = 30
     scale_down_candidates_pool_ratio: Annotated[
         Real,
         "Share of nodes the former planner looked at.",
         Support.NOT_APPLICABLE,
-        Why("Without effect in Cluster Autoscaler since 1.32 too."),
+        FlagDifference("Without effect in Cluster Autoscaler since 1.32 too."),
     ] = 0.1
     scale_down_candidates_pool_min_count: Annotated[
         Number,
         "Fewest nodes the former planner looked at.",
         Support.NOT_APPLICABLE,
-        Why("Without effect in Cluster Autoscaler since 1.32 too."),
+        FlagDifference("Without effect in Cluster Autoscaler since 1.32 too."),
     ] = 50
 
     @property
@@ -132,7 +134,7 @@ class Drain(msgspec.Struct, frozen=True):
     ] = 0.0
 
 
-class Replacement(msgspec.Struct, frozen=True):
+class ReplacementOptions(msgspec.Struct, frozen=True):
     """Nodes that go although they are needed, after others have come in their place."""
 
     max_node_age_s: Annotated[
@@ -165,7 +167,7 @@ class Replacement(msgspec.Struct, frozen=True):
     ] = 100_000
 
 
-class Removed(msgspec.Struct, frozen=True):
+class RemovedFlags(msgspec.Struct, frozen=True):
     """Flags of older versions, so that old command lines start."""
 
     max_empty_bulk_delete: Annotated[OptionalNumber, "Older name of max-scale-down-parallelism."] = None
@@ -173,35 +175,41 @@ class Removed(msgspec.Struct, frozen=True):
         Switch,
         "false chose the former planner.",
         Support.NOT_APPLICABLE,
-        Why("The planner that false chose is gone, as in Cluster Autoscaler since 1.32."),
+        FlagDifference("The planner that false chose is gone, as in Cluster Autoscaler since 1.32."),
     ] = True
     node_autoprovisioning_enabled: Annotated[
         Switch,
         "Create node groups.",
         Support.NOT_APPLICABLE,
-        Why("Cluster Autoscaler removed it in 1.33; it worked for no provider of its distribution."),
+        FlagDifference("Cluster Autoscaler removed it in 1.33; it worked for no provider of its distribution."),
     ] = False
     max_autoprovisioned_node_group_count: Annotated[
-        Count, "Most created node groups.", Support.NOT_APPLICABLE, Why("Cluster Autoscaler removed it in 1.33.")
+        Count,
+        "Most created node groups.",
+        Support.NOT_APPLICABLE,
+        FlagDifference("Cluster Autoscaler removed it in 1.33."),
     ] = 15
     gce_expander_ephemeral_storage_support: Annotated[
-        Switch, "GCE: count ephemeral storage.", Support.NOT_APPLICABLE, Why("Ephemeral storage is always counted.")
+        Switch,
+        "GCE: count ephemeral storage.",
+        Support.NOT_APPLICABLE,
+        FlagDifference("Ephemeral storage is always counted."),
     ] = False
     filter_out_schedulable_pods_uses_packing: Annotated[
         Switch,
         "Pack pods onto existing nodes.",
         Support.NOT_APPLICABLE,
-        Why("Pods are always packed onto existing nodes."),
+        FlagDifference("Pods are always packed onto existing nodes."),
     ] = True
     configmap: Annotated[
         OptionalText,
         "ConfigMap with node group sizes.",
         Support.NOT_APPLICABLE,
-        Why("Cluster Autoscaler removed it in 1.3; sizes come from the provider."),
+        FlagDifference("Cluster Autoscaler removed it in 1.3; sizes come from the provider."),
     ] = None
     unregistered_node_removal_time_s: Annotated[
         Seconds,
         "Older name of max-node-provision-time.",
         Support.NOT_APPLICABLE,
-        Why("Cluster Autoscaler removed it; --max-node-provision-time replaces it."),
+        FlagDifference("Cluster Autoscaler removed it; --max-node-provision-time replaces it."),
     ] = 900.0

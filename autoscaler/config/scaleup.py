@@ -6,10 +6,10 @@ from typing import Annotated
 import msgspec
 
 from autoscaler.config.syntax import (
-    Array,
     CoreRange,
     Count,
     CountFromOne,
+    FlagDifference,
     GibRange,
     GpuRanges,
     Names,
@@ -20,10 +20,10 @@ from autoscaler.config.syntax import (
     Range,
     Real,
     Seconds,
-    Slice,
+    StringArray,
+    StringSlice,
     Support,
     Switch,
-    Why,
     choice,
 )
 
@@ -55,9 +55,9 @@ class Pods(msgspec.Struct, frozen=True):
         Number, "Pods of lower priority neither cause a scale-up nor hold a node."
     ] = -10
     new_pod_scale_up_delay_s: Annotated[Seconds, "Pods younger than this do not cause a scale-up."] = 0.0
-    allowed_scheduler_names: Annotated[Slice, "Only pods of these schedulers are considered at all."] = ()
+    allowed_scheduler_names: Annotated[StringSlice, "Only pods of these schedulers are considered at all."] = ()
     bypassed_scheduler_names: Annotated[
-        Slice, "Pods of these schedulers count as pending before their scheduler has looked at them."
+        StringSlice, "Pods of these schedulers count as pending before their scheduler has looked at them."
     ] = ()
     max_pod_evaluation_work: Annotated[
         CountFromOne,
@@ -70,25 +70,25 @@ class Pods(msgspec.Struct, frozen=True):
         Switch,
         "Add the pods that controllers have yet to create.",
         Support.ACCEPTED,
-        Why("Pods are counted once they exist."),
+        FlagDifference("Pods are counted once they exist."),
     ] = False
     pod_injection_limit: Annotated[
         Count,
         "Most pods to which such additions may raise the list.",
         Support.ACCEPTED,
-        Why("Nothing is added so far."),
+        FlagDifference("Nothing is added so far."),
     ] = 5000
     enable_graceful_degradation: Annotated[
         Switch,
         "Cut the placing of pending pods short when it takes too long.",
         Support.NOT_APPLICABLE,
-        Why("Placing 10,000 pending pods takes well under a second, so there is nothing to cut short."),
+        FlagDifference("Placing 10,000 pending pods takes well under a second, so there is nothing to cut short."),
     ] = False
     pending_pods_batching_timeout_s: Annotated[
         Seconds,
         "How long placing pending pods may then take.",
         Support.NOT_APPLICABLE,
-        Why("Placing 10,000 pending pods takes well under a second, so there is nothing to cut short."),
+        FlagDifference("Placing 10,000 pending pods takes well under a second, so there is nothing to cut short."),
     ] = 240.0
 
 
@@ -106,13 +106,13 @@ class ScaleUp(msgspec.Struct, frozen=True):
         Seconds,
         "Longest time spent on counting nodes for one group.",
         Support.NOT_APPLICABLE,
-        Why("Counting nodes takes a fraction of a second and is never cut short."),
+        FlagDifference("Counting nodes takes a fraction of a second and is never cut short."),
     ] = 10.0
     max_binpacking_time_s: Annotated[
         Seconds,
         "Longest time spent on counting nodes for all groups.",
         Support.NOT_APPLICABLE,
-        Why("Counting nodes takes a fraction of a second and is never cut short."),
+        FlagDifference("Counting nodes takes a fraction of a second and is never cut short."),
     ] = 300.0
     groups_per_pass: Annotated[
         GroupsPerPass, choice(GroupsPerPass), "Whether one pass may scale several different groups.", Support.OURS
@@ -137,25 +137,27 @@ class ScaleUp(msgspec.Struct, frozen=True):
         Switch,
         "Several scale-ups in one pass.",
         Support.BETTER,
-        Why("Always on: it is --groups-per-pass=all, the default. Given, it also overrides --compatibility=1.31."),
+        FlagDifference(
+            "Always on: it is --groups-per-pass=all, the default. Given, it also overrides --compatibility=1.31."
+        ),
     ] = False
     salvo_scale_up_budget_s: Annotated[
         Seconds,
         "Longest time for those.",
         Support.NOT_APPLICABLE,
-        Why("All groups of a pass are planned together, in a fraction of a second."),
+        FlagDifference("All groups of a pass are planned together, in a fraction of a second."),
     ] = 60.0
     fastpath_binpacking_enabled: Annotated[
         Switch,
         "Count nodes of the largest group arithmetically.",
         Support.NOT_APPLICABLE,
-        Why("The exact count is fast enough."),
+        FlagDifference("The exact count is fast enough."),
     ] = False
     scaleup_simulation_for_skipped_node_groups_enabled: Annotated[
         Switch,
         "Check pods against skipped groups too, to blame only those that could have helped.",
         Support.ACCEPTED,
-        Why("Events blame every skipped group."),
+        FlagDifference("Events blame every skipped group."),
     ] = False
     grpc_expander_url: Annotated[OptionalText, "Address of the gRPC expander, host:port."] = None
     grpc_expander_cert: Annotated[
@@ -163,7 +165,7 @@ class ScaleUp(msgspec.Struct, frozen=True):
     ] = None
 
 
-class Limits(msgspec.Struct, frozen=True):
+class ResourceLimits(msgspec.Struct, frozen=True):
     """Limits of the whole cluster."""
 
     cores_total: Annotated[CoreRange, "Least and most cores in the cluster."] = Range(0, 320000)
@@ -174,7 +176,7 @@ class Limits(msgspec.Struct, frozen=True):
         Switch,
         "Obey CapacityQuota objects.",
         Support.ACCEPTED,
-        Why("CapacityQuota objects are not read yet: asked to obey them, it does not start."),
+        FlagDifference("CapacityQuota objects are not read yet: asked to obey them, it does not start."),
     ] = False
 
 
@@ -183,9 +185,9 @@ class Balancing(msgspec.Struct, frozen=True):
 
     balance_similar_node_groups: Annotated[Switch, "Spread a scale-up over similar node groups."] = False
     balancing_label: Annotated[
-        Array, "Groups are similar when these labels are equal; replaces the usual comparison."
+        StringArray, "Groups are similar when these labels are equal; replaces the usual comparison."
     ] = ()
-    balancing_ignore_label: Annotated[Array, "Label that may differ between similar groups."] = ()
+    balancing_ignore_label: Annotated[StringArray, "Label that may differ between similar groups."] = ()
     max_allocatable_difference_ratio: Annotated[
         Real, "Largest relative difference in allocatable resources of similar groups."
     ] = 0.05
@@ -197,7 +199,7 @@ class Balancing(msgspec.Struct, frozen=True):
     )
 
 
-class Health(msgspec.Struct, frozen=True):
+class HealthOptions(msgspec.Struct, frozen=True):
     """When the cluster, a group, or a new node counts as failed."""
 
     ok_total_unready_count: Annotated[Count, "So many unready nodes are fine, whatever their share."] = 3
@@ -215,7 +217,7 @@ class Health(msgspec.Struct, frozen=True):
     ] = False
 
 
-class Templates(msgspec.Struct, frozen=True):
+class TemplateOptions(msgspec.Struct, frozen=True):
     """What a new node of a group looks like, and what makes it ready."""
 
     node_info_cache_expire_time_s: Annotated[
@@ -224,10 +226,12 @@ class Templates(msgspec.Struct, frozen=True):
     force_ds: Annotated[Switch, "Put every suitable DaemonSet on templates, not just those the example node runs."] = (
         False
     )
-    startup_taint: Annotated[Array, "Taint that new nodes carry until they are ready; left out of templates."] = ()
-    startup_taint_prefix: Annotated[Array, "Prefix of such taints."] = ()
-    ignore_taint: Annotated[Array, "Older name of startup-taint."] = ()
-    status_taint: Annotated[Array, "Taint that comes and goes on working nodes; left out of templates."] = ()
+    startup_taint: Annotated[
+        StringArray, "Taint that new nodes carry until they are ready; left out of templates."
+    ] = ()
+    startup_taint_prefix: Annotated[StringArray, "Prefix of such taints."] = ()
+    ignore_taint: Annotated[StringArray, "Older name of startup-taint."] = ()
+    status_taint: Annotated[StringArray, "Taint that comes and goes on working nodes; left out of templates."] = ()
     scale_from_unschedulable: Annotated[Switch, "A cordoned node may be the example of its group."] = False
     scheduler_config_file: Annotated[OptionalText, "KubeSchedulerConfiguration with one profile."] = None
 
@@ -263,47 +267,47 @@ class Features(msgspec.Struct, frozen=True):
         Switch,
         "Keep status.readyReplicas of CapacityBuffer objects up to date.",
         Support.ACCEPTED,
-        Why("The field is not written yet."),
+        FlagDifference("The field is not written yet."),
     ] = False
     capacity_buffer_pod_dry_run_enabled: Annotated[
         Switch,
         "Complete buffer pods by a dry run on the API server.",
         Support.ACCEPTED,
-        Why("Templates are taken as they are written."),
+        FlagDifference("Templates are taken as they are written."),
     ] = True
     enable_dynamic_resource_allocation: Annotated[
         Switch,
         "Keep pods with ResourceClaims where these are allocated, and judge nodes by their ResourceSlices; otherwise "
         "both are ignored.",
-        Why("Claims not allocated yet cannot be simulated: no node is bought for them, and reasons say so."),
+        FlagDifference("Claims not allocated yet cannot be simulated: no node is bought for them, and reasons say so."),
     ] = True
     enable_csi_node_aware_scheduling: Annotated[
         Switch,
         "Take the volume limits of new nodes into account.",
         Support.ACCEPTED,
-        Why("Limits of existing nodes always count; new nodes are taken to have none."),
+        FlagDifference("Limits of existing nodes always count; new nodes are taken to have none."),
     ] = False
     enable_inter_pod_affinity_hostname_fast_path: Annotated[
         Switch,
         "Faster affinity to single nodes.",
         Support.NOT_APPLICABLE,
-        Why("Affinity to single nodes is always fast."),
+        FlagDifference("Affinity to single nodes is always fast."),
     ] = False
     cluster_snapshot_parallelism: Annotated[
         Count,
         "Threads that fill the snapshot.",
         Support.NOT_APPLICABLE,
-        Why("The snapshot is kept up to date by one thread."),
+        FlagDifference("The snapshot is kept up to date by one thread."),
     ] = 16
     predicate_parallelism: Annotated[
         CountFromOne,
         "Threads that check predicates.",
         Support.NOT_APPLICABLE,
-        Why("Predicates are checked for whole columns of nodes, by one thread."),
+        FlagDifference("Predicates are checked for whole columns of nodes, by one thread."),
     ] = 4
     scheduler_verbosity: Annotated[
         Number,
         "Log verbosity of the scheduler library.",
         Support.NOT_APPLICABLE,
-        Why("The scheduler's library is not used."),
+        FlagDifference("The scheduler's library is not used."),
     ] = -1

@@ -30,7 +30,7 @@ class _Strict(msgspec.Struct, frozen=True, rename="camel"):
     """Base of what is read of the file."""
 
 
-class Expression(_Strict, frozen=True):
+class ProfileExpression(_Strict, frozen=True):
     """One requirement on a label or field of nodes."""
 
     key: str
@@ -38,17 +38,17 @@ class Expression(_Strict, frozen=True):
     values: list[str] = []
 
 
-class Term(_Strict, frozen=True):
+class ProfileTerm(_Strict, frozen=True):
     """Requirements that must all hold."""
 
-    match_expressions: list[Expression] = []
-    match_fields: list[Expression] = []
+    match_expressions: list[ProfileExpression] = []
+    match_fields: list[ProfileExpression] = []
 
 
-class Terms(_Strict, frozen=True):
+class ProfileTerms(_Strict, frozen=True):
     """Terms of which one must hold."""
 
-    node_selector_terms: list[Term]
+    node_selector_terms: list[ProfileTerm]
 
 
 class DefaultConstraint(_Strict, frozen=True):
@@ -65,7 +65,7 @@ class DefaultConstraint(_Strict, frozen=True):
 class SchedulerProfile(msgspec.Struct, frozen=True):
     """What the one profile of the file changes."""
 
-    added_affinity: Terms | None = None
+    added_affinity: ProfileTerms | None = None
     ignored_resources: tuple[str, ...] = ()
     ignored_resource_groups: tuple[str, ...] = ()
     default_constraints: tuple[DefaultConstraint, ...] = ()
@@ -76,20 +76,20 @@ class SchedulerProfile(msgspec.Struct, frozen=True):
     """What in the file has no effect, each with its path in it."""
 
 
-class Reading(msgspec.Struct, frozen=True):
+class ProfileReading(msgspec.Struct, frozen=True):
     """A profile, or what is wrong with the file: words that go on after its name."""
 
     profile: SchedulerProfile = SchedulerProfile()
     problems: tuple[str, ...] = ()
 
 
-class _Added(_Strict, frozen=True):
-    required: Terms | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
+class _AddedAffinity(_Strict, frozen=True):
+    required: ProfileTerms | None = msgspec.field(default=None, name="requiredDuringSchedulingIgnoredDuringExecution")
     preferred: list[Any] = msgspec.field(default_factory=list, name="preferredDuringSchedulingIgnoredDuringExecution")
 
 
 class _AffinityArgs(_Strict, frozen=True):
-    added_affinity: _Added | None = None
+    added_affinity: _AddedAffinity | None = None
 
 
 class _FitArgs(_Strict, frozen=True):
@@ -116,7 +116,7 @@ class _PluginConfig(_Strict, frozen=True):
     args: dict[str, Any] = {}
 
 
-class _Profile(_Strict, frozen=True):
+class _ProfileForm(_Strict, frozen=True):
     scheduler_name: str = "default-scheduler"
     plugins: dict[str, _PluginSet] = {}
     plugin_config: list[_PluginConfig] = []
@@ -126,17 +126,17 @@ _FILTER_POINTS = ("multiPoint", "preFilter", "filter")
 _ARGUMENTS = ("NodeAffinity", "NodeResourcesFit", "PodTopologySpread")
 
 
-def read_profile(content: object) -> Reading:
+def read_profile(content: object) -> ProfileReading:
     """Read a KubeSchedulerConfiguration from plain YAML data."""
     if not isinstance(content, dict) or content.get("kind") != "KubeSchedulerConfiguration":
-        return Reading(problems=("is not a KubeSchedulerConfiguration",))
+        return ProfileReading(problems=("is not a KubeSchedulerConfiguration",))
     profiles = content.get("profiles") or []
     if not isinstance(profiles, list) or len(profiles) != 1:
-        return Reading(problems=("must have exactly one profile",))
+        return ProfileReading(problems=("must have exactly one profile",))
     problems: list[str] = []
-    profile = _convert(profiles[0], _Profile, "profiles[0]", problems)
+    profile = _convert(profiles[0], _ProfileForm, "profiles[0]", problems)
     if profile is None:
-        return Reading(problems=tuple(problems))
+        return ProfileReading(problems=tuple(problems))
     arguments = {
         one.name: (f"profiles[0].pluginConfig[{number}].args", one.args)
         for number, one in enumerate(profile.plugin_config)
@@ -159,7 +159,7 @@ def read_profile(content: object) -> Reading:
         disabled=_disabled(profile.plugins),
         warnings=tuple(warnings),
     )
-    return Reading(SchedulerProfile(), tuple(problems)) if problems else Reading(read)
+    return ProfileReading(SchedulerProfile(), tuple(problems)) if problems else ProfileReading(read)
 
 
 def _arguments(given: Mapping[str, tuple[str, dict[str, Any]]], name: str, kind: type[T], problems: list[str]) -> T:

@@ -37,7 +37,7 @@ def merge(sources: Iterable[Settings]) -> Settings:
 _LONGEST_SHOWN = 300
 
 
-class Reading:
+class SettingsReader:
     """Collects the values and the problems of one source."""
 
     def __init__(self) -> None:

@@ -55,7 +55,7 @@ class Support(StrEnum):
     """It tunes something that does not exist here."""
 
 
-class Why(str):
+class FlagDifference(str):
     """A sentence on why a flag of Cluster Autoscaler is not simply the same here."""
 
     __slots__ = ()
@@ -249,8 +249,10 @@ Text = Annotated[str, Syntax("text", str, str)]
 OptionalText = Annotated[str | None, Syntax("text", lambda text: text or None, str)]
 Address = Annotated[str, Syntax("host:port", parse_address, str)]
 Names = Annotated[tuple[str, ...], Syntax("names, comma-separated", parse_names, _joined)]
-Slice = Annotated[tuple[str, ...], Syntax("text, comma-separated, repeatable", parse_slice, _joined, repeated=True)]
-Array = Annotated[tuple[str, ...], Syntax("text, repeatable", lambda text: (text,), _joined, repeated=True)]
+StringSlice = Annotated[
+    tuple[str, ...], Syntax("text, comma-separated, repeatable", parse_slice, _joined, repeated=True)
+]
+StringArray = Annotated[tuple[str, ...], Syntax("text, repeatable", lambda text: (text,), _joined, repeated=True)]
 NodeSpecs = Annotated[tuple[str, ...], Syntax("min:max:name, repeatable", parse_node_spec, _joined, repeated=True)]
 Gates = Annotated[tuple[str, ...], Syntax("Name=bool,..., repeatable", parse_gates, _joined, repeated=True)]
 CoreRange = Annotated[Range, Syntax("min:max cores", parse_range, _show_range)]

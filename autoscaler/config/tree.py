@@ -7,36 +7,36 @@ import msgspec
 
 from autoscaler.config.eta import Eta
 from autoscaler.config.headroom import Headroom
-from autoscaler.config.process import Kube, Leader, Logging, Loop, Observe, Provider, Source
+from autoscaler.config.process import ConfigSource, Kube, Leader, Logging, Loop, Observe, Provider
 from autoscaler.config.reservations import Reservations
 from autoscaler.config.rules import Rules
-from autoscaler.config.scaledown import Drain, Removed, Replacement, ScaleDown
-from autoscaler.config.scaleup import Balancing, Features, Health, Limits, Pods, ScaleUp, Templates
+from autoscaler.config.scaledown import Drain, RemovedFlags, ReplacementOptions, ScaleDown
+from autoscaler.config.scaleup import Balancing, Features, HealthOptions, Pods, ResourceLimits, ScaleUp, TemplateOptions
 from autoscaler.config.scheduler_profile import SchedulerProfile
 
 
 class Config(msgspec.Struct, frozen=True):
     """Every option of the autoscaler, by section."""
 
-    source: Source = Source()
+    source: ConfigSource = ConfigSource()
     provider: Provider = Provider()
     loop: Loop = Loop()
     kube: Kube = Kube()
     leader: Leader = Leader()
     pods: Pods = Pods()
     scale_up: ScaleUp = ScaleUp()
-    limits: Limits = Limits()
+    limits: ResourceLimits = ResourceLimits()
     balancing: Balancing = Balancing()
-    health: Health = Health()
-    templates: Templates = Templates()
+    health: HealthOptions = HealthOptions()
+    templates: TemplateOptions = TemplateOptions()
     scale_down: ScaleDown = ScaleDown()
     drain: Drain = Drain()
-    replacement: Replacement = Replacement()
+    replacement: ReplacementOptions = ReplacementOptions()
     observe: Observe = Observe()
     logging: Logging = Logging()
     features: Features = Features()
     eta: Eta = Eta()
-    removed: Removed = Removed()
+    removed: RemovedFlags = RemovedFlags()
     rules: Rules = Rules()
     scheduler: SchedulerProfile = SchedulerProfile()
     """What the file named by `scheduler-config-file` says."""

@@ -10,17 +10,17 @@ from autoscaler.config.tree import Config
 
 _RETRY_JITTER = 1.2
 
-Place = Callable[[str], str]
+PlaceNamer = Callable[[str], str]
 """Where a flag was set, by flag name, to begin a message with."""
 
 
-def problems(config: Config, place: Place) -> list[str]:
+def problems(config: Config, place: PlaceNamer) -> list[str]:
     """Return a line for everything that makes a configuration unusable, naming place, value and remedy."""
     checks = (_loop, _leader, _expanders, _schedulers, _scale_down, _drain, _replacement, _features, _eta)
     return list(chain.from_iterable(check(config, place) for check in checks))
 
 
-def _loop(config: Config, place: Place) -> Iterator[str]:
+def _loop(config: Config, place: PlaceNamer) -> Iterator[str]:
     loop = config.loop
     if loop.scan_interval_s <= 0:
         yield f"{place('scan-interval')}: 0 would leave no time between passes; write for example 10s"
@@ -31,7 +31,7 @@ def _loop(config: Config, place: Place) -> Iterator[str]:
         )
 
 
-def _leader(config: Config, place: Place) -> Iterator[str]:
+def _leader(config: Config, place: PlaceNamer) -> Iterator[str]:
     leader = config.leader
     if not leader.leader_elect:
         return
@@ -49,7 +49,7 @@ def _leader(config: Config, place: Place) -> Iterator[str]:
         yield f"{place('leader-elect-retry-period')}: must be longer than 0; write for example 2s"
 
 
-def _expanders(config: Config, place: Place) -> Iterator[str]:
+def _expanders(config: Config, place: PlaceNamer) -> Iterator[str]:
     chosen = config.scale_up.expander
     where = place("expander")
     for problem in chain_problems(chosen):
@@ -63,7 +63,7 @@ def _expanders(config: Config, place: Place) -> Iterator[str]:
                 yield f"{place(flag)}: is missing; the grpc expander needs it"
 
 
-def _schedulers(config: Config, place: Place) -> Iterator[str]:
+def _schedulers(config: Config, place: PlaceNamer) -> Iterator[str]:
     allowed = config.pods.allowed_scheduler_names
     outside = sorted(set(config.pods.bypassed_scheduler_names) - set(allowed)) if allowed else []
     if outside:
@@ -73,14 +73,14 @@ def _schedulers(config: Config, place: Place) -> Iterator[str]:
         )
 
 
-def _scale_down(config: Config, place: Place) -> Iterator[str]:
+def _scale_down(config: Config, place: PlaceNamer) -> Iterator[str]:
     limited = [one.group for one in config.scale_down.max_node_deletions_per_minute]
     for group in dict.fromkeys(group for group in limited if limited.count(group) > 1):
         what = "the whole cluster" if group is None else f"group {group}"
         yield f"{place('max-node-deletions-per-minute')}: limits {what} twice; give one of the two"
 
 
-def _drain(config: Config, place: Place) -> Iterator[str]:
+def _drain(config: Config, place: PlaceNamer) -> Iterator[str]:
     drain = config.drain
     default = type(drain)().max_graceful_termination_sec
     if drain.drain_priority_config and drain.max_graceful_termination_sec != default:
@@ -90,7 +90,7 @@ def _drain(config: Config, place: Place) -> Iterator[str]:
         )
 
 
-def _replacement(config: Config, place: Place) -> Iterator[str]:
+def _replacement(config: Config, place: PlaceNamer) -> Iterator[str]:
     options = config.replacement
     wanted = (
         ("max-node-age", options.max_node_age_s > 0),
@@ -108,7 +108,7 @@ def _replacement(config: Config, place: Place) -> Iterator[str]:
         )
 
 
-def _features(config: Config, place: Place) -> Iterator[str]:
+def _features(config: Config, place: PlaceNamer) -> Iterator[str]:
     if config.limits.capacity_quotas_enabled:
         yield (
             f"{place('capacity-quotas-enabled')}: CapacityQuota objects are not read yet, so nothing would be limited; "
@@ -122,5 +122,5 @@ def _features(config: Config, place: Place) -> Iterator[str]:
         )
 
 
-def _eta(config: Config, place: Place) -> Iterator[str]:
+def _eta(config: Config, place: PlaceNamer) -> Iterator[str]:
     yield from eta.problems(config.eta, place)

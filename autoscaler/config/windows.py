@@ -22,7 +22,7 @@ _LONGEST_S = 31 * 86400.0
 _KEYS = ("group", "start", "duration", "timeZone")
 
 
-class Window(msgspec.Struct, frozen=True):
+class MaintenanceWindow(msgspec.Struct, frozen=True):
     """Nodes may go for `duration_s` seconds from every moment that `start` names."""
 
     group: str | None
@@ -32,14 +32,14 @@ class Window(msgspec.Struct, frozen=True):
     time_zone: str = "UTC"
 
 
-def parse_window(text: str) -> tuple[Window, ...]:
+def parse_window(text: str) -> tuple[MaintenanceWindow, ...]:
     """Read one window; `ValueError` names the part that is wrong."""
     parts = [part.strip() for part in text.split(";")]
     if not 2 <= len(parts) <= 3:
         raise ValueError(f"is not {_FORM}; write for example {_EXAMPLE}")
     group, _, start = parts[0].rpartition("=")
     zone = parts[2] if len(parts) == 3 else "UTC"
-    return (Window(group.strip() or None, _cron(start), _duration_s(parts[1]), _zone(zone)),)
+    return (MaintenanceWindow(group.strip() or None, _cron(start), _duration_s(parts[1]), _zone(zone)),)
 
 
 def _cron(text: str) -> str:
@@ -84,7 +84,7 @@ def window_from_map(entry: Mapping[str, Any]) -> str:
     return ";".join((head, entry["duration"], *([entry["timeZone"]] if "timeZone" in entry else [])))
 
 
-def show_windows(windows: tuple[Window, ...]) -> str:
+def show_windows(windows: tuple[MaintenanceWindow, ...]) -> str:
     """Write a window as its text; a flag shows one at a time."""
     return " ".join(
         f"{'' if one.group is None else one.group + '='}{one.start};{show_duration(one.duration_s)};{one.time_zone}"
@@ -92,7 +92,7 @@ def show_windows(windows: tuple[Window, ...]) -> str:
     )
 
 
-Windows = Annotated[
-    tuple[Window, ...],
+MaintenanceWindows = Annotated[
+    tuple[MaintenanceWindow, ...],
     Syntax(f"{_FORM}, repeatable", parse_window, show_windows, repeated=True, from_map=window_from_map),
 ]

@@ -7,9 +7,9 @@ import msgspec
 
 from autoscaler.config.eta import PodStartEstimator
 from autoscaler.eta import capacity as accounting
-from autoscaler.eta.estimate import Estimate, Level, estimate, unknown
-from autoscaler.eta.history import Record
-from autoscaler.eta.places import Outcome, Places, by_ratio, workload
+from autoscaler.eta.estimate import StartEstimate, WaitLevel, estimate, unknown
+from autoscaler.eta.history import PodRecord
+from autoscaler.eta.placements import PassOutcome, PlacementFinder, by_ratio, workload
 from autoscaler.eta.status import EtaStatus
 from autoscaler.eta.what_if import apart
 from autoscaler.objects import quantity
@@ -17,7 +17,7 @@ from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.objects.requests import Requests
 from autoscaler.reasons import UnknownStart
 
-Quantities = Mapping[str, str]
+QuantityTexts = Mapping[str, str]
 """Kubernetes quantities by resource."""
 _MOST_QUESTIONS = 1000
 """Pods that do not exist, asked about on one copy of the cluster; a large one counts as several."""
@@ -27,17 +27,17 @@ _MOST_NAMES = 256
 
 
 class CapacityTotals(msgspec.Struct, frozen=True, kw_only=True):
-    """What there is and what pods ask for, as `companions.capacity.Totals`."""
+    """What there is and what pods ask for, as `eta.capacity.ResourceTotals`."""
 
     nodes: int
-    provisioned: Quantities
-    capacity: Quantities
-    upcoming: Quantities
-    running: Quantities
-    starting: Quantities
-    pending: Quantities
-    headroom_running: Quantities
-    headroom_pending: Quantities
+    provisioned: QuantityTexts
+    capacity: QuantityTexts
+    upcoming: QuantityTexts
+    running: QuantityTexts
+    starting: QuantityTexts
+    pending: QuantityTexts
+    headroom_running: QuantityTexts
+    headroom_pending: QuantityTexts
 
 
 class CapacityAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,7 +79,7 @@ class PodEstimate(msgspec.Struct, frozen=True, kw_only=True):
 
     namespace: str
     name: str
-    level: Level
+    level: WaitLevel
     reason: UnknownStart | None
     expected_s: float | None
     worst_s: float | None
@@ -115,7 +115,7 @@ class EtaList(EtaSummary, frozen=True, kw_only=True):
 class HistoryList(msgspec.Struct, frozen=True, kw_only=True):
     """The lives of pods, newest first."""
 
-    items: tuple[Record, ...]
+    items: tuple[PodRecord, ...]
 
 
 def summary(status: EtaStatus, wall: float) -> EtaSummary:
@@ -154,8 +154,8 @@ class WhatIf:
     """Answers when pods would be ready that do not exist. Several threads must not ask at a time."""
 
     def __init__(self) -> None:
-        self._of: Outcome | None = None
-        self._places: Places | None = None
+        self._of: PassOutcome | None = None
+        self._places: PlacementFinder | None = None
         self._asked = 0
         self._named: set[str] = set()
 
@@ -196,7 +196,7 @@ def _names(cls: PodClass) -> Iterator[str]:
     yield from (constraint.topology_key for constraint in cls.spread)
 
 
-def capacity_answer(capacity: accounting.Capacity) -> CapacityAnswer:
+def capacity_answer(capacity: accounting.ClusterCapacity) -> CapacityAnswer:
     """Return the totals; a ratio to nothing is None."""
     ratios = {resource: capacity.cluster.wanted_ratio(resource) for resource in capacity.resources}
     return CapacityAnswer(
@@ -207,7 +207,7 @@ def capacity_answer(capacity: accounting.Capacity) -> CapacityAnswer:
     )
 
 
-def _totals(totals: accounting.Totals) -> CapacityTotals:
+def _totals(totals: accounting.ResourceTotals) -> CapacityTotals:
     return CapacityTotals(
         nodes=totals.nodes,
         provisioned=_texts(totals.provisioned),
@@ -221,11 +221,11 @@ def _totals(totals: accounting.Totals) -> CapacityTotals:
     )
 
 
-def _texts(amounts: Requests) -> Quantities:
+def _texts(amounts: Requests) -> QuantityTexts:
     return {resource: quantity.text(resource, value) for resource, value in amounts.items()}
 
 
-def _shown(pod: Pod, found: Estimate, status: EtaStatus) -> PodEstimate:
+def _shown(pod: Pod, found: StartEstimate, status: EtaStatus) -> PodEstimate:
     known = found.expected_s is not None and status.computed_at is not None
     return PodEstimate(
         namespace=pod.namespace,

@@ -10,42 +10,42 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from autoscaler.eta.answers import EtaList, HistoryList, PodEstimate, WhatIf, pod_answer, pod_answers, summary
-from autoscaler.eta.history import Record, State, records_of
-from autoscaler.eta.imagined_pod import ImaginedPod, read_pod
+from autoscaler.eta.history import PodRecord, PodStage, records_of
+from autoscaler.eta.hypothetical_pod import HypotheticalPod, read_pod
 from autoscaler.eta.status import EtaStatus
 from autoscaler.observe.api.answers import Name
-from autoscaler.observe.http.endpoint import Body, Described, Endpoint, Given, Nothing, json_endpoint
-from autoscaler.observe.http.public import public_json
+from autoscaler.observe.http.endpoint import Body, Endpoint, EndpointRoutes, Nothing, SuccessResponse, json_endpoint
+from autoscaler.observe.http.public_json import public_json
 from autoscaler.observe.http.routing import HTML, JSON, HttpProblem, Request, Response
 
-Page = Callable[[EtaStatus, float, bool], Response]
-Limit = Annotated[int, Meta(ge=1, le=1000, description="How many items to return at most.")]
+PageRenderer = Callable[[EtaStatus, float, bool], Response]
+EstimateLimit = Annotated[int, Meta(ge=1, le=1000, description="How many items to return at most.")]
 
 _AGAIN = {"Retry-After": "1"}
 _SWITCHED_ON = "unless `--pod-start-estimates=false`"
 
 
-class EstimatesAsked(msgspec.Struct, frozen=True, kw_only=True):
+class EstimatesQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which estimates are wanted."""
 
     namespace: Annotated[Name, Meta(description="Only pods of this namespace.")] | UnsetType = UNSET
     pod: Annotated[Name, Meta(description="This pod alone, `NAMESPACE/NAME`, pending or not.")] | UnsetType = UNSET
-    limit: Limit = 100
+    limit: EstimateLimit = 100
 
 
-class HistoryAsked(msgspec.Struct, frozen=True, kw_only=True):
+class HistoryQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which pods' lives are wanted."""
 
     namespace: Annotated[Name, Meta(description="Only pods of this namespace.")] | UnsetType = UNSET
-    state: Annotated[State, Meta(description="Only pods that have come so far.")] | UnsetType = UNSET
+    state: Annotated[PodStage, Meta(description="Only pods that have come so far.")] | UnsetType = UNSET
     since: (
         Annotated[datetime, Meta(tz=True, description="Only pods requested then or later: 2026-11-20T10:00:00Z.")]
         | UnsetType
     ) = UNSET
-    limit: Limit = 100
+    limit: EstimateLimit = 100
 
 
-class StartsAsked(msgspec.Struct, frozen=True, rename={"all_rows": "all"}):
+class StartsQuery(msgspec.Struct, frozen=True, rename={"all_rows": "all"}):
     """What the reader of the page wants."""
 
     all_rows: Annotated[bool, Meta(description="Whether to show every active pod.")] = False
@@ -54,22 +54,22 @@ class StartsAsked(msgspec.Struct, frozen=True, rename={"all_rows": "all"}):
 class EtaPages:
     """Answers requests, from any thread."""
 
-    def __init__(self, status: Callable[[], EtaStatus], wall: Callable[[], float], page: Page) -> None:
+    def __init__(self, status: Callable[[], EtaStatus], wall: Callable[[], float], page: PageRenderer) -> None:
         self._status = status
         self._wall = wall
         self._page = page
         self._asking = threading.Lock()
         self._imagined = WhatIf()
 
-    def routes(self) -> Described:
+    def routes(self) -> EndpointRoutes:
         """Return the routes."""
         return {
             "/api/v1/eta": {
                 "GET": json_endpoint(
                     summary="When pending pods will be ready, and what that rests on; or one pod alone.",
                     exposes="names and namespaces of pods, their nodes and groups; capacity of each group",
-                    asks=EstimatesAsked,
-                    answers=(EtaList, PodEstimate, Record),
+                    asks=EstimatesQuery,
+                    answers=(EtaList, PodEstimate, PodRecord),
                     answer=self._estimates,
                     refuses={404: "There is no pod of that name."},
                     when=_SWITCHED_ON,
@@ -78,9 +78,9 @@ class EtaPages:
                     summary="When a pod would be ready that does not exist. Nothing is created.",
                     exposes="which node or group would take a pod; costs computing time, one request at a time",
                     asks=Nothing,
-                    takes=Body(text="A Pod, whatever the content type says.", forms={JSON: ImaginedPod}),
+                    takes=Body(text="A Pod, whatever the content type says.", forms={JSON: HypotheticalPod}),
                     serve=lambda _, request: self._what_if(request),
-                    gives={200: Given(forms=(PodEstimate,))},
+                    gives={200: SuccessResponse(forms=(PodEstimate,))},
                     refuses={
                         422: "The body is no pod that could be placed; `field` is what is wrong with it.",
                         429: "Another such request is being answered; they are taken one at a time.",
@@ -92,7 +92,7 @@ class EtaPages:
                 "GET": json_endpoint(
                     summary="The life of each pod with the error of its first estimate, newest first.",
                     exposes="names and namespaces of pods, their nodes, and when they started",
-                    asks=HistoryAsked,
+                    asks=HistoryQuery,
                     answers=HistoryList,
                     answer=self._history,
                     when=_SWITCHED_ON,
@@ -102,15 +102,15 @@ class EtaPages:
                 "GET": Endpoint(
                     summary="Capacity, boot times and active pods, for people.",
                     exposes="what `/api/v1/eta` exposes",
-                    asks=StartsAsked,
+                    asks=StartsQuery,
                     serve=lambda wanted, _: self._page(self._status(), self._wall(), wanted.all_rows),
-                    gives={200: Given(content_type=HTML)},
+                    gives={200: SuccessResponse(content_type=HTML)},
                     when=_SWITCHED_ON,
                 )
             },
         }
 
-    def _estimates(self, wanted: EstimatesAsked) -> EtaList | PodEstimate | Record:
+    def _estimates(self, wanted: EstimatesQuery) -> EtaList | PodEstimate | PodRecord:
         status = self._status()
         if wanted.pod is not UNSET:
             return _one(status, wanted.pod)
@@ -127,7 +127,7 @@ class EtaPages:
         finally:
             self._asking.release()
 
-    def _history(self, wanted: HistoryAsked) -> HistoryList:
+    def _history(self, wanted: HistoryQuery) -> HistoryList:
         since = None if wanted.since is UNSET else wanted.since.timestamp()
         chosen = heapq.nlargest(
             wanted.limit,
@@ -149,7 +149,7 @@ def _stay(request: Request) -> None:
         raise HttpProblem(408, "client_gone", "the client has hung up")
 
 
-def _one(status: EtaStatus, key: str) -> PodEstimate | Record:
+def _one(status: EtaStatus, key: str) -> PodEstimate | PodRecord:
     for pod in () if status.view is None else status.view.pending:
         if pod.key == key:
             return pod_answer(status, pod)
@@ -161,7 +161,7 @@ def _one(status: EtaStatus, key: str) -> PodEstimate | Record:
     raise HttpProblem(404, "pod_not_found", f"there is no pod {key}", "pod")
 
 
-def _records(status: EtaStatus) -> Iterator[Record]:
+def _records(status: EtaStatus) -> Iterator[PodRecord]:
     yield from status.ended
     if status.view is not None:
         yield from records_of(status.live, status.view)

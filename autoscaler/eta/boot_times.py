@@ -10,7 +10,7 @@ from autoscaler.eta.samples import RING, Sample
 from autoscaler.kube import paths
 from autoscaler.kube.paths import ObjectRef
 from autoscaler.kube.writes import ClusterWrites
-from autoscaler.objects.oddities import UNREADABLE
+from autoscaler.objects.lenient_json import UNREADABLE
 
 CONFIG_MAP = "cluster-autoscaler-boot-times"
 _KEY = "boot-times"
@@ -19,7 +19,7 @@ _MOST_BYTES = 512 * 1024
 Samples = Mapping[str, tuple[Sample, ...]]
 
 
-class Reads(Protocol):
+class BootTimeReads(Protocol):
     """Answers GET requests; `kube.client.Client` is one."""
 
     def get(self, path: str, query: Mapping[str, str] | None = None) -> bytes:
@@ -58,7 +58,7 @@ def read_samples(data: Mapping[str, str]) -> Samples:
 class ClusterBootTimes:
     """`BootTimes` in the cluster."""
 
-    def __init__(self, reads: Reads, writes: ClusterWrites, namespace: str) -> None:
+    def __init__(self, reads: BootTimeReads, writes: ClusterWrites, namespace: str) -> None:
         self._reads = reads
         self._writes = writes
         self._namespace = namespace

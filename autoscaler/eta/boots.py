@@ -22,7 +22,7 @@ class Boot(msgspec.Struct, frozen=True):
     """Part of it: until the node appeared."""
 
 
-class Seen(msgspec.Struct, frozen=True):
+class BootsSeen(msgspec.Struct, frozen=True):
     """What one look found: nodes that are ready now, and how many never came, by group."""
 
     booted: tuple[Boot, ...] = ()
@@ -35,7 +35,7 @@ class _Booting(msgspec.Struct, frozen=True):
     registered: Instant
 
 
-class Boots:
+class BootTracker:
     """Requests for nodes that have not been fulfilled, and nodes that are not ready yet."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class Boots:
         registry: Registry,
         increases: Iterable[tuple[str, int]],
         now: Instant,
-    ) -> Seen:
+    ) -> BootsSeen:
         """Take in a pass: nodes as it saw them, then what it asked for.
 
         Nodes that were there before the first look tell nothing.
@@ -75,7 +75,7 @@ class Boots:
                 waiting.popleft()
                 failed[group] = failed.get(group, 0) + 1
         self._asked = {group: waiting for group, waiting in self._asked.items() if waiting}
-        return Seen(booted, failed)
+        return BootsSeen(booted, failed)
 
     def ages(self, now: Instant) -> Mapping[str, Sequence[float]]:
         """Return since how many seconds nodes are on their way, by group, the oldest first."""

@@ -20,7 +20,7 @@ NO_GROUP = ""
 _SHOWN = (quantity.CPU, quantity.MEMORY)
 
 
-class Totals(msgspec.Struct, frozen=True, kw_only=True):
+class ResourceTotals(msgspec.Struct, frozen=True, kw_only=True):
     """Amounts by resource, in the engine's units (milli-CPU, bytes, pieces)."""
 
     nodes: int = 0
@@ -48,12 +48,12 @@ class Totals(msgspec.Struct, frozen=True, kw_only=True):
         return float("inf") if wanted else 0.0
 
 
-class Capacity(msgspec.Struct, frozen=True, kw_only=True):
+class ClusterCapacity(msgspec.Struct, frozen=True, kw_only=True):
     """The totals of one moment (Unix seconds); replaced as a whole."""
 
     at: float
-    cluster: Totals = Totals()
-    groups: Mapping[str, Totals] = {}
+    cluster: ResourceTotals = ResourceTotals()
+    groups: Mapping[str, ResourceTotals] = {}
     """By node group; `NO_GROUP` are nodes that are not autoscaled. Pending pods belong to none."""
     unknown: int = 0
     """Pods in a phase that is none of the API's."""
@@ -72,7 +72,7 @@ def capacity(
     *,
     registry: Registry | None = None,
     templates: Mapping[str, Template] | None = None,
-) -> Capacity:
+) -> ClusterCapacity:
     """Account for a view. `starting` are its pods that have a node and do not run yet; pods that ended are not in it.
 
     Pods of an unknown phase are counted and never added to a sum.
@@ -118,7 +118,7 @@ def capacity(
         part = "pending" if cls.headroom is None else "headroom_pending"
         whole.add(part, {**cls.requests, quantity.PODS: 1}, number)
     totals = {group: one.totals() for group, one in sums.items()}
-    return Capacity(at=at, cluster=whole.totals(), groups=totals, unknown=unknown)
+    return ClusterCapacity(at=at, cluster=whole.totals(), groups=totals, unknown=unknown)
 
 
 class _Sums:
@@ -136,8 +136,8 @@ class _Sums:
         for part, amounts in other._parts.items():
             self.add(part, amounts)
 
-    def totals(self) -> Totals:
-        return Totals(nodes=self.nodes, **self._parts)
+    def totals(self) -> ResourceTotals:
+        return ResourceTotals(nodes=self.nodes, **self._parts)
 
 
 def _add_provisioned(sums: dict[str, _Sums], view: ClusterView, readings: Readings, group_of: Positions) -> None:

@@ -8,14 +8,14 @@ from enum import IntEnum
 
 import msgspec
 
-from autoscaler.eta.samples import NOTHING, Duration, Knowledge, Remaining, Spread, remaining
+from autoscaler.eta.samples import NOTHING, Duration, DurationSpread, Knowledge, Remaining, remaining
 from autoscaler.reasons import UnknownStart
 
 _LEAST_DEADLINE_S = 90.0
 _PATIENCE = 1.5
 
 
-class Level(IntEnum):
+class WaitLevel(IntEnum):
     """What a pod waits for: lower levels come sooner and are surer."""
 
     BOUND = 0
@@ -27,10 +27,10 @@ class Level(IntEnum):
     UNKNOWN = 6
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class PodPlacement(msgspec.Struct, frozen=True, kw_only=True):
     """Where a pod is meant to go, as far as the last pass knows."""
 
-    level: Level
+    level: WaitLevel
     node: str | None = None
     """A node there is, or one on its way by its name in the simulation."""
     group: str | None = None
@@ -42,23 +42,23 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     """`PLANNED`: until the pass that asks for the node."""
     grace_s: float = 0.0
     """`PREEMPTION`: the longest grace period of a victim."""
-    queue: Spread | None = None
+    queue: DurationSpread | None = None
     """`QUEUE`: until room is free again."""
     reason: UnknownStart | None = None
     """`UNKNOWN`: why."""
 
 
-class Times(msgspec.Struct, frozen=True):
+class LoopIntervals(msgspec.Struct, frozen=True):
     """Intervals of the loop, in seconds."""
 
     scan_s: float = 15.0
     max_provision_s: float = 900.0
 
 
-class Estimate(msgspec.Struct, frozen=True, kw_only=True):
+class StartEstimate(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds from now until a pod is ready; both None where that is not known, for the reason given."""
 
-    level: Level
+    level: WaitLevel
     expected_s: float | None = None
     worst_s: float | None = None
     reason: UnknownStart | None = None
@@ -68,46 +68,46 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the node it waits for takes longer than any before."""
     assumed: bool = False
     """Whether it waits for a boot, and no boot of any node was seen yet: a default, and no estimate to hold us to."""
-    terms: Mapping[str, Spread] = {}
+    terms: Mapping[str, DurationSpread] = {}
     """What it is the sum of, part by part."""
 
 
-def unknown(reason: UnknownStart) -> Estimate:
+def unknown(reason: UnknownStart) -> StartEstimate:
     """Return that nothing is known."""
-    return Estimate(level=Level.UNKNOWN, reason=reason)
+    return StartEstimate(level=WaitLevel.UNKNOWN, reason=reason)
 
 
-def estimate(place: Place, workload: str, knowledge: Knowledge, times: Times) -> Estimate:
+def estimate(place: PodPlacement, workload: str, knowledge: Knowledge, times: LoopIntervals) -> StartEstimate:
     """Return when a pod of the workload will be ready."""
-    if place.level is Level.UNKNOWN:
+    if place.level is WaitLevel.UNKNOWN:
         return unknown(place.reason or UnknownStart.NO_GROUP_FITS)
     group = place.group
-    terms: dict[str, Spread] = {}
+    terms: dict[str, DurationSpread] = {}
     overdue = assumed = False
     match place.level:
-        case Level.PREEMPTION:
-            terms["grace"] = Spread(place.grace_s, place.grace_s)
-        case Level.UPCOMING:
+        case WaitLevel.PREEMPTION:
+            terms["grace"] = DurationSpread(place.grace_s, place.grace_s)
+        case WaitLevel.UPCOMING:
             boot = knowledge.boot(group or "")
             left = remaining_boot(boot, place.age_s, times)
             if left is None:
                 return unknown(UnknownStart.BACKOFF)
             terms["boot"], overdue, assumed = left.spread, left.overdue, boot.assumed
-        case Level.PLANNED:
-            terms["wait"] = Spread(place.wait_s, place.wait_s)
+        case WaitLevel.PLANNED:
+            terms["wait"] = DurationSpread(place.wait_s, place.wait_s)
             boot = knowledge.boot(group or "")
             terms["boot"], assumed = boot.spread, boot.assumed
-        case Level.QUEUE:
+        case WaitLevel.QUEUE:
             terms["queue"] = place.queue or NOTHING
-    if place.level not in (Level.BOUND, Level.QUEUE):
+    if place.level not in (WaitLevel.BOUND, WaitLevel.QUEUE):
         terms["bind"] = knowledge.binding().spread
-    if place.level is not Level.QUEUE:
-        cold = place.cold or place.level in (Level.UPCOMING, Level.PLANNED)
+    if place.level is not WaitLevel.QUEUE:
+        cold = place.cold or place.level in (WaitLevel.UPCOMING, WaitLevel.PLANNED)
         terms["start"] = knowledge.start(workload, group, cold=cold).spread
     total = NOTHING
     for one in terms.values():
         total = total.plus(one)
-    return Estimate(
+    return StartEstimate(
         level=place.level,
         expected_s=total.expected,
         worst_s=total.expected + (total.worst - total.expected) * knowledge.excess,
@@ -119,7 +119,7 @@ def estimate(place: Place, workload: str, knowledge: Knowledge, times: Times) ->
     )
 
 
-def remaining_boot(boot: Duration, age_s: float, times: Times) -> Remaining | None:
+def remaining_boot(boot: Duration, age_s: float, times: LoopIntervals) -> Remaining | None:
     """Return how much longer a node takes that was asked for `age_s` ago; None: nobody may count on it any more."""
     if age_s >= times.max_provision_s:
         return None

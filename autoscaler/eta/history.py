@@ -10,7 +10,7 @@ from enum import StrEnum
 
 import msgspec
 
-from autoscaler.eta.estimate import Estimate, Level
+from autoscaler.eta.estimate import StartEstimate, WaitLevel
 from autoscaler.objects.pod import Pod
 from autoscaler.reasons import DeleteReason
 from autoscaler.snapshot.cluster import ClusterView
@@ -26,7 +26,7 @@ _DISRUPTIONS = {
 }
 
 
-class State(StrEnum):
+class PodStage(StrEnum):
     """How far a pod has come."""
 
     REQUESTED = "Requested"
@@ -39,20 +39,20 @@ class State(StrEnum):
     DELETED = "Deleted"
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True):
+class PodRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One pod. Times end in `_at` and are Unix seconds."""
 
     uid: str
     namespace: str
     name: str
-    state: State = State.REQUESTED
+    state: PodStage = PodStage.REQUESTED
     requested_at: float | None = None
     first_seen_at: float | None = None
     unschedulable_at: float | None = None
     estimated_ready_at: float | None = None
     """By the first estimate."""
     estimated_ready_p90_at: float | None = None
-    estimate_level: Level | None = None
+    estimate_level: WaitLevel | None = None
     assumed: bool = False
     """Whether the first estimate was a default, since no boot had been seen: the score leaves it out."""
     latest_estimated_ready_at: float | None = None
@@ -70,13 +70,13 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def ended(self) -> bool:
         """Whether nothing more will come."""
-        return self.state in (State.FINISHED, State.FAILED, State.DELETED)
+        return self.state in (PodStage.FINISHED, PodStage.FAILED, PodStage.DELETED)
 
 
 class Arrival(msgspec.Struct, frozen=True):
     """A pod that has become ready since the last look."""
 
-    record: Record
+    record: PodRecord
     pod: Pod
 
     @property
@@ -86,24 +86,24 @@ class Arrival(msgspec.Struct, frozen=True):
         return None if ready is None or worst is None else ready <= worst
 
 
-class Changes(msgspec.Struct, frozen=True):
+class HistoryChanges(msgspec.Struct, frozen=True):
     """What one look found."""
 
     arrivals: tuple[Arrival, ...] = ()
-    ended: tuple[Record, ...] = ()
+    ended: tuple[PodRecord, ...] = ()
     ran: tuple[tuple[Pod, float], ...] = ()
     """Pods that ended by themselves, and for how many seconds they had been ready."""
 
 
-class History:
+class PodHistory:
     """Records of live pods that were seen before they were ready, and of the newest that have ended."""
 
     def __init__(self) -> None:
-        self._live: dict[str, Record] = {}
+        self._live: dict[str, PodRecord] = {}
         self._pending: dict[str, Pod] = {}
         self._placed: dict[str, tuple[Pod, ...]] | None = None
         self._starting: dict[str, Pod] = {}
-        self._ended: deque[Record] = deque(maxlen=MOST_ENDED)
+        self._ended: deque[PodRecord] = deque(maxlen=MOST_ENDED)
         self._marks: dict[str, DeleteReason] = {}
         self.unknown_updates = 0
         """Updates for pods of which there is no record."""
@@ -118,19 +118,19 @@ class History:
         """Pods that have a node and are not ready, as of the last look."""
         return self._starting.values()
 
-    def get(self, uid: str) -> Record | None:
+    def get(self, uid: str) -> PodRecord | None:
         """Return the record of a live pod."""
         return self._live.get(uid)
 
-    def live(self) -> Mapping[str, Record]:
+    def live(self) -> Mapping[str, PodRecord]:
         """Return the records of pods that have not ended, by uid."""
         return self._live.copy()
 
-    def ended(self) -> tuple[Record, ...]:
+    def ended(self) -> tuple[PodRecord, ...]:
         """Return the records of pods that have, oldest first."""
         return tuple(self._ended)
 
-    def look(self, view: ClusterView, leaving_nodes: Iterable[str], wall: float) -> Changes:
+    def look(self, view: ClusterView, leaving_nodes: Iterable[str], wall: float) -> HistoryChanges:
         """Take in a view; `leaving_nodes` are being removed by the autoscaler."""
         first = self._placed is None
         before: Mapping[str, tuple[Pod, ...]] = self._placed or {}
@@ -160,15 +160,15 @@ class History:
             self._ended.popleft()
         records = tuple(record for record, _ in ends)
         ran = tuple(one for _, one in ends if one is not None)
-        return Changes(tuple(arrivals), records, ran)
+        return HistoryChanges(tuple(arrivals), records, ran)
 
-    def estimated(self, uid: str, estimate: Estimate, wall: float) -> None:
+    def estimated(self, uid: str, estimate: StartEstimate, wall: float) -> None:
         """Note an estimate; the first is kept beside the latest. A pod that was there before us gets none."""
         record = self._known(uid)
         if record is None or estimate.expected_s is None or estimate.worst_s is None or record.ready_at is not None:
             return
         ready = wall + estimate.expected_s
-        changes: dict[str, float | Level | bool] = {"latest_estimated_ready_at": ready}
+        changes: dict[str, float | WaitLevel | bool] = {"latest_estimated_ready_at": ready}
         if record.estimated_ready_at is None:
             changes |= {"estimated_ready_at": ready, "estimated_ready_p90_at": wall + estimate.worst_s}
             changes |= {"estimate_level": estimate.level, "assumed": estimate.assumed}
@@ -179,7 +179,7 @@ class History:
         record = self._known(uid)
         if record is None or record.node_requested_at is not None:
             return
-        state = State.NODE_REQUESTED if record.scheduled_at is None else record.state
+        state = PodStage.NODE_REQUESTED if record.scheduled_at is None else record.state
         self._live[uid] = msgspec.structs.replace(record, node_requested_at=wall, node_group=group, state=state)
 
     def deleting(self, uid: str, reason: DeleteReason) -> None:
@@ -188,7 +188,7 @@ class History:
         while len(self._marks) > MOST_ENDED:
             self._marks.pop(next(iter(self._marks)), None)
 
-    def _known(self, uid: str) -> Record | None:
+    def _known(self, uid: str) -> PodRecord | None:
         record = self._live.get(uid)
         if record is None:
             self.unknown_updates += 1
@@ -200,7 +200,7 @@ class History:
         if pod.unscheduled is not None and pod.unscheduled.reason == "Unschedulable":
             since = pod.unscheduled.since or wall
         if since is not None and record.unschedulable_at is None:
-            state = State.UNSCHEDULABLE if record.node_requested_at is None else record.state
+            state = PodStage.UNSCHEDULABLE if record.node_requested_at is None else record.state
             record = msgspec.structs.replace(record, unschedulable_at=since, state=state)
         self._live[pod.uid] = record
 
@@ -217,16 +217,16 @@ class History:
         if record.ready_at is not None:
             return None
         record = msgspec.structs.replace(
-            record, node=pod.node, scheduled_at=record.scheduled_at or pod.scheduled, state=State.SCHEDULED
+            record, node=pod.node, scheduled_at=record.scheduled_at or pod.scheduled, state=PodStage.SCHEDULED
         )
         if ready is not None:
             estimated = record.estimated_ready_at
             error = None if estimated is None else ready - estimated
-            record = msgspec.structs.replace(record, ready_at=ready, error_s=error, state=State.READY)
+            record = msgspec.structs.replace(record, ready_at=ready, error_s=error, state=PodStage.READY)
         self._live[pod.uid] = record
         return None if ready is None else Arrival(record, pod)
 
-    def _end(self, pod: Pod, leaving: set[str], wall: float) -> tuple[Record, tuple[Pod, float] | None]:
+    def _end(self, pod: Pod, leaving: set[str], wall: float) -> tuple[PodRecord, tuple[Pod, float] | None]:
         self._starting.pop(pod.uid, None)
         record = self._live.pop(pod.uid, None) or rebuilt(pod)
         marked = self._marks.pop(pod.uid, None)
@@ -234,22 +234,24 @@ class History:
         ran = None
         ready = record.ready_at
         if by_itself and ready is not None:
-            record = msgspec.structs.replace(record, state=State.FINISHED, finished_at=wall)
+            record = msgspec.structs.replace(record, state=PodStage.FINISHED, finished_at=wall)
             ran = pod, max(0.0, wall - ready)
         elif by_itself:
-            record = msgspec.structs.replace(record, state=State.FAILED, finished_at=wall)
+            record = msgspec.structs.replace(record, state=PodStage.FAILED, finished_at=wall)
         else:
             reason = marked or _delete_reason(pod, leaving)
             at = wall if pod.deleted is None else min(wall, pod.deleted)
-            record = msgspec.structs.replace(record, state=State.DELETED, deleted_at=at, delete_reason=reason)
+            record = msgspec.structs.replace(record, state=PodStage.DELETED, deleted_at=at, delete_reason=reason)
         self._ended.append(record)
         return record, ran
 
 
-def rebuilt(pod: Pod) -> Record:
+def rebuilt(pod: Pod) -> PodRecord:
     """Return the record of a pod of which nothing is known but what the API says now: no estimate, no error."""
-    state = State.READY if pod.ready is not None else State.SCHEDULED if pod.node is not None else State.REQUESTED
-    return Record(
+    state = (
+        PodStage.READY if pod.ready is not None else PodStage.SCHEDULED if pod.node is not None else PodStage.REQUESTED
+    )
+    return PodRecord(
         uid=pod.uid,
         namespace=pod.namespace,
         name=pod.name,
@@ -261,15 +263,15 @@ def rebuilt(pod: Pod) -> Record:
     )
 
 
-def records_of(live: Mapping[str, Record], view: ClusterView) -> Iterator[Record]:
+def records_of(live: Mapping[str, PodRecord], view: ClusterView) -> Iterator[PodRecord]:
     """Yield a record for each pod of a view, made anew for those that have none."""
     for pods in (view.pending, *view.pods):
         for pod in pods:
             yield live.get(pod.uid) or rebuilt(pod)
 
 
-def _fresh(pod: Pod, wall: float) -> Record:
-    return Record(
+def _fresh(pod: Pod, wall: float) -> PodRecord:
+    return PodRecord(
         uid=pod.uid, namespace=pod.namespace, name=pod.name, requested_at=pod.created or None, first_seen_at=wall
     )
 
@@ -291,5 +293,5 @@ def _delete_reason(pod: Pod, leaving: set[str]) -> DeleteReason:
     return DeleteReason.UNKNOWN if pod.deleted is None else DeleteReason.USER
 
 
-def _end_of(record: Record) -> float | None:
+def _end_of(record: PodRecord) -> float | None:
     return record.finished_at if record.deleted_at is None else record.deleted_at

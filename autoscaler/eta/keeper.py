@@ -9,18 +9,18 @@ from autoscaler.config.eta import PodStartEstimator
 from autoscaler.config.tree import Config
 from autoscaler.errors import AutoscalerError
 from autoscaler.eta.boot_times import BootTimes, Samples
-from autoscaler.eta.boots import Boots
-from autoscaler.eta.capacity import Capacity, capacity
-from autoscaler.eta.estimate import Estimate, Place, Times, estimate, start_deadline, unknown
-from autoscaler.eta.history import Changes, History
-from autoscaler.eta.learning import Learning
+from autoscaler.eta.boots import BootTracker
+from autoscaler.eta.capacity import ClusterCapacity, capacity
+from autoscaler.eta.estimate import LoopIntervals, PodPlacement, StartEstimate, estimate, start_deadline, unknown
+from autoscaler.eta.history import HistoryChanges, PodHistory
+from autoscaler.eta.learning import StartLearning
 from autoscaler.eta.metrics import EtaMetrics
-from autoscaler.eta.places import Outcome, Places, by_ratio, pods_to_estimate, workload
-from autoscaler.eta.ratio import Ratio
+from autoscaler.eta.placements import PassOutcome, PlacementFinder, by_ratio, pods_to_estimate, workload
+from autoscaler.eta.ratio import RatioConstants
 from autoscaler.eta.samples import BOOT, Sample, duration_of
 from autoscaler.eta.status import EtaStatus
 from autoscaler.logs import Log
-from autoscaler.loop.passing import Pass
+from autoscaler.loop.passing import PassState
 from autoscaler.objects.pod import Pod
 from autoscaler.ports import EventSink, EventType, Subject
 from autoscaler.reasons import DeleteReason, UnknownStart
@@ -40,17 +40,17 @@ class EtaKeeper:
         """`boot_times` None: what is learned of nodes is lost when the process ends."""
         self._config = config.eta
         eta = config.eta
-        self._ratio = Ratio(eta.ratio_run_seconds, eta.ratio_start_seconds, eta.ratio_node_overhead_cpu)
-        self._times = Times(config.loop.scan_interval_s, config.health.max_node_provision_time_s)
+        self._ratio = RatioConstants(eta.ratio_run_seconds, eta.ratio_start_seconds, eta.ratio_node_overhead_cpu)
+        self._times = LoopIntervals(config.loop.scan_interval_s, config.health.max_node_provision_time_s)
         self._metrics = metrics
         self._events = events
         self._boot_times = boot_times
-        self._boots = Boots()
-        self.history = History()
-        self._learning = Learning()
+        self._boots = BootTracker()
+        self.history = PodHistory()
+        self._learning = StartLearning()
         self._first: dict[str, UnknownStart | None] = {}
         self._overdue: set[str] = set()
-        self._capacity: Capacity | None = None
+        self._capacity: ClusterCapacity | None = None
         self._loaded: Samples | None = None
         self._is_loaded = boot_times is None
         self._saved: Samples = {}
@@ -71,11 +71,11 @@ class EtaKeeper:
             if estimate.expected_s is not None and not estimate.assumed
         }
 
-    def before_pass(self, p: Pass) -> Pass:
+    def before_pass(self, p: PassState) -> PassState:
         """Leave the pass as it is: estimates decide nothing."""
         return p
 
-    def after_pass(self, p: Pass) -> None:
+    def after_pass(self, p: PassState) -> None:
         """Learn from a pass, and estimate."""
         if (loaded := self._loaded) is not None:
             self._loaded = None
@@ -117,7 +117,7 @@ class EtaKeeper:
         """Note why a pod is about to be deleted by us. From any thread."""
         self.history.deleting(uid, reason)
 
-    def _follow_nodes(self, p: Pass, view: ClusterView) -> None:
+    def _follow_nodes(self, p: PassState, view: ClusterView) -> None:
         report, readings = p.report, p.remembered.readings
         if readings is None or report.registry is None:
             return
@@ -129,7 +129,7 @@ class EtaKeeper:
             log.info("eta.node_booted", group=boot.group, node=boot.node, seconds=round(boot.sample.seconds, 1))
         self._metrics.boots_failed(seen.failed)
 
-    def _account(self, p: Pass, view: ClusterView) -> None:
+    def _account(self, p: PassState, view: ClusterView) -> None:
         report = p.report
         starting = self.history.starting
         registry, templates = report.registry, report.templates
@@ -138,7 +138,7 @@ class EtaKeeper:
         self._metrics.capacity(self._capacity)
         self._metrics.age(0.0)
 
-    def _learn(self, changes: Changes, view: ClusterView, wall: float) -> None:
+    def _learn(self, changes: HistoryChanges, view: ClusterView, wall: float) -> None:
         nodes: dict[str, list[bool]] = {}
         for arrival in changes.arrivals:
             record, level = arrival.record, arrival.record.estimate_level
@@ -167,17 +167,17 @@ class EtaKeeper:
         for pod, seconds in changes.ran:
             self._learning.ran(pod, Sample(wall, seconds))
 
-    def _estimate(self, p: Pass, view: ClusterView) -> None:
+    def _estimate(self, p: PassState, view: ClusterView) -> None:
         report, now = p.report, p.report.now
         assert self._capacity is not None
         knowledge = self._learning.knowledge(now.wall)
         outcome = None
-        estimates: dict[str, Estimate] = {}
+        estimates: dict[str, StartEstimate] = {}
         if report.registry is not None and p.placer is not None:
             outcome = self._outcome(p, view, knowledge.runs)
-        places = None if outcome is None else Places(outcome)
+        places = None if outcome is None else PlacementFinder(outcome)
         grown = {} if outcome is None else _requested(outcome)
-        known: dict[tuple[Place, str], Estimate] = {}
+        known: dict[tuple[PodPlacement, str], StartEstimate] = {}
         for pod in pods_to_estimate(view.pending, self._config.estimate_max_pods):
             if self._config.pod_start_estimator is PodStartEstimator.RATIO:
                 one = by_ratio(pod, self._capacity, self._ratio, pending=True)
@@ -212,7 +212,7 @@ class EtaKeeper:
             ended=self.history.ended(),
         )
 
-    def _noted(self, pod: Pod, one: Estimate, wall: float) -> None:
+    def _noted(self, pod: Pod, one: StartEstimate, wall: float) -> None:
         """Keep an estimate, and count the first of each pod, or the first reason for there being none."""
         if one.expected_s is None:
             if pod.uid not in self._first and one.reason is not None:
@@ -224,11 +224,11 @@ class EtaKeeper:
             self._metrics.estimated(one)
         self.history.estimated(pod.uid, one, wall)
 
-    def _outcome(self, p: Pass, view: ClusterView, runs: Sequence[float]) -> Outcome:
+    def _outcome(self, p: PassState, view: ClusterView, runs: Sequence[float]) -> PassOutcome:
         report = p.report
         assert report.registry is not None
         assert self._capacity is not None
-        return Outcome(
+        return PassOutcome(
             view=view,
             registry=report.registry,
             placer=p.placer,
@@ -262,7 +262,7 @@ class EtaKeeper:
         self._overdue &= {pod.uid for pod in waiting}
 
 
-def _requested(outcome: Outcome) -> Mapping[str, str]:
+def _requested(outcome: PassOutcome) -> Mapping[str, str]:
     """Return the group that this pass made grow for each pod, by pod key."""
     plan = outcome.plan
     rounds = () if plan is None else plan.rounds
@@ -274,7 +274,7 @@ def _requested(outcome: Outcome) -> Mapping[str, str]:
     return found
 
 
-def _leaving(p: Pass) -> set[str]:
+def _leaving(p: PassState) -> set[str]:
     begun = {removal.node.name for removal in (*p.report.deletions.empty, *p.report.deletions.drained)}
     readings = p.remembered.readings
     return begun | {one.node.name for one in (() if readings is None else readings.items) if one.to_be_deleted}

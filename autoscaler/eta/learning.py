@@ -2,16 +2,16 @@
 
 from autoscaler.eta.boot_times import Samples
 from autoscaler.eta.calibration import calibrated
-from autoscaler.eta.estimate import Level
-from autoscaler.eta.history import Record
-from autoscaler.eta.places import has_image, workload
+from autoscaler.eta.estimate import WaitLevel
+from autoscaler.eta.history import PodRecord
+from autoscaler.eta.placements import has_image, workload
 from autoscaler.eta.samples import ALL, Knowledge, Ring, Rings, Sample, group_key
 from autoscaler.objects.node import readiness
 from autoscaler.objects.pod import Pod
 from autoscaler.snapshot.cluster import ClusterView
 
 
-class Learning:
+class StartLearning:
     """Samples of boots, starts, binds and runs."""
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Learning:
         self._boots.add(group, sample)
         self.boot_samples = self._boots.samples()
 
-    def started(self, pod: Pod, record: Record, view: ClusterView, wall: float) -> None:
+    def started(self, pod: Pod, record: PodRecord, view: ClusterView, wall: float) -> None:
         """Take in a pod that has become ready; one whose times are not known teaches nothing."""
         if record.ready_at is None or record.scheduled_at is None or pod.node is None:
             return
@@ -68,12 +68,12 @@ class Learning:
             excess=self._excess,
         )
 
-    def _room_appeared(self, pod: Pod, record: Record, view: ClusterView) -> float | None:
+    def _room_appeared(self, pod: Pod, record: PodRecord, view: ClusterView) -> float | None:
         """Return when the pod could first have been bound; None where nobody can tell."""
         node = view.node(pod.node or "")
         since = None if node is None else readiness(node).since
         if since is not None and since > pod.created:
             return since
-        if record.unschedulable_at is None or record.estimate_level is Level.ROOM:
+        if record.unschedulable_at is None or record.estimate_level is WaitLevel.ROOM:
             return pod.created
         return None

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from autoscaler.eta.capacity import NO_GROUP, Capacity, Totals
-from autoscaler.eta.estimate import Estimate, Level
-from autoscaler.eta.samples import Spread
+from autoscaler.eta.capacity import NO_GROUP, ClusterCapacity, ResourceTotals
+from autoscaler.eta.estimate import StartEstimate, WaitLevel
+from autoscaler.eta.samples import DurationSpread
 from autoscaler.objects import quantity
-from autoscaler.observe.metrics.metric_table import Kind, Metric
-from autoscaler.observe.metrics.series import Series
+from autoscaler.observe.metrics.definitions import Metric, MetricType
+from autoscaler.observe.metrics.series import MetricSeries
 from autoscaler.reasons import DeleteReason, UnknownStart
 
 _SECONDS = (5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
@@ -16,14 +16,16 @@ _STATES = ("provisioned", "capacity", "upcoming", "running", "starting", "headro
 _CLUSTER_STATES = ("pending", "headroom_pending")
 
 
-def _metric(name: str, kind: Kind, text: str, *labels: str, buckets: tuple[float, ...] = (), **values: str) -> Metric:
+def _metric(
+    name: str, kind: MetricType, text: str, *labels: str, buckets: tuple[float, ...] = (), **values: str
+) -> Metric:
     return Metric(name=name, kind=kind, help=text, labels=labels, buckets=buckets, values=values)
 
 
 ETA: tuple[Metric, ...] = (
     _metric(
         "capacity",
-        Kind.GAUGE,
+        MetricType.GAUGE,
         "What there is and what pods ask for: cores, bytes, pieces.",
         "resource",
         "state",
@@ -31,58 +33,64 @@ ETA: tuple[Metric, ...] = (
         state=", ".join(f"`{one}`" for one in (*_STATES, *_CLUSTER_STATES)),
         node_group="empty: nodes of none, and pending pods",
     ),
-    _metric("capacity_wanted_ratio", Kind.GAUGE, "What pods ask for per what is provisioned.", "resource"),
-    _metric("capacity_snapshot_age_seconds", Kind.GAUGE, "Age of these totals."),
+    _metric("capacity_wanted_ratio", MetricType.GAUGE, "What pods ask for per what is provisioned.", "resource"),
+    _metric("capacity_snapshot_age_seconds", MetricType.GAUGE, "Age of these totals."),
     _metric(
         "pod_start_estimate_seconds",
-        Kind.HISTOGRAM,
+        MetricType.HISTOGRAM,
         "First estimates, from then to ready.",
         "quantile_kind",
         buckets=_SECONDS,
         quantile_kind="`expected`, `worst`",
     ),
-    _metric("pod_start_actual_seconds", Kind.HISTOGRAM, "From the request of a pod to ready.", buckets=_SECONDS),
+    _metric("pod_start_actual_seconds", MetricType.HISTOGRAM, "From the request of a pod to ready.", buckets=_SECONDS),
     _metric(
         "pod_start_estimate_abs_error_seconds",
-        Kind.HISTOGRAM,
+        MetricType.HISTOGRAM,
         "How far first estimates were off.",
         "direction",
         "level",
         buckets=_SECONDS,
         direction="`early`, `late`",
-        level=", ".join(f"`{one.value}`" for one in Level),
+        level=", ".join(f"`{one.value}`" for one in WaitLevel),
     ),
     _metric(
         "pod_start_estimate_within_worst_total",
-        Kind.COUNTER,
+        MetricType.COUNTER,
         "Pods that were ready by the worst case named first, or not.",
         "result",
         result="`yes`, `no`",
     ),
-    _metric("pod_start_overdue_total", Kind.COUNTER, "Pods that took much longer than their worst case."),
+    _metric("pod_start_overdue_total", MetricType.COUNTER, "Pods that took much longer than their worst case."),
     _metric(
         "pod_start_unknown_total",
-        Kind.COUNTER,
+        MetricType.COUNTER,
         "Pods for which no estimate could be made, each counted once for a reason.",
         "reason",
         reason=", ".join(f"`{one}`" for one in UnknownStart),
     ),
-    _metric("node_boot_seconds", Kind.HISTOGRAM, "From the request of a node to ready.", "node_group", buckets=_BOOTS),
-    _metric("node_boot_quantile_seconds", Kind.GAUGE, "Quantiles of that.", "node_group", "quantile"),
-    _metric("node_boot_failures_total", Kind.COUNTER, "Requested nodes that never came.", "node_group"),
+    _metric(
+        "node_boot_seconds", MetricType.HISTOGRAM, "From the request of a node to ready.", "node_group", buckets=_BOOTS
+    ),
+    _metric("node_boot_quantile_seconds", MetricType.GAUGE, "Quantiles of that.", "node_group", "quantile"),
+    _metric("node_boot_failures_total", MetricType.COUNTER, "Requested nodes that never came.", "node_group"),
 )
 
 EXPIRY: tuple[Metric, ...] = (
     _metric(
         "expired_pods_deleted_total",
-        Kind.COUNTER,
+        MetricType.COUNTER,
         "Pods deleted because their time was over.",
         "reason",
         reason=f"`{DeleteReason.EXPIRED}`, `{DeleteReason.OLD_GENERATION}`",
     ),
-    _metric("expired_pods_invalid_total", Kind.COUNTER, "Pods whose deadline cannot be read, each sweep anew."),
+    _metric("expired_pods_invalid_total", MetricType.COUNTER, "Pods whose deadline cannot be read, each sweep anew."),
     _metric(
-        "expired_pods_sweep_errors_total", Kind.COUNTER, "Calls of sweeps that failed.", "op", op="`list`, `delete`"
+        "expired_pods_sweep_errors_total",
+        MetricType.COUNTER,
+        "Calls of sweeps that failed.",
+        "op",
+        op="`list`, `delete`",
     ),
 )
 
@@ -90,13 +98,13 @@ EXPIRY: tuple[Metric, ...] = (
 class EtaMetrics:
     """What one process publishes about capacity and starts."""
 
-    def __init__(self, series: Series) -> None:
+    def __init__(self, series: MetricSeries) -> None:
         """`series` were made of `ETA`."""
         self._series = series
         for result in ("yes", "no"):
             series.add("pod_start_estimate_within_worst_total", 0, result)
 
-    def capacity(self, capacity: Capacity) -> None:
+    def capacity(self, capacity: ClusterCapacity) -> None:
         """Publish totals; those of groups that are gone go."""
         self._series.clear("capacity")
         self._series.clear("capacity_wanted_ratio")
@@ -109,7 +117,7 @@ class EtaMetrics:
         for resource in capacity.resources:
             self._series.set("capacity_wanted_ratio", capacity.cluster.wanted_ratio(resource), resource)
 
-    def _totals(self, group: str, totals: Totals) -> None:
+    def _totals(self, group: str, totals: ResourceTotals) -> None:
         parts = (
             totals.provisioned,
             totals.capacity,
@@ -126,7 +134,7 @@ class EtaMetrics:
         """Publish how old the totals are."""
         self._series.set("capacity_snapshot_age_seconds", seconds)
 
-    def estimated(self, estimate: Estimate) -> None:
+    def estimated(self, estimate: StartEstimate) -> None:
         """Count a first estimate."""
         if estimate.expected_s is not None and estimate.worst_s is not None:
             self._series.observe("pod_start_estimate_seconds", estimate.expected_s, "expected")
@@ -140,7 +148,7 @@ class EtaMetrics:
         """Count a pod that became ready, so many seconds after its request."""
         self._series.observe("pod_start_actual_seconds", max(0.0, seconds))
 
-    def erred(self, error_s: float, level: Level, within_worst: bool) -> None:
+    def erred(self, error_s: float, level: WaitLevel, within_worst: bool) -> None:
         """Count how far an estimate was off: positive is late."""
         direction = "late" if error_s > 0 else "early"
         self._series.observe("pod_start_estimate_abs_error_seconds", abs(error_s), direction, str(level.value))
@@ -154,7 +162,7 @@ class EtaMetrics:
         """Count a node that became ready."""
         self._series.observe("node_boot_seconds", seconds, group)
 
-    def boot_quantiles(self, spreads: Mapping[str, Spread]) -> None:
+    def boot_quantiles(self, spreads: Mapping[str, DurationSpread]) -> None:
         """Publish how long nodes of each group take."""
         self._series.clear("node_boot_quantile_seconds")
         for group, spread in spreads.items():
@@ -170,7 +178,7 @@ class EtaMetrics:
 class ExpiryMetrics:
     """What one process publishes about expired pods."""
 
-    def __init__(self, series: Series) -> None:
+    def __init__(self, series: MetricSeries) -> None:
         """`series` were made of `EXPIRY`."""
         self._series = series
         for reason in (DeleteReason.EXPIRED, DeleteReason.OLD_GENERATION):

@@ -4,10 +4,10 @@ import math
 
 import msgspec
 
-from autoscaler.eta.samples import Spread
+from autoscaler.eta.samples import DurationSpread
 
 
-class Totals(msgspec.Struct, frozen=True):
+class CpuTotals(msgspec.Struct, frozen=True):
     """CPU of the cluster, in thousandths of a core."""
 
     nodes: int
@@ -16,7 +16,7 @@ class Totals(msgspec.Struct, frozen=True):
     running_milli: int
 
 
-class Ratio(msgspec.Struct, frozen=True):
+class RatioConstants(msgspec.Struct, frozen=True):
     """The constants of the formula."""
 
     run_s: float = 600.0
@@ -24,7 +24,7 @@ class Ratio(msgspec.Struct, frozen=True):
     node_overhead_cpu: float = 2.0
 
 
-def ratio_start(totals: Totals, request_milli: int, ratio: Ratio) -> Spread | None:
+def ratio_start(totals: CpuTotals, request_milli: int, ratio: RatioConstants) -> DurationSpread | None:
     """Return how long a pod takes to start, in whole seconds; None where no usable capacity is left.
 
     Each total is rounded up to whole cores by itself. Where the pod does not fit below what is usable, everything is
@@ -37,4 +37,4 @@ def ratio_start(totals: Totals, request_milli: int, ratio: Ratio) -> Spread | No
     seconds = ratio.start_s
     if request_milli / 1000 + wanted >= usable:
         seconds = max(ratio.start_s, float(math.floor(wanted / usable * ratio.run_s)))
-    return Spread(seconds, seconds)
+    return DurationSpread(seconds, seconds)

@@ -14,20 +14,20 @@ _MOST_KEYS = 2000
 EXPECTED, WORST = 0.5, 0.9
 
 
-class Spread(msgspec.Struct, frozen=True, gc=False):
+class DurationSpread(msgspec.Struct, frozen=True, gc=False):
     """Seconds that something takes: what is expected, and what is not exceeded nine times in ten."""
 
     expected: float
     worst: float
 
-    def plus(self, other: "Spread") -> "Spread":
+    def plus(self, other: "DurationSpread") -> "DurationSpread":
         """Return both one after the other."""
-        return Spread(self.expected + other.expected, self.worst + other.worst)
+        return DurationSpread(self.expected + other.expected, self.worst + other.worst)
 
 
-NOTHING = Spread(0.0, 0.0)
-BOOT, BIND = Spread(180.0, 300.0), Spread(2.0, 5.0)
-WARM_START, COLD_START = Spread(5.0, 20.0), Spread(20.0, 60.0)
+NOTHING = DurationSpread(0.0, 0.0)
+BOOT, BIND = DurationSpread(180.0, 300.0), DurationSpread(2.0, 5.0)
+WARM_START, COLD_START = DurationSpread(5.0, 20.0), DurationSpread(20.0, 60.0)
 
 
 def quantile(ordered: Sequence[float], q: float) -> float:
@@ -35,9 +35,9 @@ def quantile(ordered: Sequence[float], q: float) -> float:
     return ordered[max(1, math.ceil(q * len(ordered) - 1e-9)) - 1]
 
 
-def spread(ordered: Sequence[float]) -> Spread:
+def spread(ordered: Sequence[float]) -> DurationSpread:
     """Return both quantiles of sorted samples."""
-    return Spread(quantile(ordered, EXPECTED), quantile(ordered, WORST))
+    return DurationSpread(quantile(ordered, EXPECTED), quantile(ordered, WORST))
 
 
 def first_known(candidates: Iterable[Sequence[float]]) -> Sequence[float]:
@@ -48,14 +48,14 @@ def first_known(candidates: Iterable[Sequence[float]]) -> Sequence[float]:
 class Duration(msgspec.Struct, frozen=True, gc=False):
     """How long something takes, and the samples that say so."""
 
-    spread: Spread
+    spread: DurationSpread
     samples: Sequence[float] = ()
     """Sorted; empty where there are fewer than `FEWEST`."""
     assumed: bool = False
     """Whether there is no sample at all: the spread is a default."""
 
 
-def duration_of(candidates: Sequence[Sequence[float]], default: Spread) -> Duration:
+def duration_of(candidates: Sequence[Sequence[float]], default: DurationSpread) -> Duration:
     """Return how long something takes, by the first of several sorted lists of samples that is long enough.
 
     Where none is, the first that is not empty counts. Its worst case is its longest sample, stretched as the worst
@@ -66,13 +66,13 @@ def duration_of(candidates: Sequence[Sequence[float]], default: Spread) -> Durat
     few = next((samples for samples in candidates if samples), None)
     if few is None:
         return Duration(default, assumed=True)
-    return Duration(Spread(quantile(few, EXPECTED), few[-1] * default.worst / default.expected))
+    return Duration(DurationSpread(quantile(few, EXPECTED), few[-1] * default.worst / default.expected))
 
 
 class Remaining(msgspec.Struct, frozen=True, gc=False):
     """How much longer something takes that has begun; `overdue`: longer ago than any sample took."""
 
-    spread: Spread
+    spread: DurationSpread
     overdue: bool = False
 
 
@@ -85,9 +85,9 @@ def remaining(boot: Duration, age_s: float, scan_s: float) -> Remaining:
     longer = [seconds for seconds in known if seconds > age_s]
     if not longer:
         grace_s = max(scan_s, 0.25 * age_s)
-        return Remaining(Spread(grace_s, grace_s), overdue=True)
+        return Remaining(DurationSpread(grace_s, grace_s), overdue=True)
     left = spread(longer)
-    return Remaining(Spread(left.expected - age_s, left.worst - age_s))
+    return Remaining(DurationSpread(left.expected - age_s, left.worst - age_s))
 
 
 class Sample(msgspec.Struct, frozen=True, gc=False):

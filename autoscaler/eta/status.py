@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from autoscaler.config.eta import PodStartEstimator
-from autoscaler.eta.capacity import Capacity
-from autoscaler.eta.estimate import Estimate, Times
-from autoscaler.eta.history import Record
-from autoscaler.eta.places import Outcome
-from autoscaler.eta.ratio import Ratio
-from autoscaler.eta.samples import Knowledge, Spread
+from autoscaler.eta.capacity import ClusterCapacity
+from autoscaler.eta.estimate import LoopIntervals, StartEstimate
+from autoscaler.eta.history import PodRecord
+from autoscaler.eta.placements import PassOutcome
+from autoscaler.eta.ratio import RatioConstants
+from autoscaler.eta.samples import DurationSpread, Knowledge
 from autoscaler.objects.pod import Pod
 from autoscaler.snapshot.cluster import ClusterView
 
@@ -39,19 +39,19 @@ class EtaStatus(msgspec.Struct, frozen=True, kw_only=True):
     """As of one pass. A replica that does not lead knows nothing."""
 
     estimator: PodStartEstimator
-    ratio: Ratio = Ratio()
+    ratio: RatioConstants = RatioConstants()
     """Constants of the ratio formula, where that is the estimator."""
     computed_at: float | None = None
-    capacity: Capacity | None = None
-    estimates: Mapping[str, Estimate] = {}
+    capacity: ClusterCapacity | None = None
+    estimates: Mapping[str, StartEstimate] = {}
     """By pod key."""
-    outcome: Outcome | None = None
+    outcome: PassOutcome | None = None
     knowledge: Knowledge = Knowledge()
-    times: Times = Times()
-    boots: Mapping[str, Spread] = {}
+    times: LoopIntervals = LoopIntervals()
+    boots: Mapping[str, DurationSpread] = {}
     view: ClusterView | None = None
-    live: Mapping[str, Record] = {}
-    ended: tuple[Record, ...] = ()
+    live: Mapping[str, PodRecord] = {}
+    ended: tuple[PodRecord, ...] = ()
     accuracy: Accuracy = Accuracy()
 
 

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from autoscaler.eta.places import Outcome, Places
+from autoscaler.eta.placements import PassOutcome, PlacementFinder
 from autoscaler.reasons import Waiting
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.cluster import view_of
@@ -12,11 +12,11 @@ from autoscaler.snapshot.template import UPCOMING
 _EVERY_PRIORITY = -(1 << 31)
 
 
-def apart(outcome: Outcome) -> Places:
+def apart(outcome: PassOutcome) -> PlacementFinder:
     """Return the places of an outcome on a copy that shares nothing that changes, for another thread to ask."""
     placer = outcome.placer
     if placer is None:
-        return Places(outcome)
+        return PlacementFinder(outcome)
     view = view_of(
         outcome.view.nodes,
         (pod for pods in (outcome.view.pending, *outcome.view.pods) for pod in pods),
@@ -38,4 +38,4 @@ def apart(outcome: Outcome) -> Places:
         found = pod.nominated_node if nominated else outcome.hints.newer.get(pod.uid or pod.key)
         if found in positions:
             copy.place(pod.cls, positions[found])
-    return Places(msgspec.structs.replace(outcome, view=view, placer=copy))
+    return PlacementFinder(msgspec.structs.replace(outcome, view=view, placer=copy))

@@ -6,7 +6,7 @@ from typing import Protocol
 import msgspec
 
 from autoscaler.errors import RetryLater
-from autoscaler.expiry.plan import Candidate, Expired
+from autoscaler.expiry.plan import Expired, ExpiringPod
 from autoscaler.kube import paths
 from autoscaler.kube.paths import ObjectRef
 from autoscaler.kube.writes import ClusterWrites
@@ -15,7 +15,7 @@ from autoscaler.objects.decode import WireDecoder
 _PAGE = 500
 
 
-class Reads(Protocol):
+class ExpiryReads(Protocol):
     """Answers GET requests; `kube.client.Client` is one."""
 
     def get(self, path: str, query: Mapping[str, str] | None = None) -> bytes:
@@ -26,7 +26,7 @@ class Reads(Protocol):
 class SweptPods(Protocol):
     """What sweeps read and write. Any call may raise `AutoscalerError`."""
 
-    def all(self, namespaces: Sequence[str]) -> list[Candidate]:
+    def all(self, namespaces: Sequence[str]) -> list[ExpiringPod]:
         """Return the pods of these namespaces; of every one where there are none."""
         ...
 
@@ -38,14 +38,14 @@ class SweptPods(Protocol):
 class ClusterPods:
     """`SweptPods` on an API server."""
 
-    def __init__(self, reads: Reads, writes: ClusterWrites) -> None:
-        self._decoder = WireDecoder(Candidate, lambda wire: wire)
+    def __init__(self, reads: ExpiryReads, writes: ClusterWrites) -> None:
+        self._decoder = WireDecoder(ExpiringPod, lambda wire: wire)
         self._reads = reads
         self._writes = writes
 
-    def all(self, namespaces: Sequence[str]) -> list[Candidate]:
+    def all(self, namespaces: Sequence[str]) -> list[ExpiringPod]:
         """Return the pods of these namespaces, of every one where there are none."""
-        found: list[Candidate] = []
+        found: list[ExpiringPod] = []
         for namespace in namespaces or ("",):
             more = ""
             while True:
@@ -67,7 +67,7 @@ class ClusterPods:
         self._writes.delete(ref, pod.uid, pod.resource_version)
 
 
-class RehearsedPods(ClusterPods):
+class DryRunPods(ClusterPods):
     """The same for a dry run: nothing is deleted."""
 
     def delete(self, pod: Expired) -> None:

@@ -7,9 +7,9 @@ from autoscaler.config.eta import EVERY_NAMESPACE, Eta
 from autoscaler.errors import AutoscalerError, Gone, LeadershipLost
 from autoscaler.eta.metrics import ExpiryMetrics
 from autoscaler.expiry.cluster import SweptPods
-from autoscaler.expiry.plan import Candidate, Expired, Terms, plan_sweep
+from autoscaler.expiry.plan import Expired, ExpiringPod, ExpiryTerms, plan_sweep
 from autoscaler.logs import Log
-from autoscaler.loop.passing import Pass
+from autoscaler.loop.passing import PassState
 from autoscaler.ports import EventSink, EventType, Subject
 from autoscaler.reasons import DeleteReason
 
@@ -36,7 +36,7 @@ class ExpiredPods:
         """`deleting` hears uid and reason of each pod right before it is deleted."""
         every = EVERY_NAMESPACE in eta.expired_pod_namespaces
         self._namespaces = () if every else tuple(dict.fromkeys(eta.expired_pod_namespaces))
-        self._terms = Terms(
+        self._terms = ExpiryTerms(
             namespaces=frozenset(eta.expired_pod_namespaces),
             annotation=eta.expired_pod_annotation,
             most=eta.expired_pod_max_per_sweep,
@@ -49,11 +49,11 @@ class ExpiredPods:
         self._warned: dict[str, float] = {}
         self._earlier_are_gone = False
 
-    def before_pass(self, p: Pass) -> Pass:
+    def before_pass(self, p: PassState) -> PassState:
         """Leave the pass as it is."""
         return p
 
-    def after_pass(self, p: Pass) -> None:
+    def after_pass(self, p: PassState) -> None:
         """Sweeps do not depend on passes."""
 
     def tick(self, now: Instant) -> None:
@@ -96,7 +96,7 @@ class ExpiredPods:
         log.info("expired_pods.deleted", namespace=pod.namespace, pod=pod.name, reason=pod.reason)
         return True
 
-    def _warn(self, invalid: tuple[Candidate, ...], now: Instant) -> None:
+    def _warn(self, invalid: tuple[ExpiringPod, ...], now: Instant) -> None:
         """Tell of deadlines that cannot be read, once an hour for each pod."""
         self._metrics.invalid(len(invalid))
         self._warned = {uid: at for uid, at in self._warned.items() if now.mono - at < _WARN_S}

@@ -20,7 +20,7 @@ SYSTEM = "kube-system"
 _VALID = re.compile(r"[0-9]{1,11}", re.ASCII)
 
 
-class Candidate(Wire, frozen=True):
+class ExpiringPod(Wire, frozen=True):
     """A pod as far as its expiry goes by it."""
 
     metadata: ObjectMeta
@@ -42,11 +42,11 @@ class Sweep(msgspec.Struct, frozen=True):
 
     delete: tuple[Expired, ...] = ()
     """The oldest deadline first, each pod once, at most as many as allowed."""
-    invalid: tuple[Candidate, ...] = ()
+    invalid: tuple[ExpiringPod, ...] = ()
     """Pods whose annotation is no deadline."""
 
 
-class Terms(msgspec.Struct, frozen=True, kw_only=True):
+class ExpiryTerms(msgspec.Struct, frozen=True, kw_only=True):
     """What may be deleted."""
 
     namespaces: Collection[str]
@@ -56,13 +56,15 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """The current one; None: there are no generations."""
 
 
-def plan_sweep(pods: Iterable[Candidate], terms: Terms, now: float, *, earlier_generations: bool = False) -> Sweep:
+def plan_sweep(
+    pods: Iterable[ExpiringPod], terms: ExpiryTerms, now: float, *, earlier_generations: bool = False
+) -> Sweep:
     """Return which pods go at `now` (Unix seconds).
 
     `earlier_generations` removes pods of ours that carry another generation than the current one too.
     """
     expired: list[Expired] = []
-    invalid: list[Candidate] = []
+    invalid: list[ExpiringPod] = []
     for pod in pods:
         meta = pod.metadata
         text = meta.annotations.get(terms.annotation)

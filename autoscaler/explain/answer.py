@@ -6,18 +6,26 @@ import msgspec
 
 from autoscaler.explain.remedies.remedy import Remedy
 from autoscaler.objects.pod import PodClass
-from autoscaler.reasons import Blocking, Hold, Keep, Rejection, Skip, Stage, Trigger
-from autoscaler.scaleup.templates import Source
+from autoscaler.reasons import (
+    BlockingReason,
+    Rejection,
+    ReplacementHold,
+    ReplacementStage,
+    ReplacementTrigger,
+    Skip,
+    UnremovableReason,
+)
+from autoscaler.scaleup.templates import TemplateSource
 
 EXAMPLES = 3
 """How many nodes a set of equal ones names."""
 
 
-class Form(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class ExplanationPart(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Base of the parts of an explanation; times are RFC 3339."""
 
 
-class NodeSet(Form, frozen=True, kw_only=True):
+class NodeSet(ExplanationPart, frozen=True, kw_only=True):
     """Nodes that refuse a pod in the same words."""
 
     count: int
@@ -44,7 +52,7 @@ class GroupFate(StrEnum):
     """A new node would not take the pod; `rejections` say why."""
 
 
-class LeftOut(Form, frozen=True, kw_only=True):
+class LeftOut(ExplanationPart, frozen=True, kw_only=True):
     """Why a group may not grow."""
 
     reason: Skip
@@ -52,7 +60,7 @@ class LeftOut(Form, frozen=True, kw_only=True):
     detail: str = ""
 
 
-class GroupSet(Form, frozen=True, kw_only=True):
+class GroupSet(ExplanationPart, frozen=True, kw_only=True):
     """Node groups that do the same for a pod, for the same reasons."""
 
     fate: GroupFate
@@ -64,7 +72,7 @@ class GroupSet(Form, frozen=True, kw_only=True):
     """What a new node of the first group says; empty: it would take the pod, or nothing is known of it."""
 
 
-class Score(Form, frozen=True, kw_only=True):
+class Score(ExplanationPart, frozen=True, kw_only=True):
     """What one expander made of an offer."""
 
     expander: str
@@ -75,7 +83,7 @@ class Score(Form, frozen=True, kw_only=True):
     """Whether it left the offer to the next one."""
 
 
-class Offer(Form, frozen=True, kw_only=True):
+class Offer(ExplanationPart, frozen=True, kw_only=True):
     """An option that a group made in one round of the scale-up, and how the expanders rated it."""
 
     round: int
@@ -88,7 +96,7 @@ class Offer(Form, frozen=True, kw_only=True):
     chosen: bool
 
 
-class PodExplanation(Form, frozen=True, kw_only=True, tag_field="kind", tag="pod"):
+class PodExplanation(ExplanationPart, frozen=True, kw_only=True, tag_field="kind", tag="pod"):
     """Why a pod waits, or what is done for it."""
 
     target: str
@@ -114,16 +122,16 @@ class PodExplanation(Form, frozen=True, kw_only=True, tag_field="kind", tag="pod
     """Other ways to that."""
 
 
-class ReplacementForm(Form, frozen=True, kw_only=True):
+class ExplainedReplacement(ExplanationPart, frozen=True, kw_only=True):
     """The replacement that a node takes part in, or should."""
 
-    stage: Stage
-    trigger: Trigger | None = None
+    stage: ReplacementStage
+    trigger: ReplacementTrigger | None = None
     nodes: list[str] = []
     """All nodes that go together."""
     bought: dict[str, int] = {}
     """New nodes by group."""
-    hold: Hold | None = None
+    hold: ReplacementHold | None = None
     """Why it waits."""
     detail: str = ""
     left_s: float | None = None
@@ -142,7 +150,7 @@ class NodeVerdict(StrEnum):
     NOT_JUDGED = "NotJudged"
 
 
-class NodeExplanation(Form, frozen=True, kw_only=True, tag_field="kind", tag="node"):
+class NodeExplanation(ExplanationPart, frozen=True, kw_only=True, tag_field="kind", tag="node"):
     """Why a node stays, or goes."""
 
     target: str
@@ -151,26 +159,26 @@ class NodeExplanation(Form, frozen=True, kw_only=True, tag_field="kind", tag="no
     group: str | None = None
     state: str = ""
     """Where it is in its life, as the status page has it."""
-    reason: Keep | None = None
+    reason: UnremovableReason | None = None
     """Why it stays, for unneeded nodes: for now."""
     detail: str = ""
     pod: str | None = None
     """The pod that keeps it."""
-    pod_reason: Blocking | None = None
+    pod_reason: BlockingReason | None = None
     utilization: float | None = None
     """Requested / allocatable as scale-down counts; None where it did not."""
     unneeded_since: str | None = None
     time_left_s: float | None = None
     """Until the reason no longer holds by itself; None where time alone changes nothing."""
     pods_to_move: list[str] = []
-    replacement: ReplacementForm | None = None
+    replacement: ExplainedReplacement | None = None
     scale_down_result: str = ""
     remedy: Remedy | None = None
     """What would let it go; None where it goes."""
     alternatives: list[Remedy] = []
 
 
-class Sizes(Form, frozen=True, kw_only=True):
+class Sizes(ExplanationPart, frozen=True, kw_only=True):
     """A group in numbers: its limits and target, nodes by state, and machines that are no nodes yet."""
 
     target: int
@@ -184,7 +192,7 @@ class Sizes(Form, frozen=True, kw_only=True):
     upcoming: int
 
 
-class BackoffForm(Form, frozen=True, kw_only=True):
+class BackoffForm(ExplanationPart, frozen=True, kw_only=True):
     """Why, and until when, a group is left alone."""
 
     until: str
@@ -193,7 +201,7 @@ class BackoffForm(Form, frozen=True, kw_only=True):
     message: str
 
 
-class RejectedPods(Form, frozen=True, kw_only=True):
+class RejectedPods(ExplanationPart, frozen=True, kw_only=True):
     """Pods of one class that a new node would not take."""
 
     owner: str
@@ -213,7 +221,7 @@ class GroupVerdict(StrEnum):
     NOT_ASKED = "NotAsked"
 
 
-class GroupExplanation(Form, frozen=True, kw_only=True, tag_field="kind", tag="group"):
+class GroupExplanation(ExplanationPart, frozen=True, kw_only=True, tag_field="kind", tag="group"):
     """What a group could offer, and what became of it."""
 
     target: str
@@ -223,7 +231,7 @@ class GroupExplanation(Form, frozen=True, kw_only=True, tag_field="kind", tag="g
     healthy: bool | None
     """None: the pass ended before it was judged."""
     backoff: BackoffForm | None = None
-    template_source: Source | None = None
+    template_source: TemplateSource | None = None
     """None: nothing tells what a new node looks like."""
     template_fault: str = ""
     increase: int = 0
@@ -239,7 +247,7 @@ class GroupExplanation(Form, frozen=True, kw_only=True, tag_field="kind", tag="g
     alternatives: list[Remedy] = []
 
 
-class Explanation(Form, frozen=True, kw_only=True):
+class PlanExplanation(ExplanationPart, frozen=True, kw_only=True):
     """What one run of a scenario meant for what was asked about, in the order asked."""
 
     name: str

@@ -11,11 +11,11 @@ import msgspec
 
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
-from autoscaler.explain.answer import Explanation, GroupExplanation, NodeExplanation, PodExplanation
+from autoscaler.explain.answer import GroupExplanation, NodeExplanation, PlanExplanation, PodExplanation
 from autoscaler.explain.group import explain_group
 from autoscaler.explain.node import explain_node
 from autoscaler.explain.pod import explain_pending, explain_running
-from autoscaler.loop.passing import Pass
+from autoscaler.loop.passing import PassState
 from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.pod import Pod
 from autoscaler.snapshot.cluster import ClusterView
@@ -24,7 +24,7 @@ _SHOWN = 5
 Explained = PodExplanation | NodeExplanation | GroupExplanation
 
 
-class Kind(StrEnum):
+class ExplainKind(StrEnum):
     """What can be asked about."""
 
     POD = "pod"
@@ -32,10 +32,10 @@ class Kind(StrEnum):
     GROUP = "group"
 
 
-class Target(msgspec.Struct, frozen=True):
+class ExplainTarget(msgspec.Struct, frozen=True):
     """One thing to explain; a pod's name is `namespace/name`."""
 
-    kind: Kind
+    kind: ExplainKind
     name: str
 
     def __str__(self) -> str:
@@ -43,15 +43,15 @@ class Target(msgspec.Struct, frozen=True):
         return f"{self.kind}/{self.name}"
 
 
-def parse_targets(words: Iterable[str]) -> tuple[Target, ...]:
+def parse_targets(words: Iterable[str]) -> tuple[ExplainTarget, ...]:
     """Read `pod/NAMESPACE/NAME`, `node/NAME` and `group/ID`; raises `ConfigError` that names every other word."""
-    targets: list[Target] = []
+    targets: list[ExplainTarget] = []
     problems: list[str] = []
     for word in words:
         kind, _, name = word.partition("/")
-        named = len(name.split("/")) == 2 and all(name.split("/")) if kind == Kind.POD else bool(name)
-        if kind in set(Kind) and named:
-            targets.append(Target(Kind(kind), name))
+        named = len(name.split("/")) == 2 and all(name.split("/")) if kind == ExplainKind.POD else bool(name)
+        if kind in set(ExplainKind) and named:
+            targets.append(ExplainTarget(ExplainKind(kind), name))
         else:
             problems.append(f"--explain {word}: write pod/NAMESPACE/NAME, node/NAME or group/ID")
     if problems:
@@ -60,8 +60,8 @@ def parse_targets(words: Iterable[str]) -> tuple[Target, ...]:
 
 
 def explain(
-    targets: Sequence[Target], p: Pass, config: Config, placed: Mapping[str, Pod], name: str, run: int
-) -> Explanation:
+    targets: Sequence[ExplainTarget], p: PassState, config: Config, placed: Mapping[str, Pod], name: str, run: int
+) -> PlanExplanation:
     """Explain what the run came to for each target.
 
     `placed` are the pods of the cluster by key, those included that the pass leaves out of account. Raises
@@ -79,10 +79,12 @@ def explain(
             problems.extend(f"--explain {target}: {problem}" for problem in error.problems)
     if problems:
         raise ConfigError(problems)
-    return Explanation(name=name, run=run, at=rfc3339(p.report.now.wall), explained=explained)
+    return PlanExplanation(name=name, run=run, at=rfc3339(p.report.now.wall), explained=explained)
 
 
-def _pod(target: Target, p: Pass, view: ClusterView, config: Config, placed: Mapping[str, Pod]) -> Explained:
+def _pod(
+    target: ExplainTarget, p: PassState, view: ClusterView, config: Config, placed: Mapping[str, Pod]
+) -> Explained:
     pod = next((pod for pod in view.pending if pod.key == target.name), None)
     if pod is not None:
         return explain_pending(str(target), pod, p, view, config)
@@ -92,14 +94,18 @@ def _pod(target: Target, p: Pass, view: ClusterView, config: Config, placed: Map
     raise ConfigError(_nothing_of("pending pod", "pending", (pod.key for pod in view.pending), len(view.pending)))
 
 
-def _node(target: Target, p: Pass, view: ClusterView, config: Config, placed: Mapping[str, Pod]) -> Explained:
+def _node(
+    target: ExplainTarget, p: PassState, view: ClusterView, config: Config, placed: Mapping[str, Pod]
+) -> Explained:
     position = view.positions.get(target.name)
     if position is None:
         raise ConfigError(_nothing_of("node", "nodes", (node.name for node in view.nodes), len(view.nodes)))
     return explain_node(str(target), view.nodes[position], p, view, config)
 
 
-def _group(target: Target, p: Pass, view: ClusterView, config: Config, placed: Mapping[str, Pod]) -> Explained:
+def _group(
+    target: ExplainTarget, p: PassState, view: ClusterView, config: Config, placed: Mapping[str, Pod]
+) -> Explained:
     group = view.groups.get(target.name)
     if group is None:
         groups = view.groups.all
@@ -107,10 +113,12 @@ def _group(target: Target, p: Pass, view: ClusterView, config: Config, placed: M
     return explain_group(str(target), group, p, config)
 
 
-_EXPLAINERS: Mapping[Kind, Callable[[Target, Pass, ClusterView, Config, Mapping[str, Pod]], Explained]] = {
-    Kind.POD: _pod,
-    Kind.NODE: _node,
-    Kind.GROUP: _group,
+_EXPLAINERS: Mapping[
+    ExplainKind, Callable[[ExplainTarget, PassState, ClusterView, Config, Mapping[str, Pod]], Explained]
+] = {
+    ExplainKind.POD: _pod,
+    ExplainKind.NODE: _node,
+    ExplainKind.GROUP: _group,
 }
 
 

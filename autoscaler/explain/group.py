@@ -15,13 +15,13 @@ from autoscaler.explain.answer import (
     Sizes,
     owner_of,
 )
-from autoscaler.explain.offers import offers
+from autoscaler.explain.options import offers
 from autoscaler.explain.pod import left_out
 from autoscaler.explain.remedies.groups import chosen_instead, held_group, paused
 from autoscaler.explain.remedies.passes import ended_early, held_back, next_pass
 from autoscaler.explain.remedies.pods import into_group, shortlist, waiting_remedies
-from autoscaler.explain.remedies.remedy import Culprits, Obstacle, Remedy, remedy
-from autoscaler.loop.passing import Pass
+from autoscaler.explain.remedies.remedy import CulpritKind, Obstacle, Remedy, remedy
+from autoscaler.loop.passing import PassState
 from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.pod import PodClass
 from autoscaler.observe.reason_table import TABLE
@@ -32,7 +32,7 @@ from autoscaler.scaleup.plan import Resized, ScaleUpPlan
 from autoscaler.snapshot.groups import Group
 
 
-def explain_group(target: str, group: Group, p: Pass, config: Config) -> GroupExplanation:
+def explain_group(target: str, group: Group, p: PassState, config: Config) -> GroupExplanation:
     """Explain one node group of the view."""
     report, plan = p.report, p.report.scale_up
     tried = [one for one in report.increases if one.group == group.id]
@@ -69,7 +69,7 @@ def explain_group(target: str, group: Group, p: Pass, config: Config) -> GroupEx
 
 
 def _remedies(
-    verdict: GroupVerdict, group: Group, error: str, skipped: Skipped | None, p: Pass, config: Config
+    verdict: GroupVerdict, group: Group, error: str, skipped: Skipped | None, p: PassState, config: Config
 ) -> Iterator[Remedy]:
     """Yield what would have the group grow."""
     plan = p.report.scale_up
@@ -85,7 +85,7 @@ def _remedies(
             if not found:
                 text = "no pod can be changed so that it fits; none needs such a node"
                 reason = next(iter(plan.rejected.values()))[group.id][0].reason
-                yield remedy(Obstacle(reason.value), Culprits.GROUP, group.id, text)
+                yield remedy(Obstacle(reason.value), CulpritKind.GROUP, group.id, text)
         case GroupVerdict.NOT_CHOSEN if plan is not None:
             rounds = [each for each in plan.rounds if any(one.group.id == group.id for one in each.options)]
             if rounds[0].chosen is not None and rounds[0].chosen.group.id == group.id:
@@ -100,7 +100,7 @@ def _remedies(
             return
 
 
-def _unasked(p: Pass, config: Config) -> Iterator[Remedy]:
+def _unasked(p: PassState, config: Config) -> Iterator[Remedy]:
     """Yield what kept the pass from asking any group; nothing where no pod needs a node."""
     early = ended_early(p, config)
     if early is not None:
@@ -136,7 +136,7 @@ def _message(
     error: str,
     offers: list[Offer],
     skipped: LeftOut | None,
-    p: Pass,
+    p: PassState,
 ) -> str:
     match verdict:
         case GroupVerdict.GROWS:
@@ -155,7 +155,7 @@ def _message(
             return p.report.error or TABLE[ScaleUpResult][result].text
 
 
-def _sizes(p: Pass, group: Group, tried: Sequence[Resized]) -> Sizes:
+def _sizes(p: PassState, group: Group, tried: Sequence[Resized]) -> Sizes:
     state = None if p.report.registry is None else p.report.registry.groups[group.id]
     buckets = Buckets() if state is None else state.buckets
     before = group.target_size if state is None else state.acceptable.target
@@ -172,7 +172,7 @@ def _sizes(p: Pass, group: Group, tried: Sequence[Resized]) -> Sizes:
     )
 
 
-def _backoff(p: Pass, group_id: str) -> BackoffForm | None:
+def _backoff(p: PassState, group_id: str) -> BackoffForm | None:
     now = p.report.now
     pause = backed_off(p.remembered.registry.backoffs, group_id, now)
     if pause is None:

@@ -3,16 +3,16 @@
 from autoscaler.clock import Instant
 from autoscaler.config.scaledown import ScaleDown
 from autoscaler.config.tree import Config
-from autoscaler.explain.answer import NodeExplanation, NodeVerdict, ReplacementForm
+from autoscaler.explain.answer import ExplainedReplacement, NodeExplanation, NodeVerdict
 from autoscaler.explain.remedies.nodes import NodeCase
 from autoscaler.explain.remedies.pods import shortlist
-from autoscaler.loop.passing import Pass
+from autoscaler.loop.passing import PassState
 from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.node import Node
-from autoscaler.observe.node_summary import Fates, node_statuses
+from autoscaler.observe.node_summary import NodeFates, node_statuses
 from autoscaler.observe.reason_table import TABLE
-from autoscaler.reasons import Keep, Kept, ScaleDownResult, Stage
-from autoscaler.registry.memory import Activity
+from autoscaler.reasons import ReplacementStage, ScaleDownResult, UnremovableNode, UnremovableReason
+from autoscaler.registry.memory import LastActions
 from autoscaler.scaledown.cooldown import group_in_cooldown, in_cooldown
 from autoscaler.scaledown.deletions import wait_s
 from autoscaler.scaledown.plan import Removal
@@ -20,7 +20,7 @@ from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.groups import Group
 
 
-def explain_node(target: str, node: Node, p: Pass, view: ClusterView, config: Config) -> NodeExplanation:
+def explain_node(target: str, node: Node, p: PassState, view: ClusterView, config: Config) -> NodeExplanation:
     """Explain one node of the view."""
     report, name = p.report, node.name
     removal = next((one for one in report.unneeded if one.node.name == name), None)
@@ -55,43 +55,45 @@ def explain_node(target: str, node: Node, p: Pass, view: ClusterView, config: Co
     )
 
 
-def _verdict(begun: bool, removal: Removal | None, kept: Kept | None) -> NodeVerdict:
-    if begun or (kept is not None and kept.reason is Keep.BEING_DELETED):
+def _verdict(begun: bool, removal: Removal | None, kept: UnremovableNode | None) -> NodeVerdict:
+    if begun or (kept is not None and kept.reason is UnremovableReason.BEING_DELETED):
         return NodeVerdict.REMOVED
     if removal is not None:
         return NodeVerdict.UNNEEDED
     return NodeVerdict.NOT_JUDGED if kept is None else NodeVerdict.STAYS
 
 
-def _message(verdict: NodeVerdict, kept: Kept | None, result: ScaleDownResult) -> str:
+def _message(verdict: NodeVerdict, kept: UnremovableNode | None, result: ScaleDownResult) -> str:
     if verdict is NodeVerdict.REMOVED:
         return "is being removed"
     if kept is not None:
-        return TABLE[Keep][kept.reason].text
+        return TABLE[UnremovableReason][kept.reason].text
     how = TABLE[ScaleDownResult][result].text
     return f"nobody needs it; {how}" if verdict is NodeVerdict.UNNEEDED else f"scale-down has not judged it; {how}"
 
 
-def _state(p: Pass, view: ClusterView, name: str) -> str:
-    statuses = node_statuses(view, p.registry, Fates())
+def _state(p: PassState, view: ClusterView, name: str) -> str:
+    statuses = node_statuses(view, p.registry, NodeFates())
     return next(one.state.value for one in statuses if one.name == name)
 
 
-def unneeded_since(p: Pass, name: str) -> Instant | None:
+def unneeded_since(p: PassState, name: str) -> Instant | None:
     """Return since when nobody needs the node; None where it is needed, or was not judged."""
     memory = p.remembered.scale_down
     return None if memory is None else memory.unneeded.get(name)
 
 
-def _replacement(p: Pass, name: str) -> ReplacementForm | None:
+def _replacement(p: PassState, name: str) -> ExplainedReplacement | None:
     one = next((one for one in p.report.replacements if name in one.nodes), None)
     rest = p.report.replacements_held.get(name)
     if one is None:
         if rest is None:
             return None
         left_s = max(0.0, rest.until.mono - p.report.now.mono)
-        return ReplacementForm(stage=Stage.PROPOSED, nodes=[name], hold=rest.hold, detail=rest.detail, left_s=left_s)
-    return ReplacementForm(
+        return ExplainedReplacement(
+            stage=ReplacementStage.PROPOSED, nodes=[name], hold=rest.hold, detail=rest.detail, left_s=left_s
+        )
+    return ExplainedReplacement(
         stage=one.stage,
         trigger=one.trigger,
         nodes=list(one.nodes),
@@ -104,7 +106,12 @@ def _replacement(p: Pass, name: str) -> ReplacementForm | None:
 
 
 def time_left_s(
-    p: Pass, options: ScaleDown, removal: Removal | None, kept: Kept | None, group: Group | None, name: str
+    p: PassState,
+    options: ScaleDown,
+    removal: Removal | None,
+    kept: UnremovableNode | None,
+    group: Group | None,
+    name: str,
 ) -> float | None:
     """Return how long until the node may go, or is looked at again: the longest of what it waits for."""
     now, memory = p.report.now, p.remembered.scale_down
@@ -116,14 +123,14 @@ def time_left_s(
             ends.append(_cooled_down(p.remembered.registry.last, options, now))
     elif kept is not None and memory is not None and name in memory.unremovable:
         ends.append(memory.unremovable[name].until.mono)
-    elif kept is not None and kept.reason is Keep.GROUP_COOLING_DOWN and group is not None:
+    elif kept is not None and kept.reason is UnremovableReason.GROUP_COOLING_DOWN and group is not None:
         last = p.remembered.registry.last_by_group.get(group.id)
         ends.append(now.mono if last is None else _cooled_down(last, options, now))
     left_s = max(ends, default=now.mono) - now.mono
     return round(left_s, 3) if left_s > 0 else None
 
 
-def _cooled_down(last: Activity, options: ScaleDown, now: Instant) -> float:
+def _cooled_down(last: LastActions, options: ScaleDown, now: Instant) -> float:
     """Return when (monotonic seconds) the delays after what happened last are over."""
     times = [time.mono for time in (last.scale_up, last.scale_down, last.scale_down_failure) if time is not None]
     delays = (

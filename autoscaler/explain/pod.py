@@ -7,21 +7,21 @@ import msgspec
 
 from autoscaler.config.tree import Config
 from autoscaler.explain.answer import EXAMPLES, GroupFate, GroupSet, LeftOut, NodeSet, PodExplanation
-from autoscaler.explain.offers import offers
+from autoscaler.explain.options import offers
 from autoscaler.explain.remedies.pods import beyond, needy_remedies, shortlist, waiting_remedies
 from autoscaler.explain.remedies.remedy import Remedy
-from autoscaler.loop.passing import Pass
+from autoscaler.loop.passing import PassState
 from autoscaler.objects import quantity
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.objects.requests import DEFERRED, INFEASIBLE
 from autoscaler.observe.pod_summary import pod_statuses
 from autoscaler.reasons import PodVerdict, Rejection, ScaleUpResult, Skip, Skipped, Waiting
+from autoscaler.scaleup.next_zone import verdict
 from autoscaler.scaleup.pending import expendable
-from autoscaler.scaleup.zones import verdict
+from autoscaler.scheduling.fit_error import unschedulable
 from autoscaler.scheduling.misses import Miss, near_misses
 from autoscaler.scheduling.placement import Placer
 from autoscaler.scheduling.profile import profile_of
-from autoscaler.scheduling.verdict import unschedulable
 from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.overlay import Trial
 
@@ -86,7 +86,7 @@ def _resize(cls: PodClass) -> str:
     return ""
 
 
-def explain_pending(target: str, pod: Pod, p: Pass, view: ClusterView, config: Config) -> PodExplanation:
+def explain_pending(target: str, pod: Pod, p: PassState, view: ClusterView, config: Config) -> PodExplanation:
     """Explain a pod without a node."""
     seen = p.report.view or view
     alone = msgspec.structs.replace(seen, pending=tuple(one for one in seen.pending if one.key == pod.key))
@@ -122,7 +122,7 @@ def explain_pending(target: str, pod: Pod, p: Pass, view: ClusterView, config: C
         return _with_remedies(explained, shortlist(remedies))
 
 
-def _scheduler_message(pod: Pod, p: Pass, view: ClusterView, config: Config) -> str:
+def _scheduler_message(pod: Pod, p: PassState, view: ClusterView, config: Config) -> str:
     if p.report.waiting.get(pod.key) in _NOT_ASKED:
         return ""
     profile = profile_of(config.scheduler, config.rules, device_claims=config.device_claims_count)
@@ -133,7 +133,7 @@ def _with_remedies(found: PodExplanation, remedies: Sequence[Remedy]) -> PodExpl
     return msgspec.structs.replace(found, remedy=remedies[0] if remedies else None, alternatives=list(remedies[1:]))
 
 
-def _node_of(pod: Pod, p: Pass) -> str | None:
+def _node_of(pod: Pod, p: PassState) -> str | None:
     match p.report.waiting.get(pod.key):
         case Waiting.FITS:
             return p.remembered.hints.get(pod)
@@ -214,7 +214,7 @@ def left_out(skipped: Skipped | None) -> LeftOut | None:
     return LeftOut(reason=skipped.reason, message=skipped.message, detail=skipped.detail)
 
 
-def _stands(pod: Pod, p: Pass, view: ClusterView) -> Iterator[_Stand]:
+def _stands(pod: Pod, p: PassState, view: ClusterView) -> Iterator[_Stand]:
     assert p.placer is not None
     plan = p.report.scale_up
     left_out = () if plan is None else plan.full if pod.key in plan.held else plan.skipped
@@ -234,7 +234,7 @@ def _stands(pod: Pod, p: Pass, view: ClusterView) -> Iterator[_Stand]:
         yield _Stand(group.id, _fate(group.id, grows, offered, reason, miss.rejections), miss, reason)
 
 
-def _growing_for(pod: Pod, p: Pass) -> frozenset[str]:
+def _growing_for(pod: Pod, p: PassState) -> frozenset[str]:
     """Return the groups that grow for the pod, as far as they did."""
     plan = p.report.scale_up
     grown = {one.group for one in p.report.increases if one.after > one.before}
@@ -243,7 +243,7 @@ def _growing_for(pod: Pod, p: Pass) -> frozenset[str]:
     return frozenset(increase.group for each in mine for increase in each.increases if increase.group in grown)
 
 
-def _offered_for(pod: Pod, p: Pass) -> frozenset[str]:
+def _offered_for(pod: Pod, p: PassState) -> frozenset[str]:
     plan = p.report.scale_up
     options = [] if plan is None else [option for each in plan.rounds for option in each.options]
     return frozenset(option.group.id for option in options if any(one.key == pod.key for one in option.pods))

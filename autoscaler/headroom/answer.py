@@ -6,8 +6,8 @@ import msgspec
 
 from autoscaler.clock import Instant
 from autoscaler.config.headroom import Headroom
-from autoscaler.eta.lead import NO_LEAD, Lead
-from autoscaler.headroom.objects import Present, deployment_name
+from autoscaler.eta.lead_time import NO_LEAD, Lead
+from autoscaler.headroom.objects import CurrentDeployment, deployment_name
 from autoscaler.headroom.plan import plan_pool
 from autoscaler.headroom.pods import PoolPods, pods_of
 from autoscaler.objects.meta import rfc3339
@@ -43,7 +43,7 @@ class PoolAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 def answers(
     headroom: Headroom,
     view: ClusterView,
-    deployments: Iterable[Present],
+    deployments: Iterable[CurrentDeployment],
     active: Mapping[str, int],
     leads: Mapping[str, Lead],
     now: Instant,

@@ -5,8 +5,8 @@ from typing import Protocol
 
 from autoscaler.errors import Gone
 from autoscaler.kube import paths
-from autoscaler.kube.answers import JsonObject, whole_object, whole_objects
 from autoscaler.kube.paths import ObjectRef
+from autoscaler.kube.whole_objects import JsonObject, whole_object, whole_objects
 from autoscaler.kube.writes import ClusterWrites
 from autoscaler.objects.pod import GIVEN_UP, Pod
 
@@ -14,7 +14,7 @@ _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _CHEAP = "-100"
 
 
-class Reads(Protocol):
+class HeadroomReads(Protocol):
     """Answers GET requests; `kube.client.Client` is one."""
 
     def get(self, path: str, query: Mapping[str, str] | None = None) -> bytes:
@@ -57,7 +57,7 @@ class HeadroomObjects(Protocol):
 class ClusterHeadroom:
     """`HeadroomObjects` on an API server."""
 
-    def __init__(self, reads: Reads, writes: ClusterWrites) -> None:
+    def __init__(self, reads: HeadroomReads, writes: ClusterWrites) -> None:
         self._reads = reads
         self._writes = writes
 
@@ -104,7 +104,7 @@ class ClusterHeadroom:
             return None
 
 
-class RehearsedHeadroom(ClusterHeadroom):
+class DryRunHeadroom(ClusterHeadroom):
     """The same for a dry run: what is read is real, what is written stays on paper."""
 
     def create(self, obj: JsonObject) -> None:

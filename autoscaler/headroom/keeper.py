@@ -6,17 +6,17 @@ from autoscaler.clock import Clock, Instant
 from autoscaler.config.headroom import Headroom, OnShutdown, warnings
 from autoscaler.config.scaleup import Pods
 from autoscaler.errors import AutoscalerError, LeadershipLost, Refused
-from autoscaler.eta.estimate import Times
-from autoscaler.eta.leads import Leads
+from autoscaler.eta.estimate import LoopIntervals
+from autoscaler.eta.lead_times import Leads
 from autoscaler.headroom.cluster import HeadroomObjects
 from autoscaler.headroom.metrics import HeadroomMetrics
 from autoscaler.headroom.objects import JsonObject, owner_labels, read_deployment
 from autoscaler.headroom.plan import plan_orphans
-from autoscaler.headroom.pool import Member
+from autoscaler.headroom.pool import ManagedPool
 from autoscaler.headroom.status import HeadroomStatus
 from autoscaler.headroom.writer import PoolWriter
 from autoscaler.logs import Log
-from autoscaler.loop.passing import Pass
+from autoscaler.loop.passing import PassState
 from autoscaler.ports import EventSink
 from autoscaler.snapshot.cluster import ClusterView
 
@@ -55,9 +55,9 @@ class HeadroomKeeper:
         self._metrics = metrics
         self._clock = clock
         self._changed = changed
-        self._leads = leads or Leads(Times(), Pods())
+        self._leads = leads or Leads(LoopIntervals(), Pods())
         self._view: ClusterView | None = None
-        self._members: dict[str, Member] = {}
+        self._members: dict[str, ManagedPool] = {}
         self._removed: set[str] = set()
         self._namespaces: set[str] = set()
         self._orphans_at = float("-inf")
@@ -71,11 +71,11 @@ class HeadroomKeeper:
         interval_s = self._headroom.reconcile_interval_s
         return interval_s if self._view is not None else min(_IMPATIENT_S, interval_s)
 
-    def before_pass(self, p: Pass) -> Pass:
+    def before_pass(self, p: PassState) -> PassState:
         """Leave the pass as it is: decisions know pause pods by their labels."""
         return p
 
-    def after_pass(self, p: Pass) -> None:
+    def after_pass(self, p: PassState) -> None:
         """Keep the view for the next look."""
         if p.report.view is not None:
             self._view = p.report.view
@@ -125,7 +125,7 @@ class HeadroomKeeper:
         before = self._members
         self._members = {}
         for pool in fresh.pools:
-            member = before.get(pool.name) or Member(pool, self._writer, self._events, self._metrics, self._leads)
+            member = before.get(pool.name) or ManagedPool(pool, self._writer, self._events, self._metrics, self._leads)
             member.changed(pool)
             self._members[pool.name] = member
         self._namespaces |= {pool.namespace for pool in fresh.pools}

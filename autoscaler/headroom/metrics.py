@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable
 
-from autoscaler.observe.metrics.metric_table import Kind, Metric
-from autoscaler.observe.metrics.series import Series
+from autoscaler.observe.metrics.definitions import Metric, MetricType
+from autoscaler.observe.metrics.series import MetricSeries
 from autoscaler.reasons import HeadroomTrouble
 
 _BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
-def _of_pool(name: str, text: str, *labels: str, kind: Kind = Kind.GAUGE, **values: str) -> Metric:
+def _of_pool(name: str, text: str, *labels: str, kind: MetricType = MetricType.GAUGE, **values: str) -> Metric:
     return Metric(name=name, kind=kind, help=text, labels=("pool", *labels), values=values)
 
 
@@ -25,46 +25,46 @@ HEADROOM: tuple[Metric, ...] = (
         "headroom_scale_operations_total",
         "Changes of the number of replicas.",
         "direction",
-        kind=Kind.COUNTER,
+        kind=MetricType.COUNTER,
         direction="`up`, `down`",
     ),
     _of_pool(
         "headroom_reconcile_errors_total",
         "What kept a pool from being as it should be.",
         "reason",
-        kind=Kind.COUNTER,
+        kind=MetricType.COUNTER,
         reason=", ".join(f"`{one}`" for one in HeadroomTrouble),
     ),
     _of_pool(
         "headroom_drift_corrected_total",
         "Changes by others that were put back.",
         "field",
-        kind=Kind.COUNTER,
+        kind=MetricType.COUNTER,
         field="`replicas`, `template`, `deleted`",
     ),
-    _of_pool("headroom_preempted_total", "Pause pods that gave way to other pods.", kind=Kind.COUNTER),
+    _of_pool("headroom_preempted_total", "Pause pods that gave way to other pods.", kind=MetricType.COUNTER),
     Metric(
         name="headroom_reconcile_duration_seconds",
-        kind=Kind.HISTOGRAM,
+        kind=MetricType.HISTOGRAM,
         help="Time taken by one look at all pools.",
         buckets=_BUCKETS,
     ),
     _of_pool("headroom_last_reconcile_timestamp_seconds", "When the pool was last as it should be, in Unix seconds."),
     Metric(
         name="headroom_orphans_deleted_total",
-        kind=Kind.COUNTER,
+        kind=MetricType.COUNTER,
         help="Deployments deleted because no configuration has their pool.",
     ),
 )
 
-_GAUGES_OF_POOL = tuple(one.name for one in HEADROOM if one.kind is Kind.GAUGE and one.labels == ("pool",))
+_GAUGES_OF_POOL = tuple(one.name for one in HEADROOM if one.kind is MetricType.GAUGE and one.labels == ("pool",))
 _STATES = ("bound", "pending")
 
 
 class HeadroomMetrics:
     """What one process publishes about its pools."""
 
-    def __init__(self, series: Series) -> None:
+    def __init__(self, series: MetricSeries) -> None:
         """`series` were made of `HEADROOM`."""
         self._series = series
         self._policies: dict[str, tuple[str, ...]] = {}

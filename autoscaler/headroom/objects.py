@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from autoscaler.config.headroom import CLUSTER, MANAGED_BY, MANAGED_CLASS, MANAGER, POOL, Headroom, Pool
+from autoscaler.config.headroom import CLUSTER, MANAGED_BY, MANAGED_CLASS, MANAGER, POOL, Headroom, HeadroomPool
 from autoscaler.objects.meta import rfc3339, unix_seconds
 from autoscaler.objects.pod import OURS, SAFE_TO_EVICT
 from cloudprovider.number import parse_count
@@ -25,7 +25,7 @@ HELD, ALLOWED_AT = OURS + "headroom-held", OURS + "headroom-lower-at"
 _encoder = msgspec.json.Encoder(order="deterministic")
 
 
-class Present(msgspec.Struct, frozen=True, kw_only=True):
+class CurrentDeployment(msgspec.Struct, frozen=True, kw_only=True):
     """A Deployment as it is in the cluster."""
 
     obj: JsonObject
@@ -42,7 +42,7 @@ class Present(msgspec.Struct, frozen=True, kw_only=True):
     """None where nothing usable is stored."""
     allowed_at: float | None
 
-    def of(self, pool: Pool, headroom: Headroom) -> bool:
+    def of(self, pool: HeadroomPool, headroom: Headroom) -> bool:
         """Whether it is this pool's, by its labels."""
         return owned(pool, headroom).items() <= self.labels.items()
 
@@ -52,12 +52,12 @@ class Present(msgspec.Struct, frozen=True, kw_only=True):
         return _seconds(self.heartbeat)
 
 
-def deployment_name(pool: Pool) -> str:
+def deployment_name(pool: HeadroomPool) -> str:
     """Return the name of a pool's Deployment."""
     return f"headroom-{pool.name}"
 
 
-def owned(pool: Pool, headroom: Headroom) -> dict[str, str]:
+def owned(pool: HeadroomPool, headroom: Headroom) -> dict[str, str]:
     """Return the labels of everything that belongs to a pool."""
     return {**owner_labels(headroom), POOL: pool.name}
 
@@ -67,12 +67,12 @@ def owner_labels(headroom: Headroom) -> dict[str, str]:
     return {MANAGED_BY: MANAGER, CLUSTER: headroom.cluster_name}
 
 
-def read_deployment(obj: JsonObject) -> Present:
+def read_deployment(obj: JsonObject) -> CurrentDeployment:
     """Return what matters of a v1.Deployment."""
     metadata, spec = obj["metadata"], obj.get("spec") or {}
     notes = metadata.get("annotations") or {}
     replicas, held = spec.get("replicas"), notes.get(HELD, "")
-    return Present(
+    return CurrentDeployment(
         obj=obj,
         namespace=metadata.get("namespace") or "",
         name=metadata.get("name") or "",
@@ -94,7 +94,7 @@ def _seconds(text: str | None) -> float | None:
         return None
 
 
-def deployment(pool: Pool, headroom: Headroom) -> JsonObject:
+def deployment(pool: HeadroomPool, headroom: Headroom) -> JsonObject:
     """Return the Deployment of a pool, without replicas and without what changes from time to time."""
     labels = owned(pool, headroom)
     return {
@@ -111,7 +111,7 @@ def deployment(pool: Pool, headroom: Headroom) -> JsonObject:
     }
 
 
-def template(pool: Pool, headroom: Headroom) -> JsonObject:
+def template(pool: HeadroomPool, headroom: Headroom) -> JsonObject:
     """Return the pod template of a pool."""
     placement: JsonObject = {
         "imagePullSecrets": [{"name": name} for name in pool.image_pull_secrets],
@@ -162,7 +162,7 @@ def notes(hash_: str, held: int, allowed_at: float, wall: float) -> dict[str, st
     }
 
 
-def priority_class(pool: Pool) -> JsonObject:
+def priority_class(pool: HeadroomPool) -> JsonObject:
     """Return the managed PriorityClass: pause pods never evict anything themselves."""
     return {
         "apiVersion": "scheduling.k8s.io/v1",

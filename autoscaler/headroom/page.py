@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from autoscaler.headroom.status import HeadroomStatus, PoolStatus
-from autoscaler.observe.meanings import Given
-from autoscaler.observe.page.block import Block, Shown
-from autoscaler.observe.page.display import ago, count, until
+from autoscaler.observe.meanings import GivenReason
+from autoscaler.observe.page.format import ago, count, until
 from autoscaler.observe.page.markup import NOTHING, Html, html, joined
 from autoscaler.observe.page.plots import amount_bar
+from autoscaler.observe.page.section import CompanionSection, SectionContent
 from autoscaler.observe.page.table import Column, chips, extent, glossary, pill, table
 from autoscaler.observe.reason_table import OF_POOLS
 from autoscaler.reasons import HeadroomTrouble
@@ -28,21 +28,23 @@ _COLUMNS = (
 )
 
 
-def headroom_block(status: Callable[[], HeadroomStatus]) -> Block:
+def headroom_block(status: Callable[[], HeadroomStatus]) -> CompanionSection:
     """Return the section; `status` returns the last look at the pools."""
-    return Block("Headroom", "/api/v1/headroom", lambda now_wall, all_link: _shown(status(), now_wall, all_link))
+    return CompanionSection(
+        "Headroom", "/api/v1/headroom", lambda now_wall, all_link: _shown(status(), now_wall, all_link)
+    )
 
 
-def _shown(status: HeadroomStatus, now_wall: float, all_link: str | None) -> Shown:
+def _shown(status: HeadroomStatus, now_wall: float, all_link: str | None) -> SectionContent:
     if status.looked_at is None:
         text = "The pools were not looked at yet: a replica does so once it leads and a pass has seen the cluster."
-        return Shown(html('<p class="muted">{}</p>', text))
+        return SectionContent(html('<p class="muted">{}</p>', text))
     if not status.pools:
-        return Shown(html('<p class="muted">{}</p>', "No pool is configured."))
+        return SectionContent(html('<p class="muted">{}</p>', "No pool is configured."))
     ordered = sorted(status.pools, key=_calm)
     shown = ordered if all_link is None else ordered[:_MOST_POOLS]
     states = Counter(word for pool in status.pools for word, _ in _states(pool))
-    given: list[Given] = [(reason, OF_POOLS) for pool in shown for reason in (*pool.troubles, pool.reason)]
+    given: list[GivenReason] = [(reason, OF_POOLS) for pool in shown for reason in (*pool.troubles, pool.reason)]
     parts = (
         chips(states),
         table(
@@ -50,7 +52,7 @@ def _shown(status: HeadroomStatus, now_wall: float, all_link: str | None) -> Sho
         ),
         glossary(given),
     )
-    return Shown(joined(parts), _alarm(status.pools))
+    return SectionContent(joined(parts), _alarm(status.pools))
 
 
 def _alarm(pools: Sequence[PoolStatus]) -> str:

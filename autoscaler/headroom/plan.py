@@ -6,10 +6,10 @@ from enum import StrEnum
 import msgspec
 
 from autoscaler.clock import Instant
-from autoscaler.config.headroom import POOL, Headroom, Pool
+from autoscaler.config.headroom import POOL, Headroom, HeadroomPool
 from autoscaler.headroom.objects import (
+    CurrentDeployment,
     JsonObject,
-    Present,
     covers,
     deployment,
     notes,
@@ -17,12 +17,12 @@ from autoscaler.headroom.objects import (
     template,
     template_hash,
 )
-from autoscaler.headroom.policy import Held, Want, adopted, restored, want
+from autoscaler.headroom.policy import CoolDown, DesiredReplicas, adopted, restored, want
 
 HEARTBEAT_S = 60.0
 
 
-class Action(StrEnum):
+class DeploymentAction(StrEnum):
     """What to do about a Deployment."""
 
     NOTHING = "nothing"
@@ -45,8 +45,8 @@ class Drift(StrEnum):
 class PoolPlan(msgspec.Struct, frozen=True, kw_only=True):
     """One pool at one moment."""
 
-    want: Want
-    action: Action
+    want: DesiredReplicas
+    action: DeploymentAction
     obj: JsonObject | None = None
     """What to write: everything of the Deployment that was there, changed; or a new one."""
     before: int = 0
@@ -59,46 +59,48 @@ class PoolPlan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def lowers(self) -> bool:
         """Whether replicas go down."""
-        return self.action is Action.UPDATE and self.want.target < self.before
+        return self.action is DeploymentAction.UPDATE and self.want.target < self.before
 
 
 def plan_pool(
-    pool: Pool,
+    pool: HeadroomPool,
     headroom: Headroom,
-    present: Present | None,
+    present: CurrentDeployment | None,
     active: int,
-    held: Held | None,
+    held: CoolDown | None,
     now: Instant,
     lead_s: float = 0.0,
 ) -> PoolPlan:
     """Return what to do. `held` is what this process remembers; None: it has just begun to lead."""
     if present is not None and not present.of(pool, headroom):
-        wanted = want(pool, active, held or Held(0, now), now, lead_s)
-        return PoolPlan(want=wanted, action=Action.CONFLICT, before=present.replicas)
+        wanted = want(pool, active, held or CoolDown(0, now), now, lead_s)
+        return PoolPlan(want=wanted, action=DeploymentAction.CONFLICT, before=present.replicas)
     wanted = want(pool, active, held or _found(pool, present, now), now, lead_s)
     if present is None:
         return _absent(pool, headroom, wanted, now, known=held is not None and held.count > 0)
     return _reconciled(pool, headroom, present, wanted, now)
 
 
-def _found(pool: Pool, present: Present | None, now: Instant) -> Held:
+def _found(pool: HeadroomPool, present: CurrentDeployment | None, now: Instant) -> CoolDown:
     if present is None:
-        return Held(0, now)
+        return CoolDown(0, now)
     if present.held is None or present.allowed_at is None:
         return adopted(pool, present.replicas, now)
     return restored(pool, present.held, present.allowed_at, now)
 
 
-def _absent(pool: Pool, headroom: Headroom, wanted: Want, now: Instant, *, known: bool) -> PoolPlan:
+def _absent(pool: HeadroomPool, headroom: Headroom, wanted: DesiredReplicas, now: Instant, *, known: bool) -> PoolPlan:
     if wanted.target == 0:
-        return PoolPlan(want=wanted, action=Action.NOTHING)
+        return PoolPlan(want=wanted, action=DeploymentAction.NOTHING)
     obj = deployment(pool, headroom)
     obj["spec"]["replicas"] = wanted.target
     obj["metadata"]["annotations"] = _notes(template_hash(obj["spec"]["template"]), wanted, now)
-    return PoolPlan(want=wanted, action=Action.CREATE, obj=obj, drift=(Drift.DELETED,) if known else ())
+    return PoolPlan(want=wanted, action=DeploymentAction.CREATE, obj=obj, drift=(Drift.DELETED,) if known else ())
 
 
-def _reconciled(pool: Pool, headroom: Headroom, present: Present, wanted: Want, now: Instant) -> PoolPlan:
+def _reconciled(
+    pool: HeadroomPool, headroom: Headroom, present: CurrentDeployment, wanted: DesiredReplicas, now: Instant
+) -> PoolPlan:
     ours = template(pool, headroom)
     hash_ = template_hash(ours)
     live = present.obj.get("spec") or {}
@@ -111,20 +113,20 @@ def _reconciled(pool: Pool, headroom: Headroom, present: Present, wanted: Want, 
     heartbeat = present.heartbeat_at
     beats = heartbeat is None or abs(now.wall - heartbeat) >= HEARTBEAT_S
     if not (changes or beats):
-        return PoolPlan(want=wanted, action=Action.NOTHING, before=present.replicas, paused=paused)
+        return PoolPlan(want=wanted, action=DeploymentAction.NOTHING, before=present.replicas, paused=paused)
     metadata = present.obj["metadata"]
     kept = metadata.get("annotations") or {}
     noted = _notes(hash_ if changes else present.template_hash, wanted, now)
     obj = {**present.obj, "metadata": {**metadata, "annotations": {**kept, **noted}}}
     if not changes:
-        return PoolPlan(want=wanted, action=Action.HEARTBEAT, obj=obj, before=present.replicas, paused=paused)
+        return PoolPlan(want=wanted, action=DeploymentAction.HEARTBEAT, obj=obj, before=present.replicas, paused=paused)
     fixed = deployment(pool, headroom)["spec"]
     obj["spec"] = {**live, **fixed, "replicas": wanted.target, "selector": live.get("selector", fixed["selector"])}
     drift = (*((Drift.REPLICAS,) if moved and resize else ()), *((Drift.TEMPLATE,) if off and not stale else ()))
-    return PoolPlan(want=wanted, action=Action.UPDATE, obj=obj, before=present.replicas, drift=drift)
+    return PoolPlan(want=wanted, action=DeploymentAction.UPDATE, obj=obj, before=present.replicas, drift=drift)
 
 
-def _notes(hash_: str, wanted: Want, now: Instant) -> dict[str, str]:
+def _notes(hash_: str, wanted: DesiredReplicas, now: Instant) -> dict[str, str]:
     allowed_at = now.wall + (wanted.held.allowed.mono - now.mono)
     return notes(hash_, wanted.target, allowed_at, now.wall)
 
@@ -132,15 +134,17 @@ def _notes(hash_: str, wanted: Want, now: Instant) -> dict[str, str]:
 class Orphans(msgspec.Struct, frozen=True):
     """Deployments of ours whose pool is in nobody's configuration."""
 
-    delete: tuple[Present, ...] = ()
-    unreadable: tuple[Present, ...] = ()
+    delete: tuple[CurrentDeployment, ...] = ()
+    unreadable: tuple[CurrentDeployment, ...] = ()
     """Their heartbeat cannot be read, which is never a reason to delete."""
 
 
-def plan_orphans(deployments: Iterable[Present], headroom: Headroom, removed: Collection[str], now: Instant) -> Orphans:
+def plan_orphans(
+    deployments: Iterable[CurrentDeployment], headroom: Headroom, removed: Collection[str], now: Instant
+) -> Orphans:
     """Return Deployments to delete: silent for too long, or of a pool just `removed` from the configuration."""
-    delete: list[Present] = []
-    unreadable: list[Present] = []
+    delete: list[CurrentDeployment] = []
+    unreadable: list[CurrentDeployment] = []
     known = {(pool.namespace, pool.name) for pool in headroom.pools}
     for one in deployments:
         pool = one.labels.get(POOL)

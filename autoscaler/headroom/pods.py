@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 import msgspec
 import numpy as np
 
-from autoscaler.config.headroom import Headroom, Pool
-from autoscaler.eta.lead import Ahead
-from autoscaler.eta.places import pause_workload
+from autoscaler.config.headroom import Headroom, HeadroomPool
+from autoscaler.eta.lead_time import Ahead
+from autoscaler.eta.placements import pause_workload
 from autoscaler.headroom.objects import owned, template
 from autoscaler.objects.meta import ObjectMeta
 from autoscaler.objects.pod import Pod, PodClass, PodInterner
@@ -29,7 +29,7 @@ class PoolPods(msgspec.Struct, frozen=True, kw_only=True):
     """Pause pods without one."""
 
 
-def class_of(pool: Pool, headroom: Headroom, interner: PodInterner) -> PodClass | None:
+def class_of(pool: HeadroomPool, headroom: Headroom, interner: PodInterner) -> PodClass | None:
     """Return the class of a pool's pause pods; None for a pool that the API server would not take either."""
     try:
         read = msgspec.convert(template(pool, headroom), PodTemplate, strict=False)
@@ -39,12 +39,12 @@ def class_of(pool: Pool, headroom: Headroom, interner: PodInterner) -> PodClass 
     return interner.class_of(meta, read.spec)
 
 
-def ahead_of(pool: Pool, headroom: Headroom) -> Ahead:
+def ahead_of(pool: HeadroomPool, headroom: Headroom) -> Ahead:
     """Return what happens before a pool's nodes are asked for: its pods are to run when a policy begins."""
     return Ahead(asks_s=headroom.reconcile_interval_s, workload=pause_workload(pool.namespace, pool.name))
 
 
-def pods_of(view: ClusterView, pool: Pool, headroom: Headroom) -> PoolPods:
+def pods_of(view: ClusterView, pool: HeadroomPool, headroom: Headroom) -> PoolPods:
     """Return the pods of one pool; work is counted by its classes, so pods of other classes cost nothing."""
     labels = owned(pool, headroom)
 

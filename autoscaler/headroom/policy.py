@@ -12,28 +12,28 @@ from datetime import UTC, datetime
 import msgspec
 
 from autoscaler.clock import Instant
-from autoscaler.config.headroom import NO_POLICY, Policy, Pool
+from autoscaler.config.headroom import NO_POLICY, HeadroomPool, Policy
 from autoscaler.reasons import Headcount
 
 _NO_POLICY_IDLE_S = 300.0
 _MINUTE_S = 60.0
 
 
-class Held(msgspec.Struct, frozen=True):
+class CoolDown(msgspec.Struct, frozen=True):
     """The cool-down: how many pause pods were last wanted, and until when they stay although fewer are wanted now."""
 
     count: int
     allowed: Instant
 
 
-class Early(msgspec.Struct, frozen=True):
+class EarlyPolicy(msgspec.Struct, frozen=True):
     """A policy whose pods are asked for before it begins, at a time in Unix seconds."""
 
     policy: str
     starts_at: float
 
 
-class Want(msgspec.Struct, frozen=True, kw_only=True):
+class DesiredReplicas(msgspec.Struct, frozen=True, kw_only=True):
     """How many pause pods a pool should have."""
 
     policy: str
@@ -41,16 +41,16 @@ class Want(msgspec.Struct, frozen=True, kw_only=True):
     active: int
     desired: int
     """By the policy, now, or by one that is about to begin."""
-    early: Early | None = None
+    early: EarlyPolicy | None = None
     """The policy that is about to begin and wants more than the one that holds; None: none does."""
     target: int
     """After the cool-down: what is written."""
-    held: Held
+    held: CoolDown
     """To carry on from."""
     reason: Headcount
 
 
-def policy_at(pool: Pool, wall: float) -> Policy | None:
+def policy_at(pool: HeadroomPool, wall: float) -> Policy | None:
     """Return the policy that holds at a time (Unix seconds): the last one with a period that matches; maybe none."""
     moment = datetime.fromtimestamp(wall, UTC)
     return next((policy for policy in reversed(pool.policies) if _holds(policy, moment)), None)
@@ -63,7 +63,7 @@ def _holds(policy: Policy, moment: datetime) -> bool:
     return any(period.holds(local) for period in policy.periods)
 
 
-def desired(pool: Pool, policy: Policy | None, active: int) -> tuple[int, Headcount]:
+def desired(pool: HeadroomPool, policy: Policy | None, active: int) -> tuple[int, Headcount]:
     """Return how many pause pods a policy wants beside so many active pods, and what decided that."""
     if policy is None:
         return 0, Headcount.NO_POLICY
@@ -81,7 +81,7 @@ def idle_s(policy: Policy | None) -> float:
     return _NO_POLICY_IDLE_S if policy is None else policy.idle_time_s
 
 
-def coming(pool: Pool, wall: float, lead_s: float) -> Iterator[tuple[float, Policy]]:
+def coming(pool: HeadroomPool, wall: float, lead_s: float) -> Iterator[tuple[float, Policy]]:
     """Yield the policies that begin to hold after a time (Unix seconds) and within `lead_s` of it, and when they do."""
     last = policy_at(pool, wall) if lead_s > 0 else None
     # Periods are minutes, and no time zone is off by less.
@@ -93,7 +93,7 @@ def coming(pool: Pool, wall: float, lead_s: float) -> Iterator[tuple[float, Poli
         last = policy
 
 
-def want(pool: Pool, active: int, held: Held, now: Instant, lead_s: float = 0.0) -> Want:
+def want(pool: HeadroomPool, active: int, held: CoolDown, now: Instant, lead_s: float = 0.0) -> DesiredReplicas:
     """Return how many pause pods a pool should have; at the very moment at which lowering is allowed, it happens.
 
     A policy that begins within `lead_s` and wants more is served already; what was asked for early stays until then.
@@ -104,26 +104,28 @@ def want(pool: Pool, active: int, held: Held, now: Instant, lead_s: float = 0.0)
     for at, one in coming(pool, now.wall, lead_s):
         more, why = desired(pool, one, active)
         if more > count:
-            count, reason, early = more, why, Early(one.name, at)
+            count, reason, early = more, why, EarlyPolicy(one.name, at)
             wait_s = max(one.idle_time_s, at - now.wall)
     if count < held.count and now.mono < held.allowed.mono:
         target, reason = held.count, Headcount.COOL_DOWN
     else:
-        target, held = count, Held(count, now.later(wait_s))
+        target, held = count, CoolDown(count, now.later(wait_s))
     name = NO_POLICY if policy is None else policy.name
-    return Want(policy=name, active=active, desired=count, early=early, target=target, held=held, reason=reason)
+    return DesiredReplicas(
+        policy=name, active=active, desired=count, early=early, target=target, held=held, reason=reason
+    )
 
 
-def restored(pool: Pool, count: int, allowed_at: float, now: Instant) -> Held:
+def restored(pool: HeadroomPool, count: int, allowed_at: float, now: Instant) -> CoolDown:
     """Return a cool-down that was stored as a time on the wall clock (Unix seconds).
 
     However far the clock has jumped since, it lasts no longer than the longest idle time of the pool.
     """
     longest_s = max((policy.idle_time_s for policy in pool.policies), default=0.0)
     left_s = min(allowed_at - now.wall, max(longest_s, _NO_POLICY_IDLE_S))
-    return Held(count, now.later(left_s))
+    return CoolDown(count, now.later(left_s))
 
 
-def adopted(pool: Pool, replicas: int, now: Instant) -> Held:
+def adopted(pool: HeadroomPool, replicas: int, now: Instant) -> CoolDown:
     """Return the cool-down of pause pods of which nothing is known: they stay for the idle time in force."""
-    return Held(replicas, now.later(idle_s(policy_at(pool, now.wall))))
+    return CoolDown(replicas, now.later(idle_s(policy_at(pool, now.wall))))

@@ -5,14 +5,14 @@ from collections import deque
 import msgspec
 
 from autoscaler.clock import Instant
-from autoscaler.config.headroom import NO_POLICY, Headroom, Pool
-from autoscaler.eta.lead import Lead
-from autoscaler.eta.leads import Leads
+from autoscaler.config.headroom import NO_POLICY, Headroom, HeadroomPool
+from autoscaler.eta.lead_time import Lead
+from autoscaler.eta.lead_times import Leads
 from autoscaler.headroom.metrics import HeadroomMetrics
 from autoscaler.headroom.objects import deployment_name
-from autoscaler.headroom.plan import Action
+from autoscaler.headroom.plan import DeploymentAction
 from autoscaler.headroom.pods import PoolPods, ahead_of, class_of, pods_of
-from autoscaler.headroom.policy import Held
+from autoscaler.headroom.policy import CoolDown
 from autoscaler.headroom.status import PoolStatus
 from autoscaler.headroom.writer import PoolFailed, PoolWriter, Reconciled
 from autoscaler.logs import Log
@@ -28,11 +28,11 @@ _CLASS_S = 600.0
 _CONTENDED_S, _CONTENDED = 300.0, 5
 
 
-class Member:
+class ManagedPool:
     """One pool of the daemon. Owned by the thread that looks at pools."""
 
     def __init__(
-        self, pool: Pool, writer: PoolWriter, events: EventSink, metrics: HeadroomMetrics, leads: Leads
+        self, pool: HeadroomPool, writer: PoolWriter, events: EventSink, metrics: HeadroomMetrics, leads: Leads
     ) -> None:
         self.pool = pool
         self._leads = leads
@@ -40,14 +40,14 @@ class Member:
         self._writer = writer
         self._events = events
         self._metrics = metrics
-        self._held: Held | None = None
+        self._held: CoolDown | None = None
         self._class_until = float("-inf")
         self._drifts: deque[float] = deque()
         self._contended = False
         self._bound: tuple[Pod, ...] = ()
         self.status = PoolStatus(name=pool.name, namespace=pool.namespace)
 
-    def changed(self, pool: Pool) -> None:
+    def changed(self, pool: HeadroomPool) -> None:
         """Take another configuration; what is remembered stays."""
         self.pool = pool
         self._class_until = float("-inf")
@@ -104,7 +104,7 @@ class Member:
             self._metrics.drifted(self.pool.name, drift)
             log.warning("headroom.drift_corrected", pool=self.pool.name, field=drift, replicas=want.target)
         self._contend(len(plan.drift), now)
-        if plan.action in (Action.CREATE, Action.UPDATE) and want.target != plan.before:
+        if plan.action in (DeploymentAction.CREATE, DeploymentAction.UPDATE) and want.target != plan.before:
             if not plan.drift:
                 self._metrics.scaled(self.pool.name, "up" if want.target > plan.before else "down")
             log.info(

@@ -4,9 +4,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from autoscaler.eta.lead import NO_LEAD, Lead
-from autoscaler.headroom.policy import Early
-from autoscaler.observe.http.endpoint import Described, Nothing, json_endpoint
+from autoscaler.eta.lead_time import NO_LEAD, Lead
+from autoscaler.headroom.policy import EarlyPolicy
+from autoscaler.observe.http.endpoint import EndpointRoutes, Nothing, json_endpoint
 
 
 class PoolStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,7 +20,7 @@ class PoolStatus(msgspec.Struct, frozen=True, kw_only=True):
     """How long before a policy begins its pods are asked for."""
     lead: Lead = NO_LEAD
     """What that is made of."""
-    early: Early | None = None
+    early: EarlyPolicy | None = None
     """The policy that is about to begin and wants more than the one that holds."""
     active: int = 0
     desired: int = 0
@@ -45,7 +45,7 @@ class HeadroomStatus(msgspec.Struct, frozen=True, kw_only=True):
     pools: tuple[PoolStatus, ...] = ()
 
 
-def headroom_routes(status: Callable[[], HeadroomStatus]) -> Described:
+def headroom_routes(status: Callable[[], HeadroomStatus]) -> EndpointRoutes:
     """Return the route of the pools."""
     endpoint = json_endpoint(
         exposes="names and namespaces of pools, their sizes and schedules",

@@ -6,13 +6,13 @@ from contextlib import contextmanager
 import msgspec
 
 from autoscaler.clock import Instant
-from autoscaler.config.headroom import Headroom, OnShutdown, Pool, priority_problem
+from autoscaler.config.headroom import Headroom, HeadroomPool, OnShutdown, priority_problem
 from autoscaler.errors import AutoscalerError, Conflict, Gone, LeadershipLost, Refused
 from autoscaler.headroom.cluster import HeadroomObjects
-from autoscaler.headroom.objects import Present, deployment_name, notes, priority_class, read_deployment
-from autoscaler.headroom.plan import Action, PoolPlan, plan_pool
+from autoscaler.headroom.objects import CurrentDeployment, deployment_name, notes, priority_class, read_deployment
+from autoscaler.headroom.plan import DeploymentAction, PoolPlan, plan_pool
 from autoscaler.headroom.pods import PoolPods, to_give_up
-from autoscaler.headroom.policy import Held
+from autoscaler.headroom.policy import CoolDown
 from autoscaler.logs import Log
 from autoscaler.reasons import HeadroomTrouble
 from autoscaler.snapshot.cluster import ClusterView
@@ -49,11 +49,11 @@ class PoolWriter:
 
     def reconcile(
         self,
-        pool: Pool,
+        pool: HeadroomPool,
         headroom: Headroom,
         view: ClusterView,
         pods: PoolPods,
-        held: Held | None,
+        held: CoolDown | None,
         now: Instant,
         lead_s: float = 0.0,
     ) -> Reconciled:
@@ -63,7 +63,7 @@ class PoolWriter:
             with _failing_as(HeadroomTrouble.GET_DEPLOYMENT):
                 present = self._present(pool)
             plan = plan_pool(pool, headroom, present, pods.active, held, now, lead_s)
-            if plan.action is Action.CONFLICT:
+            if plan.action is DeploymentAction.CONFLICT:
                 raise PoolFailed(HeadroomTrouble.NAME_CONFLICT, f"{deployment_name(pool)} is somebody else's")
             marked = self._mark(plan, pods, view)
             try:
@@ -76,7 +76,7 @@ class PoolWriter:
             return Reconciled(plan, tuple(trouble for trouble, there in amiss if there))
         raise PoolFailed(HeadroomTrouble.APPLY_STATE, conflict)
 
-    def leave(self, pool: Pool, headroom: Headroom, wall: float) -> None:
+    def leave(self, pool: HeadroomPool, headroom: Headroom, wall: float) -> None:
         """Do with a Deployment of ours what is configured for a stop of the leader; raises `AutoscalerError`."""
         present = self._present(pool)
         if present is None or not present.of(pool, headroom) or headroom.on_shutdown is OnShutdown.KEEP:
@@ -89,7 +89,7 @@ class PoolWriter:
             spec = {**present.obj["spec"], "replicas": 0}
             self._objects.replace({**present.obj, "metadata": {**metadata, "annotations": noted}, "spec": spec})
 
-    def check_class(self, pool: Pool, lowest_active: int | None) -> HeadroomTrouble | None:
+    def check_class(self, pool: HeadroomPool, lowest_active: int | None) -> HeadroomTrouble | None:
         """Make the managed PriorityClass where it is missing; raises `PoolFailed` where pause pods would not do.
 
         Returns what is amiss and tolerable. `lowest_active` is the lowest priority of pods that the pool is for.
@@ -112,7 +112,7 @@ class PoolWriter:
         ours = not pool.priority_class_name
         return HeadroomTrouble.PRIORITY_CLASS_MISMATCH if ours and value != pool.priority_value else None
 
-    def _create_class(self, pool: Pool) -> None:
+    def _create_class(self, pool: HeadroomPool) -> None:
         if pool.priority_class_name:
             text = f"there is no PriorityClass {pool.priority_class_name}"
             raise PoolFailed(HeadroomTrouble.PRIORITY_CLASS, text)
@@ -124,13 +124,15 @@ class PoolWriter:
         except _Forbidden as error:
             raise PoolFailed(HeadroomTrouble.PRIORITY_CLASS, error) from error
 
-    def _present(self, pool: Pool) -> Present | None:
+    def _present(self, pool: HeadroomPool) -> CurrentDeployment | None:
         obj = self._objects.deployment(pool.namespace, deployment_name(pool))
         return None if obj is None else read_deployment(obj)
 
     def _apply(self, plan: PoolPlan) -> None:
         if plan.obj is not None:
-            write: Callable[..., None] = self._objects.create if plan.action is Action.CREATE else self._objects.replace
+            write: Callable[..., None] = (
+                self._objects.create if plan.action is DeploymentAction.CREATE else self._objects.replace
+            )
             write(plan.obj)
 
     def _mark(self, plan: PoolPlan, pods: PoolPods, view: ClusterView) -> bool:

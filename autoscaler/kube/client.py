@@ -21,7 +21,7 @@ from urllib3.exceptions import TimeoutError as HTTPTimeoutError
 
 from autoscaler.clock import Clock
 from autoscaler.errors import AutoscalerError, Refused, RetryLater
-from autoscaler.kube.config import Endpoint, load_endpoint, one_line
+from autoscaler.kube.config import RestConfig, load_endpoint, one_line
 from autoscaler.kube.status import failure
 from autoscaler.kube.throttle import TokenBucket
 from autoscaler.logs import Log
@@ -58,7 +58,7 @@ _KEEPALIVE = (
 
 log = Log(__name__)
 
-Guard = Callable[[], float]
+SendGuard = Callable[[], float]
 """Called right before each sending: returns how many seconds the call may take, or raises to forbid it."""
 
 
@@ -83,7 +83,7 @@ class Call(msgspec.Struct, frozen=True):
     """Do not queue behind the rate limit: lists, watches and the lease."""
     repeatable: bool = True
     """May be sent again when the server asks for patience (429): it changes nothing twice."""
-    guard: Guard | None = None
+    guard: SendGuard | None = None
     eviction: bool = False
     """Read 429 as a disruption budget's refusal."""
 
@@ -120,7 +120,7 @@ class Client:
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        endpoint: RestConfig,
         clock: Clock,
         sleep: Callable[[float], bool],
         settings: ClientSettings = ClientSettings(),  # noqa: B008  # frozen
@@ -379,7 +379,7 @@ class LineStream:
             raise RetryLater(f"{self._what}: the stream broke: {one_line(error)}") from error
 
 
-def _pool(endpoint: Endpoint, connections: int) -> Connections:
+def _pool(endpoint: RestConfig, connections: int) -> Connections:
     options: dict[str, Any] = {"maxsize": connections, "block": False, "socket_options": list(_KEEPALIVE)}
     if endpoint.tls is not None:
         options["ssl_context"] = endpoint.tls

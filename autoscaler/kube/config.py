@@ -52,7 +52,7 @@ class Credentials:
         return {bearer["key"]: bearer["value"]} if bearer and bearer["value"] else {}
 
 
-class Endpoint:
+class RestConfig:
     """An API server to talk to: base URL, TLS settings, proxy and credentials."""
 
     def __init__(
@@ -83,7 +83,7 @@ class _Master(msgspec.Struct, frozen=True):
     kubeconfig: str | None = None
 
 
-def load_endpoint(kubeconfig: str | None = None, master: str | None = None, context: str | None = None) -> Endpoint:
+def load_endpoint(kubeconfig: str | None = None, master: str | None = None, context: str | None = None) -> RestConfig:
     """Find the API server: the kubeconfig if one is named, the pod's service account otherwise.
 
     `kubeconfig` is a path, or several joined as in `KUBECONFIG`. `master` overrides the server's address, and
@@ -98,7 +98,7 @@ def load_endpoint(kubeconfig: str | None = None, master: str | None = None, cont
         _load_kubeconfig(configuration, path, context, where)
     elif address is not None and not (address.in_cluster and address.url.startswith("https:")):
         # A service-account token is never sent in the clear.
-        return Endpoint(address.url, tls=_tls(None, address.url, "API server address"))
+        return RestConfig(address.url, tls=_tls(None, address.url, "API server address"))
     else:
         where = "in-cluster configuration"
         try:
@@ -108,7 +108,7 @@ def load_endpoint(kubeconfig: str | None = None, master: str | None = None, cont
                 f"{where}: {one_line(error)}; outside a cluster name a kubeconfig file with --kubeconfig"
             ) from error
     url = address.url if address is not None else str(configuration.host)
-    return Endpoint(
+    return RestConfig(
         url,
         Credentials(configuration),
         _tls(configuration, url, where),

@@ -9,8 +9,8 @@ from typing import Protocol
 from autoscaler.clock import Clock, Instant
 from autoscaler.errors import AutoscalerError, Conflict
 from autoscaler.kube.config import one_line
-from autoscaler.kube.lease import Lease, LeaseState, Leave, Phase, Read, Rest, Write
-from autoscaler.kube.watch import Wait
+from autoscaler.kube.lease import ElectionLease, LeaseEnd, LeasePhase, LeaseRead, LeaseState, LeaseWait, LeaseWrite
+from autoscaler.kube.watch import StopWait
 from autoscaler.logs import Log
 
 log = Log(__name__)
@@ -19,15 +19,15 @@ log = Log(__name__)
 class LeaseApi(Protocol):
     """The calls of the election. Every call may raise any `AutoscalerError`."""
 
-    def read(self, namespace: str, name: str, timeout_s: float) -> Lease | None:
+    def read(self, namespace: str, name: str, timeout_s: float) -> ElectionLease | None:
         """Return the Lease; None when there is none."""
         ...
 
-    def create(self, lease: Lease, timeout_s: float) -> Lease:
+    def create(self, lease: ElectionLease, timeout_s: float) -> ElectionLease:
         """Create the Lease; `Conflict` when someone was faster."""
         ...
 
-    def replace(self, lease: Lease, timeout_s: float) -> Lease:
+    def replace(self, lease: ElectionLease, timeout_s: float) -> ElectionLease:
         """Replace the Lease; `Conflict` when it changed since it was read."""
         ...
 
@@ -41,7 +41,7 @@ class LeaderElection:
         api: LeaseApi,
         clock: Clock,
         on_lost: Callable[[], None],
-        wait: Wait = threading.Event.wait,
+        wait: StopWait = threading.Event.wait,
     ) -> None:
         """`on_lost` is called once, on the election's thread, when leadership ends without being released."""
         self._state = state
@@ -57,7 +57,7 @@ class LeaderElection:
     @property
     def is_leading(self) -> bool:
         """Whether we hold the lease, for reports; before a write ask `may_write`."""
-        return self._state.phase is Phase.LEADING
+        return self._state.phase is LeasePhase.LEADING
 
     @property
     def holder(self) -> str | None:
@@ -94,9 +94,9 @@ class LeaderElection:
     def tick(self) -> float | None:
         """Do the next thing; returns the seconds until there is more to do, None when there never is."""
         step = self._state.next(self._clock.now())
-        if isinstance(step, Leave):
+        if isinstance(step, LeaseEnd):
             return None
-        if isinstance(step, Rest):
+        if isinstance(step, LeaseWait):
             return step.seconds
         self._do(step)
         return 0.0
@@ -113,10 +113,10 @@ class LeaderElection:
             else:
                 log.info("lease.released")
 
-    def _do(self, step: Read | Write) -> None:
+    def _do(self, step: LeaseRead | LeaseWrite) -> None:
         sent = self._clock.now()
         try:
-            if isinstance(step, Read):
+            if isinstance(step, LeaseRead):
                 lease = self._api.read(step.namespace, step.name, step.timeout_s)
                 self._state.saw(lease, self._clock.now())
             else:
@@ -148,7 +148,7 @@ class LeaderElection:
         except Exception:  # noqa: BLE001  # the top of a thread
             log.crashed("lease.crashed")
             self._state.abandon()
-        if self._state.phase is Phase.LOST:
+        if self._state.phase is LeasePhase.LOST:
             why, error = self._state.why_lost, self._last_error
             log.error("lease.lost", why=why, holder=self.holder, last_error=error)
             self._leading.clear()

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 from autoscaler.clock import Clock
 from autoscaler.kube.store import Store
-from autoscaler.kube.watch import KindSource, ListsAndWatches, Reflector, ReflectorStats, Wait
+from autoscaler.kube.watch import KindSource, ListsAndWatches, Reflector, ReflectorStats, StopWait
 from autoscaler.objects.decode import Named
 
 T = TypeVar("T", bound=Named)
@@ -50,7 +50,7 @@ class ClusterFeed:
         self,
         client: ListsAndWatches,
         clock: Clock,
-        wait: Wait = threading.Event.wait,
+        wait: StopWait = threading.Event.wait,
         rng: random.Random | None = None,
         max_silence_s: float = 0.0,
     ) -> None:

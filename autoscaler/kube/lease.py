@@ -26,7 +26,7 @@ _LONGEST_S = 2**31
 """The API's own limit."""
 
 
-class LeaseSpec(Wire, frozen=True):
+class ElectionSpec(Wire, frozen=True):
     """Who holds a Lease and since when; times are RFC 3339 texts with microseconds."""
 
     holder_identity: str | None = None
@@ -36,16 +36,16 @@ class LeaseSpec(Wire, frozen=True):
     lease_transitions: int | None = None
 
 
-class Lease(msgspec.Struct, frozen=True, rename="camel"):
+class ElectionLease(msgspec.Struct, frozen=True, rename="camel"):
     """A coordination.k8s.io/v1 Lease; the metadata is kept whole, to be written back."""
 
     metadata: dict[str, Any]
-    spec: LeaseSpec = LeaseSpec()
+    spec: ElectionSpec = ElectionSpec()
     api_version: str = "coordination.k8s.io/v1"
     kind: str = "Lease"
 
     @classmethod
-    def fresh(cls, namespace: str, name: str, spec: LeaseSpec) -> "Lease":
+    def fresh(cls, namespace: str, name: str, spec: ElectionSpec) -> "ElectionLease":
         """Return a Lease to create."""
         return cls({"name": name, "namespace": namespace}, spec)
 
@@ -76,7 +76,7 @@ class LeaseTimings(msgspec.Struct, frozen=True):
             yield f"retry period: {self.retry_s:g} s is not a pause"
 
 
-class Phase(StrEnum):
+class LeasePhase(StrEnum):
     """Where we stand."""
 
     STANDBY = "standby"
@@ -85,7 +85,7 @@ class Phase(StrEnum):
     RELEASED = "released"
 
 
-class Read(msgspec.Struct, frozen=True):
+class LeaseRead(msgspec.Struct, frozen=True):
     """Read the Lease, within that many seconds."""
 
     namespace: str
@@ -93,25 +93,25 @@ class Read(msgspec.Struct, frozen=True):
     timeout_s: float
 
 
-class Write(msgspec.Struct, frozen=True):
+class LeaseWrite(msgspec.Struct, frozen=True):
     """Create (`create`) or replace the Lease, within that many seconds."""
 
-    lease: Lease
+    lease: ElectionLease
     create: bool
     timeout_s: float
 
 
-class Rest(msgspec.Struct, frozen=True):
+class LeaseWait(msgspec.Struct, frozen=True):
     """Ask again in that many seconds."""
 
     seconds: float
 
 
-class Leave(msgspec.Struct, frozen=True):
+class LeaseEnd(msgspec.Struct, frozen=True):
     """It is over: nothing more to do, ever."""
 
 
-Step = Read | Write | Rest | Leave
+LeaseStep = LeaseRead | LeaseWrite | LeaseWait | LeaseEnd
 
 
 class LeaseState:
@@ -133,10 +133,10 @@ class LeaseState:
         self._namespace = namespace
         self._timings = timings
         self._rng = rng if rng is not None else random.Random()
-        self._phase = Phase.STANDBY
+        self._phase = LeasePhase.STANDBY
         self._until: Instant | None = None
         self._renew_by = 0.0
-        self._observed: Lease | None = None
+        self._observed: ElectionLease | None = None
         self._observed_at = 0.0
         self._exists = False
         self._must_read = True
@@ -145,7 +145,7 @@ class LeaseState:
         self._why_lost = ""
 
     @property
-    def phase(self) -> Phase:
+    def phase(self) -> LeasePhase:
         """Where we stand."""
         return self._phase
 
@@ -167,23 +167,23 @@ class LeaseState:
         until = self._until
         return until is not None and now.mono + takes_s < until.mono and now.wall + takes_s < until.wall
 
-    def next(self, now: Instant) -> Step:
+    def next(self, now: Instant) -> LeaseStep:
         """Say what to do at this moment."""
-        if self._phase is Phase.LEADING and now.mono >= self._renew_by:
+        if self._phase is LeasePhase.LEADING and now.mono >= self._renew_by:
             self._lose(self._overdue(now))
-        if self._phase in (Phase.LOST, Phase.RELEASED):
-            return Leave()
+        if self._phase in (LeasePhase.LOST, LeasePhase.RELEASED):
+            return LeaseEnd()
         if now.mono < self._not_before:
             return self._rest(now)
         if self._must_read:
-            return Read(self._namespace, self._name, self._timeout(now))
-        if self._phase is Phase.STANDBY and self._held_by_other(now):
+            return LeaseRead(self._namespace, self._name, self._timeout(now))
+        if self._phase is LeasePhase.STANDBY and self._held_by_other(now):
             self._must_read = True
             self._retry_after(now)
             return self._rest(now)
-        return Write(self._record(now), create=not self._exists, timeout_s=self._timeout(now))
+        return LeaseWrite(self._record(now), create=not self._exists, timeout_s=self._timeout(now))
 
-    def saw(self, lease: Lease | None, now: Instant) -> None:
+    def saw(self, lease: ElectionLease | None, now: Instant) -> None:
         """Take in what a read gave; None when there is no Lease."""
         self._must_read = False
         self._exists = lease is not None
@@ -193,12 +193,12 @@ class LeaseState:
         if self._observed is None or lease.spec != self._observed.spec:
             self._observed_at = now.mono
         self._observed = lease
-        if self._phase is Phase.LEADING and lease.spec.holder_identity != self._identity:
+        if self._phase is LeasePhase.LEADING and lease.spec.holder_identity != self._identity:
             self._lose(f"it has another holder: {lease.spec.holder_identity or 'nobody'}")
 
-    def wrote(self, lease: Lease, sent: Instant) -> None:
+    def wrote(self, lease: ElectionLease, sent: Instant) -> None:
         """Take in the Lease as the server stored it, in answer to a request sent at `sent`."""
-        self._phase = Phase.LEADING
+        self._phase = LeasePhase.LEADING
         self._exists = True
         self._conflicts = 0
         self._observed = lease
@@ -214,30 +214,30 @@ class LeaseState:
         """
         self._must_read = True
         self._conflicts += conflict
-        if not (conflict and self._phase is Phase.LEADING and self._conflicts == 1):
+        if not (conflict and self._phase is LeasePhase.LEADING and self._conflicts == 1):
             self._retry_after(now)
 
     def abandon(self) -> None:
         """Stop writing from here on, without a word to the server."""
         self._lose("the election crashed")
 
-    def release(self, now: Instant) -> Write | None:
+    def release(self, now: Instant) -> LeaseWrite | None:
         """Stop writing from here on; returns the write that hands the lease over, if we hold it."""
         held = self._observed
-        leading = self._phase is Phase.LEADING
-        if self._phase is not Phase.LOST:
-            self._end(Phase.RELEASED)
+        leading = self._phase is LeasePhase.LEADING
+        if self._phase is not LeasePhase.LOST:
+            self._end(LeasePhase.RELEASED)
         if not leading or held is None:
             return None
         stamp = micro_time(now.wall)
-        spec = LeaseSpec(
+        spec = ElectionSpec(
             holder_identity="",
             lease_duration_seconds=1,
             acquire_time=stamp,
             renew_time=stamp,
             lease_transitions=held.spec.lease_transitions,
         )
-        return Write(msgspec.structs.replace(held, spec=spec), create=False, timeout_s=self._timings.retry_s)
+        return LeaseWrite(msgspec.structs.replace(held, spec=spec), create=False, timeout_s=self._timings.retry_s)
 
     def _overdue(self, now: Instant) -> str:
         deadline_s = self._timings.renew_deadline_s
@@ -246,24 +246,24 @@ class LeaseState:
 
     def _lose(self, why: str) -> None:
         self._why_lost = why
-        self._end(Phase.LOST)
+        self._end(LeasePhase.LOST)
 
-    def _end(self, phase: Phase) -> None:
+    def _end(self, phase: LeasePhase) -> None:
         self._until = None
         self._phase = phase
 
-    def _rest(self, now: Instant) -> Rest:
-        wake = min(self._not_before, self._renew_by) if self._phase is Phase.LEADING else self._not_before
-        return Rest(max(0.0, wake - now.mono))
+    def _rest(self, now: Instant) -> LeaseWait:
+        wake = min(self._not_before, self._renew_by) if self._phase is LeasePhase.LEADING else self._not_before
+        return LeaseWait(max(0.0, wake - now.mono))
 
     def _retry_after(self, now: Instant) -> None:
         # Those who wait spread their tries; the leader keeps its pace.
-        jitter = self._rng.uniform(0.0, _RETRY_JITTER) if self._phase is Phase.STANDBY else 0.0
+        jitter = self._rng.uniform(0.0, _RETRY_JITTER) if self._phase is LeasePhase.STANDBY else 0.0
         self._not_before = now.mono + self._timings.retry_s * (1.0 + jitter)
 
     def _timeout(self, now: Instant) -> float:
         half = self._timings.renew_deadline_s / 2
-        return min(half, self._renew_by - now.mono) if self._phase is Phase.LEADING else half
+        return min(half, self._renew_by - now.mono) if self._phase is LeasePhase.LEADING else half
 
     def _held_by_other(self, now: Instant) -> bool:
         held = self._observed
@@ -272,12 +272,12 @@ class LeaseState:
         lasts_s = max(self._timings.lease_s, float(min(held.spec.lease_duration_seconds or 0, _LONGEST_S)))
         return now.mono < self._observed_at + lasts_s
 
-    def _record(self, now: Instant) -> Lease:
+    def _record(self, now: Instant) -> ElectionLease:
         held = self._observed
         stamp = micro_time(now.wall)
         ours = held is not None and held.spec.holder_identity == self._identity
         transitions = (held.spec.lease_transitions or 0) if held is not None else 0
-        spec = LeaseSpec(
+        spec = ElectionSpec(
             holder_identity=self._identity,
             lease_duration_seconds=round(self._timings.lease_s),
             acquire_time=held.spec.acquire_time if ours and held is not None else stamp,
@@ -286,7 +286,7 @@ class LeaseState:
         )
         if held is not None and self._exists:
             return msgspec.structs.replace(held, spec=spec)
-        return Lease.fresh(self._namespace, self._name, spec)
+        return ElectionLease.fresh(self._namespace, self._name, spec)
 
 
 def micro_time(wall: float) -> str:

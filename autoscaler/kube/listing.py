@@ -7,13 +7,13 @@ import msgspec
 
 from autoscaler.errors import Gone, RetryLater
 from autoscaler.kube.client import Call
-from autoscaler.objects.oddities import UNREADABLE, loads, words
+from autoscaler.objects.lenient_json import UNREADABLE, loads, words
 
 _PAGE_ITEMS = 500
 _PAGE = Call(timeout_s=60.0, urgent=True)
 
 
-class Gets(Protocol):
+class ListReads(Protocol):
     """What is needed of the client."""
 
     def get(self, path: str, query: Mapping[str, str] | None = None, call: Call = ...) -> bytes:
@@ -21,15 +21,15 @@ class Gets(Protocol):
         ...
 
 
-class _ListMeta(msgspec.Struct, frozen=True):
+class _ItemsMeta(msgspec.Struct, frozen=True):
     continue_: str | None = msgspec.field(default=None, name="continue")
 
 
-class _List(msgspec.Struct, frozen=True):
-    metadata: _ListMeta | None = None
+class _RawItems(msgspec.Struct, frozen=True):
+    metadata: _ItemsMeta | None = None
 
 
-def read_all(client: Gets, path: str, selection: Mapping[str, str] | None = None) -> Sequence[bytes]:
+def read_all(client: ListReads, path: str, selection: Mapping[str, str] | None = None) -> Sequence[bytes]:
     """Return the bodies of all chunks of the collection at `path`, in order; `selection` holds selectors.
 
     Takes get and list alone. Raises what the client raises: `Gone` where there is no such collection, `Refused` where
@@ -55,10 +55,10 @@ def read_all(client: Gets, path: str, selection: Mapping[str, str] | None = None
 def _rest(body: bytes) -> str | None:
     """Return the token of the next chunk; None where there is none."""
     try:
-        meta = msgspec.json.decode(body, type=_List).metadata
+        meta = msgspec.json.decode(body, type=_RawItems).metadata
     except UNREADABLE:  # an object in it, perhaps, that is none of our business
         try:
-            meta = msgspec.convert(loads(body), _List).metadata
+            meta = msgspec.convert(loads(body), _RawItems).metadata
         except msgspec.MsgspecError as error:
             raise RetryLater(f"the API server sent something that is no list: {words(error)}") from error
     return None if meta is None else meta.continue_

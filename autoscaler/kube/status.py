@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import msgspec
 
 from autoscaler.errors import AutoscalerError, Blocked, Conflict, Gone, Refused, RetryLater
-from autoscaler.objects.oddities import loads
+from autoscaler.objects.lenient_json import loads
 from cloudprovider.moment import retry_after_s
 
 _LONGEST_MESSAGE = 500
@@ -21,7 +21,7 @@ class _Details(msgspec.Struct, rename="camel"):
     causes: list[_Cause] | None = None
 
 
-class _Status(msgspec.Struct):
+class _StatusBody(msgspec.Struct):
     kind: str = ""
     message: str = ""
     reason: str = ""
@@ -72,9 +72,9 @@ def _said(message: str, causes: Iterable[_Cause]) -> str:
     return " ".join((message, *left_out))[:_LONGEST_MESSAGE].strip()
 
 
-def _status(body: bytes) -> _Status | None:
+def _status(body: bytes) -> _StatusBody | None:
     try:
-        status = msgspec.convert(loads(body), _Status)
+        status = msgspec.convert(loads(body), _StatusBody)
     except msgspec.MsgspecError:
         return None
     return status if status.kind == "Status" else None

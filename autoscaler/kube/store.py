@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
-from autoscaler.objects.decode import Change, Named, Verb
+from autoscaler.objects.decode import DecodedEvent, Named, WatchEventType
 from autoscaler.ports import StoreListener
 
 T = TypeVar("T", bound=Named)
@@ -145,9 +145,9 @@ def _reindex(index: dict[Hashable, dict[str, T]], key: str, value: Hashable | No
             del index[value]
 
 
-def delta_of(change: Change[T]) -> Delta[T] | None:
+def delta_of(change: DecodedEvent[T]) -> Delta[T] | None:
     """Return what a watch event does to a store; None: nothing."""
     item = change.item
     if item is None:
         return None
-    return Delta(item, None) if change.verb is Verb.DELETED else Delta(None, item)
+    return Delta(item, None) if change.verb is WatchEventType.DELETED else Delta(None, item)

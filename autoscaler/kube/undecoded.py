@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 
 from autoscaler.kube.store import Delta, Store, delta_of
 from autoscaler.logs import Log
-from autoscaler.objects.decode import Change, Decoder, Named, Undecoded, Verb
+from autoscaler.objects.decode import DecodedEvent, Decoder, Named, Undecoded, WatchEventType
 
 _NAMED = 20
 _LONGEST_NAME = 320
@@ -39,14 +39,14 @@ class UndecodedObjects(Generic[T]):
         self._why = {key: why for key, why in self._why.items() if key in keys}
         return [item for odd in listed if (item := self._in_place_of(odd)) is not None]
 
-    def delta_of(self, change: Change[T]) -> Delta[T] | None:
+    def delta_of(self, change: DecodedEvent[T]) -> Delta[T] | None:
         """Return what a watch event does to the store, which has taken in all before it; None: nothing."""
         odd = change.undecoded
         if odd is None:
             if self._why and change.item is not None:
                 self._why.pop(change.item.key, None)
             return delta_of(change)
-        if change.verb is Verb.DELETED:
+        if change.verb is WatchEventType.DELETED:
             self._why.pop(odd.key, None)
             held = self._last_known(odd)
             return None if held is None else Delta(held, None)

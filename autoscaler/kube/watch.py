@@ -19,7 +19,7 @@ from autoscaler.kube.config import one_line
 from autoscaler.kube.store import Delta, Store
 from autoscaler.kube.undecoded import UndecodedObjects
 from autoscaler.logs import Log
-from autoscaler.objects.decode import Decoder, Named, Undecoded, Verb
+from autoscaler.objects.decode import Decoder, Named, Undecoded, WatchEventType
 from autoscaler.stopwatch import stopwatch
 
 T = TypeVar("T", bound=Named)
@@ -38,7 +38,7 @@ _METADATA_WATCH = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=1,{JSON}"
 
 log = Log(__name__)
 
-Wait = Callable[[threading.Event, float], bool]
+StopWait = Callable[[threading.Event, float], bool]
 """Waits for the event or that many seconds, like `threading.Event.wait`; True once the event is set."""
 
 
@@ -133,7 +133,7 @@ class Reflector(Generic[T]):
         store: Store[T],
         client: ListsAndWatches,
         clock: Clock,
-        wait: Wait = threading.Event.wait,
+        wait: StopWait = threading.Event.wait,
         rng: random.Random | None = None,
         silence_s: float = _RENEW_S,
     ) -> None:
@@ -342,7 +342,7 @@ class Reflector(Generic[T]):
         try:
             for line in lines:
                 change = decode(line)
-                if change.verb is Verb.ERROR:
+                if change.verb is WatchEventType.ERROR:
                     raise _Forgotten(f"watch {self.path}: the server says {change.code}: {change.message}")
                 if change.undecoded is not None:
                     self._store.apply(deltas)  # the object may be among them

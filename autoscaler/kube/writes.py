@@ -13,13 +13,13 @@ import msgspec
 from autoscaler.clock import Clock
 from autoscaler.errors import Conflict, Gone, LeadershipLost, RetryLater
 from autoscaler.kube import paths
-from autoscaler.kube.answers import JsonObject, json_object, whole_object
 from autoscaler.kube.client import APPLY_PATCH, MERGE_PATCH, Call, Client
-from autoscaler.kube.lease import Lease, LeaseSpec
+from autoscaler.kube.lease import ElectionLease, ElectionSpec
 from autoscaler.kube.paths import ObjectRef
+from autoscaler.kube.whole_objects import JsonObject, json_object, whole_object
+from autoscaler.objects.lenient_json import UNREADABLE, without_nulls, words
 from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.node import Taint
-from autoscaler.objects.oddities import UNREADABLE, without_nulls, words
 from autoscaler.ports import EventType, Leadership, Subject
 
 _FIELD_MANAGER = "cluster-autoscaler"
@@ -55,25 +55,27 @@ class LeaseWrites:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    def read(self, namespace: str, name: str, timeout_s: float) -> Lease | None:
+    def read(self, namespace: str, name: str, timeout_s: float) -> ElectionLease | None:
         """Return the Lease; None when there is none."""
         try:
-            body = self._client.get(Lease.fresh(namespace, name, LeaseSpec()).path, call=_lease_call(timeout_s))
+            body = self._client.get(
+                ElectionLease.fresh(namespace, name, ElectionSpec()).path, call=_lease_call(timeout_s)
+            )
         except Gone:
             return None
         return _lease(body, namespace, name)
 
-    def create(self, lease: Lease, timeout_s: float) -> Lease:
+    def create(self, lease: ElectionLease, timeout_s: float) -> ElectionLease:
         """Create the Lease; `Conflict` when someone was faster."""
         where = paths.collection(lease.api_version, lease.kind, lease.metadata["namespace"])
         return self._answer(lease, self._client.post(where, _encode(lease), _lease_call(timeout_s)))
 
-    def replace(self, lease: Lease, timeout_s: float) -> Lease:
+    def replace(self, lease: ElectionLease, timeout_s: float) -> ElectionLease:
         """Replace the Lease; `Conflict` when it changed since it was read."""
         return self._answer(lease, self._client.put(lease.path, _encode(lease), _lease_call(timeout_s)))
 
     @staticmethod
-    def _answer(sent: Lease, body: bytes) -> Lease:
+    def _answer(sent: ElectionLease, body: bytes) -> ElectionLease:
         return _lease(body, sent.metadata["namespace"], sent.metadata["name"])
 
 
@@ -362,9 +364,9 @@ class Writes:
         raise LeadershipLost("the lease is lost or about to run out: nothing is written")
 
 
-def _lease(body: bytes, namespace: str, name: str) -> Lease:
+def _lease(body: bytes, namespace: str, name: str) -> ElectionLease:
     try:
-        lease = msgspec.convert(without_nulls(whole_object(body)), Lease)
+        lease = msgspec.convert(without_nulls(whole_object(body)), ElectionLease)
     except UNREADABLE as error:
         raise RetryLater(f"the API server sent something that is no Lease: {words(error)}") from error
     return msgspec.structs.replace(lease, metadata={**lease.metadata, "namespace": namespace, "name": name})

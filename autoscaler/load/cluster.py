@@ -12,12 +12,12 @@ from autoscaler.kube import paths
 from autoscaler.kube.client import Client
 from autoscaler.kube.paths import ObjectRef
 from autoscaler.kube.writes import ClusterWrites
-from autoscaler.load.plan import BATCH
+from autoscaler.load.spec import BATCH
 
 _POLL_S = 1.0
 
 
-class _Status(msgspec.Struct, frozen=True):
+class _PodPhaseForm(msgspec.Struct, frozen=True):
     phase: str = "Pending"
     reason: str = ""
     message: str = ""
@@ -34,10 +34,10 @@ class Generated(msgspec.Struct, frozen=True):
     """A generated pod as it is now."""
 
     metadata: _Meta
-    status: _Status = _Status()
+    status: _PodPhaseForm = _PodPhaseForm()
 
 
-class _List(msgspec.Struct, frozen=True):
+class _PodList(msgspec.Struct, frozen=True):
     items: list[Generated] = []
 
 
@@ -58,7 +58,7 @@ class LoadPods:
     def _list(self, selector: str) -> list[Generated]:
         body = self._client.get(paths.collection("v1", "Pod", self._namespace), {"labelSelector": selector})
         try:
-            return msgspec.json.decode(body, type=_List).items
+            return msgspec.json.decode(body, type=_PodList).items
         except msgspec.MsgspecError as error:
             raise RetryLater(f"the API server sent something that is no list of pods: {error}") from error
 
@@ -96,7 +96,7 @@ class LoadPods:
 
 
 class PolledPod:
-    """`actuation.waiting.Watched` on an API server."""
+    """`load.waiting.Watched` on an API server."""
 
     def __init__(self, pods: LoadPods, name: str, clock: Clock, sleep: Callable[[float], bool]) -> None:
         self._pods = pods

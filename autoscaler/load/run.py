@@ -13,13 +13,13 @@ from autoscaler.kube.client import Client, ClientSettings
 from autoscaler.kube.election import Unopposed
 from autoscaler.kube.writes import Writes
 from autoscaler.load.cluster import LoadPods, PolledPod
-from autoscaler.load.plan import Batch, Load, plan_load
+from autoscaler.load.spec import LoadSpec, PodBatch, plan_load
 from autoscaler.load.waiting import insist, wait_started
 
 _LOCAL = ("127.0.0.1", "::1", "localhost")
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class LoadOutcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What became of one pod: seconds until it left Pending, or why it never did."""
 
     pod: str
@@ -64,7 +64,7 @@ class Generator:
         self._steady_sleep = steady_sleep
         self._pods = LoadPods(client, Writes(client, Unopposed(), clock, steady_sleep), namespace)
 
-    def run(self, load: Load, batch: str, most: int) -> tuple[Batch, list[Outcome]]:
+    def run(self, load: LoadSpec, batch: str, most: int) -> tuple[PodBatch, list[LoadOutcome]]:
         """Create the pods of a batch, as many as fit under `most` generated pods in all, and wait for them.
 
         Return what was made and what became of each. Raises `Stopped`, and `RetryLater` where the API server cannot be
@@ -73,7 +73,7 @@ class Generator:
         plan = plan_load(load, batch, self._pods.live(), most, self._clock.now().wall)
         began = self._clock.now().mono
         refused = dict(self._create(plan))
-        outcomes = [Outcome(pod=name, failure=cause) for name, cause in refused.items()]
+        outcomes = [LoadOutcome(pod=name, failure=cause) for name, cause in refused.items()]
         for pod in plan.pods:
             name = pod["metadata"]["name"]
             if name not in refused:
@@ -85,7 +85,7 @@ class Generator:
         if not self._sleep(seconds):
             raise Stopped("stopped while the load was kept")
 
-    def _create(self, plan: Batch) -> Iterator[tuple[str, str]]:
+    def _create(self, plan: PodBatch) -> Iterator[tuple[str, str]]:
         """Create pods; yield the name and the cause for each that the API server will not have."""
         for pod in plan.pods:
             if not self._sleep(0.0):
@@ -95,13 +95,13 @@ class Generator:
             except (Refused, Gone) as error:
                 yield pod["metadata"]["name"], f"it cannot be created: {error}"
 
-    def _wait(self, name: str, began: float, deadline_s: float) -> Outcome:
+    def _wait(self, name: str, began: float, deadline_s: float) -> LoadOutcome:
         pod = PolledPod(self._pods, name, self._clock, self._sleep)
         try:
             wait_started(pod, deadline_s, self._clock, self._sleep, began)
         except NeverStarted as error:
-            return Outcome(pod=name, failure=str(error))
-        return Outcome(pod=name, started_s=round(self._clock.now().mono - began, 1))
+            return LoadOutcome(pod=name, failure=str(error))
+        return LoadOutcome(pod=name, started_s=round(self._clock.now().mono - began, 1))
 
     def delete(self, batch: str) -> int:
         """Delete the pods of a batch, trying again as `insist` does; return how many there were."""

@@ -10,28 +10,28 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from autoscaler.actuation.answer_log import AnswerLog
 from autoscaler.actuation.cloud import Cloud
-from autoscaler.actuation.remover import NodeRemoval
-from autoscaler.actuation.tape import Tape
+from autoscaler.actuation.node_removal import NodeRemoval
 from autoscaler.clock import Instant
 from autoscaler.config.tree import Config
+from autoscaler.current_step import begin_step
 from autoscaler.errors import CloudUnavailable, ErrorType, LeadershipLost, RetryLater
 from autoscaler.loop.buffering import Buffering
 from autoscaler.loop.companion import Companions
+from autoscaler.loop.event_writer import PassEventWriter
 from autoscaler.loop.growing import Growing
-from autoscaler.loop.herald import Herald
 from autoscaler.loop.observing import Observing
 from autoscaler.loop.pass_time import PassTime
-from autoscaler.loop.passing import Pass, Remembered
+from autoscaler.loop.passing import PassMemory, PassState
 from autoscaler.loop.provisioning import Provisioning
 from autoscaler.loop.repairing import Repairing
 from autoscaler.loop.replacing import Replacing
 from autoscaler.loop.shrinking import Shrinking
 from autoscaler.observe.report import PassReport
 from autoscaler.observe.summary import WHOLE_PASS
-from autoscaler.progress import begin_step
 from autoscaler.registry import memory as memories
-from autoscaler.scaleup.consulting import RemoteExpander
+from autoscaler.scaleup.grpc_expander import RemoteExpander
 
 
 class Autoscaler:
@@ -45,10 +45,10 @@ class Autoscaler:
         removal: NodeRemoval,
         provisioning: Provisioning,
         buffering: Buffering,
-        herald: Herald,
+        herald: PassEventWriter,
         companions: Companions,
         remote: RemoteExpander | None,
-        tape: Tape,
+        tape: AnswerLog,
         pass_time: Callable[[], PassTime],
     ) -> None:
         """`tape` lies between the others and the world, and tells what was said in a pass."""
@@ -74,7 +74,7 @@ class Autoscaler:
             Shrinking(config, removal, repairing).run,
             growing.raise_to_minimum,
         )
-        self.remembered: Remembered | None = None
+        self.remembered: PassMemory | None = None
         """What the next pass starts from; replaced as a whole when a pass ends. None: the first pass is the birth."""
 
     def close(self) -> None:
@@ -85,12 +85,12 @@ class Autoscaler:
         """Run one pass. What it raises is a bug: failures that are expected are in the report."""
         return self.examine(now).report
 
-    def examine(self, now: Instant) -> Pass:
+    def examine(self, now: Instant) -> PassState:
         """Run one pass as `run_once` does; return all of it, the simulated cluster that it decided on included."""
         self._tape.begin()
-        remembered = self.remembered or Remembered(registry=memories.born(now))
+        remembered = self.remembered or PassMemory(registry=memories.born(now))
         report, time = PassReport(now=now), self._pass_time()
-        p = Pass(report=report, remembered=remembered, time=time, config=self._config, began_with=remembered)
+        p = PassState(report=report, remembered=remembered, time=time, config=self._config, began_with=remembered)
         with time.phase(WHOLE_PASS):
             p = self._gone_through(p)
         self.remembered = p.remembered
@@ -99,7 +99,7 @@ class Autoscaler:
         self._companions.after_pass(p)
         return p
 
-    def _gone_through(self, p: Pass) -> Pass:
+    def _gone_through(self, p: PassState) -> PassState:
         """Return the pass as far as its steps take it; a failure that is expected is in its report."""
         try:
             for step in (self._observe, *self._steps):
@@ -113,6 +113,6 @@ class Autoscaler:
         return p if p.report.registry is None else self._repairing.judged_again(p)
 
 
-def _observed(p: Pass) -> Pass:
+def _observed(p: PassState) -> PassState:
     """Return the pass with the cluster as it was found, before anything is decided about it."""
     return replace(p, observed=p.report.view) if p.observed is None else p

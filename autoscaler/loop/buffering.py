@@ -2,10 +2,10 @@
 
 from msgspec.structs import replace
 
-from autoscaler.actuation.statuses import Outcome, Statuses, Written
+from autoscaler.actuation.status_writes import Statuses, StatusWrite, WriteOutcome
 from autoscaler.config.tree import Config
 from autoscaler.logs import Log
-from autoscaler.loop.passing import Pass
+from autoscaler.loop.passing import PassState
 from autoscaler.objects.capacity import CapacityBuffer
 from autoscaler.objects.pod import Pod, PodInterner
 from autoscaler.scaleup import buffer_specs, buffers
@@ -22,7 +22,7 @@ class Buffering:
         self._statuses = statuses
         self._interner = interner
 
-    def resolve(self, p: Pass) -> Pass:
+    def resolve(self, p: PassState) -> PassState:
         """Return the pass with the status of every buffer that says something new written."""
         if not self._features.capacity_buffer_controller_enabled:
             return p
@@ -33,7 +33,7 @@ class Buffering:
                 p = self._told(p, buffer, resolved.change)
         return p
 
-    def filled(self, p: Pass) -> Pass:
+    def filled(self, p: PassState) -> PassState:
         """Return the pass with the pods that keep the room of buffers, as their statuses have them, as well."""
         found: list[Pod] = []
         if self._features.capacity_buffer_pod_injection_enabled:
@@ -45,13 +45,13 @@ class Buffering:
                     p = self._told(p, buffer, filled.change)
         return replace(p, room=(*p.room, *found))
 
-    def _told(self, p: Pass, buffer: CapacityBuffer, change: StatusChange) -> Pass:
+    def _told(self, p: PassState, buffer: CapacityBuffer, change: StatusChange) -> PassState:
         _note(buffer, ", ".join(one.type for one in change.conditions), self._statuses.put(change))
         return p.with_report(replace(p.report, status_changes=(*p.report.status_changes, change)))
 
 
-def _note(buffer: CapacityBuffer, what: str, written: Written) -> None:
-    if written.outcome is Outcome.FAILED:
+def _note(buffer: CapacityBuffer, what: str, written: StatusWrite) -> None:
+    if written.outcome is WriteOutcome.FAILED:
         log.warning("buffer.not_written", buffer=buffer.key, part=what, error=written.error, next="trying again")
     else:
         log.info("buffer.status", buffer=buffer.key, part=what)

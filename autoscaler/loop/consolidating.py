@@ -6,20 +6,20 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from autoscaler.config.scaledown import Replacement as Options
-from autoscaler.loop.passing import Pass
+from autoscaler.config.scaledown import ReplacementOptions as Options
+from autoscaler.loop.passing import PassState
 from autoscaler.objects.pod import PodClass
-from autoscaler.reasons import Trigger
+from autoscaler.reasons import ReplacementTrigger
 from autoscaler.scaledown import replacement as states
-from autoscaler.scaledown.consolidation import Candidate, Offer, Proposal
+from autoscaler.scaledown.consolidation import Candidate, GroupOffer, Proposal
 from autoscaler.scaledown.plan import Removal
 from autoscaler.scaledown.relocation import Relocations
-from autoscaler.scaledown.replacement import Replacement, Workload
+from autoscaler.scaledown.replacement import Replacement, WorkloadKey
 from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.columns import Mask
 
 
-def candidates(p: Pass, moves: Relocations, busy: Collection[str], options: Options) -> tuple[Candidate, ...]:
+def candidates(p: PassState, moves: Relocations, busy: Collection[str], options: Options) -> tuple[Candidate, ...]:
     """Return the nodes that may be replaced: priced, old enough, free to go, with pods, and not `busy` otherwise."""
     found: list[Candidate] = []
     held = {name for seen in p.outlooks.values() for name in seen.new}
@@ -34,21 +34,21 @@ def candidates(p: Pass, moves: Relocations, busy: Collection[str], options: Opti
     return tuple(found)
 
 
-def offers(p: Pass, rooms: Mapping[str, int]) -> tuple[Offer, ...]:
+def offers(p: PassState, rooms: Mapping[str, int]) -> tuple[GroupOffer, ...]:
     """Return the groups that may grow, `rooms` says by how much, and whose price is known."""
     groups, templates = p.view.groups.by_id, p.report.templates
     return tuple(
-        Offer(group=group_id, template=templates[group_id], price=price, room=room)
+        GroupOffer(group=group_id, template=templates[group_id], price=price, room=room)
         for group_id, room in rooms.items()
         if (price := groups[group_id].node_price) is not None
     )
 
 
-def planned(p: Pass, proposal: Proposal) -> Replacement:
+def planned(p: PassState, proposal: Proposal) -> Replacement:
     """Return a proposal as a replacement of which nothing is bought yet."""
     nodes = p.view.nodes
     return Replacement(
-        trigger=Trigger.CHEAPER,
+        trigger=ReplacementTrigger.CHEAPER,
         nodes=tuple(nodes[position].name for position in proposal.positions),
         began=p.report.now,
         places={
@@ -60,7 +60,7 @@ def planned(p: Pass, proposal: Proposal) -> Replacement:
     )
 
 
-def picture(p: Pass, candidates: Sequence[Candidate], offers: Sequence[Offer], destinations: Mask) -> int:
+def picture(p: PassState, candidates: Sequence[Candidate], offers: Sequence[GroupOffer], destinations: Mask) -> int:
     """Return a hash of everything that a search for cheaper nodes depends on."""
     assert p.placer is not None
     pods = tuple((one.position, one.price, tuple(pod.uid for pod in one.pods)) for one in candidates)
@@ -69,7 +69,7 @@ def picture(p: Pass, candidates: Sequence[Candidate], offers: Sequence[Offer], d
     return hash((pods, new, destinations.tobytes(), room))
 
 
-def workload(view: ClusterView) -> Workload:
+def workload(view: ClusterView) -> WorkloadKey:
     """Return what runs or waits, as far as it does not come and go with nodes."""
     counts = Counter({cls: int(count) for cls, count in zip(view.classes, _counts(view), strict=True) if count})
     counts.update(pod.cls for pod in view.pending)
@@ -80,6 +80,6 @@ def _counts(view: ClusterView) -> NDArray[np.int64]:
     return np.bincount(view.pod_classes, minlength=len(view.classes))
 
 
-def moving(p: Pass, one: Replacement) -> frozenset[PodClass]:
+def moving(p: PassState, one: Replacement) -> frozenset[PodClass]:
     """Return the classes of the pods on a replacement's nodes."""
     return frozenset(pod.cls for name in one.nodes for pod in p.view.pods_on(name))

@@ -6,24 +6,24 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from autoscaler.actuation.cloud import Cloud
-from autoscaler.actuation.outcome import Finished, Why
-from autoscaler.actuation.remover import NodeRemoval
+from autoscaler.actuation.node_removal import NodeRemoval
+from autoscaler.actuation.removal_outcome import AbortReason, Finished
 from autoscaler.clock import Instant
 from autoscaler.config.tree import Config
 from autoscaler.logs import Log
-from autoscaler.loop.herald import Herald
-from autoscaler.loop.passing import Pass, Remembered
+from autoscaler.loop.event_writer import PassEventWriter
+from autoscaler.loop.passing import PassMemory, PassState
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import PodInterner
-from autoscaler.observe.report import End
-from autoscaler.reasons import Keep, Kept, ScaleDownResult, ScaleUpResult
+from autoscaler.observe.report import PassEnd
+from autoscaler.reasons import ScaleDownResult, ScaleUpResult, UnremovableNode, UnremovableReason
 from autoscaler.registry import memory as memories
 from autoscaler.registry.memory import Memory
 from autoscaler.registry.readiness import devices_of, read, ready_terms
 from autoscaler.registry.state import update
-from autoscaler.scaledown.memory import ScaleDownMemory, Unremovable, forgotten, left_alone, seeded
+from autoscaler.scaledown.memory import RecentlyUnremovable, ScaleDownMemory, forgotten, left_alone, seeded
+from autoscaler.scaleup.next_zone import balanced
 from autoscaler.scaleup.templates import choose_templates
-from autoscaler.scaleup.zones import balanced
 from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.groups import Groups
 
@@ -33,7 +33,7 @@ _DECISIVE = frozenset({"/api/v1/nodes", "/api/v1/pods"})
 """Without these a pass would buy again what has come, and take for gone what is there."""
 
 
-class Source(Protocol):
+class ClusterSource(Protocol):
     """Where a pass gets the cluster from."""
 
     def observe(self, read_groups: Callable[[Sequence[Node]], Groups]) -> ClusterView:
@@ -47,11 +47,11 @@ class Observing:
     def __init__(
         self,
         config: Config,
-        source: Source,
+        source: ClusterSource,
         cloud: Cloud,
         removal: NodeRemoval,
         interner: PodInterner,
-        herald: Herald,
+        herald: PassEventWriter,
     ) -> None:
         self._config = config
         self._source = source
@@ -60,7 +60,7 @@ class Observing:
         self._interner = interner
         self._herald = herald
 
-    def run(self, p: Pass) -> Pass:
+    def run(self, p: PassState) -> PassState:
         """Return the pass with the cluster, templates and registry in its report."""
         with p.time.phase("refresh"):
             self._cloud.refresh(p.report.now.wall)
@@ -69,7 +69,7 @@ class Observing:
                 view = self._source.observe(self._cloud.read)
             return self._updated(p.with_report(replace(p.report, view=view)), view)
 
-    def _updated(self, p: Pass, view: ClusterView) -> Pass:
+    def _updated(self, p: PassState, view: ClusterView) -> PassState:
         config, now = self._config, p.report.now
         p = replace(p, under_way=self._removal.under_way())
         before = self._caught_up(p.remembered, view, now)
@@ -78,7 +78,9 @@ class Observing:
         readings = read(view.nodes, terms, before.readings, devices_of(view, before.templates.pools))
         if not config.scale_up.scale_up_from_zero and next(readings.ready(), None) is None:
             self._herald.empty_cluster(now, before.registry.started, has_nodes=bool(view.nodes))
-            return replace(p, remembered=without_timers(before)).with_report(replace(p.report, end=End.EMPTY_CLUSTER))
+            return replace(p, remembered=without_timers(before)).with_report(
+                replace(p.report, end=PassEnd.EMPTY_CLUSTER)
+            )
         templates, cache = choose_templates(
             view,
             before.templates,
@@ -117,9 +119,9 @@ class Observing:
             kept=before.kept,
         )
         p = replace(p, report=report, remembered=remembered)
-        return all_kept(p, End.SILENT) if silent else p
+        return all_kept(p, PassEnd.SILENT) if silent else p
 
-    def _caught_up(self, before: Remembered, view: ClusterView, now: Instant) -> Remembered:
+    def _caught_up(self, before: PassMemory, view: ClusterView, now: Instant) -> PassMemory:
         """Take in what removals came to since the last pass and, first of all, what an earlier process left behind."""
         if before.scale_down is None:
             self._removal.clean_up(view.nodes, view.groups.of_node)
@@ -139,9 +141,11 @@ class Observing:
         """Leave groups alone for a while whose deletions the provider refuses: what holds for one node does for all."""
         until = now.later(self._config.scale_down.unremovable_node_recheck_timeout_s)
         for finished in results:
-            if memory is not None and finished.why is Why.REFUSED_AHEAD:
+            if memory is not None and finished.why is AbortReason.REFUSED_AHEAD:
                 own = [node for node, group in groups.of_node.items() if group == finished.removal.group]
-                memory = left_alone(memory, own, Unremovable(until, Keep.REFUSED, finished.message))
+                memory = left_alone(
+                    memory, own, RecentlyUnremovable(until, UnremovableReason.REFUSED, finished.message)
+                )
         return memory
 
     def _warn_of_strangers(self, groups: Groups) -> None:
@@ -166,16 +170,16 @@ def late(silence_s: Mapping[str, float], limit_s: float) -> dict[str, float]:
     return {path: silent_s for path, silent_s in silence_s.items() if 0 < limit_s < silent_s}
 
 
-def all_kept(p: Pass, end: End = End.COMPLETE) -> Pass:
+def all_kept(p: PassState, end: PassEnd = PassEnd.COMPLETE) -> PassState:
     """Return the pass without removals, for what it knows is too old: every node has to be found unneeded anew."""
     path, silent_s = max(p.report.silent_s.items(), key=lambda one: one[1])
     detail = f"the API server has said nothing about {path} for {silent_s:.0f}s"
-    kept = {node.name: Kept(node.name, Keep.SILENT, detail) for node in p.view.nodes}
+    kept = {node.name: UnremovableNode(node.name, UnremovableReason.SILENT, detail) for node in p.view.nodes}
     report = replace(p.report, end=end, unneeded=(), kept=kept, scale_down_result=ScaleDownResult.NOT_TRIED)
     return replace(p, report=report, remembered=replace(without_timers(p.remembered), kept=kept))
 
 
-def without_timers(remembered: Remembered) -> Remembered:
+def without_timers(remembered: PassMemory) -> PassMemory:
     """Forget since when nodes are unneeded: nothing is removed on the word of a cluster in trouble."""
     if remembered.scale_down is None:
         return remembered

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 
-from autoscaler.actuation.tape import Asked, Tape
+from autoscaler.actuation.answer_log import AnswerLog, QuestionKind
 from autoscaler.ports import Stopwatch
 
 
@@ -24,7 +24,7 @@ class TimeBox(StrEnum):
 class PassTime:
     """Belongs to one pass."""
 
-    def __init__(self, phases: Stopwatch, limits: Stopwatch, tape: Tape) -> None:
+    def __init__(self, phases: Stopwatch, limits: Stopwatch, tape: AnswerLog) -> None:
         """`phases` measures what is only told, `limits` what may end work early."""
         self._phases = phases
         self._limits = limits
@@ -51,6 +51,6 @@ class PassTime:
         def over() -> bool:
             self._asked[name] += 1
             about = (name.value, f"{self._asked[name]}")
-            return self._tape.ask(Asked.TIME_OVER, about, lambda: self._limits() - began > limit_s)
+            return self._tape.ask(QuestionKind.TIME_OVER, about, lambda: self._limits() - began > limit_s)
 
         return over

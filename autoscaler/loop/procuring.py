@@ -4,16 +4,16 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from autoscaler.actuation.remover import NodeRemoval
+from autoscaler.actuation.node_removal import NodeRemoval
 from autoscaler.config.tree import Config
 from autoscaler.loop.growing import Growing
-from autoscaler.loop.passing import Pass
-from autoscaler.reasons import Hold, Skip, Stage, Trigger
+from autoscaler.loop.passing import PassState
+from autoscaler.reasons import ReplacementHold, ReplacementStage, ReplacementTrigger, Skip
 from autoscaler.scaledown import replacement as states
-from autoscaler.scaledown.record import STATE, record_of
-from autoscaler.scaledown.replacement import Outlook, Purchase, Replacement
+from autoscaler.scaledown.replacement import Purchase, Replacement, ReplacementForecast
+from autoscaler.scaledown.replacement_record import STATE, record_of
+from autoscaler.scaleup.context import ScaleUpContext, considered, over_limits
 from autoscaler.scaleup.plan import Increase
-from autoscaler.scaleup.situation import Situation, considered, over_limits
 
 
 class Procuring:
@@ -24,18 +24,18 @@ class Procuring:
         self._growing = growing
         self._removal = removal
 
-    def lacking(self, p: Pass, one: Replacement, seen: Outlook) -> tuple[Pass, Replacement]:
+    def lacking(self, p: PassState, one: Replacement, seen: ReplacementForecast) -> tuple[PassState, Replacement]:
         """Buy what a simulation shows to be lacking, all of it or nothing; the scale-up planner decides what."""
         situation = self._growing.situation(p)
         found = self._enough(p, seen, situation)
         if isinstance(found, tuple):
             hold, detail = found
             return p, states.staged(one, one.stage, hold, detail)
-        if one.trigger is Trigger.CHEAPER and not self._still_cheaper(p, one, found):
-            return p, states.staged(one, Stage.ABANDONED, Hold.TOO_DEAR, one.detail)
+        if one.trigger is ReplacementTrigger.CHEAPER and not self._still_cheaper(p, one, found):
+            return p, states.staged(one, ReplacementStage.ABANDONED, ReplacementHold.TOO_DEAR, one.detail)
         return self._bought(p, one, tuple(found.values()))
 
-    def _still_cheaper(self, p: Pass, one: Replacement, more: Mapping[str, Increase]) -> bool:
+    def _still_cheaper(self, p: PassState, one: Replacement, more: Mapping[str, Increase]) -> bool:
         """Whether a consolidation saves its margin with more machines, too."""
         after = states.bought(one, [Purchase(each.group, each.delta) for each in more.values()])
         price = _price(p, after)
@@ -43,7 +43,7 @@ class Procuring:
             return False
         return one.price_before - price > self._config.replacement.consolidation_margin * one.price_before
 
-    def exactly(self, p: Pass, one: Replacement, counts: Mapping[str, int]) -> tuple[Pass, Replacement]:
+    def exactly(self, p: PassState, one: Replacement, counts: Mapping[str, int]) -> tuple[PassState, Replacement]:
         """Buy so many machines of each group: a plan that is proven for these is not decided again."""
         situation = self._growing.situation(p)
         needs = situation.needs(self._config.rules)
@@ -52,20 +52,24 @@ class Procuring:
             group = situation.groups.by_id[group_id]
             over = over_limits(group, count, situation, needs, self._config.rules)
             if over is not None or count > group.room:
-                return p, states.staged(one, one.stage, Hold.NO_CAPACITY, f"{group_id} may not grow by {count}")
+                return p, states.staged(
+                    one, one.stage, ReplacementHold.NO_CAPACITY, f"{group_id} may not grow by {count}"
+                )
             increase = _increase(situation, group_id, count)
             increases.append(increase)
             situation = situation.after([increase], needs)
         return self._bought(p, one, increases)
 
-    def usable(self, p: Pass) -> tuple[Situation, Mapping[str, int]]:
+    def usable(self, p: PassState) -> tuple[ScaleUpContext, Mapping[str, int]]:
         """Return the groups as they are, and by how much each of those that may grow may do so."""
         situation = self._growing.situation(p)
         _, usable = considered(situation, situation.needs(self._config.rules), self._config.rules)
         left = situation.nodes_left
         return situation, {group.id: group.room if left is None else min(group.room, left) for group in usable}
 
-    def _enough(self, p: Pass, seen: Outlook, situation: Situation) -> dict[str, Increase] | tuple[Hold, str]:
+    def _enough(
+        self, p: PassState, seen: ReplacementForecast, situation: ScaleUpContext
+    ) -> dict[str, Increase] | tuple[ReplacementHold, str]:
         """Return the increases that give every pod a place and every group its minimum, or why there are none."""
         rules = self._config.rules
         needs = situation.needs(rules)
@@ -78,7 +82,7 @@ class Procuring:
                 full = why is None or why.reason is Skip.MAX_SIZE
                 text = f"group {group_id} needs {count} more to keep its minimum"
                 detail = text if why is None else f"{text}: {why.message} {why.detail}".rstrip()
-                return (Hold.MAX_SIZE if full else Hold.NO_CAPACITY), detail
+                return (ReplacementHold.MAX_SIZE if full else ReplacementHold.NO_CAPACITY), detail
             found[group_id] = _increase(situation, group_id, count)
         situation = situation.after(tuple(found.values()), needs)
         if not seen.homeless:
@@ -87,7 +91,10 @@ class Procuring:
         helped = {pod.key for pod in plan.triggered}
         missing = [pod.key for pod in seen.homeless if pod.key not in helped]
         if missing:
-            return Hold.NO_CAPACITY, f"no group that may grow takes {len(missing)} pods, such as {missing[0]}"
+            return (
+                ReplacementHold.NO_CAPACITY,
+                f"no group that may grow takes {len(missing)} pods, such as {missing[0]}",
+            )
         for increase in plan.increases:
             before = found.get(increase.group)
             if before is not None:
@@ -95,27 +102,31 @@ class Procuring:
             found[increase.group] = increase
         return found
 
-    def _bought(self, p: Pass, one: Replacement, increases: Sequence[Increase]) -> tuple[Pass, Replacement]:
+    def _bought(self, p: PassState, one: Replacement, increases: Sequence[Increase]) -> tuple[PassState, Replacement]:
         planned = states.bought(one, [Purchase(each.group, each.delta) for each in increases])
         planned = msgspec.structs.replace(planned, price_after=_price(p, planned))
         text = record_of(planned)
         for name in one.nodes:
             if p.view.node(name) is not None and not self._removal.annotate(name, {STATE: text}):
-                return p, states.staged(one, one.stage, Hold.NOT_WRITTEN, f"node {name} could not be annotated")
+                return p, states.staged(
+                    one, one.stage, ReplacementHold.NOT_WRITTEN, f"node {name} could not be annotated"
+                )
         p, done = self._growing.buy(p, increases)
         got = [Purchase(each.group, each.after - each.before) for each in done if each.after > each.before]
         error = next((each.error for each in done if each.error is not None), None)
         if not got and error is not None:
-            return p, states.staged(planned, Stage.ABANDONED, Hold.NOT_BOUGHT, error.message or error.code)
+            return p, states.staged(
+                planned, ReplacementStage.ABANDONED, ReplacementHold.NOT_BOUGHT, error.message or error.code
+            )
         return p, planned
 
 
-def _increase(situation: Situation, group_id: str, count: int) -> Increase:
+def _increase(situation: ScaleUpContext, group_id: str, count: int) -> Increase:
     group = situation.groups.by_id[group_id]
     return Increase(group=group_id, delta=count, before=group.target_size, max_size=group.max_size)
 
 
-def _price(p: Pass, one: Replacement) -> float | None:
+def _price(p: PassState, one: Replacement) -> float | None:
     """Return what the machines bought cost per hour; None where one price is not known."""
     total = 0.0
     for purchase in one.bought:

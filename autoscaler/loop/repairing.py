@@ -5,23 +5,23 @@ from msgspec.structs import replace
 from autoscaler.actuation.cloud import Cloud
 from autoscaler.config.tree import Config
 from autoscaler.errors import ErrorType
-from autoscaler.loop.herald import Herald
+from autoscaler.loop.event_writer import PassEventWriter
 from autoscaler.loop.observing import without_timers
-from autoscaler.loop.passing import Pass
-from autoscaler.observe.report import End, Removed
-from autoscaler.registry.instances import Removal
+from autoscaler.loop.passing import PassState
+from autoscaler.observe.report import PassEnd, RemovedInstances
+from autoscaler.registry.instances import InstanceRemoval
 from autoscaler.registry.state import recalculated
 
 
 class Repairing:
     """Deletes machines that came to nothing and lowers targets that nothing stands behind."""
 
-    def __init__(self, config: Config, cloud: Cloud, herald: Herald) -> None:
+    def __init__(self, config: Config, cloud: Cloud, herald: PassEventWriter) -> None:
         self._config = config
         self._cloud = cloud
         self._herald = herald
 
-    def run(self, p: Pass) -> Pass:
+    def run(self, p: PassState) -> PassState:
         """Return the pass with repairs in its report; it ends here where the cluster is unhealthy or sizes were off."""
         registry = p.registry
         reverts = tuple(
@@ -36,21 +36,21 @@ class Repairing:
         if not registry.healthy:
             self._herald.unhealthy()
             p = replace(p, remembered=without_timers(p.remembered))
-            return self.judged_again(p.with_report(replace(p.report, end=End.UNHEALTHY, unneeded=())))
+            return self.judged_again(p.with_report(replace(p.report, end=PassEnd.UNHEALTHY, unneeded=())))
         failed = tuple(self._remove(removal) for removal in registry.failed_creations)
         fixes = tuple(self._cloud.decrease_target(fix.group, fix.decrease) for fix in registry.size_fixes)
         p = self.judged_again(p.with_report(replace(p.report, failed_removed=failed, corrections=(*reverts, *fixes))))
         if (broken := next((fix for fix in fixes if fix.error is not None), None)) is not None:
             return p.failed(ErrorType.CLOUD_PROVIDER, f"target size of {broken.group} cannot be lowered")
-        return p.with_report(replace(p.report, end=End.SIZES_FIXED)) if fixes else p
+        return p.with_report(replace(p.report, end=PassEnd.SIZES_FIXED)) if fixes else p
 
-    def _remove(self, removal: Removal) -> Removed:
+    def _remove(self, removal: InstanceRemoval) -> RemovedInstances:
         error = self._cloud.delete_instances(
             removal.group, removal.instances, removal.reason.value, force=removal.force
         )
-        return Removed(removal, error)
+        return RemovedInstances(removal, error)
 
-    def judged_again(self, p: Pass) -> Pass:
+    def judged_again(self, p: PassState) -> PassState:
         """Return the pass with its registry as it is after the machines deleted and targets changed so far."""
         report = p.report
         deleted = (*report.unregistered_removed, *report.failed_removed)

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from autoscaler.actuation.cloud import Cloud
 from autoscaler.config.scaleup import GroupsPerPass
 from autoscaler.config.tree import Config
-from autoscaler.loop.herald import Herald
-from autoscaler.loop.passing import Pass
+from autoscaler.loop.event_writer import PassEventWriter
+from autoscaler.loop.passing import PassState
 from autoscaler.registry import memory as memories
 from autoscaler.registry.buckets import provision_time_s
 from autoscaler.registry.memory import Memory
@@ -18,7 +18,7 @@ from autoscaler.scaleup.plan import Increase, Resized
 class Resizing:
     """Makes groups grow: one after the other, or at the same time (`--parallel-scale-up`)."""
 
-    def __init__(self, config: Config, cloud: Cloud, herald: Herald) -> None:
+    def __init__(self, config: Config, cloud: Cloud, herald: PassEventWriter) -> None:
         self._config = config
         self._cloud = cloud
         self._herald = herald
@@ -29,7 +29,9 @@ class Resizing:
         one = self._config.scale_up.groups_per_pass is GroupsPerPass.ONE
         return self._config.rules.next_group_after_failed_increase and not one
 
-    def run(self, p: Pass, increases: Sequence[Increase], *, atomic: bool = False) -> tuple[Pass, tuple[Resized, ...]]:
+    def run(
+        self, p: PassState, increases: Sequence[Increase], *, atomic: bool = False
+    ) -> tuple[PassState, tuple[Resized, ...]]:
         """Return the pass with each increase that was tried in its report, and what became of these.
 
         What grew stays, whatever fails. Where a result says that all else waits the rest is not tried; nor is it after
@@ -49,7 +51,7 @@ class Resizing:
                 break
         return p.with_report(replace(p.report, increases=(*p.report.increases, *done))), tuple(done)
 
-    def _noted(self, p: Pass, increase: Increase, resized: Resized) -> Memory:
+    def _noted(self, p: PassState, increase: Increase, resized: Resized) -> Memory:
         """Return the memories with what a resize came to: the size read back counts, whatever the error says."""
         health, now, memory = self._config.health, p.report.now, p.remembered.registry
         group = p.view.groups.get(increase.group)

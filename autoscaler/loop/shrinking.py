@@ -2,27 +2,27 @@
 
 from msgspec.structs import replace
 
-from autoscaler.actuation.deletion import Started
-from autoscaler.actuation.remover import NodeRemoval
+from autoscaler.actuation.deletion import StartedRemovals
+from autoscaler.actuation.node_removal import NodeRemoval
 from autoscaler.config.tree import Config
 from autoscaler.errors import ErrorType
 from autoscaler.loop.observing import all_kept
 from autoscaler.loop.pass_time import TimeBox
-from autoscaler.loop.passing import Pass
+from autoscaler.loop.passing import PassState
 from autoscaler.loop.repairing import Repairing
 from autoscaler.reasons import ScaleDownResult, ScaleUpResult
 from autoscaler.registry import memory as memories
 from autoscaler.scaledown.cooldown import in_cooldown
 from autoscaler.scaledown.deletions import plan_deletions
 from autoscaler.scaledown.memory import removals_begun
-from autoscaler.scaledown.plan import Deletions, Situation, Update
+from autoscaler.scaledown.plan import NodesToDelete, ScaleDownContext, UnneededNodes
 from autoscaler.scaledown.planner import plan_unneeded
 from autoscaler.scaledown.taints import plan_soft_taints
 
 
-def situation_of(p: Pass, config: Config, removal: NodeRemoval) -> Situation:
+def situation_of(p: PassState, config: Config, removal: NodeRemoval) -> ScaleDownContext:
     """Return what scale-down decisions go by in this pass, as far as it has come."""
-    return Situation(
+    return ScaleDownContext(
         now=p.report.now,
         groups=p.view.groups.sized(p.registry.targets),
         readings=p.registry.readings,
@@ -45,7 +45,7 @@ class Shrinking:
         self._removal = removal
         self._repairing = repairing
 
-    def run(self, p: Pass) -> Pass:
+    def run(self, p: PassState) -> PassState:
         """Return the pass with unneeded nodes found and, unless it is too early after other things, removals begun."""
         config, report = self._config, p.report
         grew = report.scale_up_result in (ScaleUpResult.SUCCESSFUL, ScaleUpResult.ERROR)
@@ -56,7 +56,7 @@ class Shrinking:
         with p.time.phase("scale_down"):
             return self._shrunk(p)
 
-    def _shrunk(self, p: Pass) -> Pass:
+    def _shrunk(self, p: PassState) -> PassState:
         with p.time.phase("find_unneeded"):
             p = self._repairing.judged_again(p)
             situation = situation_of(p, self._config, self._removal)
@@ -68,14 +68,14 @@ class Shrinking:
             self._mark(p, update)
         return replace(p, remembered=replace(p.remembered, unneeded=p.report.unneeded, kept=p.report.kept))
 
-    def _unneeded(self, p: Pass, situation: Situation) -> Update:
+    def _unneeded(self, p: PassState, situation: ScaleDownContext) -> UnneededNodes:
         limit_s = self._config.scale_down.scale_down_simulation_timeout_s
         assert p.placer is not None
         assert p.remembered.scale_down is not None
         out_of_time = p.time.box(TimeBox.SCALE_DOWN_SIMULATION, limit_s)
         return plan_unneeded(p.placer, situation, p.remembered.scale_down, out_of_time)
 
-    def _removed(self, p: Pass, update: Update, situation: Situation) -> Pass:
+    def _removed(self, p: PassState, update: UnneededNodes, situation: ScaleDownContext) -> PassState:
         config, now, memory = self._config, p.report.now, p.remembered.registry
         early = p.report.scale_up_result is ScaleUpResult.IN_COOLDOWN
         waits = early or in_cooldown(memory.last, config.scale_down, now)
@@ -90,7 +90,7 @@ class Shrinking:
         with p.time.phase("node_deletion"):
             started = self._removal.start(due)
         p = self._counted(p, started)
-        deletions = Deletions(empty=started.empty, drained=started.drained, kept=due.kept)
+        deletions = NodesToDelete(empty=started.empty, drained=started.drained, kept=due.kept)
         report = replace(p.report, deletions=deletions)
         if started.error:
             p = p.with_memory(memories.scale_down_failed(memory, now))
@@ -103,14 +103,14 @@ class Shrinking:
         p = p.with_memory(memories.scale_down_started(memory, now))
         return p.with_report(replace(report, scale_down_result=ScaleDownResult.NODE_DELETE_STARTED))
 
-    def _counted(self, p: Pass, started: Started) -> Pass:
+    def _counted(self, p: PassState, started: StartedRemovals) -> PassState:
         """Remember what has begun, for limits on the rate."""
         assert p.remembered.scale_down is not None
         groups = [one.group for one in (*started.empty, *started.drained)]
         memory = removals_begun(p.remembered.scale_down, groups, p.report.now)
         return replace(p, remembered=replace(p.remembered, scale_down=memory))
 
-    def _mark(self, p: Pass, update: Update) -> None:
+    def _mark(self, p: PassState, update: UnneededNodes) -> None:
         """Ask the scheduler to prefer other nodes to those that may go."""
         most = self._config.scale_down.max_bulk_soft_taint_count
         if most > 0:

@@ -14,11 +14,11 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
+from autoscaler.objects.lenient_json import UNREADABLE, loads, without_nulls, words
 from autoscaler.objects.meta import UNDECODED, ObjectMeta
-from autoscaler.objects.oddities import UNREADABLE, loads, without_nulls, words
 
 
-class Described(Protocol):
+class WireObject(Protocol):
     """What every object has on the wire."""
 
     @property
@@ -28,7 +28,7 @@ class Described(Protocol):
 
 
 T = TypeVar("T")
-W = TypeVar("W", bound=Described)
+W = TypeVar("W", bound=WireObject)
 
 
 class Named(Protocol):
@@ -45,7 +45,7 @@ class Named(Protocol):
         ...
 
 
-class Verb(StrEnum):
+class WatchEventType(StrEnum):
     """What a watch event says."""
 
     ADDED = "ADDED"
@@ -78,7 +78,7 @@ class Undecoded(msgspec.Struct, frozen=True):
         return f"{meta.namespace}/{meta.name}" if meta.namespace and meta.name else meta.name
 
 
-class Page(msgspec.Struct, Generic[T]):
+class ListChunk(msgspec.Struct, Generic[T]):
     """One chunk of a list."""
 
     items: list[T]
@@ -87,10 +87,10 @@ class Page(msgspec.Struct, Generic[T]):
     undecoded: Sequence[Undecoded] = ()
 
 
-class Change(msgspec.Struct, Generic[T]):
+class DecodedEvent(msgspec.Struct, Generic[T]):
     """One watch event. `item` is None for bookmarks and errors; `code` and `message` belong to errors."""
 
-    verb: Verb
+    verb: WatchEventType
     item: T | None
     resource_version: str = ""
     code: int = 0
@@ -102,11 +102,11 @@ class Change(msgspec.Struct, Generic[T]):
 class Decoder(Protocol[T]):
     """Turns response bodies of one kind into objects. Raises `msgspec.MsgspecError` on what is not such a body."""
 
-    def page(self, body: bytes) -> Page[T]:
+    def page(self, body: bytes) -> ListChunk[T]:
         """Decode one chunk of a list."""
         ...
 
-    def change(self, line: bytes) -> Change[T]:
+    def change(self, line: bytes) -> DecodedEvent[T]:
         """Decode one line of a watch."""
         ...
 
@@ -143,12 +143,12 @@ class _PlainList(msgspec.Struct):
 
 
 class _Event(msgspec.Struct, Generic[W]):
-    type: Verb
+    type: WatchEventType
     object: W
 
 
 class _PlainEvent(msgspec.Struct):
-    type: Verb
+    type: WatchEventType
     object: dict[str, Any] = {}
 
 
@@ -181,7 +181,7 @@ class WireDecoder(Generic[W, T]):
         self._object = msgspec.json.Decoder(wire)
         self._event = msgspec.json.Decoder(_Event[wire])  # type: ignore[valid-type]
 
-    def page(self, body: bytes) -> Page[T]:
+    def page(self, body: bytes) -> ListChunk[T]:
         """Decode one chunk of a list."""
         try:
             decoded: _List[W] = self._list.decode(body)
@@ -190,12 +190,12 @@ class WireDecoder(Generic[W, T]):
             return self._page_by_object(body)
         return _page(items, decoded.metadata)
 
-    def change(self, line: bytes) -> Change[T]:
+    def change(self, line: bytes) -> DecodedEvent[T]:
         """Decode one line of a watch."""
         try:
             event: _Event[W] = self._event.decode(line)
             if event.type in _WITH_OBJECT:
-                return Change(event.type, self._named(event.object), event.object.metadata.resource_version)
+                return DecodedEvent(event.type, self._named(event.object), event.object.metadata.resource_version)
         except UNREADABLE:
             pass
         return self._odd_change(line)
@@ -225,34 +225,34 @@ class WireDecoder(Generic[W, T]):
             raise msgspec.ValidationError("an object without a name")
         return self._keep(wire)
 
-    def _page_by_object(self, body: bytes) -> Page[T]:
+    def _page_by_object(self, body: bytes) -> ListChunk[T]:
         try:
             raw = self._raw_list.decode(body)
             meta, read = raw.metadata, [self.read(item) for item in raw.items or () if bytes(item) != b"null"]
         except UNREADABLE:  # one of the objects is no JSON that a decoder takes
             plain = msgspec.convert(loads(body), _PlainList)
             meta, read = plain.metadata, [self._of_plain(item) for item in plain.items]
-        page: Page[T] = _page([item for item in read if not isinstance(item, Undecoded)], meta)
+        page: ListChunk[T] = _page([item for item in read if not isinstance(item, Undecoded)], meta)
         page.undecoded = [item for item in read if isinstance(item, Undecoded)]
         return page
 
-    def _odd_change(self, line: bytes) -> Change[T]:
+    def _odd_change(self, line: bytes) -> DecodedEvent[T]:
         """Decode a line that is not simply an object."""
         event = msgspec.convert(loads(line), _PlainEvent)
-        if event.type is Verb.ERROR:
+        if event.type is WatchEventType.ERROR:
             status = _Status(message="an error that cannot be read")
             with contextlib.suppress(msgspec.ValidationError):
                 status = msgspec.convert(event.object, _Status)
-            return Change(event.type, None, code=status.code, message=status.message)
-        if event.type is Verb.BOOKMARK:
-            return Change(event.type, None, _metadata(event.object).resource_version)
+            return DecodedEvent(event.type, None, code=status.code, message=status.message)
+        if event.type is WatchEventType.BOOKMARK:
+            return DecodedEvent(event.type, None, _metadata(event.object).resource_version)
         read = self._of_plain(event.object)
         version = _metadata(event.object).resource_version
         if isinstance(read, Undecoded):
             if not read.key:
                 raise msgspec.ValidationError("an event that does not tell which object it is about")
-            return Change(event.type, None, version, undecoded=read)
-        return Change(event.type, read, version)
+            return DecodedEvent(event.type, None, version, undecoded=read)
+        return DecodedEvent(event.type, read, version)
 
     def _of_plain(self, plain: Any) -> T | Undecoded:
         """Decode an object from plain data without nulls."""
@@ -263,11 +263,11 @@ class WireDecoder(Generic[W, T]):
             return Undecoded(_metadata(plain), words(error), _text(spec, "nodeName"), _text(spec, "providerID"))
 
 
-_WITH_OBJECT = frozenset((Verb.ADDED, Verb.MODIFIED, Verb.DELETED))
+_WITH_OBJECT = frozenset((WatchEventType.ADDED, WatchEventType.MODIFIED, WatchEventType.DELETED))
 
 
-def _page(items: list[T], meta: _ListMeta | None) -> Page[T]:
-    return Page(items) if meta is None else Page(items, meta.resource_version or "", meta.continue_ or "")
+def _page(items: list[T], meta: _ListMeta | None) -> ListChunk[T]:
+    return ListChunk(items) if meta is None else ListChunk(items, meta.resource_version or "", meta.continue_ or "")
 
 
 def _part(plain: Any, name: str) -> dict[str, Any]:

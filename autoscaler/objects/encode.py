@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 
 from autoscaler.objects import quantity
-from autoscaler.objects.classform import ClassForm, spec_of
+from autoscaler.objects.class_form import ClassForm, spec_of
 from autoscaler.objects.meta import ObjectMeta, rfc3339
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.objects.podspec import PodSpec, Quantities
-from autoscaler.objects.requests import NO_RESIZE, Resize, add_amounts
+from autoscaler.objects.requests import NO_RESIZE, PodResize, add_amounts
 
 Plain = dict[str, Any]
 """An object with JSON's keys; parts of it may be structs that rename their fields to them."""
@@ -89,7 +89,7 @@ def _status(pod: Pod, shared: ClassForm) -> Plain:
     return status
 
 
-def _resize_status(resize: Resize, overhead: Quantities) -> Plain:
+def _resize_status(resize: PodResize, overhead: Quantities) -> Plain:
     status: Plain = {
         "containerStatuses": [
             {"name": container, "allocatedResources": amounts} for container, amounts in resize.containers.items()

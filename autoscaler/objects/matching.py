@@ -5,7 +5,7 @@ Source of every rule: the scheduler's plug-ins NodeName, NodeUnschedulable, Tain
 
 from collections.abc import Mapping
 
-from autoscaler.objects.node import Effect, Node, Taint
+from autoscaler.objects.node import Node, Taint, TaintEffect
 from autoscaler.objects.pod import PodClass
 from autoscaler.objects.podspec import NodeSelector, NodeSelectorTerm
 
@@ -53,8 +53,8 @@ def daemon_belongs(cls: PodClass, node: Node) -> bool:
 DAEMON_TOLERATED = frozenset(
     (f"node.kubernetes.io/{condition}", effect)
     for effect, conditions in (
-        (Effect.NO_EXECUTE, ("not-ready", "unreachable")),
-        (Effect.NO_SCHEDULE, ("disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")),
+        (TaintEffect.NO_EXECUTE, ("not-ready", "unreachable")),
+        (TaintEffect.NO_SCHEDULE, ("disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")),
     )
     for condition in conditions
 )

@@ -26,7 +26,7 @@ TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
 DELETION_CANDIDATE = "DeletionCandidateOfClusterAutoscaler"
 
 
-class Effect(StrEnum):
+class TaintEffect(StrEnum):
     """What a taint does to pods that do not tolerate it."""
 
     NO_SCHEDULE = "NoSchedule"
@@ -45,13 +45,13 @@ class Taint(Wire, frozen=True):
     @property
     def hard(self) -> bool:
         """Whether it keeps pods off (`PreferNoSchedule` only asks)."""
-        return self.effect in (Effect.NO_SCHEDULE, Effect.NO_EXECUTE)
+        return self.effect in (TaintEffect.NO_SCHEDULE, TaintEffect.NO_EXECUTE)
 
     def __str__(self) -> str:
         return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
 
 
-class Condition(Wire, frozen=True):
+class NodeCondition(Wire, frozen=True):
     """One entry of a node's conditions. `last_transition_time` is an RFC 3339 text."""
 
     type: str = ""
@@ -70,7 +70,7 @@ class _NodeSpec(Wire, frozen=True):
 class _NodeStatus(Wire, frozen=True):
     capacity: dict[str, str | int | float] = {}
     allocatable: dict[str, str | int | float] = {}
-    conditions: list[Condition] = []
+    conditions: list[NodeCondition] = []
 
 
 class NodeWire(Wire, frozen=True):
@@ -93,7 +93,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, gc=False, dict=False):
     unschedulable: bool = False
     capacity: Mapping[str, int] = {}
     allocatable: Mapping[str, int] = {}
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[NodeCondition, ...] = ()
     created: float = 0.0
     deleted: float | None = None
 
@@ -116,7 +116,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, gc=False, dict=False):
         """Return the first taint with this key."""
         return next((taint for taint in self.taints if taint.key == key), None)
 
-    def condition(self, kind: str) -> Condition | None:
+    def condition(self, kind: str) -> NodeCondition | None:
         """Return the condition of this type."""
         return next((one for one in self.conditions if one.type == kind), None)
 
@@ -159,7 +159,7 @@ def undecoded_node(odd: Undecoded) -> NodeWire:
     return NodeWire(
         metadata=odd.marked(NEVER_KNOWN),
         spec=_NodeSpec(provider_id=odd.provider_id, unschedulable=True),
-        status=_NodeStatus(conditions=[Condition("Ready", "True")]),  # unready nodes are removed
+        status=_NodeStatus(conditions=[NodeCondition("Ready", "True")]),  # unready nodes are removed
     )
 
 

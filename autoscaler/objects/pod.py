@@ -16,7 +16,7 @@ import msgspec
 
 from autoscaler.config.headroom import MANAGED_BY, MANAGER, POOL
 from autoscaler.objects import quantity
-from autoscaler.objects.classform import ClassForm, spec_of
+from autoscaler.objects.class_form import ClassForm, spec_of
 from autoscaler.objects.decode import Undecoded, WireDecoder
 from autoscaler.objects.meta import (
     LAST_KNOWN,
@@ -28,7 +28,7 @@ from autoscaler.objects.meta import (
     optional_seconds,
     unix_seconds,
 )
-from autoscaler.objects.node import Effect, Taint
+from autoscaler.objects.node import Taint, TaintEffect
 from autoscaler.objects.podspec import (
     Affinity,
     HostPort,
@@ -45,8 +45,8 @@ from autoscaler.objects.podspec import (
 )
 from autoscaler.objects.requests import (
     NO_RESIZE,
+    PodResize,
     Requests,
-    Resize,
     add_amounts,
     effective_requests,
     held_for_resize,
@@ -162,7 +162,7 @@ class PodClass(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True
         return self.tolerates(CORDONED)
 
 
-CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect=Effect.NO_SCHEDULE)
+CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect=TaintEffect.NO_SCHEDULE)
 
 
 class Unscheduled(msgspec.Struct, frozen=True, gc=False):
@@ -258,7 +258,7 @@ class PodInterner:
         self,
         meta: ObjectMeta,
         spec: PodSpec,
-        resize: Resize = NO_RESIZE,
+        resize: PodResize = NO_RESIZE,
         node_name: str = "",
     ) -> PodClass:
         """Return the one class of pods with this metadata and spec."""
@@ -341,7 +341,7 @@ def _new_class(
     owner: OwnerReference | None,
     volumes: list[Volume],
     claims: list[str],
-    resize: Resize,
+    resize: PodResize,
     node_name: str,
 ) -> PodClass:
     plain: dict[str, int] = {}

@@ -266,7 +266,7 @@ class ContainerStatus(Wire, frozen=True):
     resources: Resources = Resources()
 
 
-class PodStatus(Wire, frozen=True):
+class PodStatusWire(Wire, frozen=True):
     """The part of a v1.PodStatus that is read."""
 
     phase: str = "Pending"
@@ -285,7 +285,7 @@ class PodWire(Wire, frozen=True):
 
     metadata: ObjectMeta
     spec: PodSpec = PodSpec()
-    status: PodStatus = PodStatus()
+    status: PodStatusWire = PodStatusWire()
 
 
 def undecoded_pod(odd: Undecoded) -> PodWire | None:
@@ -295,4 +295,4 @@ def undecoded_pod(odd: Undecoded) -> PodWire | None:
     """
     if not odd.node_name:
         return None
-    return PodWire(odd.marked(NEVER_KNOWN), PodSpec(node_name=odd.node_name), PodStatus(phase="Running"))
+    return PodWire(odd.marked(NEVER_KNOWN), PodSpec(node_name=odd.node_name), PodStatusWire(phase="Running"))

@@ -6,7 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from autoscaler.objects import quantity
-from autoscaler.objects.podspec import Container, ContainerStatus, PodSpec, PodStatus, Quantities, Resources
+from autoscaler.objects.podspec import Container, ContainerStatus, PodSpec, PodStatusWire, Quantities, Resources
 
 Requests = Mapping[str, int]
 """Amounts by resource name in the engine's units (`objects.quantity`)."""
@@ -19,7 +19,7 @@ _HUGEPAGES = "hugepages-"
 _CLOUD_TPU = "cloud-tpus.google.com/"
 
 
-class Resize(msgspec.Struct, frozen=True, gc=False):
+class PodResize(msgspec.Struct, frozen=True, gc=False):
     """A resize in place that is not finished: what is held meanwhile, where that is not what the spec asks for."""
 
     containers: dict[str, Quantities] = {}
@@ -30,10 +30,10 @@ class Resize(msgspec.Struct, frozen=True, gc=False):
     """Why it has not begun, `Infeasible` or `Deferred`; empty: it has."""
 
 
-NO_RESIZE = Resize()
+NO_RESIZE = PodResize()
 
 
-def resize_of(spec: PodSpec, status: PodStatus) -> Resize:
+def resize_of(spec: PodSpec, status: PodStatusWire) -> PodResize:
     """Return the resize of a pod; init containers that end are passed over. Raises `ValueError`."""
     if not (status.container_statuses or status.init_container_statuses or spec.resources.requests):
         return NO_RESIZE
@@ -46,7 +46,7 @@ def resize_of(spec: PodSpec, status: PodStatus) -> Resize:
     pod = _of_pod(spec, status) if spec.resources.requests else {}
     if not containers and not pod:
         return NO_RESIZE
-    return Resize(containers, pod, _pending(status))
+    return PodResize(containers, pod, _pending(status))
 
 
 def _held(statuses: Sequence[ContainerStatus]) -> Iterator[tuple[str, Quantities]]:
@@ -55,7 +55,7 @@ def _held(statuses: Sequence[ContainerStatus]) -> Iterator[tuple[str, Quantities
             yield one.name, _larger(one.allocated_resources, one.resources.requests)
 
 
-def _of_pod(spec: PodSpec, status: PodStatus) -> Quantities:
+def _of_pod(spec: PodSpec, status: PodStatusWire) -> Quantities:
     """Return what the pod as a whole holds, without its overhead, where that is not what it asks for."""
     held = _larger(status.allocated_resources, status.resources.requests)
     overhead = quantity.amounts(spec.overhead)
@@ -76,7 +76,7 @@ def _texts(amounts: Requests) -> Quantities:
     return {resource: quantity.text(resource, value) for resource, value in amounts.items()}
 
 
-def _pending(status: PodStatus) -> str:
+def _pending(status: PodStatusWire) -> str:
     """Return why a resize waits: the reason of its condition, or the field that told before Kubernetes 1.33."""
     reason = next((one.reason for one in status.conditions if one.type == _RESIZE_PENDING), status.resize)
     return reason if reason in (INFEASIBLE, DEFERRED) else ""
@@ -98,7 +98,7 @@ def _without_cloud_tpus(container: Container) -> Container:
     return replace(container, resources=Resources(kept))
 
 
-def effective_requests(spec: PodSpec, resize: Resize = NO_RESIZE, pick: Pick = max) -> dict[str, int]:
+def effective_requests(spec: PodSpec, resize: PodResize = NO_RESIZE, pick: Pick = max) -> dict[str, int]:
     """Return what the scheduler reserves for a pod.
 
     Per resource: the larger of all containers together with all sidecars, and of each ordinary init container with
@@ -128,7 +128,7 @@ def effective_requests(spec: PodSpec, resize: Resize = NO_RESIZE, pick: Pick = m
     return running
 
 
-def held_for_resize(spec: PodSpec, resize: Resize) -> dict[str, int]:
+def held_for_resize(spec: PodSpec, resize: PodResize) -> dict[str, int]:
     """Return what a pod reserves only because its resize is not finished."""
     if resize is NO_RESIZE:
         return {}
@@ -136,11 +136,11 @@ def held_for_resize(spec: PodSpec, resize: Resize) -> dict[str, int]:
     return {resource: value - least[resource] for resource, value in most.items() if value > least[resource]}
 
 
-def _requests_of(container: Container, resize: Resize, pick: Pick) -> dict[str, int]:
+def _requests_of(container: Container, resize: PodResize, pick: Pick) -> dict[str, int]:
     return _counted(container.resources.requests, resize.containers.get(container.name), resize, pick)
 
 
-def _counted(asked: Quantities, held: Quantities | None, resize: Resize, pick: Pick) -> dict[str, int]:
+def _counted(asked: Quantities, held: Quantities | None, resize: PodResize, pick: Pick) -> dict[str, int]:
     if held is None:
         return quantity.amounts(asked)
     if resize.pending == INFEASIBLE:

@@ -16,7 +16,7 @@ _BURST = 1
 _BURST_DUPLICATED = 25
 
 
-class Occurrence(msgspec.Struct, frozen=True):
+class ReportedEvent(msgspec.Struct, frozen=True):
     """One event as it was reported."""
 
     about: Subject
@@ -25,7 +25,7 @@ class Occurrence(msgspec.Struct, frozen=True):
     message: str
 
 
-class Sighting(msgspec.Struct, frozen=True):
+class EventCount(msgspec.Struct, frozen=True):
     """How often an equal event was seen, and the API object that says so."""
 
     name: str | None
@@ -34,7 +34,7 @@ class Sighting(msgspec.Struct, frozen=True):
     first_at: float
 
 
-class _Bucket(msgspec.Struct):
+class _EventBucket(msgspec.Struct):
     tokens: float
     at: float
 
@@ -48,22 +48,22 @@ class Correlator:
         self._duplicates = duplicates
         self._burst = _BURST_DUPLICATED if duplicates else _BURST
         self._size = size
-        self._buckets: OrderedDict[tuple[str, ...], _Bucket] = OrderedDict()
-        self._seen: OrderedDict[Occurrence, Sighting] = OrderedDict()
+        self._buckets: OrderedDict[tuple[str, ...], _EventBucket] = OrderedDict()
+        self._seen: OrderedDict[ReportedEvent, EventCount] = OrderedDict()
 
-    def see(self, event: Occurrence, wall: float) -> Sighting:
+    def see(self, event: ReportedEvent, wall: float) -> EventCount:
         """Count the event and return what is known of its like, this one included."""
         before = self._seen.get(event)
-        now = Sighting(None, 1, wall) if before is None else msgspec.structs.replace(before, count=before.count + 1)
+        now = EventCount(None, 1, wall) if before is None else msgspec.structs.replace(before, count=before.count + 1)
         self._remember(event, now)
         return now
 
-    def admit(self, event: Occurrence, mono: float) -> bool:
+    def admit(self, event: ReportedEvent, mono: float) -> bool:
         """Whether the event may be sent at monotonic second `mono`; takes a token if so."""
         key = self._key(event)
         bucket = self._buckets.get(key)
         if bucket is None:
-            bucket = self._buckets[key] = _Bucket(float(self._burst), mono)
+            bucket = self._buckets[key] = _EventBucket(float(self._burst), mono)
         self._buckets.move_to_end(key)
         while len(self._buckets) > self._size:
             self._buckets.popitem(last=False)
@@ -74,19 +74,19 @@ class Correlator:
         bucket.tokens -= 1.0
         return True
 
-    def written(self, event: Occurrence, name: str) -> None:
+    def written(self, event: ReportedEvent, name: str) -> None:
         """Note the API object that stands for this event from now on."""
         seen = self._seen.get(event)
         if seen is not None:
             self._seen[event] = msgspec.structs.replace(seen, name=name)
 
-    def _remember(self, event: Occurrence, sighting: Sighting) -> None:
+    def _remember(self, event: ReportedEvent, sighting: EventCount) -> None:
         self._seen[event] = sighting
         self._seen.move_to_end(event)
         while len(self._seen) > self._size:
             self._seen.popitem(last=False)
 
-    def _key(self, event: Occurrence) -> tuple[str, ...]:
+    def _key(self, event: ReportedEvent) -> tuple[str, ...]:
         about = event.about
         place = (about.api_version, about.kind, about.namespace, about.name, about.uid)
         if self._duplicates:

@@ -12,7 +12,7 @@ from autoscaler.clock import Clock, Instant
 from autoscaler.errors import AutoscalerError, Conflict, RetryLater
 from autoscaler.kube.writes import EventRecord
 from autoscaler.logs import Log
-from autoscaler.observe.correlator import Correlator, Occurrence, Sighting
+from autoscaler.observe.correlator import Correlator, EventCount, ReportedEvent
 from autoscaler.observe.status import RecentEvent
 from autoscaler.ports import EventType, Executor, Subject
 
@@ -24,7 +24,7 @@ _FIRST_PAUSE_S = 1.0
 log = Log(__name__)
 
 
-class EventWriter(Protocol):
+class EventStore(Protocol):
     """Stores events; raises `AutoscalerError`. `kube.writes.Writes` is one."""
 
     def create_event(self, event: EventRecord) -> None:
@@ -45,7 +45,7 @@ class Drops(Protocol):
 
 
 class _Pending(msgspec.Struct, frozen=True):
-    event: Occurrence
+    event: ReportedEvent
     at: Instant
 
 
@@ -57,7 +57,7 @@ class EventRecorder:
 
     def __init__(
         self,
-        writer: EventWriter,
+        writer: EventStore,
         executor: Executor,
         clock: Clock,
         correlator: Correlator,
@@ -84,7 +84,7 @@ class EventRecorder:
         """Queue one event; returns at once."""
         text = message if len(message) <= _LONGEST_MESSAGE else message[: _LONGEST_MESSAGE - 3] + "..."
         subject = self._identities.get(about, about)
-        pending = _Pending(Occurrence(subject, kind, reason, text), self._clock.now())
+        pending = _Pending(ReportedEvent(subject, kind, reason, text), self._clock.now())
         dropped = 0
         with self._changed:
             if self._stopped:
@@ -158,18 +158,18 @@ class EventRecorder:
                 self._correlator.written(event, record.name)
                 return
 
-    def _send(self, record: EventRecord, sighting: Sighting) -> None:
+    def _send(self, record: EventRecord, sighting: EventCount) -> None:
         if sighting.name is not None:
             self._writer.repeat_event(record)
             return
         with contextlib.suppress(Conflict):  # an earlier attempt got through after all
             self._writer.create_event(record)
 
-    def _give_up(self, event: Occurrence, error: AutoscalerError) -> None:
+    def _give_up(self, event: ReportedEvent, error: AutoscalerError) -> None:
         log.warning("event.given_up", reason=event.reason, about=_place(event.about), error=error)
         self._drops.events_dropped(1)
 
-    def _as_record(self, event: Occurrence, at: Instant, sighting: Sighting) -> EventRecord:
+    def _as_record(self, event: ReportedEvent, at: Instant, sighting: EventCount) -> EventRecord:
         return EventRecord(
             name=sighting.name or self._new_name(event.about, at),
             about=event.about,
@@ -197,7 +197,7 @@ class CollectedEvents:
 
     def event(self, about: Subject, kind: EventType, reason: str, message: str) -> None:
         """Remember one event."""
-        self._all.append(_recent(Occurrence(about, kind, reason, message), self._clock.now().wall))
+        self._all.append(_recent(ReportedEvent(about, kind, reason, message), self._clock.now().wall))
 
     @property
     def all(self) -> tuple[RecentEvent, ...]:
@@ -205,7 +205,7 @@ class CollectedEvents:
         return tuple(self._all)
 
 
-def _recent(event: Occurrence, wall: float) -> RecentEvent:
+def _recent(event: ReportedEvent, wall: float) -> RecentEvent:
     return RecentEvent(
         at=wall, kind=str(event.kind), reason=event.reason, about=_place(event.about), message=event.message
     )

@@ -7,7 +7,7 @@ import msgspec
 
 from autoscaler.observe import reason_table
 
-Given = tuple[str, Sequence[type[StrEnum]]]
+GivenReason = tuple[str, Sequence[type[StrEnum]]]
 """A reason, and the kinds of which it can be."""
 
 
@@ -19,7 +19,7 @@ class ReasonMeaning(msgspec.Struct, frozen=True):
     remedy: str
 
 
-def meanings(given: Iterable[Given]) -> Iterator[ReasonMeaning]:
+def meanings(given: Iterable[GivenReason]) -> Iterator[ReasonMeaning]:
     """Explain each word once, in order; one that is no reason of ours is left out."""
     for reason, kinds in dict.fromkeys((reason, tuple(kinds)) for reason, kinds in given):
         meaning = reason_table.meaning(reason, kinds)

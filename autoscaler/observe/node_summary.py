@@ -9,7 +9,7 @@ from autoscaler.objects import quantity
 from autoscaler.objects.node import DELETION_CANDIDATE, readiness
 from autoscaler.observe.report import PassReport
 from autoscaler.observe.status import NodeState, NodeStatus, Stay
-from autoscaler.reasons import Kept
+from autoscaler.reasons import UnremovableNode
 from autoscaler.registry.buckets import Buckets
 from autoscaler.registry.state import Registry
 from autoscaler.scaledown.taints import taint_time
@@ -17,20 +17,20 @@ from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.columns import Columns
 from autoscaler.snapshot.contribution import ALL_GPU_RESOURCES
 
-Shares = Sequence[float | None]
+UtilizationShares = Sequence[float | None]
 """Requested / allocatable by node position; None where a node has nothing of the resource."""
 
 _DIGITS = 4
 
 
-class Fates(msgspec.Struct, frozen=True):
+class NodeFates(msgspec.Struct, frozen=True):
     """What scale-down thinks of nodes, by name."""
 
     stays: Mapping[str, Stay] = {}
     unneeded_since_at: Mapping[str, float] = {}
 
 
-def node_statuses(view: ClusterView, registry: Registry, fates: Fates) -> tuple[NodeStatus, ...]:
+def node_statuses(view: ClusterView, registry: Registry, fates: NodeFates) -> tuple[NodeStatus, ...]:
     """Return the nodes in the view's order, then the machines that may still become nodes, under their instance id."""
     machines = (
         NodeStatus(name=machine, group=group, state=NodeState.UPCOMING)
@@ -40,7 +40,7 @@ def node_statuses(view: ClusterView, registry: Registry, fates: Fates) -> tuple[
     return (*_nodes(view, _states(registry.cluster), fates), *machines)
 
 
-def fates_of(report: PassReport, before: Iterable[NodeStatus]) -> Fates:
+def fates_of(report: PassReport, before: Iterable[NodeStatus]) -> NodeFates:
     """Return why nodes stay, and since when the others are unneeded: as `before` has it, else by the soft taint."""
     wall = report.now.wall
     known = {node.name: node.unneeded_since_at for node in before if node.unneeded_since_at is not None}
@@ -49,10 +49,10 @@ def fates_of(report: PassReport, before: Iterable[NodeStatus]) -> Fates:
         node = removal.node
         marked = taint_time(node, DELETION_CANDIDATE)
         since_at[node.name] = known.get(node.name, min(wall, wall if marked is None else marked))
-    return Fates({name: _stay(kept) for name, kept in report.kept.items()}, since_at)
+    return NodeFates({name: _stay(kept) for name, kept in report.kept.items()}, since_at)
 
 
-def _stay(kept: Kept) -> Stay:
+def _stay(kept: UnremovableNode) -> Stay:
     if kept.pod is None:
         return Stay(kept.reason.value, kept.detail)
     culprit = kept.pod if kept.pod_reason is None else f"{kept.pod} ({kept.pod_reason})"
@@ -62,10 +62,10 @@ def _stay(kept: Kept) -> Stay:
 def unjudged_node_statuses(view: ClusterView) -> tuple[NodeStatus, ...]:
     """Return the nodes by their own word alone: for a pass that never came to judge them."""
     states = {node.name: NodeState.READY if readiness(node).ready else NodeState.UNREADY for node in view.nodes}
-    return tuple(_nodes(view, states, Fates()))
+    return tuple(_nodes(view, states, NodeFates()))
 
 
-def _nodes(view: ClusterView, states: Mapping[str, NodeState], fates: Fates) -> Iterator[NodeStatus]:
+def _nodes(view: ClusterView, states: Mapping[str, NodeState], fates: NodeFates) -> Iterator[NodeStatus]:
     columns, owners = view.columns, view.groups.of_node
     stays, unneeded = fates.stays, fates.unneeded_since_at
     shares = zip(
@@ -100,7 +100,7 @@ def _states(cluster: Buckets) -> dict[str, NodeState]:
     return {name: state for state, names in buckets for name in names}
 
 
-def _shares(columns: Columns, resource: str) -> Shares:
+def _shares(columns: Columns, resource: str) -> UtilizationShares:
     row = columns.vocabulary.rows.get(resource)
     if row is None or row >= len(columns.allocatable):
         return [None] * columns.allocatable.shape[1]
@@ -111,7 +111,7 @@ def _shares(columns: Columns, resource: str) -> Shares:
     return [share if some else None for share, some in zip(shares, (allocatable > 0).tolist(), strict=True)]
 
 
-def _gpu_shares(columns: Columns) -> Shares:
+def _gpu_shares(columns: Columns) -> UtilizationShares:
     """Return the share of whichever GPUs a node has; the first that count where it has several."""
     found: list[float | None] = [None] * columns.allocatable.shape[1]
     for resource in ALL_GPU_RESOURCES:

@@ -3,18 +3,18 @@
 from collections import Counter
 
 from autoscaler.logs import DETAIL, Log
-from autoscaler.observe import words
-from autoscaler.observe.report import End, PassReport, Removed
+from autoscaler.observe import event_texts
+from autoscaler.observe.report import PassEnd, PassReport, RemovedInstances
 from autoscaler.observe.status import PodStatus, PublishedStatus
 from autoscaler.observe.summary import WHOLE_PASS
-from autoscaler.reasons import ScaleUpResult, Stage, Waiting
+from autoscaler.reasons import ReplacementStage, ScaleUpResult, Waiting
 from autoscaler.registry.occurrence import Incident, Occurrence
 from autoscaler.scaledown.plan import Removal
 from autoscaler.scaleup.plan import Resized
 
 log = Log(__name__)
 
-_ENDS = {End.UNHEALTHY: "cluster.unhealthy", End.EMPTY_CLUSTER: "cluster.empty"}
+_ENDS = {PassEnd.UNHEALTHY: "cluster.unhealthy", PassEnd.EMPTY_CLUSTER: "cluster.empty"}
 _WAITING = frozenset(reason.value for reason in Waiting)
 _STUCK = (ScaleUpResult.NO_OPTIONS, ScaleUpResult.ERROR, ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL)
 
@@ -27,10 +27,10 @@ class PassLog:
         """Whether groups without a price are worth a line."""
         self._unpriced: tuple[str, ...] = ()
         self._stuck: object = None
-        self._end = End.COMPLETE
+        self._end = PassEnd.COMPLETE
         self._error = ""
         self._complaint = ""
-        self._stages: dict[str, Stage] = {}
+        self._stages: dict[str, ReplacementStage] = {}
         self._silent: frozenset[str] = frozenset()
 
     def passed(self, report: PassReport, status: PublishedStatus) -> None:
@@ -41,7 +41,9 @@ class PassLog:
             for occurrence in report.registry.occurrences:
                 _write_occurrence(occurrence)
         for found in report.shortfalls:
-            log.warning("template.corrected", group=found.group, node=found.node, text=words.short_of_template(found))
+            log.warning(
+                "template.corrected", group=found.group, node=found.node, text=event_texts.short_of_template(found)
+            )
         self._write_unpriced(report)
         for done in report.corrections:
             _write_correction(done)
@@ -68,12 +70,12 @@ class PassLog:
 
     def _write_end(self, report: PassReport) -> None:
         news = (report.end, report.error) != (self._end, self._error)
-        if report.end is End.FAILED:
+        if report.end is PassEnd.FAILED:
             log.error("pass.failed", type=report.error_type, error=report.error)
         elif news and (event := _ENDS.get(report.end)) is not None:
             counts = None if report.registry is None else report.registry.cluster
             log.warning(event, **({} if counts is None else {"unready": len(counts.unready)}))
-        elif news and report.end is End.COMPLETE:
+        elif news and report.end is PassEnd.COMPLETE:
             log.info("pass.recovered", after=self._end)
         self._end, self._error = report.end, report.error
 
@@ -85,7 +87,7 @@ class PassLog:
                 "api_server.silent",
                 kinds=sorted(silent),
                 seconds=round(max(report.silent_s.values())),
-                kept="everything as it is" if report.end is End.SILENT else "all nodes",
+                kept="everything as it is" if report.end is PassEnd.SILENT else "all nodes",
             )
         elif self._silent and not silent:
             log.info("api_server.heard_again", kinds=sorted(self._silent))
@@ -197,7 +199,7 @@ def _write_correction(done: Resized) -> None:
         log.error("target.not_lowered", group=done.group, wanted=done.wanted, error=done.error.message)
 
 
-def _write_removal(one: Removed) -> None:
+def _write_removal(one: RemovedInstances) -> None:
     removal = one.removal
     machines = list(removal.instances)
     if one.error is None:

@@ -10,13 +10,13 @@ import msgspec
 from autoscaler.objects import quantity
 from autoscaler.objects.pod import PodClass
 from autoscaler.observe import reason_table
-from autoscaler.observe.report import End, PassReport
+from autoscaler.observe.report import PassEnd, PassReport
 from autoscaler.observe.status import GroupReason, PodStatus
 from autoscaler.reasons import PodVerdict, Rejection, ScaleUpResult, Skipped, Waiting
 from autoscaler.scaleup.plan import Resized, Round, ScaleUpPlan
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class PodOutcome(msgspec.Struct, frozen=True):
     """What pods of one fate have in common."""
 
     verdict: str
@@ -26,9 +26,9 @@ class Outcome(msgspec.Struct, frozen=True):
     planned_group: str | None = None
 
 
-_WAITING = {reason: Outcome(reason.value, reason_table.TABLE[Waiting][reason].text) for reason in Waiting}
+_WAITING = {reason: PodOutcome(reason.value, reason_table.TABLE[Waiting][reason].text) for reason in Waiting}
 _HELD = {
-    why: Outcome(why.value, reason_table.TABLE[type(why)][why].text)
+    why: PodOutcome(why.value, reason_table.TABLE[type(why)][why].text)
     for why in (PodVerdict.NEXT_PASS, PodVerdict.NOT_CHOSEN, ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL)
 }
 
@@ -43,7 +43,7 @@ def pod_statuses(report: PassReport, expected: Mapping[str, float] | None = None
     if view is None:
         return ()
     planned = {} if plan is None else _planned(report, plan)
-    stuck: dict[PodClass, Outcome] = {}
+    stuck: dict[PodClass, PodOutcome] = {}
     remaining = {} if plan is None else {pod.key: pod.cls for pod in plan.remaining}
     hopeless = set(remaining.values())
     held = {} if plan is None else plan.held
@@ -80,13 +80,13 @@ def pod_statuses(report: PassReport, expected: Mapping[str, float] | None = None
     return tuple(statuses)
 
 
-def _planned(report: PassReport, plan: ScaleUpPlan) -> Mapping[str, Outcome]:
+def _planned(report: PassReport, plan: ScaleUpPlan) -> Mapping[str, PodOutcome]:
     """Return what became of the pods that the planned nodes are for, by pod key."""
     done: dict[str, Resized] = {}
     for one in report.increases:
         if one.after > one.before or one.group not in done:
             done[one.group] = one
-    outcomes: dict[str, Outcome] = {}
+    outcomes: dict[str, PodOutcome] = {}
     for each in plan.rounds:
         if each.chosen is not None and each.increases:
             outcomes.update(
@@ -95,19 +95,19 @@ def _planned(report: PassReport, plan: ScaleUpPlan) -> Mapping[str, Outcome]:
     return outcomes
 
 
-def _of_round(each: Round, chosen: str, done: Mapping[str, Resized]) -> Outcome:
+def _of_round(each: Round, chosen: str, done: Mapping[str, Resized]) -> PodOutcome:
     groups = [chosen, *(one.group for one in each.increases if one.group != chosen)]
     tried = [done[group] for group in groups if group in done]
     grown = next((one.group for one in tried if one.error is None or one.after > one.before), None)
     if grown is not None:
-        return Outcome(PodVerdict.HELPED.value, planned_group=grown)
+        return PodOutcome(PodVerdict.HELPED.value, planned_group=grown)
     error = next((one.error for one in tried if one.error is not None), None)
     if error is not None:
-        return Outcome(ScaleUpResult.ERROR.value, error.message)
-    return Outcome(ScaleUpResult.NOT_TRIED.value, "the increase of another group failed before")
+        return PodOutcome(ScaleUpResult.ERROR.value, error.message)
+    return PodOutcome(ScaleUpResult.NOT_TRIED.value, "the increase of another group failed before")
 
 
-def _stuck(plan: ScaleUpPlan, cls: PodClass, left_out: Sequence[Skipped]) -> Outcome:
+def _stuck(plan: ScaleUpPlan, cls: PodClass, left_out: Sequence[Skipped]) -> PodOutcome:
     rejected = (
         GroupReason(group, found[0].reason.value, "; ".join(_sentence(one) for one in found))
         for group, found in plan.rejected.get(cls, {}).items()
@@ -116,27 +116,27 @@ def _stuck(plan: ScaleUpPlan, cls: PodClass, left_out: Sequence[Skipped]) -> Out
     skipped = (GroupReason(one.group, one.reason.value, one.detail or one.message) for one in left_out)
     reasons = (*rejected, *skipped)
     if plan.error and not reasons:
-        return Outcome(ScaleUpResult.ERROR.value, plan.error)
+        return PodOutcome(ScaleUpResult.ERROR.value, plan.error)
     asked = ", ".join(f"{name} {quantity.text(name, value)}" for name, value in cls.requests.items() if value)
-    return Outcome(PodVerdict.NO_GROUP_FITS.value, f"requests {asked}" if asked else "", reasons)
+    return PodOutcome(PodVerdict.NO_GROUP_FITS.value, f"requests {asked}" if asked else "", reasons)
 
 
 def _sentence(one: Rejection) -> str:
     return f"{one.message} ({one.detail})" if one.detail else one.message
 
 
-def _otherwise(report: PassReport) -> Outcome:
+def _otherwise(report: PassReport) -> PodOutcome:
     """Return what became of pods about which the pass says nothing."""
     plan = report.scale_up
     if plan is not None and plan.capped_by_nodes_total:
         return _HELD[ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL]
     if plan is not None and plan.error:
-        return Outcome(ScaleUpResult.ERROR.value, plan.error)
+        return PodOutcome(ScaleUpResult.ERROR.value, plan.error)
     if plan is not None:
         return _HELD[PodVerdict.NEXT_PASS]
-    if report.end is not End.COMPLETE:
-        return Outcome(ScaleUpResult.NOT_TRIED.value, report.error or f"the pass ended early: {report.end}")
+    if report.end is not PassEnd.COMPLETE:
+        return PodOutcome(ScaleUpResult.NOT_TRIED.value, report.error or f"the pass ended early: {report.end}")
     result = report.scale_up_result or ScaleUpResult.NOT_TRIED
     if result is ScaleUpResult.NO_OPTIONS:  # without a plan: what the rules of 1.31 call a cluster that is full
         return _HELD[ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL]
-    return Outcome(result.value, reason_table.TABLE[ScaleUpResult][result].text)
+    return PodOutcome(result.value, reason_table.TABLE[ScaleUpResult][result].text)

@@ -11,12 +11,12 @@ from autoscaler.errors import AutoscalerError
 from autoscaler.logs import Log
 from autoscaler.objects.node import Node
 from autoscaler.observe.http.health import HealthCheck
-from autoscaler.observe.metrics.gauging import Gauging, failed
-from autoscaler.observe.metrics.metric_table import EvictionResult, Function, Step
+from autoscaler.observe.metrics.definitions import EvictionResult, Function, PassActivity
 from autoscaler.observe.metrics.metrics import Metrics
+from autoscaler.observe.metrics.pass_metrics import PassMetrics, failed
 from autoscaler.observe.pass_log import PassLog
 from autoscaler.observe.report import PassReport
-from autoscaler.observe.status import AutoscalerState, Board, PublishedStatus, RecentEvent
+from autoscaler.observe.status import AutoscalerState, PublishedStatus, RecentEvent, StatusBoard
 from autoscaler.observe.status_map import status_config_map, status_time
 from autoscaler.observe.summary import WHOLE_PASS, summarise
 from autoscaler.reasons import RemovedAs
@@ -39,13 +39,14 @@ class StatusMapWriter(Protocol):
 class Publisher:
     """Tells everybody about passes; never raises because somebody could not be told.
 
-    Owned by the deciding thread. It is the `actuation.news.Listener` too, which counts beside the passes.
+    Owned by the deciding thread. It is the `actuation.removal_events.RemovalListener` too, which counts beside the
+    passes.
     """
 
     def __init__(
         self,
         config: Config,
-        board: Board,
+        board: StatusBoard,
         metrics: Metrics,
         health: HealthCheck,
         tail: Callable[[], tuple[RecentEvent, ...]],
@@ -62,7 +63,7 @@ class Publisher:
         self._metrics = metrics
         self._health = health
         self._tail = tail
-        self._gauging = Gauging(metrics, config)
+        self._gauging = PassMetrics(metrics, config)
         self._pass_log = PassLog(prices_matter=_prices_matter(config))
         self._status_map = _StatusMap(status_map if config.observe.write_status_configmap else None, config.rules)
         self._passes = 0
@@ -87,7 +88,7 @@ class Publisher:
     def begins(self, now: Instant) -> None:
         """Say that a pass begins."""
         self._health.pass_started(now)
-        self._metrics.step_began(Step.MAIN, now)
+        self._metrics.step_began(PassActivity.MAIN, now)
         if self._ended is not None:
             self._metrics.observe_duration(Function.LOOP_WAIT, max(0.0, now.mono - self._ended.mono))
 

@@ -9,27 +9,27 @@ from enum import StrEnum
 import msgspec
 
 from autoscaler.reasons import (
-    Blocking,
+    BlockingReason,
     BufferReason,
     DeleteReason,
     Headcount,
     HeadroomTrouble,
-    Hold,
-    Keep,
     Lack,
     LeadBasis,
     NoFit,
     NoReservation,
     PodVerdict,
     RemovedAs,
+    ReplacementHold,
+    ReplacementStage,
+    ReplacementTrigger,
     RequestReason,
     ScaleDownResult,
     ScaleUpResult,
     Skip,
-    Stage,
-    Trigger,
     UnknownStart,
     Unplaceable,
+    UnremovableReason,
     Waiting,
 )
 
@@ -241,110 +241,120 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
             "The cluster has as many nodes as `--max-nodes-total` allows.", "Raise the limit."
         ),
     },
-    Keep: {
-        Keep.DISABLED: Meaning(
+    UnremovableReason: {
+        UnremovableReason.DISABLED: Meaning(
             "The node has the annotation `cluster-autoscaler.kubernetes.io/scale-down-disabled: true`.",
             "Remove the annotation.",
         ),
-        Keep.UNDECODED: Meaning(
+        UnremovableReason.UNDECODED: Meaning(
             "What the API server says of the node cannot be decoded; it is taken for what it was last known to be.",
             "The log and the status page name it and say what is wrong with it.",
         ),
-        Keep.UNREADY_DISABLED: Meaning(
+        UnremovableReason.UNREADY_DISABLED: Meaning(
             "The node is unready, and `--scale-down-unready-enabled` is off.", "Switch the flag on, or mend the node."
         ),
-        Keep.NOT_AUTOSCALED: Meaning("The node belongs to no node group."),
-        Keep.NOT_UNNEEDED_LONG_ENOUGH: Meaning(
+        UnremovableReason.NOT_AUTOSCALED: Meaning("The node belongs to no node group."),
+        UnremovableReason.NOT_UNNEEDED_LONG_ENOUGH: Meaning(
             "The node is unneeded, but not yet for `--scale-down-unneeded-time`.", "Wait."
         ),
-        Keep.NOT_UNREADY_LONG_ENOUGH: Meaning(
+        UnremovableReason.NOT_UNREADY_LONG_ENOUGH: Meaning(
             "The node is unready and unneeded, but not yet for `--scale-down-unready-time`.", "Wait."
         ),
-        Keep.MIN_SIZE: Meaning("The group is at its minimum size.", "Lower the minimum."),
-        Keep.MAX_DELETIONS: Meaning("As many nodes of the group as allowed are being removed already.", "Wait."),
-        Keep.ATOMIC: Meaning(
+        UnremovableReason.MIN_SIZE: Meaning("The group is at its minimum size.", "Lower the minimum."),
+        UnremovableReason.MAX_DELETIONS: Meaning(
+            "As many nodes of the group as allowed are being removed already.", "Wait."
+        ),
+        UnremovableReason.ATOMIC: Meaning(
             "The group shrinks by all its nodes or none, and not all can go.", "Look at what keeps the others."
         ),
-        Keep.MINIMAL_RESOURCES: Meaning(
+        UnremovableReason.MINIMAL_RESOURCES: Meaning(
             "Without the node the cluster would have less than its limits ask for.",
             "Lower the minimum of `--cores-total`, `--memory-total` or `--gpu-total`.",
         ),
-        Keep.BEING_DELETED: Meaning("The node is on its way out already."),
-        Keep.NOT_UNDERUTILIZED: Meaning(
+        UnremovableReason.BEING_DELETED: Meaning("The node is on its way out already."),
+        UnremovableReason.NOT_UNDERUTILIZED: Meaning(
             "The pods request more of the node than `--scale-down-utilization-threshold`.",
             "Nothing, or a higher threshold; the detail has the figure.",
         ),
-        Keep.NOT_TRIED: Meaning("The pass had found enough nodes to remove, or had no time left, before this one."),
-        Keep.RECENTLY_UNREMOVABLE: Meaning(
+        UnremovableReason.NOT_TRIED: Meaning(
+            "The pass had found enough nodes to remove, or had no time left, before this one."
+        ),
+        UnremovableReason.RECENTLY_UNREMOVABLE: Meaning(
             "The node was found unremovable a short while ago and is not looked at again before "
             "`--unremovable-node-recheck-timeout`.",
             "Wait.",
         ),
-        Keep.NO_PLACE: Meaning(
+        UnremovableReason.NO_PLACE: Meaning(
             "Some of its pods fit on no other node.", "Look at their requests, affinity and spread constraints."
         ),
-        Keep.BLOCKED_BY_POD: Meaning("A pod may not be moved; its own reason follows below.", "See that reason."),
-        Keep.ON_COMPLETION: Meaning(
+        UnremovableReason.BLOCKED_BY_POD: Meaning(
+            "A pod may not be moved; its own reason follows below.", "See that reason."
+        ),
+        UnremovableReason.ON_COMPLETION: Meaning(
             "A pod is annotated to be waited for (`safe-to-evict: on-completion`).", "It ends by itself."
         ),
-        Keep.UNEXPECTED: Meaning("The removal could not be simulated.", "The log has the error."),
-        Keep.GROUP_COOLING_DOWN: Meaning("Something just happened to the group, and its delays are local.", "Wait."),
-        Keep.GROUP_HELD: Meaning(
+        UnremovableReason.UNEXPECTED: Meaning("The removal could not be simulated.", "The log has the error."),
+        UnremovableReason.GROUP_COOLING_DOWN: Meaning(
+            "Something just happened to the group, and its delays are local.", "Wait."
+        ),
+        UnremovableReason.GROUP_HELD: Meaning(
             "The group lets no node go for now: an option of the group says so, or the provider, which replaces the "
             "group's machines by newer ones at the moment.",
             "Wait for the end of the replacement, or change the option.",
         ),
-        Keep.NOT_STARTED: Meaning("The node has registered and is not ready yet.", "Wait."),
-        Keep.OUTSIDE_WINDOW: Meaning(
+        UnremovableReason.NOT_STARTED: Meaning("The node has registered and is not ready yet.", "Wait."),
+        UnremovableReason.OUTSIDE_WINDOW: Meaning(
             "The node could go, but not now: no `--scale-down-window` of its group is open.",
             "Wait for the next window; the detail says how long.",
         ),
-        Keep.TOO_MANY_A_MINUTE: Meaning(
+        UnremovableReason.TOO_MANY_A_MINUTE: Meaning(
             "The node could go, but as many removals as `--max-node-deletions-per-minute` allows began a moment ago.",
             "Wait.",
         ),
-        Keep.BEING_REPLACED: Meaning(
+        UnremovableReason.BEING_REPLACED: Meaning(
             "Other nodes are to come in its place; the detail says why and how far that is.", "Wait."
         ),
-        Keep.REPLACES_OTHERS: Meaning("The node has come for pods that are about to leave their old nodes."),
-        Keep.SILENT: Meaning(
+        UnremovableReason.REPLACES_OTHERS: Meaning(
+            "The node has come for pods that are about to leave their old nodes."
+        ),
+        UnremovableReason.SILENT: Meaning(
             "The API server has said nothing about some kind of objects for longer than `--max-watch-silence`, and no "
             "node is removed by old news. Afterwards it has to be unneeded anew for its full time.",
             "Look at `kube.watch_failing` in the log: why does the watch bring nothing?",
         ),
-        Keep.REFUSED: Meaning(
+        UnremovableReason.REFUSED: Meaning(
             "The provider said, before any pod was evicted, that it would not delete a machine of the node's group. "
             "The group is tried again after `--unremovable-node-recheck-timeout`.",
             "Look at the message: most often a permission is missing.",
         ),
     },
-    Blocking: {
-        Blocking.CONTROLLER_NOT_FOUND: Meaning(
+    BlockingReason: {
+        BlockingReason.CONTROLLER_NOT_FOUND: Meaning(
             "The pod's controller does not exist: nothing would create it anew.", "Delete the pod, if it is a remnant."
         ),
-        Blocking.MIN_REPLICAS: Meaning(
+        BlockingReason.MIN_REPLICAS: Meaning(
             "Its controller has fewer replicas than `--min-replica-count`.", "More replicas, or a lower count."
         ),
-        Blocking.NOT_REPLICATED: Meaning(
+        BlockingReason.NOT_REPLICATED: Meaning(
             "The pod has no controller that would create it anew.",
             "Run it under a controller, or annotate it `cluster-autoscaler.kubernetes.io/safe-to-evict: true`.",
         ),
-        Blocking.LOCAL_STORAGE: Meaning(
+        BlockingReason.LOCAL_STORAGE: Meaning(
             "The pod keeps data on the node (`hostPath`, or `emptyDir` on disk).",
             "Name the volumes that may be lost in `cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes`, "
             "or set `--skip-nodes-with-local-storage=false`.",
         ),
-        Blocking.NOT_SAFE_TO_EVICT: Meaning(
+        BlockingReason.NOT_SAFE_TO_EVICT: Meaning(
             "The pod is annotated `cluster-autoscaler.kubernetes.io/safe-to-evict: false`.", "Remove the annotation."
         ),
-        Blocking.SYSTEM: Meaning(
+        BlockingReason.SYSTEM: Meaning(
             "The pod is in `kube-system` and no disruption budget covers it.",
             "Give it a PodDisruptionBudget, or set `--skip-nodes-with-system-pods=false`.",
         ),
-        Blocking.BUDGET: Meaning(
+        BlockingReason.BUDGET: Meaning(
             "A disruption budget allows no disruption now.", "More healthy replicas, or a budget that allows one."
         ),
-        Blocking.UNDECODED: Meaning(
+        BlockingReason.UNDECODED: Meaning(
             "What the API server says of the pod cannot be decoded: nobody knows what would be lost.",
             "The log and the status page name it and say what is wrong with it.",
         ),
@@ -359,48 +369,60 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
         ScaleDownResult.NO_CANDIDATES: Meaning("No node may be considered."),
         ScaleDownResult.ERROR: Meaning("The decision, or a call, failed.", "The log has the error."),
     },
-    Trigger: {
-        Trigger.REQUESTED: Meaning(
+    ReplacementTrigger: {
+        ReplacementTrigger.REQUESTED: Meaning(
             "The node is annotated `replacement.autoscaler/requested: true`, with `--replace-annotated-nodes`.",
             "To call it off before its pods leave, remove the annotation.",
         ),
-        Trigger.EXPIRED: Meaning("The node is older than `--max-node-age`, or than its group's own."),
-        Trigger.CHEAPER: Meaning("Cheaper nodes hold the same pods, and `--consolidation` is on."),
+        ReplacementTrigger.EXPIRED: Meaning("The node is older than `--max-node-age`, or than its group's own."),
+        ReplacementTrigger.CHEAPER: Meaning("Cheaper nodes hold the same pods, and `--consolidation` is on."),
     },
-    Stage: {
-        Stage.PROPOSED: Meaning("Nothing has been bought yet."),
-        Stage.BOUGHT: Meaning("New nodes have been asked for, and are awaited."),
-        Stage.READY: Meaning("Every pod has a place on a node that is ready: the old nodes may go."),
-        Stage.DRAINING: Meaning("Old nodes are being removed."),
-        Stage.DONE: Meaning("The old nodes are gone."),
-        Stage.ABANDONED: Meaning("It was given up: old nodes stay and rest, new ones that nobody needs go again."),
+    ReplacementStage: {
+        ReplacementStage.PROPOSED: Meaning("Nothing has been bought yet."),
+        ReplacementStage.BOUGHT: Meaning("New nodes have been asked for, and are awaited."),
+        ReplacementStage.READY: Meaning("Every pod has a place on a node that is ready: the old nodes may go."),
+        ReplacementStage.DRAINING: Meaning("Old nodes are being removed."),
+        ReplacementStage.DONE: Meaning("The old nodes are gone."),
+        ReplacementStage.ABANDONED: Meaning(
+            "It was given up: old nodes stay and rest, new ones that nobody needs go again."
+        ),
     },
-    Hold: {
-        Hold.NODE_KEPT: Meaning("Something keeps the node; the detail has the reason and the pod.", "See that reason."),
-        Hold.MAX_SIZE: Meaning(
+    ReplacementHold: {
+        ReplacementHold.NODE_KEPT: Meaning(
+            "Something keeps the node; the detail has the reason and the pod.", "See that reason."
+        ),
+        ReplacementHold.MAX_SIZE: Meaning(
             "Its group is at its minimum and at its maximum: no other node may come, and this one may not go.",
             "Raise the maximum or lower the minimum.",
         ),
-        Hold.NO_CAPACITY: Meaning(
+        ReplacementHold.NO_CAPACITY: Meaning(
             "Some of its pods fit nowhere, and no group that may grow takes them: full, backed off or over a limit.",
             "Raise a maximum or a limit, or wait for the backoff to end.",
         ),
-        Hold.NOT_READY: Meaning("The new nodes are on their way.", "Wait."),
-        Hold.PODS_FIRST: Meaning("The cluster grew for pending pods in this pass; they come first.", "Wait."),
-        Hold.TOO_MANY: Meaning("As many replacements as `--max-replacements` allows are in progress.", "Wait."),
-        Hold.NOT_WRITTEN: Meaning(
+        ReplacementHold.NOT_READY: Meaning("The new nodes are on their way.", "Wait."),
+        ReplacementHold.PODS_FIRST: Meaning(
+            "The cluster grew for pending pods in this pass; they come first.", "Wait."
+        ),
+        ReplacementHold.TOO_MANY: Meaning(
+            "As many replacements as `--max-replacements` allows are in progress.", "Wait."
+        ),
+        ReplacementHold.NOT_WRITTEN: Meaning(
             "The node could not be annotated, and nothing is bought before that.", "Look at the API server and RBAC."
         ),
-        Hold.NOT_BOUGHT: Meaning("The provider refused to grow the group.", "The detail has the provider's error."),
-        Hold.NEVER_CAME: Meaning(
+        ReplacementHold.NOT_BOUGHT: Meaning(
+            "The provider refused to grow the group.", "The detail has the provider's error."
+        ),
+        ReplacementHold.NEVER_CAME: Meaning(
             "New nodes did not come, or other pods took their room, three times.",
             "See the backoff of the group; the node is tried again after its rest.",
         ),
-        Hold.TOO_DEAR: Meaning("With what its pods still lack, the new nodes would no longer be cheaper than the old."),
-        Hold.TIMED_OUT: Meaning(
+        ReplacementHold.TOO_DEAR: Meaning(
+            "With what its pods still lack, the new nodes would no longer be cheaper than the old."
+        ),
+        ReplacementHold.TIMED_OUT: Meaning(
             "It was not done within `--replacement-timeout`.", "See what it waited for, in the detail."
         ),
-        Hold.WITHDRAWN: Meaning("The annotation that asked for it was removed."),
+        ReplacementHold.WITHDRAWN: Meaning("The annotation that asked for it was removed."),
     },
     UnknownStart: {
         UnknownStart.NO_GROUP_FITS: Meaning(
@@ -544,7 +566,7 @@ OF_PODS: Sequence[type[StrEnum]] = (Waiting, PodVerdict, ScaleUpResult)
 """Kinds of reasons that a pending pod can have as its verdict."""
 OF_GROUPS: Sequence[type[StrEnum]] = (NoFit, Skip)
 """Kinds of reasons why a node group does not help a pod."""
-OF_NODES: Sequence[type[StrEnum]] = (Keep,)
+OF_NODES: Sequence[type[StrEnum]] = (UnremovableReason,)
 """Kinds of reasons why a node stays."""
 OF_POOLS: Sequence[type[StrEnum]] = (Headcount, HeadroomTrouble)
 """Kinds of reasons why a pool of headroom has the pods that it has, or has not."""

@@ -8,12 +8,12 @@ import msgspec
 from autoscaler.clock import Instant
 from autoscaler.errors import ErrorType
 from autoscaler.objects.pod import Pod
-from autoscaler.reasons import Kept, ScaleDownResult, ScaleUpResult, Waiting
-from autoscaler.registry.instances import Removal
+from autoscaler.reasons import ScaleDownResult, ScaleUpResult, UnremovableNode, Waiting
+from autoscaler.registry.instances import InstanceRemoval
 from autoscaler.registry.state import Registry
-from autoscaler.scaledown.plan import Deletions
+from autoscaler.scaledown.plan import NodesToDelete
 from autoscaler.scaledown.plan import Removal as ScaleDownRemoval
-from autoscaler.scaledown.replacement import Replacement, Rest
+from autoscaler.scaledown.replacement import Replacement, ReplacementBackoff
 from autoscaler.scaleup.plan import Resized, ScaleUpPlan
 from autoscaler.scaleup.shortfall import Shortfall
 from autoscaler.scaleup.status_change import StatusChange
@@ -22,7 +22,7 @@ from autoscaler.snapshot.template import Template
 from cloudprovider.interface import InstanceError
 
 
-class End(StrEnum):
+class PassEnd(StrEnum):
     """Where a pass ended."""
 
     COMPLETE = "Complete"
@@ -33,10 +33,10 @@ class End(StrEnum):
     FAILED = "Failed"
 
 
-class Removed(msgspec.Struct, frozen=True):
+class RemovedInstances(msgspec.Struct, frozen=True):
     """Machines without a node whose deletion was asked for; `error` says why it failed."""
 
-    removal: Removal
+    removal: InstanceRemoval
     error: InstanceError | None = None
 
 
@@ -44,7 +44,7 @@ class PassReport(msgspec.Struct, frozen=True, kw_only=True):
     """One pass. What a pass that ended early never came to is empty."""
 
     now: Instant
-    end: End = End.COMPLETE
+    end: PassEnd = PassEnd.COMPLETE
     error: str = ""
     error_type: ErrorType | None = None
     view: ClusterView | None = None
@@ -72,18 +72,18 @@ class PassReport(msgspec.Struct, frozen=True, kw_only=True):
     """None: the pass ended before scale-down."""
     unneeded: tuple[ScaleDownRemoval, ...] = ()
     """Nodes that could go, all together."""
-    kept: Mapping[str, Kept] = {}
+    kept: Mapping[str, UnremovableNode] = {}
     """Why other nodes stay, by name."""
-    deletions: Deletions = Deletions()
+    deletions: NodesToDelete = NodesToDelete()
     """Removals that this pass began."""
     replacements: tuple[Replacement, ...] = ()
     """Those in progress, then those that ended in this pass."""
-    replacements_held: Mapping[str, Rest] = {}
+    replacements_held: Mapping[str, ReplacementBackoff] = {}
     """Why nodes that should be replaced wait, by name."""
     corrections: tuple[Resized, ...] = ()
     """Targets lowered because the machines never came."""
-    unregistered_removed: tuple[Removed, ...] = ()
-    failed_removed: tuple[Removed, ...] = ()
+    unregistered_removed: tuple[RemovedInstances, ...] = ()
+    failed_removed: tuple[RemovedInstances, ...] = ()
     status_changes: tuple[StatusChange, ...] = ()
     """What ProvisioningRequests and CapacityBuffers were told, in order; a write that failed is tried again."""
     requests_served: int = 0

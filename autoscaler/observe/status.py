@@ -103,7 +103,7 @@ class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: Capacity | None = None
 
 
-class Backoff(msgspec.Struct, frozen=True, gc=False):
+class BackoffStatus(msgspec.Struct, frozen=True, gc=False):
     """Why a node group is not scaled up for a while."""
 
     until_at: float
@@ -131,7 +131,7 @@ class GroupStatus(msgspec.Struct, frozen=True, kw_only=True):
     target_size: int
     scope: Scope
     upcoming: int = 0
-    backoff: Backoff | None = None
+    backoff: BackoffStatus | None = None
     node_price: float | None = None
     """Per hour."""
     template: TemplateSummary | None = None
@@ -325,24 +325,24 @@ def _since(condition: Condition[Word], before: Condition[Word]) -> Condition[Wor
     return Condition(condition.status, condition.probed_at, condition.probed_at if since_at is None else since_at)
 
 
-class View(msgspec.Struct, frozen=True):
+class StatusView(msgspec.Struct, frozen=True):
     """A consistent pair: the newest status and the decisions that led to it, oldest first."""
 
     status: PublishedStatus
     history: tuple[Decision, ...] = ()
 
 
-class Board:
+class StatusBoard:
     """Holds the newest status for every reader; one writer at a time replaces it whole."""
 
     def __init__(self, process: ProcessStatus, history_s: float = 6 * 3600.0, history_size: int = 1000) -> None:
-        self._view = View(PublishedStatus(process=process))
+        self._view = StatusView(PublishedStatus(process=process))
         self._history_s = history_s
         self._history_size = history_size
         self._writing = threading.Lock()
 
     @property
-    def view(self) -> View:
+    def view(self) -> StatusView:
         """The newest value; never changes under the reader."""
         return self._view
 
@@ -356,20 +356,20 @@ class Board:
             known = msgspec.structs.replace(status, process=old.status.process, undecoded=old.status.undecoded)
             settled = with_transitions(known, old.status)
             newest_at = settled.last_pass.started_at if settled.last_pass is not None else None
-            self._view = View(settled, self._grown(old.history, settled.decisions, newest_at))
+            self._view = StatusView(settled, self._grown(old.history, settled.decisions, newest_at))
             return settled
 
     def process_changed(self, process: ProcessStatus) -> None:
         """Show a change of leadership or versions at once, between passes too."""
         with self._writing:
             status = msgspec.structs.replace(self._view.status, process=process)
-            self._view = View(status, self._view.history)
+            self._view = StatusView(status, self._view.history)
 
     def undecoded_changed(self, undecoded: tuple[UndecodedKind, ...]) -> None:
         """Show what cannot be decoded now."""
         with self._writing:
             status = msgspec.structs.replace(self._view.status, undecoded=undecoded)
-            self._view = View(status, self._view.history)
+            self._view = StatusView(status, self._view.history)
 
     def _grown(
         self, history: tuple[Decision, ...], new: Iterable[Decision], newest_at: float | None

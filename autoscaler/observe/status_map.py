@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from autoscaler.config.rules import Rules
 from autoscaler.observe.status import (
-    Backoff,
+    BackoffStatus,
     Condition,
     GroupStatus,
     Health,
@@ -22,7 +22,7 @@ from autoscaler.observe.status import (
     Scope,
 )
 
-Fields: TypeAlias = dict[str, "Fields | Text | str | int | None"]
+Fields: TypeAlias = dict[str, "Fields | YamlText | str | int | None"]
 """A part of the document, in order of declaration."""
 
 _LONGEST_MESSAGE = 500
@@ -36,7 +36,7 @@ _UNPRINTABLE = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 """What YAML does not take as it is, and JSON does."""
 
 
-class Text(str):
+class YamlText(str):
     """What others wrote, or what YAML would not read back as a text: quoted where necessary."""
 
     __slots__ = ()
@@ -68,7 +68,7 @@ def _document(
 ) -> str:
     head: Fields = {"time": status_time(now_wall), "autoscalerStatus": str(status.state)}
     if message is not None:
-        head["message"] = Text(message)
+        head["message"] = YamlText(message)
     head["clusterWide"] = _cluster(None if status.cluster is None else status.cluster.scope, rules)
     parts = {key: "".join(_lines({key: value}, rules)) for key, value in head.items()}
     if listed := "".join(groups):
@@ -114,7 +114,7 @@ def _cluster(scope: Scope | None, rules: Rules) -> Fields:
 def _group(group: GroupStatus, rules: Rules) -> Fields:
     scope = group.scope
     return {
-        "name": Text(group.id),
+        "name": YamlText(group.id),
         "health": {
             "status": str(scope.health.status),
             "nodeCounts": _counts(scope.counts, rules),
@@ -145,10 +145,10 @@ def _backoff(group: GroupStatus) -> Fields:
     if group.backoff is None or group.scope.scale_up.status is not ScaleUpActivity.BACKOFF:
         return {}
     told = {"errorCode": group.backoff.code, "errorMessage": _cut(group.backoff)}
-    return {name: Text(value) for name, value in told.items() if value}
+    return {name: YamlText(value) for name, value in told.items() if value}
 
 
-def _cut(backoff: Backoff) -> str:
+def _cut(backoff: BackoffStatus) -> str:
     message = backoff.message
     return message if len(message) <= _LONGEST_MESSAGE else message[: _LONGEST_MESSAGE - len(_CUT)] + _CUT
 
@@ -174,11 +174,11 @@ def _times(condition: Condition[Any] | None, rules: Rules) -> Fields:
     return {"lastProbeTime": _time(probed_at, rules), "lastTransitionTime": _time(since_at, rules)}
 
 
-def _time(wall: float | None, rules: Rules) -> Text | None:
+def _time(wall: float | None, rules: Rules) -> YamlText | None:
     if wall is None:
         return None
     fraction = "" if rules.status_by_json else _fraction(wall)
-    return Text(f"{_moment(wall):%Y-%m-%dT%H:%M:%S}{fraction}Z")
+    return YamlText(f"{_moment(wall):%Y-%m-%dT%H:%M:%S}{fraction}Z")
 
 
 def _moment(wall: float) -> datetime:
@@ -219,9 +219,9 @@ def _ordered(fields: Mapping[str, object], rules: Rules) -> Iterable[str]:
     return sorted(fields) if rules.status_by_json else fields
 
 
-def _scalar(value: Text | str | int | None) -> str:
+def _scalar(value: YamlText | str | int | None) -> str:
     if value is None:
         return "null"
-    if isinstance(value, Text) and not _PLAIN.fullmatch(value):
+    if isinstance(value, YamlText) and not _PLAIN.fullmatch(value):
         return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
     return str(value)

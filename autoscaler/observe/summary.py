@@ -9,10 +9,10 @@ from autoscaler.config.rules import Rules
 from autoscaler.objects import quantity
 from autoscaler.observe.node_summary import fates_of, node_statuses, unjudged_node_statuses
 from autoscaler.observe.pod_summary import pod_statuses
-from autoscaler.observe.report import End, PassReport, Removed
+from autoscaler.observe.report import PassEnd, PassReport, RemovedInstances
 from autoscaler.observe.status import (
     AutoscalerState,
-    Backoff,
+    BackoffStatus,
     Capacity,
     ClusterStatus,
     Condition,
@@ -109,7 +109,7 @@ def _pass(report: PassReport, number: int) -> PassStatus:
 def _candidates_at(report: PassReport, before: PublishedStatus) -> float | None:
     """Return when it was last looked for nodes that could go, or given up what was known of them."""
     looked = report.scale_down_result not in (None, ScaleDownResult.NOT_TRIED)
-    if looked or report.end is End.UNHEALTHY:
+    if looked or report.end is PassEnd.UNHEALTHY:
         return report.now.wall
     return None if before.cluster is None else before.cluster.scope.scale_down.probed_at
 
@@ -201,8 +201,8 @@ def _scope(
     )
 
 
-def _backoff(pause: BackedOff) -> Backoff:
-    return Backoff(pause.until.wall, pause.error.code, pause.error.message)
+def _backoff(pause: BackedOff) -> BackoffStatus:
+    return BackoffStatus(pause.until.wall, pause.error.code, pause.error.message)
 
 
 def _template(template: Template, resources: tuple[str, ...]) -> TemplateSummary:
@@ -264,7 +264,7 @@ def _resized(at: float, kind: DecisionKind, done: Resized, *, pods: int = 0, det
     )
 
 
-def _removed(at: float, removed: Removed, detail: str) -> Decision:
+def _removed(at: float, removed: RemovedInstances, detail: str) -> Decision:
     return Decision(
         at=at,
         kind=DecisionKind.SCALE_DOWN,

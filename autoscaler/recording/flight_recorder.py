@@ -7,12 +7,12 @@ import msgspec
 
 from autoscaler.clock import Instant
 from autoscaler.config.tree import Config
-from autoscaler.loop.passing import Pass
+from autoscaler.loop.passing import PassState
 from autoscaler.objects.meta import rfc3339
-from autoscaler.observe.http.endpoint import Described, JsonObject, Nothing, json_endpoint
+from autoscaler.observe.http.endpoint import EndpointRoutes, JsonMapping, Nothing, json_endpoint
 from autoscaler.observe.http.routing import HttpProblem
-from autoscaler.recording.recording import record
-from autoscaler.recording.shelf import Shelf
+from autoscaler.recording.directory import RecordingDirectory
+from autoscaler.recording.pass_file import record
 
 LATEST = "/api/v1/recordings/latest"
 
@@ -23,20 +23,20 @@ class FlightRecorder:
     name = "recorder"
     interval_s = None
 
-    def __init__(self, config: Config, shelf: Shelf | None, publish: Callable[[bytes], bytes]) -> None:
+    def __init__(self, config: Config, shelf: RecordingDirectory | None, publish: Callable[[bytes], bytes]) -> None:
         """Without a `shelf` only the newest pass is kept, and only in memory. `publish` has the last word on files."""
         self._config = config
         self._shelf = shelf
         self._publish = publish
-        self._latest: Pass | None = None
-        self._made: tuple[Pass, bytes | None] | None = None
+        self._latest: PassState | None = None
+        self._made: tuple[PassState, bytes | None] | None = None
         self._making = threading.Lock()
 
-    def before_pass(self, p: Pass) -> Pass:
+    def before_pass(self, p: PassState) -> PassState:
         """Leave the pass as it is."""
         return p
 
-    def after_pass(self, p: Pass) -> None:
+    def after_pass(self, p: PassState) -> None:
         """Keep the pass; writing it down is work for another thread."""
         if p.observed is None or p.report.silent_s:
             return
@@ -55,7 +55,7 @@ class FlightRecorder:
         latest = self._latest
         return None if latest is None else self._file(latest)
 
-    def routes(self) -> Described:
+    def routes(self) -> EndpointRoutes:
         """Return the route of the newest recording."""
 
         def answer(_: Nothing) -> msgspec.Raw:
@@ -68,7 +68,7 @@ class FlightRecorder:
             summary="The newest pass as a scenario file, which `autoscaler plan --scenario` replays.",
             exposes="the whole cluster as decisions read it, labels, prices and options; with `--anonymize` pseudonyms",
             asks=Nothing,
-            answers=JsonObject,
+            answers=JsonMapping,
             answer=answer,
             refuses={404: "This replica has not run a pass that saw the cluster."},
             when="with `--serve-recordings`",
@@ -76,7 +76,7 @@ class FlightRecorder:
         )
         return {LATEST: {"GET": endpoint}}
 
-    def _file(self, p: Pass) -> bytes | None:
+    def _file(self, p: PassState) -> bytes | None:
         """Return the file of a pass, made once however many ask for it."""
         with self._making:
             if self._made is None or self._made[0] is not p:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 import msgspec
 
 from autoscaler.clock import Clock, Instant
-from autoscaler.loop.passing import Pass
+from autoscaler.loop.passing import PassState
 from autoscaler.objects.encode import Plain, PodForms, node_form
 from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod
-from autoscaler.observe.http.endpoint import Described, Endpoint, Given, JsonObject, Nothing
+from autoscaler.observe.http.endpoint import Endpoint, EndpointRoutes, JsonMapping, Nothing, SuccessResponse
 from autoscaler.observe.http.routing import JSON, HttpProblem, Response
 from autoscaler.reasons import Waiting
 from autoscaler.scenario.bare import bare_node
@@ -33,13 +33,13 @@ class Snapshots:
         self._asking = threading.Lock()
         self._arrived = threading.Condition()
         self._since: float | None = None
-        self._pass: Pass | None = None
+        self._pass: PassState | None = None
 
-    def before_pass(self, p: Pass) -> Pass:
+    def before_pass(self, p: PassState) -> PassState:
         """Leave the pass as it is."""
         return p
 
-    def after_pass(self, p: Pass) -> None:
+    def after_pass(self, p: PassState) -> None:
         """Hand the pass over, if it began after somebody asked."""
         with self._arrived:
             if self._since is not None and p.report.now.mono >= self._since:
@@ -57,7 +57,7 @@ class Snapshots:
         """Whether somebody waits for the next pass."""
         return self._since is not None
 
-    def routes(self) -> Described:
+    def routes(self) -> EndpointRoutes:
         """Return the route."""
         endpoint = Endpoint(
             summary="The data of the next whole pass, in Cluster Autoscaler's form.",
@@ -66,8 +66,8 @@ class Snapshots:
             any_query=True,
             serve=lambda _, request: self._answer(request.gone),
             gives={
-                200: Given(text="What the pass saw.", forms=(JsonObject,)),
-                500: Given(text="The pass failed; `Error` says why.", forms=(JsonObject,)),
+                200: SuccessResponse(text="What the pass saw.", forms=(JsonMapping,)),
+                500: SuccessResponse(text="The pass failed; `Error` says why.", forms=(JsonMapping,)),
             },
             refuses={429: "Another request waits for a snapshot.", 503: "No pass ended in time."},
             when="with `--debugging-snapshot-enabled`",
@@ -86,7 +86,7 @@ class Snapshots:
         content = snapshot(p)
         return Response(msgspec.json.encode(content), JSON, 500 if "Error" in content else 200)
 
-    def _next_pass(self, gone: Callable[[], bool]) -> Pass | None:
+    def _next_pass(self, gone: Callable[[], bool]) -> PassState | None:
         """Return the next pass; None where none comes in time, or nobody waits for it any more."""
         with self._arrived:
             self._since, self._pass = self._clock.now().mono, None
@@ -97,7 +97,7 @@ class Snapshots:
             return self._pass
 
 
-def snapshot(p: Pass) -> Plain:
+def snapshot(p: PassState) -> Plain:
     """Return what a pass saw: nodes with their pods, upcoming ones included, pods that found room, and templates."""
     report, forms = p.report, PodForms()
 

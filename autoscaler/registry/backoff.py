@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import msgspec
 
 from autoscaler.clock import Instant
-from autoscaler.config.scaleup import Health
+from autoscaler.config.scaleup import HealthOptions
 from cloudprovider.interface import InstanceError
 
 _LONGEST_MESSAGE = 500
@@ -37,7 +37,7 @@ Backoffs = Mapping[str, Backoff]
 """By group id; an entry outlives its window so that the next failure lasts longer."""
 
 
-def failed(backoffs: Backoffs, group_id: str, error: InstanceError, now: Instant, health: Health) -> Backoffs:
+def failed(backoffs: Backoffs, group_id: str, error: InstanceError, now: Instant, health: HealthOptions) -> Backoffs:
     """Return the backoffs after one more failure of a group; the error's message is cut to 500 characters."""
     before = backoffs.get(group_id)
     if before is None:
@@ -55,7 +55,7 @@ def backed_off(backoffs: Backoffs, group_id: str, now: Instant) -> Backoff | Non
     return backoff if backoff is not None and backoff.holds(now) else None
 
 
-def expire(backoffs: Backoffs, now: Instant, health: Health) -> Backoffs:
+def expire(backoffs: Backoffs, now: Instant, health: HealthOptions) -> Backoffs:
     """Forget groups whose last failure is older than the reset time-out."""
     reset_s = health.node_group_backoff_reset_timeout_s
     return {group: one for group, one in backoffs.items() if one.last_failure.mono + reset_s >= now.mono}

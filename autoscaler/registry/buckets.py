@@ -11,7 +11,7 @@ import msgspec
 
 from autoscaler.clock import Instant
 from autoscaler.config.rules import Rules
-from autoscaler.config.scaleup import Health
+from autoscaler.config.scaleup import HealthOptions
 from autoscaler.registry.readiness import RESOURCE_NOT_READY, Readings
 from autoscaler.snapshot.groups import Group, Groups
 
@@ -73,7 +73,7 @@ class _Slots:
         )
 
 
-def startup_time_s(group: Group | None, health: Health, rules: Rules) -> float:
+def startup_time_s(group: Group | None, health: HealthOptions, rules: Rules) -> float:
     """How long a registered node of a group (None: of no group) may take to become ready."""
     if not rules.node_startup_time_from_options:
         return _FIXED_STARTUP_TIME_S
@@ -81,14 +81,14 @@ def startup_time_s(group: Group | None, health: Health, rules: Rules) -> float:
     return health.max_node_startup_time_s if own is None else own
 
 
-def provision_time_s(group: Group, health: Health) -> float:
+def provision_time_s(group: Group, health: HealthOptions) -> float:
     """How long a requested machine of a group may take to register."""
     own = group.settings.max_node_provision_time_s
     return health.max_node_provision_time_s if own is None else own
 
 
 def sort_nodes(
-    readings: Readings, groups: Groups, now: Instant, health: Health, rules: Rules
+    readings: Readings, groups: Groups, now: Instant, health: HealthOptions, rules: Rules
 ) -> tuple[Buckets, Mapping[str, Buckets]]:
     """Return the buckets of all nodes, and those of each group that has any."""
     startup_s: dict[str | None, float] = {group.id: startup_time_s(group, health, rules) for group in groups.all}

@@ -1,16 +1,16 @@
 """When the cluster, or a group, has lost too many nodes to be scaled."""
 
-from autoscaler.config.scaleup import Health
+from autoscaler.config.scaleup import HealthOptions
 from autoscaler.registry.buckets import Buckets
 from autoscaler.registry.requests import AcceptableRange
 
 
-def cluster_is_healthy(cluster: Buckets, health: Health) -> bool:
+def cluster_is_healthy(cluster: Buckets, health: HealthOptions) -> bool:
     """Whether unready nodes are few, or a small enough share of all."""
     return not _too_many(len(cluster.unready), len(cluster.registered), health)
 
 
-def group_is_healthy(buckets: Buckets, acceptable: AcceptableRange, health: Health) -> bool:
+def group_is_healthy(buckets: Buckets, acceptable: AcceptableRange, health: HealthOptions) -> bool:
     """Whether few enough of the nodes that a group should have are missing or unready."""
     if buckets.empty:
         return acceptable.target == 0 or (acceptable.min_nodes == 0 and acceptable.target > 0)
@@ -19,6 +19,6 @@ def group_is_healthy(buckets: Buckets, acceptable: AcceptableRange, health: Heal
     return not _too_many(unjustified, working + len(buckets.unready) + len(buckets.not_started), health)
 
 
-def _too_many(count: int, of: int, health: Health) -> bool:
+def _too_many(count: int, of: int, health: HealthOptions) -> bool:
     share = health.max_total_unready_percentage / 100.0
     return count > health.ok_total_unready_count and count > share * of

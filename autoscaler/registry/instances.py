@@ -7,7 +7,7 @@ import msgspec
 
 from autoscaler.clock import Instant
 from autoscaler.config.rules import Rules
-from autoscaler.config.scaleup import Health
+from autoscaler.config.scaleup import HealthOptions
 from autoscaler.registry.buckets import provision_time_s
 from autoscaler.registry.occurrence import Incident, Occurrence
 from autoscaler.snapshot.groups import Group
@@ -30,7 +30,7 @@ class Placeholder(StrEnum):
     """The group is all or nothing, and some machine of it failed."""
 
 
-class Removal(msgspec.Struct, frozen=True, kw_only=True):
+class InstanceRemoval(msgspec.Struct, frozen=True, kw_only=True):
     """Machines of one group to delete in one call."""
 
     group: str
@@ -52,7 +52,11 @@ class CreationFailure(msgspec.Struct, frozen=True):
 
 
 def unregistered(
-    groups: Iterable[Group], registered: frozenset[str], known: Mapping[str, Instant], now: Instant, health: Health
+    groups: Iterable[Group],
+    registered: frozenset[str],
+    known: Mapping[str, Instant],
+    now: Instant,
+    health: HealthOptions,
 ) -> tuple[Mapping[str, Instant], Mapping[str, Unregistered]]:
     """Return since when each machine without a node is known, and the machines of each group that has any.
 
@@ -100,8 +104,8 @@ def new_failures(group: Group, seen: Collection[str]) -> tuple[CreationFailure, 
 
 
 def removals_of_unregistered(
-    groups: Iterable[Group], overdue: Mapping[str, tuple[str, ...]], health: Health, rules: Rules
-) -> tuple[tuple[Removal, ...], tuple[Occurrence, ...]]:
+    groups: Iterable[Group], overdue: Mapping[str, tuple[str, ...]], health: HealthOptions, rules: Rules
+) -> tuple[tuple[InstanceRemoval, ...], tuple[Occurrence, ...]]:
     """Return what to delete for having been unregistered too long, and what the minimum size keeps."""
     removals, kept = [], []
     force = health.force_delete_unregistered_nodes
@@ -118,25 +122,29 @@ def removals_of_unregistered(
 
 
 def removals_of_failed(
-    groups: Iterable[Group], failed: Mapping[str, tuple[str, ...]], health: Health, rules: Rules
-) -> tuple[Removal, ...]:
+    groups: Iterable[Group], failed: Mapping[str, tuple[str, ...]], health: HealthOptions, rules: Rules
+) -> tuple[InstanceRemoval, ...]:
     """Return what to delete for having failed to be created."""
     force = health.force_delete_failed_nodes
     found = (_removal(group, failed.get(group.id, ()), Placeholder.CREATION_FAILED, force, rules) for group in groups)
     return tuple(removal for removal in found if removal is not None)
 
 
-def _removal(group: Group, machines: tuple[str, ...], reason: Placeholder, force: bool, rules: Rules) -> Removal | None:
+def _removal(
+    group: Group, machines: tuple[str, ...], reason: Placeholder, force: bool, rules: Rules
+) -> InstanceRemoval | None:
     """Apply the all-or-nothing rule: such a group loses every machine, or none where it may stay incomplete."""
     if not machines:
         return None
     if not group.settings.zero_or_max_node_scaling:
-        return Removal(group=group.id, instances=machines, because_of=machines, reason=reason, force=force)
+        return InstanceRemoval(group=group.id, instances=machines, because_of=machines, reason=reason, force=force)
     everything = tuple(one.provider_id for one in group.instances)
     may_stay = rules.non_atomic_scale_up_to_max and group.settings.allow_non_atomic_scale_up_to_max
     if may_stay and len(machines) != len(everything):
         return None
-    return Removal(group=group.id, instances=everything, because_of=machines, reason=Placeholder.ATOMIC, force=force)
+    return InstanceRemoval(
+        group=group.id, instances=everything, because_of=machines, reason=Placeholder.ATOMIC, force=force
+    )
 
 
 def _expected(instance: Instance) -> bool:

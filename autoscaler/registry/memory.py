@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 import msgspec
 
 from autoscaler.clock import Instant
-from autoscaler.config.scaleup import Health
+from autoscaler.config.scaleup import HealthOptions
 from autoscaler.registry import backoff
 from autoscaler.registry.backoff import Backoffs
 from autoscaler.registry.requests import ScaleDownRequest, ScaleUpRequest, with_increase
@@ -20,7 +20,7 @@ _QUIET_AT_START_S = 3600.0
 _FORGOTTEN_S = 86400.0
 
 
-class Activity(msgspec.Struct, frozen=True):
+class LastActions(msgspec.Struct, frozen=True):
     """When the last actions took place; None: never."""
 
     scale_up: Instant | None = None
@@ -33,9 +33,9 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
 
     started: Instant
     """When the process began."""
-    last: Activity
+    last: LastActions
     """In the whole cluster; at the start an hour ago, so that nothing waits for what nobody saw."""
-    last_by_group: Mapping[str, Activity] = {}
+    last_by_group: Mapping[str, LastActions] = {}
     targets: Mapping[str, int] = {}
     """Target size of each group as far as we know of it: read at the last look, plus what we asked for since."""
     scale_ups: Mapping[str, ScaleUpRequest] = {}
@@ -52,7 +52,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
 def born(now: Instant) -> Memory:
     """Return the memory of a process that starts now."""
     before = now.later(-_QUIET_AT_START_S)
-    return Memory(started=now, last=Activity(before, before, before))
+    return Memory(started=now, last=LastActions(before, before, before))
 
 
 def scaled_up(memory: Memory, group_id: str, delta: int, now: Instant, provision_time_s: float) -> Memory:
@@ -63,7 +63,7 @@ def scaled_up(memory: Memory, group_id: str, delta: int, now: Instant, provision
     return _group_active(memory, group_id, scale_up=now) if delta > 0 else memory
 
 
-def scale_up_failed(memory: Memory, group_id: str, error: InstanceError, now: Instant, health: Health) -> Memory:
+def scale_up_failed(memory: Memory, group_id: str, error: InstanceError, now: Instant, health: HealthOptions) -> Memory:
     """Remember that a group could not be scaled up, and leave it alone for a while."""
     return msgspec.structs.replace(memory, backoffs=backoff.failed(memory.backoffs, group_id, error, now, health))
 
@@ -95,7 +95,7 @@ def without_vanished(memory: Memory, group_ids: Collection[str], now: Instant) -
     return memory if len(kept) == len(memory.last_by_group) else msgspec.structs.replace(memory, last_by_group=kept)
 
 
-def _times(activity: Activity) -> Iterator[Instant]:
+def _times(activity: LastActions) -> Iterator[Instant]:
     times = (activity.scale_up, activity.scale_down, activity.scale_down_failure)
     return (time for time in times if time is not None)
 
@@ -121,9 +121,9 @@ def rebase(memory: Memory, was: Instant, now: Instant) -> Memory:
     def moved(instant: Instant) -> Instant:
         return Instant(instant.wall, instant.mono + shift_s)
 
-    def moved_activity(activity: Activity) -> Activity:
+    def moved_activity(activity: LastActions) -> LastActions:
         times = (activity.scale_up, activity.scale_down, activity.scale_down_failure)
-        return Activity(*(None if time is None else moved(time) for time in times))
+        return LastActions(*(None if time is None else moved(time) for time in times))
 
     replace = msgspec.structs.replace
     return replace(
@@ -147,8 +147,8 @@ def _group_active(
     scale_down: Instant | None = None,
     scale_down_failure: Instant | None = None,
 ) -> Memory:
-    before = memory.last_by_group.get(group_id, Activity())
-    after = Activity(
+    before = memory.last_by_group.get(group_id, LastActions())
+    after = LastActions(
         scale_up or before.scale_up,
         scale_down or before.scale_down,
         scale_down_failure or before.scale_down_failure,

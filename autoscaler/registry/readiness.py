@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from autoscaler.config.rules import Rules
-from autoscaler.config.scaleup import Templates
+from autoscaler.config.scaleup import TemplateOptions
 from autoscaler.objects.node import TO_BE_DELETED, Node, Readiness, readiness
 from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.contribution import ALL_GPU_RESOURCES, gpu_resources, gpus_missing
@@ -30,12 +30,12 @@ class ReadyTerms(msgspec.Struct, frozen=True):
     gpu_resources: tuple[str, ...] = ALL_GPU_RESOURCES
 
 
-def ready_terms(templates: Templates, gpu_label: str, rules: Rules) -> ReadyTerms:
+def ready_terms(templates: TemplateOptions, gpu_label: str, rules: Rules) -> ReadyTerms:
     """Return the terms that the configuration and the provider's GPU label (empty: none) set."""
     return ReadyTerms(passing_taints(templates, rules), gpu_label, gpu_resources(rules))
 
 
-class Devices(msgspec.Struct, frozen=True):
+class NodeDevices(msgspec.Struct, frozen=True):
     """What nodes offer for claims on devices, by name."""
 
     with_gpus: frozenset[str] = frozenset()
@@ -48,10 +48,10 @@ class Devices(msgspec.Struct, frozen=True):
         return name in self.with_gpus, name in self.lacking
 
 
-NO_DEVICES = Devices()
+NO_DEVICES = NodeDevices()
 
 
-def devices_of(view: ClusterView, expected: Mapping[str, Mapping[str, tuple[int, ...]]]) -> Devices:
+def devices_of(view: ClusterView, expected: Mapping[str, Mapping[str, tuple[int, ...]]]) -> NodeDevices:
     """Return what the view's nodes offer; `expected` has the complete pools of a group's node, by driver.
 
     Source: Cluster Autoscaler's processor of custom resources for dynamic resource allocation.
@@ -65,10 +65,10 @@ def devices_of(view: ClusterView, expected: Mapping[str, Mapping[str, tuple[int,
             there = complete_pools(pools.get(name, ()))
             if any(len(there.get(driver, ())) < len(pools_wanted) for driver, pools_wanted in wanted.items()):
                 lacking.add(name)
-    return Devices(frozenset(name for name, found in pools.items() if exposes_gpus(found)), frozenset(lacking))
+    return NodeDevices(frozenset(name for name, found in pools.items() if exposes_gpus(found)), frozenset(lacking))
 
 
-def usable_readiness(node: Node, terms: ReadyTerms, devices: Devices = NO_DEVICES) -> Readiness:
+def usable_readiness(node: Node, terms: ReadyTerms, devices: NodeDevices = NO_DEVICES) -> Readiness:
     """Return the node's readiness, not ready where it is still starting; cordoned nodes are taken as they are."""
     plain = readiness(node)
     if not plain.ready or node.unschedulable:
@@ -99,7 +99,7 @@ class Readings(msgspec.Struct, frozen=True):
     items: tuple[Reading, ...]
     provider_ids: frozenset[str]
     """Ids of the machines that have registered as nodes."""
-    devices: Devices = NO_DEVICES
+    devices: NodeDevices = NO_DEVICES
 
     def ready(self) -> Iterator[Node]:
         """Yield the nodes that are usable and not cordoned."""
@@ -107,7 +107,7 @@ class Readings(msgspec.Struct, frozen=True):
 
 
 def read(
-    nodes: tuple[Node, ...], terms: ReadyTerms, before: Readings | None = None, devices: Devices = NO_DEVICES
+    nodes: tuple[Node, ...], terms: ReadyTerms, before: Readings | None = None, devices: NodeDevices = NO_DEVICES
 ) -> Readings:
     """Judge all nodes; readings made `before`, under the same terms, save time and change nothing."""
     known: dict[str, Reading] = {}
@@ -124,7 +124,7 @@ def read(
     return Readings(nodes, terms, tuple(items), frozenset(node.provider_id for node in nodes), devices)
 
 
-def _read(node: Node, terms: ReadyTerms, devices: Devices) -> Reading:
+def _read(node: Node, terms: ReadyTerms, devices: NodeDevices) -> Reading:
     suspended = node.condition("Suspended")
     return Reading(
         node=node,

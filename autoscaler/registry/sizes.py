@@ -6,7 +6,7 @@ import msgspec
 
 from autoscaler.clock import Instant
 from autoscaler.config.rules import Rules
-from autoscaler.config.scaleup import Health
+from autoscaler.config.scaleup import HealthOptions
 from autoscaler.registry.buckets import Buckets, provision_time_s
 from autoscaler.snapshot.groups import Group
 
@@ -57,7 +57,7 @@ def size_fixes(
     failed: Mapping[str, Collection[str]],
     reverts: Mapping[str, int],
     now: Instant,
-    health: Health,
+    health: HealthOptions,
 ) -> tuple[SizeFix, ...]:
     """Return the targets to lower: too large for longer than a machine may take. Targets are never raised.
 

@@ -10,14 +10,14 @@ import msgspec
 
 from autoscaler.clock import Instant
 from autoscaler.config.rules import Rules
-from autoscaler.config.scaleup import Health
+from autoscaler.config.scaleup import HealthOptions
 from autoscaler.config.syntax import show_duration
 from autoscaler.registry import backoff
 from autoscaler.registry.backoff import Backoff
 from autoscaler.registry.buckets import Buckets, provision_time_s, sort_nodes
 from autoscaler.registry.health import cluster_is_healthy, group_is_healthy
 from autoscaler.registry.instances import (
-    Removal,
+    InstanceRemoval,
     Unregistered,
     failed_creations,
     new_failures,
@@ -78,8 +78,8 @@ class Registry(msgspec.Struct, frozen=True, kw_only=True):
     groups: Mapping[str, GroupState]
     """By group id, in the provider's order."""
     timed_out: tuple[TimedOut, ...] = ()
-    long_unregistered: tuple[Removal, ...] = ()
-    failed_creations: tuple[Removal, ...] = ()
+    long_unregistered: tuple[InstanceRemoval, ...] = ()
+    failed_creations: tuple[InstanceRemoval, ...] = ()
     size_fixes: tuple[SizeFix, ...] = ()
     occurrences: tuple[Occurrence, ...] = ()
 
@@ -111,7 +111,7 @@ class _Judge(msgspec.Struct, frozen=True):
     """What every step of an update needs."""
 
     now: Instant
-    health: Health
+    health: HealthOptions
     rules: Rules
     templated: Collection[str]
     """Ids of the groups that have a template."""
@@ -128,7 +128,7 @@ def update(
     readings: Readings,
     now: Instant,
     *,
-    health: Health,
+    health: HealthOptions,
     rules: Rules,
     templated: Collection[str],
 ) -> Registry:
@@ -174,7 +174,7 @@ def recalculated(
     memory: Memory,
     targets: Mapping[str, int],
     *,
-    health: Health,
+    health: HealthOptions,
     rules: Rules,
     removed: Collection[str] = (),
 ) -> Registry:

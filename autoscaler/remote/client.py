@@ -6,7 +6,7 @@ from typing import cast
 import grpc
 
 from autoscaler.ports import ExpanderAnswer
-from autoscaler.remote.messages import METHOD, Format, named_groups, request
+from autoscaler.remote.messages import METHOD, FieldNumbers, named_groups, request
 from autoscaler.scaleup.option import Option
 from autoscaler.snapshot.template import Template
 
@@ -15,10 +15,11 @@ _MOST_BYTES = 128 << 20
 """Longest answer that is read."""
 
 
-class GrpcExpander:
-    """A `scaleup.consulting.RemoteExpander`. The connection is made when it is first asked, and again when it broke."""
+class GrpcExpanderClient:
+    """A `scaleup.grpc_expander.RemoteExpander`. The connection is made when it is first asked, and again when it
+    broke."""
 
-    def __init__(self, url: str, authorities: bytes, form: Format, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, url: str, authorities: bytes, form: FieldNumbers, timeout_s: float = TIMEOUT_S) -> None:
         """`authorities` are the PEM certificates that may vouch for the server: these and no others."""
         self._form = form
         self._timeout_s = timeout_s

@@ -10,12 +10,12 @@ from autoscaler.remote.messages import AS_BYTES, AS_MESSAGES
 from cloudprovider.file import read_file
 
 if TYPE_CHECKING:
-    from autoscaler.remote.client import GrpcExpander
+    from autoscaler.remote.client import GrpcExpanderClient
 
 EXPANDER = "grpc"
 
 
-def connect(config: Config) -> "GrpcExpander | None":
+def connect(config: Config) -> "GrpcExpanderClient | None":
     """Return the client that a valid configuration asks for, None where it asks for none; nobody is contacted yet.
 
     Raises `ConfigError` with everything that is wrong: the extra is missing, the certificates cannot be used.
@@ -34,10 +34,10 @@ def connect(config: Config) -> "GrpcExpander | None":
         problems.extend(error.problems)
     if problems:
         raise ConfigError(problems)
-    from autoscaler.remote.client import GrpcExpander
+    from autoscaler.remote.client import GrpcExpanderClient
 
     form = AS_BYTES if config.rules.grpc_messages_as_bytes else AS_MESSAGES
-    return GrpcExpander(options.grpc_expander_url, authorities, form)
+    return GrpcExpanderClient(options.grpc_expander_url, authorities, form)
 
 
 def _certificates(path: str) -> bytes:

@@ -21,7 +21,7 @@ _OPTIONS = 1
 _GROUP_ID, _NODE_COUNT = 1, 2
 
 
-class Format(msgspec.Struct, frozen=True):
+class FieldNumbers(msgspec.Struct, frozen=True):
     """Field numbers that depend on the version."""
 
     nodes: int
@@ -30,11 +30,11 @@ class Format(msgspec.Struct, frozen=True):
     """Of `Option`."""
 
 
-AS_MESSAGES = Format(nodes=2, pods=4)
-AS_BYTES = Format(nodes=3, pods=5)
+AS_MESSAGES = FieldNumbers(nodes=2, pods=4)
+AS_BYTES = FieldNumbers(nodes=3, pods=5)
 
 
-def request(options: Sequence[Option], templates: Mapping[str, Template], form: Format) -> bytes:
+def request(options: Sequence[Option], templates: Mapping[str, Template], form: FieldNumbers) -> bytes:
     """Return a BestOptionsRequest: the options, and a node of every group."""
     pods = _Pods(form.pods)
     parts = [wire.block(_OPTIONS, _option(option, pods)) for option in options]

@@ -5,14 +5,14 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from autoscaler.config.reservations import Reservations
-from autoscaler.eta.lead import NO_LEAD, Lead
+from autoscaler.eta.lead_time import NO_LEAD, Lead
 from autoscaler.reservations.plan import Operation, plan
 from autoscaler.reservations.pods import count_real, demand
-from autoscaler.reservations.state import State, timestamp
+from autoscaler.reservations.state import TargetState, timestamp
 from autoscaler.snapshot.cluster import ClusterView
 
 
-class EntryAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class ReservationAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """One reservation."""
 
     id: str
@@ -21,7 +21,7 @@ class EntryAnswer(msgspec.Struct, frozen=True, kw_only=True):
     expiration: str
 
 
-class EffectAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class OperationAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What one operation came to."""
 
     result: str
@@ -49,13 +49,13 @@ class TargetAnswer(msgspec.Struct, frozen=True, kw_only=True):
     virtual: int
     expired: int
     extended: int
-    effects: tuple[EffectAnswer, ...] = ()
-    entries: tuple[EntryAnswer, ...] = ()
+    effects: tuple[OperationAnswer, ...] = ()
+    entries: tuple[ReservationAnswer, ...] = ()
 
 
 def answers(
     section: Reservations,
-    states: Mapping[str, State],
+    states: Mapping[str, TargetState],
     operations: Sequence[Operation],
     view: ClusterView,
     leads: Mapping[str, Lead],
@@ -65,7 +65,7 @@ def answers(
     found = []
     for target in section.targets:
         mine = [one for one in operations if one.target == target.name]
-        done = plan(states.get(target.name, State()), mine, target, wall, section.replay_ttl_s)
+        done = plan(states.get(target.name, TargetState()), mine, target, wall, section.replay_ttl_s)
         lead = leads.get(target.name, NO_LEAD)
         wanted = demand(target, done.state, count_real(target, view), wall, lead.seconds)
         found.append(
@@ -85,7 +85,8 @@ def answers(
                 expired=done.expired,
                 extended=done.extended,
                 effects=tuple(
-                    EffectAnswer(result=one.verdict, reason=one.reason or "", amount=one.amount) for one in done.effects
+                    OperationAnswer(result=one.verdict, reason=one.reason or "", amount=one.amount)
+                    for one in done.effects
                 ),
                 entries=tuple(_entries(done.state, wall)),
             )
@@ -93,8 +94,8 @@ def answers(
     return found
 
 
-def _entries(state: State, wall: float) -> Iterable[EntryAnswer]:
+def _entries(state: TargetState, wall: float) -> Iterable[ReservationAnswer]:
     for one in state.entries:
         effective, expiration = map(timestamp, one.shown(wall))
         name = "queued" if one.activated is None else "active"
-        yield EntryAnswer(id=one.id, state=name, effective=effective, expiration=expiration)
+        yield ReservationAnswer(id=one.id, state=name, effective=effective, expiration=expiration)

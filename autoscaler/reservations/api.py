@@ -14,18 +14,18 @@ import msgspec
 
 from autoscaler.clock import Clock
 from autoscaler.logs import Log
-from autoscaler.observe.http.endpoint import Described
+from autoscaler.observe.http.endpoint import EndpointRoutes
 from autoscaler.observe.http.openapi import with_document
-from autoscaler.observe.http.public import public_json
+from autoscaler.observe.http.public_json import public_json
 from autoscaler.observe.http.routing import JSON, HttpProblem, Request, Response
 from autoscaler.observe.strict_json import read_object
 from autoscaler.ports import Inbox
 from autoscaler.reasons import NoReservation
 from autoscaler.reservations import github_jobs
-from autoscaler.reservations.door import AGAIN, Door, Opening, header, kind_of, prove
+from autoscaler.reservations.authentication import AGAIN, IntakeStatus, RequestAuthenticator, header, kind_of, prove
 from autoscaler.reservations.github_jobs import BadField
 from autoscaler.reservations.metrics import ReservationMetrics
-from autoscaler.reservations.plan import Effect, Operation, Verdict
+from autoscaler.reservations.plan import Operation, OperationResult, OperationVerdict
 from autoscaler.reservations.routes import (
     ABOUT,
     DOCUMENT,
@@ -35,12 +35,12 @@ from autoscaler.reservations.routes import (
     SCALE,
     WEBHOOK,
     Accepted,
-    Admitting,
+    Authenticators,
     Removed,
     Unchanged,
     listener_routes,
 )
-from autoscaler.reservations.state import Source, ledger_key
+from autoscaler.reservations.state import AnnouncementSource, ledger_key
 from autoscaler.reservations.status import ReservationStatus, TargetStatus
 from cloudprovider.duration import parse_duration_s
 
@@ -52,7 +52,7 @@ _ANSWER_S = 8.0
 """Within so long, counted from the first byte, every announcement is answered."""
 
 
-class Desk(Opening, Inbox[Operation, Effect], Protocol):
+class AnnouncementInbox(IntakeStatus, Inbox[Operation, OperationResult], Protocol):
     """Where announcements go, and what is known there."""
 
     def unreadable(self, target: str) -> str:
@@ -77,7 +77,7 @@ class ReservationApi:
 
     def __init__(
         self,
-        desk: Desk,
+        desk: AnnouncementInbox,
         targets: Targets,
         github: Iterable[bytes],
         api: Iterable[bytes],
@@ -88,7 +88,7 @@ class ReservationApi:
         """`github` and `api` are the secrets, to be gone through anew for each request; `answer_s` bounds answers."""
         self._desk = desk
         self._targets = targets
-        self._door = Door(desk, github, api, metrics, clock)
+        self._door = RequestAuthenticator(desk, github, api, metrics, clock)
         self._metrics = metrics
         self._clock = clock
         self._answer_s = answer_s
@@ -96,9 +96,9 @@ class ReservationApi:
             metrics.announced_at(path)
 
     @property
-    def routes(self) -> Described:
+    def routes(self) -> EndpointRoutes:
         """The routes of the listener, and the document that describes them."""
-        admits = Admitting(
+        admits = Authenticators(
             github=self._door.admits_github,
             announcing=lambda head: self._door.admits_api(head, JSON),
             operating=self._door.admits_api,
@@ -150,7 +150,7 @@ class ReservationApi:
             delivery=key,
             seed=secrets.token_hex(16),
             job=found.job,
-            source=Source("github", repository=found.repository, job=found.job_id, attempt=found.attempt),
+            source=AnnouncementSource("github", repository=found.repository, job=found.job_id, attempt=found.attempt),
             accepted=self._clock.now(),
         )
         return self._accepted(operation, request, about)
@@ -175,7 +175,7 @@ class ReservationApi:
             length_s=length_s,
             delivery=key,
             seed=secrets.token_hex(16),
-            source=Source("api", request=id_),
+            source=AnnouncementSource("api", request=id_),
             accepted=self._clock.now(),
         )
         return self._accepted(operation, request, {"request": id_, "amount": amount})
@@ -185,20 +185,20 @@ class ReservationApi:
         target, entry = self._known_target(request), _segment(request, 5)
         operation = Operation(target=target, entry=entry, accepted=self._clock.now())
         effect = self._stored(operation, request, {"entry": entry[:LONGEST_ID]})
-        if effect.verdict is not Verdict.REMOVED:
+        if effect.verdict is not OperationVerdict.REMOVED:
             raise HttpProblem(404, "unknown_reservation", "there is no such reservation")
         return _answer(200, Removed(target=target))
 
     def _accepted(self, operation: Operation, request: Request, about: Mapping[str, object]) -> Response:
         effect = self._stored(operation, request, about)
-        if effect.verdict is Verdict.DUPLICATE:
+        if effect.verdict is OperationVerdict.DUPLICATE:
             return _answer(200, Unchanged(status="duplicate"))
         if effect.reason is NoReservation.JOB_COMPLETED:
             return _answer(200, Unchanged(status="ignored", reason=effect.reason))
-        amount = operation.amount if effect.verdict is Verdict.IGNORED else effect.amount
+        amount = operation.amount if effect.verdict is OperationVerdict.IGNORED else effect.amount
         return _answer(202, Accepted(target=operation.target, amount=amount))
 
-    def _stored(self, operation: Operation, request: Request, about: Mapping[str, object]) -> Effect:
+    def _stored(self, operation: Operation, request: Request, about: Mapping[str, object]) -> OperationResult:
         """Hand an operation in and wait until it is stored; raises `HttpProblem` where it is not, or not in time."""
         name = operation.target
         if self._desk.unreadable(name):
@@ -212,7 +212,7 @@ class ReservationApi:
         log.info("reservations.announced", target=name, verdict=effect and effect.verdict, **about)
         if effect is None:
             raise _later(NoReservation.NOT_STORED, "it is not stored yet; try again, it counts once")
-        if effect.verdict is Verdict.REFUSED:
+        if effect.verdict is OperationVerdict.REFUSED:
             reason = effect.reason or NoReservation.QUEUE_LIMIT
             raise _later(reason, f"it was not taken: {reason.replace('_', ' ')}")
         return effect

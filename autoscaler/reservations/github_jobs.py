@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from autoscaler.config.reservations import GitHub, Target
+from autoscaler.config.reservations import GitHub, ReservationTarget
 from autoscaler.reasons import NoReservation
-from autoscaler.reservations.plan import Job
+from autoscaler.reservations.plan import JobAttempt
 from autoscaler.reservations.state import ledger_key
 
 EVENT = "workflow_job"
@@ -29,7 +29,7 @@ class BadField(Exception):
         self.field = field
 
 
-class Action(StrEnum):
+class JobAction(StrEnum):
     """Actions that matter."""
 
     QUEUED = "queued"
@@ -52,10 +52,10 @@ class JobEvent(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a runner is named, be it number 0."""
 
     @property
-    def job(self) -> Job:
+    def job(self) -> JobAttempt:
         """Keys by which the job is known again."""
         identity = (self.repository.lower(), self.job_id, self.attempt)
-        return Job(ledger_key("queued", *identity), ledger_key("completed", *identity))
+        return JobAttempt(ledger_key("queued", *identity), ledger_key("completed", *identity))
 
     @property
     def asked_for(self) -> frozenset[str]:
@@ -103,9 +103,9 @@ def _of(data: Mapping[str, Any], key: str, kind: type[Any], path: str = "") -> A
 
 def change(event: JobEvent) -> int | NoReservation:
     """Return how many reservations an event adds (or, negative, removes), or why it changes nothing."""
-    if event.action == Action.QUEUED:
+    if event.action == JobAction.QUEUED:
         return 1
-    if event.action != Action.COMPLETED:
+    if event.action != JobAction.COMPLETED:
         return NoReservation.ACTION
     if event.conclusion == "skipped":
         return NoReservation.SKIPPED
@@ -114,12 +114,12 @@ def change(event: JobEvent) -> int | NoReservation:
     return -1
 
 
-def choose(targets: Iterable[Target], event: JobEvent) -> Target | NoReservation:
+def choose(targets: Iterable[ReservationTarget], event: JobEvent) -> ReservationTarget | NoReservation:
     """Return the one target that fits best, or why there is none.
 
     A repository by name is better than one by pattern, and that better than an organisation.
     """
-    empty, by_rank = False, list[tuple[int, Target]]()
+    empty, by_rank = False, list[tuple[int, ReservationTarget]]()
     for target in targets:
         if target.github is None or (rank := _rank(target.github, event)) is None:
             continue

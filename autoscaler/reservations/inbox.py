@@ -9,15 +9,15 @@ from collections.abc import Callable
 from functools import partial
 
 from autoscaler.clock import Clock, Instant
-from autoscaler.config.reservations import Reservations, Target
+from autoscaler.config.reservations import Reservations, ReservationTarget
 from autoscaler.errors import AutoscalerError, Conflict, RetryLater
 from autoscaler.logs import Log
 from autoscaler.ports import EventSink, EventType, Executor, Subject
 from autoscaler.reasons import NoReservation
-from autoscaler.reservations.metrics import ReservationMetrics, Written
-from autoscaler.reservations.plan import Effect, Operation, Plan, Verdict, plan
-from autoscaler.reservations.state import State, Unreadable, known, read_state, write_state
-from autoscaler.reservations.status import Standing
+from autoscaler.reservations.metrics import ReservationMetrics, StoreWriteResult
+from autoscaler.reservations.plan import Operation, OperationResult, OperationVerdict, ReservationPlan, plan
+from autoscaler.reservations.state import TargetState, Unreadable, known, read_state, write_state
+from autoscaler.reservations.status import InboxStatus
 from autoscaler.reservations.store import ReservationStore
 
 log = Log(__name__)
@@ -27,40 +27,40 @@ _FLUSH_S = 10.0
 _FLUSH_PAUSE_S = 0.25
 
 
-class Ticket:
+class OperationReceipt:
     """An operation on its way to the store; a `ports.Receipt`."""
 
     def __init__(self, operation: Operation) -> None:
         self.operation = operation
-        self.effect: Effect | None = None
+        self.effect: OperationResult | None = None
         self._settled = threading.Event()
 
-    def wait(self, seconds: float) -> Effect | None:
+    def wait(self, seconds: float) -> OperationResult | None:
         """Return what became of it, once that is stored; None: not within so many seconds."""
         self._settled.wait(seconds)
         return self.effect
 
-    def settle(self, effect: Effect) -> None:
+    def settle(self, effect: OperationResult) -> None:
         """Say what became of it."""
         self.effect = effect
         self._settled.set()
 
 
-class _Line:
+class _TargetQueue:
     """What waits for one target, and what is known of it."""
 
     def __init__(self) -> None:
-        self.waiting: deque[Ticket] = deque()
+        self.waiting: deque[OperationReceipt] = deque()
         self.scheduled = False
         self.busy = False
         self.failures = 0
         self.failing_since: Instant | None = None
-        self.state: State | None = None
+        self.state: TargetState | None = None
         """None: not read yet, or not readable."""
         self.unreadable = ""
 
 
-class Commits:
+class ReservationInbox:
     """The inbox of reservations. Safe to share between threads."""
 
     def __init__(
@@ -79,7 +79,7 @@ class Commits:
         self._metrics = metrics
         self._events = events
         self._lock = threading.Lock()
-        self._lines = {name: _Line() for name in section.by_name}
+        self._lines = {name: _TargetQueue() for name in section.by_name}
         self.added: Callable[[], None] = lambda: None
         """Called when reservations were added."""
         self.accepting = True
@@ -96,9 +96,9 @@ class Commits:
         with self._lock:
             return all(line.state is not None or line.unreadable for line in self._lines.values())
 
-    def put(self, item: Operation) -> Ticket | None:
+    def put(self, item: Operation) -> OperationReceipt | None:
         """Take an operation; None: too many wait, over all targets."""
-        ticket = Ticket(item)
+        ticket = OperationReceipt(item)
         with self._lock:
             if not self.accepting or sum(len(one.waiting) for one in self._lines.values()) >= self._section.queue_limit:
                 return None
@@ -112,7 +112,7 @@ class Commits:
             self._count()
         return ticket
 
-    def state(self, target: str) -> State | None:
+    def state(self, target: str) -> TargetState | None:
         """Return the last known state of a target; None: not known."""
         with self._lock:
             line = self._lines.get(target)
@@ -124,12 +124,12 @@ class Commits:
             line = self._lines.get(target)
             return "" if line is None else line.unreadable
 
-    def standing(self, target: str) -> Standing:
+    def standing(self, target: str) -> InboxStatus:
         """Return how a target stands; one that is not configured stands empty."""
         with self._lock:
-            line = self._lines.get(target) or _Line()
+            line = self._lines.get(target) or _TargetQueue()
             loaded = line.state is not None or bool(line.unreadable)
-            return Standing(loaded=loaded, unreadable=line.unreadable, waiting=len(line.waiting))
+            return InboxStatus(loaded=loaded, unreadable=line.unreadable, waiting=len(line.waiting))
 
     def remembers(self, delivery: str, wall: float) -> bool:
         """Whether a delivery is known to have been stored."""
@@ -143,7 +143,7 @@ class Commits:
             self._section = section
             gone = {name: self._lines.pop(name) for name in self._lines.keys() - section.by_name.keys()}
             for name in section.by_name.keys() - self._lines.keys():
-                self._lines[name] = _Line()
+                self._lines[name] = _TargetQueue()
             dropped = {name: list(line.waiting) for name, line in gone.items()}
             for line in gone.values():
                 line.waiting.clear()
@@ -205,7 +205,7 @@ class Commits:
         if lost:
             log.error("reservations.not_flushed", operations=lost)
 
-    def _schedule(self, name: str, line: _Line, when: Instant) -> None:
+    def _schedule(self, name: str, line: _TargetQueue, when: Instant) -> None:
         line.scheduled = True
         self._executor.call_at(when, partial(self._due, name))
 
@@ -225,7 +225,7 @@ class Commits:
                 return
             line.busy = True
             tickets = list(line.waiting)
-        done: Plan | None = None
+        done: ReservationPlan | None = None
         failure: AutoscalerError | None = None
         try:
             done = self._commit(name, line, target, [one.operation for one in tickets])
@@ -242,7 +242,9 @@ class Commits:
             self._account(name, done, tickets)
             self._settle(name, tickets, list(done.effects))
 
-    def _commit(self, name: str, line: _Line, target: Target, operations: list[Operation]) -> Plan:
+    def _commit(
+        self, name: str, line: _TargetQueue, target: ReservationTarget, operations: list[Operation]
+    ) -> ReservationPlan:
         """Read, plan and write until nobody comes between; raises `AutoscalerError` and `Unreadable`."""
         conflict: Conflict | None = None
         for _ in range(1 + _CONFLICTS):
@@ -257,20 +259,22 @@ class Commits:
                 self._store.write(name, write_state(planned.state), kept)
             except Conflict as error:
                 conflict = error
-                self._metrics.wrote(name, Written.CONFLICT)
+                self._metrics.wrote(name, StoreWriteResult.CONFLICT)
                 continue
             except AutoscalerError:
-                self._metrics.wrote(name, Written.ERROR)
+                self._metrics.wrote(name, StoreWriteResult.ERROR)
                 raise
-            self._metrics.wrote(name, Written.OK)
+            self._metrics.wrote(name, StoreWriteResult.OK)
             with self._lock:
                 line.state = planned.state
             return planned
         assert conflict is not None
         raise conflict
 
-    def _end(self, name: str, line: _Line, tickets: list[Ticket], failure: AutoscalerError | None) -> None:
-        now, given_up = self._clock.now(), list[Ticket]()
+    def _end(
+        self, name: str, line: _TargetQueue, tickets: list[OperationReceipt], failure: AutoscalerError | None
+    ) -> None:
+        now, given_up = self._clock.now(), list[OperationReceipt]()
         with self._lock:
             line.busy = False
             if failure is None:
@@ -298,9 +302,9 @@ class Commits:
             text = f"{len(given_up)} operations on reservations were dropped, the store failed for too long: {failure}"
             self._events.event(self._subject(name), EventType.WARNING, "ReservationsDropped", text)
 
-    def _read(self, name: str, line: _Line, text: str | None) -> State | None:
+    def _read(self, name: str, line: _TargetQueue, text: str | None) -> TargetState | None:
         try:
-            state = State() if text is None else read_state(text)
+            state = TargetState() if text is None else read_state(text)
         except Unreadable as error:
             if not line.unreadable:
                 log.error("reservations.unreadable", target=name, error=error)
@@ -315,7 +319,7 @@ class Commits:
         self._metrics.unreadable(name, False)
         return state
 
-    def _account(self, name: str, done: Plan, tickets: list[Ticket]) -> None:
+    def _account(self, name: str, done: ReservationPlan, tickets: list[OperationReceipt]) -> None:
         self._metrics.planned(name, done)
         if tickets:
             now = self._clock.now()
@@ -324,15 +328,15 @@ class Commits:
             seconds = round(max(latencies), 3)
             log.info("reservations.stored", target=name, operations=len(tickets), outcome=outcome, seconds=seconds)
             self._metrics.batch(name, latencies)
-        if any(one.verdict is Verdict.ADDED for one in done.effects):
+        if any(one.verdict is OperationVerdict.ADDED for one in done.effects):
             self.added()
 
-    def _settle(self, name: str, tickets: list[Ticket], effects: list[Effect]) -> None:
+    def _settle(self, name: str, tickets: list[OperationReceipt], effects: list[OperationResult]) -> None:
         for ticket, effect in zip(tickets, effects, strict=True):
             self._metrics.event(name, effect)
             ticket.settle(effect)
 
-    def _drop(self, name: str, tickets: list[Ticket], reason: NoReservation) -> None:
+    def _drop(self, name: str, tickets: list[OperationReceipt], reason: NoReservation) -> None:
         if tickets:
             log.error("reservations.dropped", target=name, operations=len(tickets), reason=reason)
             self._metrics.dropped(name, reason, len(tickets))
@@ -348,5 +352,5 @@ class Commits:
         return Subject(kind="ConfigMap", name=store.prefix + name, namespace=store.namespace)
 
 
-def _refused(reason: NoReservation) -> Effect:
-    return Effect(verdict=Verdict.REFUSED, reason=reason)
+def _refused(reason: NoReservation) -> OperationResult:
+    return OperationResult(verdict=OperationVerdict.REFUSED, reason=reason)

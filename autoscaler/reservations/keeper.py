@@ -7,22 +7,22 @@ from typing import Any
 import msgspec
 
 from autoscaler.clock import Clock, Instant
-from autoscaler.config.reservations import Reservations, Target, template_problems
+from autoscaler.config.reservations import Reservations, ReservationTarget, template_problems
 from autoscaler.config.scaleup import Pods
 from autoscaler.errors import AutoscalerError, ConfigError
-from autoscaler.eta.estimate import Times
-from autoscaler.eta.lead import Ahead, Lead
-from autoscaler.eta.leads import Leads
+from autoscaler.eta.estimate import LoopIntervals
+from autoscaler.eta.lead_time import Ahead, Lead
+from autoscaler.eta.lead_times import Leads
 from autoscaler.logs import Log
-from autoscaler.loop.passing import Pass
+from autoscaler.loop.passing import PassState
 from autoscaler.objects.pod import Pod, PodClass, PodInterner
 from autoscaler.reasons import Unplaceable
-from autoscaler.reservations.inbox import Commits
+from autoscaler.reservations.inbox import ReservationInbox
 from autoscaler.reservations.metrics import ReservationMetrics
 from autoscaler.reservations.outcome import unplaced, why
 from autoscaler.reservations.plan import plan
 from autoscaler.reservations.pods import class_of, count_real, demand, stand_ins
-from autoscaler.reservations.state import State
+from autoscaler.reservations.state import TargetState
 from autoscaler.reservations.status import TargetStatus, target_status
 from autoscaler.reservations.store import ReservationStore
 from autoscaler.snapshot.cluster import ClusterView
@@ -54,7 +54,7 @@ class ReservationKeeper:
 
     def __init__(
         self,
-        commits: Commits,
+        commits: ReservationInbox,
         store: ReservationStore,
         metrics: ReservationMetrics,
         clock: Clock,
@@ -65,14 +65,14 @@ class ReservationKeeper:
         self._store = store
         self._metrics = metrics
         self._clock = clock
-        self._leads = leads or Leads(Times(), Pods())
+        self._leads = leads or Leads(LoopIntervals(), Pods())
         self._interner = PodInterner()
         self._templates_at = float("-inf")
         self._classes = self._made_classes(commits.section)
         self._seen: dict[str, _Seen] = {}
         self._ready: set[str] | None = None
 
-    def before_pass(self, p: Pass) -> Pass:
+    def before_pass(self, p: PassState) -> PassState:
         """Return the pass with the pods that stand for reservations, after all others."""
         found: list[Pod] = []
         seen: dict[str, _Seen] = {}
@@ -90,7 +90,7 @@ class ReservationKeeper:
         self._seen = seen
         return msgspec.structs.replace(p, room=(*p.room, *found))
 
-    def after_pass(self, p: Pass) -> None:
+    def after_pass(self, p: PassState) -> None:
         """Take in which of them have room."""
         if p.report.view is None or p.placer is None:
             return
@@ -137,26 +137,26 @@ class ReservationKeeper:
             log.warning("reservations.not_refreshed", error=error)
         return self.statuses()
 
-    def _status(self, target: Target, now: Instant) -> TargetStatus:
+    def _status(self, target: ReservationTarget, now: Instant) -> TargetStatus:
         seen, state = self._seen.get(target.name, _NOTHING_SEEN), self._up_to_date(target, now)
         unplaceable = {str(reason): count for reason, count in seen.unplaceable.items()}
         lead, standing = self._lead(target), self._commits.standing(target.name)
         wanted = demand(target, state, seen.real, now.wall, lead.seconds)
         return target_status(target, state, wanted, lead, unplaceable, standing, now.wall)
 
-    def _up_to_date(self, target: Target, now: Instant) -> State:
+    def _up_to_date(self, target: ReservationTarget, now: Instant) -> TargetState:
         """Return the state of a target as time has changed it; nothing where it is not known."""
-        stored = self._commits.state(target.name) or State()
+        stored = self._commits.state(target.name) or TargetState()
         return plan(stored, (), target, now.wall, self._commits.section.replay_ttl_s).state
 
     def leads(self) -> Mapping[str, Lead]:
         """Return how long before an override begins its floor counts, by target."""
         return {target.name: self._lead(target) for target in self._commits.section.targets}
 
-    def _lead(self, target: Target) -> Lead:
+    def _lead(self, target: ReservationTarget) -> Lead:
         return self._leads.lead(target.lead_time_s, self._classes.get(target.name), Ahead())
 
-    def _note_ready(self, p: Pass, view: ClusterView) -> None:
+    def _note_ready(self, p: PassState, view: ClusterView) -> None:
         """Measure, once for each reservation, how long it took to get room on a node that is there."""
         first = self._ready is None
         ready, before = set[str](), self._ready or set()
@@ -202,7 +202,7 @@ class ReservationKeeper:
                 self._classes = classes if cls is None else {**classes, target.name: cls}
         self._templates_at = now.mono
 
-    def _class_of(self, target: Target, template: dict[str, Any] | None) -> PodClass | None:
+    def _class_of(self, target: ReservationTarget, template: dict[str, Any] | None) -> PodClass | None:
         problems = Counter[str](["there is no such PodTemplate"] if template is None else ())
         if template is not None:
             problems.update(template_problems(template, "template"))

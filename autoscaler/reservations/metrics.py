@@ -6,11 +6,11 @@ from http import HTTPStatus
 
 from msgspec.structs import replace
 
-from autoscaler.observe.metrics.metric_table import Kind, Metric
-from autoscaler.observe.metrics.series import Series
+from autoscaler.observe.metrics.definitions import Metric, MetricType
+from autoscaler.observe.metrics.series import MetricSeries
 from autoscaler.reasons import NoReservation, Unplaceable
-from autoscaler.reservations.plan import Effect, Plan, Verdict
-from autoscaler.reservations.pods import Demand
+from autoscaler.reservations.plan import OperationResult, OperationVerdict, ReservationPlan
+from autoscaler.reservations.pods import TargetDemand
 
 _BATCH = (1, 2, 5, 10, 25, 50, 100, 250, 1000)
 _LATENCY = (0.1, 0.5, 1.0, 2.0, 3.0, 3.5, 4.0, 5.0, 8.0, 15.0, 30.0, 60.0, 300.0, 3600.0)
@@ -20,7 +20,7 @@ _UNLIMITED = float("inf")
 _DROPS = (NoReservation.TARGET_GONE, NoReservation.GIVEN_UP, NoReservation.MAX_QUEUE_AGE)
 
 
-class Written(StrEnum):
+class StoreWriteResult(StrEnum):
     """How a write to the store ended."""
 
     OK = "ok"
@@ -29,7 +29,12 @@ class Written(StrEnum):
 
 
 def _of_target(
-    name: str, text: str, *labels: str, kind: Kind = Kind.GAUGE, buckets: Sequence[float] = (), **values: str
+    name: str,
+    text: str,
+    *labels: str,
+    kind: MetricType = MetricType.GAUGE,
+    buckets: Sequence[float] = (),
+    **values: str,
 ) -> Metric:
     return Metric(
         name=name, kind=kind, help=text, labels=("target", *labels), values=values, buckets=tuple(map(float, buckets))
@@ -55,7 +60,7 @@ _PLANNED: tuple[Metric, ...] = (
     ),
     Metric(
         name="reservation_capacity_ready_seconds",
-        kind=Kind.HISTOGRAM,
+        kind=MetricType.HISTOGRAM,
         help="Time from acceptance to room on a ready node.",
         buckets=_WAIT,
     ),
@@ -69,47 +74,57 @@ _TAKEN_IN: tuple[Metric, ...] = (
         "What became of announcements.",
         "result",
         "reason",
-        kind=Kind.COUNTER,
-        result=_ticked(Verdict),
+        kind=MetricType.COUNTER,
+        result=_ticked(OperationVerdict),
         reason="as in docs/reasons.md; empty where there is none",
     ),
-    _of_target("reservations_expired_total", "Reservations whose time ran out.", kind=Kind.COUNTER),
-    _of_target("reservations_extended_total", "Reservations that got a slot after a wait.", kind=Kind.COUNTER),
-    _of_target("reservation_batch_size", "Operations stored in one attempt.", kind=Kind.HISTOGRAM, buckets=_BATCH),
+    _of_target("reservations_expired_total", "Reservations whose time ran out.", kind=MetricType.COUNTER),
+    _of_target("reservations_extended_total", "Reservations that got a slot after a wait.", kind=MetricType.COUNTER),
+    _of_target(
+        "reservation_batch_size", "Operations stored in one attempt.", kind=MetricType.HISTOGRAM, buckets=_BATCH
+    ),
     Metric(
         name="reservation_batch_latency_seconds",
-        kind=Kind.HISTOGRAM,
+        kind=MetricType.HISTOGRAM,
         help="Time from taking an operation in to its being stored.",
         buckets=_LATENCY,
     ),
     _of_target(
-        "reservation_store_writes_total", "Writes to the store.", "result", kind=Kind.COUNTER, result=_ticked(Written)
+        "reservation_store_writes_total",
+        "Writes to the store.",
+        "result",
+        kind=MetricType.COUNTER,
+        result=_ticked(StoreWriteResult),
     ),
-    _of_target("reservation_retry_attempts_total", "Attempts put off after a failure.", kind=Kind.COUNTER),
+    _of_target("reservation_retry_attempts_total", "Attempts put off after a failure.", kind=MetricType.COUNTER),
     _of_target("reservation_backlog", "Operations that wait to be stored."),
     _of_target(
         "reservation_dropped_total",
         "Operations and reservations lost.",
         "reason",
-        kind=Kind.COUNTER,
+        kind=MetricType.COUNTER,
         reason=_ticked(_DROPS),
     ),
-    Metric(name="reservation_queue_length", kind=Kind.GAUGE, help="Operations that wait to be stored, of all targets."),
+    Metric(
+        name="reservation_queue_length",
+        kind=MetricType.GAUGE,
+        help="Operations that wait to be stored, of all targets.",
+    ),
     Metric(
         name="webhook_requests_total",
-        kind=Kind.COUNTER,
+        kind=MetricType.COUNTER,
         help="Requests to the listener for announcements.",
         labels=("path", "code"),
         values={"path": "the route, or `other`"},
     ),
     Metric(
         name="webhook_signature_failures_total",
-        kind=Kind.COUNTER,
+        kind=MetricType.COUNTER,
         help="Requests whose signature was missing, wrong or stale.",
     ),
     Metric(
         name="reservation_wait_seconds",
-        kind=Kind.HISTOGRAM,
+        kind=MetricType.HISTOGRAM,
         help="Time from acceptance to a slot.",
         buckets=_WAIT,
     ),
@@ -122,11 +137,11 @@ RESERVATIONS: tuple[Metric, ...] = (*_PLANNED, *(replace(metric, on_standby=True
 class ReservationMetrics:
     """What one process publishes about its targets. Safe to share between threads."""
 
-    def __init__(self, series: Series) -> None:
+    def __init__(self, series: MetricSeries) -> None:
         """`series` were made of `RESERVATIONS`."""
         self._series = series
 
-    def demand(self, target: str, demand: Demand) -> None:
+    def demand(self, target: str, demand: TargetDemand) -> None:
         """Publish what a target wants of a pass."""
         self._series.set("reservations", demand.active, target, "active")
         self._series.set("reservations", demand.queued, target, "queued")
@@ -145,18 +160,18 @@ class ReservationMetrics:
             else:
                 self._series.discard("reservations_unplaceable", target, reason)
 
-    def event(self, target: str, effect: Effect) -> None:
+    def event(self, target: str, effect: OperationResult) -> None:
         """Count what became of an operation."""
         self._series.add("reservation_events_total", 1, target, effect.verdict, effect.reason or "")
 
     def ignored(self, target: str, reason: NoReservation) -> None:
         """Count an announcement that changes nothing; `target` is empty where it is for none."""
-        verdict = Verdict.DUPLICATE if reason is NoReservation.DUPLICATE else Verdict.IGNORED
+        verdict = OperationVerdict.DUPLICATE if reason is NoReservation.DUPLICATE else OperationVerdict.IGNORED
         if reason in (NoReservation.QUEUE_FULL, NoReservation.STATE_UNREADABLE):
-            verdict = Verdict.REFUSED
+            verdict = OperationVerdict.REFUSED
         self._series.add("reservation_events_total", 1, target, verdict, reason)
 
-    def planned(self, target: str, plan: Plan) -> None:
+    def planned(self, target: str, plan: ReservationPlan) -> None:
         """Count what a plan that was stored did beside its operations."""
         self._series.add("reservations_expired_total", plan.expired, target)
         self._series.add("reservations_extended_total", plan.extended, target)
@@ -171,7 +186,7 @@ class ReservationMetrics:
         for seconds in latencies_s:
             self._series.observe("reservation_batch_latency_seconds", seconds)
 
-    def wrote(self, target: str, result: Written) -> None:
+    def wrote(self, target: str, result: StoreWriteResult) -> None:
         """Count a write to the store."""
         self._series.add("reservation_store_writes_total", 1, target, result)
 

@@ -3,10 +3,10 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from autoscaler.observe.meanings import Given
-from autoscaler.observe.page.block import Block, Shown
-from autoscaler.observe.page.display import count, until
+from autoscaler.observe.meanings import GivenReason
+from autoscaler.observe.page.format import count, until
 from autoscaler.observe.page.markup import NOTHING, Html, html, joined
+from autoscaler.observe.page.section import CompanionSection, SectionContent
 from autoscaler.observe.page.table import Column, chips, extent, glossary, pill, table
 from autoscaler.observe.reason_table import OF_TARGETS
 from autoscaler.reservations.status import TargetStatus
@@ -26,27 +26,27 @@ _COLUMNS = (
 )
 
 
-def reservations_block(targets: Callable[[], Sequence[TargetStatus]]) -> Block:
+def reservations_block(targets: Callable[[], Sequence[TargetStatus]]) -> CompanionSection:
     """Return the section; `targets` returns how all targets are."""
-    return Block(
+    return CompanionSection(
         "Reservations", "/api/v1/reservations", lambda now_wall, all_link: _shown(targets(), now_wall, all_link)
     )
 
 
-def _shown(targets: Sequence[TargetStatus], now_wall: float, all_link: str | None) -> Shown:
+def _shown(targets: Sequence[TargetStatus], now_wall: float, all_link: str | None) -> SectionContent:
     if not targets:
-        return Shown(html('<p class="muted">{}</p>', "No target is configured."))
+        return SectionContent(html('<p class="muted">{}</p>', "No target is configured."))
     ordered = sorted(targets, key=_calm)
     shown = ordered if all_link is None else ordered[:_MOST_TARGETS]
     states = Counter(word for target in targets for word, _ in _states(target))
-    given: list[Given] = [(reason, OF_TARGETS) for target in shown for reason in target.unplaceable]
+    given: list[GivenReason] = [(reason, OF_TARGETS) for target in shown for reason in target.unplaceable]
     rows = (_target_row(target, now_wall) for target in shown)
     parts = (
         chips(states),
         table(extent("target", len(shown), len(ordered), all_link), _COLUMNS, rows),
         glossary(given),
     )
-    return Shown(joined(parts), _alarm(targets))
+    return SectionContent(joined(parts), _alarm(targets))
 
 
 def _alarm(targets: Sequence[TargetStatus]) -> str:

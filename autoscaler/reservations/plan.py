@@ -12,13 +12,13 @@ import msgspec
 from msgspec.structs import replace
 
 from autoscaler.clock import Instant
-from autoscaler.config.reservations import RemovalOrder, Target
+from autoscaler.config.reservations import RemovalOrder, ReservationTarget
 from autoscaler.reasons import NoReservation
 from autoscaler.reservations.state import (
     LEDGER_ROWS,
-    Entry,
-    Source,
-    State,
+    AnnouncementSource,
+    Reservation,
+    TargetState,
     entries_that_fit,
     known,
     newest,
@@ -28,7 +28,7 @@ _EARLY_S = 600.0
 """How long the end of a job that nobody announced is remembered."""
 
 
-class Verdict(StrEnum):
+class OperationVerdict(StrEnum):
     """What became of an operation."""
 
     ADDED = "added"
@@ -38,7 +38,7 @@ class Verdict(StrEnum):
     REFUSED = "refused"
 
 
-class Job(msgspec.Struct, frozen=True):
+class JobAttempt(msgspec.Struct, frozen=True):
     """Ledger keys of one attempt of one job."""
 
     queued: str
@@ -56,29 +56,29 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """Ledger key by which it is known again; empty: it may come twice."""
     seed: str = ""
     """Random: the ids of its entries follow from it."""
-    job: Job | None = None
+    job: JobAttempt | None = None
     entry: str = ""
     """Id of the one entry to remove."""
-    source: Source = Source("api")
+    source: AnnouncementSource = AnnouncementSource("api")
     accepted: Instant = Instant(0.0, 0.0)
 
 
-class Effect(msgspec.Struct, frozen=True, kw_only=True):
+class OperationResult(msgspec.Struct, frozen=True, kw_only=True):
     """What one operation came to."""
 
-    verdict: Verdict
+    verdict: OperationVerdict
     reason: NoReservation | None = None
     amount: int = 0
     """Entries added or, negative, removed."""
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class ReservationPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The state to go on from, and how it came about."""
 
-    state: State
+    state: TargetState
     changed: bool
     """Whether it has to be written."""
-    effects: tuple[Effect, ...] = ()
+    effects: tuple[OperationResult, ...] = ()
     """One for each operation, in their order."""
     expired: int = 0
     too_old: int = 0
@@ -89,12 +89,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds from acceptance to slot of entries that got one now."""
 
 
-def plan(state: State, operations: Sequence[Operation], target: Target, wall: float, replay_ttl_s: float) -> Plan:
+def plan(
+    state: TargetState, operations: Sequence[Operation], target: ReservationTarget, wall: float, replay_ttl_s: float
+) -> ReservationPlan:
     """Apply operations at a time (Unix seconds); none at all brings the state up to date."""
     return _Planning(state, target, round(wall, 3), replay_ttl_s).run(operations)
 
 
-def active(state: State) -> int:
+def active(state: TargetState) -> int:
     """Return how many entries have slots."""
     return sum(one.activated is not None for one in state.entries)
 
@@ -102,19 +104,19 @@ def active(state: State) -> int:
 class _Planning:
     """One plan in the making."""
 
-    def __init__(self, state: State, target: Target, now: float, replay_ttl_s: float) -> None:
+    def __init__(self, state: TargetState, target: ReservationTarget, now: float, replay_ttl_s: float) -> None:
         self._before = state
         self._target = target
         self._now = now
         self._ttl_s = replay_ttl_s
         self._slots = target.slots_at(now)
-        self._entries: list[Entry] = list(state.entries)
+        self._entries: list[Reservation] = list(state.entries)
         self._waited: set[str] = set()
         self._deliveries, self._jobs = dict(state.deliveries), dict(state.jobs)
         self._recorded = False
         self._expired = self._too_old = 0
 
-    def run(self, operations: Sequence[Operation]) -> Plan:
+    def run(self, operations: Sequence[Operation]) -> ReservationPlan:
         self._stop_clocks()
         self._expire()
         adding = [self._apply(one) for one in operations]
@@ -126,8 +128,8 @@ class _Planning:
         started = self._promote()
         entries = tuple(self._entries)
         changed = self._recorded or entries != self._before.entries
-        return Plan(
-            state=State(entries=entries, deliveries=self._rows(self._deliveries), jobs=self._rows(self._jobs))
+        return ReservationPlan(
+            state=TargetState(entries=entries, deliveries=self._rows(self._deliveries), jobs=self._rows(self._jobs))
             if changed
             else self._before,
             changed=changed,
@@ -151,11 +153,11 @@ class _Planning:
         self._entries = [one for one in running if one.activated is not None or one.accepted >= oldest]
         self._too_old = len(running) - len(self._entries)
 
-    def _apply(self, operation: Operation) -> tuple[tuple[str, ...], Effect]:
+    def _apply(self, operation: Operation) -> tuple[tuple[str, ...], OperationResult]:
         """Return the ids of the entries that an operation adds, and what it comes to unless some are refused."""
         if operation.delivery:
             if known(self._deliveries, operation.delivery, self._now):
-                return (), Effect(verdict=Verdict.DUPLICATE, reason=NoReservation.DUPLICATE)
+                return (), OperationResult(verdict=OperationVerdict.DUPLICATE, reason=NoReservation.DUPLICATE)
             self._deliveries[operation.delivery] = self._until(self._ttl_s)
             self._recorded = True
         job = operation.job
@@ -171,30 +173,30 @@ class _Planning:
             return (), self._completed(job)
         return (), _removed(self._remove(self._entries[: -operation.amount]))
 
-    def _queued(self, job: Job) -> Effect | None:
+    def _queued(self, job: JobAttempt) -> OperationResult | None:
         """Note that a job waits; return why it gets no entry."""
         if known(self._jobs, job.completed, self._now):
-            return Effect(verdict=Verdict.IGNORED, reason=NoReservation.JOB_COMPLETED)
+            return OperationResult(verdict=OperationVerdict.IGNORED, reason=NoReservation.JOB_COMPLETED)
         if known(self._jobs, job.queued, self._now):
-            return Effect(verdict=Verdict.DUPLICATE, reason=NoReservation.DUPLICATE)
+            return OperationResult(verdict=OperationVerdict.DUPLICATE, reason=NoReservation.DUPLICATE)
         self._jobs[job.queued] = self._until(self._ttl_s)
         self._recorded = True
         return None
 
-    def _completed(self, job: Job) -> Effect:
+    def _completed(self, job: JobAttempt) -> OperationResult:
         if known(self._jobs, job.completed, self._now):
-            return Effect(verdict=Verdict.DUPLICATE, reason=NoReservation.DUPLICATE)
+            return OperationResult(verdict=OperationVerdict.DUPLICATE, reason=NoReservation.DUPLICATE)
         announced = known(self._jobs, job.queued, self._now)
         self._jobs[job.completed] = self._until(self._ttl_s if announced else _EARLY_S)
         self._recorded = True
         gone = self._remove(one for one in self._entries if one.job == job.queued)
         if not gone and not announced:
-            return Effect(verdict=Verdict.IGNORED, reason=NoReservation.UNKNOWN_JOB)
+            return OperationResult(verdict=OperationVerdict.IGNORED, reason=NoReservation.UNKNOWN_JOB)
         return _removed(gone)
 
-    def _add(self, operation: Operation) -> tuple[tuple[str, ...], Effect]:
+    def _add(self, operation: Operation) -> tuple[tuple[str, ...], OperationResult]:
         made = [
-            Entry(
+            Reservation(
                 id=hashlib.sha256(f"{operation.seed}/{number}".encode()).hexdigest()[:32],
                 accepted=self._now,
                 length_s=operation.length_s,
@@ -204,9 +206,9 @@ class _Planning:
             for number in range(operation.amount)
         ]
         self._entries += made
-        return tuple(one.id for one in made), Effect(verdict=Verdict.ADDED, amount=operation.amount)
+        return tuple(one.id for one in made), OperationResult(verdict=OperationVerdict.ADDED, amount=operation.amount)
 
-    def _remove(self, gone: Iterable[Entry]) -> int:
+    def _remove(self, gone: Iterable[Reservation]) -> int:
         ids = {one.id for one in gone}
         self._entries = [one for one in self._entries if one.id not in ids]
         return len(ids)
@@ -221,7 +223,9 @@ class _Planning:
         self._entries = [one for one in self._entries if one.id not in refused]
         return refused
 
-    def _after_trim(self, operation: Operation, ids: tuple[str, ...], effect: Effect, refused: set[str]) -> Effect:
+    def _after_trim(
+        self, operation: Operation, ids: tuple[str, ...], effect: OperationResult, refused: set[str]
+    ) -> OperationResult:
         left = sum(one not in refused for one in ids)
         if left == len(ids):
             return effect
@@ -231,9 +235,9 @@ class _Planning:
         self._deliveries.pop(operation.delivery, None)
         if operation.job is not None:
             self._jobs.pop(operation.job.queued, None)
-        return Effect(verdict=Verdict.REFUSED, reason=NoReservation.QUEUE_LIMIT)
+        return OperationResult(verdict=OperationVerdict.REFUSED, reason=NoReservation.QUEUE_LIMIT)
 
-    def _promote(self) -> list[Entry]:
+    def _promote(self) -> list[Reservation]:
         started = []
         for position, one in enumerate(self._entries[: self._slots]):
             if one.activated is None:
@@ -248,7 +252,7 @@ class _Planning:
         return int(self._now + seconds) + 1
 
 
-def _removed(count: int) -> Effect:
+def _removed(count: int) -> OperationResult:
     if not count:
-        return Effect(verdict=Verdict.IGNORED, reason=NoReservation.NOTHING_RESERVED)
-    return Effect(verdict=Verdict.REMOVED, amount=-count)
+        return OperationResult(verdict=OperationVerdict.IGNORED, reason=NoReservation.NOTHING_RESERVED)
+    return OperationResult(verdict=OperationVerdict.REMOVED, amount=-count)

@@ -6,18 +6,18 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from autoscaler.config.reservations import Target
+from autoscaler.config.reservations import ReservationTarget
+from autoscaler.objects.lenient_json import without_nulls
 from autoscaler.objects.meta import ObjectMeta, OwnerReference
-from autoscaler.objects.oddities import without_nulls
 from autoscaler.objects.pod import SAFE_TO_EVICT, SIMULATED, Pod, PodClass, PodInterner
 from autoscaler.objects.workload import PodTemplate
 from autoscaler.reservations.plan import active
-from autoscaler.reservations.state import State
-from autoscaler.scaleup.stand_ins import RESERVATION_KIND
+from autoscaler.reservations.state import TargetState
+from autoscaler.scaleup.fake_pods import RESERVATION_KIND
 from autoscaler.snapshot.cluster import ClusterView
 
 
-class Demand(msgspec.Struct, frozen=True, kw_only=True):
+class TargetDemand(msgspec.Struct, frozen=True, kw_only=True):
     """What one target wants of a pass."""
 
     slots: int | None
@@ -39,7 +39,7 @@ class Demand(msgspec.Struct, frozen=True, kw_only=True):
         return max(0, self.planned - self.real)
 
 
-def demand(target: Target, state: State, real: int, wall: float, lead_s: float = 0.0) -> Demand:
+def demand(target: ReservationTarget, state: TargetState, real: int, wall: float, lead_s: float = 0.0) -> TargetDemand:
     """Return what a target wants at a time (Unix seconds); `state` is up to date.
 
     A higher floor counts from `lead_s` before it holds, but takes no slots until then.
@@ -48,7 +48,7 @@ def demand(target: Target, state: State, real: int, wall: float, lead_s: float =
     planned = floor + running
     if target.max_replicas is not None:
         planned = min(planned, target.max_replicas)
-    return Demand(
+    return TargetDemand(
         slots=target.slots_at(wall),
         active=running,
         queued=len(state.entries) - running,
@@ -59,7 +59,7 @@ def demand(target: Target, state: State, real: int, wall: float, lead_s: float =
     )
 
 
-def count_real(target: Target, view: ClusterView) -> int:
+def count_real(target: ReservationTarget, view: ClusterView) -> int:
     """Return how many pods of the target there are: pending, starting or running, and not on their way out."""
     if not target.pod_selector.parts:
         return 0
@@ -69,14 +69,14 @@ def count_real(target: Target, view: ClusterView) -> int:
     return placed - leaving + sum(pod.deleted is None and counts_for(target, pod.cls) for pod in view.pending)
 
 
-def counts_for(target: Target, cls: PodClass) -> bool:
+def counts_for(target: ReservationTarget, cls: PodClass) -> bool:
     """Whether pods of a class use the reservations of a target up."""
     if not target.pod_selector.parts or (target.pod_namespaces and cls.namespace not in target.pod_namespaces):
         return False
     return target.pod_selector.selects(cls.labels)
 
 
-def class_of(target: Target, template: Mapping[str, Any], interner: PodInterner) -> PodClass:
+def class_of(target: ReservationTarget, template: Mapping[str, Any], interner: PodInterner) -> PodClass:
     """Return the class of pods that stand for a target's; raises `ValueError` for a template that is none."""
     try:
         read = msgspec.convert(without_nulls(template), PodTemplate, strict=False)
@@ -96,7 +96,7 @@ def class_of(target: Target, template: Mapping[str, Any], interner: PodInterner)
     return interner.class_of(meta, spec)
 
 
-def stand_ins(target: Target, cls: PodClass, count: int) -> tuple[Pod, ...]:
+def stand_ins(target: ReservationTarget, cls: PodClass, count: int) -> tuple[Pod, ...]:
     """Return so many pods of a target; the same number is the same pod in every pass, so that it keeps its node."""
     return tuple(
         Pod(name=f"reservation-{target.name}-{number}", cls=cls, uid=f"reservation/{target.name}/{number}")

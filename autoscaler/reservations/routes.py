@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from autoscaler.observe.http.endpoint import Body, Described, Endpoint, Given, JsonObject, Nothing
+from autoscaler.observe.http.endpoint import Body, Endpoint, EndpointRoutes, JsonMapping, Nothing, SuccessResponse
 from autoscaler.observe.http.openapi import About
-from autoscaler.observe.http.routing import JSON, TEXT, Request, Response, Seal
+from autoscaler.observe.http.routing import JSON, TEXT, BodyVerifier, Request, Response
 from autoscaler.reasons import NoReservation
 from autoscaler.reservations.status import ReservationStatus, TargetStatus
 
@@ -49,7 +49,7 @@ class Announcement(msgspec.Struct, frozen=True, kw_only=True, rename="camel", fo
     ]
 
 
-class Form(msgspec.Struct, frozen=True, kw_only=True):
+class DeliveryForm(msgspec.Struct, frozen=True, kw_only=True):
     """A delivery as a form."""
 
     payload: Annotated[str, Meta(description="The delivery as JSON.")]
@@ -80,7 +80,7 @@ class Removed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Serve = Callable[[Request], Response]
-Admits = Callable[[Request], Seal | None]
+Admits = Callable[[Request], BodyVerifier | None]
 
 _TARGET = {"name": "A target."}
 _REFUSED = {
@@ -91,12 +91,12 @@ _REFUSED = {
 _NO_TARGET = {404: "There is no such target."}
 _WRONG_BODY = {415: "The content type is none of those.", 422: "A field is missing or wrong; `field` names it."}
 _TAKEN = {
-    202: Given(text="It is stored, whatever happens to the process.", forms=(Accepted,)),
-    200: Given(text="It changes nothing.", forms=(Unchanged,)),
+    202: SuccessResponse(text="It is stored, whatever happens to the process.", forms=(Accepted,)),
+    200: SuccessResponse(text="It changes nothing.", forms=(Unchanged,)),
 }
 
 
-class Admitting(msgspec.Struct, frozen=True, kw_only=True):
+class Authenticators(msgspec.Struct, frozen=True, kw_only=True):
     """Who is let in, by how they sign."""
 
     github: Admits
@@ -105,8 +105,8 @@ class Admitting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def listener_routes(
-    admits: Admitting, *, webhook: Serve, listed: Serve, shown: Serve, scale: Serve, delete: Serve, health: Serve
-) -> Described:
+    admits: Authenticators, *, webhook: Serve, listed: Serve, shown: Serve, scale: Serve, delete: Serve, health: Serve
+) -> EndpointRoutes:
     """Return the routes. The query plays no part: signatures do not cover it."""
 
     def without_query(serve: Serve) -> Callable[[Nothing, Request], Response]:
@@ -121,7 +121,9 @@ def listener_routes(
                 any_query=True,
                 serve=without_query(webhook),
                 takes=Body(
-                    text="A delivery as GitHub sends it.", forms={JSON: JsonObject, FORM: Form}, most_bytes=None
+                    text="A delivery as GitHub sends it.",
+                    forms={JSON: JsonMapping, FORM: DeliveryForm},
+                    most_bytes=None,
                 ),
                 gives=_TAKEN,
                 refuses={**_REFUSED, **_WRONG_BODY},
@@ -137,7 +139,7 @@ def listener_routes(
                 asks=Nothing,
                 any_query=True,
                 serve=without_query(listed),
-                gives={200: Given(forms=(ReservationStatus,))},
+                gives={200: SuccessResponse(forms=(ReservationStatus,))},
                 refuses=_REFUSED,
                 signed_by=API_SIGNATURE,
                 admits=admits.operating,
@@ -150,7 +152,7 @@ def listener_routes(
                 asks=Nothing,
                 any_query=True,
                 serve=without_query(shown),
-                gives={200: Given(forms=(TargetStatus,))},
+                gives={200: SuccessResponse(forms=(TargetStatus,))},
                 refuses={**_REFUSED, **_NO_TARGET},
                 segments=_TARGET,
                 signed_by=API_SIGNATURE,
@@ -179,7 +181,7 @@ def listener_routes(
                 asks=Nothing,
                 any_query=True,
                 serve=without_query(delete),
-                gives={200: Given(text="It is gone.", forms=(Removed,))},
+                gives={200: SuccessResponse(text="It is gone.", forms=(Removed,))},
                 refuses={**_REFUSED, 404: "There is no such target or reservation."},
                 segments={**_TARGET, "id": "A reservation."},
                 signed_by=API_SIGNATURE,
@@ -193,7 +195,7 @@ def listener_routes(
                 asks=Nothing,
                 any_query=True,
                 serve=without_query(health),
-                gives={200: Given(text="They are.", content_type=TEXT)},
+                gives={200: SuccessResponse(text="They are.", content_type=TEXT)},
                 refuses={503: "They are not, yet or any more."},
             )
         },

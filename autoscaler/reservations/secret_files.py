@@ -7,7 +7,7 @@ from pathlib import Path
 
 from autoscaler.errors import ConfigError
 from autoscaler.logs import Log
-from autoscaler.reservations.auth import SHORTEST_SECRET
+from autoscaler.reservations.signature import SHORTEST_SECRET
 
 log = Log(__name__)
 
@@ -57,7 +57,7 @@ def _read(path: str) -> bytes:
     return secret
 
 
-class Patience:
+class FailureLimiter:
     """Turns a source away for a minute that was wrong twenty times within one. Safe to share between threads."""
 
     def __init__(self, mono: Callable[[], float]) -> None:

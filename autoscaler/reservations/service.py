@@ -15,21 +15,21 @@ from autoscaler.config.load import load_reservations
 from autoscaler.config.reservations import Reservations
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
-from autoscaler.eta.leads import Leads
+from autoscaler.eta.lead_times import Leads
 from autoscaler.kube.client import Client
 from autoscaler.kube.election import Unopposed
 from autoscaler.kube.writes import Writes
 from autoscaler.logs import Log
-from autoscaler.observe.http.connection import Intake
-from autoscaler.observe.http.seats import Capacity
-from autoscaler.observe.http.web import WebServer
+from autoscaler.observe.http.connection import RequestLimits
+from autoscaler.observe.http.connection_limits import ServerLimits
+from autoscaler.observe.http.server import WebServer
 from autoscaler.ports import EventSink, Executor
 from autoscaler.reservations.api import BODY_S, ReservationApi
-from autoscaler.reservations.inbox import Commits
+from autoscaler.reservations.inbox import ReservationInbox
 from autoscaler.reservations.keeper import ReservationKeeper
 from autoscaler.reservations.metrics import ReservationMetrics
 from autoscaler.reservations.secret_files import SecretFiles
-from autoscaler.reservations.store import ConfigMapStore, RehearsedStore
+from autoscaler.reservations.store import ConfigMapStore, DryRunStore
 from cloudprovider.file import read_text
 
 log = Log(__name__)
@@ -73,7 +73,7 @@ class SectionFile:
             return None
 
 
-class ReservationDesk:
+class ReservationService:
     """The reservations of one replica, from `start` to `close`, whether it leads or not."""
 
     def __init__(
@@ -94,8 +94,8 @@ class ReservationDesk:
         self._threads = ThreadExecutor(min(_MOST_THREADS, 2 * len(section.targets) + _SPARE_THREADS))
         self._executor: Executor = executor or self._threads
         writes = Writes(client, Unopposed(), clock, self._executor.sleep)
-        store = (RehearsedStore if config.loop.dry_run else ConfigMapStore)(client, writes, section.store)
-        self.commits = Commits(section, store, self._executor, clock, metrics, events)
+        store = (DryRunStore if config.loop.dry_run else ConfigMapStore)(client, writes, section.store)
+        self.commits = ReservationInbox(section, store, self._executor, clock, metrics, events)
         self.keeper = ReservationKeeper(self.commits, store, metrics, clock, leads)
         self._web: WebServer | None = None
         self._closed = False
@@ -186,11 +186,11 @@ class ReservationDesk:
         if not auth.files:
             log.warning("reservations.unsigned", listen=section.listen, why="anybody on this machine can announce work")
         made = ReservationApi(self.commits, self.keeper.fresh_statuses, github, api, self._metrics, self._clock)
-        intake = Intake(
+        intake = RequestLimits(
             body_bytes=section.max_body_bytes,
             body_s=BODY_S,
             chunks=True,
-            capacity=Capacity(answers=_MOST_ANSWERS, held_bytes=_BODIES * section.max_body_bytes),
+            capacity=ServerLimits(answers=_MOST_ANSWERS, held_bytes=_BODIES * section.max_body_bytes),
             answered=self._metrics.answered,
         )
         return WebServer(section.listen, made.routes, self._clock, intake, _tls(section))

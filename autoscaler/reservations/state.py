@@ -22,7 +22,7 @@ Ledger = Mapping[str, int]
 """Expiry in Unix seconds by key."""
 
 
-class Source(msgspec.Struct, frozen=True, omit_defaults=True):
+class AnnouncementSource(msgspec.Struct, frozen=True, omit_defaults=True):
     """Who announced the work, for people."""
 
     kind: str
@@ -32,7 +32,7 @@ class Source(msgspec.Struct, frozen=True, omit_defaults=True):
     request: str = ""
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class Reservation(msgspec.Struct, frozen=True, kw_only=True):
     """One reservation, for one pod."""
 
     id: str
@@ -42,7 +42,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """When it got its slot; None: it waits for one."""
     job: str = ""
     """Ledger key of the job it is for; empty for none."""
-    source: Source = Source("api")
+    source: AnnouncementSource = AnnouncementSource("api")
 
     @property
     def expires(self) -> float | None:
@@ -55,10 +55,10 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
         return begin, round(begin + self.length_s, 3)
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True):
+class TargetState(msgspec.Struct, frozen=True, kw_only=True):
     """Reservations of a target in order of arrival, and what is remembered so that nothing counts twice."""
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[Reservation, ...] = ()
     deliveries: Ledger = {}
     jobs: Ledger = {}
 
@@ -91,7 +91,7 @@ class _StoredEntry(msgspec.Struct, kw_only=True):
     expiration: str | None = None
     length: int
     job: str = ""
-    source: Source = Source("api")
+    source: AnnouncementSource = AnnouncementSource("api")
 
 
 class _Stored(msgspec.Struct, kw_only=True, rename={"schema_version": "schemaVersion"}):
@@ -105,7 +105,7 @@ class _Version(msgspec.Struct, rename={"schema_version": "schemaVersion"}):
     schema_version: int
 
 
-def read_state(text: str) -> State:
+def read_state(text: str) -> TargetState:
     """Read the stored text; raises `Unreadable`, for a newer schema too."""
     try:
         version = msgspec.json.decode(text, type=_Version).schema_version
@@ -113,7 +113,7 @@ def read_state(text: str) -> State:
             raise Unreadable(f"schemaVersion {version} is newer than {SCHEMA_VERSION}")
         stored = msgspec.json.decode(text, type=_Stored)
         entries = tuple(
-            Entry(
+            Reservation(
                 id=one.id,
                 accepted=unix_seconds(one.effective),
                 length_s=one.length / 1000,
@@ -125,10 +125,10 @@ def read_state(text: str) -> State:
         )
     except (msgspec.MsgspecError, ValueError) as error:
         raise Unreadable(str(error)) from error
-    return State(entries=entries, deliveries=stored.deliveries, jobs=stored.jobs)
+    return TargetState(entries=entries, deliveries=stored.deliveries, jobs=stored.jobs)
 
 
-def write_state(state: State) -> str:
+def write_state(state: TargetState) -> str:
     """Return the text to store, with the oldest rows of the ledgers left out where it would be too large."""
     entries = [_stored(one) for one in state.entries]
     rows = LEDGER_ROWS
@@ -152,7 +152,7 @@ def newest(ledger: Ledger, rows: int) -> dict[str, int]:
     return dict(sorted(ledger.items(), key=lambda row: row[1])[len(ledger) - rows :])
 
 
-def entries_that_fit(entries: tuple[Entry, ...]) -> int:
+def entries_that_fit(entries: tuple[Reservation, ...]) -> int:
     """Return how many of the entries, from the oldest on, can be stored with all ledgers empty, once all have slots."""
     left = LARGEST_BYTES - 100
     for number, one in enumerate(entries):
@@ -163,7 +163,7 @@ def entries_that_fit(entries: tuple[Entry, ...]) -> int:
     return len(entries)
 
 
-def _stored(one: Entry) -> _StoredEntry:
+def _stored(one: Reservation) -> _StoredEntry:
     return _StoredEntry(
         id=one.id,
         state="queued" if one.activated is None else "active",

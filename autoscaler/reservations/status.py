@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from autoscaler.config.reservations import Target
-from autoscaler.eta.lead import NO_LEAD, Lead
-from autoscaler.observe.http.endpoint import Described, Nothing, json_endpoint
-from autoscaler.reservations.pods import Demand
-from autoscaler.reservations.state import Entry, Source, State
+from autoscaler.config.reservations import ReservationTarget
+from autoscaler.eta.lead_time import NO_LEAD, Lead
+from autoscaler.observe.http.endpoint import EndpointRoutes, Nothing, json_endpoint
+from autoscaler.reservations.pods import TargetDemand
+from autoscaler.reservations.state import AnnouncementSource, Reservation, TargetState
 
 
 class EntryStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -16,7 +16,7 @@ class EntryStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     state: str
-    source: Source
+    source: AnnouncementSource
     effective_at: float
     expires_at: float
 
@@ -70,7 +70,7 @@ class TargetStatus(msgspec.Struct, frozen=True, kw_only=True):
     entries: tuple[EntryStatus, ...] = ()
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class InboxStatus(msgspec.Struct, frozen=True, kw_only=True):
     """How a target stands in the inbox of a replica."""
 
     loaded: bool
@@ -82,12 +82,12 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def target_status(
-    target: Target,
-    state: State,
-    demand: Demand,
+    target: ReservationTarget,
+    state: TargetState,
+    demand: TargetDemand,
     lead: Lead,
     unplaceable: Mapping[str, int],
-    standing: Standing,
+    standing: InboxStatus,
     now: float,
 ) -> TargetStatus:
     """Put together what is shown of a target; `state` is up to date."""
@@ -115,7 +115,7 @@ def target_status(
     )
 
 
-def _entry(one: Entry, now: float) -> EntryStatus:
+def _entry(one: Reservation, now: float) -> EntryStatus:
     effective, expires = one.shown(now)
     return EntryStatus(
         id=one.id,
@@ -132,7 +132,7 @@ class ReservationStatus(msgspec.Struct, frozen=True):
     targets: tuple[TargetStatus, ...] = ()
 
 
-def reservation_routes(targets: Callable[[], tuple[TargetStatus, ...]]) -> Described:
+def reservation_routes(targets: Callable[[], tuple[TargetStatus, ...]]) -> EndpointRoutes:
     """Return the read-only route of the main port."""
     endpoint = json_endpoint(
         exposes="names of targets; repositories and ids of announced jobs",

@@ -5,11 +5,11 @@ from typing import Protocol
 
 import msgspec
 
-from autoscaler.config.reservations import Store, TemplateRef
+from autoscaler.config.reservations import ReservationStoreOptions, TemplateRef
 from autoscaler.errors import Gone
 from autoscaler.kube import paths
-from autoscaler.kube.answers import JsonObject, whole_object, whole_objects
 from autoscaler.kube.paths import ObjectRef
+from autoscaler.kube.whole_objects import JsonObject, whole_object, whole_objects
 from autoscaler.kube.writes import ClusterWrites
 
 STATE = "state.json"
@@ -19,7 +19,7 @@ _MANAGED = {
 }
 
 
-class Reads(Protocol):
+class ReservationReads(Protocol):
     """Answers GET requests; `kube.client.Client` is one."""
 
     def get(self, path: str, query: Mapping[str, str] | None = None) -> bytes:
@@ -27,7 +27,7 @@ class Reads(Protocol):
         ...
 
 
-class Kept(msgspec.Struct, frozen=True):
+class StoredTarget(msgspec.Struct, frozen=True):
     """One target's object as it was read."""
 
     obj: JsonObject
@@ -46,15 +46,15 @@ class Kept(msgspec.Struct, frozen=True):
 class ReservationStore(Protocol):
     """Reads and writes states. Any call may raise `RetryLater` or `Refused`."""
 
-    def read(self, target: str) -> Kept | None:
+    def read(self, target: str) -> StoredTarget | None:
         """Return what is stored for a target; None: nothing."""
         ...
 
-    def read_all(self) -> dict[str, Kept]:
+    def read_all(self) -> dict[str, StoredTarget]:
         """Return what is stored, by target, as far as it was written here."""
         ...
 
-    def write(self, target: str, text: str, before: Kept | None) -> None:
+    def write(self, target: str, text: str, before: StoredTarget | None) -> None:
         """Store a state; `Conflict` if it is not as it was read before any more."""
         ...
 
@@ -66,25 +66,25 @@ class ReservationStore(Protocol):
 class ConfigMapStore:
     """`ReservationStore` on an API server."""
 
-    def __init__(self, reads: Reads, writes: ClusterWrites, store: Store) -> None:
+    def __init__(self, reads: ReservationReads, writes: ClusterWrites, store: ReservationStoreOptions) -> None:
         """`writes` must not ask for leadership: every replica commits, guarded by the object's version."""
         self._reads = reads
         self._writes = writes
         self._store = store
 
-    def read(self, target: str) -> Kept | None:
+    def read(self, target: str) -> StoredTarget | None:
         """Return what is stored for a target."""
         return self._found(ObjectRef("v1", "ConfigMap", self._name(target), self._store.namespace))
 
-    def read_all(self) -> dict[str, Kept]:
+    def read_all(self) -> dict[str, StoredTarget]:
         """Return what is stored, by target."""
         selector = ",".join(f"{key}={value}" for key, value in _MANAGED.items())
         body = self._reads.get(paths.collection("v1", "ConfigMap", self._store.namespace), {"labelSelector": selector})
-        found = (Kept({"apiVersion": "v1", "kind": "ConfigMap", **one}) for one in whole_objects(body))
+        found = (StoredTarget({"apiVersion": "v1", "kind": "ConfigMap", **one}) for one in whole_objects(body))
         prefix = self._store.prefix
         return {one.name.removeprefix(prefix): one for one in found if one.name.startswith(prefix)}
 
-    def write(self, target: str, text: str, before: Kept | None) -> None:
+    def write(self, target: str, text: str, before: StoredTarget | None) -> None:
         """Store a state."""
         if before is None:
             metadata: JsonObject = {"name": self._name(target), "namespace": self._store.namespace, "labels": _MANAGED}
@@ -100,9 +100,9 @@ class ConfigMapStore:
         found = self._found(ObjectRef("v1", "PodTemplate", ref.name, ref.namespace))
         return None if found is None else found.obj.get("template") or {}
 
-    def _found(self, ref: ObjectRef) -> Kept | None:
+    def _found(self, ref: ObjectRef) -> StoredTarget | None:
         try:
-            return Kept(
+            return StoredTarget(
                 {**whole_object(self._reads.get(paths.path(ref))), "apiVersion": ref.api_version, "kind": ref.kind}
             )
         except Gone:
@@ -112,8 +112,8 @@ class ConfigMapStore:
         return self._store.prefix + target
 
 
-class RehearsedStore(ConfigMapStore):
+class DryRunStore(ConfigMapStore):
     """The same for a dry run: what is read is real, what is written stays on paper."""
 
-    def write(self, target: str, text: str, before: Kept | None) -> None:
+    def write(self, target: str, text: str, before: StoredTarget | None) -> None:
         """Store nothing."""

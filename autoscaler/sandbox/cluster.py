@@ -5,8 +5,9 @@
     cluster.apply(objects)
     cluster.run_for(60)         # virtual clock; with the system clock: cluster.start() ... cluster.stop()
 
-The actors know each other only through the storage, as in a real cluster; serve it with `apiserver.server.ApiServer`.
-Not played: volumes being provisioned, CronJobs, and eviction by `NoExecute` taints.
+The actors know each other only through the storage, as in a real cluster; serve it with
+`sandbox.apiserver.server.ApiServer`. Not played: volumes being provisioned, CronJobs, and eviction by `NoExecute`
+taints.
 """
 
 import math
@@ -18,15 +19,15 @@ from typing import Protocol
 import msgspec
 
 from autoscaler.clock import Clock, Instant, VirtualClock
-from autoscaler.sandbox.actors.budgets import Budgets
 from autoscaler.sandbox.actors.daemonsets import DaemonSets
 from autoscaler.sandbox.actors.deployments import Deployments
-from autoscaler.sandbox.actors.feed import Feed
+from autoscaler.sandbox.actors.disruption import DisruptionController
+from autoscaler.sandbox.actors.event_recorder import Recorder
+from autoscaler.sandbox.actors.informers import SharedInformers
 from autoscaler.sandbox.actors.jobs import Jobs
 from autoscaler.sandbox.actors.kubelet import Kubelets
-from autoscaler.sandbox.actors.lifecycle import NodeTaints, OrphanedPods
-from autoscaler.sandbox.actors.machines import KwokNodes, Machines
-from autoscaler.sandbox.actors.recorder import Recorder
+from autoscaler.sandbox.actors.machines import KwokNodes, MachineNodes
+from autoscaler.sandbox.actors.node_lifecycle import NodeTaints, OrphanedPods
 from autoscaler.sandbox.actors.replicasets import ReplicaSets
 from autoscaler.sandbox.actors.scheduler import Scheduler
 from autoscaler.sandbox.actors.statefulsets import StatefulSets
@@ -52,7 +53,7 @@ class Actor(Protocol):
         ...
 
 
-class Census(msgspec.Struct, frozen=True):
+class ClusterCounts(msgspec.Struct, frozen=True):
     """How a cluster is doing, in numbers."""
 
     nodes: int
@@ -85,7 +86,7 @@ class SandboxCluster:
         self.storage = storage if storage is not None else Storage(clock)
         self.failures: list[Exception] = []
         """The last errors that no actor expected; the ticker goes on after them."""
-        self._feed = Feed(self.storage)
+        self._feed = SharedInformers(self.storage)
         self._actors = _actors(self.storage, self._feed, cloud, timing)
         self._stopping = threading.Event()
         self._ticker: threading.Thread | None = None
@@ -151,11 +152,11 @@ class SandboxCluster:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def census(self) -> Census:
+    def census(self) -> ClusterCounts:
         """Count nodes and pods as they are in the storage. From any thread."""
         nodes, pods = self.storage.list("nodes"), self.storage.list("pods")
         phases = Counter("Terminating" if is_terminating(pod) else phase_of(pod) for pod in pods)
-        return Census(len(nodes), sum(holds(node, "Ready") for node in nodes), dict(sorted(phases.items())))
+        return ClusterCounts(len(nodes), sum(holds(node, "Ready") for node in nodes), dict(sorted(phases.items())))
 
     def _tick(self, tick_s: float) -> None:
         while not self._stopping.wait(tick_s):
@@ -173,10 +174,10 @@ class SandboxCluster:
         return found
 
 
-def _actors(storage: Storage, feed: Feed, cloud: StaticCloud | None, timing: Timing) -> tuple[Actor, ...]:
+def _actors(storage: Storage, feed: SharedInformers, cloud: StaticCloud | None, timing: Timing) -> tuple[Actor, ...]:
     """The actors in an order in which one step carries a change far: machines, workloads, scheduler, kubelets."""
     controllers = Recorder(storage, "controller-manager", timing)
-    machines: tuple[Actor, ...] = (Machines(storage, feed, cloud, timing),) if cloud is not None else ()
+    machines: tuple[Actor, ...] = (MachineNodes(storage, feed, cloud, timing),) if cloud is not None else ()
     return (
         *machines,
         KwokNodes(storage, feed, timing),
@@ -190,5 +191,5 @@ def _actors(storage: Storage, feed: Feed, cloud: StaticCloud | None, timing: Tim
         Jobs(storage, feed, controllers),
         Scheduler(storage, feed, Recorder(storage, "default-scheduler", timing), timing),
         Kubelets(storage, feed, timing),
-        Budgets(storage, feed),
+        DisruptionController(storage, feed),
     )

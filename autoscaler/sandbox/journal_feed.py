@@ -11,7 +11,7 @@ from autoscaler.kube.watch import KindSource
 from autoscaler.objects.decode import Named
 from autoscaler.sandbox.apiserver.errors import ApiError
 from autoscaler.sandbox.apiserver.journal import Subscription
-from autoscaler.sandbox.apiserver.records import Change as StoredChange
+from autoscaler.sandbox.apiserver.records import StoreChange as StoredChange
 from autoscaler.sandbox.apiserver.routes import route
 from autoscaler.sandbox.apiserver.storage import Storage
 

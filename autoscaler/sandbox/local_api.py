@@ -15,11 +15,11 @@ from urllib3.exceptions import ProtocolError, ReadTimeoutError
 
 from autoscaler.clock import Clock
 from autoscaler.kube.client import Client, ClientSettings
-from autoscaler.kube.config import Endpoint
+from autoscaler.kube.config import RestConfig
+from autoscaler.sandbox.apiserver.dispatch import ApiDispatcher, Dropped
 from autoscaler.sandbox.apiserver.faults import Faults
-from autoscaler.sandbox.apiserver.messages import Request
-from autoscaler.sandbox.apiserver.requests import RequestLog
-from autoscaler.sandbox.apiserver.site import Dropped, Site
+from autoscaler.sandbox.apiserver.http_messages import ApiRequest
+from autoscaler.sandbox.apiserver.request_log import RequestLog
 from autoscaler.sandbox.apiserver.storage import Storage
 from autoscaler.sandbox.apiserver.verbs import Verbs
 
@@ -42,7 +42,7 @@ class LocalApi:
     def client(self, clock: Clock, sleep: Callable[[float], bool], settings: ClientSettings) -> Client:
         """Return a client that speaks to this API alone; `sleep` lets virtual time pass."""
         connections = _Connections(self._storage, self._verbs, self.faults, self.requests, sleep)
-        return Client(Endpoint(_NOWHERE), clock, sleep, settings, connections)
+        return Client(RestConfig(_NOWHERE), clock, sleep, settings, connections)
 
 
 class _Connections:
@@ -51,7 +51,7 @@ class _Connections:
     def __init__(
         self, storage: Storage, verbs: Verbs, faults: Faults, log: RequestLog, sleep: Callable[[float], bool]
     ) -> None:
-        self._site = Site(storage, verbs, faults, log, pause=self._delay)
+        self._site = ApiDispatcher(storage, verbs, faults, log, pause=self._delay)
         self._sleep = sleep
         self._delay_s = 0.0
         self._pool = ConnectionPool("world.invalid")
@@ -71,7 +71,7 @@ class _Connections:
     ) -> urllib3.BaseHTTPResponse:
         """Serve one request."""
         parts = urlsplit(url)
-        request = Request(
+        request = ApiRequest(
             method=method,
             path=unquote(parts.path),
             query=dict(parse_qsl(parts.query, keep_blank_values=True)),

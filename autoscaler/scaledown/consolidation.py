@@ -13,9 +13,9 @@ from itertools import combinations
 import msgspec
 import numpy as np
 
-from autoscaler.config.scaledown import Replacement as Options
+from autoscaler.config.scaledown import ReplacementOptions as Options
 from autoscaler.objects.pod import Pod, PodClass
-from autoscaler.scaledown.mixing import Amount, Item, Kind, Mix, Steps, cheapest_mix
+from autoscaler.scaledown.bin_packing import Amount, BinType, Item, NodeMix, SearchBudget, cheapest_mix
 from autoscaler.scheduling.placement import Placer, accepts
 from autoscaler.snapshot.columns import Amounts, Mask
 from autoscaler.snapshot.groups import Groups
@@ -40,7 +40,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     pods: tuple[Pod, ...]
 
 
-class Offer(msgspec.Struct, frozen=True, kw_only=True):
+class GroupOffer(msgspec.Struct, frozen=True, kw_only=True):
     """A group that may grow, and by how much."""
 
     group: str
@@ -68,7 +68,7 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
 def propose(
     placer: Placer,
     candidates: Sequence[Candidate],
-    offers: Sequence[Offer],
+    offers: Sequence[GroupOffer],
     destinations: Mask,
     groups: Groups,
     options: Options,
@@ -92,7 +92,7 @@ class _Problem:
         self,
         placer: Placer,
         candidates: Sequence[Candidate],
-        offers: Sequence[Offer],
+        offers: Sequence[GroupOffer],
         destinations: Mask,
         groups: Groups,
         options: Options,
@@ -101,7 +101,7 @@ class _Problem:
         self._groups = groups
         self._candidates = tuple(candidates)
         self._offers = tuple(offers)
-        self._steps = Steps(options.consolidation_steps)
+        self._steps = SearchBudget(options.consolidation_steps)
         self._seen: dict[tuple[int, ...], Proposal | None] = {}
         classes = list(dict.fromkeys(pod.cls for one in candidates for pod in one.pods))
         self._model(placer, classes, destinations)
@@ -121,7 +121,7 @@ class _Problem:
         masks = {cls: trial.open(base) & placer.accepted(cls, base) for cls in classes}
         self._amounts = {int(at): tuple(int(free[row, at]) for row in rows) for at in self._bins}
         self._kinds = [
-            Kind(offer.price, _of_template(placer, offer.template, rows), min(offer.room, 1 << 20))
+            BinType(offer.price, _of_template(placer, offer.template, rows), min(offer.room, 1 << 20))
             for offer in self._offers
         ]
         self._bits = {
@@ -214,7 +214,9 @@ class _Problem:
         mix = cheapest_mix(items, bins, self._kinds, self._steps, before - least)
         self._seen[chosen] = None if mix is None else self._proposal(members, pods, before, mix)
 
-    def _proposal(self, members: Sequence[Candidate], pods: Sequence[Pod], before: float, mix: Mix) -> Proposal | None:
+    def _proposal(
+        self, members: Sequence[Candidate], pods: Sequence[Pod], before: float, mix: NodeMix
+    ) -> Proposal | None:
         buys = Counter(self._offers[kind].group for kind in mix.new)
         for group_id, count in Counter(one.group for one in members).items():
             group = self._groups.by_id[group_id]

@@ -11,17 +11,19 @@ import numpy as np
 
 from autoscaler.config.scaledown import ScaleDown
 from autoscaler.config.syntax import show_duration
-from autoscaler.reasons import Keep, Kept
-from autoscaler.scaledown.budgets import within_budgets
-from autoscaler.scaledown.minimums import Reserve
-from autoscaler.scaledown.plan import Deletions, Removal, Situation, Update
-from autoscaler.scaledown.rates import Rates
-from autoscaler.scaledown.windows import closed_for_s, windows_of
+from autoscaler.reasons import UnremovableNode, UnremovableReason
+from autoscaler.scaledown.deletion_budget import within_budgets
+from autoscaler.scaledown.maintenance_windows import closed_for_s, windows_of
+from autoscaler.scaledown.plan import NodesToDelete, Removal, ScaleDownContext, UnneededNodes
+from autoscaler.scaledown.removal_rates import Rates
+from autoscaler.scaledown.resource_minimums import Reserve
 from autoscaler.snapshot.groups import Group
 from autoscaler.snapshot.overlay import Trial
 
 
-def plan_deletions(update: Update, trial: Trial, situation: Situation, replaced: Sequence[Removal] = ()) -> Deletions:
+def plan_deletions(
+    update: UnneededNodes, trial: Trial, situation: ScaleDownContext, replaced: Sequence[Removal] = ()
+) -> NodesToDelete:
     """Return which replaced and which unneeded nodes go now, in this order, and why all other nodes stay.
 
     `trial` is the one of the update: it tells which nodes the cluster has, upcoming ones included.
@@ -39,7 +41,7 @@ def plan_deletions(update: Update, trial: Trial, situation: Situation, replaced:
     for removal, reason in choice.without_incomplete(due):
         if reason is None:
             complete.append(removal)
-        elif situation.rules.reason_for_every_node or reason.reason is not Keep.ATOMIC:
+        elif situation.rules.reason_for_every_node or reason.reason is not UnremovableReason.ATOMIC:
             kept[removal.node.name] = reason
     empty = [one for one in complete if not one.drained]
     drained = [one for one in complete if one.drained]
@@ -47,9 +49,9 @@ def plan_deletions(update: Update, trial: Trial, situation: Situation, replaced:
     rates = Rates(options.max_node_deletions_per_minute, update.memory, situation.now)
     started = within_budgets(empty, drained, options, situation.under_way, rates, choice.goes_whole)
     for name, one in started.kept.items():
-        if situation.rules.reason_for_every_node or one.reason is not Keep.MAX_DELETIONS:
+        if situation.rules.reason_for_every_node or one.reason is not UnremovableReason.MAX_DELETIONS:
             kept[name] = one
-    return Deletions(empty=started.empty, drained=started.drained, kept=kept)
+    return NodesToDelete(empty=started.empty, drained=started.drained, kept=kept)
 
 
 def wait_s(removal: Removal, group: Group, options: ScaleDown) -> float:
@@ -63,14 +65,14 @@ def wait_s(removal: Removal, group: Group, options: ScaleDown) -> float:
     return flag_s if own_s is None else own_s
 
 
-Rule = Callable[[Removal, Group], Kept | None]
+DeletionRule = Callable[[Removal, Group], UnremovableNode | None]
 """None: nothing keeps the node."""
 
 
 class _Choice:
     """Rules that keep nodes, asked in order, and what shrinks as nodes are accepted: sizes and resources."""
 
-    def __init__(self, update: Update, trial: Trial, situation: Situation) -> None:
+    def __init__(self, update: UnneededNodes, trial: Trial, situation: ScaleDownContext) -> None:
         self._update = update
         self._situation = situation
         self._groups = situation.groups.by_id
@@ -78,7 +80,7 @@ class _Choice:
         self._reserve = Reserve(trial, situation)
         self._trial = trial
         self._closed_for_s: dict[str, float] = {}
-        self._rules: tuple[Rule, ...] = (self._too_early, self._outside_windows, self._at_minimum, self._scarce)
+        self._rules: tuple[DeletionRule, ...] = (self._too_early, self._outside_windows, self._at_minimum, self._scarce)
 
     def in_order(self) -> Sequence[Removal]:
         """Return empty nodes, then those to drain, those that budgets let go at once first; longest unneeded first."""
@@ -87,7 +89,7 @@ class _Choice:
             self._update.unneeded, key=lambda one: (one.drained, one.drained and one.risky, since[one.node.name].mono)
         )
 
-    def reason_to_stay(self, removal: Removal) -> Kept | None:
+    def reason_to_stay(self, removal: Removal) -> UnremovableNode | None:
         """Accept a node, or return why it stays."""
         group = self._groups[removal.group]
         for rule in self._rules:
@@ -98,37 +100,46 @@ class _Choice:
         self._sizes[group.id] -= 1
         return None
 
-    def _too_early(self, removal: Removal, group: Group) -> Kept | None:
+    def _too_early(self, removal: Removal, group: Group) -> UnremovableNode | None:
         if removal.replaced:
             return None
         waited_s = self._situation.now.mono - self._update.memory.unneeded[removal.node.name].mono
         due_s = wait_s(removal, group, self._situation.options)
         if waited_s > due_s:
             return None
-        reason = Keep.NOT_UNNEEDED_LONG_ENOUGH if removal.ready else Keep.NOT_UNREADY_LONG_ENOUGH
+        reason = (
+            UnremovableReason.NOT_UNNEEDED_LONG_ENOUGH if removal.ready else UnremovableReason.NOT_UNREADY_LONG_ENOUGH
+        )
         return _kept(removal, reason, f"unneeded for {waited_s:.0f}s of {due_s:.0f}s", due_s - waited_s)
 
-    def _outside_windows(self, removal: Removal, group: Group) -> Kept | None:
+    def _outside_windows(self, removal: Removal, group: Group) -> UnremovableNode | None:
         left_s = self._closed_for_s.get(group.id)
         if left_s is None:
             windows = windows_of(self._situation.options.scale_down_window, group.id)
             left_s = self._closed_for_s[group.id] = closed_for_s(windows, self._situation.now.wall)
         if left_s <= 0:
             return None
-        return _kept(removal, Keep.OUTSIDE_WINDOW, f"the next window opens in {show_duration(round(left_s))}", left_s)
+        return _kept(
+            removal,
+            UnremovableReason.OUTSIDE_WINDOW,
+            f"the next window opens in {show_duration(round(left_s))}",
+            left_s,
+        )
 
-    def _at_minimum(self, removal: Removal, group: Group) -> Kept | None:
+    def _at_minimum(self, removal: Removal, group: Group) -> UnremovableNode | None:
         if self._sizes[group.id] - self._situation.under_way.count_in(group.id) > group.min_size:
             return None
-        return _kept(removal, Keep.MIN_SIZE, f"group {group.id} would have fewer than {group.min_size} nodes")
+        return _kept(
+            removal, UnremovableReason.MIN_SIZE, f"group {group.id} would have fewer than {group.min_size} nodes"
+        )
 
-    def _scarce(self, removal: Removal, group: Group) -> Kept | None:
+    def _scarce(self, removal: Removal, group: Group) -> UnremovableNode | None:
         scarce = self._reserve.scarce_without(removal.node, group)
         if scarce is None:
             return None
-        return _kept(removal, Keep.MINIMAL_RESOURCES, f"too little {scarce} would remain")
+        return _kept(removal, UnremovableReason.MINIMAL_RESOURCES, f"too little {scarce} would remain")
 
-    def without_incomplete(self, due: Sequence[Removal]) -> Iterator[tuple[Removal, Kept | None]]:
+    def without_incomplete(self, due: Sequence[Removal]) -> Iterator[tuple[Removal, UnremovableNode | None]]:
         """Yield nodes with why they stay after all: part of a group that goes as a whole, or pods to wait for.
 
         Single nodes come first.
@@ -143,7 +154,7 @@ class _Choice:
             whole = self.goes_whole(group, len(members))
             detail = f"all of group {group} must go at once, {len(members)} of its nodes can"
             for one in members:
-                yield one, _waiting(one) if whole else _kept(one, Keep.ATOMIC, detail)
+                yield one, _waiting(one) if whole else _kept(one, UnremovableReason.ATOMIC, detail)
 
     def goes_whole(self, group_id: str, count: int) -> bool:
         """Whether so many nodes are all that a group has asked for or, where rules say so, all that have come."""
@@ -157,13 +168,17 @@ class _Choice:
         return count == sum(1 for position in present if owner_of.get(nodes[position].name) == group_id)
 
 
-def _kept(removal: Removal, reason: Keep, detail: str, time_left_s: float | None = None) -> Kept:
-    return Kept(removal.node.name, reason, detail, None, None, removal.utilization, time_left_s)
+def _kept(
+    removal: Removal, reason: UnremovableReason, detail: str, time_left_s: float | None = None
+) -> UnremovableNode:
+    return UnremovableNode(removal.node.name, reason, detail, None, None, removal.utilization, time_left_s)
 
 
-def _waiting(removal: Removal) -> Kept | None:
+def _waiting(removal: Removal) -> UnremovableNode | None:
     if not removal.wait_for:
         return None
     pod = removal.wait_for[0]
     detail = f"{len(removal.wait_for)} pods have to run to their end first"
-    return Kept(removal.node.name, Keep.ON_COMPLETION, detail, pod.key, None, removal.utilization)
+    return UnremovableNode(
+        removal.node.name, UnremovableReason.ON_COMPLETION, detail, pod.key, None, removal.utilization
+    )

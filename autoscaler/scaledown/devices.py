@@ -11,7 +11,7 @@ import msgspec
 
 from autoscaler.objects.devices import CounterSet, Device, ResourceClaim
 from autoscaler.snapshot.cluster import ClusterView
-from autoscaler.snapshot.devices import Pool, exposes_gpus, pools_by_node
+from autoscaler.snapshot.devices import DevicePool, exposes_gpus, pools_by_node
 
 
 class DeviceUse(msgspec.Struct, frozen=True):
@@ -37,7 +37,7 @@ def device_uses(view: ClusterView) -> Mapping[int, DeviceUse]:
     return {position: _use(found, allocated) for position, found in pools.items()}
 
 
-def _use(pools: tuple[Pool, ...], allocated: Mapping[tuple[str, str], Set[str]]) -> DeviceUse:
+def _use(pools: tuple[DevicePool, ...], allocated: Mapping[tuple[str, str], Set[str]]) -> DeviceUse:
     gpus = exposes_gpus(pools)
     for pool in pools:
         if not pool.complete:
@@ -78,7 +78,7 @@ def _is_used(claim: ResourceClaim, uids: Mapping[str, str]) -> bool:
     return False
 
 
-def pool_share(pool: Pool, allocated: Set[str]) -> float:
+def pool_share(pool: DevicePool, allocated: Set[str]) -> float:
     """Return how much of a complete pool is allocated, 0 to 1.
 
     Devices that stand for themselves are counted. Of hardware that devices cut up among them, each piece, which is a
@@ -99,7 +99,7 @@ def pool_share(pool: Pool, allocated: Set[str]) -> float:
     return (cut_share * pieces + whole_share * len(whole)) / (pieces + len(whole))
 
 
-def _consumed(pool: Pool, taken: Iterable[Device]) -> float:
+def _consumed(pool: DevicePool, taken: Iterable[Device]) -> float:
     """Return how many pieces of hardware, in fractions, the taken devices use up."""
     consumed: dict[tuple[str, str], int] = defaultdict(int)
     for device in taken:

@@ -14,8 +14,8 @@ from autoscaler.objects.meta import OwnerReference
 from autoscaler.objects.pod import SAFE_LOCAL_VOLUMES, SAFE_TO_EVICT, Pod, PodClass
 from autoscaler.objects.podspec import Volume
 from autoscaler.objects.workload import Replicated
-from autoscaler.reasons import Blocking
-from autoscaler.scaledown.disruption import Budgets
+from autoscaler.reasons import BlockingReason
+from autoscaler.scaledown.pdb import RemainingPdbTracker
 from autoscaler.snapshot.cluster import Related
 
 _SYSTEM_NAMESPACE = "kube-system"
@@ -23,7 +23,7 @@ _REPLICATING = frozenset(("ReplicationController", "Job", "ReplicaSet", "Statefu
 _TERMINATION_SLACK_S = 30.0
 
 
-class Outcome(StrEnum):
+class DrainOutcome(StrEnum):
     """What becomes of a pod when its node is removed."""
 
     SKIP = "skip"
@@ -35,18 +35,18 @@ class Outcome(StrEnum):
     """It keeps the node."""
 
 
-class Verdict(msgspec.Struct, frozen=True, gc=False):
+class DrainVerdict(msgspec.Struct, frozen=True, gc=False):
     """What a rule decides; a reason where it blocks. `detail` is for people."""
 
-    outcome: Outcome
-    reason: Blocking | None = None
+    outcome: DrainOutcome
+    reason: BlockingReason | None = None
     detail: str = ""
 
 
-SKIP, EVICT, WAIT = Verdict(Outcome.SKIP), Verdict(Outcome.EVICT), Verdict(Outcome.WAIT)
+SKIP, EVICT, WAIT = DrainVerdict(DrainOutcome.SKIP), DrainVerdict(DrainOutcome.EVICT), DrainVerdict(DrainOutcome.WAIT)
 
 
-class Terms(msgspec.Struct, frozen=True, kw_only=True):
+class DrainContext(msgspec.Struct, frozen=True, kw_only=True):
     """What the rules look at beside the pod."""
 
     options: Drain
@@ -55,25 +55,25 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """Unix seconds."""
     related: Related | None = None
     """Controllers; None: they are not looked up."""
-    budgets: Budgets = msgspec.field(default_factory=Budgets)
+    budgets: RemainingPdbTracker = msgspec.field(default_factory=RemainingPdbTracker)
 
 
-Rule = Callable[[Pod, Terms], Verdict | None]
+DrainRule = Callable[[Pod, DrainContext], DrainVerdict | None]
 """None: not my case."""
 
 
-def _block(reason: Blocking, detail: str) -> Verdict:
-    return Verdict(Outcome.BLOCK, reason, detail)
+def _block(reason: BlockingReason, detail: str) -> DrainVerdict:
+    return DrainVerdict(DrainOutcome.BLOCK, reason, detail)
 
 
-def undecoded(pod: Pod, terms: Terms) -> Verdict | None:
+def undecoded(pod: Pod, terms: DrainContext) -> DrainVerdict | None:
     """Nobody knows what would be lost with a pod that cannot be decoded."""
     if not pod.cls.undecoded:
         return None
-    return _block(Blocking.UNDECODED, "the API server's answer about it cannot be decoded")
+    return _block(BlockingReason.UNDECODED, "the API server's answer about it cannot be decoded")
 
 
-def mirror(pod: Pod, terms: Terms) -> Verdict | None:
+def mirror(pod: Pod, terms: DrainContext) -> DrainVerdict | None:
     """Pods that the kubelet made from files go and come with their node."""
     return SKIP if pod.cls.mirror else None
 
@@ -83,19 +83,19 @@ def long_terminating(pod: Pod, wall: float) -> bool:
     return pod.deleted is not None and pod.deleted + pod.cls.grace_s + _TERMINATION_SLACK_S < wall
 
 
-def overdue(pod: Pod, terms: Terms) -> Verdict | None:
+def overdue(pod: Pod, terms: DrainContext) -> DrainVerdict | None:
     """Pods that should have terminated by now do not count."""
     return SKIP if long_terminating(pod, terms.wall) else None
 
 
-def pausing(pod: Pod, terms: Terms) -> Verdict | None:
+def pausing(pod: Pod, terms: DrainContext) -> DrainVerdict | None:
     """Pause pods never keep a node: those still wanted need another place, those given up need none."""
     if pod.cls.headroom is None:
         return None
     return SKIP if pod.cls.given_up else EVICT
 
 
-def replica_count(pod: Pod, terms: Terms) -> Verdict | None:
+def replica_count(pod: Pod, terms: DrainContext) -> DrainVerdict | None:
     """The controller must exist and, for ReplicaSets and ReplicationControllers, want enough replicas."""
     owner, related = pod.cls.owner, terms.related
     if not terms.options.skip_nodes_with_custom_controller_pods or owner is None or related is None:
@@ -115,80 +115,84 @@ def replica_count(pod: Pod, terms: Terms) -> Verdict | None:
     return None if found else _missing(owner)
 
 
-def _missing(owner: OwnerReference) -> Verdict:
-    return _block(Blocking.CONTROLLER_NOT_FOUND, f"there is no {owner.kind} {owner.name}")
+def _missing(owner: OwnerReference) -> DrainVerdict:
+    return _block(BlockingReason.CONTROLLER_NOT_FOUND, f"there is no {owner.kind} {owner.name}")
 
 
-def _enough(owner: OwnerReference, controller: Replicated | None, fewest: int) -> Verdict | None:
+def _enough(owner: OwnerReference, controller: Replicated | None, fewest: int) -> DrainVerdict | None:
     if controller is None:
         return _missing(owner)
     replicas = controller.spec.replicas
     if replicas is None or replicas >= fewest:
         return None
-    return _block(Blocking.MIN_REPLICAS, f"{owner.kind} {owner.name} has {replicas} replicas, fewer than {fewest}")
+    return _block(
+        BlockingReason.MIN_REPLICAS, f"{owner.kind} {owner.name} has {replicas} replicas, fewer than {fewest}"
+    )
 
 
-def daemonset(pod: Pod, terms: Terms) -> Verdict | None:
+def daemonset(pod: Pod, terms: DrainContext) -> DrainVerdict | None:
     """DaemonSet pods are evicted at best effort and need no other place."""
     return EVICT if pod.cls.daemonset else None
 
 
-def safe_to_evict(pod: Pod, terms: Terms) -> Verdict | None:
+def safe_to_evict(pod: Pod, terms: DrainContext) -> DrainVerdict | None:
     """Its annotation says that it may go, whatever comes below."""
     return EVICT if pod.cls.annotations.get(SAFE_TO_EVICT) == "true" else None
 
 
-def terminal(pod: Pod, terms: Terms) -> Verdict | None:
+def terminal(pod: Pod, terms: DrainContext) -> DrainVerdict | None:
     """A pod that has run to its end, and will not be restarted, may go."""
     policy = pod.cls.restart_policy
     ended = pod.phase == "Failed" or (pod.phase == "Succeeded" and policy in ("Never", "OnFailure"))
     return EVICT if ended else None
 
 
-def on_completion(pod: Pod, terms: Terms) -> Verdict | None:
+def on_completion(pod: Pod, terms: DrainContext) -> DrainVerdict | None:
     """Its annotation says that it may go once it has run to its end."""
     waits = terms.rules.on_completion_pods and pod.cls.annotations.get(SAFE_TO_EVICT) == "on-completion"
     return WAIT if waits else None
 
 
-def replicated(pod: Pod, terms: Terms) -> Verdict | None:
+def replicated(pod: Pod, terms: DrainContext) -> DrainVerdict | None:
     """Something must make the pod anew elsewhere."""
     owner = pod.cls.owner
     if owner is None:
-        return _block(Blocking.NOT_REPLICATED, "no controller would make the pod again")
+        return _block(BlockingReason.NOT_REPLICATED, "no controller would make the pod again")
     if terms.options.skip_nodes_with_custom_controller_pods and owner.kind not in _REPLICATING:
-        return _block(Blocking.NOT_REPLICATED, f"controllers of kind {owner.kind} are not trusted to make pods again")
+        return _block(
+            BlockingReason.NOT_REPLICATED, f"controllers of kind {owner.kind} are not trusted to make pods again"
+        )
     return None
 
 
-def system(pod: Pod, terms: Terms) -> Verdict | None:
+def system(pod: Pod, terms: DrainContext) -> DrainVerdict | None:
     """System pods that no budget protects stay, for a while or for ever."""
     if not terms.options.skip_nodes_with_system_pods or not _unprotected_system(pod.cls, terms.budgets):
         return None
     patience_s = terms.options.blocking_system_pod_distruption_timeout_s
     if not terms.rules.system_pods_block_forever and 0 < pod.created < terms.wall - patience_s:
         return EVICT
-    return _block(Blocking.SYSTEM, f"a pod of {_SYSTEM_NAMESPACE} without a disruption budget")
+    return _block(BlockingReason.SYSTEM, f"a pod of {_SYSTEM_NAMESPACE} without a disruption budget")
 
 
-def _unprotected_system(cls: PodClass, budgets: Budgets) -> bool:
+def _unprotected_system(cls: PodClass, budgets: RemainingPdbTracker) -> bool:
     return cls.namespace == _SYSTEM_NAMESPACE and not budgets.protect(cls)
 
 
-def not_safe_to_evict(pod: Pod, terms: Terms) -> Verdict | None:
+def not_safe_to_evict(pod: Pod, terms: DrainContext) -> DrainVerdict | None:
     """Its annotation says that it stays."""
     if pod.cls.annotations.get(SAFE_TO_EVICT) != "false":
         return None
-    return _block(Blocking.NOT_SAFE_TO_EVICT, f"annotated {SAFE_TO_EVICT}: false")
+    return _block(BlockingReason.NOT_SAFE_TO_EVICT, f"annotated {SAFE_TO_EVICT}: false")
 
 
-def local_storage(pod: Pod, terms: Terms) -> Verdict | None:
+def local_storage(pod: Pod, terms: DrainContext) -> DrainVerdict | None:
     """Data on the node's disk would be lost, unless an annotation names the volume."""
     if not terms.options.skip_nodes_with_local_storage:
         return None
     harmless = frozenset(pod.cls.annotations.get(SAFE_LOCAL_VOLUMES, "").split(","))
     name = next((name for name in local_volumes(pod.cls) if name not in harmless), None)
-    return None if name is None else _block(Blocking.LOCAL_STORAGE, f"volume {name} is on the node's disk")
+    return None if name is None else _block(BlockingReason.LOCAL_STORAGE, f"volume {name} is on the node's disk")
 
 
 def local_volumes(cls: PodClass) -> tuple[str, ...]:
@@ -202,13 +206,13 @@ def _is_local(volume: Volume) -> bool:
     return volume.empty_dir is not None and volume.empty_dir.medium != "Memory"
 
 
-def budget_spent(pod: Pod, terms: Terms) -> Verdict | None:
+def budget_spent(pod: Pod, terms: DrainContext) -> DrainVerdict | None:
     """A disruption budget allows no further eviction."""
     budget = terms.budgets.spent(pod.cls)
-    return None if budget is None else _block(Blocking.BUDGET, f"budget {budget.key} allows no more disruptions")
+    return None if budget is None else _block(BlockingReason.BUDGET, f"budget {budget.key} allows no more disruptions")
 
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[DrainRule, ...] = (
     undecoded,
     mirror,
     overdue,
@@ -224,16 +228,16 @@ RULES: tuple[Rule, ...] = (
     local_storage,
     budget_spent,
 )
-_LASTING: tuple[Rule, ...] = RULES[:-1]
+_LASTING: tuple[DrainRule, ...] = RULES[:-1]
 """Rules whose answer holds for the whole pass: `budget_spent`, the last one, changes with every planned removal."""
 
 
-def judge(pod: Pod, terms: Terms, rules: Sequence[Rule] = RULES) -> Verdict:
+def judge(pod: Pod, terms: DrainContext, rules: Sequence[DrainRule] = RULES) -> DrainVerdict:
     """Return what becomes of a pod."""
     return _decide(pod, terms, rules) or EVICT
 
 
-def _decide(pod: Pod, terms: Terms, rules: Sequence[Rule]) -> Verdict | None:
+def _decide(pod: Pod, terms: DrainContext, rules: Sequence[DrainRule]) -> DrainVerdict | None:
     for rule in rules:
         verdict = rule(pod, terms)
         if verdict is not None:
@@ -241,25 +245,25 @@ def _decide(pod: Pod, terms: Terms, rules: Sequence[Rule]) -> Verdict | None:
     return None
 
 
-def blocks(pod: Pod, terms: Terms) -> Iterator[Verdict]:
+def blocks(pod: Pod, terms: DrainContext) -> Iterator[DrainVerdict]:
     """Yield what every rule has against the pod's leaving, up to the one that lets it go."""
     for rule in RULES:
         verdict = rule(pod, terms)
         if verdict is None:
             continue
-        if verdict.outcome is not Outcome.BLOCK:
+        if verdict.outcome is not DrainOutcome.BLOCK:
             return
         yield verdict
 
 
-class Judge:
+class DrainJudge:
     """`judge` for many pods: pods of one class that differ in nothing the rules read are judged once."""
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, terms: DrainContext) -> None:
         self.terms = terms
-        self._lasting: dict[PodClass, Verdict | None] = {}
+        self._lasting: dict[PodClass, DrainVerdict | None] = {}
 
-    def judge(self, pod: Pod) -> Verdict:
+    def judge(self, pod: Pod) -> DrainVerdict:
         """Return what becomes of a pod, as budgets stand now."""
         cls = pod.cls
         if cls in self._lasting and pod.deleted is None and not pod.finished:
@@ -278,7 +282,7 @@ class Judge:
         return not (ages and pod.cls.namespace == _SYSTEM_NAMESPACE)
 
 
-class Departure(msgspec.Struct, frozen=True):
+class NodeDrain(msgspec.Struct, frozen=True):
     """What becomes of the pods of a node that is removed."""
 
     move: tuple[Pod, ...] = ()
@@ -289,14 +293,14 @@ class Departure(msgspec.Struct, frozen=True):
     """The node may go when these have run to their end."""
 
 
-class Blocked(msgspec.Struct, frozen=True):
+class BlockingPod(msgspec.Struct, frozen=True):
     """The first pod that keeps its node."""
 
     pod: Pod
-    verdict: Verdict
+    verdict: DrainVerdict
 
 
-def departure(pods: Sequence[Pod], judge_pod: Callable[[Pod], Verdict]) -> Departure | Blocked:
+def departure(pods: Sequence[Pod], judge_pod: Callable[[Pod], DrainVerdict]) -> NodeDrain | BlockingPod:
     """Return what becomes of a node's pods, or which one keeps it."""
     move: list[Pod] = []
     daemons: list[Pod] = []
@@ -304,29 +308,29 @@ def departure(pods: Sequence[Pod], judge_pod: Callable[[Pod], Verdict]) -> Depar
     for pod in pods:
         verdict = judge_pod(pod)
         match verdict.outcome:
-            case Outcome.BLOCK:
-                return Blocked(pod, verdict)
-            case Outcome.EVICT:
+            case DrainOutcome.BLOCK:
+                return BlockingPod(pod, verdict)
+            case DrainOutcome.EVICT:
                 (daemons if pod.cls.daemonset else move).append(pod)
-            case Outcome.WAIT:
+            case DrainOutcome.WAIT:
                 wait_for.append(pod)
-            case Outcome.SKIP:
+            case DrainOutcome.SKIP:
                 pass
-    return Departure(tuple(move), tuple(daemons), tuple(wait_for))
+    return NodeDrain(tuple(move), tuple(daemons), tuple(wait_for))
 
 
-def lingers(pod: Pod, terms: Terms) -> Verdict | None:
+def lingers(pod: Pod, terms: DrainContext) -> DrainVerdict | None:
     """Return how a pod leaves that does not stop its node from counting as empty; None for any other pod.
 
     Neither controllers nor budgets matter here: mirror, overdue and DaemonSet pods, and those that are waited for.
     """
     verdict = _decide(pod, terms, _OF_NO_WEIGHT)
-    if verdict is None or (verdict.outcome is Outcome.EVICT and not pod.cls.daemonset):
+    if verdict is None or (verdict.outcome is DrainOutcome.EVICT and not pod.cls.daemonset):
         return None
     return verdict
 
 
-_OF_NO_WEIGHT: tuple[Rule, ...] = (
+_OF_NO_WEIGHT: tuple[DrainRule, ...] = (
     undecoded,
     mirror,
     overdue,

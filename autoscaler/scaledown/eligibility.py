@@ -14,15 +14,15 @@ from autoscaler.config.syntax import show_duration
 from autoscaler.objects.meta import UNDECODED
 from autoscaler.objects.node import TO_BE_DELETED, Node
 from autoscaler.objects.pod import Pod
-from autoscaler.reasons import Blocking, Keep, Kept
+from autoscaler.reasons import BlockingReason, UnremovableNode, UnremovableReason
 from autoscaler.scaledown.arrivals import Arrivals, arrived
 from autoscaler.scaledown.cooldown import group_in_cooldown
-from autoscaler.scaledown.drain import Outcome, Terms, lingers
+from autoscaler.scaledown.drain import DrainContext, DrainOutcome, lingers
+from autoscaler.scaledown.maintenance_windows import closed_for_s, windows_of
 from autoscaler.scaledown.memory import ScaleDownMemory
-from autoscaler.scaledown.plan import Situation
+from autoscaler.scaledown.plan import ScaleDownContext
 from autoscaler.scaledown.taints import being_deleted
-from autoscaler.scaledown.utilization import LeftOut, Utilization, utilization
-from autoscaler.scaledown.windows import closed_for_s, windows_of
+from autoscaler.scaledown.utilization import UncountedPods, Utilization, utilization
 from autoscaler.snapshot.columns import Mask
 from autoscaler.snapshot.contribution import gpu_resources
 from autoscaler.snapshot.groups import Group
@@ -35,7 +35,7 @@ class Eligible(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes to simulate, by position, in order; and why each other node stays."""
 
     order: tuple[int, ...]
-    kept: dict[str, Kept]
+    kept: dict[str, UnremovableNode]
     used: Utilization
     candidates: int
     arrivals: Arrivals
@@ -54,13 +54,13 @@ class _Facts(msgspec.Struct, frozen=True, kw_only=True):
     ignores_daemonsets: Mask
 
 
-def eligible(trial: Trial, situation: Situation, memory: ScaleDownMemory, leaving: Mask) -> Eligible:
+def eligible(trial: Trial, situation: ScaleDownContext, memory: ScaleDownMemory, leaving: Mask) -> Eligible:
     """Sort the nodes of the view into those to simulate and those that stay; `leaving` are being removed."""
     facts = _facts(trial, situation)
     arrivals = arrived(trial)
     candidate, kept = _candidates(trial, situation, facts, leaving)
     count = int(np.count_nonzero(candidate))
-    left_out = LeftOut(
+    left_out = UncountedPods(
         facts.ignores_daemonsets,
         situation.options.ignore_mirror_pods_utilization,
         headroom=not situation.options.count_headroom_in_utilization,
@@ -81,7 +81,7 @@ def eligible(trial: Trial, situation: Situation, memory: ScaleDownMemory, leavin
     )
 
 
-def _facts(trial: Trial, situation: Situation) -> _Facts:
+def _facts(trial: Trial, situation: ScaleDownContext) -> _Facts:
     groups, options = situation.groups, situation.options
     index = {group.id: number for number, group in enumerate(groups.all)}
     owner_of = groups.of_node
@@ -116,30 +116,32 @@ def _facts(trial: Trial, situation: Situation) -> _Facts:
     )
 
 
-def _cooling_down(group: Group, situation: Situation) -> bool:
+def _cooling_down(group: Group, situation: ScaleDownContext) -> bool:
     return group_in_cooldown(situation.last_by_group.get(group.id), situation.options, situation.now)
 
 
-def _candidates(trial: Trial, situation: Situation, facts: _Facts, leaving: Mask) -> tuple[Mask, dict[str, Kept]]:
+def _candidates(
+    trial: Trial, situation: ScaleDownContext, facts: _Facts, leaving: Mask
+) -> tuple[Mask, dict[str, UnremovableNode]]:
     """Return the nodes of groups that may shrink, and why others stay, where rules want a reason for those too."""
     present: Mask = trial.alive[: trial.base]
     managed = facts.codes >= 0
-    going = (Keep.BEING_DELETED, leaving)
+    going = (UnremovableReason.BEING_DELETED, leaving)
     rejected = (
-        (Keep.NOT_STARTED, ~present),
-        (Keep.NOT_AUTOSCALED, ~managed),
-        (Keep.MIN_SIZE, facts.at_minimum),
-        (Keep.GROUP_COOLING_DOWN, facts.cooling_down),
-        (Keep.GROUP_HELD, facts.held),
+        (UnremovableReason.NOT_STARTED, ~present),
+        (UnremovableReason.NOT_AUTOSCALED, ~managed),
+        (UnremovableReason.MIN_SIZE, facts.at_minimum),
+        (UnremovableReason.GROUP_COOLING_DOWN, facts.cooling_down),
+        (UnremovableReason.GROUP_HELD, facts.held),
     )
     candidate = np.ones(trial.base, dtype=np.bool_)
-    kept: dict[str, Kept] = {}
+    kept: dict[str, UnremovableNode] = {}
     always = situation.rules.reason_for_every_node
     for reason, mask in (going, *rejected) if always else (*rejected, going):
-        if always or reason is Keep.BEING_DELETED:
+        if always or reason is UnremovableReason.BEING_DELETED:
             for position in np.flatnonzero(candidate & mask).tolist():
                 name = trial.view.nodes[position].name
-                kept[name] = Kept(name, reason)
+                kept[name] = UnremovableNode(name, reason)
         candidate &= ~mask
     positions = trial.view.positions
     for name, one in situation.spoken_for.items():
@@ -149,61 +151,75 @@ def _candidates(trial: Trial, situation: Situation, facts: _Facts, leaving: Mask
     return candidate, kept
 
 
-def _ordered_to_stay(node: Node) -> Kept | None:
+def _ordered_to_stay(node: Node) -> UnremovableNode | None:
     """Return why a node stays by an annotation of its own."""
     if UNDECODED in node.annotations:
-        return Kept(node.name, Keep.UNDECODED)
-    return Kept(node.name, Keep.DISABLED) if node.annotations.get(SCALE_DOWN_DISABLED) == "true" else None
+        return UnremovableNode(node.name, UnremovableReason.UNDECODED)
+    return (
+        UnremovableNode(node.name, UnremovableReason.DISABLED)
+        if node.annotations.get(SCALE_DOWN_DISABLED) == "true"
+        else None
+    )
 
 
-def _undecoded_pods(trial: Trial) -> Iterator[tuple[int, Kept]]:
+def _undecoded_pods(trial: Trial) -> Iterator[tuple[int, UnremovableNode]]:
     """Yield why nodes stay that have pods which cannot be decoded: nobody knows how much these use."""
     view = trial.view
     classes = [number for number, cls in enumerate(view.classes) if cls.undecoded]
     for position in np.unique(view.pod_nodes[np.isin(view.pod_classes, classes)]).tolist() if classes else ():
         key = next(pod.key for pod in view.pods[position] if pod.cls.undecoded)
-        yield position, Kept(view.nodes[position].name, Keep.BLOCKED_BY_POD, "", key, Blocking.UNDECODED)
+        yield (
+            position,
+            UnremovableNode(
+                view.nodes[position].name, UnremovableReason.BLOCKED_BY_POD, "", key, BlockingReason.UNDECODED
+            ),
+        )
 
 
-def barred(trial: Trial, situation: Situation, position: int) -> Kept | None:
+def barred(trial: Trial, situation: ScaleDownContext, position: int) -> UnremovableNode | None:
     """Return why a node may not go even if others come in its place: what does not depend on whether it is needed."""
     node, reading = trial.view.nodes[position], situation.readings.items[position]
     group = situation.groups.get(situation.groups.of_node.get(node.name, ""))
     if node.name in situation.under_way.nodes or being_deleted(node, situation.now.wall):
-        return Kept(node.name, Keep.BEING_DELETED)
+        return UnremovableNode(node.name, UnremovableReason.BEING_DELETED)
     if not trial.alive[position]:
-        return Kept(node.name, Keep.NOT_STARTED)
+        return UnremovableNode(node.name, UnremovableReason.NOT_STARTED)
     if group is None:
-        return Kept(node.name, Keep.NOT_AUTOSCALED)
+        return UnremovableNode(node.name, UnremovableReason.NOT_AUTOSCALED)
     if (stays := _ordered_to_stay(node)) is not None:
         return stays
     if group.settings.scale_down_enabled is False:
-        return Kept(node.name, Keep.GROUP_HELD)
+        return UnremovableNode(node.name, UnremovableReason.GROUP_HELD)
     if group.settings.zero_or_max_node_scaling:
-        return Kept(node.name, Keep.ATOMIC, "its group goes as a whole or not at all")
+        return UnremovableNode(node.name, UnremovableReason.ATOMIC, "its group goes as a whole or not at all")
     closed_s = closed_for_s(windows_of(situation.options.scale_down_window, group.id), situation.now.wall)
     if closed_s > 0:
-        return Kept(node.name, Keep.OUTSIDE_WINDOW, f"the next window opens in {show_duration(round(closed_s))}")
+        return UnremovableNode(
+            node.name, UnremovableReason.OUTSIDE_WINDOW, f"the next window opens in {show_duration(round(closed_s))}"
+        )
     if not reading.readiness.ready and not situation.options.scale_down_unready_enabled:
-        return Kept(node.name, Keep.UNREADY_DISABLED)
+        return UnremovableNode(node.name, UnremovableReason.UNREADY_DISABLED)
     return None
 
 
 def _single_reasons(
-    trial: Trial, situation: Situation, memory: ScaleDownMemory, used: Utilization, candidate: Mask
-) -> Iterator[tuple[int, Kept]]:
+    trial: Trial, situation: ScaleDownContext, memory: ScaleDownMemory, used: Utilization, candidate: Mask
+) -> Iterator[tuple[int, UnremovableNode]]:
     """Yield why single nodes stay, more important reasons first."""
     nodes, positions, wall = trial.view.nodes, trial.view.positions, situation.now.wall
     for name, one in memory.unremovable.items():
-        if name in positions and one.reason is Keep.REFUSED:
+        if name in positions and one.reason is UnremovableReason.REFUSED:
             left_s = one.until.mono - situation.now.mono
-            yield positions[name], Kept(name, Keep.REFUSED, one.detail, time_left_s=left_s)
+            yield positions[name], UnremovableNode(name, UnremovableReason.REFUSED, one.detail, time_left_s=left_s)
         elif name in positions:
             detail = f"{one.reason}: {one.detail}" if one.detail else one.reason.value
-            yield positions[name], Kept(name, Keep.RECENTLY_UNREMOVABLE, detail, one.pod, one.pod_reason)
+            yield (
+                positions[name],
+                UnremovableNode(name, UnremovableReason.RECENTLY_UNREMOVABLE, detail, one.pod, one.pod_reason),
+            )
     for position in _tainted(trial, TO_BE_DELETED):
         if being_deleted(nodes[position], wall):
-            yield position, Kept(nodes[position].name, Keep.BEING_DELETED)
+            yield position, UnremovableNode(nodes[position].name, UnremovableReason.BEING_DELETED)
     for position, node in enumerate(nodes):
         if (stays := _ordered_to_stay(node)) is not None:
             yield position, stays
@@ -211,14 +227,14 @@ def _single_reasons(
     if not situation.rules.unmeasured_node_is_unused:
         for position in np.flatnonzero(candidate & used.unknown).tolist():
             detail = "the node does not say how much CPU or memory it has"
-            yield position, Kept(nodes[position].name, Keep.UNEXPECTED, detail)
+            yield position, UnremovableNode(nodes[position].name, UnremovableReason.UNEXPECTED, detail)
     for position, use in used.devices.items():
         if use.unreadable:
-            yield position, Kept(nodes[position].name, Keep.UNEXPECTED, use.unreadable)
+            yield position, UnremovableNode(nodes[position].name, UnremovableReason.UNEXPECTED, use.unreadable)
     if not situation.options.scale_down_unready_enabled:
         for position, reading in enumerate(situation.readings.items):
             if not reading.readiness.ready:
-                yield position, Kept(reading.node.name, Keep.UNREADY_DISABLED)
+                yield position, UnremovableNode(reading.node.name, UnremovableReason.UNREADY_DISABLED)
 
 
 def _tainted(trial: Trial, key: str) -> list[int]:
@@ -231,7 +247,12 @@ def _tainted(trial: Trial, key: str) -> list[int]:
 
 
 def _keep_used(
-    trial: Trial, situation: Situation, facts: _Facts, used: Utilization, candidate: Mask, kept: dict[str, Kept]
+    trial: Trial,
+    situation: ScaleDownContext,
+    facts: _Facts,
+    used: Utilization,
+    candidate: Mask,
+    kept: dict[str, UnremovableNode],
 ) -> None:
     """Take nodes that are used above their threshold off the candidates."""
     threshold = np.where(used.gpu, facts.gpu_threshold, facts.threshold)
@@ -247,19 +268,19 @@ def _keep_used(
             resource, percent, _ = figures
             detail = words[figures] = f"{percent}% of its {resource} is requested, the threshold is {limit:.0%}"
         name = trial.view.nodes[position].name
-        kept[name] = Kept(name, Keep.NOT_UNDERUTILIZED, detail, None, None, share)
+        kept[name] = UnremovableNode(name, UnremovableReason.NOT_UNDERUTILIZED, detail, None, None, share)
     candidate &= ~over
 
 
 def _ordered(
-    trial: Trial, situation: Situation, memory: ScaleDownMemory, candidate: Mask, arrivals: Arrivals
+    trial: Trial, situation: ScaleDownContext, memory: ScaleDownMemory, candidate: Mask, arrivals: Arrivals
 ) -> tuple[int, ...]:
     """Return the candidates: empty nodes first, then those that were unneeded before, else as listed.
 
     Among empty nodes, those with pods that must run to their end come last.
     """
     nodes, before = trial.view.nodes, memory.unneeded
-    terms = Terms(options=situation.drain, rules=situation.rules, wall=situation.now.wall)
+    terms = DrainContext(options=situation.drain, rules=situation.rules, wall=situation.now.wall)
     ranked = []
     for position in np.flatnonzero(candidate).tolist():
         occupied, waiting = _weight(arrivals.together(position, trial.view.pods[position]), terms)
@@ -267,12 +288,12 @@ def _ordered(
     return tuple(one[-1] for one in sorted(ranked))
 
 
-def _weight(pods: Sequence[Pod], terms: Terms) -> tuple[bool, bool]:
+def _weight(pods: Sequence[Pod], terms: DrainContext) -> tuple[bool, bool]:
     """Return whether pods would have to move, or keep the node, and whether some would be waited for."""
     waiting = False
     for pod in pods:
         verdict = lingers(pod, terms)
         if verdict is None:
             return True, False
-        waiting = waiting or verdict.outcome is Outcome.WAIT
+        waiting = waiting or verdict.outcome is DrainOutcome.WAIT
     return False, waiting

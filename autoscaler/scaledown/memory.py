@@ -9,7 +9,7 @@ import msgspec
 
 from autoscaler.clock import Instant
 from autoscaler.objects.node import DELETION_CANDIDATE, Node
-from autoscaler.reasons import Blocking, Keep, Kept
+from autoscaler.reasons import BlockingReason, UnremovableNode, UnremovableReason
 from autoscaler.scaledown.taints import taint_time
 from autoscaler.snapshot.hints import Hints
 
@@ -17,17 +17,17 @@ RATE_SPAN_S = 60.0
 """How long a removal counts for limits on the rate of removals."""
 
 
-class Unremovable(msgspec.Struct, frozen=True, gc=False):
+class RecentlyUnremovable(msgspec.Struct, frozen=True, gc=False):
     """A node that a simulation could not remove, and why; not looked at again until `until`."""
 
     until: Instant
-    reason: Keep
+    reason: UnremovableReason
     detail: str = ""
     pod: str | None = None
-    pod_reason: Blocking | None = None
+    pod_reason: BlockingReason | None = None
 
 
-class Begun(msgspec.Struct, frozen=True, gc=False):
+class StartedRemoval(msgspec.Struct, frozen=True, gc=False):
     """A removal that began, whatever became of it."""
 
     group: str
@@ -39,10 +39,10 @@ class ScaleDownMemory(msgspec.Struct, frozen=True, kw_only=True):
 
     unneeded: Mapping[str, Instant] = {}
     """Since when each node is unneeded, without a break; in the order in which removals were simulated."""
-    unremovable: Mapping[str, Unremovable] = {}
+    unremovable: Mapping[str, RecentlyUnremovable] = {}
     hints: Hints = Hints()
     """Where pods of removed nodes found room."""
-    begun: tuple[Begun, ...] = ()
+    begun: tuple[StartedRemoval, ...] = ()
     """Removals of the last minute, oldest first: what limits on their rate count."""
     since: Instant | None = None
     """When the process that remembers began; None: nothing happened before."""
@@ -73,15 +73,15 @@ def seeded(nodes: Iterable[Node], ttl_s: float, now: Instant) -> ScaleDownMemory
 def removals_begun(memory: ScaleDownMemory, groups: Iterable[str], now: Instant) -> ScaleDownMemory:
     """Remember that removals begin now, each given by its group."""
     recent = (one for one in memory.begun if one.at.mono + RATE_SPAN_S > now.mono)
-    return msgspec.structs.replace(memory, begun=(*recent, *(Begun(group, now) for group in groups)))
+    return msgspec.structs.replace(memory, begun=(*recent, *(StartedRemoval(group, now) for group in groups)))
 
 
-def remembered(kept: Kept, until: Instant) -> Unremovable:
+def remembered(kept: UnremovableNode, until: Instant) -> RecentlyUnremovable:
     """Return what to remember of a node that could not be removed."""
-    return Unremovable(until, kept.reason, kept.detail, kept.pod, kept.pod_reason)
+    return RecentlyUnremovable(until, kept.reason, kept.detail, kept.pod, kept.pod_reason)
 
 
-def left_alone(memory: ScaleDownMemory, nodes: Iterable[str], why: Unremovable) -> ScaleDownMemory:
+def left_alone(memory: ScaleDownMemory, nodes: Iterable[str], why: RecentlyUnremovable) -> ScaleDownMemory:
     """Remember that nodes need not be looked at for a while."""
     return msgspec.structs.replace(memory, unremovable={**memory.unremovable, **dict.fromkeys(nodes, why)})
 

@@ -8,17 +8,17 @@ import msgspec
 from autoscaler.clock import Instant
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaledown import Drain, ScaleDown
-from autoscaler.config.scaleup import Limits
+from autoscaler.config.scaleup import ResourceLimits
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod
-from autoscaler.reasons import Kept
-from autoscaler.registry.memory import Activity
+from autoscaler.reasons import UnremovableNode
+from autoscaler.registry.memory import LastActions
 from autoscaler.registry.readiness import Readings
 from autoscaler.scaledown.memory import ScaleDownMemory
 from autoscaler.snapshot.groups import Groups
 
 
-class UnderWay(Protocol):
+class OngoingRemovals(Protocol):
     """Removals that have begun and not ended."""
 
     @property
@@ -46,7 +46,7 @@ class UnderWay(Protocol):
         ...
 
 
-class NoneUnderWay:
+class NoOngoingRemovals:
     """No removals."""
 
     nodes: frozenset[str] = frozenset()
@@ -59,7 +59,7 @@ class NoneUnderWay:
         return 0
 
 
-class Situation(msgspec.Struct, frozen=True, kw_only=True):
+class ScaleDownContext(msgspec.Struct, frozen=True, kw_only=True):
     """What the decisions depend on, beside the simulated cluster and the memory."""
 
     now: Instant
@@ -69,13 +69,13 @@ class Situation(msgspec.Struct, frozen=True, kw_only=True):
     """Of the view's nodes."""
     options: ScaleDown
     drain: Drain
-    limits: Limits = Limits()
+    limits: ResourceLimits = ResourceLimits()
     rules: Rules = Rules()
-    last_by_group: Mapping[str, Activity] = {}
-    under_way: UnderWay = NoneUnderWay()
+    last_by_group: Mapping[str, LastActions] = {}
+    under_way: OngoingRemovals = NoOngoingRemovals()
     housed: frozenset[str] = frozenset()
     """Keys of pods on nodes being removed that have found room elsewhere on the simulated cluster already."""
-    spoken_for: Mapping[str, Kept] = {}
+    spoken_for: Mapping[str, UnremovableNode] = {}
     """Nodes that a replacement in progress is about, by name: they are not judged."""
 
 
@@ -105,23 +105,23 @@ class Removal(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.pods)
 
 
-class Update(msgspec.Struct, frozen=True, kw_only=True):
+class UnneededNodes(msgspec.Struct, frozen=True, kw_only=True):
     """Which nodes nobody needs now."""
 
     memory: ScaleDownMemory
     """To carry on from; it has the time since which each node is unneeded."""
     unneeded: tuple[Removal, ...] = ()
     """Any number of them could go together, in this order."""
-    kept: Mapping[str, Kept] = {}
+    kept: Mapping[str, UnremovableNode] = {}
     """Why other nodes stay, by name."""
     candidates: int = 0
     """How many nodes were looked at: those of groups above their minimum."""
 
 
-class Deletions(msgspec.Struct, frozen=True, kw_only=True):
+class NodesToDelete(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes to remove now, in order and within all budgets."""
 
     empty: tuple[Removal, ...] = ()
     drained: tuple[Removal, ...] = ()
-    kept: Mapping[str, Kept] = {}
+    kept: Mapping[str, UnremovableNode] = {}
     """Why all other nodes stay, by name."""

@@ -10,13 +10,13 @@ import msgspec
 
 from autoscaler.clock import Instant
 from autoscaler.config.scaledown import ScaleDown
-from autoscaler.progress import in_hand
-from autoscaler.reasons import Keep, Kept
-from autoscaler.scaledown.drain import Departure
+from autoscaler.current_step import in_hand
+from autoscaler.reasons import UnremovableNode, UnremovableReason
+from autoscaler.scaledown.displaced_pods import house, leaving_nodes
+from autoscaler.scaledown.drain import NodeDrain
 from autoscaler.scaledown.eligibility import Eligible, eligible
-from autoscaler.scaledown.homeless import house, leaving_nodes
 from autoscaler.scaledown.memory import ScaleDownMemory, remembered
-from autoscaler.scaledown.plan import Removal, Situation, Update
+from autoscaler.scaledown.plan import Removal, ScaleDownContext, UnneededNodes
 from autoscaler.scaledown.removal import Removals
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.groups import Group
@@ -27,10 +27,10 @@ _SHORTEST_S = 1e-9
 
 def plan_unneeded(
     placer: Placer,
-    situation: Situation,
+    situation: ScaleDownContext,
     memory: ScaleDownMemory,
     out_of_time: Callable[[], bool] = lambda: False,
-) -> Update:
+) -> UnneededNodes:
     """Return which nodes could go, all together, and why the others stay.
 
     The placer's trial has pending pods that fit already placed, and upcoming nodes, which are no destinations; it is
@@ -42,7 +42,7 @@ def plan_unneeded(
         house(placer, situation, leaving)
         found = eligible(placer.trial, situation, memory, leaving)
         if not found.order:
-            return Update(
+            return UnneededNodes(
                 memory=msgspec.structs.replace(memory, unneeded={}), kept=found.kept, candidates=found.candidates
             )
         removals = Removals(placer, situation, found.arrivals, leaving, memory.hints)
@@ -81,11 +81,11 @@ def unneeded_limit(memory: ScaleDownMemory, options: ScaleDown) -> int:
 def _simulated(
     removals: Removals,
     trial: Trial,
-    situation: Situation,
+    situation: ScaleDownContext,
     memory: ScaleDownMemory,
     found: Eligible,
     out_of_time: Callable[[], bool],
-) -> Update:
+) -> UnneededNodes:
     groups = situation.groups.by_id
     limit = unneeded_limit(memory, situation.options)
     until = situation.now.later(situation.options.unremovable_node_recheck_timeout_s)
@@ -100,7 +100,7 @@ def _simulated(
         name = nodes[position].name
         in_hand("node", name)
         outcome = removals.simulate(position)
-        if isinstance(outcome, Kept):
+        if isinstance(outcome, UnremovableNode):
             share = float(found.used.share[position])
             kept[name] = msgspec.structs.replace(outcome, utilization=share)
             unremovable[name] = remembered(outcome, until)
@@ -111,11 +111,11 @@ def _simulated(
         single += not group.settings.zero_or_max_node_scaling
     since = {one.node.name: memory.unneeded.get(one.node.name, situation.now) for one in unneeded}
     after = msgspec.structs.replace(memory, unneeded=since, unremovable=unremovable, hints=removals.hints)
-    return Update(memory=after, unneeded=tuple(unneeded), kept=kept, candidates=found.candidates)
+    return UnneededNodes(memory=after, unneeded=tuple(unneeded), kept=kept, candidates=found.candidates)
 
 
 def _removal(
-    position: int, group: Group, leaving: Departure, situation: Situation, found: Eligible, removals: Removals
+    position: int, group: Group, leaving: NodeDrain, situation: ScaleDownContext, found: Eligible, removals: Removals
 ) -> Removal:
     reading = situation.readings.items[position]
     return Removal(
@@ -131,7 +131,9 @@ def _removal(
     )
 
 
-def _not_tried(trial: Trial, situation: Situation, found: Eligible, start: int, limit: int) -> dict[str, Kept]:
+def _not_tried(
+    trial: Trial, situation: ScaleDownContext, found: Eligible, start: int, limit: int
+) -> dict[str, UnremovableNode]:
     """Say why nodes from `start` on were left out, where rules want a reason for those too."""
     if not situation.rules.reason_for_every_node:
         return {}
@@ -139,5 +141,6 @@ def _not_tried(trial: Trial, situation: Situation, found: Eligible, start: int, 
     names = [trial.view.nodes[position].name for position in found.order[start:]]
     shares = found.used.share[list(found.order[start:])].tolist()
     return {
-        name: Kept(name, Keep.NOT_TRIED, detail, None, None, share) for name, share in zip(names, shares, strict=True)
+        name: UnremovableNode(name, UnremovableReason.NOT_TRIED, detail, None, None, share)
+        for name, share in zip(names, shares, strict=True)
     }

@@ -11,12 +11,19 @@ import numpy as np
 
 from autoscaler.objects import quantity
 from autoscaler.objects.pod import Pod
-from autoscaler.reasons import Keep, Kept, Trigger
-from autoscaler.scaledown.disruption import Budgets
-from autoscaler.scaledown.drain import Blocked, Departure, Judge, Terms, departure
+from autoscaler.reasons import ReplacementTrigger, UnremovableNode, UnremovableReason
+from autoscaler.scaledown.drain import BlockingPod, DrainContext, DrainJudge, NodeDrain, departure
 from autoscaler.scaledown.eligibility import barred
-from autoscaler.scaledown.plan import Removal, Situation
-from autoscaler.scaledown.replacement import Outlook, Purchase, Replacement, place_on, place_on_new, requested
+from autoscaler.scaledown.pdb import RemainingPdbTracker
+from autoscaler.scaledown.plan import Removal, ScaleDownContext
+from autoscaler.scaledown.replacement import (
+    Purchase,
+    Replacement,
+    ReplacementForecast,
+    place_on,
+    place_on_new,
+    requested,
+)
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.columns import Mask
 from autoscaler.snapshot.template import UPCOMING, Template
@@ -31,7 +38,7 @@ class Relocations:
     def __init__(
         self,
         placer: Placer,
-        situation: Situation,
+        situation: ScaleDownContext,
         templates: Mapping[str, Template],
         upcoming: Mapping[str, int],
         avoided: Collection[str] = (),
@@ -43,15 +50,15 @@ class Relocations:
         self._situation = situation
         self._templates = templates
         self._upcoming = upcoming
-        self._budgets = Budgets(trial.view.related.budgets.values())
-        terms = Terms(
+        self._budgets = RemainingPdbTracker(trial.view.related.budgets.values())
+        terms = DrainContext(
             options=situation.drain,
             rules=situation.rules,
             wall=situation.now.wall,
             related=trial.view.related,
             budgets=self._budgets,
         )
-        self._judge = Judge(terms)
+        self._judge = DrainJudge(terms)
         self._open = self._destinations(avoided)
         self._claimed: set[str] = set()
 
@@ -69,15 +76,17 @@ class Relocations:
         """The nodes of the view that pods may be put on."""
         return self._open.copy()
 
-    def look(self, one: Replacement) -> Outlook:
+    def look(self, one: Replacement) -> ReplacementForecast:
         """Move the pods of a replacement's nodes, unless something keeps a node; then nothing has changed."""
         standing, leaving = self._standing(one)
         new, arrived = self._arrivals(one)
         removals: list[Removal] = []
         for name in standing:
             found = self.removal(name)
-            if isinstance(found, Kept):
-                return Outlook(leaving=leaving, kept=found, withdrawn=self._withdrawn(one), new=new, arrived=arrived)
+            if isinstance(found, UnremovableNode):
+                return ReplacementForecast(
+                    leaving=leaving, kept=found, withdrawn=self._withdrawn(one), new=new, arrived=arrived
+                )
             removals.append(found)
         # Those whose pods are hardest to place go first, while there is room to choose from.
         removals.sort(key=lambda removal: -max((_size(pod) for pod in removal.pods), default=0.0))
@@ -92,7 +101,7 @@ class Relocations:
         awaited = [
             pod for pod, place in zip(pods, places, strict=True) if place is not None and place >= self._trial.base
         ]
-        return Outlook(
+        return ReplacementForecast(
             removals=tuple(removals),
             leaving=leaving,
             withdrawn=self._withdrawn(one),
@@ -111,16 +120,18 @@ class Relocations:
 
     def _withdrawn(self, one: Replacement) -> bool:
         nodes = (self._trial.view.node(name) for name in one.nodes)
-        return one.trigger is Trigger.REQUESTED and not any(node is not None and requested(node) for node in nodes)
+        return one.trigger is ReplacementTrigger.REQUESTED and not any(
+            node is not None and requested(node) for node in nodes
+        )
 
-    def removal(self, name: str) -> Removal | Kept:
+    def removal(self, name: str) -> Removal | UnremovableNode:
         """Return the removal of a node as it would be, or why it may not go; nothing changes."""
         position = self._trial.view.positions[name]
         reason = barred(self._trial, self._situation, position)
         if reason is not None:
             return reason
         leaving = self._departure(name)
-        if isinstance(leaving, Kept):
+        if isinstance(leaving, UnremovableNode):
             return leaving
         reading = self._situation.readings.items[position]
         return Removal(
@@ -133,12 +144,16 @@ class Relocations:
             replaced=True,
         )
 
-    def _departure(self, name: str) -> Departure | Kept:
+    def _departure(self, name: str) -> NodeDrain | UnremovableNode:
         found = departure(self._trial.view.pods_on(name), self._judge.judge)
-        if isinstance(found, Blocked):
-            return Kept(name, Keep.BLOCKED_BY_POD, found.verdict.detail, found.pod.key, found.verdict.reason)
+        if isinstance(found, BlockingPod):
+            return UnremovableNode(
+                name, UnremovableReason.BLOCKED_BY_POD, found.verdict.detail, found.pod.key, found.verdict.reason
+            )
         if found.wait_for:
-            return Kept(name, Keep.ON_COMPLETION, "it has to run to its end first", found.wait_for[0].key)
+            return UnremovableNode(
+                name, UnremovableReason.ON_COMPLETION, "it has to run to its end first", found.wait_for[0].key
+            )
         return found
 
     def _left_on(self, name: str) -> list[Pod]:

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from autoscaler.objects.pod import Pod, PodClass
-from autoscaler.reasons import Keep, Kept
+from autoscaler.reasons import UnremovableNode, UnremovableReason
 from autoscaler.scaledown.arrivals import Arrivals
-from autoscaler.scaledown.disruption import Budgets
-from autoscaler.scaledown.drain import Blocked, Departure, Judge, Terms, departure
-from autoscaler.scaledown.plan import Situation
+from autoscaler.scaledown.drain import BlockingPod, DrainContext, DrainJudge, NodeDrain, departure
+from autoscaler.scaledown.pdb import RemainingPdbTracker
+from autoscaler.scaledown.plan import ScaleDownContext
 from autoscaler.scaledown.room import Room
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.columns import Mask
@@ -24,15 +24,17 @@ from autoscaler.snapshot.hints import Hints, identity
 class Removals:
     """The removals of one pass, and the cluster that they leave."""
 
-    def __init__(self, placer: Placer, situation: Situation, arrivals: Arrivals, leaving: Mask, hints: Hints) -> None:
+    def __init__(
+        self, placer: Placer, situation: ScaleDownContext, arrivals: Arrivals, leaving: Mask, hints: Hints
+    ) -> None:
         """`arrivals` is what the trial has placed so far; nodes that are `leaving` are no destinations."""
         trial = placer.trial
         related = trial.view.related
         self._view = trial.view
         self._rules = situation.rules
-        self._budgets = Budgets(related.budgets.values())
-        self._judge = Judge(
-            Terms(
+        self._budgets = RemainingPdbTracker(related.budgets.values())
+        self._judge = DrainJudge(
+            DrainContext(
                 options=situation.drain,
                 rules=situation.rules,
                 wall=situation.now.wall,
@@ -54,28 +56,28 @@ class Removals:
         """What to try first in the next pass."""
         return self._hints.followed_by(self._places)
 
-    def simulate(self, position: int) -> Departure | Kept:
+    def simulate(self, position: int) -> NodeDrain | UnremovableNode:
         """Remove a node, or say why that is impossible; then nothing has changed."""
         pods = self._pods_on(position)
         leaving = departure(pods, self._judge.judge)
         name = self._view.nodes[position].name
-        if isinstance(leaving, Blocked):
+        if isinstance(leaving, BlockingPod):
             pod, verdict = leaving.pod, leaving.verdict
-            return Kept(name, Keep.BLOCKED_BY_POD, verdict.detail, pod.key, verdict.reason)
+            return UnremovableNode(name, UnremovableReason.BLOCKED_BY_POD, verdict.detail, pod.key, verdict.reason)
         homeless = self._move(position, pods, leaving.move)
         if homeless is not None:
             aside = self._placer.put_aside(homeless.cls)
             detail = (
                 "it has too many constraints to be tried elsewhere" if aside else "no other node has a place for it"
             )
-            return Kept(name, Keep.NO_PLACE, detail, homeless.key)
+            return UnremovableNode(name, UnremovableReason.NO_PLACE, detail, homeless.key)
         return leaving
 
-    def all_at_once(self, leaving: Departure) -> bool:
+    def all_at_once(self, leaving: NodeDrain) -> bool:
         """Whether budgets, as they are before `take`, allow to evict the pods of a node together."""
         return self._budgets.allow_at_once(leaving.move)
 
-    def take(self, leaving: Departure) -> None:
+    def take(self, leaving: NodeDrain) -> None:
         """Charge the pods of a removed node to their budgets."""
         self._budgets.take(leaving.move)
 

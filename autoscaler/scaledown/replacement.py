@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from autoscaler.clock import Instant
-from autoscaler.config.scaledown import Replacement as Options
+from autoscaler.config.scaledown import ReplacementOptions as Options
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod, PodClass
-from autoscaler.reasons import Hold, Kept, Stage, Trigger
+from autoscaler.reasons import ReplacementHold, ReplacementStage, ReplacementTrigger, UnremovableNode
 from autoscaler.scaledown.plan import Removal
 from autoscaler.snapshot.groups import Group
 
@@ -27,7 +27,7 @@ LONGEST_REST = 5
 """How often the rest doubles."""
 
 
-Workload = frozenset[tuple[PodClass, int]]
+WorkloadKey = frozenset[tuple[PodClass, int]]
 """How many pods of each class there are, those that come and go with nodes left out."""
 
 
@@ -41,10 +41,10 @@ class Purchase(msgspec.Struct, frozen=True):
 class Replacement(msgspec.Struct, frozen=True, kw_only=True):
     """One or several nodes that go together once others have come."""
 
-    trigger: Trigger
+    trigger: ReplacementTrigger
     nodes: tuple[str, ...]
     began: Instant
-    stage: Stage = Stage.PROPOSED
+    stage: ReplacementStage = ReplacementStage.PROPOSED
     bought: tuple[Purchase, ...] = ()
     buys: int = 0
     """How often something was bought."""
@@ -54,7 +54,7 @@ class Replacement(msgspec.Struct, frozen=True, kw_only=True):
     """Per hour, of the old nodes; None where prices play no part."""
     price_after: float | None = None
     """Per hour, of the new ones."""
-    hold: Hold | None = None
+    hold: ReplacementHold | None = None
     detail: str = ""
     """For people; nothing parses it."""
 
@@ -73,7 +73,7 @@ class Replacement(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def over(self) -> bool:
         """Whether nothing more comes of it."""
-        return self.stage in (Stage.DONE, Stage.ABANDONED)
+        return self.stage in (ReplacementStage.DONE, ReplacementStage.ABANDONED)
 
 
 def place_on(node: str) -> str:
@@ -86,14 +86,14 @@ def place_on_new(group: str, number: int) -> str:
     return f"new/{group}/{number}"
 
 
-class Outlook(msgspec.Struct, frozen=True, kw_only=True):
+class ReplacementForecast(msgspec.Struct, frozen=True, kw_only=True):
     """What a replacement would come to now, as simulated."""
 
     removals: tuple[Removal, ...] = ()
     """Old nodes that are still whole, each with the pods that would move."""
     leaving: tuple[str, ...] = ()
     """Old nodes whose removal has begun."""
-    kept: Kept | None = None
+    kept: UnremovableNode | None = None
     """The first thing that keeps an old node."""
     withdrawn: bool = False
     """Nobody asks for it any more."""
@@ -114,34 +114,34 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.homeless or self.short)
 
 
-class Rest(msgspec.Struct, frozen=True, kw_only=True):
+class ReplacementBackoff(msgspec.Struct, frozen=True, kw_only=True):
     """Why and until when a node is not looked at again."""
 
     until: Instant
-    hold: Hold
+    hold: ReplacementHold
     detail: str = ""
     failures: int = 0
     """How often its replacement was given up."""
 
 
-class Settling(msgspec.Struct, frozen=True, kw_only=True):
+class UnprovenConsolidation(msgspec.Struct, frozen=True, kw_only=True):
     """A consolidation that has yet to prove itself: nodes bought for its pods would undo what it saves."""
 
     id: str
     classes: frozenset[PodClass]
     """Of the pods that it moves."""
-    workload: Workload
+    workload: WorkloadKey
     """What ran when it began."""
     until: Instant | None = None
     """None: it is still in progress."""
 
 
-class Doubt(msgspec.Struct, frozen=True, kw_only=True):
+class ConsolidationBackoff(msgspec.Struct, frozen=True, kw_only=True):
     """A consolidation did not last. No other is begun before `until`, nor for the same workload."""
 
     until: Instant
     failures: int
-    workload: Workload
+    workload: WorkloadKey
 
 
 class ReplacementMemory(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,41 +149,53 @@ class ReplacementMemory(msgspec.Struct, frozen=True, kw_only=True):
 
     in_progress: tuple[Replacement, ...] = ()
     """Oldest first."""
-    rests: Mapping[str, Rest] = {}
+    rests: Mapping[str, ReplacementBackoff] = {}
     """By node name; one that is over still counts failures."""
     consolidated: Instant | None = None
     """When cheaper nodes were last looked for."""
     fruitless: int | None = None
     """What the last search that led to nothing had looked at, as a hash; None: it led to something."""
-    settling: Settling | None = None
-    doubt: Doubt | None = None
+    settling: UnprovenConsolidation | None = None
+    doubt: ConsolidationBackoff | None = None
 
 
-def advance(one: Replacement, seen: Outlook, now: Instant, options: Options) -> Replacement:
+def advance(one: Replacement, seen: ReplacementForecast, now: Instant, options: Options) -> Replacement:
     """Return the replacement one step on; one that lacks machines stays where it is, for the loop to buy them."""
     if not seen.removals and not seen.leaving and seen.kept is None:
-        return staged(one, Stage.DONE)
+        return staged(one, ReplacementStage.DONE)
     if seen.leaving:
         # What has begun is finished: its end comes back from the removal itself.
-        return staged(one, Stage.DRAINING)
+        return staged(one, ReplacementStage.DRAINING)
     if seen.withdrawn:
-        return staged(one, Stage.ABANDONED, Hold.WITHDRAWN, "the annotation was removed")
+        return staged(one, ReplacementStage.ABANDONED, ReplacementHold.WITHDRAWN, "the annotation was removed")
     if now.mono - one.began.mono > options.replacement_timeout_s:
         waited = "" if one.hold is None else f": {one.hold}, {one.detail}"
-        return staged(one, Stage.ABANDONED, Hold.TIMED_OUT, f"not done in {options.replacement_timeout_s:g}s{waited}")
-    waiting = Stage.BOUGHT if one.bought else Stage.PROPOSED
+        return staged(
+            one,
+            ReplacementStage.ABANDONED,
+            ReplacementHold.TIMED_OUT,
+            f"not done in {options.replacement_timeout_s:g}s{waited}",
+        )
+    waiting = ReplacementStage.BOUGHT if one.bought else ReplacementStage.PROPOSED
     if seen.kept is not None:
-        return staged(one, waiting, Hold.NODE_KEPT, words(seen.kept))
+        return staged(one, waiting, ReplacementHold.NODE_KEPT, words(seen.kept))
     if seen.lacks:
         if one.buys >= _MOST_BUYS:
-            return staged(one, Stage.ABANDONED, Hold.NEVER_CAME, "its pods still have no place after what was bought")
-        return staged(one, waiting, Hold.NO_CAPACITY, _lacking(seen))
+            return staged(
+                one,
+                ReplacementStage.ABANDONED,
+                ReplacementHold.NEVER_CAME,
+                "its pods still have no place after what was bought",
+            )
+        return staged(one, waiting, ReplacementHold.NO_CAPACITY, _lacking(seen))
     if seen.awaited or not seen.arrived:
-        return staged(one, waiting, Hold.NOT_READY, f"pods that wait for new nodes: {seen.awaited}")
-    return staged(one, Stage.READY)
+        return staged(one, waiting, ReplacementHold.NOT_READY, f"pods that wait for new nodes: {seen.awaited}")
+    return staged(one, ReplacementStage.READY)
 
 
-def staged(one: Replacement, stage: Stage, hold: Hold | None = None, detail: str = "") -> Replacement:
+def staged(
+    one: Replacement, stage: ReplacementStage, hold: ReplacementHold | None = None, detail: str = ""
+) -> Replacement:
     """Return the replacement at a stage."""
     return msgspec.structs.replace(one, stage=stage, hold=hold, detail=detail)
 
@@ -195,26 +207,28 @@ def bought(one: Replacement, purchases: Iterable[Purchase]) -> Replacement:
         counts[purchase.group] = counts.get(purchase.group, 0) + purchase.count
     merged = tuple(Purchase(group, count) for group, count in counts.items())
     after = msgspec.structs.replace(one, bought=merged, buys=one.buys + 1)
-    return staged(after, Stage.BOUGHT, Hold.NOT_READY, "new nodes are on their way")
+    return staged(after, ReplacementStage.BOUGHT, ReplacementHold.NOT_READY, "new nodes are on their way")
 
 
-def words(kept: Kept) -> str:
+def words(kept: UnremovableNode) -> str:
     """Return why a node stays, for people."""
     parts = (kept.node, kept.reason.value, kept.pod or "", kept.pod_reason or "", kept.detail)
     return " ".join(part for part in parts if part)
 
 
-def _lacking(seen: Outlook) -> str:
+def _lacking(seen: ReplacementForecast) -> str:
     short = ", ".join(f"{group} lacks {count}" for group, count in seen.short.items())
     pods = f"pods without a place: {len(seen.homeless)}" if seen.homeless else ""
     return "; ".join(part for part in (pods, short) if part)
 
 
-def rested(rest: Rest | None, one: Replacement, now: Instant, options: Options) -> Rest:
+def rested(rest: ReplacementBackoff | None, one: Replacement, now: Instant, options: Options) -> ReplacementBackoff:
     """Return how long a node rests after its replacement was given up: twice as long each time."""
     failures = (0 if rest is None else rest.failures) + 1
     delay_s = options.replacement_retry_delay_s * 2 ** min(failures - 1, LONGEST_REST)
-    return Rest(until=now.later(delay_s), hold=one.hold or Hold.TIMED_OUT, detail=one.detail, failures=failures)
+    return ReplacementBackoff(
+        until=now.later(delay_s), hold=one.hold or ReplacementHold.TIMED_OUT, detail=one.detail, failures=failures
+    )
 
 
 def due_age_s(group: Group, options: Options) -> float | None:

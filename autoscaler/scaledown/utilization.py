@@ -23,7 +23,7 @@ from autoscaler.snapshot.overlay import Trial
 Shares = NDArray[np.float64]
 
 
-class LeftOut(msgspec.Struct, frozen=True):
+class UncountedPods(msgspec.Struct, frozen=True):
     """Which pods do not count, neither as requested nor as allocatable."""
 
     daemonsets: Mask
@@ -63,7 +63,7 @@ def _pauses(cls: PodClass) -> bool:
 class _Counter:
     """Sums of requests by node: of everything on the trial, and of what does not count."""
 
-    def __init__(self, trial: Trial, arrivals: Arrivals, left_out: LeftOut, wall: float) -> None:
+    def __init__(self, trial: Trial, arrivals: Arrivals, left_out: UncountedPods, wall: float) -> None:
         self._trial = trial
         self._left_out = left_out
         self._placed = arrivals.counts
@@ -135,7 +135,12 @@ class _Counter:
 
 
 def utilization(
-    trial: Trial, arrivals: Arrivals, wall: float, left_out: LeftOut, gpu_label: str, gpu_resources: tuple[str, ...]
+    trial: Trial,
+    arrivals: Arrivals,
+    wall: float,
+    left_out: UncountedPods,
+    gpu_label: str,
+    gpu_resources: tuple[str, ...],
 ) -> Utilization:
     """Return how much of each node of the view is asked for, trial placements, the `arrivals`, included.
 

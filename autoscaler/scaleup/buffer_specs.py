@@ -19,13 +19,13 @@ from autoscaler.objects.capacity import (
     StatusCondition,
     StoredTemplate,
 )
-from autoscaler.objects.oddities import without_nulls, words
+from autoscaler.objects.lenient_json import without_nulls, words
 from autoscaler.objects.requests import effective_requests
 from autoscaler.objects.workload import PodTemplate
 from autoscaler.reasons import BufferReason
 from autoscaler.scaleup.buffers import LIMITED, READY, condition_of, if_new
-from autoscaler.scaleup.quotas import Taken, pods_allowed, taking
-from autoscaler.scaleup.stand_ins import BUFFER_KIND
+from autoscaler.scaleup.fake_pods import BUFFER_KIND
+from autoscaler.scaleup.quotas import QuotaUsage, pods_allowed, taking
 from autoscaler.scaleup.status_change import StatusChange, change_of
 from autoscaler.snapshot.cluster import Related
 
@@ -36,7 +36,7 @@ class Unresolvable(Exception):
     """A buffer's spec cannot be turned into pods; the message says why."""
 
 
-class Resolved(msgspec.Struct, frozen=True, kw_only=True):
+class ResolvedBuffer(msgspec.Struct, frozen=True, kw_only=True):
     """What a buffer's spec comes to."""
 
     change: StatusChange | None = None
@@ -46,13 +46,13 @@ class Resolved(msgspec.Struct, frozen=True, kw_only=True):
     name it once it is there."""
 
 
-def resolve(related: Related, now: Instant) -> list[tuple[CapacityBuffer, Resolved]]:
+def resolve(related: Related, now: Instant) -> list[tuple[CapacityBuffer, ResolvedBuffer]]:
     """Return what the status of each buffer is to say; buffers of another controller's strategy are left out.
 
     Buffers of a namespace share what its quotas leave, in their order.
     """
-    found: list[tuple[CapacityBuffer, Resolved]] = []
-    taken: dict[str, Taken] = {}
+    found: list[tuple[CapacityBuffer, ResolvedBuffer]] = []
+    taken: dict[str, QuotaUsage] = {}
     for buffer in related.capacity_buffers.values():
         if (buffer.spec.provisioning_strategy or ACTIVE_CAPACITY) == ACTIVE_CAPACITY:
             resolved, after = _resolve(buffer, related, now, taken.get(buffer.namespace, {}))
@@ -61,13 +61,15 @@ def resolve(related: Related, now: Instant) -> list[tuple[CapacityBuffer, Resolv
     return found
 
 
-def _resolve(buffer: CapacityBuffer, related: Related, now: Instant, taken: Taken) -> tuple[Resolved, Taken]:
+def _resolve(
+    buffer: CapacityBuffer, related: Related, now: Instant, taken: QuotaUsage
+) -> tuple[ResolvedBuffer, QuotaUsage]:
     """Return what a buffer's status is to say, and what is taken of the quotas then."""
     told: list[StatusCondition] = []
     try:
         name, wanted = _template(buffer, related)
         if wanted is not None:
-            return Resolved(template=wanted), taken
+            return ResolvedBuffer(template=wanted), taken
         stored = related.pod_templates[f"{buffer.namespace}/{name}"]
         asked = chunks(buffer, stored, _scalable(buffer, related))
         replicas, taken = _within_quotas(buffer, stored, asked, related, taken)
@@ -90,12 +92,12 @@ def _resolve(buffer: CapacityBuffer, related: Related, now: Instant, taken: Take
             "provisioningStrategy": ACTIVE_CAPACITY,
         }
         told.append(condition_of(buffer, READY, "False", BufferReason.UNRESOLVED, str(error), now))
-    return Resolved(change=if_new(buffer, change_of(buffer, *told, fields=fields))), taken
+    return ResolvedBuffer(change=if_new(buffer, change_of(buffer, *told, fields=fields))), taken
 
 
 def _within_quotas(
-    buffer: CapacityBuffer, stored: StoredTemplate, asked: int, related: Related, taken: Taken
-) -> tuple[int, Taken]:
+    buffer: CapacityBuffer, stored: StoredTemplate, asked: int, related: Related, taken: QuotaUsage
+) -> tuple[int, QuotaUsage]:
     """Return how many of the pods the quotas of the namespace allow, and what is taken of those then."""
     quotas = [one for one in related.resource_quotas.values() if one.namespace == buffer.namespace]
     try:

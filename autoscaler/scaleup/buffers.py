@@ -19,7 +19,7 @@ from autoscaler.objects.capacity import (
 )
 from autoscaler.objects.pod import SAFE_TO_EVICT, SIMULATED, Pod, PodInterner, Unscheduled
 from autoscaler.reasons import BufferReason
-from autoscaler.scaleup.stand_ins import BUFFER_KIND, class_of_stand_ins
+from autoscaler.scaleup.fake_pods import BUFFER_KIND, class_of_stand_ins
 from autoscaler.scaleup.status_change import StatusChange, change_of, condition
 
 READY = "ReadyForProvisioning"
@@ -46,7 +46,7 @@ def if_new(buffer: CapacityBuffer, change: StatusChange) -> StatusChange | None:
     return None if told and all(status.get(name) == value for name, value in change.fields.items()) else change
 
 
-class Filled(msgspec.Struct, frozen=True):
+class FilledBuffer(msgspec.Struct, frozen=True):
     """The pods that stand for a buffer, and what to say of it where that is new."""
 
     pods: tuple[Pod, ...] = ()
@@ -55,17 +55,17 @@ class Filled(msgspec.Struct, frozen=True):
 
 def filled(
     buffer: CapacityBuffer, templates: Mapping[str, StoredTemplate], interner: PodInterner, now: Instant
-) -> Filled:
+) -> FilledBuffer:
     """Return the pods that keep a buffer's room, as its status has them; none for another strategy."""
     if buffer.status.provisioning_strategy != ACTIVE_CAPACITY:
-        return Filled()
+        return FilledBuffer()
     try:
         pods = tuple(_pods_of(buffer, templates, interner))
         told = condition_of(buffer, PROVISIONING, "True", BufferReason.INJECTED, "pods take part in scale-up", now)
     except _Unfilled as unfilled:
         pods = ()
         told = condition_of(buffer, PROVISIONING, "False", unfilled.reason, str(unfilled), now)
-    return Filled(pods, if_new(buffer, change_of(buffer, told)))
+    return FilledBuffer(pods, if_new(buffer, change_of(buffer, told)))
 
 
 class _Unfilled(Exception):

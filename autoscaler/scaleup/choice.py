@@ -9,7 +9,7 @@ from autoscaler.ports import ExpanderAnswer, Subject
 from autoscaler.scaleup.option import Option
 
 
-class Occurrence(msgspec.Struct, frozen=True):
+class ExpanderWarning(msgspec.Struct, frozen=True):
     """Something that deserves a warning event."""
 
     about: Subject
@@ -17,24 +17,24 @@ class Occurrence(msgspec.Struct, frozen=True):
     message: str
 
 
-class Weighed(msgspec.Struct, frozen=True):
+class RatedOptions(msgspec.Struct, frozen=True):
     """The options that stay, and what is to be said about it."""
 
     options: tuple[Option, ...]
-    occurrences: tuple[Occurrence, ...] = ()
+    occurrences: tuple[ExpanderWarning, ...] = ()
     answer: ExpanderAnswer | None = None
     """What a remote expander answered; None: none was asked."""
     scores: tuple[float | None, ...] = ()
     """How each of the options asked about was rated, None where that was not possible; empty: not by numbers."""
 
 
-def rated(options: Sequence[Option], scores: Sequence[float | None], best: float | None) -> Weighed:
+def rated(options: Sequence[Option], scores: Sequence[float | None], best: float | None) -> RatedOptions:
     """Return the options of the best score."""
     kept = (option for option, score in zip(options, scores, strict=True) if score is not None and score == best)
-    return Weighed(tuple(kept), scores=tuple(scores))
+    return RatedOptions(tuple(kept), scores=tuple(scores))
 
 
-class Step(msgspec.Struct, frozen=True):
+class ExpanderStep(msgspec.Struct, frozen=True):
     """What one expander left, as group ids."""
 
     expander: str
@@ -48,6 +48,6 @@ class Choice(msgspec.Struct, frozen=True):
 
     option: Option | None
     """None: the expanders want none of the options."""
-    steps: tuple[Step, ...] = ()
-    occurrences: tuple[Occurrence, ...] = ()
+    steps: tuple[ExpanderStep, ...] = ()
+    occurrences: tuple[ExpanderWarning, ...] = ()
     answers: tuple[ExpanderAnswer, ...] = ()

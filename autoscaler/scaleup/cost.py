@@ -6,12 +6,12 @@ planner asks `combining` for the cheapest combination instead, at the prices tol
 
 from collections.abc import Sequence
 
-from autoscaler.scaleup.choice import Weighed, rated
+from autoscaler.scaleup.choice import RatedOptions, rated
 from autoscaler.scaleup.option import Option
 from autoscaler.scaleup.price import Prices
 
 
-class Cost:
+class CostExpander:
     """Keeps the options that help a pod for the least; one of unknown price only where no price is known at all."""
 
     def __init__(self, prices: Prices) -> None:
@@ -21,11 +21,11 @@ class Cost:
         """Return the options with the lowest price for each pod."""
         return self.weigh(options).options
 
-    def weigh(self, options: Sequence[Option]) -> Weighed:
+    def weigh(self, options: Sequence[Option]) -> RatedOptions:
         """Return the same with the price for each pod of each option."""
         rates = [None if (price := self.price(option)) is None else price / len(option.pods) for option in options]
         lowest = min((rate for rate in rates if rate is not None), default=None)
-        return Weighed(tuple(options), scores=tuple(rates)) if lowest is None else rated(options, rates, lowest)
+        return RatedOptions(tuple(options), scores=tuple(rates)) if lowest is None else rated(options, rates, lowest)
 
     def price(self, option: Option) -> float | None:
         """Return what the nodes of an option cost for an hour, None where that is not known.

@@ -10,18 +10,18 @@ import msgspec
 from autoscaler.config.expanders import BY_PRICE, chain_problems
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import TieBreak
+from autoscaler.current_step import in_hand
 from autoscaler.errors import ConfigError
-from autoscaler.luck import Dice
 from autoscaler.objects import quantity
 from autoscaler.objects.workload import ConfigMap
 from autoscaler.ports import ExpanderAnswer
-from autoscaler.progress import in_hand
-from autoscaler.scaleup.choice import Choice, Occurrence, Step, Weighed, rated
-from autoscaler.scaleup.cost import Cost
+from autoscaler.scaleup.choice import Choice, ExpanderStep, ExpanderWarning, RatedOptions, rated
+from autoscaler.scaleup.cost import CostExpander
 from autoscaler.scaleup.option import Option
-from autoscaler.scaleup.price import Price, Prices
-from autoscaler.scaleup.priority import Priority
+from autoscaler.scaleup.price import PriceExpander, Prices
+from autoscaler.scaleup.priority import PriorityExpander
 from autoscaler.snapshot.contribution import gpu_resources
+from autoscaler.tie_break import RandomSource
 
 
 class Expander(Protocol):
@@ -33,10 +33,10 @@ class Expander(Protocol):
 
 
 @runtime_checkable
-class Explaining(Protocol):
+class ExplainsChoice(Protocol):
     """Ability of an expander: says what people should know about its choice."""
 
-    def weigh(self, options: Sequence[Option]) -> Weighed:
+    def weigh(self, options: Sequence[Option]) -> RatedOptions:
         """Return what `best` would, with figures, with warnings, and with what somebody else answered."""
         ...
 
@@ -44,7 +44,7 @@ class Explaining(Protocol):
 class Random:
     """Keeps one option, any."""
 
-    def __init__(self, dice: Dice) -> None:
+    def __init__(self, dice: RandomSource) -> None:
         self._dice = dice
 
     def best(self, options: Sequence[Option]) -> Sequence[Option]:
@@ -59,7 +59,7 @@ class MostPods:
         """Return the options with the most pods."""
         return self.weigh(options).options
 
-    def weigh(self, options: Sequence[Option]) -> Weighed:
+    def weigh(self, options: Sequence[Option]) -> RatedOptions:
         """Return the same with the count of pods of each option."""
         pods = [float(len(option.pods)) for option in options]
         return rated(options, pods, max(pods, default=None))
@@ -72,7 +72,7 @@ class LeastNodes:
         """Return the options with the fewest nodes, but at least one."""
         return self.weigh(options).options
 
-    def weigh(self, options: Sequence[Option]) -> Weighed:
+    def weigh(self, options: Sequence[Option]) -> RatedOptions:
         """Return the same with the count of nodes of each option."""
         nodes = [float(option.nodes) for option in options]
         return rated(options, nodes, min((count for count in nodes if count > 0), default=None))
@@ -92,7 +92,7 @@ class LeastWaste:
         """Return the options with the lowest score."""
         return self.weigh(options).options
 
-    def weigh(self, options: Sequence[Option]) -> Weighed:
+    def weigh(self, options: Sequence[Option]) -> RatedOptions:
         """Return the same with the score of each option."""
         wastes = [self.waste(option) for option in options]
         return rated(options, wastes, min(wastes, default=None))
@@ -113,10 +113,10 @@ def _unused(available: int, used: int) -> float:
     return (available - used) / available if available else 0.0
 
 
-class Supplies(msgspec.Struct, frozen=True, kw_only=True):
+class ExpanderInputs(msgspec.Struct, frozen=True, kw_only=True):
     """What expanders may need to know beside the options, as one pass sees it."""
 
-    dice: Dice
+    dice: RandomSource
     """Of this choice alone: a seed and what has been chosen so far fix them (`luck`)."""
     tie_break: TieBreak = TieBreak.STABLE
     rules: Rules = Rules()
@@ -130,10 +130,10 @@ class Supplies(msgspec.Struct, frozen=True, kw_only=True):
     """The gRPC expander; None: there is no server to ask."""
 
 
-class Chain:
+class ExpanderChain:
     """Expanders in order. As soon as one option is left it wins; the tie-break decides between several."""
 
-    def __init__(self, expanders: Sequence[tuple[str, Expander]], tie_break: TieBreak, dice: Dice) -> None:
+    def __init__(self, expanders: Sequence[tuple[str, Expander]], tie_break: TieBreak, dice: RandomSource) -> None:
         self._expanders = tuple(expanders)
         self._tie_break = tie_break
         self._dice = dice
@@ -144,10 +144,10 @@ class Chain:
         return msgspec.structs.replace(choice, option=self._only(left))
 
     @property
-    def cost(self) -> Cost | None:
+    def cost(self) -> CostExpander | None:
         """The expander that ends the chain by choosing a combination of options."""
         last = self._expanders[-1][1] if self._expanders else None
-        return last if isinstance(last, Cost) else None
+        return last if isinstance(last, CostExpander) else None
 
     def before_cost(self, options: Sequence[Option]) -> tuple[Sequence[Option], Choice]:
         """Return the options that the expanders before the last one leave to it, and how these came to be."""
@@ -161,20 +161,22 @@ class Chain:
 
 def _narrowed(expanders: Sequence[tuple[str, Expander]], options: Sequence[Option]) -> tuple[Sequence[Option], Choice]:
     """Return what expanders leave of the options, and how it came to be: a choice without an option yet."""
-    steps: list[Step] = []
-    occurrences: list[Occurrence] = []
+    steps: list[ExpanderStep] = []
+    occurrences: list[ExpanderWarning] = []
     answers: list[ExpanderAnswer] = []
     for name, expander in expanders:
         in_hand("expander", name)
         weighed = (
-            expander.weigh(options) if isinstance(expander, Explaining) else Weighed(tuple(expander.best(options)))
+            expander.weigh(options)
+            if isinstance(expander, ExplainsChoice)
+            else RatedOptions(tuple(expander.best(options)))
         )
         figures = zip(options, weighed.scores, strict=True) if weighed.scores else ()
         scores = {option.group.id: score for option, score in figures}
         options = weighed.options
         occurrences.extend(weighed.occurrences)
         answers.extend([] if weighed.answer is None else [weighed.answer])
-        steps.append(Step(name, tuple(option.group.id for option in options), scores))
+        steps.append(ExpanderStep(name, tuple(option.group.id for option in options), scores))
         if len(options) <= 1:
             break
     return options, Choice(None, tuple(steps), tuple(occurrences), tuple(answers))
@@ -199,15 +201,15 @@ def problems(
         yield 'expander: "grpc" needs a server; set grpc-expander-url and grpc-expander-cert'
 
 
-def build_chain(names: Sequence[str], supplies: Supplies) -> Chain:
+def build_chain(names: Sequence[str], supplies: ExpanderInputs) -> ExpanderChain:
     """Return the chain of these expanders; raises `ConfigError` with all that is wrong with them."""
     wrong = tuple(problems(names, has_prices=supplies.prices is not None, has_remote=supplies.remote is not None))
     if wrong:
         raise ConfigError(wrong)
-    return Chain([(name, _made(name, supplies)) for name in names], supplies.tie_break, supplies.dice)
+    return ExpanderChain([(name, _made(name, supplies)) for name in names], supplies.tie_break, supplies.dice)
 
 
-def _made(name: str, supplies: Supplies) -> Expander:
+def _made(name: str, supplies: ExpanderInputs) -> Expander:
     match name:
         case "random":
             return Random(supplies.dice)
@@ -218,11 +220,13 @@ def _made(name: str, supplies: Supplies) -> Expander:
         case "least-waste":
             return LeastWaste(plain_containers=supplies.rules.least_waste_plain_containers)
         case "price" if supplies.prices is not None:
-            return Price(supplies.prices, supplies.cluster_nodes, supplies.gpu_label, gpu_resources(supplies.rules))
+            return PriceExpander(
+                supplies.prices, supplies.cluster_nodes, supplies.gpu_label, gpu_resources(supplies.rules)
+            )
         case "cost" if supplies.prices is not None:
-            return Cost(supplies.prices)
+            return CostExpander(supplies.prices)
         case "priority":
-            return Priority(supplies.priorities)
+            return PriorityExpander(supplies.priorities)
         case "grpc" if supplies.remote is not None:
             return supplies.remote
         case _:

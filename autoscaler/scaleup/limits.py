@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from autoscaler.config.rules import Rules
-from autoscaler.config.scaleup import Limits
+from autoscaler.config.scaleup import ResourceLimits
 from autoscaler.objects.node import Node
 from autoscaler.snapshot.contribution import (
     Contribution,
@@ -83,7 +83,7 @@ class Allowance(msgspec.Struct, frozen=True):
 
 
 def allowance(
-    options: Limits,
+    options: ResourceLimits,
     rules: Rules,
     groups: Groups,
     templates: Mapping[str, Template],
@@ -99,7 +99,7 @@ def allowance(
 
 
 def usage(
-    options: Limits,
+    options: ResourceLimits,
     rules: Rules,
     groups: Groups,
     templates: Mapping[str, Template],

@@ -14,10 +14,10 @@ import msgspec
 from autoscaler.clock import Instant
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import Pods
+from autoscaler.current_step import in_hand
 from autoscaler.objects.pod import SCALE_UP_DELAY, Pod, PodClass
-from autoscaler.progress import in_hand
 from autoscaler.reasons import Waiting
-from autoscaler.scaleup.company import follow
+from autoscaler.scaleup.affinity_followers import follow
 from autoscaler.scaleup.plan import ScaleUpPlan
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.hints import Hints, identity
@@ -28,7 +28,7 @@ _YOUNG_S = 2.0
 _YOUNG_GPU_S = 30.0
 
 
-class Sorted(msgspec.Struct, frozen=True):
+class ClassifiedPods(msgspec.Struct, frozen=True):
     """Pods without a node, sorted by what the scheduler said of them."""
 
     unschedulable: tuple[Pod, ...] = ()
@@ -41,7 +41,7 @@ class Sorted(msgspec.Struct, frozen=True):
     """Why each other pod is left alone, by key."""
 
 
-def sort_pending(pods: Iterable[Pod], options: Pods, rules: Rules) -> Sorted:
+def sort_pending(pods: Iterable[Pod], options: Pods, rules: Rules) -> ClassifiedPods:
     """Sort pods without a node into classes; the first matching rule wins.
 
     Source: Cluster Autoscaler's pod lister (`utils/kubernetes/listers.go`).
@@ -66,10 +66,10 @@ def sort_pending(pods: Iterable[Pod], options: Pods, rules: Rules) -> Sorted:
             waiting[pod.key] = Waiting.GATED
         else:
             waiting[pod.key] = Waiting.NOT_JUDGED
-    return Sorted(tuple(unschedulable), tuple(unprocessed), tuple(nominated), waiting)
+    return ClassifiedPods(tuple(unschedulable), tuple(unprocessed), tuple(nominated), waiting)
 
 
-class Needy(msgspec.Struct, frozen=True):
+class UnschedulablePods(msgspec.Struct, frozen=True):
     """Pods that need a scale-up, and why the others do not."""
 
     pods: tuple[Pod, ...]
@@ -77,7 +77,9 @@ class Needy(msgspec.Struct, frozen=True):
     hints: Hints
 
 
-def filter_schedulable(placer: Placer, pods: Sequence[Pod], options: Pods, hints: Hints, rules: Rules) -> Needy:
+def filter_schedulable(
+    placer: Placer, pods: Sequence[Pod], options: Pods, hints: Hints, rules: Rules
+) -> UnschedulablePods:
     """Drop expendable pods, those that fit on the trial's nodes, and DaemonSet pods.
 
     Pods that fit are placed and stay: their room is taken for the rest of the pass. Highest priority first; equal
@@ -107,7 +109,7 @@ def filter_schedulable(placer: Placer, pods: Sequence[Pod], options: Pods, hints
         else:
             needy.append(pod)
     places = {identity(pod): placed[pod.key] for pod in important if pod.key in placed}
-    return Needy(tuple(needy), waiting, hints.followed_by(places))
+    return UnschedulablePods(tuple(needy), waiting, hints.followed_by(places))
 
 
 def planned(hints: Hints, plan: ScaleUpPlan) -> Hints:

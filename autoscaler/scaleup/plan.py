@@ -7,7 +7,7 @@ import msgspec
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.ports import ExpanderAnswer
 from autoscaler.reasons import PodVerdict, Rejection, ScaleUpResult, Skipped
-from autoscaler.scaleup.choice import Occurrence, Step
+from autoscaler.scaleup.choice import ExpanderStep, ExpanderWarning
 from autoscaler.scaleup.option import Option
 from cloudprovider.interface import InstanceError
 
@@ -38,7 +38,7 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
 
     options: tuple[Option, ...]
     chosen: Option | None = None
-    steps: tuple[Step, ...] = ()
+    steps: tuple[ExpanderStep, ...] = ()
     """What each expander of the chain left of the options, as far as it was asked."""
     increases: tuple[Increase, ...] = ()
     helped: tuple[Pod, ...] = ()
@@ -56,7 +56,7 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, helped=helped, places=places)
 
 
-Held = PodVerdict | ScaleUpResult
+HeldReason = PodVerdict | ScaleUpResult
 """Why a pod gets no node. `NO_GROUP_FITS`: the groups that could have taken it are full by now."""
 
 
@@ -71,7 +71,7 @@ class ScaleUpPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Pods that no considered group could take."""
     awaiting: tuple[Pod, ...] = ()
     """Pods that some group could take, but not one that was chosen."""
-    held: Mapping[str, Held] = {}
+    held: Mapping[str, HeldReason] = {}
     """Why no node was asked for, by key of each pod that some group could have taken when the plan began."""
     full: tuple[Skipped, ...] = ()
     """Groups that may not grow any further once the plan is carried out."""
@@ -79,7 +79,7 @@ class ScaleUpPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Why a class does not fit a new node, by group."""
     skipped: tuple[Skipped, ...] = ()
     """Groups that were not considered."""
-    occurrences: tuple[Occurrence, ...] = ()
+    occurrences: tuple[ExpanderWarning, ...] = ()
     """Warnings of the expanders."""
     answers: tuple[ExpanderAnswer, ...] = ()
     """What a remote expander answered, question by question."""

@@ -16,18 +16,18 @@ from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import GroupsPerPass, ScaleUp
 from autoscaler.objects.pod import Pod
 from autoscaler.reasons import PodVerdict, ScaleUpResult, Skipped
+from autoscaler.scaleup.affinity_followers import follow
 from autoscaler.scaleup.balancing import balance, within_limits
-from autoscaler.scaleup.choice import Choice, Step
-from autoscaler.scaleup.combining.combine import combine
-from autoscaler.scaleup.combining.turns import Terms
-from autoscaler.scaleup.company import follow
+from autoscaler.scaleup.choice import Choice, ExpanderStep
+from autoscaler.scaleup.context import ScaleUpContext, considered
 from autoscaler.scaleup.estimator import PodGroup, deal, pod_groups, without
-from autoscaler.scaleup.expander import Chain
+from autoscaler.scaleup.expander import ExpanderChain
 from autoscaler.scaleup.limits import Allowance, Uncountable
-from autoscaler.scaleup.market import Fitting, Market, Offer, place
+from autoscaler.scaleup.optimiser.combine import combine
+from autoscaler.scaleup.optimiser.rounds import OptimiserInput
 from autoscaler.scaleup.option import Option
-from autoscaler.scaleup.plan import Held, Increase, Round, ScaleUpPlan
-from autoscaler.scaleup.situation import Situation, considered
+from autoscaler.scaleup.options import ExpansionOptions, Fitting, PackedOption, place
+from autoscaler.scaleup.plan import HeldReason, Increase, Round, ScaleUpPlan
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.template import UPCOMING
 
@@ -41,8 +41,8 @@ Pods that spread over zones take a round for every pod of an owner, since one ro
 def plan_scale_up(
     placer: Placer,
     pods: Sequence[Pod],
-    situation: Situation,
-    chain: Chain,
+    situation: ScaleUpContext,
+    chain: ExpanderChain,
     options: ScaleUp,
     rules: Rules,
     *,
@@ -68,8 +68,8 @@ class _Decision:
         self,
         placer: Placer,
         pods: Sequence[Pod],
-        situation: Situation,
-        chain: Chain,
+        situation: ScaleUpContext,
+        chain: ExpanderChain,
         options: ScaleUp,
         rules: Rules,
         *,
@@ -83,7 +83,7 @@ class _Decision:
         self._chain = chain
         self._options = options
         self._rules = rules
-        self._market = Market(placer, options, rules)
+        self._market = ExpansionOptions(placer, options, rules)
         self._needs = situation.needs(rules)
         self._capped_by_nodes_total = False
         self._choices: list[Choice] = []
@@ -162,13 +162,13 @@ class _Decision:
         )
         return [*turn[:-1], last]
 
-    def _acceptable(self, offers: tuple[Offer, ...]) -> tuple[Offer, ...]:
+    def _acceptable(self, offers: tuple[PackedOption, ...]) -> tuple[PackedOption, ...]:
         """Return the offers that may be taken: where it is all or nothing, those that take every pod."""
         if not self._all_or_nothing:
             return offers
         return tuple(offer for offer in offers if len(offer.option.pods) == len(self._pods))
 
-    def _turn(self, offers: tuple[Offer, ...], groups: Sequence[PodGroup]) -> tuple[list[Round], str]:
+    def _turn(self, offers: tuple[PackedOption, ...], groups: Sequence[PodGroup]) -> tuple[list[Round], str]:
         """Choose among offers, and play what is chosen until something comes out otherwise.
 
         Returns at least one round. One without increases comes alone; an error says why it has none.
@@ -189,8 +189,8 @@ class _Decision:
         return rounds or [Round(options=options, steps=steps)], ""
 
     def _chosen(
-        self, offers: tuple[Offer, ...], groups: Sequence[PodGroup]
-    ) -> tuple[tuple[Offer, ...], tuple[Step, ...]]:
+        self, offers: tuple[PackedOption, ...], groups: Sequence[PodGroup]
+    ) -> tuple[tuple[PackedOption, ...], tuple[ExpanderStep, ...]]:
         """Return what to take, and how it was chosen.
 
         That is the chain's choice, or the cheapest combination where that is what is asked for.
@@ -203,11 +203,13 @@ class _Decision:
             self._choices.append(choice)
             ids = {option.group.id for option in kept}
             wanted = tuple(offer for offer in offers if offer.option.group.id in ids)
-            terms = Terms(self._situation, self._needs, chain.cost, self._options.cost_stability_margin, self._rules)
+            terms = OptimiserInput(
+                self._situation, self._needs, chain.cost, self._options.cost_stability_margin, self._rules
+            )
             combined = combine(self._market, wanted, groups, terms)
             scores = {one.group.id: score for one, score in zip(kept, chain.cost.weigh(kept).scores, strict=True)}
             grown = tuple(dict.fromkeys(offer.option.group.id for offer in combined))
-            return combined, (*choice.steps, Step(COST, grown, scores))
+            return combined, (*choice.steps, ExpanderStep(COST, grown, scores))
         choice = chain.choose(options)
         self._choices.append(choice)
         taken = None if choice.option is None else choice.option.group.id
@@ -251,7 +253,7 @@ class _Decision:
             for group_id, delta in shares.items()
         )
 
-    def _settle(self, played: Round, offer: Offer, pods: Sequence[PodGroup]) -> Round:
+    def _settle(self, played: Round, offer: PackedOption, pods: Sequence[PodGroup]) -> Round:
         """Take a round's nodes as given; return the round with the pods that they help."""
         if self._options.groups_per_pass is GroupsPerPass.ONE:
             return msgspec.structs.replace(played, helped=offer.option.pods)
@@ -271,7 +273,7 @@ class _Decision:
 
     def _held(
         self, left: Sequence[Pod], rounds: Sequence[Round], *, declined: bool
-    ) -> tuple[tuple[Skipped, ...], dict[str, Held]]:
+    ) -> tuple[tuple[Skipped, ...], dict[str, HeldReason]]:
         """Return the groups that may grow no further, and why no node was asked for these pods."""
         situation = self._situation
         if self._options.groups_per_pass is GroupsPerPass.ONE:
@@ -279,7 +281,7 @@ class _Decision:
                 situation = situation.after(each.increases, self._needs)
         full, valid = considered(situation, self._needs, self._rules)
         fitting = self._market.fitting(situation, valid, pod_groups(left)) if left else {}
-        otherwise: Held = PodVerdict.NOT_CHOSEN if declined else PodVerdict.NEXT_PASS
+        otherwise: HeldReason = PodVerdict.NOT_CHOSEN if declined else PodVerdict.NEXT_PASS
         if situation.nodes_left == 0:
             otherwise = ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL
         return full, {pod.key: otherwise if fitting[pod.cls] else PodVerdict.NO_GROUP_FITS for pod in left}

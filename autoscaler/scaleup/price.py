@@ -22,7 +22,7 @@ from typing import Protocol
 from autoscaler.objects import quantity
 from autoscaler.objects.node import Node
 from autoscaler.objects.requests import Requests
-from autoscaler.scaleup.choice import Weighed, rated
+from autoscaler.scaleup.choice import RatedOptions, rated
 from autoscaler.scaleup.option import Option
 from autoscaler.snapshot.contribution import has_gpu
 from cloudprovider.interface import NodeTemplate, Pricing, ProviderError, TaintSpec
@@ -92,7 +92,7 @@ def preferred_cpu_milli(cluster_nodes: int | None) -> int:
     return next((cpu for nodes, cpu in _PREFERRED_CPU_MILLI if cluster_nodes <= nodes), _LARGEST_CPU_MILLI)
 
 
-class Price:
+class PriceExpander:
     """Keeps the options with the best score; drops those whose price is not known."""
 
     def __init__(
@@ -107,7 +107,7 @@ class Price:
         """Return the options with the lowest score."""
         return self.weigh(options).options
 
-    def weigh(self, options: Sequence[Option]) -> Weighed:
+    def weigh(self, options: Sequence[Option]) -> RatedOptions:
         """Return the same with the score of each option."""
         scores = [self.score(option) for option in options]
         return rated(options, scores, min((score for score in scores if score is not None), default=None))

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from autoscaler.objects.workload import ConfigMap
 from autoscaler.ports import Subject
-from autoscaler.scaleup.choice import Occurrence, Weighed
+from autoscaler.scaleup.choice import ExpanderWarning, RatedOptions
 from autoscaler.scaleup.option import Option
 from cloudprovider.document import parse_documents
 from cloudprovider.expression import Expression
@@ -81,7 +81,7 @@ def _expression(text: str) -> Expression:
     return Expression(text)
 
 
-class Priority:
+class PriorityExpander:
     """Keeps the options that people rank highest; all of them where the ConfigMap is missing or unusable."""
 
     def __init__(self, config_map: ConfigMap | None) -> None:
@@ -91,20 +91,20 @@ class Priority:
         """Return the options at the highest priority."""
         return self.weigh(options).options
 
-    def weigh(self, options: Sequence[Option]) -> Weighed:
+    def weigh(self, options: Sequence[Option]) -> RatedOptions:
         """Return the options at the highest priority, and warnings about groups and a ConfigMap that do not fit."""
         source = self._config_map
         if source is None:
-            return Weighed(tuple(options))
+            return RatedOptions(tuple(options))
         about = Subject(kind="ConfigMap", name=source.name, namespace=source.namespace, uid=source.uid)
         try:
             priorities = _read(source)
         except ValueError as error:
             message = f"Wrong configuration for priority expander: {error}. No options filtered."
-            return Weighed(tuple(options), (Occurrence(about, PriorityWarning.INVALID, message),))
+            return RatedOptions(tuple(options), (ExpanderWarning(about, PriorityWarning.INVALID, message),))
         ranks = [_rank(option.group.id, priorities) for option in options]
         occurrences = [
-            Occurrence(
+            ExpanderWarning(
                 about,
                 PriorityWarning.NOT_MATCHED,
                 f"Priority expander: node group {option.group.id} not found in priority expander configuration. "
@@ -119,10 +119,10 @@ class Priority:
             message = (
                 "Priority expander: no priorities info found for any of the expansion options. No options filtered."
             )
-            occurrences.append(Occurrence(about, PriorityWarning.NONE_MATCHED, message))
-            return Weighed(tuple(options), tuple(occurrences), scores=scores)
+            occurrences.append(ExpanderWarning(about, PriorityWarning.NONE_MATCHED, message))
+            return RatedOptions(tuple(options), tuple(occurrences), scores=scores)
         kept = tuple(option for option, rank in zip(options, ranks, strict=True) if rank == highest)
-        return Weighed(kept, tuple(occurrences), scores=scores)
+        return RatedOptions(kept, tuple(occurrences), scores=scores)
 
 
 def _read(source: ConfigMap) -> Priorities:

@@ -23,7 +23,7 @@ from autoscaler.objects.capacity import (
 )
 from autoscaler.objects.pod import Pod, PodInterner, Unscheduled
 from autoscaler.reasons import RequestReason
-from autoscaler.scaleup.stand_ins import REQUEST_KIND, class_of_stand_ins
+from autoscaler.scaleup.fake_pods import REQUEST_KIND, class_of_stand_ins
 from autoscaler.scaleup.status_change import StatusChange, change_of, condition
 
 BOOKING_S = 600.0

@@ -13,11 +13,11 @@ _REQUESTS = "requests."
 _SHORT = (quantity.CPU, quantity.MEMORY)
 """Resources that a quota may name without the prefix."""
 
-Taken = Mapping[str, int]
+QuotaUsage = Mapping[str, int]
 """What was given away before, by resource, `pods` for their number."""
 
 
-def pods_allowed(quotas: Iterable[ResourceQuota], requests: Mapping[str, int], taken: Taken) -> int | None:
+def pods_allowed(quotas: Iterable[ResourceQuota], requests: Mapping[str, int], taken: QuotaUsage) -> int | None:
     """Return how many pods with these requests the quotas leave room for; None: no quota is about them.
 
     Raises `ValueError` on amounts that cannot be read.
@@ -37,7 +37,7 @@ def pods_allowed(quotas: Iterable[ResourceQuota], requests: Mapping[str, int], t
     return min(rooms) if rooms else None
 
 
-def taking(taken: Taken, requests: Mapping[str, int], pods: int) -> dict[str, int]:
+def taking(taken: QuotaUsage, requests: Mapping[str, int], pods: int) -> dict[str, int]:
     """Return what is given away once so many more pods have their room."""
     after = dict(taken)
     for resource, each in {**requests, quantity.PODS: 1}.items():

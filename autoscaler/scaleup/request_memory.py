@@ -23,7 +23,7 @@ _LATEST_S = 60.0
 """How long a watch may take to show what was written."""
 
 
-class Known(msgspec.Struct, frozen=True):
+class DecidedStatus(msgspec.Struct, frozen=True):
     """A status that was decided, until the API server shows it."""
 
     change: StatusChange
@@ -46,7 +46,7 @@ def _shows(request: ProvisioningRequest, told: StatusCondition) -> bool:
 class RequestMemory(msgspec.Struct, frozen=True):
     """What one pass leaves to the next about requests."""
 
-    known: Mapping[str, Known] = {}
+    known: Mapping[str, DecidedStatus] = {}
     """By uid."""
     waits: Mapping[str, float] = {}
     """Seconds that a request waits for its next try, by uid; the one used last comes last."""
@@ -58,7 +58,7 @@ def up_to_date(
     observed: Mapping[str, ProvisioningRequest], memory: RequestMemory, now: Instant
 ) -> tuple[tuple[ProvisioningRequest, ...], RequestMemory]:
     """Return the requests with what was decided about them, and the memory without what has been seen since."""
-    known: dict[str, Known] = {}
+    known: dict[str, DecidedStatus] = {}
     requests: list[ProvisioningRequest] = []
     for request in observed.values():
         held = memory.known.get(request.uid)
@@ -77,7 +77,7 @@ def decided(memory: RequestMemory, change: StatusChange, now: Instant, *, writte
     before = memory.known.get(change.uid)
     earlier = () if before is None else before.change.conditions
     whole = replace(change, conditions=tuple(merged(earlier, change.conditions)))
-    return replace(memory, known={**memory.known, change.uid: Known(whole, now, written)})
+    return replace(memory, known={**memory.known, change.uid: DecidedStatus(whole, now, written)})
 
 
 def forgotten(memory: RequestMemory, uid: str) -> RequestMemory:

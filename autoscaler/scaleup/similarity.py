@@ -50,7 +50,7 @@ POOLS_BY_PROVIDER: Mapping[str, tuple[str, ...]] = {"azure": ("agentpool", "kube
 _ALWAYS_REQUESTED = (quantity.CPU, quantity.MEMORY, quantity.PODS, quantity.EPHEMERAL_STORAGE)
 
 
-class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+class SimilarityOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What is compared, and how closely. Ratios are relative to the larger value."""
 
     only_labels: tuple[str, ...] = ()
@@ -62,11 +62,11 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     memory_ratio: float = 0.015
 
 
-def comparison(options: Balancing, provider: str) -> Comparison:
+def comparison(options: Balancing, provider: str) -> SimilarityOptions:
     """Return how groups of a provider are compared; raises `ConfigError` where flags exclude each other."""
     if options.balancing_label and options.balancing_ignore_label:
         raise ConfigError("balancing-label: excludes balancing-ignore-label; give one of the two")
-    return Comparison(
+    return SimilarityOptions(
         only_labels=options.balancing_label,
         ignored_labels=ALWAYS_IGNORED
         | IGNORED_BY_PROVIDER.get(provider, frozenset())
@@ -78,7 +78,7 @@ def comparison(options: Balancing, provider: str) -> Comparison:
     )
 
 
-class _Profile(msgspec.Struct, frozen=True):
+class _TemplateProfile(msgspec.Struct, frozen=True):
     """A template reduced to what is compared."""
 
     labels: frozenset[tuple[str, str]]
@@ -93,7 +93,7 @@ class _Profile(msgspec.Struct, frozen=True):
     free: Mapping[str, int]
 
 
-def similar_groups(templates: Mapping[str, Template], how: Comparison) -> Mapping[str, tuple[str, ...]]:
+def similar_groups(templates: Mapping[str, Template], how: SimilarityOptions) -> Mapping[str, tuple[str, ...]]:
     """Return, for each group, the other groups that are similar to it, in the order of `templates`."""
     profiles = {group_id: _profile(template, how) for group_id, template in templates.items()}
     similar: dict[str, list[str]] = {group_id: [] for group_id in profiles}
@@ -107,12 +107,12 @@ def similar_groups(templates: Mapping[str, Template], how: Comparison) -> Mappin
     return {group_id: tuple(sorted(others, key=order.__getitem__)) for group_id, others in similar.items()}
 
 
-def alike(one: Template, other: Template, how: Comparison) -> bool:
+def alike(one: Template, other: Template, how: SimilarityOptions) -> bool:
     """Whether two templates are similar."""
     return _alike(_profile(one, how), _profile(other, how), how)
 
 
-def _profile(template: Template, how: Comparison) -> _Profile:
+def _profile(template: Template, how: SimilarityOptions) -> _TemplateProfile:
     node = template.node
     if how.only_labels:
         labels = frozenset((key, node.labels[key]) for key in how.only_labels if key in node.labels)
@@ -122,7 +122,7 @@ def _profile(template: Template, how: Comparison) -> _Profile:
     for pod in template.pods:
         for resource, amount in pod.cls.requests.items():
             requested[resource] = requested.get(resource, 0) + amount
-    return _Profile(
+    return _TemplateProfile(
         labels=labels,
         complete=all(key in node.labels for key in how.only_labels),
         pools=tuple(node.labels.get(key, "") for key in how.pool_labels),
@@ -133,7 +133,7 @@ def _profile(template: Template, how: Comparison) -> _Profile:
     )
 
 
-def _alike(one: _Profile, other: _Profile, how: Comparison) -> bool:
+def _alike(one: _TemplateProfile, other: _TemplateProfile, how: SimilarityOptions) -> bool:
     if any(pool and pool == same for pool, same in zip(one.pools, other.pools, strict=True)):
         return True
     if one.labels != other.labels:

@@ -12,19 +12,19 @@ import msgspec
 
 from autoscaler.clock import Instant
 from autoscaler.config.rules import Rules
-from autoscaler.config.scaleup import Health, Templates
+from autoscaler.config.scaleup import HealthOptions, TemplateOptions
+from autoscaler.current_step import in_hand
 from autoscaler.objects import quantity
 from autoscaler.objects.matching import daemon_belongs
 from autoscaler.objects.meta import ObjectMeta, OwnerReference
 from autoscaler.objects.node import INSTANCE_TYPES, REGIONS, ZONES, Node, Taint
 from autoscaler.objects.pod import Pod, PodClass, PodInterner
 from autoscaler.objects.workload import DaemonSet
-from autoscaler.progress import in_hand
 from autoscaler.registry.readiness import Readings
-from autoscaler.scaleup.examples import NO_EXAMPLES, Examples, find_examples
+from autoscaler.scaleup.example_nodes import NO_EXAMPLES, Examples, find_examples
 from autoscaler.scaleup.shortfall import Lowered, Shortfall, lacking, lowered, smaller
 from autoscaler.snapshot.cluster import ClusterView
-from autoscaler.snapshot.devices import Pool, complete_pools, pools_by_node
+from autoscaler.snapshot.devices import DevicePool, complete_pools, pools_by_node
 from autoscaler.snapshot.groups import Group
 from autoscaler.snapshot.template import (
     PassingTaints,
@@ -41,7 +41,7 @@ _PREEMPTS = "PreemptLowerPriority"
 _MIRRORED = (INSTANCE_TYPES, REGIONS, ZONES)
 
 
-class Source(StrEnum):
+class TemplateSource(StrEnum):
     """Where a template comes from."""
 
     NODE = "Node"
@@ -53,15 +53,15 @@ class Source(StrEnum):
     """A node that is not ready, too young, cordoned or being deleted: better than nothing."""
 
 
-_REAL = (Source.NODE, Source.INCOMPLETE_NODE)
+_REAL = (TemplateSource.NODE, TemplateSource.INCOMPLETE_NODE)
 """Sources that teach something which outlives them."""
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class CachedTemplate(msgspec.Struct, frozen=True, kw_only=True):
     """A group's template, and what it was made of."""
 
     template: Template
-    source: Source
+    source: TemplateSource
     seen_s: float
     """When a node in good order was last there (monotonic seconds); for other sources, when it was made."""
     example: Node | None = None
@@ -75,7 +75,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """How many devices each complete pool of the example has, by driver."""
 
 
-class Daemon(msgspec.Struct, frozen=True):
+class TemplateDaemonSet(msgspec.Struct, frozen=True):
     """A DaemonSet as far as templates care."""
 
     name: str
@@ -88,10 +88,10 @@ class Daemon(msgspec.Struct, frozen=True):
 class TemplateCache(msgspec.Struct, frozen=True, kw_only=True):
     """What one pass leaves to the next."""
 
-    entries: Mapping[str, Entry] = {}
+    entries: Mapping[str, CachedTemplate] = {}
     """By group id."""
     daemon_sets: tuple[DaemonSet, ...] = ()
-    daemons: tuple[Daemon, ...] = ()
+    daemons: tuple[TemplateDaemonSet, ...] = ()
     faults: Mapping[str, str] = {}
     """What is wrong with a cloud's description, by group id; such a group is treated as if it had none."""
     lowered: Mapping[str, Lowered] = {}
@@ -102,7 +102,9 @@ class TemplateCache(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def described(self) -> frozenset[str]:
         """Groups of which only the cloud tells what their nodes look like."""
-        return frozenset(group_id for group_id, entry in self.entries.items() if entry.source is Source.PROVIDER)
+        return frozenset(
+            group_id for group_id, entry in self.entries.items() if entry.source is TemplateSource.PROVIDER
+        )
 
     @property
     def pools(self) -> Mapping[str, Mapping[str, tuple[int, ...]]]:
@@ -113,13 +115,13 @@ class TemplateCache(msgspec.Struct, frozen=True, kw_only=True):
 def choose_templates(
     view: ClusterView,
     cache: TemplateCache,
-    options: Templates,
+    options: TemplateOptions,
     rules: Rules,
     now: Instant,
     interner: PodInterner,
     *,
     readings: Readings,
-    health: Health,
+    health: HealthOptions,
 ) -> tuple[Mapping[str, Template], TemplateCache]:
     """Return the template of every group that has one, in the order of the groups, and the cache for the next pass.
 
@@ -131,7 +133,7 @@ def choose_templates(
     pools = pools_by_node(view.related.resource_slices)
     maker = _Maker(view, options, rules, health, now, readings.terms.taints, daemons, interner, same_daemons, pools)
     examples = find_examples(view, readings, rules, health, now)
-    entries: dict[str, Entry] = {}
+    entries: dict[str, CachedTemplate] = {}
     faults: dict[str, str] = {}
     shortfalls: list[Shortfall] = []
     for group in view.groups.all:
@@ -166,7 +168,7 @@ def choose_templates(
     return templates, after
 
 
-def _with_source(entry: Entry, source: Source) -> Entry:
+def _with_source(entry: CachedTemplate, source: TemplateSource) -> CachedTemplate:
     return entry if entry.source is source else msgspec.structs.replace(entry, source=source)
 
 
@@ -174,34 +176,34 @@ class _Maker(msgspec.Struct, frozen=True):
     """Makes templates from one view."""
 
     view: ClusterView
-    options: Templates
+    options: TemplateOptions
     rules: Rules
-    health: Health
+    health: HealthOptions
     now: Instant
     taints: PassingTaints
-    daemons: tuple[Daemon, ...]
+    daemons: tuple[TemplateDaemonSet, ...]
     interner: PodInterner
     same_daemons: bool
-    pools: Mapping[str, tuple[Pool, ...]]
+    pools: Mapping[str, tuple[DevicePool, ...]]
 
-    def entry(self, group: Group, found: Examples, before: Entry | None) -> Entry | None:
+    def entry(self, group: Group, found: Examples, before: CachedTemplate | None) -> CachedTemplate | None:
         """Return the best entry of a group; raises `ValueError` or `msgspec.MsgspecError` where only the cloud could
         describe it and does it badly."""
         if before is not None and self._lasts(before) and self._outlives(before, group, found):
-            return _with_source(before, Source.CACHE)
+            return _with_source(before, TemplateSource.CACHE)
         if found.incomplete and self._are_all_alike(found):
-            return self.from_node(group, found.incomplete[0], Source.INCOMPLETE_NODE, before)
+            return self.from_node(group, found.incomplete[0], TemplateSource.INCOMPLETE_NODE, before)
         if (best := self._best(found)) is not None:
-            return self.from_node(group, best, Source.NODE, before)
+            return self.from_node(group, best, TemplateSource.NODE, before)
         if group.template is not None:
             return self.from_cloud(group.id, group.template, before)
         return self.unfit(group, found, before)
 
-    def unfit(self, group: Group, found: Examples, before: Entry | None) -> Entry | None:
+    def unfit(self, group: Group, found: Examples, before: CachedTemplate | None) -> CachedTemplate | None:
         """Return the entry of a group of which nothing better is known."""
-        return None if found.unfit is None else self.from_node(group, found.unfit, Source.UNFIT_NODE, before)
+        return None if found.unfit is None else self.from_node(group, found.unfit, TemplateSource.UNFIT_NODE, before)
 
-    def shortfall(self, group_id: str, before: Entry | None, entry: Entry) -> Iterator[Shortfall]:
+    def shortfall(self, group_id: str, before: CachedTemplate | None, entry: CachedTemplate) -> Iterator[Shortfall]:
         """Yield what a node that takes over as the example lacks of the template so far."""
         if before is None or entry.example is None or entry.source not in _REAL:
             return
@@ -209,16 +211,16 @@ class _Maker(msgspec.Struct, frozen=True):
         if same or not self.rules.nodes_correct_templates:
             return
         promised, real = before.template.node, entry.template.node
-        by_cloud = before.source is Source.PROVIDER
+        by_cloud = before.source is TemplateSource.PROVIDER
         if found := lacking(promised, real, self.taints) if by_cloud else smaller(promised, real):
             yield Shortfall(group_id, entry.example.name, found)
 
-    def _lasts(self, before: Entry) -> bool:
+    def _lasts(self, before: CachedTemplate) -> bool:
         """Whether what is remembered may still be used; missing devices may come with other DaemonSets, or be fixed."""
         longest_s = self.options.node_info_cache_expire_time_s
         if before.incomplete:
             longest_s = min(longest_s, self.health.node_group_backoff_reset_timeout_s)
-        usable = before.source in (*_REAL, Source.CACHE) and (self.same_daemons or not before.incomplete)
+        usable = before.source in (*_REAL, TemplateSource.CACHE) and (self.same_daemons or not before.incomplete)
         return usable and self.now.mono - before.seen_s <= longest_s
 
     def _are_all_alike(self, found: Examples) -> bool:
@@ -235,7 +237,7 @@ class _Maker(msgspec.Struct, frozen=True):
         nodes = self.view.nodes
         return found.newest if smaller(nodes[found.good], nodes[found.newest]) else found.good
 
-    def _outlives(self, remembered: Entry, group: Group, found: Examples) -> bool:
+    def _outlives(self, remembered: CachedTemplate, group: Group, found: Examples) -> bool:
         """Whether to go by what an earlier example told: older nodes that offer more do not refute it."""
         present = [*found.incomplete[:1], *(() if found.newest is None else (found.newest,))]
         if not present:
@@ -248,17 +250,19 @@ class _Maker(msgspec.Struct, frozen=True):
         worse = remembered.incomplete or bool(smaller(self.view.nodes[found.newest], told))
         return worse and group.template == remembered.described
 
-    def from_node(self, group: Group, position: int, source: Source, before: Entry | None) -> Entry:
+    def from_node(
+        self, group: Group, position: int, source: TemplateSource, before: CachedTemplate | None
+    ) -> CachedTemplate:
         """Return the entry of a group whose example is the node at `position`; what it was before where it can be."""
         node, pods = self.view.nodes[position], self.view.pods[position]
         seen_s = self.now.mono
-        incomplete = source is Source.INCOMPLETE_NODE
+        incomplete = source is TemplateSource.INCOMPLETE_NODE
         if before is not None and self.same_daemons and before.example is node and before.example_pods is pods:
             template = before.template
         else:
             template = self._made(group.id, node, pods, all_daemons=self.options.force_ds)
             template = _same_if_equal(template, before)
-        return Entry(
+        return CachedTemplate(
             template=template,
             source=source,
             seen_s=seen_s,
@@ -269,7 +273,7 @@ class _Maker(msgspec.Struct, frozen=True):
             pools=complete_pools(self.pools.get(node.name, ())),
         )
 
-    def from_cloud(self, group_id: str, cloud: NodeTemplate, before: Entry | None) -> Entry:
+    def from_cloud(self, group_id: str, cloud: NodeTemplate, before: CachedTemplate | None) -> CachedTemplate:
         """Return the entry of a group that only the cloud can describe; raises `ValueError` on bad quantities and
         `msgspec.MsgspecError` on bad pods."""
         if before is not None and self.same_daemons and before.cloud == cloud:
@@ -277,7 +281,7 @@ class _Maker(msgspec.Struct, frozen=True):
         pods = tuple(self.interner.decoder().one(pod) for pod in cloud.pods)
         template = self._made(group_id, _described(cloud), pods, all_daemons=True)
         template = _same_if_equal(template, before)
-        return Entry(template=template, source=Source.PROVIDER, seen_s=self.now.mono, cloud=cloud)
+        return CachedTemplate(template=template, source=TemplateSource.PROVIDER, seen_s=self.now.mono, cloud=cloud)
 
     def _made(self, group_id: str, example: Node, pods: tuple[Pod, ...], *, all_daemons: bool) -> Template:
         name, suffix = template_name(group_id), suffix_of(group_id)
@@ -300,11 +304,11 @@ class _Maker(msgspec.Struct, frozen=True):
         return Template(node, (*kept, *added))
 
 
-def _same_if_equal(template: Template, before: Entry | None) -> Template:
+def _same_if_equal(template: Template, before: CachedTemplate | None) -> Template:
     return before.template if before is not None and before.template == template else template
 
 
-def _daemon(daemon_set: DaemonSet, interner: PodInterner) -> Daemon:
+def _daemon(daemon_set: DaemonSet, interner: PodInterner) -> TemplateDaemonSet:
     """Return a DaemonSet with the class of the pods that its controller would create."""
     pods = daemon_set.spec.template
     owner = OwnerReference(
@@ -319,7 +323,7 @@ def _daemon(daemon_set: DaemonSet, interner: PodInterner) -> Daemon:
     )
     cls = interner.class_of(meta, pods.spec, node_name=pods.spec.node_name)
     critical = cls.priority_class_name == _CRITICAL and cls.preemption_policy in (None, _PREEMPTS)
-    return Daemon(daemon_set.name, daemon_set.uid, cls, critical)
+    return TemplateDaemonSet(daemon_set.name, daemon_set.uid, cls, critical)
 
 
 def _described(cloud: NodeTemplate) -> Node:

@@ -8,9 +8,9 @@ import msgspec
 from autoscaler.objects.node import HOSTNAME
 from autoscaler.objects.podspec import PodWire
 from autoscaler.scenario.defaults import Defaults
+from autoscaler.scenario.file_reader import Shape, worded
 from autoscaler.scenario.format import InstanceEntry
 from autoscaler.scenario.objects import unreadable_values
-from autoscaler.scenario.read import Shape, worded
 from cloudprovider.fields import Problems
 from cloudprovider.interface import InstanceError
 from cloudprovider.prices import decode_prices

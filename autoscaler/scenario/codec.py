@@ -19,16 +19,16 @@ from autoscaler.objects.workload import ConfigMap
 from autoscaler.ports import ExpanderAnswer
 from autoscaler.scenario.clouds import check_membership, read_cloud, read_instances
 from autoscaler.scenario.defaults import Defaults
+from autoscaler.scenario.file_reader import Shape, parse, read_bytes, worded
 from autoscaler.scenario.format import ChangeEntry
 from autoscaler.scenario.objects import ObjectReader
-from autoscaler.scenario.read import Shape, parse, read_bytes, worded
 from autoscaler.scenario.scenario import (
     MEMORY_VERSION,
     PRIORITIES,
     PRIORITY_CONFIG,
     Answered,
-    Change,
-    Recollection,
+    ClusterChange,
+    RecordedMemory,
     Scenario,
     config_maps_key,
     machine_of,
@@ -177,7 +177,7 @@ def _related(shape: Shape, reader: ObjectReader, defaults: Defaults, config: Con
     )
 
 
-def _changes(shape: Shape, reader: ObjectReader, cloud: CloudSpec, nodes: Sequence[Node]) -> tuple[Change, ...]:
+def _changes(shape: Shape, reader: ObjectReader, cloud: CloudSpec, nodes: Sequence[Node]) -> tuple[ClusterChange, ...]:
     known = {node.name: node for node in nodes}
     changes = []
     for index, entry in enumerate(shape.file.changes):
@@ -189,7 +189,7 @@ def _changes(shape: Shape, reader: ObjectReader, cloud: CloudSpec, nodes: Sequen
 
 def _change(
     shape: Shape, path: str, entry: ChangeEntry, reader: ObjectReader, cloud: CloudSpec, known: Mapping[str, Node]
-) -> Change:
+) -> ClusterChange:
     group_ids = {group.id for group in cloud.groups}
     check_membership(shape, f"{path}.nodeToGroup", entry.node_to_group, group_ids)
     for position, key in enumerate(entry.remove_pods):
@@ -206,7 +206,7 @@ def _change(
             members.append(machine_of(here[name], group))
         else:
             shape.problems.append(f"{path}.nodeToGroup.{name}: there is no such node by then")
-    return Change(
+    return ClusterChange(
         before_run=entry.before_run,
         remove_pods=tuple(entry.remove_pods),
         update_nodes=reader.nodes(f"{path}.updateNodes", entry.update_nodes),
@@ -230,7 +230,7 @@ def _answers(shape: Shape, group_ids: Container[str]) -> tuple[Answered, ...]:
     return tuple(found)
 
 
-def _memory(shape: Shape) -> Recollection | None:
+def _memory(shape: Shape) -> RecordedMemory | None:
     memory = shape.file.memory
     if memory is None:
         return None
@@ -245,7 +245,7 @@ def _memory(shape: Shape) -> Recollection | None:
     except msgspec.ValidationError as error:
         shape.problems.append(worded(str(error), "memory.now"))
         return None
-    return Recollection(now, memory)
+    return RecordedMemory(now, memory)
 
 
 def _unanswered(shape: Shape, config: Config) -> Iterator[str]:
@@ -253,7 +253,9 @@ def _unanswered(shape: Shape, config: Config) -> Iterator[str]:
         yield "the grpc expander is not asked offline, and expanderAnswers has no answer: it leaves all options"
 
 
-def _warnings(shape: Shape, nodes: Sequence[Node], pods: Sequence[Pod], changes: Sequence[Change]) -> Iterator[str]:
+def _warnings(
+    shape: Shape, nodes: Sequence[Node], pods: Sequence[Pod], changes: Sequence[ClusterChange]
+) -> Iterator[str]:
     names = {node.name for node in nodes} | {node.name for change in changes for node in change.add_nodes}
     for pod in (*pods, *(pod for change in changes for pod in change.add_pods)):
         if pod.node is not None and pod.node not in names:

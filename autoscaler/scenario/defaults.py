@@ -13,7 +13,7 @@ import msgspec
 
 from autoscaler.objects import quantity
 from autoscaler.objects.meta import ObjectMeta, OwnerReference, Resource, rfc3339, unix_seconds
-from autoscaler.objects.node import HOSTNAME, Condition, Node, NodeWire, keep_node
+from autoscaler.objects.node import HOSTNAME, Node, NodeCondition, NodeWire, keep_node
 from autoscaler.objects.pod import Pod, PodInterner, Unscheduled
 from autoscaler.objects.podspec import Container, PodSpec, PodWire
 from autoscaler.objects.workload import Namespace
@@ -58,7 +58,7 @@ class Defaults:
             for one in status.conditions
         ]
         if not any(one.type == "Ready" for one in conditions):
-            conditions.append(Condition(type="Ready", status="True", last_transition_time=created))
+            conditions.append(NodeCondition(type="Ready", status="True", last_transition_time=created))
         replace = msgspec.structs.replace
         return NodeWire(
             metadata=replace(meta, uid=meta.uid or f"Node/{meta.name}", labels=labels, creation_timestamp=created),

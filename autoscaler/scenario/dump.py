@@ -17,9 +17,9 @@ from autoscaler.errors import ConfigError
 from autoscaler.objects.capacity import GROUP, CapacityBuffer, ProvisioningRequest, ResourceQuota, StoredTemplate
 from autoscaler.objects.decode import Undecoded, W, WireDecoder
 from autoscaler.objects.devices import DEVICE_VERSIONS, ResourceClaim, ResourceSlice
+from autoscaler.objects.lenient_json import UNREADABLE, loads, words
 from autoscaler.objects.meta import Resource
 from autoscaler.objects.node import NodeWire, keep_whole_node, undecoded_node
-from autoscaler.objects.oddities import UNREADABLE, loads, words
 from autoscaler.objects.pod import PodInterner
 from autoscaler.objects.podspec import PodWire, undecoded_pod
 from autoscaler.objects.storage import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass, undecoded_claim
@@ -34,15 +34,15 @@ from autoscaler.objects.workload import (
     checked,
     undecoded_budget,
 )
-from autoscaler.scenario.read import place_in, worded
+from autoscaler.scenario.file_reader import place_in, worded
 from cloudprovider.document import parse_documents
 from cloudprovider.file import text_of
 
-Told = Callable[[int, int], None]
+DumpProgress = Callable[[int, int], None]
 """Hears how many bytes of how many have been read."""
 
 
-class Kind(NamedTuple):
+class DumpedKind(NamedTuple):
     """A kind that decisions read."""
 
     field: str
@@ -60,34 +60,40 @@ _REQUESTS = ("enable_provisioning_requests",)
 _BUFFERS = ("capacity_buffer_controller_enabled", "capacity_buffer_pod_injection_enabled")
 
 
-def _of_devices(field: str, kind: type[Resource], plural: str) -> Kind:
+def _of_devices(field: str, kind: type[Resource], plural: str) -> DumpedKind:
     newest, *older = (f"/apis/resource.k8s.io/{version}/{plural}" for version in DEVICE_VERSIONS)
-    return Kind(field, kind, newest, ("enable_dynamic_resource_allocation",), tuple(older))
+    return DumpedKind(field, kind, newest, ("enable_dynamic_resource_allocation",), tuple(older))
 
 
-KINDS: Mapping[str, Kind] = {
-    "Node": Kind("nodes", NodeWire, "/api/v1/nodes"),
-    "Pod": Kind("pods", PodWire, "/api/v1/pods"),
-    "Namespace": Kind("namespaces", Namespace, "/api/v1/namespaces"),
-    "PodDisruptionBudget": Kind("pod_disruption_budgets", DisruptionBudget, "/apis/policy/v1/poddisruptionbudgets"),
-    "DaemonSet": Kind("daemon_sets", DaemonSet, "/apis/apps/v1/daemonsets"),
-    "ReplicaSet": Kind("replica_sets", Replicated, "/apis/apps/v1/replicasets"),
-    "StatefulSet": Kind("stateful_sets", Replicated, "/apis/apps/v1/statefulsets"),
-    "ReplicationController": Kind("replication_controllers", Replicated, "/api/v1/replicationcontrollers"),
-    "Job": Kind("jobs", Job, "/apis/batch/v1/jobs"),
-    "PersistentVolumeClaim": Kind("persistent_volume_claims", PersistentVolumeClaim, "/api/v1/persistentvolumeclaims"),
-    "PersistentVolume": Kind("persistent_volumes", PersistentVolume, "/api/v1/persistentvolumes"),
-    "StorageClass": Kind("storage_classes", StorageClass, "/apis/storage.k8s.io/v1/storageclasses"),
-    "CSINode": Kind("csi_nodes", CsiNode, "/apis/storage.k8s.io/v1/csinodes"),
+KINDS: Mapping[str, DumpedKind] = {
+    "Node": DumpedKind("nodes", NodeWire, "/api/v1/nodes"),
+    "Pod": DumpedKind("pods", PodWire, "/api/v1/pods"),
+    "Namespace": DumpedKind("namespaces", Namespace, "/api/v1/namespaces"),
+    "PodDisruptionBudget": DumpedKind(
+        "pod_disruption_budgets", DisruptionBudget, "/apis/policy/v1/poddisruptionbudgets"
+    ),
+    "DaemonSet": DumpedKind("daemon_sets", DaemonSet, "/apis/apps/v1/daemonsets"),
+    "ReplicaSet": DumpedKind("replica_sets", Replicated, "/apis/apps/v1/replicasets"),
+    "StatefulSet": DumpedKind("stateful_sets", Replicated, "/apis/apps/v1/statefulsets"),
+    "ReplicationController": DumpedKind("replication_controllers", Replicated, "/api/v1/replicationcontrollers"),
+    "Job": DumpedKind("jobs", Job, "/apis/batch/v1/jobs"),
+    "PersistentVolumeClaim": DumpedKind(
+        "persistent_volume_claims", PersistentVolumeClaim, "/api/v1/persistentvolumeclaims"
+    ),
+    "PersistentVolume": DumpedKind("persistent_volumes", PersistentVolume, "/api/v1/persistentvolumes"),
+    "StorageClass": DumpedKind("storage_classes", StorageClass, "/apis/storage.k8s.io/v1/storageclasses"),
+    "CSINode": DumpedKind("csi_nodes", CsiNode, "/apis/storage.k8s.io/v1/csinodes"),
     "ResourceSlice": _of_devices("resource_slices", ResourceSlice, "resourceslices"),
     "ResourceClaim": _of_devices("resource_claims", ResourceClaim, "resourceclaims"),
-    "PriorityClass": Kind("priority_classes", PriorityClass, "/apis/scheduling.k8s.io/v1/priorityclasses"),
-    "ProvisioningRequest": Kind(
+    "PriorityClass": DumpedKind("priority_classes", PriorityClass, "/apis/scheduling.k8s.io/v1/priorityclasses"),
+    "ProvisioningRequest": DumpedKind(
         "provisioning_requests", ProvisioningRequest, f"/apis/{GROUP}/v1/provisioningrequests", _REQUESTS
     ),
-    "CapacityBuffer": Kind("capacity_buffers", CapacityBuffer, f"/apis/{GROUP}/v1beta1/capacitybuffers", _BUFFERS),
-    "PodTemplate": Kind("pod_templates", StoredTemplate, "/api/v1/podtemplates", (*_REQUESTS, *_BUFFERS)),
-    "ResourceQuota": Kind("resource_quotas", ResourceQuota, "/api/v1/resourcequotas", _BUFFERS),
+    "CapacityBuffer": DumpedKind(
+        "capacity_buffers", CapacityBuffer, f"/apis/{GROUP}/v1beta1/capacitybuffers", _BUFFERS
+    ),
+    "PodTemplate": DumpedKind("pod_templates", StoredTemplate, "/api/v1/podtemplates", (*_REQUESTS, *_BUFFERS)),
+    "ResourceQuota": DumpedKind("resource_quotas", ResourceQuota, "/api/v1/resourcequotas", _BUFFERS),
 }
 CONFIG_MAP = "ConfigMap"
 _GROUPS = re.compile(
@@ -124,7 +130,7 @@ class _Head(msgspec.Struct, rename="camel"):
     kind: str | None = None
 
 
-class Text(msgspec.Struct, frozen=True):
+class DumpText(msgspec.Struct, frozen=True):
     """The content of one file, or of one answer of an API server, and what to call it in messages."""
 
     name: str
@@ -156,12 +162,12 @@ class Dump(msgspec.Struct):
         return [found[key] for key in sorted(found)]
 
 
-def read_dump(texts: Iterable[Text], told: Told = lambda done, total: None) -> Dump:
+def read_dump(texts: Iterable[DumpText], told: DumpProgress = lambda done, total: None) -> Dump:
     """Read the texts into one dump; the last of several objects of one name counts, with a warning.
 
     Raises `ConfigError` with a line `FILE: path: problem` for everything that cannot be read.
     """
-    reader = _Reader(told)
+    reader = _DumpReader(told)
     for text in texts:
         reader.read(text)
     if reader.problems:
@@ -169,10 +175,10 @@ def read_dump(texts: Iterable[Text], told: Told = lambda done, total: None) -> D
     return reader.dump
 
 
-class _Reader:
+class _DumpReader:
     """Collects the objects, and what is wrong, of several texts."""
 
-    def __init__(self, told: Told) -> None:
+    def __init__(self, told: DumpProgress) -> None:
         self.dump = Dump()
         self.problems: list[str] = []
         self._told = told
@@ -181,7 +187,7 @@ class _Reader:
         self._decoders[CONFIG_MAP] = _decoder(ConfigMap)
         self._heads = msgspec.json.Decoder(_Head)
 
-    def read(self, text: Text) -> None:
+    def read(self, text: DumpText) -> None:
         try:
             pieces = _pieces(text)
         except ConfigError as error:
@@ -299,7 +305,7 @@ def _times_of(pod: PodWire) -> Iterator[str | None]:
         yield condition.last_transition_time
 
 
-def _pieces(text: Text) -> Sequence[bytes]:
+def _pieces(text: DumpText) -> Sequence[bytes]:
     """Return the documents of a text as JSON. Raises `ConfigError` for what is neither JSON nor YAML."""
     if text.body.lstrip()[:1] in (b"{", b"["):
         parts = text.body.split(_SEAM)

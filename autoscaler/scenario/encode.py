@@ -55,7 +55,7 @@ def encode(
 
     `options` are flags by name, as `config.document.to_options` has them; `answers` are those of `ScaleUpPlan`. Pods
     that the view leaves out (finished ones, expendable ones that run) are not in the file. `memory` is what earlier
-    passes remembered (`loop.recording`); without it the replay is that of a process that has just started.
+    passes remembered (`recording.pass_file`); without it the replay is that of a process that has just started.
     """
     forms = PodForms()
     pods = [pod for on_node in view.pods for pod in on_node]

@@ -16,7 +16,7 @@ from autoscaler.objects.storage import CsiNode, PersistentVolume, PersistentVolu
 from autoscaler.objects.workload import DaemonSet, DisruptionBudget, Job, Namespace, PriorityClass, Replicated
 from cloudprovider.interface import ErrorClass, State
 
-Index = Annotated[int, msgspec.Meta(ge=0)]
+ListIndex = Annotated[int, msgspec.Meta(ge=0)]
 FromOne = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
 
 
@@ -38,7 +38,7 @@ class InstanceEntry(Strict, frozen=True, kw_only=True):
 class ChangeEntry(Strict, frozen=True, kw_only=True):
     """What happens to the cluster right before a run."""
 
-    before_run: Index
+    before_run: ListIndex
     add_pods: list[PodWire] = []
     remove_pods: list[str] = []
     """`namespace/name`."""
@@ -51,7 +51,7 @@ class ChangeEntry(Strict, frozen=True, kw_only=True):
 class AnswerEntry(Strict, frozen=True, kw_only=True):
     """What the gRPC expander answered in a run; `ports.ExpanderAnswer` says what the fields mean."""
 
-    run: Index = 0
+    run: ListIndex = 0
     asked: list[str]
     named: list[str] = []
     error: str = ""
@@ -101,4 +101,4 @@ class ScenarioFile(Strict, frozen=True, kw_only=True):
     complete: bool = False
     """Whether objects are as an API server returned them, so that no default may be filled in."""
     memory: dict[str, Any] | None = None
-    """What the recorded process remembered and was told (`loop.recording`); None: the file is no recording."""
+    """What the recorded process remembered and was told (`recording.pass_file`); None: the file is no recording."""

@@ -20,9 +20,9 @@ from autoscaler.objects.workload import DaemonSet, Job, Namespace, Replicated
 from autoscaler.scenario.codec import build
 from autoscaler.scenario.defaults import NAMESPACE_LABEL
 from autoscaler.scenario.dump import KINDS, Dump
+from autoscaler.scenario.file_reader import Shape
 from autoscaler.scenario.format import InstanceEntry, ScenarioFile
-from autoscaler.scenario.inference import Inference, Sighting, Sizes, infer_groups
-from autoscaler.scenario.read import Shape
+from autoscaler.scenario.inference import GroupSizes, Inference, ObservedNode, infer_groups
 from autoscaler.scenario.scenario import PRIORITIES, Scenario, config_maps_key, now_before
 from cloudprovider.number import parse_int
 
@@ -37,7 +37,7 @@ _OWNERS: Mapping[str, type[Replicated] | type[Job] | type[DaemonSet]] = {
 """Controllers that drain rules look up."""
 
 
-class Wishes(msgspec.Struct, frozen=True, kw_only=True):
+class ImportOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked of a dump, beside the objects in it."""
 
     name: str
@@ -60,7 +60,7 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
-def import_dump(dump: Dump, wishes: Wishes) -> Imported:
+def import_dump(dump: Dump, wishes: ImportOptions) -> Imported:
     """Turn a dump into a scenario. Raises `ConfigError` with a line for everything in it that makes no sense."""
     inference = None if wishes.groups is not None else _inferred(dump, wishes.config)
     made_up, warnings = _made_up(dump)
@@ -109,7 +109,7 @@ def _key(field: str) -> str:
     return next(one.encode_name for one in msgspec.structs.fields(ScenarioFile) if one.name == field)
 
 
-def _time(dump: Dump, wishes: Wishes) -> str:
+def _time(dump: Dump, wishes: ImportOptions) -> str:
     if wishes.now_s is None and not dump.newest:
         raise ConfigError(
             f"{wishes.name}: no object in it tells what time it was; name it with --now, as 2026-01-05T12:00:00Z"
@@ -135,13 +135,15 @@ def _cloud(groups: Mapping[str, Any] | None, inference: Inference | None) -> dic
 
 
 def _inferred(dump: Dump, config: Config) -> Inference:
-    nodes = [Sighting(one.metadata.name, one.metadata.labels, one.metadata.annotations) for one in dump.named("Node")]
+    nodes = [
+        ObservedNode(one.metadata.name, one.metadata.labels, one.metadata.annotations) for one in dump.named("Node")
+    ]
     return infer_groups(nodes, dict(map(_sizes, config.provider.nodes)))
 
 
-def _sizes(spec: str) -> tuple[str, Sizes]:
+def _sizes(spec: str) -> tuple[str, GroupSizes]:
     least, most, name = spec.split(":", 2)
-    return name, Sizes(parse_int(least), parse_int(most))
+    return name, GroupSizes(parse_int(least), parse_int(most))
 
 
 def _priorities(dump: Dump, config: Config) -> str | None:

@@ -20,7 +20,7 @@ _GROWTH, _LEAST_ROOM = 2, 10
 """How far a group may grow that does not say: to twice its size, and by ten nodes at least."""
 
 
-class Mark(NamedTuple):
+class PlatformMark(NamedTuple):
     """How a platform marks the nodes of one group."""
 
     platform: str
@@ -32,28 +32,28 @@ class Mark(NamedTuple):
 
 
 MARKS = (
-    Mark("kwok", "kwok-nodegroup"),
-    Mark("Karpenter", "karpenter.sh/nodepool"),
-    Mark("Karpenter", "karpenter.sh/provisioner-name"),
-    Mark("EKS", "eks.amazonaws.com/nodegroup"),
-    Mark("eksctl", "alpha.eksctl.io/nodegroup-name"),
-    Mark("GKE", "cloud.google.com/gke-nodepool", per_zone=True),
-    Mark("AKS", "kubernetes.azure.com/agentpool"),
-    Mark("AKS", "agentpool"),
-    Mark("kops", "kops.k8s.io/instancegroup"),
-    Mark("DigitalOcean", "doks.digitalocean.com/node-pool"),
-    Mark("Linode", "lke.linode.com/pool-id"),
-    Mark("Scaleway", "k8s.scaleway.com/pool-name"),
-    Mark("IBM Cloud", "ibm-cloud.kubernetes.io/worker-pool-name"),
-    Mark("Exoscale", "node.exoscale.net/nodepool-id"),
-    Mark("Alibaba Cloud", "alibabacloud.com/nodepool-id"),
-    Mark("Cluster API", "cluster.x-k8s.io/owner-name", annotates=True),
-    Mark("static", "static.autoscaler/node-group", annotates=True),
+    PlatformMark("kwok", "kwok-nodegroup"),
+    PlatformMark("Karpenter", "karpenter.sh/nodepool"),
+    PlatformMark("Karpenter", "karpenter.sh/provisioner-name"),
+    PlatformMark("EKS", "eks.amazonaws.com/nodegroup"),
+    PlatformMark("eksctl", "alpha.eksctl.io/nodegroup-name"),
+    PlatformMark("GKE", "cloud.google.com/gke-nodepool", per_zone=True),
+    PlatformMark("AKS", "kubernetes.azure.com/agentpool"),
+    PlatformMark("AKS", "agentpool"),
+    PlatformMark("kops", "kops.k8s.io/instancegroup"),
+    PlatformMark("DigitalOcean", "doks.digitalocean.com/node-pool"),
+    PlatformMark("Linode", "lke.linode.com/pool-id"),
+    PlatformMark("Scaleway", "k8s.scaleway.com/pool-name"),
+    PlatformMark("IBM Cloud", "ibm-cloud.kubernetes.io/worker-pool-name"),
+    PlatformMark("Exoscale", "node.exoscale.net/nodepool-id"),
+    PlatformMark("Alibaba Cloud", "alibabacloud.com/nodepool-id"),
+    PlatformMark("Cluster API", "cluster.x-k8s.io/owner-name", annotates=True),
+    PlatformMark("static", "static.autoscaler/node-group", annotates=True),
 )
 """The first that a node carries tells its group."""
 
 
-class Sighting(NamedTuple):
+class ObservedNode(NamedTuple):
     """What is looked at of a node."""
 
     name: str
@@ -61,7 +61,7 @@ class Sighting(NamedTuple):
     annotations: Mapping[str, str]
 
 
-class Sizes(NamedTuple):
+class GroupSizes(NamedTuple):
     """Limits of a group, as a flag gives them."""
 
     least: int
@@ -101,9 +101,9 @@ class _Pool(NamedTuple):
     name: str
 
 
-def infer_groups(nodes: Sequence[Sighting], sizes: Mapping[str, Sizes]) -> Inference:
+def infer_groups(nodes: Sequence[ObservedNode], sizes: Mapping[str, GroupSizes]) -> Inference:
     """Tell the groups; `sizes` are limits by group id, or by the name in the label for all groups of it."""
-    pools: dict[_Pool, list[Sighting]] = defaultdict(list)
+    pools: dict[_Pool, list[ObservedNode]] = defaultdict(list)
     control_plane, ungrouped = [], []
     for node in nodes:
         if any(role in node.labels for role in _CONTROL_PLANE):
@@ -126,7 +126,7 @@ def infer_groups(nodes: Sequence[Sighting], sizes: Mapping[str, Sizes]) -> Infer
     )
 
 
-def _pool(node: Sighting) -> _Pool | None:
+def _pool(node: ObservedNode) -> _Pool | None:
     for mark in MARKS:
         if name := (node.annotations if mark.annotates else node.labels).get(mark.key):
             zone = _first(node.labels, ZONES) if mark.per_zone else ""
@@ -134,9 +134,9 @@ def _pool(node: Sighting) -> _Pool | None:
     return None
 
 
-def _parts(pool: _Pool, members: Sequence[Sighting]) -> Mapping[str, Sequence[Sighting]]:
+def _parts(pool: _Pool, members: Sequence[ObservedNode]) -> Mapping[str, Sequence[ObservedNode]]:
     """Return the nodes of each group of a pool: one, or one for each type of machine."""
-    by_type: dict[str, list[Sighting]] = defaultdict(list)
+    by_type: dict[str, list[ObservedNode]] = defaultdict(list)
     for node in members:
         by_type[_first(node.labels, INSTANCE_TYPES)].append(node)
     if len(by_type) == 1:
@@ -144,9 +144,9 @@ def _parts(pool: _Pool, members: Sequence[Sighting]) -> Mapping[str, Sequence[Si
     return {f"{pool.name}/{kind or 'unknown-type'}": part for kind, part in by_type.items()}
 
 
-def _group(pool: _Pool, group_id: str, count: int, sizes: Mapping[str, Sizes]) -> InferredGroup:
+def _group(pool: _Pool, group_id: str, count: int, sizes: Mapping[str, GroupSizes]) -> InferredGroup:
     known = sizes.get(group_id) or sizes.get(pool.name) or sizes.get(pool.name.partition("/")[0])
-    least, most = known or Sizes(0, max(_GROWTH * count, count + _LEAST_ROOM))
+    least, most = known or GroupSizes(0, max(_GROWTH * count, count + _LEAST_ROOM))
     assumed = () if known else ("minSize", "maxSize")
     return InferredGroup(
         id=group_id,

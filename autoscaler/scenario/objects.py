@@ -11,7 +11,7 @@ from autoscaler.objects.node import Node, NodeWire
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.objects.podspec import PodWire
 from autoscaler.scenario.defaults import Defaults, check_node_times
-from autoscaler.scenario.read import Shape
+from autoscaler.scenario.file_reader import Shape
 
 _AMOUNTS = {"requests", "allocatable", "capacity", "overhead", "allocatedResources"}
 _TIMES = ("Timestamp", "Time", "timeAdded")

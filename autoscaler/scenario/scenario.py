@@ -27,7 +27,7 @@ FIRST_RUN_AFTER_S = 1.0
 """Seconds from a file's `now` to its first run."""
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class ClusterChange(msgspec.Struct, frozen=True, kw_only=True):
     """What happens to the cluster right before a run, in the order of the fields."""
 
     before_run: int
@@ -48,8 +48,9 @@ class Answered(msgspec.Struct, frozen=True):
     answer: ExpanderAnswer
 
 
-class Recollection(msgspec.Struct, frozen=True):
-    """What a recording holds beside the cluster, not read yet but for its time: `loop.recording` knows the rest."""
+class RecordedMemory(msgspec.Struct, frozen=True):
+    """What a recording holds beside the cluster, not read yet but for its time: `recording.pass_file` knows the
+    rest."""
 
     now: Instant
     content: Mapping[str, Any]
@@ -71,10 +72,10 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     related: Related = Related()
     runs: int = 1
     step_s: float = 10.0
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ClusterChange, ...] = ()
     answers: tuple[Answered, ...] = ()
     """Stand for the gRPC expander, which is not asked offline."""
-    memory: Recollection | None = None
+    memory: RecordedMemory | None = None
     """Of a recording only: the first run is the recorded pass, at the very moment on both clocks."""
     interner: PodInterner
     """Owns the classes of the pods; decode further pods (of templates, say) with it."""
@@ -86,7 +87,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
         first_s = self.now_s + FIRST_RUN_AFTER_S if self.memory is None else self.memory.now.wall
         return first_s + run * self.step_s
 
-    def changes_before(self, run: int) -> list[Change]:
+    def changes_before(self, run: int) -> list[ClusterChange]:
         """Return what changes right before a run."""
         return [change for change in self.changes if change.before_run == run]
 

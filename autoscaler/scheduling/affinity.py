@@ -16,9 +16,9 @@ from autoscaler.objects.pod import PodClass
 from autoscaler.objects.workload import Namespace
 from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling.bounds import Bound, gate, strictest
-from autoscaler.scheduling.domains import Tallies, Tally
-from autoscaler.scheduling.selection import NO_NUMBERS, Numbers, Selection, all_of, everything, selection_of
-from autoscaler.scheduling.terms import TermIndex
+from autoscaler.scheduling.class_selection import NO_NUMBERS, Numbers, Selection, all_of, everything, selection_of
+from autoscaler.scheduling.domains import DomainTallies, DomainTally
+from autoscaler.scheduling.term_index import TermIndex
 from autoscaler.snapshot.columns import ABSENT, Mask
 from autoscaler.snapshot.overlay import Positions
 
@@ -34,7 +34,7 @@ def company_of(cls: PodClass, namespaces: Mapping[str, Namespace]) -> Selection:
 class AffinityGuard:
     """Lets a class only into domains where all its affinity terms find a pod."""
 
-    def __init__(self, tallies: list[Tally], matches_itself: bool) -> None:
+    def __init__(self, tallies: list[DomainTally], matches_itself: bool) -> None:
         """`tallies`, one for each topology key, count the pods that all terms are about."""
         self._tallies = tallies
         self._matches_itself = matches_itself
@@ -82,10 +82,10 @@ class AvoidGuard:
     def __init__(
         self,
         cls: PodClass,
-        tallies: Callable[[], list[Tally]],
+        tallies: Callable[[], list[DomainTally]],
         message: str,
         detail: str,
-        others: "OthersAgainst | None" = None,
+        others: "OpposingTallies | None" = None,
     ) -> None:
         self.others = others
         """Those whose wish it is; None: the class's own."""
@@ -133,7 +133,7 @@ class AvoidGuard:
 class AntiAffinityOfOthers:
     """Every required anti-affinity term of pods that are, or get, placed; shared by all classes of a trial."""
 
-    def __init__(self, tallies: Tallies, too_many: Callable[[PodClass], bool]) -> None:
+    def __init__(self, tallies: DomainTallies, too_many: Callable[[PodClass], bool]) -> None:
         """`too_many` tells whose terms are too many to be read: they count as being about any pod."""
         self._trial = trial = tallies.trial
         self._too_many = too_many
@@ -194,7 +194,7 @@ class AntiAffinityOfOthers:
                 yield key, self._by_key[key]
 
 
-class OthersAgainst:
+class OpposingTallies:
     """The tallies of placed pods whose anti-affinity concerns one class."""
 
     def __init__(self, others: AntiAffinityOfOthers, cls: PodClass) -> None:
@@ -203,7 +203,7 @@ class OthersAgainst:
         self._read = 0, 0
         self._groups: dict[str, tuple[int, Numbers]] = {}
         """By topology key: how many groups have been asked, and which of them concern the class."""
-        self._tallies: dict[str, Tally] = {}
+        self._tallies: dict[str, DomainTally] = {}
 
     @property
     def concerned(self) -> bool:
@@ -219,7 +219,7 @@ class OthersAgainst:
             self._read = noted
         return bool(self._tallies)
 
-    def _tally(self, key: str, index: TermIndex, groups: Numbers) -> Tally:
+    def _tally(self, key: str, index: TermIndex, groups: Numbers) -> DomainTally:
         identity = key, hashlib.blake2b(groups.tobytes(), digest_size=16).digest()
         counted = self._others.tallies.shared(identity, lambda: np.sort(index.members(groups)), lambda: index.owners)
         return counted.tally(key)
@@ -230,7 +230,7 @@ class OthersAgainst:
         numbers = {number for tally in self.tallies() for number in tally.classes.tolist()}
         return tuple(classes.all[number] for number in sorted(numbers))
 
-    def tallies(self) -> list[Tally]:
+    def tallies(self) -> list[DomainTally]:
         """Return them as of now, one for each topology key."""
         return list(self._tallies.values()) if self.concerned else []
 
@@ -248,7 +248,7 @@ def affinity_guards(
         own = [tallies.counted(about).tally(key) for key, about in others.terms(cls).items()]
         message = "node(s) didn't match pod anti-affinity rules"
         yield AvoidGuard(cls, lambda: own, message, "a pod that it keeps away from")
-    against = OthersAgainst(others, cls)
+    against = OpposingTallies(others, cls)
     yield AvoidGuard(
         cls,
         against.tallies,

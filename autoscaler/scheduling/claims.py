@@ -17,7 +17,7 @@ from autoscaler.objects.podspec import NodeSelector, NodeSelectorTerm
 from autoscaler.objects.storage import SELECTED_NODE, PersistentVolume, PersistentVolumeClaim, StorageClass
 from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling.masks import NAME_FIELD
-from autoscaler.scheduling.reach import Demand, Nowhere, Select, Within
+from autoscaler.scheduling.node_requirements import NodeRequirement, Nowhere, Select, Within
 from autoscaler.snapshot.cluster import Related
 from autoscaler.snapshot.columns import Mask
 
@@ -27,7 +27,7 @@ _STORAGE = "storage"
 _TODAYS_KEY = {ZONES[1]: ZONES[0], REGIONS[1]: REGIONS[0]}
 
 
-class Seeking(msgspec.Struct, frozen=True):
+class UnboundClaim(msgspec.Struct, frozen=True):
     """A claim that waits for its first consumer."""
 
     claim: str
@@ -40,7 +40,7 @@ class Seeking(msgspec.Struct, frozen=True):
 class FirstUse(msgspec.Struct, frozen=True):
     """Met where every waiting claim of the pod gets a volume, no two of them the same."""
 
-    claims: tuple[Seeking, ...]
+    claims: tuple[UnboundClaim, ...]
     """Smallest first: the order in which they choose."""
     rejection: Rejection
 
@@ -65,9 +65,9 @@ class FirstUse(msgspec.Struct, frozen=True):
         return result
 
 
-def binding_demands(cls: PodClass, related: Related) -> list[Demand]:
+def binding_demands(cls: PodClass, related: Related) -> list[NodeRequirement]:
     """Return what VolumeBinding asks for the claims of a class; just the obstacle where there is one everywhere."""
-    demands: list[Demand] = []
+    demands: list[NodeRequirement] = []
     waiting: list[PersistentVolumeClaim] = []
     obstacle = claim_obstacle(cls, related)
     if obstacle is not None:
@@ -121,7 +121,7 @@ def _obstacle(name: str, claim: PersistentVolumeClaim | None, related: Related, 
     return None
 
 
-def _reach(volume: PersistentVolume) -> Iterator[Demand]:
+def _reach(volume: PersistentVolume) -> Iterator[NodeRequirement]:
     affinity = volume.spec.node_affinity
     if affinity is not None and affinity.required is not None:
         message = "node(s) had volume node affinity conflict"
@@ -129,15 +129,15 @@ def _reach(volume: PersistentVolume) -> Iterator[Demand]:
         yield Within(affinity.required, Rejection(NoFit.VOLUME_BINDING, message, detail))
 
 
-def _seeking(claim: PersistentVolumeClaim, related: Related) -> Seeking:
+def _seeking(claim: PersistentVolumeClaim, related: Related) -> UnboundClaim:
     storage = related.storage_classes[claim.storage_class]
     provisioning = _provisioning(storage)
     node = claim.metadata.annotations.get(SELECTED_NODE)
     if node is not None:
         named = NodeSelectorTerm(match_fields=[Requirement(key=NAME_FIELD, operator=Operator.IN, values=[node])])
         only_there = NodeSelector(node_selector_terms=[named])
-        return Seeking(claim.name, (), (only_there, *provisioning) if provisioning else ())
-    return Seeking(claim.name, tuple(_candidates(claim, related)), provisioning)
+        return UnboundClaim(claim.name, (), (only_there, *provisioning) if provisioning else ())
+    return UnboundClaim(claim.name, tuple(_candidates(claim, related)), provisioning)
 
 
 def _provisioning(storage: StorageClass) -> tuple[NodeSelector | None, ...]:
@@ -187,7 +187,7 @@ def _affinity(volume: PersistentVolume) -> NodeSelector | None:
     return None if volume.spec.node_affinity is None else volume.spec.node_affinity.required
 
 
-def zone_demands(cls: PodClass, related: Related) -> Iterator[Demand]:
+def zone_demands(cls: PodClass, related: Related) -> Iterator[NodeRequirement]:
     """Yield what VolumeZone asks: zones and regions that the volumes of a class are labelled with."""
     for name in cls.claims:
         claim = related.claims.get(f"{cls.namespace}/{name}")

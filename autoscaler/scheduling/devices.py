@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping
 from autoscaler.objects.devices import ResourceClaim
 from autoscaler.objects.pod import PodClass
 from autoscaler.reasons import NoFit, Rejection
-from autoscaler.scheduling.reach import Demand, Nowhere, Within
+from autoscaler.scheduling.node_requirements import NodeRequirement, Nowhere, Within
 
 MAX_CONSUMERS = 256
 """How many pods may share a claim."""
 
 
-def device_demands(cls: PodClass, claims: Mapping[str, ResourceClaim]) -> Iterator[Demand]:
+def device_demands(cls: PodClass, claims: Mapping[str, ResourceClaim]) -> Iterator[NodeRequirement]:
     """Yield where the claims of a pod let it go; `claims` are all there are, by key."""
     undecided = []
     for ref in cls.resource_claims:

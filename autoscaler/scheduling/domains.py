@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from autoscaler.objects.node import HOSTNAME, Node
 from autoscaler.objects.pod import PodClass
-from autoscaler.scheduling.selection import Classes, Numbers, Selection
+from autoscaler.scheduling.class_selection import Classes, Numbers, Selection
 from autoscaler.snapshot.columns import Codes, Mask
 from autoscaler.snapshot.overlay import Positions, Trial
 from autoscaler.snapshot.template import Template
 
-Counts = NDArray[np.int64]
+DomainCounts = NDArray[np.int64]
 
 _MOST_HELD = 1 << 24
 """Counts and class numbers held by all tallies together; beyond that, all are read again when they are asked."""
@@ -47,7 +47,7 @@ class Moves:
     """What a trial has moved: a row each for class number, position, count, and the node's kind at that time."""
 
     def __init__(self) -> None:
-        self._rows: Counts = np.zeros((4, 64), dtype=np.int64)
+        self._rows: DomainCounts = np.zeros((4, 64), dtype=np.int64)
         self.count = 0
 
     def add(self, number: int, positions: Positions, counts: Positions, kinds: Codes) -> None:
@@ -63,12 +63,12 @@ class Moves:
         self._rows[3, new] = kinds
         self.count = end
 
-    def since(self, start: int) -> Counts:
+    def since(self, start: int) -> DomainCounts:
         """Return what was added after the first so many."""
         return self._rows[:, start : self.count]
 
 
-class Tallies:
+class DomainTallies:
     """All tallies of a trial."""
 
     def __init__(self, trial: Trial, most_held: int = _MOST_HELD, most_moves: int = _MOST_MOVES) -> None:
@@ -81,8 +81,8 @@ class Tallies:
         self._order: Numbers
         self._ends: Numbers
         self._terminating: tuple[Numbers, Positions]
-        self._shared: dict[Hashable, Counted] = {}
-        self._loaded: list[Tally] = []
+        self._shared: dict[Hashable, CountedClasses] = {}
+        self._loaded: list[DomainTally] = []
         self._held = 0
         trial.watch(self)
 
@@ -102,16 +102,16 @@ class Tallies:
             self._terminating = np.array(numbers, dtype=np.int64), np.array(positions, dtype=np.int64)
         return self._classes
 
-    def counted(self, selections: Sequence[Selection]) -> "Counted":
+    def counted(self, selections: Sequence[Selection]) -> "CountedClasses":
         """Return the classes that any of the selections covers, by now and from now on."""
         identity, classes = frozenset(one.identity for one in selections), self.classes
         return self.shared(identity, lambda: classes.covered(selections), lambda: len(classes))
 
-    def shared(self, identity: Hashable, find: Callable[[], Numbers], stamp: Callable[[], int]) -> "Counted":
+    def shared(self, identity: Hashable, find: Callable[[], Numbers], stamp: Callable[[], int]) -> "CountedClasses":
         """Return the classes of an identity; those who ask first tell how to find them, see `Counted`."""
         known = self._shared.get(identity)
         if known is None:
-            known = self._shared[identity] = Counted(self, find, stamp)
+            known = self._shared[identity] = CountedClasses(self, find, stamp)
         return known
 
     def counts(self, cls: PodClass) -> bool:
@@ -136,7 +136,7 @@ class Tallies:
                 self.moves.add(self.classes.number(cls), positions, counts, self.trial.kinds[positions])
         return self.moves
 
-    def hold(self, tally: "Tally", size: int) -> None:
+    def hold(self, tally: "DomainTally", size: int) -> None:
         """Take in that a tally has been loaded, which takes so many numbers; others may have to go."""
         self._held += size
         if self._held > self._most_held:
@@ -179,17 +179,17 @@ def among(some: Numbers, numbers: Numbers) -> Mask:
     return inside
 
 
-class Counted:
+class CountedClasses:
     """Classes that are counted together."""
 
-    def __init__(self, tallies: Tallies, find: Callable[[], Numbers], stamp: Callable[[], int]) -> None:
+    def __init__(self, tallies: DomainTallies, find: Callable[[], Numbers], stamp: Callable[[], int]) -> None:
         """`find` returns them as of now; it is asked again when `stamp` returns another number. They only grow."""
         self._all = tallies
         self._find = find
         self._stamp = stamp
         self._found_at: int | None = None
         self._numbers: Numbers
-        self._by_key: dict[str | None, Tally] = {}
+        self._by_key: dict[str | None, DomainTally] = {}
 
     @property
     def numbers(self) -> Numbers:
@@ -207,23 +207,25 @@ class Counted:
         """Whether pods of the class are counted."""
         return bool(among(np.array([self._all.classes.number(cls)]), self.numbers)[0])
 
-    def tally(self, key: str | None, eligible: Eligibility | None = None) -> "Tally":
+    def tally(self, key: str | None, eligible: Eligibility | None = None) -> "DomainTally":
         """Return the tally of all these pods by a key; None: by node.
 
         With `eligible`, it counts on these nodes alone, and no pods that are on their way out.
         """
         if eligible is not None:
-            return Tally(self._all, self, key, eligible)
+            return DomainTally(self._all, self, key, eligible)
         known = self._by_key.get(key)
         if known is None:
-            known = self._by_key[key] = Tally(self._all, self, key, None)
+            known = self._by_key[key] = DomainTally(self._all, self, key, None)
         return known
 
 
-class Tally:
+class DomainTally:
     """Pods by domain of one label key."""
 
-    def __init__(self, tallies: Tallies, counted: Counted, key: str | None, eligible: Eligibility | None) -> None:
+    def __init__(
+        self, tallies: DomainTallies, counted: CountedClasses, key: str | None, eligible: Eligibility | None
+    ) -> None:
         self.key = key
         self._all = tallies
         self._trial = tallies.trial
@@ -236,8 +238,8 @@ class Tally:
         self._classes = -1
         self._seen = 0
         self._total = 0
-        self._pods: Counts = np.zeros(1, dtype=np.int64)
-        self._nodes: Counts = self._pods
+        self._pods: DomainCounts = np.zeros(1, dtype=np.int64)
+        self._nodes: DomainCounts = self._pods
         self._nodes_version: int | None = None
         self._counted.forget()
 
@@ -253,7 +255,7 @@ class Tally:
         return self._total
 
     @property
-    def pods(self) -> Counts:
+    def pods(self) -> DomainCounts:
         """Pods by domain code."""
         self._read()
         return self._pods
@@ -266,7 +268,7 @@ class Tally:
         """Whether the class is of pods on their way out, which do not count where only eligible nodes do."""
         return self._eligible is not None and cls.leaving is not None
 
-    def at(self, window: slice) -> Counts:
+    def at(self, window: slice) -> DomainCounts:
         """Return the count of the domain of each node in the window; 0 where the node lacks the key."""
         if not self.total:
             return np.zeros(window.stop - window.start, dtype=np.int64)
@@ -279,7 +281,7 @@ class Tally:
         return self._trial.labels(self.key)[window] >= 0
 
     @property
-    def nodes(self) -> Counts:
+    def nodes(self) -> DomainCounts:
         """Countable nodes by domain code: a domain without any does not exist."""
         trial = self._trial
         if self._nodes_version != trial.version:
@@ -374,7 +376,7 @@ class Tally:
         code = int(codes[fresh])
         return code if bool((codes[window] == code).all()) else None
 
-    def _count(self, positions: Positions, counts: Counts, kinds: Codes) -> None:
+    def _count(self, positions: Positions, counts: DomainCounts, kinds: Codes) -> None:
         if not self._trial.has_label(self.key):
             return
         codes = self._trial.codes_at(self.key, positions, kinds)

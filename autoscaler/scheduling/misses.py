@@ -12,7 +12,7 @@ from autoscaler.objects.pod import PodClass
 from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling.placement import Placer
 
-Shares = NDArray[np.float64]
+MissShares = NDArray[np.float64]
 Words = tuple[tuple[NoFit, str], ...]
 
 
@@ -69,10 +69,10 @@ def _rejections(placer: Placer, cls: PodClass, position: int) -> tuple[Rejection
     return tuple(found.values())
 
 
-def _shortfalls(placer: Placer, cls: PodClass, window: slice) -> Shares:
+def _shortfalls(placer: Placer, cls: PodClass, window: slice) -> MissShares:
     """Return, by node, what is missing of the scarcest resource / what is requested; 0 where all of it is there."""
     vector, free = placer.need(cls), placer.trial.free
-    worst: Shares = np.zeros(window.stop - window.start, dtype=np.float64)
+    worst: MissShares = np.zeros(window.stop - window.start, dtype=np.float64)
     for row in np.flatnonzero(vector > 0):
         left = np.maximum(free[row, window], 0)
         np.maximum(worst, (vector[row] - left) / vector[row], out=worst)

@@ -19,15 +19,15 @@ from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling import fit, masks
 from autoscaler.scheduling.affinity import AntiAffinityOfOthers, AvoidGuard, affinity_guards, company_of
 from autoscaler.scheduling.bounds import Bound, strictest
+from autoscaler.scheduling.constraint_cost import WorkGuard, WorkLimit
 from autoscaler.scheduling.devices import device_demands
-from autoscaler.scheduling.domains import Tallies
+from autoscaler.scheduling.domains import DomainTallies
+from autoscaler.scheduling.node_requirements import ReachGuard
 from autoscaler.scheduling.ports import PortGuard
 from autoscaler.scheduling.profile import Profile
-from autoscaler.scheduling.reach import ReachGuard
-from autoscaler.scheduling.terms import TermIndex
+from autoscaler.scheduling.term_index import TermIndex
 from autoscaler.scheduling.topology import spread_guards
 from autoscaler.scheduling.volumes import Attachments, has_volumes, volume_guards
-from autoscaler.scheduling.work import WorkGuard, WorkLimit
 from autoscaler.snapshot.columns import MOST, Amounts, Mask
 from autoscaler.snapshot.overlay import Positions, Trial
 
@@ -88,7 +88,7 @@ class Placer:
         self._accepted_templates: dict[PodClass, list[bool]] = {}
         self._guards: dict[PodClass, tuple[Guard, ...]] = {}
         self._goes_to_cordoned: dict[PodClass, bool] = {}
-        tallies = Tallies(trial)
+        tallies = DomainTallies(trial)
         self._work = WorkLimit(tallies, profile.most_work)
         self._others = AntiAffinityOfOthers(tallies, self._work.keeps_too_much_away)
         self._attachments: Attachments | None = None

@@ -6,9 +6,9 @@ from autoscaler.objects.pod import PodClass
 from autoscaler.objects.podspec import HostPort
 from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling.bounds import Bound, gate
-from autoscaler.scheduling.domains import Tallies
-from autoscaler.scheduling.hooks import EVERY_ADDRESS, port_hook
-from autoscaler.scheduling.selection import having
+from autoscaler.scheduling.class_selection import having
+from autoscaler.scheduling.domains import DomainTallies
+from autoscaler.scheduling.index_keys import EVERY_ADDRESS, port_hook
 from autoscaler.snapshot.columns import Mask
 
 Addresses = Mapping[tuple[int, str], Collection[str]]
@@ -36,7 +36,7 @@ def _overlapping(port: HostPort) -> tuple[str | None, ...]:
 class PortGuard:
     """Keeps a class off nodes where a pod holds one of its ports. Source: the scheduler's NodePorts plug-in."""
 
-    def __init__(self, cls: PodClass, tallies: Tallies) -> None:
+    def __init__(self, cls: PodClass, tallies: DomainTallies) -> None:
         self._cls = cls
         self._trial = tallies.trial
         clashing = (port_hook(port, address) for port in cls.host_ports for address in _overlapping(port))

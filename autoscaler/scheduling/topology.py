@@ -17,8 +17,8 @@ from autoscaler.objects.podspec import SpreadConstraint
 from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling import masks
 from autoscaler.scheduling.bounds import Bound, gate
-from autoscaler.scheduling.domains import Counted, Eligibility, Tallies
-from autoscaler.scheduling.selection import selection_for, siblings
+from autoscaler.scheduling.class_selection import selection_for, siblings
+from autoscaler.scheduling.domains import CountedClasses, DomainTallies, Eligibility
 from autoscaler.snapshot.columns import ABSENT, Mask
 from autoscaler.snapshot.overlay import Trial
 
@@ -31,7 +31,9 @@ NO_DOMAIN = f"{SKEWED} (missing required label)"
 class SpreadGuard:
     """Keeps a class out of domains that would be too full compared with the emptiest."""
 
-    def __init__(self, constraint: SpreadConstraint, counted: Counted, eligible: Eligibility, *, itself: bool) -> None:
+    def __init__(
+        self, constraint: SpreadConstraint, counted: CountedClasses, eligible: Eligibility, *, itself: bool
+    ) -> None:
         """`itself`: whether pods of the class are among those that are counted."""
         self.constraint = constraint
         self.own = 1 if itself else 0
@@ -125,7 +127,9 @@ class _Nodes:
         return Eligibility(mask, judge)
 
 
-def spread_guards(cls: PodClass, tallies: Tallies, defaults: Sequence[SpreadConstraint] = ()) -> Iterator[SpreadGuard]:
+def spread_guards(
+    cls: PodClass, tallies: DomainTallies, defaults: Sequence[SpreadConstraint] = ()
+) -> Iterator[SpreadGuard]:
     """Yield a guard per constraint of the class, or per default one; those count pods of the same controller."""
     nodes = _Nodes(cls, [constraint.topology_key for constraint in (*cls.spread, *defaults)], tallies.trial)
     for constraint in cls.spread:

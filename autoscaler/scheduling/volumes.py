@@ -13,11 +13,11 @@ from autoscaler.objects.pod import PodClass
 from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling.bounds import UNBOUNDED, Bound, gate
 from autoscaler.scheduling.claims import binding_demands, zone_demands
-from autoscaler.scheduling.domains import Tallies
-from autoscaler.scheduling.hooks import claim_hook, disk_hook, disks_of
+from autoscaler.scheduling.class_selection import having
+from autoscaler.scheduling.domains import DomainTallies
+from autoscaler.scheduling.index_keys import claim_hook, disk_hook, disks_of
+from autoscaler.scheduling.node_requirements import ReachGuard
 from autoscaler.scheduling.profile import Profile
-from autoscaler.scheduling.reach import ReachGuard
-from autoscaler.scheduling.selection import having
 from autoscaler.snapshot.cluster import Related
 from autoscaler.snapshot.columns import Mask
 from autoscaler.snapshot.overlay import Positions, Trial
@@ -36,7 +36,7 @@ def has_volumes(cls: PodClass) -> bool:
 class RestrictionGuard:
     """Keeps a class from disks and claims that cannot be shared. Source: VolumeRestrictions."""
 
-    def __init__(self, cls: PodClass, tallies: Tallies) -> None:
+    def __init__(self, cls: PodClass, tallies: DomainTallies) -> None:
         disks, claims = disks_of(cls.volumes), tallies.trial.view.related.claims
         self._exclusive = frozenset(
             key for key in _claim_keys(cls) if key in claims and _ONE_POD in claims[key].spec.access_modes
@@ -219,7 +219,7 @@ class LimitGuard:
 
 
 def volume_guards(
-    cls: PodClass, tallies: Tallies, profile: Profile, attachments: Callable[[], Attachments]
+    cls: PodClass, tallies: DomainTallies, profile: Profile, attachments: Callable[[], Attachments]
 ) -> Iterator[RestrictionGuard | LimitGuard | ReachGuard]:
     """Yield the guards of a class that has volumes, in the order the scheduler asks them."""
     trial = tallies.trial

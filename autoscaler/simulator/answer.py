@@ -7,22 +7,31 @@ sorted, wording is informative. `reasons` is ours: the same facts typed, pods of
 import msgspec
 
 from autoscaler.ports import ExpanderAnswer
-from autoscaler.reasons import Blocking, Hold, Keep, Rejection, Skipped, Stage, Trigger, Waiting
+from autoscaler.reasons import (
+    BlockingReason,
+    Rejection,
+    ReplacementHold,
+    ReplacementStage,
+    ReplacementTrigger,
+    Skipped,
+    UnremovableReason,
+    Waiting,
+)
 from autoscaler.scenario.inference import InferredGroup
 
 
-class Form(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class AnswerPart(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Base of the parts of an answer."""
 
 
-class SizeChange(Form, frozen=True, kw_only=True):
+class SizeChange(AnswerPart, frozen=True, kw_only=True):
     """How a group's target changed; negative where it was lowered."""
 
     group: str
     increase: int
 
 
-class OptionForm(Form, frozen=True, kw_only=True, omit_defaults=True):
+class OptionForm(AnswerPart, frozen=True, kw_only=True, omit_defaults=True):
     """An option as it was offered to the expander."""
 
     group: str
@@ -31,28 +40,28 @@ class OptionForm(Form, frozen=True, kw_only=True, omit_defaults=True):
     similar_groups: list[str] = []
 
 
-class CloudDelete(Form, frozen=True, kw_only=True):
+class CloudDelete(AnswerPart, frozen=True, kw_only=True):
     """A machine whose deletion reached the cloud."""
 
     group: str
     id: str
 
 
-class NotHelped(Form, frozen=True, kw_only=True, omit_defaults=True):
+class NotHelped(AnswerPart, frozen=True, kw_only=True, omit_defaults=True):
     """Messages by group, for one pod."""
 
     rejected: dict[str, list[str]] = {}
     skipped: dict[str, list[str]] = {}
 
 
-class WaitingPods(Form, frozen=True, kw_only=True):
+class WaitingPods(AnswerPart, frozen=True, kw_only=True):
     """Pods that took no part, and why."""
 
     reason: Waiting
     pods: list[str]
 
 
-class HelpedPods(Form, frozen=True, kw_only=True):
+class HelpedPods(AnswerPart, frozen=True, kw_only=True):
     """Pods of one class that get new nodes, and of which groups."""
 
     owner: str
@@ -60,7 +69,7 @@ class HelpedPods(Form, frozen=True, kw_only=True):
     pods: list[str]
 
 
-class StuckPods(Form, frozen=True, kw_only=True):
+class StuckPods(AnswerPart, frozen=True, kw_only=True):
     """Pods of one class that no new node would take: what rejects them, by group."""
 
     owner: str
@@ -68,7 +77,7 @@ class StuckPods(Form, frozen=True, kw_only=True):
     rejected: dict[str, list[Rejection]]
 
 
-class HeldPods(Form, frozen=True, kw_only=True):
+class HeldPods(AnswerPart, frozen=True, kw_only=True):
     """Pods that need a node and get none now: a `PodVerdict`, or the result of the scale-up."""
 
     reason: str
@@ -76,18 +85,18 @@ class HeldPods(Form, frozen=True, kw_only=True):
     pods: list[str]
 
 
-class StayingNode(Form, frozen=True, kw_only=True, omit_defaults=True):
+class StayingNode(AnswerPart, frozen=True, kw_only=True, omit_defaults=True):
     """Why a node stays."""
 
-    reason: Keep
+    reason: UnremovableReason
     detail: str = ""
     pod: str | None = None
-    pod_reason: Blocking | None = None
+    pod_reason: BlockingReason | None = None
     utilization: float | None = None
     time_left_s: float | None = None
 
 
-class LeavingNode(Form, frozen=True, kw_only=True):
+class LeavingNode(AnswerPart, frozen=True, kw_only=True):
     """A node whose removal a run began."""
 
     node: str
@@ -95,7 +104,7 @@ class LeavingNode(Form, frozen=True, kw_only=True):
     evicted_pods: list[str]
 
 
-class UnneededNode(Form, frozen=True, kw_only=True, omit_defaults=True):
+class UnneededNode(AnswerPart, frozen=True, kw_only=True, omit_defaults=True):
     """A node that nobody needs."""
 
     node: str
@@ -108,7 +117,7 @@ class UnneededNode(Form, frozen=True, kw_only=True, omit_defaults=True):
     pods_to_move: list[str] = []
 
 
-class Cost(Form, frozen=True, kw_only=True):
+class Cost(AnswerPart, frozen=True, kw_only=True):
     """What the groups' target sizes cost an hour, in the provider's currency."""
 
     per_hour_before: float
@@ -118,7 +127,7 @@ class Cost(Form, frozen=True, kw_only=True):
     """Groups that are left out because nobody knows their price."""
 
 
-class StatusForm(Form, frozen=True, kw_only=True):
+class StatusForm(AnswerPart, frozen=True, kw_only=True):
     """A condition that an object was given."""
 
     kind: str
@@ -130,20 +139,20 @@ class StatusForm(Form, frozen=True, kw_only=True):
     message: str
 
 
-class ReplacementForm(Form, frozen=True, kw_only=True, omit_defaults=True):
+class ReplacementAnswer(AnswerPart, frozen=True, kw_only=True, omit_defaults=True):
     """A replacement in progress, or one that ended in the run. Prices are per hour, absent where not known."""
 
     nodes: list[str]
-    trigger: Trigger
-    stage: Stage
+    trigger: ReplacementTrigger
+    stage: ReplacementStage
     bought: dict[str, int] = {}
-    hold: Hold | None = None
+    hold: ReplacementHold | None = None
     detail: str = ""
     price_before: float | None = None
     price_after: float | None = None
 
 
-class Reasons(Form, frozen=True, kw_only=True):
+class Reasons(AnswerPart, frozen=True, kw_only=True):
     """Why, typed. Each pod without a node is in exactly one of the first four lists."""
 
     waiting: list[WaitingPods] = []
@@ -154,7 +163,7 @@ class Reasons(Form, frozen=True, kw_only=True):
     unneeded: list[UnneededNode] = []
 
 
-class RunAnswer(Form, frozen=True, kw_only=True):
+class RunAnswer(AnswerPart, frozen=True, kw_only=True):
     """One run."""
 
     run: int
@@ -180,7 +189,7 @@ class RunAnswer(Form, frozen=True, kw_only=True):
     deleted_empty: list[LeavingNode] = []
     deleted_drain: list[LeavingNode] = []
     cloud_deletes: list[CloudDelete] = []
-    replacements: list[ReplacementForm] = []
+    replacements: list[ReplacementAnswer] = []
     target_sizes: dict[str, int] = {}
     expander_answers: list[ExpanderAnswer] = []
     """What the gRPC expander answered, in the form of the scenario file."""
@@ -193,7 +202,7 @@ class RunAnswer(Form, frozen=True, kw_only=True):
     """Seconds by phase; the only field that differs from time to time."""
 
 
-class Answer(Form, frozen=True, kw_only=True, omit_defaults=True):
+class PlanAnswer(AnswerPart, frozen=True, kw_only=True, omit_defaults=True):
     """All runs of a scenario."""
 
     name: str

@@ -12,7 +12,7 @@ from autoscaler.config.load import from_options
 from autoscaler.config.settings import find_flag
 from autoscaler.errors import ConfigError
 from autoscaler.scenario.scenario import Scenario
-from autoscaler.simulator.answer import Answer, Form
+from autoscaler.simulator.answer import AnswerPart, PlanAnswer
 from autoscaler.simulator.play import play
 
 GIVEN = "as given"
@@ -28,15 +28,15 @@ class Variant(msgspec.Struct, frozen=True):
     """Values by flag name, as text."""
 
 
-class Compared(Form, frozen=True, kw_only=True):
+class Compared(AnswerPart, frozen=True, kw_only=True):
     """The plan of one variant."""
 
     variant: str
     options: dict[str, str | list[str]]
-    answer: Answer
+    answer: PlanAnswer
 
 
-class Comparison(Form, frozen=True, kw_only=True):
+class Comparison(AnswerPart, frozen=True, kw_only=True):
     """The plans of all variants, that of the configuration as given first."""
 
     name: str

@@ -17,13 +17,13 @@ from autoscaler.errors import AutoscalerError, ConfigError
 from autoscaler.sandbox.apiserver.server import ApiServer
 from autoscaler.sandbox.apiserver.storage import Storage
 from autoscaler.sandbox.cluster import SandboxCluster
-from autoscaler.simulator.workload import demo_cloud, demo_workload
+from autoscaler.sandbox.demo_workload import demo_cloud, demo_workload
 from cloudprovider.static.cloud import open_cloud
 
 _OPTIONS: Mapping[str, Any] = {"cloud-provider": "static", "scan-interval": "3s", "expander": "least-waste"}
 
 
-class Progress(msgspec.Struct, frozen=True, rename="camel"):
+class DemoProgress(msgspec.Struct, frozen=True, rename="camel"):
     """How far the demo has come."""
 
     settled: bool
@@ -97,13 +97,13 @@ class Demo:
         """Where kubectl finds the cluster."""
         return self._server.url
 
-    def progress(self) -> Progress:
+    def progress(self) -> DemoProgress:
         """Return how far things are; raises what ended the daemon."""
         if self._failure is not None:
             raise self._failure
         census = self._cluster.census()
         bought = len(self._cloud.machines()) - self._machines
-        return Progress(
+        return DemoProgress(
             settled=census.pending == 0 and self._complete(),
             seconds=round(self._clock.now().mono - self._began.mono, 1),
             nodes_bought=max(0, bought),

@@ -16,7 +16,7 @@ from autoscaler.clock import Instant, VirtualClock
 _LONGEST_TURN_S = 120.0
 """Real seconds after which a work that holds the turn is taken for stuck on something outside the executor."""
 
-Work = Callable[[], None]
+VirtualWork = Callable[[], None]
 
 
 class _Thread:
@@ -24,7 +24,7 @@ class _Thread:
 
     def __init__(self, number: int, ended: Callable[["_Thread", BaseException | None], None]) -> None:
         self.turn = threading.Semaphore(0)
-        self.work: Work | None = None
+        self.work: VirtualWork | None = None
         self._ended = ended
         self.thread = threading.Thread(target=self._run, name=f"virtual-{number}", daemon=True)
         self.thread.start()
@@ -45,30 +45,30 @@ class _Thread:
 class _Due(NamedTuple):
     mono: float
     serial: int
-    work: Work | None
+    work: VirtualWork | None
     """What begins; None: `sleeper` goes on."""
     sleeper: _Thread | None
-    crew: "Crew | None" = None
+    crew: "ReplicaExecutor | None" = None
     quick: bool = False
     """Runs on the driving thread itself."""
 
 
-class Crew:
+class ReplicaExecutor:
     """A `ports.Executor` for one of several programs that share a `VirtualExecutor`: it can be stopped alone."""
 
     def __init__(self, executor: "VirtualExecutor") -> None:
         self._executor = executor
         self.stopping = False
 
-    def submit(self, work: Work) -> None:
+    def submit(self, work: VirtualWork) -> None:
         """Run `work` at the present moment, after what is due by now; after `stop` it is dropped."""
         self._executor.submit(work, self)
 
-    def call_at(self, when: Instant, work: Work) -> None:
+    def call_at(self, when: Instant, work: VirtualWork) -> None:
         """Run `work` once the monotonic clock has reached `when`."""
         self._executor.call_at(when, work, self)
 
-    def run_all(self, works: Sequence[Work]) -> None:
+    def run_all(self, works: Sequence[VirtualWork]) -> None:
         """Run works in their order on the caller's thread."""
         self._executor.run_all(works)
 
@@ -110,24 +110,24 @@ class VirtualExecutor:
     ) -> None:
         self.stop()
 
-    def submit(self, work: Work, crew: Crew | None = None) -> None:
+    def submit(self, work: VirtualWork, crew: ReplicaExecutor | None = None) -> None:
         """Run `work` at the present moment, after what is due by now; after `stop` it is dropped."""
         self._push(_Due(self._clock.now().mono, self._next(), work, None, crew))
 
-    def call_at(self, when: Instant, work: Work, crew: Crew | None = None) -> None:
+    def call_at(self, when: Instant, work: VirtualWork, crew: ReplicaExecutor | None = None) -> None:
         """Run `work` once the monotonic clock has reached `when`."""
         self._push(_Due(max(when.mono, self._clock.now().mono), self._next(), work, None, crew))
 
-    def drive_at(self, mono: float, work: Work) -> None:
+    def drive_at(self, mono: float, work: VirtualWork) -> None:
         """Run `work` at that monotonic second on the driving thread itself; cheap, but it must not sleep."""
         self._push(_Due(max(mono, self._clock.now().mono), self._next(), work, None, quick=True))
 
-    def run_all(self, works: Sequence[Work]) -> None:
+    def run_all(self, works: Sequence[VirtualWork]) -> None:
         """Run works in their order on the caller's thread: what takes no virtual time needs no turns."""
         for work in works:
             work()
 
-    def sleep(self, seconds: float, crew: Crew | None = None) -> bool:
+    def sleep(self, seconds: float, crew: ReplicaExecutor | None = None) -> bool:
         """Let others run until so many seconds have passed; `False` means that the executor is stopping."""
         if crew is not None and crew.stopping:
             return False
@@ -166,8 +166,9 @@ class VirtualExecutor:
             self.after_each()
         self._advance_to(end)
 
-    def dismiss(self, crew: Crew) -> None:
-        """Drop a crew's works that have not begun, and let its sleepers run to their end; for `Crew.stop`."""
+    def dismiss(self, crew: ReplicaExecutor) -> None:
+        """Drop a crew's works that have not begun, and let its sleepers run to their end; for
+        `ReplicaExecutor.stop`."""
         if self._running is not None:
             raise RuntimeError("a work cannot end the crew of the executor that runs it")
         theirs = sorted(due for due in self._queue if due.crew is crew)

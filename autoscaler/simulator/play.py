@@ -4,28 +4,28 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from autoscaler.actuation.tape import Replayed, Tape
-from autoscaler.app.build import Surroundings, build_autoscaler
+from autoscaler.actuation.answer_log import AnswerLog, ReplayedAnswers
+from autoscaler.app.build import Environment, build_autoscaler
 from autoscaler.errors import ConfigError
-from autoscaler.explain.answer import Explanation
-from autoscaler.explain.explain import Target, explain
+from autoscaler.explain.answer import PlanExplanation
+from autoscaler.explain.explain import ExplainTarget, explain
 from autoscaler.kube.election import Unopposed
 from autoscaler.loop.companion import Companions
-from autoscaler.loop.passing import Pass
+from autoscaler.loop.passing import PassState
 from autoscaler.objects.node import Node
 from autoscaler.ports import EventType, Subject
 from autoscaler.reasons import RemovedAs
-from autoscaler.recording.recording import Origin, recollect
+from autoscaler.recording.pass_file import PassOrigin, recollect
+from autoscaler.sandbox.memory_reader import MemoryReader
 from autoscaler.scenario.scenario import Scenario
-from autoscaler.simulator.answer import Answer, RunAnswer
-from autoscaler.simulator.answering import deletes_in, run_answer
+from autoscaler.simulator.answer import PlanAnswer, RunAnswer
+from autoscaler.simulator.answer_forms import deletes_in, run_answer
 from autoscaler.simulator.executor import VirtualExecutor
-from autoscaler.simulator.memory_reader import MemoryReader
 from autoscaler.simulator.recorded_answers import RecordedAnswers
 from autoscaler.simulator.scenario_world import FINISH_S, ScenarioWorld
 
 
-class NoAudience:
+class SilentEvents:
     """An event sink and a listener without an audience: the answer has the reasons."""
 
     def event(self, about: Subject, kind: EventType, reason: str, message: str) -> None:
@@ -44,7 +44,7 @@ class NoAudience:
         """Count nothing."""
 
 
-def play(scenario: Scenario) -> Answer:
+def play(scenario: Scenario) -> PlanAnswer:
     """Return what the autoscaler decides in each run. The same scenario gives the same answer, timings aside.
 
     Raises `ConfigError` where the options do not suit the scenario's cloud.
@@ -52,12 +52,12 @@ def play(scenario: Scenario) -> Answer:
     return _play(ScenarioWorld(scenario), lambda run, p: None)
 
 
-def play_and_look(scenario: Scenario, look: Callable[[int, Pass], None]) -> Answer:
+def play_and_look(scenario: Scenario, look: Callable[[int, PassState], None]) -> PlanAnswer:
     """Play as `play` does; `look` is shown each pass when it has ended, before anything else happens."""
     return _play(ScenarioWorld(scenario), look)
 
 
-def play_and_explain(scenario: Scenario, targets: Sequence[Target], run: int | None = None) -> Explanation:
+def play_and_explain(scenario: Scenario, targets: Sequence[ExplainTarget], run: int | None = None) -> PlanExplanation:
     """Return why one run (None: the last) did what it did about each target; the same bytes every time.
 
     Raises `ConfigError` where there is no such run or target, or the options do not suit the scenario's cloud.
@@ -66,9 +66,9 @@ def play_and_explain(scenario: Scenario, targets: Sequence[Target], run: int | N
     if not 0 <= wanted < scenario.runs:
         raise ConfigError(f"--run {wanted}: the runs of {scenario.name} are 0 to {scenario.runs - 1}")
     world = ScenarioWorld(scenario)
-    found: list[Explanation] = []
+    found: list[PlanExplanation] = []
 
-    def look(number: int, p: Pass) -> None:
+    def look(number: int, p: PassState) -> None:
         if number == wanted:
             found.append(explain(targets, p, scenario.config, world.cluster.pods, scenario.name, number))
 
@@ -76,12 +76,14 @@ def play_and_explain(scenario: Scenario, targets: Sequence[Target], run: int | N
     return found[0]
 
 
-def play_with(scenario: Scenario, companions: Companions) -> Answer:
+def play_with(scenario: Scenario, companions: Companions) -> PlanAnswer:
     """Play a scenario with companions, which see every pass as the daemon's do."""
     return _play(ScenarioWorld(scenario), lambda run, p: None, companions)
 
 
-def _play(world: ScenarioWorld, look: Callable[[int, Pass], None], companions: Companions | None = None) -> Answer:
+def _play(
+    world: ScenarioWorld, look: Callable[[int, PassState], None], companions: Companions | None = None
+) -> PlanAnswer:
     """Play every run; `look` is shown each pass when it has ended, before anything else happens."""
     scenario = world.scenario
     answers: list[RunAnswer] = []
@@ -89,7 +91,7 @@ def _play(world: ScenarioWorld, look: Callable[[int, Pass], None], companions: C
     origin = _origin(world)
     config = scenario.config if origin is None else replace(scenario.config, scheduler=origin.scheduler)
     with VirtualExecutor(world.clock) as executor:
-        tape = Tape() if origin is None else Replayed(origin.answers)
+        tape = AnswerLog() if origin is None else ReplayedAnswers(origin.answers)
         around = _surroundings(world, executor, remote, tape, companions)
         autoscaler = build_autoscaler(config, around, scenario.interner)
         if origin is not None:
@@ -108,10 +110,10 @@ def _play(world: ScenarioWorld, look: Callable[[int, Pass], None], companions: C
             answer = run_answer(run, p, scenario.config, calls, world.target_sizes())
             answers.append(replace(answer, cloud_deletes=deletes_in(world.calls_of(run))))
         world.finish()
-    return Answer(name=scenario.name, runs=answers)
+    return PlanAnswer(name=scenario.name, runs=answers)
 
 
-def _origin(world: ScenarioWorld) -> Origin | None:
+def _origin(world: ScenarioWorld) -> PassOrigin | None:
     """Return what a recorded pass began with; None for a file that is no recording."""
     scenario = world.scenario
     if scenario.memory is None:
@@ -124,11 +126,11 @@ def _surroundings(
     world: ScenarioWorld,
     executor: VirtualExecutor,
     remote: RecordedAnswers,
-    tape: Tape,
+    tape: AnswerLog,
     companions: Companions | None,
-) -> Surroundings:
-    audience = NoAudience()
-    return Surroundings(
+) -> Environment:
+    audience = SilentEvents()
+    return Environment(
         source=world,
         provider=world.cloud,
         writes=world.writes,

@@ -9,7 +9,7 @@ from autoscaler.snapshot.template import Template
 
 
 class RecordedAnswers:
-    """A `scaleup.consulting.RemoteExpander`. An answer is given once, in its run, to a question about its groups."""
+    """A `scaleup.grpc_expander.RemoteExpander`. An answer is given once, in its run, to a question about its groups."""
 
     def __init__(self, answers: Sequence[Answered]) -> None:
         self._left = list(answers)

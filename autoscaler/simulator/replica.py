@@ -4,14 +4,14 @@ from typing import Protocol
 
 import msgspec
 
-from autoscaler.actuation.fresh import ClusterReader
-from autoscaler.actuation.news import Listener
-from autoscaler.app.build import Surroundings, build_autoscaler
-from autoscaler.app.companions import Neighbours, make_company
-from autoscaler.app.news import recorder_of
-from autoscaler.app.pace import Pace
-from autoscaler.app.rounds import Rounds
-from autoscaler.app.source import ClusterSource
+from autoscaler.actuation.fresh_reads import ClusterReader
+from autoscaler.actuation.removal_events import RemovalListener
+from autoscaler.app.build import Environment, build_autoscaler
+from autoscaler.app.companion_set import CompanionContext, make_company
+from autoscaler.app.companion_ticker import CompanionTicker
+from autoscaler.app.events import recorder_of
+from autoscaler.app.loop_trigger import LoopTrigger
+from autoscaler.app.watched_cluster import WatchedCluster
 from autoscaler.clock import Clock, Instant
 from autoscaler.config.tree import Config
 from autoscaler.kube.client import ClientSettings
@@ -27,14 +27,14 @@ from autoscaler.reasons import RemovedAs
 from autoscaler.sandbox.apiserver.storage import Storage
 from autoscaler.sandbox.journal_feed import JournalFeed
 from autoscaler.sandbox.local_api import LocalApi
-from autoscaler.simulator.executor import Crew, VirtualExecutor
+from autoscaler.simulator.executor import ReplicaExecutor, VirtualExecutor
 from autoscaler.simulator.recorded_answers import RecordedAnswers
 from cloudprovider.interface import CloudProvider
 
 _SERVING_LEASE_S = 15.0
 
 
-class Audience(Listener, Protocol):
+class PassListener(RemovalListener, Protocol):
     """Hears of passes and of what happens beside them; `observe.publish.Publisher` is one."""
 
     def begins(self, now: Instant) -> None:
@@ -46,8 +46,8 @@ class Audience(Listener, Protocol):
         ...
 
 
-class NoAudience:
-    """An `Audience` that does not listen."""
+class SilentPassListener:
+    """A `PassListener` that does not listen."""
 
     def begins(self, now: Instant) -> None:
         """Hear that a pass begins."""
@@ -68,7 +68,7 @@ class NoAudience:
         """Hear that a removal that had begun was given up."""
 
 
-class Skewed:
+class SkewedClock:
     """The clock of one machine: its wall clock may be wrong, its monotonic one is not."""
 
     def __init__(self, clock: Clock) -> None:
@@ -81,7 +81,7 @@ class Skewed:
         return Instant(true.wall + self.off_by_s, true.mono)
 
 
-class Lease:
+class ReplicaLease:
     """The `ports.Leadership` of a replica whose renewals succeed until the lease is `lost`."""
 
     lost = False
@@ -91,7 +91,7 @@ class Lease:
         return not self.lost and takes_s < _SERVING_LEASE_S
 
 
-class Setting(msgspec.Struct, frozen=True, kw_only=True):
+class ReplicaContext(msgspec.Struct, frozen=True, kw_only=True):
     """What replicas are put into: it stays when one of them ends."""
 
     config: Config
@@ -102,7 +102,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     told: CollectedEvents
     metrics: Metrics
-    audience: Audience
+    audience: PassListener
     companions: tuple[Companion, ...] = ()
     """Of every replica, beside those that are configured."""
     seed: int = 0
@@ -114,21 +114,21 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 class Replica:
     """The real loop with a feed, a client, events and removals of its own, from its start to `stop`."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: ReplicaContext) -> None:
         config, self.clock = setting.config, setting.clock
-        self.crew = Crew(setting.executor)
-        self.lease = Lease()
+        self.crew = ReplicaExecutor(setting.executor)
+        self.lease = ReplicaLease()
         self.feed = JournalFeed(setting.storage, self.clock)
         interner = PodInterner()
-        source = ClusterSource(self.feed, interner, config)
-        self._pace = Pace(config.loop, self.clock)
+        source = WatchedCluster(self.feed, interner, config)
+        self._pace = LoopTrigger(config.loop, self.clock)
         source.pods.subscribe(self._pace)
         kube = config.kube
         settings = ClientSettings(config.provider.user_agent, kube.kube_client_qps, kube.kube_client_burst)
         client = setting.api.client(self.clock, self.crew.sleep, settings)
         self.writes = Writes(client, self.lease, self.clock, self.crew.sleep)
-        events = _Told(setting.told, recorder_of(config, self.writes, self.crew, self.clock, setting.metrics))
-        neighbours = Neighbours(
+        events = _ReplicaEvents(setting.told, recorder_of(config, self.writes, self.crew, self.clock, setting.metrics))
+        neighbours = CompanionContext(
             client=client,
             writes=self.writes,
             events=events,
@@ -139,9 +139,9 @@ class Replica:
             listens=False,
         )
         self.company = make_company(config, neighbours, setting.companions)
-        self._timers = Crew(setting.executor)
+        self._timers = ReplicaExecutor(setting.executor)
         self._audience = setting.audience
-        around = Surroundings(
+        around = Environment(
             source=source,
             provider=setting.provider,
             writes=self.writes,
@@ -159,7 +159,9 @@ class Replica:
         self._rehearses = config.loop.dry_run
         self._began: Instant | None = None
         self._acted = False
-        Rounds(self.company.companions, self._timers, self.clock, self.lease, at_least_s=setting.tick_s).start()
+        CompanionTicker(
+            self.company.companions, self._timers, self.clock, self.lease, at_least_s=setting.tick_s
+        ).start()
 
     @property
     def due(self) -> float:
@@ -192,7 +194,7 @@ class Replica:
         self.crew.stop()
 
 
-class _Told:
+class _ReplicaEvents:
     """Sends events to the cluster, where there is one to tell, and keeps a list of them."""
 
     def __init__(self, kept: CollectedEvents, sent: EventSink | None) -> None:

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from autoscaler.clock import VirtualClock
 from autoscaler.objects.node import Node
-from autoscaler.scenario.scenario import Change, Scenario, node_ref
-from autoscaler.simulator.held_objects import hold, with_held
-from autoscaler.simulator.memory_cluster import MemoryCluster, MemoryWrites
-from autoscaler.simulator.recorded_cloud import CloudCall, Verb, recorded
+from autoscaler.sandbox.held_objects import hold, with_held
+from autoscaler.sandbox.memory_cluster import MemoryCluster, MemoryWrites
+from autoscaler.sandbox.recorded_cloud import CloudCall, CloudVerb, recorded
+from autoscaler.scenario.scenario import ClusterChange, Scenario, node_ref
 from autoscaler.snapshot.cluster import ClusterBuilder, ClusterView
 from autoscaler.snapshot.groups import Groups
 from cloudprovider.interface import NodeRef
@@ -85,7 +85,7 @@ class ScenarioWorld:
     def _settle_deletions(self) -> None:
         fresh = self.cloud.calls[self._calls_seen :]
         self._calls_seen = len(self.cloud.calls)
-        deleted = [ref for call in fresh if call.verb is Verb.DELETE and call.delta < 0 for ref in call.nodes]
+        deleted = [ref for call in fresh if call.verb is CloudVerb.DELETE and call.delta < 0 for ref in call.nodes]
         self.cluster.remove_nodes(ref.name for ref in deleted if self._is_of(ref))
 
     def _is_of(self, ref: NodeRef) -> bool:
@@ -93,7 +93,7 @@ class ScenarioWorld:
         node = self.cluster.nodes.get(ref.name)
         return node is not None and node.provider_id == ref.provider_id
 
-    def _apply(self, change: Change) -> None:
+    def _apply(self, change: ClusterChange) -> None:
         for key in change.remove_pods:
             self.cluster.remove_pod(key)
         for node in change.update_nodes:

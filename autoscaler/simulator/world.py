@@ -27,9 +27,9 @@ from autoscaler.sandbox.apiserver.errors import JsonObject
 from autoscaler.sandbox.apiserver.storage import Storage
 from autoscaler.sandbox.cluster import SandboxCluster
 from autoscaler.sandbox.local_api import LocalApi
+from autoscaler.sandbox.recorded_cloud import CloudCall, recorded
 from autoscaler.simulator.executor import VirtualExecutor
-from autoscaler.simulator.recorded_cloud import CloudCall, recorded
-from autoscaler.simulator.replica import Audience, NoAudience, Replica, Setting, Skewed
+from autoscaler.simulator.replica import PassListener, Replica, ReplicaContext, SilentPassListener, SkewedClock
 from cloudprovider.static.cloud import open_cloud
 from cloudprovider.static.spec import CloudSpec
 
@@ -58,7 +58,7 @@ class World:
         seed: int = 0,
         wall: float = START_WALL,
         timing: Timing = Timing(),  # noqa: B008 - frozen
-        audience: Audience | None = None,
+        audience: PassListener | None = None,
         companions: tuple[Companion, ...] = (),
         tick_s: float = 0.0,
     ) -> None:
@@ -76,7 +76,7 @@ class World:
         self._executor = VirtualExecutor(self.clock)
         self._executor.after_each = self._look_around
         self._provider = recorded(self.cloud)
-        self._machine = Skewed(self.clock)
+        self._machine = SkewedClock(self.clock)
         self._told = CollectedEvents(self._machine)
         self.metrics = Metrics(
             per_node_group=config.observe.emit_per_nodegroup_metrics,
@@ -85,7 +85,7 @@ class World:
             wide_duration_buckets=config.rules.wide_duration_buckets,
         )
         """What companions and events count; an audience may fill in the rest."""
-        self._setting = Setting(
+        self._setting = ReplicaContext(
             config=config,
             storage=self.storage,
             api=self.api,
@@ -94,7 +94,7 @@ class World:
             clock=self._machine,
             told=self._told,
             metrics=self.metrics,
-            audience=audience if audience is not None else NoAudience(),
+            audience=audience if audience is not None else SilentPassListener(),
             companions=companions,
             seed=seed,
             tick_s=tick_s,

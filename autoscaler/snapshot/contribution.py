@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from autoscaler.config.rules import Rules
-from autoscaler.config.scaleup import Limits
+from autoscaler.config.scaleup import ResourceLimits
 from autoscaler.config.syntax import Range
 from autoscaler.objects import quantity
 from autoscaler.objects.node import Node
@@ -48,7 +48,7 @@ def totals(resources: Iterable[str], counted: Iterable[tuple[Contribution, int]]
     return sums
 
 
-def bounds(limits: Limits) -> Mapping[str, Range]:
+def bounds(limits: ResourceLimits) -> Mapping[str, Range]:
     """Return what the cluster must keep and may have, by resource, in the units of contributions; 0 is no bound."""
     memory = Range(limits.memory_total.min * _GIB, limits.memory_total.max * _GIB)
     gpus = {one.gpu_type: Range(one.min, one.max) for one in limits.gpu_total}

@@ -10,7 +10,7 @@ GPU_DRIVERS = frozenset(("gpu.nvidia.com", "gpu.amd.com", "gpu.intel.com", "gaud
 """Drivers whose devices stand for the GPUs that a node's label promises."""
 
 
-class Pool(msgspec.Struct, frozen=True):
+class DevicePool(msgspec.Struct, frozen=True):
     """The newest generation of a pool, as far as its slices are there."""
 
     driver: str
@@ -32,7 +32,7 @@ class Pool(msgspec.Struct, frozen=True):
         return (device for one in self.slices for device in one.spec.devices)
 
 
-def pools_by_node(slices: Mapping[str, ResourceSlice]) -> Mapping[str, tuple[Pool, ...]]:
+def pools_by_node(slices: Mapping[str, ResourceSlice]) -> Mapping[str, tuple[DevicePool, ...]]:
     """Return the pools of every node that has some, in the order of the slices."""
     found: dict[str, dict[tuple[str, str], list[ResourceSlice]]] = {}
     for one in slices.values():
@@ -45,12 +45,12 @@ def pools_by_node(slices: Mapping[str, ResourceSlice]) -> Mapping[str, tuple[Poo
         if not same or same[0].spec.pool.generation == spec.pool.generation:
             same.append(one)
     return {
-        node: tuple(Pool(driver, name, tuple(same)) for (driver, name), same in pools.items())
+        node: tuple(DevicePool(driver, name, tuple(same)) for (driver, name), same in pools.items())
         for node, pools in found.items()
     }
 
 
-def complete_pools(pools: tuple[Pool, ...]) -> dict[str, tuple[int, ...]]:
+def complete_pools(pools: tuple[DevicePool, ...]) -> dict[str, tuple[int, ...]]:
     """Return how many devices each complete pool of each driver has among these, the smallest first."""
     sizes: dict[str, list[int]] = {}
     for pool in pools:
@@ -59,6 +59,6 @@ def complete_pools(pools: tuple[Pool, ...]) -> dict[str, tuple[int, ...]]:
     return {driver: tuple(sorted(found)) for driver, found in sizes.items()}
 
 
-def exposes_gpus(pools: tuple[Pool, ...]) -> bool:
+def exposes_gpus(pools: tuple[DevicePool, ...]) -> bool:
     """Whether GPUs are among the devices: such a node need not offer them as an extended resource."""
     return any(pool.driver in GPU_DRIVERS for pool in pools)

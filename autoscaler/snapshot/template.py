@@ -10,8 +10,8 @@ from collections.abc import Mapping
 import msgspec
 
 from autoscaler.config.rules import Rules
-from autoscaler.config.scaleup import Templates
-from autoscaler.objects.node import DELETION_CANDIDATE, HOSTNAME, TO_BE_DELETED, Condition, Node
+from autoscaler.config.scaleup import TemplateOptions
+from autoscaler.objects.node import DELETION_CANDIDATE, HOSTNAME, TO_BE_DELETED, Node, NodeCondition
 from autoscaler.objects.pod import Pod
 
 TEMPLATE_NODE = "cluster-autoscaler.kubernetes.io/template-node"
@@ -34,7 +34,7 @@ CONDITION_TAINTS = frozenset(
 """Keys of taints that say how one machine is doing."""
 IMPAIRED_VOLUMES = "NodeWithImpairedVolumes"
 
-_READY = (Condition(type="Ready", status="True"),)
+_READY = (NodeCondition(type="Ready", status="True"),)
 
 UPCOMING = "upcoming-"
 """Suffix of the names of nodes that are on their way: a number follows, which each group counts from 0."""
@@ -110,7 +110,7 @@ class PassingTaints(msgspec.Struct, frozen=True):
         return any(self.is_startup(taint.key) for taint in node.taints)
 
 
-def passing_taints(options: Templates, rules: Rules) -> PassingTaints:
+def passing_taints(options: TemplateOptions, rules: Rules) -> PassingTaints:
     """Return what the flags and the built-in lists name."""
     return PassingTaints(
         startup=frozenset((*options.startup_taint, *options.ignore_taint)),

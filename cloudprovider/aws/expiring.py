@@ -34,7 +34,7 @@ class Expiring(Generic[T]):
         self._kept[key] = value, now, lasts_s
 
 
-class Rest:
+class ServicePause:
     """Leaves a service that is away, or overloaded, alone for a minute."""
 
     def __init__(self) -> None:

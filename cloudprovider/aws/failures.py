@@ -11,7 +11,7 @@ from cloudprovider.interface import NotFound, OutOfCapacity, ProviderError, Quot
 from cloudprovider.moment import retry_after_s
 
 
-class Refused(ProviderError):
+class AccessDenied(ProviderError):
     """AWS does not take our credentials, or they do not allow the call."""
 
     code = "ACCESS_DENIED"
@@ -56,21 +56,21 @@ _CODES: Mapping[str, type[ProviderError]] = {
     "ServerException": Transient,
     "ExpiredToken": Transient,
     "ExpiredTokenException": Transient,
-    "AccessDenied": Refused,
-    "AccessDeniedException": Refused,
-    "UnauthorizedOperation": Refused,
-    "AuthFailure": Refused,
-    "InvalidClientTokenId": Refused,
-    "InvalidAccessKeyId": Refused,
-    "UnrecognizedClientException": Refused,
-    "SignatureDoesNotMatch": Refused,
-    "IncompleteSignature": Refused,
-    "MissingAuthenticationToken": Refused,
-    "OptInRequired": Refused,
-    "InvalidIdentityToken": Refused,
+    "AccessDenied": AccessDenied,
+    "AccessDeniedException": AccessDenied,
+    "UnauthorizedOperation": AccessDenied,
+    "AuthFailure": AccessDenied,
+    "InvalidClientTokenId": AccessDenied,
+    "InvalidAccessKeyId": AccessDenied,
+    "UnrecognizedClientException": AccessDenied,
+    "SignatureDoesNotMatch": AccessDenied,
+    "IncompleteSignature": AccessDenied,
+    "MissingAuthenticationToken": AccessDenied,
+    "OptInRequired": AccessDenied,
+    "InvalidIdentityToken": AccessDenied,
     "IDPCommunicationError": Transient,
-    "RequestExpired": Refused,
-    "NotAuthorized": Refused,
+    "RequestExpired": AccessDenied,
+    "NotAuthorized": AccessDenied,
 }
 """Errors by the code that AWS answers. An expired token is renewed before the next call."""
 _NO_CREDENTIALS = (
@@ -109,12 +109,12 @@ def failure(error: Exception) -> ProviderError:
             return Transient(_short(error))
         case sdk.BotoCoreError() if isinstance(error, _NO_CREDENTIALS):
             away = any(isinstance(one, sdk.HTTPClientError | sdk.ConnectionError) for one in causes(error))
-            return Transient(_short(error)) if away else Refused(_short(error))
+            return Transient(_short(error)) if away else AccessDenied(_short(error))
         case sdk.BotoCoreError():
             return ProviderError(_short(error))
         case _:
             # The token file of a workload identity, for one.
-            return Refused(_short(error))
+            return AccessDenied(_short(error))
 
 
 def _answered(error: sdk.ClientError) -> ProviderError:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from cloudprovider.aws.api import AwsApi
-from cloudprovider.aws.expiring import Expiring, Rest
+from cloudprovider.aws.expiring import Expiring, ServicePause
 from cloudprovider.aws.launch import Launch, TemplateRef
 from cloudprovider.interface import ProviderError
 
@@ -37,7 +37,7 @@ class MachineTypes:
         self._templates: Expiring[Mapping[str, Any]] = Expiring()
         self._chosen: Expiring[Shape] = Expiring()
         self._types: Expiring[Shape] = Expiring()
-        self._rest = Rest()
+        self._rest = ServicePause()
 
     def shapes(self, launches: Mapping[str, Launch], now: float) -> Mapping[str, Shape | ProviderError]:
         """Return a shape by group, or why there is none. Never raises `ProviderError`.

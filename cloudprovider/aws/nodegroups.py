@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from cloudprovider.aws.api import AwsApi
-from cloudprovider.aws.expiring import Expiring, Rest
+from cloudprovider.aws.expiring import Expiring, ServicePause
 from cloudprovider.interface import ProviderError, TaintSpec, Throttled, Transient
 
 _NAME, _CLUSTER = "eks:nodegroup-name", "eks:cluster-name"
@@ -33,7 +33,7 @@ class Nodegroups:
     def __init__(self, api: AwsApi) -> None:
         self._api = api
         self._known: Expiring[Nodegroup | ProviderError] = Expiring()
-        self._rest = Rest()
+        self._rest = ServicePause()
 
     def of(self, tags: Mapping[str, str], empty: bool, now: float) -> Nodegroup | ProviderError | None:
         """Return the node group that an Auto Scaling group's tags name, or why it cannot be read; None for no group.

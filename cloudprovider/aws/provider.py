@@ -6,7 +6,7 @@ from cloudprovider.aws.api import AwsApi
 from cloudprovider.aws.asg import instance_id, placeholder_group
 from cloudprovider.aws.cloud_config import read_cloud_config
 from cloudprovider.aws.connection import Clients, connect
-from cloudprovider.aws.failures import Refused
+from cloudprovider.aws.failures import AccessDenied
 from cloudprovider.aws.fleet import Fleet
 from cloudprovider.aws.group import AwsGroup
 from cloudprovider.aws.selection import read_selection
@@ -102,6 +102,6 @@ def open_aws(context: ProviderContext, clients: Clients) -> AwsProvider | Priced
     fleet = Fleet(AwsApi(clients), selection, context.now)
     try:
         fleet.check()
-    except Refused as error:
+    except AccessDenied as error:
         raise Misconfigured(f"cloud-provider: aws: {error}") from error
     return AwsProvider(fleet) if prices is None else PricedAwsProvider(fleet).priced_by(prices)

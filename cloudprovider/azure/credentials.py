@@ -21,7 +21,7 @@ from azure.identity import (
     WorkloadIdentityCredential,
 )
 
-from cloudprovider.azure.settings import Cloud, Identity, Method
+from cloudprovider.azure.settings import AzureCloud, Identity, Method
 from cloudprovider.causes import causes
 from cloudprovider.interface import Misconfigured, ProviderError, Throttled, Transient
 
@@ -65,7 +65,7 @@ class Tokens:
                 self._token = None
 
 
-def tokens_for(identity: Identity, cloud: Cloud, now: Callable[[], float]) -> Tokens:
+def tokens_for(identity: Identity, cloud: AzureCloud, now: Callable[[], float]) -> Tokens:
     """Return the source of an identity's tokens. Asks for none yet. `Misconfigured` where a certificate is no good."""
     try:
         credential = _credential(identity, cloud)
@@ -74,7 +74,7 @@ def tokens_for(identity: Identity, cloud: Cloud, now: Callable[[], float]) -> To
     return Tokens(credential, f"{cloud.resource_manager}/.default", now)
 
 
-def _credential(identity: Identity, cloud: Cloud) -> Credential:
+def _credential(identity: Identity, cloud: AzureCloud) -> Credential:
     limits: dict[str, Any] = {"connection_timeout": _CONNECT_S, "read_timeout": _READ_S, "retry_total": _RETRIES}
     tenant, client = identity.tenant_id, identity.client_id
     match identity.method:

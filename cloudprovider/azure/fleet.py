@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from cloudprovider.azure.compute import Compute
 from cloudprovider.azure.errors import Failure
 from cloudprovider.azure.holding import (
+    AzureOperation,
     Holding,
-    Operation,
     begun,
     once_relieved,
     with_machines,
@@ -161,7 +161,7 @@ class Fleet:
         return fresh
 
     def _progressed(self, held: Holding, now: float) -> Holding:
-        over: dict[Operation, Failure | None] = {}
+        over: dict[AzureOperation, Failure | None] = {}
         for operation in held.operations:
             if not operation.address:
                 if operation.deletes.isdisjoint(machine.key for machine in held.machines):

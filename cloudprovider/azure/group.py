@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from cloudprovider.azure import ids
 from cloudprovider.azure.errors import ChangedMeanwhile
 from cloudprovider.azure.fleet import Fleet
-from cloudprovider.azure.holding import Holding, Operation, resized, shrunk, wanted, with_machines, with_scale_set
+from cloudprovider.azure.holding import AzureOperation, Holding, resized, shrunk, wanted, with_machines, with_scale_set
 from cloudprovider.azure.resources import ScaleSet
 from cloudprovider.azure.tags import settings_of
 from cloudprovider.azure.template import Templates
@@ -116,7 +116,7 @@ class ScaleSetGroup:
 
     def _delete_machines(self, scale_set: ScaleSet, machines: Sequence[str]) -> None:
         address = self._careful(lambda: self._fleet.compute.delete(scale_set, machines))
-        operation = Operation(address or "", self._fleet.now(), frozenset(map(ids.key, machines)))
+        operation = AzureOperation(address or "", self._fleet.now(), frozenset(map(ids.key, machines)))
         self._fleet.change(self.id, lambda held: shrunk(held, operation))
 
     def _own(self, node: NodeRef) -> str:
@@ -165,7 +165,7 @@ class ScaleSetGroup:
 
     def _set_capacity(self, fresh: ScaleSet, capacity: int, target: int) -> None:
         address = self._careful(lambda: self._fleet.compute.set_capacity(fresh, capacity))
-        operation = Operation(address, self._fleet.now()) if address else None
+        operation = AzureOperation(address, self._fleet.now()) if address else None
         self._fleet.change(self.id, lambda held: resized(held, capacity, target, operation))
 
     def _careful(self, call: Callable[[], T]) -> T:

@@ -23,7 +23,7 @@ _LONGEST_OPERATION_S = 3600.0
 _REPLACED = {"operationpreempted", "canceled", "cancelled", "operationcanceled"}
 
 
-class Operation(msgspec.Struct, frozen=True):
+class AzureOperation(msgspec.Struct, frozen=True):
     """A change that Azure has accepted and is working on."""
 
     address: str
@@ -33,7 +33,7 @@ class Operation(msgspec.Struct, frozen=True):
     """Keys of the machines that it deletes."""
 
 
-class Shortfall(msgspec.Struct, frozen=True):
+class MissingMachines(msgspec.Struct, frozen=True):
     """Why machines that were asked for do not come."""
 
     since: float
@@ -48,8 +48,8 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
     machines: tuple[Machine, ...] = ()
     listed_at: float = -inf
     """When the machines were listed; Unix seconds."""
-    operations: tuple[Operation, ...] = ()
-    shortfall: Shortfall | None = None
+    operations: tuple[AzureOperation, ...] = ()
+    shortfall: MissingMachines | None = None
     superseded: str | None = None
     """Entity tag of the scale set before our last change: an answer that has it is older than that change."""
     uncertain: bool = False
@@ -112,7 +112,7 @@ def with_machines(held: Holding, machines: Sequence[Machine], at: float) -> Hold
     return replace(held, machines=tuple(machines), listed_at=at)
 
 
-def with_progress(held: Holding, over: Mapping[Operation, Failure | None], now: float) -> Holding:
+def with_progress(held: Holding, over: Mapping[AzureOperation, Failure | None], now: float) -> Holding:
     """Return it without the operations that are over, of some of which Azure says why they failed.
 
     A failure counts unless a later change of ours took its place: then that one brings the machines.
@@ -122,7 +122,7 @@ def with_progress(held: Holding, over: Mapping[Operation, Failure | None], now: 
     failures = [failure for one, failure in over.items() if failure is not None and not one.deletes]
     if not failures or failures[-1].code.lower() in _REPLACED or any(not one.deletes for one in left):
         return held
-    return replace(held, shortfall=Shortfall(now, failures[-1].instance_error()))
+    return replace(held, shortfall=MissingMachines(now, failures[-1].instance_error()))
 
 
 def once_relieved(held: Holding) -> Holding:
@@ -130,7 +130,7 @@ def once_relieved(held: Holding) -> Holding:
     return held if held.unfulfilled() else replace(held, shortfall=None)
 
 
-def resized(held: Holding, capacity: int, target: int, operation: Operation | None) -> Holding:
+def resized(held: Holding, capacity: int, target: int, operation: AzureOperation | None) -> Holding:
     """Return it after another capacity was accepted, which makes another target."""
     before = held.scale_set
     sku = None if before.sku is None else replace(before.sku, capacity=capacity)
@@ -144,7 +144,7 @@ def resized(held: Holding, capacity: int, target: int, operation: Operation | No
     )
 
 
-def shrunk(held: Holding, operation: Operation) -> Holding:
+def shrunk(held: Holding, operation: AzureOperation) -> Holding:
     """Return it after a deletion was accepted."""
     gone = sum(machine.key in operation.deletes for machine in held.live)
     return replace(held, target=held.target - gone, operations=(*held.operations, operation))

@@ -51,16 +51,16 @@ _OLD_KEYS = {
 """Earlier names; where one is given, it wins."""
 
 
-class Cloud(msgspec.Struct, frozen=True):
+class AzureCloud(msgspec.Struct, frozen=True):
     """One of Microsoft's separate clouds."""
 
     resource_manager: str
     login_host: str
 
 
-_PUBLIC = Cloud("https://management.azure.com", "login.microsoftonline.com")
-_CHINA = Cloud("https://management.chinacloudapi.cn", "login.chinacloudapi.cn")
-_GOVERNMENT = Cloud("https://management.usgovcloudapi.net", "login.microsoftonline.us")
+_PUBLIC = AzureCloud("https://management.azure.com", "login.microsoftonline.com")
+_CHINA = AzureCloud("https://management.chinacloudapi.cn", "login.chinacloudapi.cn")
+_GOVERNMENT = AzureCloud("https://management.usgovcloudapi.net", "login.microsoftonline.us")
 _CLOUDS = {
     "": _PUBLIC,
     "azurecloud": _PUBLIC,
@@ -100,7 +100,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What the provider is configured with. Durations in seconds."""
 
-    cloud: Cloud
+    cloud: AzureCloud
     subscription_id: str
     resource_group: str
     identity: Identity
@@ -143,7 +143,7 @@ def read_settings(path: str | None, environment: Mapping[str, str], problems: Pr
     return settings
 
 
-def _cloud(given: "_Given") -> Cloud:
+def _cloud(given: "_Given") -> AzureCloud:
     name = given.text("cloud").lower()
     if name not in _CLOUDS:
         given.complain("cloud", f"{name!r} is none of {', '.join(sorted(filter(None, _CLOUDS)))}")

@@ -20,7 +20,7 @@ from autoscaler.app.daemon import Daemon
 from autoscaler.clock import SystemClock
 from autoscaler.config.load import load
 from autoscaler.sandbox.actors.timing import Timing
-from autoscaler.sandbox.apiserver.requests import Asked
+from autoscaler.sandbox.apiserver.request_log import RequestAttributes
 from autoscaler.sandbox.apiserver.server import ApiServer
 from autoscaler.sandbox.apiserver.storage import Storage
 from autoscaler.sandbox.cluster import SandboxCluster
@@ -220,7 +220,7 @@ class Sandbox:
         found = [one for one in self.storage.list("configmaps") if one["metadata"]["name"].endswith("-status")]
         return found[0] if found else None
 
-    def asked(self, user_agent: str) -> list[Asked]:
+    def asked(self, user_agent: str) -> list[RequestAttributes]:
         """Return what a replica asked the API server."""
         return self.server.requests.entries(user_agent=user_agent)
 

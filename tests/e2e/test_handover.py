@@ -9,7 +9,7 @@ import pytest
 from autoscaler.clock import SystemClock
 from autoscaler.objects.meta import unix_seconds
 from autoscaler.sandbox.apiserver.faults import Fault
-from autoscaler.sandbox.apiserver.requests import Asked
+from autoscaler.sandbox.apiserver.request_log import RequestAttributes
 from cloudprovider.static.cloud import StaticCloud
 from tests.e2e.replica import LEASE_S, READING, RETRY_S, Process, Replica, Sandbox, a_cloud, until
 
@@ -34,7 +34,7 @@ def stands_by(sandbox: Sandbox, name: str) -> bool:
     return {"leases", "nodes", "pods"} <= resources
 
 
-def took_lease(asked: Asked, name: str) -> bool:
+def took_lease(asked: RequestAttributes, name: str) -> bool:
     return (asked.user_agent, asked.verb, asked.resource) == (name, "update", "leases")
 
 

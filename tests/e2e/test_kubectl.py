@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from autoscaler.clock import SystemClock
-from autoscaler.sandbox.apiserver.records import Change
+from autoscaler.sandbox.apiserver.records import StoreChange
 from autoscaler.sandbox.apiserver.server import ApiServer, TlsFiles
 from autoscaler.sandbox.apiserver.storage import Storage
 
@@ -305,7 +305,7 @@ def test_tls_with_a_token(storage: Storage, tmp_path: Path) -> None:
 
 
 def test_listeners_can_play_controllers(kubectl: Kubectl, storage: Storage) -> None:
-    def scheduler(change: Change) -> None:
+    def scheduler(change: StoreChange) -> None:
         if change.type == "ADDED":
             storage.bind(change.key[1], "n1")
 

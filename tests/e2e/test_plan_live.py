@@ -12,7 +12,7 @@ from autoscaler.clock import SystemClock, VirtualClock
 from autoscaler.sandbox.apiserver.server import ApiServer
 from autoscaler.sandbox.apiserver.storage import Storage
 from autoscaler.sandbox.cluster import SandboxCluster
-from autoscaler.simulator.workload import demo_cloud, demo_workload
+from autoscaler.sandbox.demo_workload import demo_cloud, demo_workload
 from cloudprovider.static.cloud import open_cloud
 from tests.devices import slice_form
 

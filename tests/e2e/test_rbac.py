@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from autoscaler.sandbox.apiserver.requests import Asked
+from autoscaler.sandbox.apiserver.request_log import RequestAttributes
 from tests.e2e.asking import BUFFERS, REQUESTS, ask, conditions, define, set_conditions
 from tests.e2e.machines import AMOUNTS, Machinery, a_group
 from tests.e2e.replica import HOME, PATIENT_LEADER, Replica, Sandbox, a_cloud, until
@@ -61,7 +61,7 @@ def granted(files: Iterable[str]) -> set[Permission]:
     }
 
 
-def allows(role: Mapping[str, Any], asked: Asked) -> bool:
+def allows(role: Mapping[str, Any], asked: RequestAttributes) -> bool:
     """Whether the role, bound in its namespace or in the whole cluster, lets the request pass."""
     if role["kind"] == "Role" and asked.namespace != HOME:
         return False
@@ -76,11 +76,11 @@ def allows(role: Mapping[str, Any], asked: Asked) -> bool:
     )
 
 
-def permission(asked: Asked) -> Permission:
+def permission(asked: RequestAttributes) -> Permission:
     return asked.group, "/".join(filter(None, (asked.resource, asked.subresource))), asked.verb
 
 
-def denied(files: Iterable[str], seen: Iterable[Asked]) -> set[tuple[str, str, str, str, str]]:
+def denied(files: Iterable[str], seen: Iterable[RequestAttributes]) -> set[tuple[str, str, str, str, str]]:
     bound = roles(files)
     return {
         (*permission(one), one.namespace, one.name)

@@ -10,11 +10,11 @@ from autoscaler.clock import VirtualClock
 from autoscaler.headroom.page import headroom_block
 from autoscaler.headroom.status import HeadroomStatus, PoolStatus
 from autoscaler.observe.api.api import read_routes
-from autoscaler.observe.http.health import HealthCheck, Limits
-from autoscaler.observe.http.web import WebServer
+from autoscaler.observe.http.health import HealthCheck, StuckLimits
+from autoscaler.observe.http.server import WebServer
 from autoscaler.observe.metrics.metrics import Metrics
-from autoscaler.observe.page.block import Block
-from autoscaler.observe.status import Board, NodeStatus, PodStatus, PublishedStatus, Stay
+from autoscaler.observe.page.section import CompanionSection
+from autoscaler.observe.status import NodeStatus, PodStatus, PublishedStatus, StatusBoard, Stay
 from autoscaler.reservations.page import reservations_block
 from autoscaler.reservations.status import TargetStatus
 from tests.e2e.browser import Browser, NoBrowserError, browser
@@ -30,7 +30,7 @@ def hostile() -> PublishedStatus:
     return msgspec.structs.replace(sample_status(10), pods=(pod,), nodes=(node,), message=EVIL)
 
 
-def hostile_blocks() -> tuple[Block, ...]:
+def hostile_blocks() -> tuple[CompanionSection, ...]:
     pool = PoolStatus(name=EVIL, namespace=EVIL, policy=EVIL, reason=EVIL, troubles=(EVIL,), target=3)
     target = TargetStatus(name=EVIL, degraded=EVIL, unplaceable={EVIL: 3})
     return (
@@ -39,7 +39,7 @@ def hostile_blocks() -> tuple[Block, ...]:
     )
 
 
-CLUSTERS: dict[str, Callable[[], tuple[PublishedStatus, tuple[Block, ...]]]] = {
+CLUSTERS: dict[str, Callable[[], tuple[PublishedStatus, tuple[CompanionSection, ...]]]] = {
     "0 nodes": lambda: (sample_status(0), ()),
     "10 nodes": lambda: (sample_status(10), sample_blocks(2)),
     "5,000 nodes": lambda: (sample_status(5_000), sample_blocks(30)),
@@ -57,11 +57,11 @@ def page() -> Iterator[Browser]:
 
 
 @contextmanager
-def served(status: PublishedStatus, blocks: tuple[Block, ...] = ()) -> Iterator[str]:
+def served(status: PublishedStatus, blocks: tuple[CompanionSection, ...] = ()) -> Iterator[str]:
     clock = VirtualClock(wall=NOW)
-    board = Board(status.process)
+    board = StatusBoard(status.process)
     board.publish(status)
-    routes = read_routes(board, Metrics(), HealthCheck(Limits(600, 900), clock.now()), clock, blocks)
+    routes = read_routes(board, Metrics(), HealthCheck(StuckLimits(600, 900), clock.now()), clock, blocks)
     server = WebServer("127.0.0.1:0", routes, clock)
     server.start()
     try:

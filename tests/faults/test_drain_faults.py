@@ -6,12 +6,12 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from autoscaler.actuation.outcome import Outcome, Why
+from autoscaler.actuation.removal_outcome import AbortReason, RemovalOutcome
 from autoscaler.config.scaledown import Drain
 from autoscaler.errors import AutoscalerError, Blocked, Conflict, Refused, RetryLater
 from autoscaler.objects.node import TO_BE_DELETED, Taint
 from autoscaler.objects.workload import DisruptionBudget, plain_decoder
-from autoscaler.scaledown.plan import Deletions
+from autoscaler.scaledown.plan import NodesToDelete
 from cloudprovider.interface import ProviderError, Transient
 from cloudprovider.static.spec import Call
 from tests.builders import a_pod
@@ -45,7 +45,7 @@ class TestEvictionRefused:
             stage.api.eviction_errors["p"].extend([error] * 3)
             stage.start("n1")
             (finished,) = stage.run(600)
-            assert (finished.outcome, finished.at.mono) == (Outcome.DELETED, 35)
+            assert (finished.outcome, finished.at.mono) == (RemovalOutcome.DELETED, 35)
             assert [second for second, _ in stage.did("tryEvict")] == [5, 15, 25, 35]
 
     def test_waits_longer_when_the_server_asks_for_it(self) -> None:
@@ -62,7 +62,7 @@ class TestEvictionRefused:
             stage.api.always["q"] = Blocked("budget", 429)
             stage.start("n1")
             (finished,) = stage.run(600)
-            assert (finished.outcome, finished.why) == (Outcome.NOT_EVICTED, Why.NOT_EVICTED)
+            assert (finished.outcome, finished.why) == (RemovalOutcome.NOT_EVICTED, AbortReason.NOT_EVICTED)
             assert [(one.pod.name, one.error) for one in finished.evictions] == [("p", ""), ("q", "budget")]
             assert finished.at.mono == 125
             assert not stage.tainted("n1")
@@ -95,7 +95,7 @@ class TestEvictionRefused:
             stage.start("n1")
             stage.at(8, lambda: stage.cluster.remove_pod(pod.key))
             (finished,) = stage.run(600)
-            assert (finished.outcome, finished.at.mono) == (Outcome.DELETED, 15)
+            assert (finished.outcome, finished.at.mono) == (RemovalOutcome.DELETED, 15)
             assert [one.succeeded for one in finished.evictions] == [True]
 
 
@@ -106,7 +106,7 @@ class TestTermination:
             stage.api.terminating_s["p"] = 1e6
             stage.start("n1")
             (finished,) = stage.run(600)
-            assert (finished.outcome, finished.why) == (Outcome.NOT_EVICTED, Why.PODS_REMAIN)
+            assert (finished.outcome, finished.why) == (RemovalOutcome.NOT_EVICTED, AbortReason.PODS_REMAIN)
             assert finished.at.mono == 5 + 60 + 30
             assert finished.message == "pods remaining after timeout: default/p"
             assert [one.succeeded for one in finished.evictions] == [True]
@@ -117,7 +117,7 @@ class TestTermination:
             stage.add("p", "n1", spec={"terminationGracePeriodSeconds": 300})
             stage.api.terminating_s["p"] = 299
             stage.start("n1")
-            assert [(one.outcome, one.at.mono) for one in stage.run(600)] == [(Outcome.DELETED, 305)]
+            assert [(one.outcome, one.at.mono) for one in stage.run(600)] == [(RemovalOutcome.DELETED, 305)]
 
     def test_a_pod_that_moved_under_its_name_is_not_waited_for(self) -> None:
         with Stage() as stage:
@@ -125,7 +125,7 @@ class TestTermination:
             stage.api.terminating_s["db-0"] = 1000
             stage.start("n1")
             stage.at(7, lambda: stage.cluster.put_pod(replace(a_pod("db-0", node="n2"), uid="second")))
-            assert [(one.outcome, one.at.mono) for one in stage.run(60)] == [(Outcome.DELETED, 10)]
+            assert [(one.outcome, one.at.mono) for one in stage.run(60)] == [(RemovalOutcome.DELETED, 10)]
 
 
 class TestChangesMidDrain:
@@ -139,18 +139,18 @@ class TestChangesMidDrain:
                         annotations={"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"},
                     )
                 ),
-                Why.DISABLED,
+                AbortReason.DISABLED,
                 id="scale-down disabled by annotation",
             ),
-            pytest.param(lambda stage: stage.cluster.remove_nodes(["n1"]), Why.NODE_GONE, id="node vanished"),
+            pytest.param(lambda stage: stage.cluster.remove_nodes(["n1"]), AbortReason.NODE_GONE, id="node vanished"),
             pytest.param(
                 lambda stage: stage.cluster.put_node(replace(stage.cluster.nodes["n1"], taints=())),
-                Why.TAINT_LOST,
+                AbortReason.TAINT_LOST,
                 id="taint removed",
             ),
         ],
     )
-    def test_stop_it_at_the_next_look(self, change: Callable[[Stage], None], why: Why) -> None:
+    def test_stop_it_at_the_next_look(self, change: Callable[[Stage], None], why: AbortReason) -> None:
         with Stage() as stage:
             stage.add("p", "n1")
             stage.add("q", "n1")
@@ -171,7 +171,7 @@ class TestChangesMidDrain:
             stage.start("n1")
             stage.at(12, lambda: stage.cluster.put_node(replace(stage.cluster.nodes["n1"], annotations=annotations)))
             (finished,) = stage.run(600)
-            assert (finished.why, finished.at.mono, finished.rolled_back) == (Why.DISABLED, 15, True)
+            assert (finished.why, finished.at.mono, finished.rolled_back) == (AbortReason.DISABLED, 15, True)
 
     def test_a_pod_that_lands_during_the_drain_saves_the_node(self) -> None:
         with Stage() as stage:
@@ -180,7 +180,7 @@ class TestChangesMidDrain:
             stage.start("n1")
             stage.at(12, lambda: stage.add("late", "n1", owner="ReplicaSet/other"))
             (finished,) = stage.run(600)
-            assert (finished.why, finished.at.mono) == (Why.NEW_PODS, 25)
+            assert (finished.why, finished.at.mono) == (AbortReason.NEW_PODS, 25)
             assert stage.machines() == ["n1", "n2", "n3"]
 
     def test_a_pod_that_tolerates_the_taint_and_comes_back_cannot_hold_it(self) -> None:
@@ -191,7 +191,7 @@ class TestChangesMidDrain:
             stage.start("n1")
             stage.at(10, lambda: stage.add("agent-2", "n1", tolerations=anything))
             (finished,) = stage.run(600)
-            assert finished.outcome is Outcome.DELETED
+            assert finished.outcome is RemovalOutcome.DELETED
             assert stage.did("evict") == [(5, "default/agent"), (20, "default/agent-2")]
 
     def test_a_replica_that_slipped_in_without_tolerating_the_taint_saves_the_node(self) -> None:
@@ -200,7 +200,7 @@ class TestChangesMidDrain:
             stage.api.terminating_s["web-1"] = 12
             stage.start("n1")
             stage.at(10, lambda: stage.add("web-2", "n1"))
-            assert [one.why for one in stage.run(600)] == [Why.NEW_PODS]
+            assert [one.why for one in stage.run(600)] == [AbortReason.NEW_PODS]
 
     def test_a_budget_spent_since_the_plan_saves_the_node(self) -> None:
         with Stage() as stage:
@@ -208,7 +208,7 @@ class TestChangesMidDrain:
             stage.api.budget_list = [a_budget(0)]
             stage.start("n1")
             (finished,) = stage.run(600)
-            assert (finished.why, stage.did("tryEvict")) == (Why.BLOCKED, [])
+            assert (finished.why, stage.did("tryEvict")) == (AbortReason.BLOCKED, [])
 
     def test_unless_its_annotation_says_that_it_stays(self) -> None:
         anything = [{"operator": "Exists"}]
@@ -218,7 +218,7 @@ class TestChangesMidDrain:
             stage.api.terminating_s["agent"] = 12
             stage.start("n1")
             stage.at(10, lambda: stage.add("agent-2", "n1", tolerations=anything, annotations=stays))
-            assert [(one.why, one.at.mono) for one in stage.run(600)] == [(Why.BLOCKED, 20)]
+            assert [(one.why, one.at.mono) for one in stage.run(600)] == [(AbortReason.BLOCKED, 20)]
 
     def test_budgets_do_not_let_it_hold_the_node_either(self) -> None:
         anything = [{"operator": "Exists"}]
@@ -230,7 +230,7 @@ class TestChangesMidDrain:
             stage.at(10, lambda: stage.add("agent-2", "n1", tolerations=anything, labels={"app": "agent"}))
             stage.at(10, lambda: setattr(stage.api, "budget_list", [a_budget(0)]))
             stage.api.always["agent-2"] = Blocked("budget", 429)
-            assert [one.outcome for one in stage.run(600)] == [Outcome.DELETED]
+            assert [one.outcome for one in stage.run(600)] == [RemovalOutcome.DELETED]
 
 
 class TestApiServerDown:
@@ -243,7 +243,7 @@ class TestApiServerDown:
             assert stage.run(309) == []
             assert stage.tracker.under_way().drained == {"g": ("n1",)}
             (finished,) = stage.run(600)
-            assert (finished.outcome, finished.why) == (Outcome.NOT_EVICTED, Why.NOT_EVICTED)
+            assert (finished.outcome, finished.why) == (RemovalOutcome.NOT_EVICTED, AbortReason.NOT_EVICTED)
             assert (finished.rolled_back, finished.at.mono) == (True, 315)
             assert not stage.tainted("n1")
             assert stage.machines() == ["n1", "n2", "n3"]
@@ -255,14 +255,14 @@ class TestApiServerDown:
             stage.api.down = (10, 310)
             stage.start("n1")
             (finished,) = stage.run(600)
-            assert (finished.outcome, finished.at.mono) == (Outcome.DELETED, 310)
+            assert (finished.outcome, finished.at.mono) == (RemovalOutcome.DELETED, 310)
 
     def test_before_the_last_look_gives_the_node_back(self) -> None:
         with Stage() as stage:
             stage.api.down = (4, 304)
             stage.start("n1")
             (finished,) = stage.run(600)
-            assert (finished.why, finished.rolled_back) == (Why.UNREADABLE, True)
+            assert (finished.why, finished.rolled_back) == (AbortReason.UNREADABLE, True)
             assert stage.machines() == ["n1", "n2", "n3"]
 
     def test_for_longer_than_any_patience_leaves_the_taint_to_the_next_cleanup(self) -> None:
@@ -270,7 +270,7 @@ class TestApiServerDown:
             stage.api.down = (4, 1e5)
             stage.start("n1")
             (finished,) = stage.run(2000)
-            assert (finished.why, finished.rolled_back) == (Why.UNREADABLE, False)
+            assert (finished.why, finished.rolled_back) == (AbortReason.UNREADABLE, False)
             assert stage.tainted("n1")
 
     def test_a_forbidden_rollback_is_not_repeated(self) -> None:
@@ -287,7 +287,7 @@ class TestApiServerDown:
             stage.api.read_error = Refused("forbidden", 403)
             stage.start("n1")
             (finished,) = stage.run(60)
-            assert (finished.why, finished.at.mono, finished.rolled_back) == (Why.UNREADABLE, 5, True)
+            assert (finished.why, finished.at.mono, finished.rolled_back) == (AbortReason.UNREADABLE, 5, True)
 
 
 class TestLeadershipLost:
@@ -300,7 +300,7 @@ class TestLeadershipLost:
             stage.leader.until = 18
             written, told = len(stage.api.log), len(stage.events.lines)
             (finished,) = stage.run(3000)
-            assert (finished.outcome, finished.why) == (Outcome.ABANDONED, None)
+            assert (finished.outcome, finished.why) == (RemovalOutcome.ABANDONED, None)
             assert len(stage.api.log) == written
             assert len(stage.events.lines) == told
             assert stage.tainted("n1")
@@ -317,7 +317,7 @@ class TestLeadershipLost:
 
             stage.api.on_read = lose_at_the_last_read
             stage.start("n1")
-            assert [one.outcome for one in stage.run(3000)] == [Outcome.ABANDONED]
+            assert [one.outcome for one in stage.run(3000)] == [RemovalOutcome.ABANDONED]
             assert (looks, stage.machines()) == ([5] * 5, ["n1", "n2", "n3"])
 
     def test_while_a_check_fails_says_nothing_more(self) -> None:
@@ -326,7 +326,7 @@ class TestLeadershipLost:
             stage.start("n1")
             told = len(stage.events.lines)
             stage.api.on_read = lambda: setattr(stage.leader, "until", 5)
-            assert [one.outcome for one in stage.run(60)] == [Outcome.ABANDONED]
+            assert [one.outcome for one in stage.run(60)] == [RemovalOutcome.ABANDONED]
             assert len(stage.events.lines) == told
 
     def test_a_lease_that_got_short_during_the_last_look_makes_it_look_again(self) -> None:
@@ -342,7 +342,7 @@ class TestLeadershipLost:
             stage.api.on_read = shorten_once
             stage.start("n1")
             stage.at(7, lambda: stage.add("late", "n1"))
-            assert [one.why for one in stage.run(60)] == [Why.NEW_PODS]
+            assert [one.why for one in stage.run(60)] == [AbortReason.NEW_PODS]
             assert stage.machines() == ["n1", "n2", "n3"]
 
     def test_while_pods_terminate_saves_the_machine(self) -> None:
@@ -351,7 +351,7 @@ class TestLeadershipLost:
             stage.api.terminating_s["p"] = 12
             stage.leader.until = 20
             stage.start("n1")
-            assert [one.outcome for one in stage.run(3000)] == [Outcome.ABANDONED]
+            assert [one.outcome for one in stage.run(3000)] == [RemovalOutcome.ABANDONED]
             assert stage.machines() == ["n1", "n2", "n3"]
 
     def test_a_lease_about_to_run_out_is_waited_for(self) -> None:
@@ -359,14 +359,14 @@ class TestLeadershipLost:
             stage.leader.lease_s = 8
             stage.start("n1")
             stage.at(9, lambda: setattr(stage.leader, "lease_s", 14))
-            assert [(one.outcome, one.at.mono) for one in stage.run(60)] == [(Outcome.DELETED, 9)]
+            assert [(one.outcome, one.at.mono) for one in stage.run(60)] == [(RemovalOutcome.DELETED, 9)]
 
     def test_a_lease_that_is_always_too_short_gives_the_node_back(self) -> None:
         with Stage() as stage:
             stage.leader.lease_s = 8
             stage.start("n1")
             (finished,) = stage.run(200)
-            assert (finished.why, finished.rolled_back) == (Why.NO_LEASE, True)
+            assert (finished.why, finished.rolled_back) == (AbortReason.NO_LEASE, True)
             assert stage.machines() == ["n1", "n2", "n3"]
 
     def test_of_a_whole_group_abandons_those_that_wait_too(self) -> None:
@@ -376,7 +376,7 @@ class TestLeadershipLost:
             stage.leader.until = 50
             stage.start("n1", "n2", "n3", atomic=True)
             finished = {one.removal.node.name: one.outcome for one in stage.run(3000)}
-            assert finished == dict.fromkeys(("n1", "n2", "n3"), Outcome.ABANDONED)
+            assert finished == dict.fromkeys(("n1", "n2", "n3"), RemovalOutcome.ABANDONED)
             assert stage.tracker.under_way().nodes == frozenset()
 
 
@@ -400,7 +400,7 @@ class TestStopping:
             written, told = len(stage.api.log), len(stage.events.lines)
             stage.executor.stop()
             (finished,) = stage.tracker.drain_results()
-            assert finished.outcome is Outcome.ABANDONED
+            assert finished.outcome is RemovalOutcome.ABANDONED
             assert (len(stage.api.log), len(stage.events.lines)) == (written, told)
             assert stage.tainted("n1")
             assert stage.machines() == ["n1", "n2", "n3"]
@@ -418,7 +418,7 @@ class TestProvider:
             stage.provider.fail_next("g", ProviderError("protected from scale-in"), Call.DELETE)
             stage.start("n1")
             (finished,) = stage.run(60)
-            assert (finished.why, finished.message) == (Why.REFUSED, "protected from scale-in")
+            assert (finished.why, finished.message) == (AbortReason.REFUSED, "protected from scale-in")
             assert not stage.tainted("n1")
             assert stage.machines() == ["n1", "n2", "n3"]
 
@@ -427,7 +427,7 @@ class TestProvider:
             stage.provider.fail_next("g", Transient("time-out"), Call.DELETE, takes_effect=True)
             stage.start("n1")
             (finished,) = stage.run(60)
-            assert finished.outcome is Outcome.DELETED
+            assert finished.outcome is RemovalOutcome.DELETED
             assert stage.tainted("n1")
 
     def test_that_times_out_before_it_worked_gets_the_node_given_back(self) -> None:
@@ -435,7 +435,7 @@ class TestProvider:
             stage.provider.fail_next("g", Transient("time-out"), Call.DELETE)
             stage.start("n1")
             (finished,) = stage.run(60)
-            assert (finished.why, finished.certain) == (Why.REFUSED, True)
+            assert (finished.why, finished.certain) == (AbortReason.REFUSED, True)
             assert not stage.tainted("n1")
 
     def test_that_crashes_gets_the_node_given_back(self, caplog: pytest.LogCaptureFixture) -> None:
@@ -444,7 +444,7 @@ class TestProvider:
             stage.start("n1")
             with caplog.at_level(logging.ERROR):
                 (finished,) = stage.run(60)
-            assert (finished.outcome, finished.why) == (Outcome.INTERNAL, Why.BUG)
+            assert (finished.outcome, finished.why) == (RemovalOutcome.INTERNAL, AbortReason.BUG)
             assert not stage.tainted("n1")
             assert "scale_down.crashed" in caplog.text
 
@@ -455,7 +455,7 @@ class TestProvider:
             stage.start("n1")
             assert stage.run(44) == []
             assert stage.tainted("n1")
-            assert [(one.outcome, one.at.mono) for one in stage.run(100)] == [(Outcome.DELETED, 55)]
+            assert [(one.outcome, one.at.mono) for one in stage.run(100)] == [(RemovalOutcome.DELETED, 55)]
 
     def test_that_never_answers_leaves_doubt(self) -> None:
         with Stage() as stage:
@@ -469,7 +469,7 @@ class TestProvider:
         with Stage() as stage:
             stage.start("n1", group="elsewhere")
             (finished,) = stage.run(60)
-            assert (finished.why, finished.rolled_back) == (Why.REFUSED, True)
+            assert (finished.why, finished.rolled_back) == (AbortReason.REFUSED, True)
 
 
 def test_one_stuck_drain_does_not_hold_the_others() -> None:
@@ -480,19 +480,19 @@ def test_one_stuck_drain_does_not_hold_the_others() -> None:
         stage.start("n1", "n2", "n3")
         finished = {one.removal.node.name: (one.outcome, one.at.mono) for one in stage.run(600)}
         assert finished == {
-            "n3": (Outcome.DELETED, 5),
-            "n2": (Outcome.DELETED, 5),
-            "n1": (Outcome.NOT_EVICTED, 125),
+            "n3": (RemovalOutcome.DELETED, 5),
+            "n2": (RemovalOutcome.DELETED, 5),
+            "n1": (RemovalOutcome.NOT_EVICTED, 125),
         }
 
 
 def test_a_taint_of_another_autoscaler_is_respected() -> None:
     with Stage() as stage:
-        plan = Deletions(empty=(stage.removal("n1"),))
+        plan = NodesToDelete(empty=(stage.removal("n1"),))
         stage.api.add_taint("n1", Taint(TO_BE_DELETED, "NoSchedule", "1699999999"))
         assert stage.deleter.start(plan).error == ""
         (finished,) = stage.run(60)
-        assert (finished.why, finished.rolled_back) == (Why.TAINT_LOST, False)
+        assert (finished.why, finished.rolled_back) == (AbortReason.TAINT_LOST, False)
         taint = stage.cluster.nodes["n1"].taint(TO_BE_DELETED)
         assert taint is not None
         assert taint.value == "1699999999"

@@ -11,7 +11,7 @@ import pytest
 from autoscaler.clock import SystemClock
 from autoscaler.errors import Blocked, Conflict, Gone, RetryLater
 from autoscaler.kube.client import Client, ClientSettings
-from autoscaler.kube.config import Endpoint
+from autoscaler.kube.config import RestConfig
 from autoscaler.kube.election import LeaderElection, Unopposed
 from autoscaler.kube.feed import ClusterFeed
 from autoscaler.kube.lease import LeaseState, LeaseTimings
@@ -46,7 +46,7 @@ def server() -> Iterator[ApiServer]:
 
 @pytest.fixture
 def client(server: ApiServer) -> Iterator[Client]:
-    made = Client(Endpoint(server.url), SystemClock(), no_wait, ClientSettings(qps=0))
+    made = Client(RestConfig(server.url), SystemClock(), no_wait, ClientSettings(qps=0))
     yield made
     made.close()
 

@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.sandbox.actors.timing import Timing
 from autoscaler.sandbox.apiserver.faults import Fault
-from autoscaler.simulator.recorded_cloud import Verb
+from autoscaler.sandbox.recorded_cloud import CloudVerb
 from autoscaler.simulator.world import World
 from cloudprovider.interface import ProviderError, Transient
 from cloudprovider.static.spec import Call
@@ -37,7 +37,7 @@ def evictions(world: World) -> int:
 
 def deletes(world: World) -> list[tuple[int, str | None]]:
     """Change of the target and error of each call that was to delete machines."""
-    return [(call.delta, call.error) for call in world.calls if call.verb is Verb.DELETE]
+    return [(call.delta, call.error) for call in world.calls if call.verb is CloudVerb.DELETE]
 
 
 def leaves_one_node(world: World) -> bool:

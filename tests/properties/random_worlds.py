@@ -16,8 +16,8 @@ from autoscaler.observe.report import PassReport
 from autoscaler.reasons import RemovedAs
 from autoscaler.sandbox.apiserver.errors import ApiError, JsonObject
 from autoscaler.sandbox.apiserver.faults import Fault
-from autoscaler.sandbox.apiserver.records import Change
-from autoscaler.simulator.replica import NoAudience
+from autoscaler.sandbox.apiserver.records import StoreChange
+from autoscaler.simulator.replica import SilentPassListener
 from autoscaler.simulator.world import World
 from cloudprovider.interface import (
     ErrorClass,
@@ -262,7 +262,7 @@ def _priority(name: str, value: int) -> JsonObject:
     return {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", **meta}
 
 
-class Auditor(NoAudience):
+class Auditor(SilentPassListener):
     """Looks over the autoscaler's shoulder and writes down what should never have happened."""
 
     def __init__(self) -> None:
@@ -313,7 +313,7 @@ class Auditor(NoAudience):
             if not group.min_size <= group.target_size() <= group.max_size:
                 self._wrong(f"group {group.id} has {group.target_size()} of {group.min_size} to {group.max_size}")
 
-    def _pod_changed(self, change: Change) -> None:
+    def _pod_changed(self, change: StoreChange) -> None:
         if change.before is None or b"EvictionByEvictionAPI" not in change.now.tail:
             return
         if b"EvictionByEvictionAPI" in change.before.tail or self._world is None:

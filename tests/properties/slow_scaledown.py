@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod
-from autoscaler.reasons import Keep
-from autoscaler.scaledown.disruption import Budgets
-from autoscaler.scaledown.drain import Blocked, Terms, departure, judge
-from autoscaler.scaledown.plan import Situation
+from autoscaler.reasons import UnremovableReason
+from autoscaler.scaledown.drain import BlockingPod, DrainContext, departure, judge
+from autoscaler.scaledown.pdb import RemainingPdbTracker
+from autoscaler.scaledown.plan import ScaleDownContext
 from autoscaler.snapshot.cluster import ClusterView
 from tests.properties.random_clusters import slow_twin
 
@@ -54,16 +54,16 @@ class SlowPlan(NamedTuple):
     """Unneeded nodes in order, each with the pods that move, and why other nodes stay."""
 
     unneeded: list[tuple[str, list[str]]]
-    kept: dict[str, Keep]
+    kept: dict[str, UnremovableReason]
 
 
-def slow_removals(view: ClusterView, situation: Situation, order: Sequence[int]) -> SlowPlan:
+def slow_removals(view: ClusterView, situation: ScaleDownContext, order: Sequence[int]) -> SlowPlan:
     """Simulate removals in this order, each on what the others left."""
     twin = slow_twin(view)
     pods = {at: list(on_node) for at, on_node in enumerate(view.pods)}
     destinations = {at for at, node in enumerate(view.nodes) if not node.unschedulable}
-    budgets = Budgets(view.related.budgets.values())
-    terms = Terms(
+    budgets = RemainingPdbTracker(view.related.budgets.values())
+    terms = DrainContext(
         options=situation.drain,
         rules=situation.rules,
         wall=situation.now.wall,
@@ -75,8 +75,8 @@ def slow_removals(view: ClusterView, situation: Situation, order: Sequence[int])
     for at in order:
         name = view.nodes[at].name
         leaving = departure(pods[at], lambda pod: judge(pod, terms))
-        if isinstance(leaving, Blocked):
-            plan.kept[name] = Keep.BLOCKED_BY_POD
+        if isinstance(leaving, BlockingPod):
+            plan.kept[name] = UnremovableReason.BLOCKED_BY_POD
             continue
         moving = list(leaving.move)
         if situation.rules.hints_by_priority:
@@ -94,7 +94,7 @@ def slow_removals(view: ClusterView, situation: Situation, order: Sequence[int])
             places.append(place)
         if len(places) < len(moving):
             twin.placed[:] = before
-            plan.kept[name] = Keep.NO_PLACE
+            plan.kept[name] = UnremovableReason.NO_PLACE
             continue
         destinations.discard(at)
         if ghost:

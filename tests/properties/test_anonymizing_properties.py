@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from autoscaler.loop.passing import Pass
-from autoscaler.recording.anonymizing import Pseudonyms, anonymize
-from autoscaler.recording.recording import record
+from autoscaler.loop.passing import PassState
+from autoscaler.recording.anonymizer import Pseudonyms, anonymize
+from autoscaler.recording.pass_file import record
 from autoscaler.scenario.codec import decode
 from autoscaler.simulator.play import play, play_and_look
 from tests.properties.random_scenarios import random_scenario
@@ -81,7 +81,7 @@ def test_anonymous_recordings_decide_the_same() -> None:
     for seed in range(60):
         content = random_scenario(seed)
         scenario = decode(json.dumps(content).encode(), "x.json")
-        seen: list[Pass] = []
+        seen: list[PassState] = []
         play_and_look(scenario, lambda run, p: seen.append(p))  # noqa: B023
         body = record(seen[1], scenario.config, "recording")
         assert body is not None
@@ -95,7 +95,7 @@ def test_no_chosen_name_is_left() -> None:
     for seed in range(60):
         content = random_scenario(seed)
         scenario = decode(json.dumps(content).encode(), "x.json")
-        seen: list[Pass] = []
+        seen: list[PassState] = []
         play_and_look(scenario, lambda run, p: seen.append(p))  # noqa: B023
         body = record(seen[1], scenario.config, "recording")
         assert body is not None

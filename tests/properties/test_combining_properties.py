@@ -8,12 +8,11 @@ import pytest
 
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import GroupsPerPass, ScaleUp, TieBreak
-from autoscaler.luck import dice
 from autoscaler.objects.node import HOSTNAME, Node
 from autoscaler.objects.pod import Pod
 from autoscaler.objects.requests import Requests
 from autoscaler.scaleup.estimator import pod_groups
-from autoscaler.scaleup.expander import Supplies, build_chain
+from autoscaler.scaleup.expander import ExpanderInputs, build_chain
 from autoscaler.scaleup.limits import Allowance
 from autoscaler.scaleup.plan import ScaleUpPlan
 from autoscaler.scaleup.planner import plan_scale_up
@@ -22,6 +21,7 @@ from autoscaler.snapshot.cluster import view_of
 from autoscaler.snapshot.groups import Group
 from autoscaler.snapshot.overlay import Trial
 from autoscaler.snapshot.template import Template
+from autoscaler.tie_break import dice
 from tests.builders import a_node, a_pod, a_situation, a_template, over, replicas, term
 from tests.properties.slow_combination import Ware, cheapest
 from tests.properties.slow_scheduler import SlowCluster
@@ -89,7 +89,7 @@ class Case:
             allowance=Allowance({} if self.cores is None else {"cpu": self.cores}),
             max_nodes_total=self.nodes_total,
         )
-        chain = build_chain(expanders, Supplies(dice=dice(1), tie_break=TieBreak.STABLE, prices=NoPrices()))
+        chain = build_chain(expanders, ExpanderInputs(dice=dice(1), tie_break=TieBreak.STABLE, prices=NoPrices()))
         # Pods that follow others onto nodes that were bought for those are no part of the combination.
         rules = Rules(company_is_awaited=False)
         return plan_scale_up(Placer(Trial(view_of([], []))), self.pods, situation, chain, options, rules)

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from autoscaler.explain.explain import parse_targets
-from autoscaler.loop.passing import Pass
-from autoscaler.reasons import Keep, NoFit
-from autoscaler.recording.recording import record
+from autoscaler.loop.passing import PassState
+from autoscaler.reasons import NoFit, UnremovableReason
+from autoscaler.recording.pass_file import record
 from autoscaler.scenario.codec import decode
 from autoscaler.simulator.play import play_and_explain, play_and_look
 from tests.properties.hostile_pods import DISTINCT, HOSTILE, Hostile, Json, a_cluster, a_hostile_pod, a_plain_pod
@@ -58,7 +58,7 @@ def peak_bytes(action: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
-def look_at(body: bytes) -> Pass:
+def look_at(body: bytes) -> PassState:
     """Run a pass over a scenario, and record it."""
     scenario, seen = decode(body, "hostile.json"), []
     play_and_look(scenario, lambda run, p: seen.append(p))
@@ -153,7 +153,7 @@ def test_selectors_of_all_pods_together_are_held_to_a_limit_and_pods_with_few_of
     assert 10 < len(report.needy) < 50
 
 
-def limited(*pods: Json) -> Pass:
+def limited(*pods: Json) -> PassState:
     """Run a pass over one node with these pods, where constraints are few."""
     return look_at(a_cluster(*pods, nodes=1, options={"max-pod-evaluation-work": "300"}))
 
@@ -174,7 +174,7 @@ def test_a_node_stays_that_a_pod_with_too_many_constraints_would_have_to_leave()
     hostile = HOSTILE["affinity terms"](200)
     p = limited(a_hostile_pod("greedy", hostile, node="node-0"))
     kept = {one.node: one for one in p.report.kept.values()}
-    assert (kept["node-0"].reason, kept["node-0"].pod) == (Keep.NO_PLACE, "default/greedy")
+    assert (kept["node-0"].reason, kept["node-0"].pod) == (UnremovableReason.NO_PLACE, "default/greedy")
     assert "too many constraints" in kept["node-0"].detail
 
 

@@ -7,7 +7,7 @@ from autoscaler.objects.devices import ResourceClaim, ResourceSlice
 from autoscaler.objects.pod import Pod
 from autoscaler.scaledown.arrivals import arrived
 from autoscaler.scaledown.devices import device_uses
-from autoscaler.scaledown.utilization import LeftOut, utilization
+from autoscaler.scaledown.utilization import UncountedPods, utilization
 from autoscaler.snapshot.cluster import ClusterView, Related, view_of
 from autoscaler.snapshot.contribution import ALL_GPU_RESOURCES
 from autoscaler.snapshot.overlay import Trial
@@ -101,7 +101,7 @@ def test_use_of_devices_agrees_with_the_plain_definition(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(50))
 def test_devices_change_nothing_for_nodes_without_any(seed: int) -> None:
     view = random_view(Dice(seed))
-    left_out = LeftOut(np.zeros(len(NODES), dtype=np.bool_))
+    left_out = UncountedPods(np.zeros(len(NODES), dtype=np.bool_))
 
     def shares(one: ClusterView) -> list[float]:
         trial = Trial(one)

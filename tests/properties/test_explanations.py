@@ -18,7 +18,7 @@ from autoscaler.explain.answer import (
     NodeVerdict,
     PodExplanation,
 )
-from autoscaler.explain.explain import Explained, Kind, Target
+from autoscaler.explain.explain import Explained, ExplainKind, ExplainTarget
 from autoscaler.explain.pod import RUNS
 from autoscaler.reasons import PodVerdict, ScaleUpResult, Waiting
 from autoscaler.scenario.codec import decode
@@ -194,15 +194,15 @@ def explanations(document: Json) -> Iterator[Explained]:
     """Yield the explanation of everything that was there in the first run."""
     pods = (pod["metadata"] for pod in document["pods"])
     targets = [
-        *(Target(Kind.POD, f"{pod['namespace']}/{pod['name']}") for pod in pods),
-        *(Target(Kind.NODE, node["metadata"]["name"]) for node in document["nodes"]),
-        *(Target(Kind.GROUP, group["id"]) for group in document["nodeGroups"]),
+        *(ExplainTarget(ExplainKind.POD, f"{pod['namespace']}/{pod['name']}") for pod in pods),
+        *(ExplainTarget(ExplainKind.NODE, node["metadata"]["name"]) for node in document["nodes"]),
+        *(ExplainTarget(ExplainKind.GROUP, group["id"]) for group in document["nodeGroups"]),
     ]
     scenario = decode(json.dumps(document).encode(), "case.json")
     yield from play_and_explain(scenario, targets, run=0).explained
     # What is gone by the last run cannot be asked about: groups are there to the end.
     if document["nodeGroups"] and document["runs"] > 1:
-        yield from play_and_explain(scenario, [one for one in targets if one.kind is Kind.GROUP]).explained
+        yield from play_and_explain(scenario, [one for one in targets if one.kind is ExplainKind.GROUP]).explained
 
 
 def is_settled(one: Explained) -> bool:

@@ -11,9 +11,9 @@ from autoscaler.observe.correlator import Correlator
 from autoscaler.observe.http.health import HealthCheck, limits_of
 from autoscaler.observe.publish import Publisher
 from autoscaler.observe.report import PassReport
-from autoscaler.observe.status import Board, ProcessStatus
+from autoscaler.observe.status import ProcessStatus, StatusBoard
 from autoscaler.sandbox.apiserver.errors import ApiError, JsonObject
-from autoscaler.simulator.replica import NoAudience
+from autoscaler.simulator.replica import SilentPassListener
 from autoscaler.simulator.world import World
 from autoscaler.snapshot.columns import Vocabulary
 from tests.properties.held import held
@@ -39,7 +39,7 @@ OPTIONS = {
 }
 
 
-class Told(NoAudience):
+class Told(SilentPassListener):
     """Publishes passes as the daemon does."""
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class Churned:
         self.world = World(config, groups, [a_deployment("app", 6), a_daemon_set()], audience=told, tick_s=1200.0)
         now = self.world.clock.now()
         health = HealthCheck(limits_of(config.loop, config.rules.startup_health_limit), now)
-        self.board = Board(ProcessStatus(identity="a", version="0", started_at=now.wall))
+        self.board = StatusBoard(ProcessStatus(identity="a", version="0", started_at=now.wall))
         self.publisher = told.publisher = Publisher(config, self.board, self.world.metrics, health, tuple, None)
         self.publisher.starting(now)
         self._rounds = 0

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from autoscaler.loop.passing import Pass
-from autoscaler.recording.recording import decision, plan_of, record
+from autoscaler.loop.passing import PassState
+from autoscaler.recording.pass_file import decision, plan_of, record
 from autoscaler.scenario.codec import decode
 from autoscaler.simulator.play import play, play_and_look
 from tests.properties.random_scenarios import random_scenario, shuffled
@@ -17,15 +17,15 @@ SEEDS = range(1000)
 BATCH = 50
 
 
-def passes(content: bytes | dict[str, Any], **options: str) -> list[Pass]:
+def passes(content: bytes | dict[str, Any], **options: str) -> list[PassState]:
     body = content if isinstance(content, bytes) else json.dumps(content).encode()
-    seen: list[Pass] = []
+    seen: list[PassState] = []
     answer = play_and_look(decode(body, "state.json", options), lambda run, p: seen.append(p))
     assert len(answer.runs) == len(seen)
     return seen
 
 
-def comparable(p: Pass, live: Pass) -> dict[str, Any]:
+def comparable(p: PassState, live: PassState) -> dict[str, Any]:
     """Return the plan of a pass as far as it does not go by what became of it.
 
     What the cloud refuses it refuses in a live pass alone, and nodes that were bought count when others are removed.

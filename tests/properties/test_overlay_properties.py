@@ -5,9 +5,9 @@ import pytest
 
 from autoscaler.objects.meta import LabelSelector
 from autoscaler.objects.node import HOSTNAME, Node
-from autoscaler.scheduling.domains import Eligibility, Tallies
+from autoscaler.scheduling.class_selection import everything, selected_in
+from autoscaler.scheduling.domains import DomainTallies, Eligibility
 from autoscaler.scheduling.ports import PortGuard
-from autoscaler.scheduling.selection import everything, selected_in
 from autoscaler.snapshot.overlay import Trial
 from tests.properties.random_clusters import RACK, ZONE, Case, Dice, random_case
 
@@ -22,7 +22,7 @@ class Followers:
     def __init__(self, trial: Trial, case: Case, *limits: int) -> None:
         self.trial = trial
         self.mask = np.fromiter((only_ssd(node) for node in case.view.nodes), dtype=np.bool_, count=trial.base)
-        counted = Tallies(trial, *limits)
+        counted = DomainTallies(trial, *limits)
         anybody, app_x = everything(), selected_in("default", LabelSelector(match_labels={"app": "x"}), {})
         self.tallies = [
             counted.counted((anybody,)).tally(HOSTNAME),

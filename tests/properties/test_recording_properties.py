@@ -8,9 +8,9 @@ import pytest
 from autoscaler.clock import Instant
 from autoscaler.config.load import from_options
 from autoscaler.config.tree import Config
-from autoscaler.loop.passing import Pass
-from autoscaler.observe.report import End
-from autoscaler.recording.recording import decision, record
+from autoscaler.loop.passing import PassState
+from autoscaler.observe.report import PassEnd
+from autoscaler.recording.pass_file import decision, record
 from autoscaler.scenario.codec import decode
 from autoscaler.simulator.play import play_and_look
 from tests.properties.random_worlds import RandomWorld
@@ -31,17 +31,17 @@ class Witness:
         self.differing: list[str] = []
         self._every = every
 
-    def before_pass(self, p: Pass) -> Pass:
+    def before_pass(self, p: PassState) -> PassState:
         return p
 
-    def after_pass(self, p: Pass) -> None:
+    def after_pass(self, p: PassState) -> None:
         self.passes += 1
         if self.passes % self._every and not _is_rare(p):
             return
         body = record(p, self.config, f"pass-{self.passes}")
         if body is None:
             return
-        again: list[Pass] = []
+        again: list[PassState] = []
         for kind in _kinds(p):
             self.replayed[kind] += 1
         try:
@@ -59,7 +59,7 @@ class Witness:
         """Nothing is left."""
 
 
-def _kinds(p: Pass) -> list[str]:
+def _kinds(p: PassState) -> list[str]:
     report = p.report
     kinds = [report.end.value]
     kinds += ["grew"] * any(one.error is None for one in report.increases)
@@ -70,8 +70,8 @@ def _kinds(p: Pass) -> list[str]:
     return kinds
 
 
-def _is_rare(p: Pass) -> bool:
-    return any(kind not in (End.COMPLETE, "deleted", "grew") for kind in _kinds(p))
+def _is_rare(p: PassState) -> bool:
+    return any(kind not in (PassEnd.COMPLETE, "deleted", "grew") for kind in _kinds(p))
 
 
 def _difference(one: bytes, other: bytes) -> str:

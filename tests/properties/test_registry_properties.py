@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from autoscaler.clock import Instant
 from autoscaler.config.rules import Rules, rules_of_1_31
-from autoscaler.config.scaleup import Health
-from autoscaler.objects.node import TO_BE_DELETED, Condition, Node, Taint
+from autoscaler.config.scaleup import HealthOptions
+from autoscaler.objects.node import TO_BE_DELETED, Node, NodeCondition, Taint
 from autoscaler.registry import backoff
 from autoscaler.registry.buckets import Buckets
 from autoscaler.registry.memory import Memory, born, rebase, scaled_up
@@ -23,7 +23,7 @@ from autoscaler.snapshot.template import PassingTaints
 from cloudprovider.interface import ErrorClass, GroupSettings, Instance, InstanceError, State
 
 START = Instant(wall=1_700_000_000.0, mono=10_000.0)
-HEALTH = Health(max_node_provision_time_s=300.0, max_node_startup_time_s=300.0)
+HEALTH = HealthOptions(max_node_provision_time_s=300.0, max_node_startup_time_s=300.0)
 TERMS = ReadyTerms(PassingTaints(startup=frozenset({"boot"})))
 GROUPS = ("a", "b", "c")
 PARTS = ("ready", "not_started", "unready", "suspended", "deleted")
@@ -38,9 +38,9 @@ quick = settings(deadline=None, max_examples=80)
 def nodes(draw: st.DrawFn) -> list[Node]:
     made = []
     for number in draw(st.sets(NAMES, max_size=25)):
-        conditions = [Condition("Ready", draw(st.sampled_from(["True", "False", "Unknown"])))]
+        conditions = [NodeCondition("Ready", draw(st.sampled_from(["True", "False", "Unknown"])))]
         if draw(st.booleans()):
-            conditions.append(Condition("Suspended", draw(st.sampled_from(["True", "False"]))))
+            conditions.append(NodeCondition("Suspended", draw(st.sampled_from(["True", "False"]))))
         keys = draw(st.lists(st.sampled_from([TO_BE_DELETED, "boot", "other"]), max_size=2))
         made.append(
             Node(
@@ -247,7 +247,7 @@ def test_reused_readings_are_as_good_as_fresh_ones(before: list[Node], after: li
 @quick
 @given(st.lists(st.tuples(st.integers(0, 4000), st.booleans()), max_size=20))
 def test_backoff_windows_only_grow(steps: list[tuple[int, bool]]) -> None:
-    health = Health()
+    health = HealthOptions()
     initial, longest = health.initial_node_group_backoff_duration_s, health.max_node_group_backoff_duration_s
     backoffs: backoff.Backoffs = {}
     now, until, duration = START, START.mono, 0.0
@@ -267,7 +267,7 @@ def test_backoff_windows_only_grow(steps: list[tuple[int, bool]]) -> None:
 
 @pytest.mark.parametrize("rules", [Rules(), rules_of_1_31()], ids=["newest rules", "rules of 1.31"])
 def test_updating_twice_with_the_same_input_gives_the_same(rules: Rules) -> None:
-    node = Node(name="n", provider_id="m0", conditions=(Condition("Ready", "True"),))
+    node = Node(name="n", provider_id="m0", conditions=(NodeCondition("Ready", "True"),))
     group = Group(id="a", min_size=0, max_size=9, target_size=3, instances=(Instance("m0"), Instance("m1")))
     cluster = ([node], Groups(all=(group,), of_node={"n": "a"}))
     memory = scaled_up(born(START), "a", 2, START, 300.0)

@@ -10,20 +10,20 @@ import pytest
 from autoscaler.clock import Instant
 from autoscaler.config.rules import Rules, rules_of_1_31
 from autoscaler.config.scaledown import Drain, ScaleDown
-from autoscaler.config.scaleup import Limits
+from autoscaler.config.scaleup import ResourceLimits
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import MIRROR, SAFE_TO_EVICT, Pod
 from autoscaler.objects.workload import DisruptionBudget, plain_decoder
 from autoscaler.registry.readiness import ReadyTerms, read
 from autoscaler.scaledown.arrivals import arrived
 from autoscaler.scaledown.deletions import plan_deletions
-from autoscaler.scaledown.disruption import Budgets
+from autoscaler.scaledown.displaced_pods import leaving_nodes
 from autoscaler.scaledown.eligibility import SCALE_DOWN_DISABLED, eligible
-from autoscaler.scaledown.homeless import leaving_nodes
 from autoscaler.scaledown.memory import ScaleDownMemory
-from autoscaler.scaledown.plan import Situation
+from autoscaler.scaledown.pdb import RemainingPdbTracker
+from autoscaler.scaledown.plan import ScaleDownContext
 from autoscaler.scaledown.planner import plan_unneeded
-from autoscaler.scaledown.utilization import LeftOut, utilization
+from autoscaler.scaledown.utilization import UncountedPods, utilization
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.cluster import ClusterView, Related, view_of
 from autoscaler.snapshot.contribution import ALL_GPU_RESOURCES
@@ -39,14 +39,14 @@ GPU_LABEL = "accelerator"
 RULES = {"newest": Rules(), "1.31": rules_of_1_31()}
 
 
-def situation(view: ClusterView, groups: Groups, rules: Rules, now: Instant = NOW, **options: Any) -> Situation:
-    return Situation(
+def situation(view: ClusterView, groups: Groups, rules: Rules, now: Instant = NOW, **options: Any) -> ScaleDownContext:
+    return ScaleDownContext(
         now=now,
         groups=groups,
         readings=read(view.nodes, ReadyTerms()),
         options=ScaleDown(**{"scale_down_utilization_threshold": 99.0, "max_scale_down_parallelism": 1000, **options}),
         drain=Drain(skip_nodes_with_custom_controller_pods=False),
-        limits=Limits(),
+        limits=ResourceLimits(),
         rules=rules,
     )
 
@@ -119,7 +119,7 @@ def test_hints_never_make_a_plan_that_does_not_work(seed: int) -> None:
         later = msgspec.structs.replace(about, now=NOW.later(turn * 10.0))
         update = plan_unneeded(Placer(Trial(view)), later, memory)
         memory = update.memory
-        budgets = Budgets(view.related.budgets.values())
+        budgets = RemainingPdbTracker(view.related.budgets.values())
         for removal in update.unneeded:
             asked = [pod for pod in removal.pods if pod.cls.annotations.get(SAFE_TO_EVICT) != "true"]
             assert all(budgets.spent(pod.cls) is None for pod in asked), "each node starts within every budget"
@@ -164,7 +164,7 @@ def test_utilization_agrees_with_the_plain_definition(seed: int) -> None:
         placed.append(more)
     mirrors, label = dice.maybe(0.5), dice.random.choice((GPU_LABEL, ""))
     daemonsets = np.array([dice.maybe(0.5) for _ in nodes])
-    used = utilization(trial, arrived(trial), NOW.wall, LeftOut(daemonsets, mirrors), label, ALL_GPU_RESOURCES)
+    used = utilization(trial, arrived(trial), NOW.wall, UncountedPods(daemonsets, mirrors), label, ALL_GPU_RESOURCES)
     for at, node in enumerate(nodes):
         expected = slow_utilization(
             node,

@@ -5,8 +5,8 @@ from collections import Counter
 import pytest
 
 from autoscaler.objects.pod import PodClass
+from autoscaler.scheduling.fit_error import unschedulable
 from autoscaler.scheduling.placement import Placer
-from autoscaler.scheduling.verdict import unschedulable
 from autoscaler.snapshot.overlay import Trial
 from tests.properties.random_clusters import random_case, slow_twin
 from tests.properties.slow_scheduler import SlowCluster

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from autoscaler.scaleup.zones import zones_of
+from autoscaler.scaleup.next_zone import zones_of
 from tests.builders import a_node, a_template
 
 

@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 from openapi_spec_validator import validate
 
-from autoscaler.app.companions import Company
+from autoscaler.app.companion_set import CompanionSet
 from autoscaler.config.load import load
 from autoscaler.config.tree import Config
 from autoscaler.observe.api.api import read_routes
-from autoscaler.observe.api.api_table import access_table, path_table
-from autoscaler.observe.http.endpoint import Described
-from autoscaler.observe.http.health import HealthCheck, Limits
+from autoscaler.observe.api.table import access_table, path_table
+from autoscaler.observe.http.endpoint import EndpointRoutes
+from autoscaler.observe.http.health import HealthCheck, StuckLimits
 from autoscaler.observe.http.openapi import PATH, about_daemon, with_document
-from autoscaler.observe.http.web import WebServer
+from autoscaler.observe.http.server import WebServer
 from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.publish import Publisher
-from autoscaler.observe.status import Board, ProcessStatus
+from autoscaler.observe.status import ProcessStatus, StatusBoard
 from autoscaler.sandbox.actors.timing import Timing
 from autoscaler.simulator.world import START_WALL, World
 from tests.api_contract import NO_OBJECTS, Operation, Site, spoilt
@@ -69,16 +69,16 @@ class Daemon:
     """A world whose autoscaler tells of itself as the daemon does."""
 
     def __init__(self, config: Config, run_s: float) -> None:
-        self.board = Board(ProcessStatus(identity="me", version="1", started_at=START_WALL, leading=True))
+        self.board = StatusBoard(ProcessStatus(identity="me", version="1", started_at=START_WALL, leading=True))
         cloud = a_cloud(a_group(), a_group("my_odd_group_at", cpu="16", max_size=1), machines={"web": 2}, seed=1)
         metrics = Metrics()
         workload = (a_deployment(replicas=9), a_deployment("stuck", replicas=2, cpu="64"))
         self.world = World(config, cloud, workload, timing=Timing(), seed=1)
         clock = self.world.clock
-        self.health = HealthCheck(Limits(600, 900), clock.now())
+        self.health = HealthCheck(StuckLimits(600, 900), clock.now())
         replica = self.world.replica
         assert replica is not None
-        self.company: Company = replica.company
+        self.company: CompanionSet = replica.company
         publisher = Publisher(config, self.board, metrics, self.health, lambda: (), None, self.company.expected)
         if run_s:
             self.world.announce("gpu", 4, 3600)
@@ -100,7 +100,7 @@ def daemon(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture(scope="module")
-def routes(daemon: Daemon) -> Described:
+def routes(daemon: Daemon) -> EndpointRoutes:
     return daemon.routes
 
 
@@ -121,7 +121,7 @@ def test_the_document_is_openapi(site: Site) -> None:
     validate(site.document)
 
 
-def test_what_is_served_is_described_and_what_is_described_is_served(site: Site, routes: Described) -> None:
+def test_what_is_served_is_described_and_what_is_described_is_served(site: Site, routes: EndpointRoutes) -> None:
     assert all(endpoint.exposes for methods in routes.values() for endpoint in methods.values())
     described = {(one.path, one.method) for one in site.operations}
     assert described == {(path, method) for path, methods in routes.items() for method in methods}

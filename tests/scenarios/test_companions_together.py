@@ -8,7 +8,7 @@ import pytest
 from autoscaler.config.reservations import read_reservations
 from autoscaler.kube.writes import Writes
 from autoscaler.observe.metrics.metrics import Metrics
-from autoscaler.reservations.inbox import Commits
+from autoscaler.reservations.inbox import ReservationInbox
 from autoscaler.reservations.keeper import ReservationKeeper
 from autoscaler.reservations.metrics import RESERVATIONS, ReservationMetrics
 from autoscaler.reservations.plan import Operation
@@ -42,7 +42,7 @@ class Reservations:
         writes = Writes(world.client, world.lease, world.clock, lambda _seconds: True)  # type: ignore[arg-type]
         store = ConfigMapStore(world.client, writes, reading.reservations.store)
         self._world = world
-        self._commits = Commits(reading.reservations, store, world.executor, world.clock, counted, world)
+        self._commits = ReservationInbox(reading.reservations, store, world.executor, world.clock, counted, world)
         self.keeper = ReservationKeeper(self._commits, store, counted, world.clock)
         assert self._commits.load()
 

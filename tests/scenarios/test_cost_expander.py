@@ -8,7 +8,7 @@ import pytest
 
 from autoscaler.errors import ConfigError
 from autoscaler.scenario.codec import decode
-from autoscaler.simulator.answer import Answer
+from autoscaler.simulator.answer import PlanAnswer
 from autoscaler.simulator.play import play
 from benchmarks.cost import SCENARIOS, bill
 
@@ -34,7 +34,7 @@ def pods(name: str, count: int, cpu: str, memory: str, **spec: Any) -> list[Json
     ]
 
 
-def played(groups: list[Json], backlog: list[Json], options: Json | None = None, runs: int = 1) -> Answer:
+def played(groups: list[Json], backlog: list[Json], options: Json | None = None, runs: int = 1) -> PlanAnswer:
     document = {
         "now": "2026-01-05T12:00:00Z",
         "options": {"expander": "cost", **(options or {})},
@@ -45,7 +45,7 @@ def played(groups: list[Json], backlog: list[Json], options: Json | None = None,
     return play(decode(json.dumps(document).encode(), "cost.json"))
 
 
-def bought(answer: Answer) -> list[dict[str, int]]:
+def bought(answer: PlanAnswer) -> list[dict[str, int]]:
     return [{change.group: change.increase for change in run.scale_ups} for run in answer.runs]
 
 

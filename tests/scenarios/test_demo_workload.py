@@ -7,7 +7,7 @@ import pytest
 from autoscaler.clock import VirtualClock
 from autoscaler.sandbox.apiserver.errors import ApiError
 from autoscaler.sandbox.cluster import SandboxCluster
-from autoscaler.simulator.workload import NAMESPACES, demo_cloud, demo_workload
+from autoscaler.sandbox.demo_workload import NAMESPACES, demo_cloud, demo_workload
 from cloudprovider.interface import NodeRef
 from cloudprovider.static.cloud import StaticCloud, open_cloud
 

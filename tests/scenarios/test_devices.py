@@ -9,9 +9,9 @@ import pytest
 
 from autoscaler.config.tree import Config
 from autoscaler.objects.devices import ResourceSlice
-from autoscaler.reasons import Keep
+from autoscaler.reasons import UnremovableReason
 from autoscaler.scenario.codec import decode
-from autoscaler.simulator.answer import Answer
+from autoscaler.simulator.answer import PlanAnswer
 from autoscaler.simulator.play import play
 from tests.builders import a_node
 from tests.devices import NICS, a_slice, claim_form, slice_form
@@ -42,7 +42,7 @@ def made_for(pod: str, *devices: str, node: str = "gpu-0") -> Json:
 
 def played(
     pods: Sequence[Json], claims: Sequence[Json], *, options: Mapping[str, str] | None = None, **fields: Any
-) -> Answer:
+) -> PlanAnswer:
     """Two runs over two nodes with four GPUs each."""
     names = ("gpu-0", "gpu-1")
     document = {
@@ -66,11 +66,11 @@ def a_blocker(node: str) -> Json:
     return {**a_trainer("bare", node), "metadata": {"name": "bare"}}
 
 
-def gone(answer: Answer) -> list[str]:
+def gone(answer: PlanAnswer) -> list[str]:
     return sorted(one.id for run in answer.runs for one in run.cloud_deletes)
 
 
-def why(answer: Answer, node: str = "gpu-0") -> tuple[Keep, str]:
+def why(answer: PlanAnswer, node: str = "gpu-0") -> tuple[UnremovableReason, str]:
     found = answer.runs[0].unremovable[node]
     return found.reason, found.detail
 
@@ -78,11 +78,11 @@ def why(answer: Answer, node: str = "gpu-0") -> tuple[Keep, str]:
 @pytest.mark.parametrize(
     ("devices", "reason"),
     [
-        pytest.param(["dev-0", "dev-1", "dev-2"], Keep.NOT_UNDERUTILIZED, id="busy devices keep it"),
-        pytest.param(["dev-0"], Keep.NO_PLACE, id="its pod cannot be promised devices elsewhere"),
+        pytest.param(["dev-0", "dev-1", "dev-2"], UnremovableReason.NOT_UNDERUTILIZED, id="busy devices keep it"),
+        pytest.param(["dev-0"], UnremovableReason.NO_PLACE, id="its pod cannot be promised devices elsewhere"),
     ],
 )
-def test_a_node_stays_for_the_devices_of_its_pod(devices: list[str], reason: Keep) -> None:
+def test_a_node_stays_for_the_devices_of_its_pod(devices: list[str], reason: UnremovableReason) -> None:
     answer = played([a_trainer(**FROM_TEMPLATE)], [made_for("train", *devices)])
     assert gone(answer) == ["gpu-1"]
     assert why(answer)[0] is reason
@@ -111,7 +111,7 @@ def test_a_node_stays_whose_driver_has_not_told_all_of_its_devices() -> None:
     half = slice_form("gpu-0", devices=4, slices=2)
     answer = played([], [], resourceSlices=[half, slice_form("gpu-1", devices=4)])
     assert gone(answer) == ["gpu-1"]
-    assert why(answer) == (Keep.UNEXPECTED, "pool gpu.nvidia.com/gpu-0 has 1 of its 2 ResourceSlices")
+    assert why(answer) == (UnremovableReason.UNEXPECTED, "pool gpu.nvidia.com/gpu-0 has 1 of its 2 ResourceSlices")
 
 
 def test_claims_and_devices_do_not_count_as_in_1_31() -> None:

@@ -12,9 +12,9 @@ from autoscaler.config.load import load
 from autoscaler.config.tree import Config
 from autoscaler.eta.answers import WhatIf
 from autoscaler.eta.api import EtaPages
-from autoscaler.eta.estimate import Estimate, Level
-from autoscaler.eta.history import State
-from autoscaler.eta.imagined_pod import read_pod
+from autoscaler.eta.estimate import StartEstimate, WaitLevel
+from autoscaler.eta.history import PodStage
+from autoscaler.eta.hypothetical_pod import read_pod
 from autoscaler.eta.keeper import EtaKeeper
 from autoscaler.eta.metrics import ETA, EtaMetrics
 from autoscaler.eta.page import starts_page
@@ -80,7 +80,7 @@ class EtaWorld(LoopWorld):
         assert self.failed == []
         return report
 
-    def of(self, name: str) -> Estimate:
+    def of(self, name: str) -> StartEstimate:
         return self.keeper.status.estimates[f"default/{name}"]
 
     def ask(self, path: str, method: str = "GET", body: object = None, **query: str) -> tuple[int, Any]:
@@ -116,10 +116,10 @@ def test_a_bought_node_is_level_4_then_level_3_with_its_age() -> None:
     world = EtaWorld(a_spec("web"))
     world.submit(waiting("a"))
     world.run()
-    assert (world.of("a").level, world.of("a").expected_s, world.of("a").group) == (Level.PLANNED, 97.0, "web")
+    assert (world.of("a").level, world.of("a").expected_s, world.of("a").group) == (WaitLevel.PLANNED, 97.0, "web")
     world.run(65.0)
     found = world.of("a")
-    assert (found.level, found.expected_s, found.worst_s) == (Level.UPCOMING, 47.0, 180.0)
+    assert (found.level, found.expected_s, found.worst_s) == (WaitLevel.UPCOMING, 47.0, 180.0)
 
 
 def test_a10_a_later_small_pod_slips_past_one_that_does_not_fit() -> None:
@@ -134,7 +134,7 @@ def test_a10_a_later_small_pod_slips_past_one_that_does_not_fit() -> None:
     )
     world.run(15.0)
     levels = {name: world.of(name).level for name in ("a", "b", "c")}
-    assert levels == {"a": Level.UPCOMING, "b": Level.PLANNED, "c": Level.UPCOMING}
+    assert levels == {"a": WaitLevel.UPCOMING, "b": WaitLevel.PLANNED, "c": WaitLevel.UPCOMING}
     assert world.of("a").node == world.of("c").node
 
 
@@ -143,7 +143,7 @@ def test_a12_a_node_that_is_long_overdue_is_not_counted_on() -> None:
     world.submit(waiting("a"))
     world.run()
     world.run(901.0)
-    assert world.of("a").level in (Level.PLANNED, Level.UNKNOWN)
+    assert world.of("a").level in (WaitLevel.PLANNED, WaitLevel.UNKNOWN)
     assert world.scraped('node_boot_failures_total{node_group="web"} 1.0')
 
 
@@ -152,7 +152,7 @@ def test_a13_groups_at_their_maximum_leave_no_estimate_but_a_reason() -> None:
     world.submit(waiting("a"))
     world.run()
     found = world.of("a")
-    assert (found.level, found.reason, found.expected_s) == (Level.UNKNOWN, "max_size", None)
+    assert (found.level, found.reason, found.expected_s) == (WaitLevel.UNKNOWN, "max_size", None)
     assert world.scraped('pod_start_unknown_total{reason="max_size"} 1.0')
 
 
@@ -161,7 +161,7 @@ def test_work_that_ends_makes_room_where_nothing_can_be_added() -> None:
     world = EtaWorld(a_spec("web", max_size=1), nodes=[(node, "web")])
     world.submit(a_pod("job", cpu="3", node="n1", owner="Job/batch"), waiting("a"))
     world.run()
-    assert world.of("a").level is Level.QUEUE
+    assert world.of("a").level is WaitLevel.QUEUE
     world.submit(waiting("big", cpu="9"))
     world.run(15.0)
     assert world.of("big").reason == "no_group_fits"
@@ -181,8 +181,8 @@ def test_room_on_a_ready_node_is_level_1_and_preemption_level_2() -> None:
     world.submit(there, going, waiting("a", cpu="1"), a_pod("n", cpu="1", nominated="n1", unschedulable=True))
     world.run()
     found = world.of("a")
-    assert (found.level, found.expected_s, found.worst_s) == (Level.ROOM, 7.0, 25.0)
-    assert (world.of("n").level, world.of("n").expected_s) == (Level.PREEMPTION, 47.0)
+    assert (found.level, found.expected_s, found.worst_s) == (WaitLevel.ROOM, 7.0, 25.0)
+    assert (world.of("n").level, world.of("n").expected_s) == (WaitLevel.PREEMPTION, 47.0)
 
 
 def test_a14_the_error_of_an_estimate_is_recorded() -> None:
@@ -523,11 +523,11 @@ def test_a_job_that_ends_by_itself_is_finished_and_a_deleted_pod_is_not(caplog: 
     world.cluster.remove_pod("default/web")
     world.run(10.0)
     states = {one.name: (one.state, one.delete_reason) for one in world.keeper.history.ended()}
-    assert states == {"job": (State.FINISHED, None), "web": (State.DELETED, "unknown")}
+    assert states == {"job": (PodStage.FINISHED, None), "web": (PodStage.DELETED, "unknown")}
     lines = [one.__dict__["fields"] for one in caplog.records if one.getMessage() == "eta.pod_ended"]
     assert [(one["pod"], one["state"], one["requested_at"], one["ready_at"], one["error_s"]) for one in lines] == [
-        ("default/job", State.FINISHED, NOW, NOW, None),
-        ("default/web", State.DELETED, NOW, NOW, None),
+        ("default/job", PodStage.FINISHED, NOW, NOW, None),
+        ("default/web", PodStage.DELETED, NOW, NOW, None),
     ]
 
 

@@ -21,9 +21,9 @@ from autoscaler.objects.workload import ConfigMap
 from autoscaler.observe.correlator import Correlator
 from autoscaler.observe.events import EventRecorder
 from autoscaler.observe.metrics.metrics import Metrics
-from autoscaler.observe.report import End
+from autoscaler.observe.report import PassEnd
 from autoscaler.ports import EventType, Subject
-from autoscaler.simulator.held_objects import hold
+from autoscaler.sandbox.held_objects import hold
 from autoscaler.snapshot.cluster import Related
 from cloudprovider.interface import ErrorClass, InstanceError, OutOfCapacity, ProviderError
 from cloudprovider.static.spec import Call
@@ -497,7 +497,7 @@ class TestFlags:
             world.run(after_s=301)
         for name in ("n2", "bad1", "bad2", "bad3", "bad4"):
             world.cluster.put_node(a_node(name, ready=False))
-        assert world.run(after_s=15).end is End.UNHEALTHY
+        assert world.run(after_s=15).end is PassEnd.UNHEALTHY
         assert world.reasons("ConfigMap") == []
         assert set(world.reasons("Node")) == {"ScaleDown"}
         assert {"ScaleDown", "TriggeredScaleUp"} <= set(world.reasons("Pod"))

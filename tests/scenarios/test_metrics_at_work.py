@@ -13,8 +13,8 @@ import pytest
 from autoscaler.config.load import from_options
 from autoscaler.errors import Blocked
 from autoscaler.objects.node import Node
-from autoscaler.observe.metrics.metric_table import TABLE, When
-from autoscaler.reasons import Keep
+from autoscaler.observe.metrics.definitions import TABLE, MetricCondition
+from autoscaler.reasons import UnremovableReason
 from cloudprovider.interface import ErrorClass, InstanceError, OutOfCapacity, ProviderError
 from cloudprovider.static.spec import GPU_LABEL, Call
 from tests.builders import a_node, a_pod, replicas
@@ -467,7 +467,7 @@ def test_every_value_of_a_label_is_seen_at_work(name: str, label: str) -> None:
 
 
 def test_reasons_why_nodes_stay_are_cluster_autoscalers_and_some_more() -> None:
-    assert set(UNREMOVABLE) - {one.value for one in Keep} == {"NoNodeInfo"}
+    assert set(UNREMOVABLE) - {one.value for one in UnremovableReason} == {"NoNodeInfo"}
 
 
 def test_types_labels_and_buckets_are_those_of_cluster_autoscaler() -> None:
@@ -476,5 +476,5 @@ def test_types_labels_and_buckets_are_those_of_cluster_autoscaler() -> None:
     for name, theirs in THEIRS.items():
         one = ours[name]
         assert (name, one.kind, one.labels, one.buckets) == (name, theirs.kind, tuple(theirs.labels), theirs.buckets)
-    asked_for = {one.name for one in TABLE if one.when is not When.ALWAYS}
+    asked_for = {one.name for one in TABLE if one.when is not MetricCondition.ALWAYS}
     assert {name for name in THEIRS if name.startswith("node_group_")} <= asked_for

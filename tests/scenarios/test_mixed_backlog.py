@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from autoscaler.scenario.codec import decode
-from autoscaler.simulator.answer import Answer
+from autoscaler.simulator.answer import PlanAnswer
 from autoscaler.simulator.play import play
 
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
@@ -45,7 +45,7 @@ def backlog(count: int) -> list[dict[str, Any]]:
     return [pod for row in zip(*columns, strict=True) for pod in row]
 
 
-def played(**options: Any) -> Answer:
+def played(**options: Any) -> PlanAnswer:
     places = [(zone, size) for zone in ("a", "b", "c") for size in range(len(SIZES))]
     document = {
         "now": "2026-01-05T12:00:00Z",
@@ -59,7 +59,7 @@ def played(**options: Any) -> Answer:
     return play(decode(json.dumps(document).encode(), "backlog.json"))
 
 
-def bought(answer: Answer) -> list[int]:
+def bought(answer: PlanAnswer) -> list[int]:
     return [sum(change.increase for change in run.scale_ups) for run in answer.runs]
 
 

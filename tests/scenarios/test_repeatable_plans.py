@@ -14,11 +14,11 @@ import msgspec
 import pytest
 
 from autoscaler.config.load import from_options
-from autoscaler.loop.passing import Pass
+from autoscaler.loop.passing import PassState
 from autoscaler.ports import Stopwatch
-from autoscaler.recording.recording import decision, record
+from autoscaler.recording.pass_file import decision, record
+from autoscaler.sandbox.held_objects import hold
 from autoscaler.scenario.codec import decode
-from autoscaler.simulator.held_objects import hold
 from autoscaler.simulator.play import play, play_and_look
 from autoscaler.stopwatch import stopped
 from cloudprovider.interface import OutOfCapacity
@@ -161,8 +161,8 @@ def with_requests(limits: Stopwatch) -> LoopWorld:
     return world
 
 
-def replayed(body: bytes) -> Pass:
-    seen: list[Pass] = []
+def replayed(body: bytes) -> PassState:
+    seen: list[PassState] = []
     play_and_look(decode(body, "recording.json"), lambda run, p: seen.append(p))
     return seen[0]
 

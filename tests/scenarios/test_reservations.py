@@ -18,13 +18,13 @@ from autoscaler.loop.companion import Companions
 from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.ports import EventType, Subject
 from autoscaler.reasons import NoReservation
-from autoscaler.reservations.inbox import Commits, Ticket
+from autoscaler.reservations.inbox import OperationReceipt, ReservationInbox
 from autoscaler.reservations.keeper import ReservationKeeper
 from autoscaler.reservations.metrics import RESERVATIONS, ReservationMetrics
-from autoscaler.reservations.plan import Effect, Operation, Verdict
+from autoscaler.reservations.plan import Operation, OperationResult, OperationVerdict
 from autoscaler.reservations.state import ledger_key, read_state
 from autoscaler.reservations.status import OverrideStatus
-from autoscaler.reservations.store import ConfigMapStore, Kept
+from autoscaler.reservations.store import ConfigMapStore, StoredTarget
 from autoscaler.sandbox.apiserver.storage import Storage
 from autoscaler.simulator.executor import VirtualExecutor
 from tests.builders import a_node, a_pod
@@ -80,7 +80,7 @@ class Replica:
             Writes(self.client, Unopposed(), self.clock, lambda _seconds: True),  # type: ignore[arg-type]
             section.store,
         )
-        self.commits = Commits(section, self.store, cluster.executor, self.clock, counted, self)
+        self.commits = ReservationInbox(section, self.store, cluster.executor, self.clock, counted, self)
         self.keeper = ReservationKeeper(self.commits, self.store, counted, self.clock)
         self.numbers = 0
         assert self.commits.load()
@@ -89,7 +89,9 @@ class Replica:
     def event(self, about: Subject, kind: EventType, reason: str, message: str) -> None:
         self.events.append(reason)
 
-    def put(self, amount: int = 1, target: str = "gpu", delivery: str = "", length_s: float = 600.0) -> Ticket | None:
+    def put(
+        self, amount: int = 1, target: str = "gpu", delivery: str = "", length_s: float = 600.0
+    ) -> OperationReceipt | None:
         self.numbers += 1
         return self.commits.put(
             Operation(
@@ -115,7 +117,7 @@ def cluster() -> Iterator[Cluster]:
     made.executor.stop()
 
 
-def effects(tickets: Sequence[Ticket | None]) -> list[Effect | None]:
+def effects(tickets: Sequence[OperationReceipt | None]) -> list[OperationResult | None]:
     return [one.effect for one in tickets if one is not None]
 
 
@@ -134,7 +136,7 @@ def test_c11_a_burst_is_one_write_within_the_window(cluster: Cluster, caplog: py
     cluster.at(3.5)
     assert replica.client.written("configmaps") == ["create"]
     assert len(cluster.stored()) == 50
-    assert {effect and effect.verdict for effect in effects(tickets)} == {Verdict.ADDED}
+    assert {effect and effect.verdict for effect in effects(tickets)} == {OperationVerdict.ADDED}
     assert replica.series()['reservation_batch_size_sum{target="gpu"}'] == 50
     (line,) = (one.__dict__["fields"] for one in caplog.records if one.getMessage() == "reservations.stored")
     assert line == {"target": "gpu", "operations": 50, "outcome": {"added": 50}, "seconds": 3.0}
@@ -158,7 +160,7 @@ class Failing:
         self._write = replica.store.write
         replica.store.write = self.write  # type: ignore[method-assign]
 
-    def write(self, target: str, text: str, before: Kept | None) -> None:
+    def write(self, target: str, text: str, before: StoredTarget | None) -> None:
         if target == self._target:
             self.tried.append(round(self._replica.clock.now().mono - self._replica.cluster.began, 1))
             if len(self.tried) <= self._times:
@@ -191,7 +193,7 @@ def test_c14_what_waits_for_a_target_that_is_gone_is_dropped(cluster: Cluster) -
     replica.keeper.configure(a_section(a_target("y")))
     cluster.at(60)
     assert [one and one.reason for one in effects([lost])] == [NoReservation.TARGET_GONE]
-    assert [one and one.verdict for one in effects([kept])] == [Verdict.ADDED]
+    assert [one and one.verdict for one in effects([kept])] == [OperationVerdict.ADDED]
     assert replica.series()['reservation_dropped_total{target="x",reason="target_gone"}'] == 1
     assert len(cluster.stored("y")) == 1
 
@@ -202,7 +204,7 @@ def test_c15_two_replicas_lose_nothing_of_each_other(cluster: Cluster) -> None:
     cluster.at(3.5)
     between = second.store.read
 
-    def read_then_another_writes(target: str) -> Kept | None:
+    def read_then_another_writes(target: str) -> StoredTarget | None:
         found = between(target)
         second.store.read = between  # type: ignore[method-assign]
         first.commits.close()
@@ -229,7 +231,7 @@ def test_c18_a_delivery_counts_once_whoever_takes_it_and_after_a_restart(cluster
     tickets = [first.put(delivery="d"), second.put(delivery="d")]
     cluster.at(4)
     verdicts = sorted(one.verdict for one in effects(tickets) if one is not None)
-    assert verdicts == [Verdict.ADDED, Verdict.DUPLICATE]
+    assert verdicts == [OperationVerdict.ADDED, OperationVerdict.DUPLICATE]
     restarted = Replica(cluster, a_section())
     assert restarted.commits.remembers(ledger_key("test", "d"), cluster.clock.now().wall)
     assert len(cluster.stored()) == 1
@@ -250,7 +252,7 @@ def test_a_bug_in_the_store_loses_nothing(cluster: Cluster) -> None:
     replica = Replica(cluster, a_section())
     write, broken = replica.store.write, [RuntimeError("a bug")]
 
-    def breaks_once(target: str, text: str, before: Kept | None) -> None:
+    def breaks_once(target: str, text: str, before: StoredTarget | None) -> None:
         if broken:
             raise broken.pop()
         write(target, text, before)
@@ -258,7 +260,7 @@ def test_a_bug_in_the_store_loses_nothing(cluster: Cluster) -> None:
     replica.store.write = breaks_once  # type: ignore[method-assign]
     ticket = replica.put()
     cluster.at(10)
-    assert [one and one.verdict for one in effects([ticket])] == [Verdict.ADDED]
+    assert [one and one.verdict for one in effects([ticket])] == [OperationVerdict.ADDED]
     assert len(cluster.stored()) == 1
 
 
@@ -290,7 +292,7 @@ def test_c25_a_state_that_cannot_be_understood_is_left_alone(cluster: Cluster) -
     cluster.at(4)
     replica.keeper.tick(cluster.clock.now())
     assert [one and one.reason for one in effects([bad])] == [NoReservation.STATE_UNREADABLE]
-    assert [one and one.verdict for one in effects([good])] == [Verdict.ADDED]
+    assert [one and one.verdict for one in effects([good])] == [OperationVerdict.ADDED]
     assert cluster.storage.get("configmaps", name, HOME)["data"] == {"state.json": "{"}
     assert replica.series()['reservation_state_unreadable{target="gpu"}'] == 1
     assert replica.events == ["ReservationsUnreadable"]
@@ -322,7 +324,7 @@ def test_c32_what_was_taken_is_stored_before_the_end(cluster: Cluster) -> None:
     ticket = replica.put()
     cluster.at(1)
     replica.commits.close()
-    assert [one and one.verdict for one in effects([ticket])] == [Verdict.ADDED]
+    assert [one and one.verdict for one in effects([ticket])] == [OperationVerdict.ADDED]
     assert len(cluster.stored()) == 1
     assert replica.put() is None
 

@@ -12,7 +12,7 @@ from autoscaler.explain.remedies.changes import SetFlag
 from autoscaler.reasons import ScaleUpResult
 from autoscaler.scenario.codec import decode
 from autoscaler.scenario.scenario import Scenario
-from autoscaler.simulator.answer import Answer, RunAnswer
+from autoscaler.simulator.answer import PlanAnswer, RunAnswer
 from autoscaler.simulator.play import play, play_and_explain
 
 CASES = Path(__file__).parent / "cases"
@@ -24,7 +24,7 @@ def scenario(name: str, **options: str) -> Scenario:
     return decode(json.dumps(document).encode(), name)
 
 
-def answer(name: str, **options: str) -> Answer:
+def answer(name: str, **options: str) -> PlanAnswer:
     return play(scenario(name, **options))
 
 

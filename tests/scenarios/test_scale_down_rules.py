@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from autoscaler.reasons import Blocking, Keep
+from autoscaler.reasons import BlockingReason, UnremovableReason
 from autoscaler.scenario.codec import decode
-from autoscaler.simulator.answer import Answer
+from autoscaler.simulator.answer import PlanAnswer
 from autoscaler.simulator.play import play
 
 Json = dict[str, Any]
@@ -71,7 +71,7 @@ def a_group(name: str = "g", target: int = 1, **fields: Any) -> Json:
     return {"id": name, "minSize": 0, "maxSize": 10, "targetSize": target, "template": a_node("t"), **fields}
 
 
-def played(options: Mapping[str, Any] | None = None, **fields: Any) -> Answer:
+def played(options: Mapping[str, Any] | None = None, **fields: Any) -> PlanAnswer:
     """Two runs, ten seconds apart, over node `n` of group `g` and a node of no group with plenty of room."""
     nodes = fields.pop("nodes", [a_node("n")])
     owners = fields.pop("nodeToGroup", {one["metadata"]["name"]: "g" for one in nodes})
@@ -88,12 +88,12 @@ def played(options: Mapping[str, Any] | None = None, **fields: Any) -> Answer:
     return play(decode(json.dumps(document).encode(), "case.json"))
 
 
-def gone(answer: Answer) -> list[str]:
+def gone(answer: PlanAnswer) -> list[str]:
     """Machines deleted in any run, in alphabetical order."""
     return sorted(one.id for run in answer.runs for one in run.cloud_deletes)
 
 
-def table(*rows: tuple[str, Mapping[str, Any], Blocking, Mapping[str, Any]]) -> list[Any]:
+def table(*rows: tuple[str, Mapping[str, Any], BlockingReason, Mapping[str, Any]]) -> list[Any]:
     return [pytest.param(stays, reason, goes, id=name) for name, stays, reason, goes in rows]
 
 
@@ -120,157 +120,157 @@ CUSTOM = a_pod(owner="Custom/web")
         (
             "1 mirror pods do not count",
             pods(BARE),
-            Blocking.NOT_REPLICATED,
+            BlockingReason.NOT_REPLICATED,
             pods(a_pod(owner=None, annotations={"kubernetes.io/config.mirror": "x"})),
         ),
         (
             "2 pods that should be gone do not count",
             pods(a_pod(owner=None, meta=JUST_NOW)),
-            Blocking.NOT_REPLICATED,
+            BlockingReason.NOT_REPLICATED,
             pods(a_pod(owner=None, meta=LONG_AGO)),
         ),
         (
             "3 a ReplicaSet must exist",
             pods(a_pod(), replicaSets=[]),
-            Blocking.CONTROLLER_NOT_FOUND,
+            BlockingReason.CONTROLLER_NOT_FOUND,
             pods(a_pod()),
         ),
         (
             "3 a ReplicationController must exist",
             pods(a_pod(owner="ReplicationController/web")),
-            Blocking.CONTROLLER_NOT_FOUND,
+            BlockingReason.CONTROLLER_NOT_FOUND,
             pods(a_pod(owner="ReplicationController/web"), replicationControllers=[WEB]),
         ),
         (
             "3 a Job must exist",
             pods(a_pod(owner="Job/web")),
-            Blocking.CONTROLLER_NOT_FOUND,
+            BlockingReason.CONTROLLER_NOT_FOUND,
             pods(a_pod(owner="Job/web"), jobs=[named("web")]),
         ),
         (
             "3 a StatefulSet must exist",
             pods(a_pod(owner="StatefulSet/web")),
-            Blocking.CONTROLLER_NOT_FOUND,
+            BlockingReason.CONTROLLER_NOT_FOUND,
             pods(a_pod(owner="StatefulSet/web"), statefulSets=[WEB]),
         ),
         (
             "3 a DaemonSet must exist",
             pods(a_pod(owner="DaemonSet/web")),
-            Blocking.CONTROLLER_NOT_FOUND,
+            BlockingReason.CONTROLLER_NOT_FOUND,
             pods(a_pod(owner="DaemonSet/web"), daemonSets=[named("web")]),
         ),
         (
             "3 a controller must want enough replicas",
             pods(a_pod(), options={"min-replica-count": "4"}),
-            Blocking.MIN_REPLICAS,
+            BlockingReason.MIN_REPLICAS,
             pods(a_pod(), options={"min-replica-count": "3"}),
         ),
         (
             "4 DaemonSet pods go before what speaks against others",
             pods(a_pod(annotations={SAFE: "false"})),
-            Blocking.NOT_SAFE_TO_EVICT,
+            BlockingReason.NOT_SAFE_TO_EVICT,
             pods(a_pod(owner="DaemonSet/web", annotations={SAFE: "false"}), daemonSets=[named("web")]),
         ),
         (
             "5 safe-to-evict is stronger than what follows",
             pods(a_pod(owner=None, volumes=local(hostPath={"path": "/x"}), **SYSTEM)),
-            Blocking.NOT_REPLICATED,
+            BlockingReason.NOT_REPLICATED,
             pods(a_pod(owner=None, volumes=local(hostPath={"path": "/x"}), annotations={SAFE: "true"}, **SYSTEM)),
         ),
         (
             "5 but not than a missing controller",
             pods(a_pod(annotations={SAFE: "true"}), replicaSets=[]),
-            Blocking.CONTROLLER_NOT_FOUND,
+            BlockingReason.CONTROLLER_NOT_FOUND,
             pods(a_pod(annotations={SAFE: "true"})),
         ),
         (
             "6 pods that have ended may go",
             pods(BARE),
-            Blocking.NOT_REPLICATED,
+            BlockingReason.NOT_REPLICATED,
             pods(a_pod(owner=None, status={"phase": "Succeeded"}, restartPolicy="Never")),
         ),
         (
             "8 something must make the pod anew",
             pods(BARE),
-            Blocking.NOT_REPLICATED,
+            BlockingReason.NOT_REPLICATED,
             pods(a_pod(owner="ReplicaSet/web")),
         ),
         (
             "8 and be of a kind that is trusted",
             pods(CUSTOM),
-            Blocking.NOT_REPLICATED,
+            BlockingReason.NOT_REPLICATED,
             pods(CUSTOM, options={"skip-nodes-with-custom-controller-pods": "false"}),
         ),
         (
             "9 system pods without a budget stay",
             pods(a_pod(**SYSTEM), **IN_SYSTEM),
-            Blocking.SYSTEM,
+            BlockingReason.SYSTEM,
             pods(a_pod(**SYSTEM), podDisruptionBudgets=[a_budget(1, "kube-system")], **IN_SYSTEM),
         ),
         (
             "9 for an hour",
             pods(a_pod(**SYSTEM), **IN_SYSTEM),
-            Blocking.SYSTEM,
+            BlockingReason.SYSTEM,
             pods(a_pod(namespace="kube-system", meta=OLD), **IN_SYSTEM),
         ),
         (
             "9 or as long as the flag says",
             pods(a_pod(**SYSTEM), options={"blocking-system-pod-distruption-timeout": "31m"}, **IN_SYSTEM),
-            Blocking.SYSTEM,
+            BlockingReason.SYSTEM,
             pods(a_pod(**SYSTEM), options={"blocking-system-pod-distruption-timeout": "29m"}, **IN_SYSTEM),
         ),
         (
             "9 unless they do not matter",
             pods(a_pod(**SYSTEM), **IN_SYSTEM),
-            Blocking.SYSTEM,
+            BlockingReason.SYSTEM,
             pods(a_pod(**SYSTEM), options={"skip-nodes-with-system-pods": "false"}, **IN_SYSTEM),
         ),
         (
             "10 not safe to evict",
             pods(a_pod(annotations={SAFE: "false"})),
-            Blocking.NOT_SAFE_TO_EVICT,
+            BlockingReason.NOT_SAFE_TO_EVICT,
             pods(a_pod(annotations={SAFE: "no"})),
         ),
         (
             "11 data on the node",
             pods(a_pod(volumes=local(emptyDir={}))),
-            Blocking.LOCAL_STORAGE,
+            BlockingReason.LOCAL_STORAGE,
             pods(a_pod(volumes=local(emptyDir={"medium": "Memory"}))),
         ),
         (
             "11 that is not named as harmless",
             pods(a_pod(volumes=local(emptyDir={}), annotations={SAFE + "-local-volumes": "logs, data"})),
-            Blocking.LOCAL_STORAGE,
+            BlockingReason.LOCAL_STORAGE,
             pods(a_pod(volumes=local(emptyDir={}), annotations={SAFE + "-local-volumes": "logs,data"})),
         ),
         (
             "11 unless it does not matter",
             pods(a_pod(volumes=local(hostPath={"path": "/x"}))),
-            Blocking.LOCAL_STORAGE,
+            BlockingReason.LOCAL_STORAGE,
             pods(a_pod(volumes=local(hostPath={"path": "/x"})), options={"skip-nodes-with-local-storage": "false"}),
         ),
         (
             "12 a spent budget",
             pods(a_pod(), podDisruptionBudgets=[a_budget(0)]),
-            Blocking.BUDGET,
+            BlockingReason.BUDGET,
             pods(a_pod(), podDisruptionBudgets=[a_budget(1)]),
         ),
         (
             "12 which safe-to-evict leaves to the eviction",
             pods(a_pod(), podDisruptionBudgets=[a_budget(0)]),
-            Blocking.BUDGET,
+            BlockingReason.BUDGET,
             pods(a_pod(annotations={SAFE: "true"}), podDisruptionBudgets=[a_budget(0)]),
         ),
     ),
 )
-def test_a_pod_keeps_its_node(stays: Json, reason: Blocking, goes: Json) -> None:
+def test_a_pod_keeps_its_node(stays: Json, reason: BlockingReason, goes: Json) -> None:
     kept = played(**stays)
     (pod,) = stays["pods"]
     first = kept.runs[0].unremovable["n"]
-    assert (first.reason, first.pod_reason) == (Keep.BLOCKED_BY_POD, reason)
+    assert (first.reason, first.pod_reason) == (UnremovableReason.BLOCKED_BY_POD, reason)
     assert first.pod == f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
     again = kept.runs[1].unremovable["n"]
-    assert (again.reason, again.pod_reason) == (Keep.RECENTLY_UNREMOVABLE, reason)
+    assert (again.reason, again.pod_reason) == (UnremovableReason.RECENTLY_UNREMOVABLE, reason)
     assert gone(kept) == []
     assert gone(played(**goes)) == ["n"]
 
@@ -306,36 +306,39 @@ def grouped(**fields: Any) -> Json:
     [
         pytest.param(
             nodes(a_node("n", annotations={ANNOTATION + "scale-down-disabled": "true"})),
-            Keep.DISABLED,
+            UnremovableReason.DISABLED,
             nodes(a_node("n", annotations={ANNOTATION + "scale-down-disabled": "yes"})),
             id="annotated to stay",
         ),
         pytest.param(
             {**nodes(unready()), **options(scale_down_unready_enabled="false", ok_total_unready_count="3")},
-            Keep.UNREADY_DISABLED,
+            UnremovableReason.UNREADY_DISABLED,
             nodes(unready()),
             id="unready nodes may be left alone",
         ),
-        pytest.param({"nodeToGroup": {}}, Keep.NOT_AUTOSCALED, {}, id="of no group"),
-        pytest.param(grouped(minSize=1), Keep.MIN_SIZE, grouped(minSize=0), id="the group's minimum"),
+        pytest.param({"nodeToGroup": {}}, UnremovableReason.NOT_AUTOSCALED, {}, id="of no group"),
+        pytest.param(grouped(minSize=1), UnremovableReason.MIN_SIZE, grouped(minSize=0), id="the group's minimum"),
         pytest.param(
-            pods(a_pod(cpu="2100m")), Keep.NOT_UNDERUTILIZED, pods(a_pod(cpu="2")), id="used above the threshold"
+            pods(a_pod(cpu="2100m")),
+            UnremovableReason.NOT_UNDERUTILIZED,
+            pods(a_pod(cpu="2")),
+            id="used above the threshold",
         ),
         pytest.param(
             {**pods(a_pod(cpu="2")), **options(scale_down_utilization_threshold="0.4")},
-            Keep.NOT_UNDERUTILIZED,
+            UnremovableReason.NOT_UNDERUTILIZED,
             {**pods(a_pod(cpu="2")), **options(scale_down_utilization_threshold="0.6")},
             id="of the flag",
         ),
         pytest.param(
             {**pods(a_pod(cpu="2")), **grouped(options={"scale-down-utilization-threshold": 0.4})},
-            Keep.NOT_UNDERUTILIZED,
+            UnremovableReason.NOT_UNDERUTILIZED,
             {**pods(a_pod(cpu="3")), **grouped(options={"scale-down-utilization-threshold": 0.8})},
             id="or of the group",
         ),
         pytest.param(
             {**pods(a_pod(cpu="3", owner="DaemonSet/web"), daemonSets=[named("web")])},
-            Keep.NOT_UNDERUTILIZED,
+            UnremovableReason.NOT_UNDERUTILIZED,
             {
                 **pods(a_pod(cpu="3", owner="DaemonSet/web"), daemonSets=[named("web")]),
                 **options(ignore_daemonsets_utilization="true"),
@@ -344,61 +347,61 @@ def grouped(**fields: Any) -> Json:
         ),
         pytest.param(
             {**options(scale_down_unneeded_time="10m")},
-            Keep.NOT_UNNEEDED_LONG_ENOUGH,
+            UnremovableReason.NOT_UNNEEDED_LONG_ENOUGH,
             {**options(scale_down_unneeded_time="10m"), **grouped(options={"scale-down-unneeded-time": "5s"})},
             id="not unneeded long enough",
         ),
         pytest.param(
             {**nodes(unready()), **options(scale_down_unready_time="10m")},
-            Keep.NOT_UNREADY_LONG_ENOUGH,
+            UnremovableReason.NOT_UNREADY_LONG_ENOUGH,
             {**nodes(unready()), **options(scale_down_unneeded_time="10m")},
             id="unready nodes have a time of their own",
         ),
         pytest.param(
             {**options(cores_total="68:1000")},
-            Keep.MINIMAL_RESOURCES,
+            UnremovableReason.MINIMAL_RESOURCES,
             {**options(cores_total="64:1000")},
             id="the cluster must keep so many cores",
         ),
         pytest.param(
             {**options(memory_total="17:1000")},
-            Keep.MINIMAL_RESOURCES,
+            UnremovableReason.MINIMAL_RESOURCES,
             {**options(memory_total="16:1000")},
             id="and so much memory",
         ),
         pytest.param(
             {**options(scale_down_window="0 22 * * *;1h")},
-            Keep.OUTSIDE_WINDOW,
+            UnremovableReason.OUTSIDE_WINDOW,
             {**options(scale_down_window="0 12 * * *;1h")},
             id="outside the maintenance windows",
         ),
         pytest.param(
             {"options": {"scale-down-window": ["0 12 * * *;1h", "g=0 22 * * *;1h"]}},
-            Keep.OUTSIDE_WINDOW,
+            UnremovableReason.OUTSIDE_WINDOW,
             {"options": {"scale-down-window": ["0 22 * * *;1h", "g=0 12 * * 1;1h"]}},
             id="or those of its group",
         ),
         pytest.param(
             {**options(max_node_deletions_per_minute="1")},
-            Keep.TOO_MANY_A_MINUTE,
+            UnremovableReason.TOO_MANY_A_MINUTE,
             {**options(max_node_deletions_per_minute="1"), "step": "61s"},
             id="within a minute of the start where removals are limited",
         ),
         pytest.param(
             {**pods(a_pod()), **options(max_drain_parallelism="0")},
-            Keep.MAX_DELETIONS,
+            UnremovableReason.MAX_DELETIONS,
             {**pods(a_pod()), **options(max_drain_parallelism="1")},
             id="or be drained at a time",
         ),
         pytest.param(
             pods(a_pod(annotations={SAFE: "on-completion"})),
-            Keep.ON_COMPLETION,
+            UnremovableReason.ON_COMPLETION,
             pods(a_pod(annotations={SAFE: "on-complete"})),
             id="a pod must run to its end first",
         ),
     ],
 )
-def test_a_node_stays(stays: Json, reason: Keep, goes: Json) -> None:
+def test_a_node_stays(stays: Json, reason: UnremovableReason, goes: Json) -> None:
     kept = played(**stays)
     assert kept.runs[-1].unremovable["n"].reason is reason
     assert gone(kept) == []
@@ -409,16 +412,16 @@ def test_gpu_nodes_are_judged_by_their_gpus_alone() -> None:
     busy_cpu = gpus(used=2)
     assert gone(played(**busy_cpu)) == ["n"]
     answer = played(**gpus(used=3))
-    assert (answer.runs[-1].unremovable["n"].reason, gone(answer)) == (Keep.NOT_UNDERUTILIZED, [])
+    assert (answer.runs[-1].unremovable["n"].reason, gone(answer)) == (UnremovableReason.NOT_UNDERUTILIZED, [])
     assert gone(played(**gpus(used=3), **options(scale_down_gpu_utilization_threshold="0.75"))) == ["n"]
     assert gone(played(**gpus(used=2, options={"scale-down-gpu-utilization-threshold": 0.4}))) == []
 
 
-def reasons(answer: Answer, run: int = -1) -> dict[str, Keep]:
+def reasons(answer: PlanAnswer, run: int = -1) -> dict[str, UnremovableReason]:
     return {name: kept.reason for name, kept in answer.runs[run].unremovable.items() if name != "home"}
 
 
-def two_nodes(*more: Json, **fields: Any) -> Answer:
+def two_nodes(*more: Json, **fields: Any) -> PlanAnswer:
     """Nodes `a` and `b`, each with one pod of `web`."""
     both = [a_pod(f"web-{name}", node=name) for name in "ab"]
     return played(nodes=[a_node(name) for name in "ab"], pods=[*both, *more], **fields)
@@ -429,7 +432,7 @@ def test_a_budget_is_shared_by_all_nodes_of_a_plan(allowed: int, going: list[str
     answer = two_nodes(podDisruptionBudgets=[a_budget(allowed)], options={"max-drain-parallelism": "2"})
     assert gone(answer) == going
     first = answer.runs[0].unremovable
-    blocked = [name for name in "ab" if first[name].pod_reason is Blocking.BUDGET]
+    blocked = [name for name in "ab" if first[name].pod_reason is BlockingReason.BUDGET]
     assert blocked == [name for name in "ab" if name not in going]
 
 
@@ -437,7 +440,7 @@ def test_a_budget_is_shared_by_all_nodes_of_a_plan(allowed: int, going: list[str
 def test_so_many_are_drained_at_a_time(drains: str, going: list[str]) -> None:
     answer = two_nodes(options={"max-drain-parallelism": drains})
     assert gone(answer) == going
-    assert reasons(answer) == {name: Keep.MAX_DELETIONS for name in "ab" if name not in going}
+    assert reasons(answer) == {name: UnremovableReason.MAX_DELETIONS for name in "ab" if name not in going}
 
 
 @pytest.mark.parametrize(("flag", "going"), [("1", ["a"]), ("2", ["a", "b"])])
@@ -449,9 +452,12 @@ def test_the_older_name_of_the_parallelism_counts(flag: str, going: list[str]) -
 def test_a_pod_that_fits_nowhere_else_keeps_its_node_and_the_node_is_left_alone_for_a_while() -> None:
     wide = pods(a_pod(cpu="2"), a_pod("rest", "home", cpu="63"))
     answer = played(**wide)
-    assert [reasons(answer, run) for run in (0, 1)] == [{"n": Keep.NO_PLACE}, {"n": Keep.RECENTLY_UNREMOVABLE}]
+    assert [reasons(answer, run) for run in (0, 1)] == [
+        {"n": UnremovableReason.NO_PLACE},
+        {"n": UnremovableReason.RECENTLY_UNREMOVABLE},
+    ]
     again = played(**wide, options={"unremovable-node-recheck-timeout": "0s"})
-    assert [reasons(again, run) for run in (0, 1)] == [{"n": Keep.NO_PLACE}] * 2
+    assert [reasons(again, run) for run in (0, 1)] == [{"n": UnremovableReason.NO_PLACE}] * 2
     assert (gone(answer), gone(again)) == ([], [])
     freed: Json = {"changes": [{"beforeRun": 1, "removePods": ["default/rest"]}], "runs": 3}
     assert gone(played(**wide, **freed)) == []
@@ -464,17 +470,22 @@ def test_a_pod_that_fits_nowhere_else_keeps_its_node_and_the_node_is_left_alone_
 def test_a_plan_keeps_the_minimum_of_a_group(min_size: int, going: list[str]) -> None:
     answer = played(nodes=[a_node("a"), a_node("b")], nodeGroups=[a_group(target=2, minSize=min_size)])
     assert gone(answer) == going
-    assert reasons(answer) == {name: Keep.MIN_SIZE for name in "ab" if name not in going}
+    assert reasons(answer) == {name: UnremovableReason.MIN_SIZE for name in "ab" if name not in going}
 
 
 @pytest.mark.parametrize(
     ("pod", "going", "why"),
     [
         pytest.param(a_pod(node="a"), ["a", "b"], {}, id="all can go"),
-        pytest.param(a_pod(node="a", owner=None), [], {"a": Keep.RECENTLY_UNREMOVABLE, "b": Keep.ATOMIC}, id="one not"),
+        pytest.param(
+            a_pod(node="a", owner=None),
+            [],
+            {"a": UnremovableReason.RECENTLY_UNREMOVABLE, "b": UnremovableReason.ATOMIC},
+            id="one not",
+        ),
     ],
 )
-def test_a_group_that_goes_as_a_whole(pod: Json, going: list[str], why: dict[str, Keep]) -> None:
+def test_a_group_that_goes_as_a_whole(pod: Json, going: list[str], why: dict[str, UnremovableReason]) -> None:
     whole = [a_group(target=2, options={"zero-or-max-node-scaling": True})]
     answer = played(nodes=[a_node("a"), a_node("b")], nodeGroups=whole, pods=[pod])
     assert (gone(answer), reasons(answer)) == (going, why)
@@ -495,7 +506,7 @@ def test_cooldowns_hold_everything_back_or_one_group() -> None:
     assert gone(locally) == ["n"]
     full: Json = {"pods": [a_pod(), a_pod("rest", "home", cpu="63500m"), a_pod("big-0", "", cpu="4")]}
     group = played(**full, options={**spared, "scale-down-delay-type-local": "true"})
-    assert (reasons(group), gone(group)) == ({"n": Keep.GROUP_COOLING_DOWN}, [])
+    assert (reasons(group), gone(group)) == ({"n": UnremovableReason.GROUP_COOLING_DOWN}, [])
     assert gone(played(**full, options={"scale-down-delay-after-add": "5s"})) == ["n"]
 
 
@@ -523,7 +534,7 @@ def test_unneeded_time_survives_a_restart_in_the_soft_taint(ago_s: int, ttl: str
     flags = {"scale-down-unneeded-time": "10m", "node-deletion-candidate-ttl": ttl}
     answer = played(nodes=[marked], options=flags, runs=1)
     assert gone(answer) == going
-    assert reasons(answer) == ({} if going else {"n": Keep.NOT_UNNEEDED_LONG_ENOUGH})
+    assert reasons(answer) == ({} if going else {"n": UnremovableReason.NOT_UNNEEDED_LONG_ENOUGH})
 
 
 def test_the_hard_taint_of_an_earlier_process_is_cleaned_up_at_the_start() -> None:
@@ -532,7 +543,7 @@ def test_the_hard_taint_of_an_earlier_process_is_cleaned_up_at_the_start() -> No
     answer = played(nodes=[left], runs=3)
     assert gone(answer) == ["n"]
     used = played(nodes=[left], pods=[a_pod(cpu="3")])
-    assert (reasons(used), gone(used)) == ({"n": Keep.NOT_UNDERUTILIZED}, [])
+    assert (reasons(used), gone(used)) == ({"n": UnremovableReason.NOT_UNDERUTILIZED}, [])
 
 
 @pytest.mark.parametrize(("patience", "going"), [("10s", ["n"]), ("10m", [])])
@@ -559,7 +570,7 @@ def test_a_removal_begun_within_a_window_ends_after_it_and_no_other_begins() -> 
     assert gone(answer) == ["a"]
     assert answer.runs[-1].cloud_deletes == []
     left = answer.runs[2].unremovable["b"]
-    assert (left.reason, left.detail) == (Keep.OUTSIDE_WINDOW, "the next window opens in 23h59m39s")
+    assert (left.reason, left.detail) == (UnremovableReason.OUTSIDE_WINDOW, "the next window opens in 23h59m39s")
     assert left.time_left_s == pytest.approx(86400 - 21)
 
 
@@ -576,7 +587,7 @@ def test_nodes_go_at_the_rate_of_the_limits() -> None:
     assert all(sum(begun[run : run + 3]) <= 2 for run in range(14)), "any minute, the first one included"
     assert begun[:4] == [0, 0, 0, 2]
     held = answer.runs[4].unremovable["n2"]
-    assert held.reason is Keep.TOO_MANY_A_MINUTE
+    assert held.reason is UnremovableReason.TOO_MANY_A_MINUTE
     assert held.time_left_s == pytest.approx(40.0)
     free = played(nodes=[a_node(name) for name in names])
     assert gone(free) == names

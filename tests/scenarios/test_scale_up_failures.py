@@ -9,20 +9,20 @@ import msgspec
 import pytest
 
 from autoscaler.config.rules import Rules, rules_of_1_31
-from autoscaler.config.scaleup import Balancing, GroupsPerPass, Health, ScaleUp
+from autoscaler.config.scaleup import Balancing, GroupsPerPass, HealthOptions, ScaleUp
 from autoscaler.config.tree import Config
-from autoscaler.loop.passing import Remembered
+from autoscaler.loop.passing import PassMemory
 from autoscaler.objects.node import Node
-from autoscaler.observe.metrics.gauging import Gauging
 from autoscaler.observe.metrics.metrics import Metrics
-from autoscaler.observe.report import End, PassReport
+from autoscaler.observe.metrics.pass_metrics import PassMetrics
+from autoscaler.observe.report import PassEnd, PassReport
 from autoscaler.observe.status import ProcessStatus, PublishedStatus
 from autoscaler.observe.summary import summarise
 from autoscaler.reasons import ScaleUpResult, Skip, Waiting
 from autoscaler.registry import memory as memories
 from autoscaler.registry.state import GroupState
+from autoscaler.sandbox.recorded_cloud import CloudCall, RecordedCloud, RecordedGroup
 from autoscaler.scaleup.plan import ScaleUpPlan
-from autoscaler.simulator.recorded_cloud import CloudCall, RecordedCloud, RecordedGroup
 from cloudprovider.interface import (
     ErrorClass,
     GroupSettings,
@@ -40,8 +40,8 @@ from cloudprovider.static.spec import Call, CallFault, GroupSpec
 from tests.builders import a_node, replicas
 from tests.unit.loop.loop_world import LoopWorld, a_spec, waiting
 
-PROVISION_S = Health().max_node_provision_time_s
-BACKOFF_S = Health().initial_node_group_backoff_duration_s
+PROVISION_S = HealthOptions().max_node_provision_time_s
+BACKOFF_S = HealthOptions().initial_node_group_backoff_duration_s
 PASS_S = 15.0
 BROKEN = CallFault(call=Call.INCREASE, message="broken")
 STOCK_OUT = InstanceError(ErrorClass.OUT_OF_RESOURCES, "STOCKOUT", "no more machines")
@@ -54,7 +54,7 @@ class World(LoopWorld):
     def __init__(self, *groups: GroupSpec, config: Config = Config(), nodes: Sequence[tuple[Node, str]] = ()) -> None:  # noqa: B008
         super().__init__(*groups, config=config, nodes=nodes)
         self._metrics = Metrics()
-        self._gauging = Gauging(self._metrics, config)
+        self._gauging = PassMetrics(self._metrics, config)
         self._gauging.starting()
         self.passes: list[PassReport] = []
 
@@ -85,7 +85,7 @@ class World(LoopWorld):
 
     def restart(self) -> None:
         """Lose all memory, as a process that crashed."""
-        self.autoscaler.remembered = Remembered(registry=memories.born(self.clock.now()))
+        self.autoscaler.remembered = PassMemory(registry=memories.born(self.clock.now()))
 
 
 def plan_of(report: PassReport) -> ScaleUpPlan:
@@ -115,7 +115,7 @@ class TestRefusedIncrease:
         world = first_fails(error)
         report = world.run()
         assert (report.end, report.scale_up_result, report.scale_up_error) == (
-            End.COMPLETE,
+            PassEnd.COMPLETE,
             ScaleUpResult.SUCCESSFUL,
             str(error),
         )
@@ -206,7 +206,7 @@ class TestRefusedIncrease:
         world = first_fails(ProviderError("broken"), config=config)
         first = world.run()
         assert (first.scale_up_result, world.sizes()) == (ScaleUpResult.ERROR, {"tight": 0, "roomy": 0})
-        assert first.end is (End.FAILED if config.rules.return_scale_up_error else End.COMPLETE)
+        assert first.end is (PassEnd.FAILED if config.rules.return_scale_up_error else PassEnd.COMPLETE)
         second = world.run(PASS_S)
         assert (second.scale_up_result, world.sizes()) == (ScaleUpResult.SUCCESSFUL, {"tight": 0, "roomy": 1})
 
@@ -479,7 +479,7 @@ class TestBackoff:
             world.clock.advance(2)
         assert lengths == [300, 600, 1200, 1800, 1800]
         assert world.count("failed_scale_ups_total") == 5
-        world.clock.advance(Health().node_group_backoff_reset_timeout_s)
+        world.clock.advance(HealthOptions().node_group_backoff_reset_timeout_s)
         world.run()
         pause = world.state("web").backoff
         assert pause is not None
@@ -492,7 +492,7 @@ class TestGates:
         world = World(a_spec("web"), a_spec("other", cpu="8"), nodes=nodes)
         world.submit(waiting("web", cpu="3900m"))
         report = world.run()
-        assert (report.end, report.scale_up_result) == (End.UNHEALTHY, ScaleUpResult.NOT_TRIED)
+        assert (report.end, report.scale_up_result) == (PassEnd.UNHEALTHY, ScaleUpResult.NOT_TRIED)
         assert world.messages("ClusterUnhealthy") == ["Cluster is unhealthy"]
         assert world.count("cluster_safe_to_autoscale") == 0
         assert world.calls == []
@@ -503,7 +503,7 @@ class TestGates:
         world = World(a_spec("sick"), a_spec("fine", cpu="1", max_size=20), a_spec("other", cpu="8"), nodes=sick + fine)
         world.submit(waiting("web"))
         report = world.run()
-        assert (report.end, report.scale_up_result) == (End.COMPLETE, ScaleUpResult.SUCCESSFUL)
+        assert (report.end, report.scale_up_result) == (PassEnd.COMPLETE, ScaleUpResult.SUCCESSFUL)
         assert [(one.group, one.reason) for one in plan_of(report).skipped] == [("sick", Skip.NOT_READY)]
         assert world.increases() == [("other", 1)]
         assert not world.state("sick").healthy

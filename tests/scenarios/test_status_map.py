@@ -19,7 +19,7 @@ from autoscaler.config.tree import Config
 from autoscaler.errors import RetryLater
 from autoscaler.kube.paths import ObjectRef
 from autoscaler.objects.node import Node
-from autoscaler.observe.report import End
+from autoscaler.observe.report import PassEnd
 from autoscaler.observe.status_map import status_config_map
 from autoscaler.reasons import ScaleDownResult
 from cloudprovider.interface import NodeRef, OutOfCapacity, ProviderError
@@ -218,7 +218,7 @@ class TestStart:
     ) -> None:
         config = Config(scale_up=ScaleUp(scale_up_from_zero=False))
         world = PublishedWorld(a_spec("web"), config=config, nodes=nodes)
-        assert world.run().end is End.EMPTY_CLUSTER
+        assert world.run().end is PassEnd.EMPTY_CLUSTER
         status = world.status()
         assert (status["autoscalerStatus"], status["message"]) == ("Initializing", message)
         assert "nodeGroups" not in status
@@ -325,7 +325,7 @@ class TestScaleDownProbe:
         assert world.status()["clusterWide"]["scaleDown"]["candidates"] == 8
         for number in range(5):
             world.cluster.put_node(a_node(f"n{number}", ready=False))
-        assert world.run(after_s=901).end is End.UNHEALTHY
+        assert world.run(after_s=901).end is PassEnd.UNHEALTHY
         whole = world.status()["clusterWide"]
         assert whole["health"]["status"] == "Unhealthy"
         assert whole["scaleDown"] == {"status": "NoCandidates", "lastProbeTime": T1, "lastTransitionTime": T1}
@@ -437,7 +437,7 @@ class TestWriting:
         world.run()
         before = world.text()
         world.static.fail_next("web", ProviderError("down"), Call.REFRESH)
-        assert world.run(after_s=15).end is End.FAILED
+        assert world.run(after_s=15).end is PassEnd.FAILED
         assert world.text() == before
         world.run(after_s=15)
         assert world.status()["time"] == "2026-08-01 10:00:30 +0000 UTC"
@@ -452,12 +452,12 @@ class TestWriting:
 
     def test_passes_that_end_early_write_it(self) -> None:
         unhealthy = PublishedWorld(a_spec("web"), nodes=UNREADY)
-        assert unhealthy.run(after_s=15).end is End.UNHEALTHY
+        assert unhealthy.run(after_s=15).end is PassEnd.UNHEALTHY
         assert unhealthy.status()["clusterWide"]["health"]["status"] == "Unhealthy"
         assert unhealthy.status()["time"] == "2026-08-01 10:00:15 +0000 UTC"
         fixed = PublishedWorld(a_spec("web", target=3))
         fixed.run()
-        assert fixed.run(after_s=901).end is End.SIZES_FIXED
+        assert fixed.run(after_s=901).end is PassEnd.SIZES_FIXED
         assert fixed.group("web")["health"]["cloudProviderTarget"] == 0
 
     def test_a_clean_stop_deletes_it_and_once_more_does_no_harm(self) -> None:

@@ -10,7 +10,7 @@ import yaml
 
 from autoscaler.cli.main import main
 from autoscaler.config.load import from_documents
-from autoscaler.eta.lead import Lead
+from autoscaler.eta.lead_time import Lead
 from autoscaler.objects.meta import unix_seconds
 from autoscaler.reasons import LeadBasis
 from autoscaler.simulator.world import World

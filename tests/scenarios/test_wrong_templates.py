@@ -14,13 +14,13 @@ from autoscaler.config.rules import Rules
 from autoscaler.config.tree import Config
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod
-from autoscaler.observe.metrics.gauging import Gauging
 from autoscaler.observe.metrics.metrics import Metrics
+from autoscaler.observe.metrics.pass_metrics import PassMetrics
 from autoscaler.observe.report import PassReport
 from autoscaler.observe.status import ProcessStatus, PublishedStatus
 from autoscaler.observe.summary import summarise
 from autoscaler.reasons import Lack, ScaleUpResult
-from autoscaler.scaleup.templates import Source
+from autoscaler.scaleup.templates import TemplateSource
 from cloudprovider.static.spec import GPU_LABEL, GroupSpec
 from tests.builders import a_node, a_pod
 from tests.unit.loop.loop_world import NOW, LoopWorld, a_spec
@@ -71,7 +71,7 @@ class World(LoopWorld):
                 self.cluster.put_node(replace(node, provider_id=machine.provider_id))
 
     @property
-    def source(self) -> Source:
+    def source(self) -> TemplateSource:
         return self.remembered.templates.entries["web"].source
 
     def shortfalls(self) -> list[list[tuple[Lack, str]]]:
@@ -140,7 +140,7 @@ def test_a_promise_that_nodes_do_not_keep_is_believed_for_a_minute_or_so(
         assert 1 <= world.bought <= most
         assert world.cluster.nodes == {}, "nodes that help nobody go"
         assert world.static.group("web").target_size() == 0
-        assert world.source is Source.CACHE, "what they told stays"
+        assert world.source is TemplateSource.CACHE, "what they told stays"
         assert world.shortfalls() == [[learnt]]
         (said,) = world.messages("NodesShortOfTemplate")
         assert said.startswith("Nodes of group web offer less than its template says (seen on web-")
@@ -165,7 +165,7 @@ class TestGroupThatWasChanged:
             world.live(3 * HOUR_S)
             assert world.bought == 1
             assert list(world.cluster.nodes) == ["old"]
-            assert world.source is Source.CACHE
+            assert world.source is TemplateSource.CACHE
             assert world.shortfalls() == [
                 [
                     (Lack.RESOURCE, "cpu"),
@@ -183,7 +183,7 @@ class TestGroupThatWasChanged:
 def test_a_shortfall_is_counted_by_what_is_lacking() -> None:
     world = LoopWorld(a_spec(boot_s=0))
     metrics = Metrics()
-    gauging = Gauging(metrics, Config())
+    gauging = PassMetrics(metrics, Config())
     gauging.starting()
     world.submit(a_big_pod())
     world.run()

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 import yaml
 
-from autoscaler.app.source import ClusterSource
+from autoscaler.app.watched_cluster import WatchedCluster
 from autoscaler.clock import VirtualClock
 from autoscaler.config.load import load
 from autoscaler.kube import paths
 from autoscaler.kube.election import Unopposed
 from autoscaler.kube.feed import ClusterFeed
-from autoscaler.kube.lease import Lease, LeaseSpec
+from autoscaler.kube.lease import ElectionLease, ElectionSpec
 from autoscaler.kube.writes import EventRecord, LeaseWrites, Writes
 from autoscaler.objects.node import Taint
 from autoscaler.objects.pod import PodInterner
@@ -403,7 +403,7 @@ def followed(*flags: str) -> set[tuple[str, str]]:
     clock = VirtualClock()
     with client_of("http://127.0.0.1:1", clock) as client:
         feed = ClusterFeed(client, clock)
-        ClusterSource(feed, PodInterner(), load(["--expander=priority", *flags]))
+        WatchedCluster(feed, PodInterner(), load(["--expander=priority", *flags]))
         everywhere = [path for path in feed.stats() if "/namespaces/" not in path]
     return {(path.split("/")[2] if path.startswith("/apis/") else "", path.rsplit("/", 1)[1]) for path in everywhere}
 
@@ -422,7 +422,7 @@ def written() -> set[Rule]:
     """Make every write of the running daemon once, against an API server that agrees with everything."""
     clock = VirtualClock(wall=1_700_000_000, mono=100)
     status_map = paths.ObjectRef("v1", "ConfigMap", "cluster-autoscaler-status", "kube-system")
-    lease = Lease.fresh("kube-system", "cluster-autoscaler", LeaseSpec())
+    lease = ElectionLease.fresh("kube-system", "cluster-autoscaler", ElectionSpec())
     event = EventRecord("e", Subject("Pod", "p", "ns"), EventType.NORMAL, "R", "m", 1.0, 1.0)
     agreed = ok({"metadata": {"name": "x", "resourceVersion": "1"}, "spec": {}})
     with scripted_api() as api, client_of(api.url, clock) as client:

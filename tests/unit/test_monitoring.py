@@ -13,8 +13,8 @@ import yaml
 
 from autoscaler.eta.metrics import ETA, EXPIRY
 from autoscaler.headroom.metrics import HEADROOM
-from autoscaler.observe.metrics import metric_table
-from autoscaler.observe.metrics.metric_table import Kind, Metric
+from autoscaler.observe.metrics import definitions
+from autoscaler.observe.metrics.definitions import Metric, MetricType
 from autoscaler.reservations.metrics import RESERVATIONS
 from tests.promql import Aggregate, Selector, parse, parts
 from tests.promtool import promtool
@@ -138,11 +138,11 @@ def test_variables_that_panels_use_are_defined() -> None:
 
 def metric_of(name: str) -> Metric:
     """Return the metric that a series is of."""
-    tables = (metric_table.TABLE, HEADROOM, RESERVATIONS, ETA, EXPIRY)
+    tables = (definitions.TABLE, HEADROOM, RESERVATIONS, ETA, EXPIRY)
     known = {metric.full_name: metric for table in tables for metric in table}
     base = re.sub(r"_(bucket|sum|count)$", "", name)
     if name not in known and base in known:
-        assert known[base].kind is Kind.HISTOGRAM, name
+        assert known[base].kind is MetricType.HISTOGRAM, name
         return known[base]
     return known[name]
 
@@ -174,7 +174,7 @@ def test_only_counters_are_counted_and_only_gauges_compared(text: str) -> None:
     for selector in selectors(text):
         if selector.name not in OF_PROCESS:
             kind = metric_of(selector.name).kind
-            assert (selector.range_s is not None) == (kind in (Kind.COUNTER, Kind.HISTOGRAM)), selector.name
+            assert (selector.range_s is not None) == (kind in (MetricType.COUNTER, MetricType.HISTOGRAM)), selector.name
 
 
 @pytest.mark.parametrize("rule", ALERTS, ids=lambda rule: str(rule["alert"]))

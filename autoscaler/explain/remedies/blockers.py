@@ -6,8 +6,8 @@ from autoscaler.config.tree import Config
 from autoscaler.explain.remedies.changes import (
     AddBudget,
     AllowDisruptions,
+    AnnotatableKind,
     Annotate,
-    Annotated,
     AnyChange,
     DeletePod,
     Scale,
@@ -15,13 +15,13 @@ from autoscaler.explain.remedies.changes import (
     spelled,
 )
 from autoscaler.explain.remedies.filters import changes_to_fit
-from autoscaler.explain.remedies.remedy import Culprits, Obstacle, Remedy, remedy
-from autoscaler.loop.passing import Pass
+from autoscaler.explain.remedies.remedy import CulpritKind, Obstacle, Remedy, remedy
+from autoscaler.loop.passing import PassState
 from autoscaler.objects.pod import SAFE_LOCAL_VOLUMES, SAFE_TO_EVICT, Pod
-from autoscaler.reasons import Blocking
+from autoscaler.reasons import BlockingReason
 from autoscaler.scaledown.arrivals import arrived
-from autoscaler.scaledown.disruption import Budgets
-from autoscaler.scaledown.drain import Outcome, Terms, Verdict, blocks, judge, local_volumes
+from autoscaler.scaledown.drain import DrainContext, DrainOutcome, DrainVerdict, blocks, judge, local_volumes
+from autoscaler.scaledown.pdb import RemainingPdbTracker
 from autoscaler.scheduling.misses import near_misses
 from autoscaler.snapshot.columns import Mask
 from autoscaler.snapshot.hints import Hints
@@ -29,7 +29,7 @@ from autoscaler.snapshot.hints import Hints
 _NEAREST = 5
 
 
-def pods_on(name: str, p: Pass) -> Sequence[Pod]:
+def pods_on(name: str, p: PassState) -> Sequence[Pod]:
     """Return the pods of a node, and the pending ones that it is to take."""
     assert p.placer is not None
     trial = p.placer.trial
@@ -37,68 +37,72 @@ def pods_on(name: str, p: Pass) -> Sequence[Pod]:
     return arrived(trial).together(position, trial.view.pods[position])
 
 
-def drain_terms(p: Pass, config: Config) -> Terms:
+def drain_terms(p: PassState, config: Config) -> DrainContext:
     """Return what the drain rules look at; removals that the pass has planned have taken their share of budgets."""
     related = p.view.related
-    budgets = Budgets(related.budgets.values())
+    budgets = RemainingPdbTracker(related.budgets.values())
     for removal in p.report.unneeded:
         budgets.take(removal.pods)
-    return Terms(options=config.drain, rules=config.rules, wall=p.report.now.wall, related=related, budgets=budgets)
+    return DrainContext(
+        options=config.drain, rules=config.rules, wall=p.report.now.wall, related=related, budgets=budgets
+    )
 
 
-def pod_blocks(pod: Pod, p: Pass, config: Config, terms: Terms) -> Iterator[Remedy]:
+def pod_blocks(pod: Pod, p: PassState, config: Config, terms: DrainContext) -> Iterator[Remedy]:
     """Yield what would let a pod go, one for each rule that stands against it."""
     for verdict in blocks(pod, terms):
         assert verdict.reason is not None
         yield from _unblocked(verdict.reason, verdict.detail, pod, p, config, terms)
-        if verdict.reason in (Blocking.NOT_REPLICATED, Blocking.CONTROLLER_NOT_FOUND):
+        if verdict.reason in (BlockingReason.NOT_REPLICATED, BlockingReason.CONTROLLER_NOT_FOUND):
             return  # said to be safe to evict, or deleted, no later rule holds it
 
 
-def _unblocked(reason: Blocking, detail: str, pod: Pod, p: Pass, config: Config, terms: Terms) -> Iterator[Remedy]:
+def _unblocked(
+    reason: BlockingReason, detail: str, pod: Pod, p: PassState, config: Config, terms: DrainContext
+) -> Iterator[Remedy]:
     code, key, owner = Obstacle(reason.value), pod.key, pod.cls.owner
-    kind, name = Culprits.POD, key
+    kind, name = CulpritKind.POD, key
     change: AnyChange
     match reason:
-        case Blocking.CONTROLLER_NOT_FOUND:
+        case BlockingReason.CONTROLLER_NOT_FOUND:
             change = DeletePod(pod=key)
-        case Blocking.MIN_REPLICAS:
+        case BlockingReason.MIN_REPLICAS:
             assert owner is not None
             change = Scale(
                 kind=owner.kind, name=f"{pod.namespace}/{owner.name}", replicas=config.drain.min_replica_count
             )
-            kind, name = Culprits.CONTROLLER, f"{owner.kind} {pod.namespace}/{owner.name}"
-        case Blocking.NOT_REPLICATED:
-            change = Annotate(kind=Annotated.POD, name=key, key=SAFE_TO_EVICT, value="true")
-        case Blocking.LOCAL_STORAGE:
+            kind, name = CulpritKind.CONTROLLER, f"{owner.kind} {pod.namespace}/{owner.name}"
+        case BlockingReason.NOT_REPLICATED:
+            change = Annotate(kind=AnnotatableKind.POD, name=key, key=SAFE_TO_EVICT, value="true")
+        case BlockingReason.LOCAL_STORAGE:
             volumes = ",".join(local_volumes(pod.cls))
-            change = Annotate(kind=Annotated.POD, name=key, key=SAFE_LOCAL_VOLUMES, value=volumes)
-        case Blocking.NOT_SAFE_TO_EVICT:
-            change = Annotate(kind=Annotated.POD, name=key, key=SAFE_TO_EVICT, value=None)
-        case Blocking.SYSTEM:
+            change = Annotate(kind=AnnotatableKind.POD, name=key, key=SAFE_LOCAL_VOLUMES, value=volumes)
+        case BlockingReason.NOT_SAFE_TO_EVICT:
+            change = Annotate(kind=AnnotatableKind.POD, name=key, key=SAFE_TO_EVICT, value=None)
+        case BlockingReason.SYSTEM:
             change = AddBudget(pod=key)
-        case Blocking.BUDGET:
+        case BlockingReason.BUDGET:
             spent = terms.budgets.spent(pod.cls)
             assert spent is not None
             needed = spent.status.disruptions_allowed - terms.budgets.left()[spent.key] + 1
             change = AllowDisruptions(budget=spent.key, allowed=needed)
-            kind, name = Culprits.BUDGET, spent.key
+            kind, name = CulpritKind.BUDGET, spent.key
     yield remedy(code, kind, name, f"pod {key} ({detail}) may go once {change}", [change])
     flag = _FLAGS.get(reason)
-    if flag is not None and not (reason is Blocking.NOT_REPLICATED and owner is None):
+    if flag is not None and not (reason is BlockingReason.NOT_REPLICATED and owner is None):
         yield remedy(code, kind, name, f"pod {key} may go with {flag}", [flag])
 
 
 _FLAGS = {
-    Blocking.CONTROLLER_NOT_FOUND: SetFlag(flag="skip-nodes-with-custom-controller-pods", value="false"),
-    Blocking.NOT_REPLICATED: SetFlag(flag="skip-nodes-with-custom-controller-pods", value="false"),
-    Blocking.LOCAL_STORAGE: SetFlag(flag="skip-nodes-with-local-storage", value="false"),
-    Blocking.SYSTEM: SetFlag(flag="skip-nodes-with-system-pods", value="false"),
-    Blocking.MIN_REPLICAS: SetFlag(flag="min-replica-count", value="0"),
+    BlockingReason.CONTROLLER_NOT_FOUND: SetFlag(flag="skip-nodes-with-custom-controller-pods", value="false"),
+    BlockingReason.NOT_REPLICATED: SetFlag(flag="skip-nodes-with-custom-controller-pods", value="false"),
+    BlockingReason.LOCAL_STORAGE: SetFlag(flag="skip-nodes-with-local-storage", value="false"),
+    BlockingReason.SYSTEM: SetFlag(flag="skip-nodes-with-system-pods", value="false"),
+    BlockingReason.MIN_REPLICAS: SetFlag(flag="min-replica-count", value="0"),
 }
 
 
-def to_drain(name: str, p: Pass, config: Config) -> tuple[list[Remedy], list[Remedy]]:
+def to_drain(name: str, p: PassState, config: Config) -> tuple[list[Remedy], list[Remedy]]:
     """Return what would let all pods leave a node and find room elsewhere: all of the first are needed; alternatives.
 
     Nothing: nothing stands against it.
@@ -114,7 +118,7 @@ def to_drain(name: str, p: Pass, config: Config) -> tuple[list[Remedy], list[Rem
     return [*needed, *_homeless(name, p, terms)], others
 
 
-def _homeless(name: str, p: Pass, terms: Terms) -> Iterator[Remedy]:
+def _homeless(name: str, p: PassState, terms: DrainContext) -> Iterator[Remedy]:
     """Yield what each pod that has no other place would need; nothing where all have one."""
     placer = p.placer
     assert placer is not None
@@ -139,14 +143,14 @@ def _homeless(name: str, p: Pass, terms: Terms) -> Iterator[Remedy]:
             yield _housed(pod, p, among)
 
 
-def _moves(verdict: Verdict) -> bool:
+def _moves(verdict: DrainVerdict) -> bool:
     """Whether the pod needs another place once it may leave: one without a controller to make it anew is deleted."""
-    if verdict.reason is Blocking.CONTROLLER_NOT_FOUND:
+    if verdict.reason is BlockingReason.CONTROLLER_NOT_FOUND:
         return False
-    return verdict.outcome in (Outcome.EVICT, Outcome.BLOCK)
+    return verdict.outcome in (DrainOutcome.EVICT, DrainOutcome.BLOCK)
 
 
-def _housed(pod: Pod, p: Pass, among: Mask) -> Remedy:
+def _housed(pod: Pod, p: PassState, among: Mask) -> Remedy:
     """Return what the nearest other node would need for the pod."""
     placer = p.placer
     assert placer is not None
@@ -160,6 +164,6 @@ def _housed(pod: Pod, p: Pass, among: Mask) -> Remedy:
             if changes:
                 name = placer.trial.name(position)
                 text = f"pod {pod.key} finds room on node {name} if {spelled(changes)}"
-                return remedy(Obstacle.NO_PLACE, Culprits.POD, pod.key, text, changes)
+                return remedy(Obstacle.NO_PLACE, CulpritKind.POD, pod.key, text, changes)
     text = f"pod {pod.key} has no place but on nodes that are going too, or none at all; add a node that suits it"
-    return remedy(Obstacle.NO_PLACE, Culprits.POD, pod.key, text)
+    return remedy(Obstacle.NO_PLACE, CulpritKind.POD, pod.key, text)

@@ -65,7 +65,7 @@ class AddToleration(Change, frozen=True, kw_only=True, tag="addToleration"):
         return f"it tolerates {self.key}{'=' if self.value else ''}{self.value}:{self.effect}"
 
 
-class Annotated(StrEnum):
+class AnnotatableKind(StrEnum):
     """What can be annotated."""
 
     POD = "pod"
@@ -75,7 +75,7 @@ class Annotated(StrEnum):
 class Annotate(Change, frozen=True, kw_only=True, tag="annotate"):
     """Give an object an annotation, or (None) take it away."""
 
-    kind: Annotated
+    kind: AnnotatableKind
     name: str
     key: str
     value: str | None

@@ -6,17 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from autoscaler.config.scaleup import TieBreak
 from autoscaler.config.tree import Config
 from autoscaler.explain.remedies.changes import AnyChange, RankFirst, ResizeGroup, SetFlag, Wait, spelled
-from autoscaler.explain.remedies.remedy import Culprits, Obstacle, Remedy, remedy
+from autoscaler.explain.remedies.remedy import CulpritKind, Obstacle, Remedy, remedy
 from autoscaler.loop.growing import counted_nodes
-from autoscaler.loop.passing import Pass
-from autoscaler.luck import dice
+from autoscaler.loop.passing import PassState
 from autoscaler.reasons import Skip, Skipped
 from autoscaler.registry.backoff import backed_off
-from autoscaler.scaleup.expander import Supplies, build_chain
+from autoscaler.scaleup.expander import ExpanderInputs, build_chain
 from autoscaler.scaleup.limits import Uncountable, need_of, usage
 from autoscaler.scaleup.option import Option
 from autoscaler.snapshot.contribution import CORES, MEMORY, bounds
 from autoscaler.snapshot.groups import Group
+from autoscaler.tie_break import dice
 
 _GIB = 1024**3
 _BY_FIGURES = ("least-waste", "most-pods", "least-nodes")
@@ -24,7 +24,7 @@ _BY_FIGURES = ("least-waste", "most-pods", "least-nodes")
 MAX_NODES = "max-nodes-total"
 
 
-def held_group(skipped: Skipped, p: Pass, config: Config) -> Remedy:
+def held_group(skipped: Skipped, p: PassState, config: Config) -> Remedy:
     """Return what would let a group grow that was not considered."""
     group = p.view.groups.by_id[skipped.group]
     match skipped.reason:
@@ -32,7 +32,7 @@ def held_group(skipped: Skipped, p: Pass, config: Config) -> Remedy:
             return paused(Obstacle.BACKED_OFF, group.id, p, skipped.detail)
         case Skip.MAX_SIZE:
             changes: list[AnyChange] = [ResizeGroup(group=group.id, max=_target(group, p) + 1)]
-            return remedy(Obstacle.MAX_SIZE, Culprits.GROUP, group.id, f"it grows once {spelled(changes)}", changes)
+            return remedy(Obstacle.MAX_SIZE, CulpritKind.GROUP, group.id, f"it grows once {spelled(changes)}", changes)
         case Skip.LIMIT:
             return _limited(group, p, config)
         case Skip.ATOMIC_LIMIT:
@@ -41,48 +41,48 @@ def held_group(skipped: Skipped, p: Pass, config: Config) -> Remedy:
             return _unhealthy(group, p)
         case Skip.NO_TEMPLATE:
             text = "it grows once the provider describes its nodes, or it has one"
-            return remedy(Obstacle.NO_TEMPLATE, Culprits.GROUP, group.id, text)
+            return remedy(Obstacle.NO_TEMPLATE, CulpritKind.GROUP, group.id, text)
 
 
-def paused(code: Obstacle, group_id: str, p: Pass, error: str) -> Remedy:
+def paused(code: Obstacle, group_id: str, p: PassState, error: str) -> Remedy:
     """Return how long a group that failed is left alone."""
     pause = backed_off(p.remembered.registry.backoffs, group_id, p.report.now)
     error = error or (pause.error.code if pause is not None else "no reason given")
     if pause is None:
-        return remedy(code, Culprits.GROUP, group_id, f"it grows once the cloud can: {error}")
+        return remedy(code, CulpritKind.GROUP, group_id, f"it grows once the cloud can: {error}")
     changes = [Wait(seconds=max(0.0, pause.until.mono - p.report.now.mono))]
     return remedy(
-        code, Culprits.GROUP, group_id, f"it is tried again {spelled(changes)}, if the cloud can: {error}", changes
+        code, CulpritKind.GROUP, group_id, f"it is tried again {spelled(changes)}, if the cloud can: {error}", changes
     )
 
 
-def _target(group: Group, p: Pass) -> int:
+def _target(group: Group, p: PassState) -> int:
     return p.registry.targets.get(group.id, group.target_size)
 
 
-def more_nodes(wanted: int, p: Pass, config: Config, code: Obstacle = Obstacle.MAX_NODES_TOTAL) -> Remedy:
+def more_nodes(wanted: int, p: PassState, config: Config, code: Obstacle = Obstacle.MAX_NODES_TOTAL) -> Remedy:
     """Return the limit on nodes that leaves room for so many more."""
     upcoming = sum(p.registry.upcoming.values())
     present = max(len(counted_nodes(p, config)) + upcoming, sum(1 for _ in p.registry.readings.ready()))
     changes = [SetFlag(flag=MAX_NODES, value=str(present + wanted))]
     count = f"{present} of {config.limits.max_nodes_total} nodes are there or on their way"
     text = f"{count}; more may come with {spelled(changes)}"
-    return remedy(code, Culprits.FLAG, MAX_NODES, text, changes)
+    return remedy(code, CulpritKind.FLAG, MAX_NODES, text, changes)
 
 
-def _limited(group: Group, p: Pass, config: Config) -> Remedy:
+def _limited(group: Group, p: PassState, config: Config) -> Remedy:
     sized = p.view.groups.sized(p.registry.targets)
     nodes, templates = counted_nodes(p, config), p.report.templates
     used = usage(config.limits, config.rules, sized, templates, nodes, p.registry.upcoming)
     if isinstance(used, Uncountable):
         text = f"nothing may grow until the provider describes nodes of group {used.group}, which limits have to count"
-        return remedy(Obstacle.LIMIT, Culprits.GROUP, used.group, text)
+        return remedy(Obstacle.LIMIT, CulpritKind.GROUP, used.group, text)
     wanted = group.room if group.settings.zero_or_max_node_scaling else 1
     need = need_of(group, templates[group.id], sized, config.rules)
     changes = list(_raised(dict(need.shares()), wanted, used, config))
     name = changes[0].flag if changes else "gpu-total"
     text = f"it grows with {spelled(changes)}" if changes else "nobody can tell how many GPUs there are"
-    return remedy(Obstacle.LIMIT, Culprits.FLAG, name, text, changes)
+    return remedy(Obstacle.LIMIT, CulpritKind.FLAG, name, text, changes)
 
 
 def _raised(
@@ -106,22 +106,22 @@ def _raised(
         yield SetFlag(flag="gpu-total", value=values)
 
 
-def _unhealthy(group: Group, p: Pass) -> Remedy:
+def _unhealthy(group: Group, p: PassState) -> Remedy:
     state = p.registry.groups[group.id]
     buckets = state.buckets
     missing = max(0, state.acceptable.min_nodes - len(buckets.ready) - len(buckets.suspended))
     if buckets.empty:
         text = f"none of the {state.acceptable.target} nodes asked for has come; it grows once one does"
-        return remedy(Obstacle.GROUP_NOT_READY, Culprits.GROUP, group.id, text)
+        return remedy(Obstacle.GROUP_NOT_READY, CulpritKind.GROUP, group.id, text)
     changes = [SetFlag(flag="ok-total-unready-count", value=str(missing))]
     text = f"{missing} of its nodes are missing or not ready; it grows once fewer are, or with {spelled(changes)}"
-    return remedy(Obstacle.GROUP_NOT_READY, Culprits.GROUP, group.id, text, changes)
+    return remedy(Obstacle.GROUP_NOT_READY, CulpritKind.GROUP, group.id, text, changes)
 
 
 def chosen_instead(group_id: str, options: Sequence[Option], config: Config) -> Remedy:
     """Return which expander would have taken the group, by figures if any would, else by rank."""
     names = list(config.scale_up.expander)
-    supplies = Supplies(dice=dice(0), tie_break=TieBreak.STABLE, rules=config.rules)
+    supplies = ExpanderInputs(dice=dice(0), tie_break=TieBreak.STABLE, rules=config.rules)
     for name in _BY_FIGURES:
         if [name] == names:
             continue
@@ -134,7 +134,7 @@ def chosen_instead(group_id: str, options: Sequence[Option], config: Config) -> 
         if names[0] != "priority":
             changes.insert(0, SetFlag(flag="expander", value="priority"))
     text = f"its offer was passed over; it is taken with {spelled(changes)}"
-    return remedy(Obstacle.NOT_CHOSEN, Culprits.FLAG, "expander", text, changes)
+    return remedy(Obstacle.NOT_CHOSEN, CulpritKind.FLAG, "expander", text, changes)
 
 
 def ranked_first(group_id: str) -> str:

@@ -8,8 +8,8 @@ from autoscaler.config.syntax import show_duration
 from autoscaler.config.tree import Config
 from autoscaler.explain.remedies.blockers import to_drain
 from autoscaler.explain.remedies.changes import (
+    AnnotatableKind,
     Annotate,
-    Annotated,
     AnyChange,
     ResizeGroup,
     SetFlag,
@@ -18,19 +18,24 @@ from autoscaler.explain.remedies.changes import (
     spelled,
 )
 from autoscaler.explain.remedies.passes import ended_early, next_pass
-from autoscaler.explain.remedies.remedy import Culprits, Obstacle, Remedy, remedy, together
-from autoscaler.loop.passing import Pass
+from autoscaler.explain.remedies.remedy import CulpritKind, Obstacle, Remedy, remedy, together
+from autoscaler.loop.passing import PassState
 from autoscaler.objects.pod import SAFE_TO_EVICT
-from autoscaler.reasons import Keep, Kept, ScaleDownResult, ScaleUpResult
+from autoscaler.reasons import ScaleDownResult, ScaleUpResult, UnremovableNode, UnremovableReason
 from autoscaler.scaledown.eligibility import SCALE_DOWN_DISABLED
-from autoscaler.scaledown.memory import Unremovable
-from autoscaler.scaledown.minimums import Reserve
-from autoscaler.scaledown.plan import Removal, Situation
+from autoscaler.scaledown.memory import RecentlyUnremovable
+from autoscaler.scaledown.plan import Removal, ScaleDownContext
+from autoscaler.scaledown.resource_minimums import Reserve
 from autoscaler.snapshot.contribution import CORES, MEMORY, bounds, contribution, gpu_resources, has_gpu
 from autoscaler.snapshot.groups import Group
 
 _GIB = 1024**3
-_LATER = (Keep.MIN_SIZE, Keep.NOT_UNDERUTILIZED, Keep.DISABLED, Keep.UNREADY_DISABLED)
+_LATER = (
+    UnremovableReason.MIN_SIZE,
+    UnremovableReason.NOT_UNDERUTILIZED,
+    UnremovableReason.DISABLED,
+    UnremovableReason.UNREADY_DISABLED,
+)
 """Reasons for which a node is kept before anybody looks at its pods."""
 
 
@@ -41,10 +46,10 @@ class NodeCase:
         self,
         name: str,
         removal: Removal | None,
-        kept: Kept | None,
+        kept: UnremovableNode | None,
         group: Group | None,
         time_left_s: float | None,
-        p: Pass,
+        p: PassState,
         config: Config,
     ) -> None:
         self.name = name
@@ -62,11 +67,11 @@ class NodeCase:
             yield early
         elif self.kept is None:
             yield from self._not_kept()
-        elif self.kept.reason is Keep.RECENTLY_UNREMOVABLE:
+        elif self.kept.reason is UnremovableReason.RECENTLY_UNREMOVABLE:
             yield from self._looked_at_again(self.kept)
         elif self.kept.reason in _LATER:
             yield from self._further(self._of(self.kept))
-        elif self.kept.reason in (Keep.BLOCKED_BY_POD, Keep.NO_PLACE):
+        elif self.kept.reason in (UnremovableReason.BLOCKED_BY_POD, UnremovableReason.NO_PLACE):
             yield from self._drained(self.kept)
         else:
             yield from self._of(self.kept)
@@ -79,7 +84,7 @@ class NodeCase:
             flag = SetFlag(flag="scale-down-enabled", value="true")
             yield remedy(
                 Obstacle.SCALE_DOWN_DISABLED,
-                Culprits.FLAG,
+                CulpritKind.FLAG,
                 flag.flag,
                 f"no node is removed; they are with {flag}",
                 [flag],
@@ -106,11 +111,11 @@ class NodeCase:
         ends = {flag: then.mono + delay_s for flag, (then, delay_s) in delays.items() if then is not None}
         flag = max(ends, key=ends.__getitem__, default="scale-down-delay-after-add")
         wait = Wait(seconds=self.time_left_s or self.config.loop.scan_interval_s)
-        return remedy(code, Culprits.FLAG, flag, f"something just happened; it may go {wait}", [wait])
+        return remedy(code, CulpritKind.FLAG, flag, f"something just happened; it may go {wait}", [wait])
 
     def _stranger(self) -> Remedy:
         text = "it belongs to no node group; it goes by somebody else's hand, or once a group owns it"
-        return remedy(Obstacle.NOT_AUTOSCALED, Culprits.NODE, self.name, text)
+        return remedy(Obstacle.NOT_AUTOSCALED, CulpritKind.NODE, self.name, text)
 
     def _further(self, found: Iterator[Remedy]) -> Iterator[Remedy]:
         """Yield remedies with what else the node's pods would need."""
@@ -118,7 +123,7 @@ class NodeCase:
         for one in found:
             yield together(needed, one) if one.changes else one
 
-    def _drained(self, kept: Kept) -> Iterator[Remedy]:
+    def _drained(self, kept: UnremovableNode) -> Iterator[Remedy]:
         needed, others = to_drain(self.name, self.p, self.config)
         if needed:
             yield together(needed)
@@ -128,10 +133,10 @@ class NodeCase:
         text = f"{kept.pod or 'a pod'} kept it when the pass looked, and does no more"
         yield next_pass(Obstacle.AWAITS_REMOVAL, f"{text}; it is looked at again", self.p, self.config)
 
-    def _looked_at_again(self, kept: Kept) -> Iterator[Remedy]:
+    def _looked_at_again(self, kept: UnremovableNode) -> Iterator[Remedy]:
         """Yield what keeps the node, and when that is looked at again."""
         memory = self.p.remembered.scale_down
-        known: Unremovable | None = None if memory is None else memory.unremovable.get(self.name)
+        known: RecentlyUnremovable | None = None if memory is None else memory.unremovable.get(self.name)
         left_s = 0.0 if known is None else max(0.0, known.until.mono - self.p.report.now.mono)
         needed, _ = to_drain(self.name, self.p, self.config)
         if needed:
@@ -140,67 +145,67 @@ class NodeCase:
         wait = Wait(seconds=left_s)
         flag = "unremovable-node-recheck-timeout"
         text = f"it could not go a while ago ({kept.detail}) and is looked at again {wait}"
-        yield remedy(Obstacle.RECENTLY_UNREMOVABLE, Culprits.FLAG, flag, text, [wait])
+        yield remedy(Obstacle.RECENTLY_UNREMOVABLE, CulpritKind.FLAG, flag, text, [wait])
 
-    def _of(self, kept: Kept) -> Iterator[Remedy]:
+    def _of(self, kept: UnremovableNode) -> Iterator[Remedy]:
         name, group = self.name, self.group
         match kept.reason:
-            case Keep.DISABLED:
-                off = Annotate(kind=Annotated.NODE, name=name, key=SCALE_DOWN_DISABLED, value=None)
-                yield remedy(Obstacle.DISABLED, Culprits.NODE, name, f"it may go once {off}", [off])
-            case Keep.UNREADY_DISABLED:
+            case UnremovableReason.DISABLED:
+                off = Annotate(kind=AnnotatableKind.NODE, name=name, key=SCALE_DOWN_DISABLED, value=None)
+                yield remedy(Obstacle.DISABLED, CulpritKind.NODE, name, f"it may go once {off}", [off])
+            case UnremovableReason.UNREADY_DISABLED:
                 flag = SetFlag(flag="scale-down-unready-enabled", value="true")
                 text = f"it is unready; it may go once it is ready, or with {flag}"
-                yield remedy(Obstacle.UNREADY_DISABLED, Culprits.FLAG, flag.flag, text, [flag])
-            case Keep.NOT_AUTOSCALED:
+                yield remedy(Obstacle.UNREADY_DISABLED, CulpritKind.FLAG, flag.flag, text, [flag])
+            case UnremovableReason.NOT_AUTOSCALED:
                 yield self._stranger()
-            case Keep.NOT_UNNEEDED_LONG_ENOUGH | Keep.NOT_UNREADY_LONG_ENOUGH:
+            case UnremovableReason.NOT_UNNEEDED_LONG_ENOUGH | UnremovableReason.NOT_UNREADY_LONG_ENOUGH:
                 yield from self._unneeded_time(kept)
-            case Keep.MIN_SIZE if group is not None:
+            case UnremovableReason.MIN_SIZE if group is not None:
                 yield from self._minimum(group)
-            case Keep.MAX_DELETIONS:
+            case UnremovableReason.MAX_DELETIONS:
                 yield from self._parallelism()
-            case Keep.ATOMIC if group is not None:
+            case UnremovableReason.ATOMIC if group is not None:
                 yield from self._whole(group)
-            case Keep.MINIMAL_RESOURCES if group is not None:
+            case UnremovableReason.MINIMAL_RESOURCES if group is not None:
                 yield self._scarce(group)
-            case Keep.NOT_UNDERUTILIZED if group is not None:
+            case UnremovableReason.NOT_UNDERUTILIZED if group is not None:
                 yield self._used(kept, group)
-            case Keep.NOT_TRIED:
+            case UnremovableReason.NOT_TRIED:
                 count = len(self.p.view.nodes)
                 flag = SetFlag(flag="max-scale-down-parallelism", value=str(count))
                 text = f"enough nodes were found unneeded before it; it is looked at with {flag}, or later"
-                yield remedy(Obstacle.NOT_TRIED, Culprits.FLAG, flag.flag, text, [flag])
-            case Keep.ON_COMPLETION:
-                now = Annotate(kind=Annotated.POD, name=kept.pod or "", key=SAFE_TO_EVICT, value=None)
+                yield remedy(Obstacle.NOT_TRIED, CulpritKind.FLAG, flag.flag, text, [flag])
+            case UnremovableReason.ON_COMPLETION:
+                now = Annotate(kind=AnnotatableKind.POD, name=kept.pod or "", key=SAFE_TO_EVICT, value=None)
                 text = f"pod {kept.pod} is to run to its end; the node goes then, or once {now}"
-                yield remedy(Obstacle.ON_COMPLETION, Culprits.POD, kept.pod or name, text, [now])
-            case Keep.GROUP_COOLING_DOWN:
+                yield remedy(Obstacle.ON_COMPLETION, CulpritKind.POD, kept.pod or name, text, [now])
+            case UnremovableReason.GROUP_COOLING_DOWN:
                 yield self._cooling(Obstacle.GROUP_COOLING_DOWN)
-            case Keep.GROUP_HELD if group is not None:
+            case UnremovableReason.GROUP_HELD if group is not None:
                 option = SetGroupOption(group=group.id, option="scale-down-enabled", value="true")
                 text = (
                     f"its group lets no node go, perhaps while machines are replaced; it may go then, or with {option}"
                 )
-                yield remedy(Obstacle.GROUP_HELD, Culprits.GROUP, group.id, text, [option])
-            case Keep.OUTSIDE_WINDOW:
+                yield remedy(Obstacle.GROUP_HELD, CulpritKind.GROUP, group.id, text, [option])
+            case UnremovableReason.OUTSIDE_WINDOW:
                 yield from self._timed(kept, Obstacle.OUTSIDE_WINDOW, "scale-down-window", "the window opens")
-            case Keep.TOO_MANY_A_MINUTE:
+            case UnremovableReason.TOO_MANY_A_MINUTE:
                 flag_name = "max-node-deletions-per-minute"
                 yield from self._timed(kept, Obstacle.TOO_MANY_A_MINUTE, flag_name, "the next removal may begin")
             case _:
                 code = Obstacle(kept.reason.value)
-                yield remedy(code, Culprits.NODE, name, kept.detail or "it goes when what it waits for is done")
+                yield remedy(code, CulpritKind.NODE, name, kept.detail or "it goes when what it waits for is done")
 
-    def _unneeded_time(self, kept: Kept) -> Iterator[Remedy]:
-        unready = kept.reason is Keep.NOT_UNREADY_LONG_ENOUGH
+    def _unneeded_time(self, kept: UnremovableNode) -> Iterator[Remedy]:
+        unready = kept.reason is UnremovableReason.NOT_UNREADY_LONG_ENOUGH
         flag = "scale-down-unready-time" if unready else "scale-down-unneeded-time"
         group = self.group
         own = None
         if group is not None:
             settings = group.settings
             own = settings.scale_down_unready_time_s if unready else settings.scale_down_unneeded_time_s
-        kind, name = (Culprits.FLAG, flag) if own is None or group is None else (Culprits.GROUP, group.id)
+        kind, name = (CulpritKind.FLAG, flag) if own is None or group is None else (CulpritKind.GROUP, group.id)
         wait = Wait(seconds=self.time_left_s or 0.0)
         code = Obstacle(kept.reason.value)
         yield remedy(code, kind, name, f"{kept.detail}; it may go {wait} if nobody needs it until then", [wait])
@@ -229,12 +234,12 @@ class NodeCase:
             if node.name == self.name:
                 break
             one = kept.get(node.name)
-            waits = one is not None and one.reason in (Keep.MIN_SIZE, Keep.BEING_DELETED)
+            waits = one is not None and one.reason in (UnremovableReason.MIN_SIZE, UnremovableReason.BEING_DELETED)
             before += waits and owner_of.get(node.name) == group.id
         target = self.p.registry.targets.get(group.id, group.target_size)
         change = ResizeGroup(group=group.id, min=max(0, target - before))
         text = f"the group has {target} nodes, its minimum is {group.min_size}; it may go once {change}"
-        yield remedy(Obstacle.MIN_SIZE, Culprits.GROUP, group.id, text, [change])
+        yield remedy(Obstacle.MIN_SIZE, CulpritKind.GROUP, group.id, text, [change])
 
     def _parallelism(self) -> Iterator[Remedy]:
         options, begun = self.config.scale_down, self.p.report.deletions
@@ -248,9 +253,9 @@ class NodeCase:
         lead = flags[0] if crowded or not drained else flags[-1]
         needed = flags if crowded and drained else [lead]
         text = f"as many nodes as allowed are being removed; it goes after them, or with {spelled(needed)}"
-        yield remedy(Obstacle.MAX_DELETIONS, Culprits.FLAG, lead.flag, text, needed)
+        yield remedy(Obstacle.MAX_DELETIONS, CulpritKind.FLAG, lead.flag, text, needed)
         later = Wait(seconds=self.config.loop.scan_interval_s)
-        yield remedy(Obstacle.MAX_DELETIONS, Culprits.FLAG, lead.flag, f"it may go {later}", [later])
+        yield remedy(Obstacle.MAX_DELETIONS, CulpritKind.FLAG, lead.flag, f"it may go {later}", [later])
 
     def _whole(self, group: Group) -> Iterator[Remedy]:
         """Yield what lets all other nodes of the group go."""
@@ -259,7 +264,7 @@ class NodeCase:
             one = self.p.report.kept.get(node.name)
             if node.name == self.name or one is None or self.p.view.groups.of_node.get(node.name) != group.id:
                 continue
-            if one.reason is Keep.ATOMIC:
+            if one.reason is UnremovableReason.ATOMIC:
                 continue
             removal = next((each for each in self.p.report.unneeded if each.node.name == node.name), None)
             other = NodeCase(node.name, removal, one, group, one.time_left_s, self.p, self.config)
@@ -273,7 +278,7 @@ class NodeCase:
             yield remedy(Obstacle.ATOMIC, lead.kind, lead.name, text, changes)
             return
         text = f"group {group.id} goes as a whole or not at all, and some of its machines are not there yet"
-        yield remedy(Obstacle.ATOMIC, Culprits.GROUP, group.id, text)
+        yield remedy(Obstacle.ATOMIC, CulpritKind.GROUP, group.id, text)
 
     def _scarce(self, group: Group) -> Remedy:
         """Return the minimum of the cluster that does without the node."""
@@ -291,13 +296,13 @@ class NodeCase:
             values = [f"{one.gpu_type}:{fewest[one.gpu_type]}:{one.max}" for one in limits.gpu_total]
             change = SetFlag(flag="gpu-total", value=values)
         text = f"too little {scarce} would remain; it may go with {change}"
-        return remedy(Obstacle.MINIMAL_RESOURCES, Culprits.FLAG, change.flag, text, [change])
+        return remedy(Obstacle.MINIMAL_RESOURCES, CulpritKind.FLAG, change.flag, text, [change])
 
     def _reserve(self) -> Reserve:
         """Return what the cluster may still lose, removals that have begun taken off."""
         p, config = self.p, self.config
         assert p.placer is not None
-        situation = Situation(
+        situation = ScaleDownContext(
             now=p.report.now,
             groups=p.view.groups,
             readings=p.registry.readings,
@@ -313,7 +318,7 @@ class NodeCase:
                 reserve.take(one.node, owner)
         return reserve
 
-    def _used(self, kept: Kept, group: Group) -> Remedy:
+    def _used(self, kept: UnremovableNode, group: Group) -> Remedy:
         view = self.p.view
         node = view.nodes[view.positions[self.name]]
         gpu = has_gpu(node, view.groups.gpu_label, gpu_resources(self.config.rules))
@@ -324,11 +329,11 @@ class NodeCase:
         if own is not None:
             change: AnyChange = SetGroupOption(group=group.id, option=flag, value=enough)
             text = f"{kept.detail}; it is looked at with less on it, or once {change}"
-            return remedy(Obstacle.NOT_UNDERUTILIZED, Culprits.GROUP, group.id, text, [change])
+            return remedy(Obstacle.NOT_UNDERUTILIZED, CulpritKind.GROUP, group.id, text, [change])
         change = SetFlag(flag=flag, value=f"{enough:g}")
         text = f"{kept.detail}; it is looked at with less on it, or with {change}"
-        return remedy(Obstacle.NOT_UNDERUTILIZED, Culprits.FLAG, flag, text, [change])
+        return remedy(Obstacle.NOT_UNDERUTILIZED, CulpritKind.FLAG, flag, text, [change])
 
-    def _timed(self, kept: Kept, code: Obstacle, flag: str, what: str) -> Iterator[Remedy]:
+    def _timed(self, kept: UnremovableNode, code: Obstacle, flag: str, what: str) -> Iterator[Remedy]:
         wait = Wait(seconds=kept.time_left_s or 0.0)
-        yield remedy(code, Culprits.FLAG, flag, f"{what} {wait}", [wait])
+        yield remedy(code, CulpritKind.FLAG, flag, f"{what} {wait}", [wait])

@@ -3,48 +3,48 @@
 from autoscaler.config.tree import Config
 from autoscaler.explain.remedies.changes import SetFlag, Wait, spelled
 from autoscaler.explain.remedies.groups import more_nodes
-from autoscaler.explain.remedies.remedy import Culprits, Obstacle, Remedy, remedy
-from autoscaler.loop.passing import Pass
+from autoscaler.explain.remedies.remedy import CulpritKind, Obstacle, Remedy, remedy
+from autoscaler.loop.passing import PassState
 from autoscaler.objects.meta import rfc3339
-from autoscaler.observe.report import End
+from autoscaler.observe.report import PassEnd
 from autoscaler.reasons import ScaleUpResult
 from autoscaler.scaleup.pending import new_for_s
 
 
-def ended_early(p: Pass, config: Config) -> Remedy | None:
+def ended_early(p: PassState, config: Config) -> Remedy | None:
     """Return why the pass ended before it decided anything; None where it went through."""
     match p.report.end:
-        case End.EMPTY_CLUSTER:
+        case PassEnd.EMPTY_CLUSTER:
             changes = [SetFlag(flag="scale-up-from-zero", value="true")]
             text = f"no node is ready; nodes are bought nonetheless with {spelled(changes)}"
-            return remedy(Obstacle.EMPTY_CLUSTER, Culprits.FLAG, "scale-up-from-zero", text, changes)
-        case End.UNHEALTHY:
+            return remedy(Obstacle.EMPTY_CLUSTER, CulpritKind.FLAG, "scale-up-from-zero", text, changes)
+        case PassEnd.UNHEALTHY:
             unready = len(p.registry.cluster.unready)
             changes = [SetFlag(flag="ok-total-unready-count", value=str(unready))]
             text = f"{unready} nodes are unready; it goes on once fewer are, or with {spelled(changes)}"
-            return remedy(Obstacle.UNHEALTHY, Culprits.FLAG, "ok-total-unready-count", text, changes)
-        case End.SIZES_FIXED:
+            return remedy(Obstacle.UNHEALTHY, CulpritKind.FLAG, "ok-total-unready-count", text, changes)
+        case PassEnd.SIZES_FIXED:
             return next_pass(Obstacle.SIZES_FIXED, "the pass set sizes right that were wrong; it goes on", p, config)
-        case End.SILENT:
+        case PassEnd.SILENT:
             return next_pass(Obstacle.SILENT, "the API server was silent; it goes on once it is heard again", p, config)
-        case End.FAILED:
+        case PassEnd.FAILED:
             return next_pass(Obstacle.PASS_FAILED, f"the pass failed ({p.report.error}); it is repeated", p, config)
-        case End.COMPLETE:
+        case PassEnd.COMPLETE:
             return None
 
 
-def next_pass(code: Obstacle, text: str, p: Pass, config: Config) -> Remedy:
+def next_pass(code: Obstacle, text: str, p: PassState, config: Config) -> Remedy:
     """Return that the next pass is to be waited for."""
     return after(code, text, config.loop.scan_interval_s, p)
 
 
-def after(code: Obstacle, text: str, seconds: float, p: Pass) -> Remedy:
+def after(code: Obstacle, text: str, seconds: float, p: PassState) -> Remedy:
     """Return that so much time is to pass."""
     wait = Wait(seconds=seconds)
-    return remedy(code, Culprits.TIME, rfc3339(p.report.now.wall + seconds), f"{text} {wait}", [wait])
+    return remedy(code, CulpritKind.TIME, rfc3339(p.report.now.wall + seconds), f"{text} {wait}", [wait])
 
 
-def held_back(p: Pass, config: Config) -> Remedy | None:
+def held_back(p: PassState, config: Config) -> Remedy | None:
     """Return why the pass helped no pod at all although some need nodes."""
     result, limit = p.report.scale_up_result, config.limits.max_nodes_total
     if result is ScaleUpResult.IN_COOLDOWN:

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from autoscaler.config.tree import Config
 from autoscaler.explain.remedies.changes import (
+    AnnotatableKind,
     Annotate,
-    Annotated,
     AnyChange,
     DropFromPod,
     PodField,
@@ -17,22 +17,22 @@ from autoscaler.explain.remedies.changes import (
 from autoscaler.explain.remedies.filters import changes_to_fit
 from autoscaler.explain.remedies.groups import chosen_instead, held_group, more_nodes, paused
 from autoscaler.explain.remedies.passes import ended_early, held_back, next_pass
-from autoscaler.explain.remedies.remedy import Culprits, Obstacle, Remedy, remedy, together
-from autoscaler.loop.passing import Pass
+from autoscaler.explain.remedies.remedy import CulpritKind, Obstacle, Remedy, remedy, together
+from autoscaler.loop.passing import PassState
 from autoscaler.objects.capacity import CONSUMES, CONSUMES_FORMERLY, consumed_request
 from autoscaler.objects.pod import SCALE_UP_DELAY, Pod
 from autoscaler.reasons import NoFit, PodVerdict, ScaleUpResult, Skipped, Waiting
 from autoscaler.registry.backoff import backed_off
 from autoscaler.scaleup.estimator import estimate, pod_groups
+from autoscaler.scaleup.next_zone import verdict
 from autoscaler.scaleup.pending import scale_up_delay_s
-from autoscaler.scaleup.zones import verdict
 
 _NEAREST = 5
 """So many groups, and so many nodes, are looked at, nearest miss first."""
 _MOST = 4
 
 
-def waiting_remedies(pod: Pod, reason: Waiting, p: Pass, config: Config, nodes: Sequence[int]) -> Iterator[Remedy]:
+def waiting_remedies(pod: Pod, reason: Waiting, p: PassState, config: Config, nodes: Sequence[int]) -> Iterator[Remedy]:
     """Yield what would have a pod take part that the pass left alone; nothing where that is as it should be."""
     key, options = pod.key, config.pods
     match reason:
@@ -42,45 +42,47 @@ def waiting_remedies(pod: Pod, reason: Waiting, p: Pass, config: Config, nodes: 
             cutoff = options.expendable_pods_priority_cutoff
             raise_it = SetPriority(pod=key, priority=cutoff)
             text = f"its priority is {pod.cls.priority}; it counts with {raise_it}"
-            yield remedy(Obstacle.EXPENDABLE, Culprits.POD, key, text, [raise_it])
+            yield remedy(Obstacle.EXPENDABLE, CulpritKind.POD, key, text, [raise_it])
             flag = SetFlag(flag="expendable-pods-priority-cutoff", value=str(pod.cls.priority))
-            yield remedy(Obstacle.EXPENDABLE, Culprits.FLAG, flag.flag, f"it counts with {flag}", [flag])
+            yield remedy(Obstacle.EXPENDABLE, CulpritKind.FLAG, flag.flag, f"it counts with {flag}", [flag])
         case Waiting.GATED:
             gates = DropFromPod(pod=key, field=PodField.SCHEDULING_GATES)
-            yield remedy(Obstacle.GATED, Culprits.POD, key, f"it takes part once {gates}", [gates])
+            yield remedy(Obstacle.GATED, CulpritKind.POD, key, f"it takes part once {gates}", [gates])
         case Waiting.FOREIGN_SCHEDULER:
             names = [*options.allowed_scheduler_names, pod.cls.scheduler_name]
             flag = SetFlag(flag="allowed-scheduler-names", value=",".join(names))
-            yield remedy(Obstacle.FOREIGN_SCHEDULER, Culprits.FLAG, flag.flag, f"it takes part with {flag}", [flag])
+            yield remedy(Obstacle.FOREIGN_SCHEDULER, CulpritKind.FLAG, flag.flag, f"it takes part with {flag}", [flag])
         case Waiting.NOT_JUDGED:
             names = [*options.bypassed_scheduler_names, pod.cls.scheduler_name]
             flag = SetFlag(flag="bypassed-scheduler-names", value=",".join(names))
             text = f"it takes part once scheduler {pod.cls.scheduler_name} has looked at it, or with {flag}"
-            yield remedy(Obstacle.NOT_JUDGED, Culprits.FLAG, flag.flag, text, [flag])
+            yield remedy(Obstacle.NOT_JUDGED, CulpritKind.FLAG, flag.flag, text, [flag])
         case Waiting.CONSUMES_REQUEST:
             names = [name for name in (CONSUMES, CONSUMES_FORMERLY) if name in pod.cls.annotations]
-            drop = [Annotate(kind=Annotated.POD, name=key, key=name, value=None) for name in names]
+            drop = [Annotate(kind=AnnotatableKind.POD, name=key, key=name, value=None) for name in names]
             request = consumed_request(pod.cls.annotations)
             text = f"ProvisioningRequest {request} buys nodes for it; it does so itself once {spelled(drop)}"
-            yield remedy(Obstacle.CONSUMES_REQUEST, Culprits.POD, key, text, drop)
+            yield remedy(Obstacle.CONSUMES_REQUEST, CulpritKind.POD, key, text, drop)
         case Waiting.DAEMONSET:
             found = tuple(_onto_nodes(pod, p, nodes, Obstacle.DAEMONSET))
             text = "it runs once its own node has room for it; no other node and no change of its own would do"
-            yield from found or (remedy(Obstacle.DAEMONSET, Culprits.POD, key, text),)
+            yield from found or (remedy(Obstacle.DAEMONSET, CulpritKind.POD, key, text),)
         case Waiting.TERMINATING:
-            yield remedy(Obstacle.TERMINATING, Culprits.POD, key, "it is being deleted: whoever needs it makes another")
+            yield remedy(
+                Obstacle.TERMINATING, CulpritKind.POD, key, "it is being deleted: whoever needs it makes another"
+            )
         case Waiting.FITS | Waiting.NOMINATED | Waiting.TAKES_HEADROOM:
             return
 
 
-def _older(pod: Pod, p: Pass, config: Config) -> Iterator[Remedy]:
+def _older(pod: Pod, p: PassState, config: Config) -> Iterator[Remedy]:
     delay_s = scale_up_delay_s(pod.cls, config.pods)
     wait = Wait(seconds=max(0.0, delay_s - (p.report.now.wall - pod.created)))
     own = delay_s > config.pods.new_pod_scale_up_delay_s
     flag = "new-pod-scale-up-delay"
-    kind, name = (Culprits.POD, pod.key) if own else (Culprits.FLAG, flag)
+    kind, name = (CulpritKind.POD, pod.key) if own else (CulpritKind.FLAG, flag)
     yield remedy(Obstacle.TOO_YOUNG, kind, name, f"it causes a scale-up {wait}", [wait])
-    at_once = Annotate(kind=Annotated.POD, name=pod.key, key=SCALE_UP_DELAY, value=None)
+    at_once = Annotate(kind=AnnotatableKind.POD, name=pod.key, key=SCALE_UP_DELAY, value=None)
     change: AnyChange = at_once if own else SetFlag(flag=flag, value="0s")
     yield remedy(Obstacle.TOO_YOUNG, kind, name, f"it causes one now if {change}", [change])
 
@@ -88,7 +90,7 @@ def _older(pod: Pod, p: Pass, config: Config) -> Iterator[Remedy]:
 def needy_remedies(
     pod: Pod,
     verdict: str,
-    p: Pass,
+    p: PassState,
     config: Config,
     groups: Sequence[tuple[str, Skipped | None]],
     nodes: Sequence[int],
@@ -117,7 +119,7 @@ def needy_remedies(
             yield back or next_pass(Obstacle.NEXT_PASS, "nothing was decided for it; that is tried again", p, config)
 
 
-def _not_chosen(pod: Pod, p: Pass, config: Config) -> Remedy:
+def _not_chosen(pod: Pod, p: PassState, config: Config) -> Remedy:
     """Return how the expander would take a group for a pod, if what it was offered is known."""
     rounds = () if p.report.scale_up is None else p.report.scale_up.rounds
     for each in rounds if rounds and rounds[0].chosen is None else ():
@@ -127,7 +129,7 @@ def _not_chosen(pod: Pod, p: Pass, config: Config) -> Remedy:
     return next_pass(Obstacle.NOT_CHOSEN, "the expander wants no group for it; it is asked again", p, config)
 
 
-def _nodes_for(pod: Pod, p: Pass, groups: Sequence[str]) -> int:
+def _nodes_for(pod: Pod, p: PassState, groups: Sequence[str]) -> int:
     """Return how many more nodes it takes until a pod has its place, others before it included."""
     held = {} if p.report.scale_up is None else p.report.scale_up.held
     keys = [one.key for one in p.report.needy]
@@ -140,7 +142,7 @@ def _nodes_for(pod: Pod, p: Pass, groups: Sequence[str]) -> int:
     return max(1, estimate(p.placer, template, pod_groups(pods), len(pods), topology_fallback=True).nodes)
 
 
-def _refused(p: Pass) -> Iterator[Remedy]:
+def _refused(p: PassState) -> Iterator[Remedy]:
     """Yield when each group that could not grow is tried again, soonest first."""
     backoffs, now = p.remembered.registry.backoffs, p.report.now
     failed = {one.group: one.error.message for one in p.report.increases if one.error is not None}
@@ -150,7 +152,7 @@ def _refused(p: Pass) -> Iterator[Remedy]:
 
 
 def _fits(
-    pod: Pod, p: Pass, config: Config, groups: Sequence[tuple[str, Skipped | None]], nodes: Sequence[int]
+    pod: Pod, p: PassState, config: Config, groups: Sequence[tuple[str, Skipped | None]], nodes: Sequence[int]
 ) -> Iterator[Remedy]:
     assert p.placer is not None
     found = 0
@@ -165,10 +167,10 @@ def _fits(
     if not found:
         text = "no change of the pod or of a group's bounds helps; add a group whose nodes suit it"
         code = Obstacle.NO_GROUPS if not groups else _stuck_on(pod, groups[0][0], groups[0][1], p)
-        yield remedy(code, Culprits.POD, pod.key, text)
+        yield remedy(code, CulpritKind.POD, pod.key, text)
 
 
-def _stuck_on(pod: Pod, group_id: str, skipped: Skipped | None, p: Pass) -> Obstacle:
+def _stuck_on(pod: Pod, group_id: str, skipped: Skipped | None, p: PassState) -> Obstacle:
     """Return what keeps the pod off the nearest group."""
     if skipped is not None:
         return Obstacle(skipped.reason.value)
@@ -178,7 +180,7 @@ def _stuck_on(pod: Pod, group_id: str, skipped: Skipped | None, p: Pass) -> Obst
         return Obstacle(p.placer.why(pod.cls, at)[0].reason.value)
 
 
-def into_group(pod: Pod, group_id: str, skipped: Skipped | None, p: Pass, config: Config) -> Remedy | None:
+def into_group(pod: Pod, group_id: str, skipped: Skipped | None, p: PassState, config: Config) -> Remedy | None:
     """Return all that must change for a group to grow for the pod; None where that cannot be told."""
     placer, template = p.placer, p.report.templates.get(group_id)
     assert placer is not None
@@ -192,12 +194,12 @@ def into_group(pod: Pod, group_id: str, skipped: Skipped | None, p: Pass, config
     found = verdict(placer, pod.cls, template, reasons)
     if first is None and found != reasons:
         text = f"{found[0].detail}; with one group for each zone in place of {group_id} it could be asked for"
-        return remedy(Obstacle(found[0].reason.value), Culprits.GROUP, group_id, text)
+        return remedy(Obstacle(found[0].reason.value), CulpritKind.GROUP, group_id, text)
     if changes is None or not (changes or first):
         return None
     if first is None:
         text = f"fits group {group_id} if {spelled(changes)}"
-        return remedy(Obstacle(reasons[0].reason.value), Culprits.POD, pod.key, text, changes)
+        return remedy(Obstacle(reasons[0].reason.value), CulpritKind.POD, pod.key, text, changes)
     if not changes:
         return remedy(
             first.code, first.culprit.kind, first.culprit.name, f"fits group {group_id}: {first.text}", first.changes
@@ -207,7 +209,7 @@ def into_group(pod: Pod, group_id: str, skipped: Skipped | None, p: Pass, config
     return remedy(first.code, first.culprit.kind, first.culprit.name, text, every)
 
 
-def _onto_nodes(pod: Pod, p: Pass, nodes: Sequence[int], code: Obstacle | None) -> Iterator[Remedy]:
+def _onto_nodes(pod: Pod, p: PassState, nodes: Sequence[int], code: Obstacle | None) -> Iterator[Remedy]:
     """Yield what must change for nodes that exist to take the pod."""
     placer = p.placer
     assert placer is not None
@@ -216,15 +218,15 @@ def _onto_nodes(pod: Pod, p: Pass, nodes: Sequence[int], code: Obstacle | None) 
         if changes:
             reason = placer.why(pod.cls, position)[0].reason
             told = code or Obstacle(reason.value)
-            culprit = (Culprits.NODE, placer.trial.name(position)) if reason is NoFit.UNSCHEDULABLE else None
-            kind, name = culprit or (Culprits.POD, pod.key)
+            culprit = (CulpritKind.NODE, placer.trial.name(position)) if reason is NoFit.UNSCHEDULABLE else None
+            kind, name = culprit or (CulpritKind.POD, pod.key)
             yield remedy(told, kind, name, f"fits node {placer.trial.name(position)} if {spelled(changes)}", changes)
 
 
 def beyond(
     remedies: Iterator[Remedy],
     pod: Pod,
-    p: Pass,
+    p: PassState,
     config: Config,
     groups: Sequence[tuple[str, Skipped | None]],
     nodes: Sequence[int],

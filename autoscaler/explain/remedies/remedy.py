@@ -90,7 +90,7 @@ class Obstacle(StrEnum):
     UNDECODED_POD = "PodCannotBeDecoded"
 
 
-class Culprits(StrEnum):
+class CulpritKind(StrEnum):
     """Kinds of things that stand in the way."""
 
     POD = "pod"
@@ -106,12 +106,12 @@ class Culprits(StrEnum):
 class Culprit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The one thing that stands in the way; a pod's and a budget's name is `namespace/name`."""
 
-    kind: Culprits
+    kind: CulpritKind
     name: str
 
     def __str__(self) -> str:
         """Return it for people."""
-        return f"--{self.name}" if self.kind is Culprits.FLAG else f"{self.kind} {self.name}"
+        return f"--{self.name}" if self.kind is CulpritKind.FLAG else f"{self.kind} {self.name}"
 
 
 class Remedy(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -125,7 +125,7 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """All have to be made; empty: no setting helps, the text says what does."""
 
 
-def remedy(code: Obstacle, kind: Culprits, name: str, text: str, changes: Sequence[AnyChange] = ()) -> Remedy:
+def remedy(code: Obstacle, kind: CulpritKind, name: str, text: str, changes: Sequence[AnyChange] = ()) -> Remedy:
     """Return a remedy."""
     return Remedy(code=code, culprit=Culprit(kind=kind, name=name), text=text, changes=list(changes))
 

@@ -25,17 +25,17 @@ Name = Annotated[str, msgspec.Meta(min_length=1, max_length=_LONGEST_NAME)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=10_000, description="How many items to return at most.")]
 Offset = Annotated[int, msgspec.Meta(ge=0, le=10_000_000, description="How many items to leave out at the beginning.")]
 
-Item = TypeVar("Item")
+ListItem = TypeVar("ListItem")
 
 
-class Slice(msgspec.Struct, frozen=True, kw_only=True):
+class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which part of a list is wanted."""
 
     limit: Limit = 1000
     offset: Offset = 0
 
 
-class NodesAsked(Slice, frozen=True, kw_only=True):
+class NodesQuery(ListQuery, frozen=True, kw_only=True):
     """Which nodes are wanted."""
 
     group: Annotated[Name, msgspec.Meta(description="Only nodes of this group.")] | msgspec.UnsetType = msgspec.UNSET
@@ -44,7 +44,7 @@ class NodesAsked(Slice, frozen=True, kw_only=True):
     )
 
 
-class PodsAsked(Slice, frozen=True, kw_only=True):
+class PodsQuery(ListQuery, frozen=True, kw_only=True):
     """Which pending pods are wanted."""
 
     namespace: Annotated[Name, msgspec.Meta(description="Only pods of this namespace.")] | msgspec.UnsetType = (
@@ -52,7 +52,7 @@ class PodsAsked(Slice, frozen=True, kw_only=True):
     )
 
 
-class PlansAsked(Slice, frozen=True, kw_only=True):
+class PlansQuery(ListQuery, frozen=True, kw_only=True):
     """Which decisions are wanted."""
 
     group: Annotated[Name, msgspec.Meta(description="Only decisions about this group.")] | msgspec.UnsetType = (
@@ -60,7 +60,7 @@ class PlansAsked(Slice, frozen=True, kw_only=True):
     )
 
 
-class ExplainAsked(msgspec.Struct, frozen=True, kw_only=True):
+class ExplainQuery(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be explained: exactly one thing."""
 
     pod: Annotated[Name, msgspec.Meta(description="A pod without a node, `NAMESPACE/NAME`.")] | msgspec.UnsetType = (
@@ -115,14 +115,14 @@ class StatusAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What the API server sends and cannot be decoded."""
 
 
-class Listing(msgspec.Struct, Generic[Item], frozen=True, kw_only=True):
+class Listing(msgspec.Struct, Generic[ListItem], frozen=True, kw_only=True):
     """Part of a list as of one pass."""
 
     pass_started_at: float | None
     """When the pass began that the items are of; None before the first."""
     total: int
     """How many there are without `limit` and `offset`."""
-    items: tuple[Item, ...]
+    items: tuple[ListItem, ...]
 
 
 class GroupList(Listing[GroupStatus], frozen=True, kw_only=True):

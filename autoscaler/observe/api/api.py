@@ -8,29 +8,29 @@ import msgspec
 from autoscaler.clock import Clock, Instant
 from autoscaler.observe.api.answers import (
     ApiServerStatus,
-    ExplainAsked,
+    ExplainQuery,
     Explanation,
     GroupList,
+    ListQuery,
     NodeList,
-    NodesAsked,
+    NodesQuery,
     PlanList,
-    PlansAsked,
+    PlansQuery,
     PodList,
-    PodsAsked,
-    Slice,
+    PodsQuery,
     StatusAnswer,
     Totals,
     WatchStatus,
 )
-from autoscaler.observe.api.explaining import explain_group, explain_node, explain_pod
-from autoscaler.observe.http.endpoint import Described, Endpoint, Given, Nothing, json_endpoint
-from autoscaler.observe.http.health import HealthCheck, Verdict
+from autoscaler.observe.api.explain import explain_group, explain_node, explain_pod
+from autoscaler.observe.http.endpoint import Endpoint, EndpointRoutes, Nothing, SuccessResponse, json_endpoint
+from autoscaler.observe.http.health import HealthCheck, HealthResult
 from autoscaler.observe.http.routing import HTML, TEXT, HttpProblem, Request, Response
 from autoscaler.observe.metrics import exposition
-from autoscaler.observe.page.block import Block
 from autoscaler.observe.page.page import PageOptions, status_page
+from autoscaler.observe.page.section import CompanionSection
 from autoscaler.observe.page.style import CONTENT_SECURITY_POLICY
-from autoscaler.observe.status import Board, View
+from autoscaler.observe.status import StatusBoard, StatusView
 
 List = TypeVar("List", GroupList, NodeList, PodList, PlanList)
 
@@ -44,8 +44,8 @@ class Scraped(Protocol):
 
 
 def read_routes(
-    board: Board, metrics: Scraped, health: HealthCheck, clock: Clock, blocks: Sequence[Block] = ()
-) -> Described:
+    board: StatusBoard, metrics: Scraped, health: HealthCheck, clock: Clock, blocks: Sequence[CompanionSection] = ()
+) -> EndpointRoutes:
     """Return the routes of every replica, leading or not; `blocks` are what companions add to the page."""
     endpoints = {
         **_pages(board, metrics, clock, health, blocks),
@@ -56,7 +56,7 @@ def read_routes(
 
 
 def _pages(
-    board: Board, metrics: Scraped, clock: Clock, health: HealthCheck, blocks: Sequence[Block]
+    board: StatusBoard, metrics: Scraped, clock: Clock, health: HealthCheck, blocks: Sequence[CompanionSection]
 ) -> dict[str, Endpoint[Any]]:
     def page(options: PageOptions, _: Request) -> Response:
         now = clock.now()
@@ -73,7 +73,7 @@ def _pages(
             asks=Nothing,
             any_query=True,
             serve=home,
-            gives={302: Given(text="The status page is at `Location`.", content_type=TEXT)},
+            gives={302: SuccessResponse(text="The status page is at `Location`.", content_type=TEXT)},
         ),
         "/metrics": Endpoint(
             summary="Metrics in the Prometheus text format.",
@@ -81,25 +81,27 @@ def _pages(
             asks=Nothing,
             any_query=True,
             serve=lambda _, __: Response(metrics.scrape(), exposition.CONTENT_TYPE),
-            gives={200: Given(content_type=exposition.CONTENT_TYPE)},
+            gives={200: SuccessResponse(content_type=exposition.CONTENT_TYPE)},
         ),
         "/status": Endpoint(
             summary="The status page, for people.",
             exposes="what the other routes for groups, nodes, pods, plans and companions expose",
             asks=PageOptions,
             serve=page,
-            gives={200: Given(content_type=HTML)},
+            gives={200: SuccessResponse(content_type=HTML)},
         ),
     }
 
 
 def _checks(health: HealthCheck, clock: Clock) -> dict[str, Endpoint[Any]]:
-    def check(summary: str, ask: Callable[[Instant], Verdict]) -> Endpoint[Nothing]:
+    def check(summary: str, ask: Callable[[Instant], HealthResult]) -> Endpoint[Nothing]:
         def serve(_: Nothing, __: Request) -> Response:
             verdict = ask(clock.now())
             return Response(verdict.text.encode(), TEXT, 200 if verdict.ok else 500)
 
-        good, bad = (Given(text=text, content_type=TEXT) for text in ("It is so.", "It is not; the text says why."))
+        good, bad = (
+            SuccessResponse(text=text, content_type=TEXT) for text in ("It is so.", "It is not; the text says why.")
+        )
         return Endpoint(
             summary=summary,
             exposes="whether it works, and since when it does not",
@@ -118,7 +120,7 @@ def _checks(health: HealthCheck, clock: Clock) -> dict[str, Endpoint[Any]]:
     }
 
 
-def _lists(board: Board, health: HealthCheck, clock: Clock) -> dict[str, Endpoint[Any]]:
+def _lists(board: StatusBoard, health: HealthCheck, clock: Clock) -> dict[str, Endpoint[Any]]:
     return {
         "/api/v1/status": json_endpoint(
             summary="The process, its last pass and the cluster as a whole.",
@@ -130,35 +132,35 @@ def _lists(board: Board, health: HealthCheck, clock: Clock) -> dict[str, Endpoin
         "/api/v1/groups": json_endpoint(
             summary="The node groups: sizes, limits, health, backoff.",
             exposes="names of node groups, machine types, limits, error texts of the cloud",
-            asks=Slice,
+            asks=ListQuery,
             answers=GroupList,
             answer=lambda part: _listed(GroupList, board.view, board.view.status.groups, part),
         ),
         "/api/v1/nodes": json_endpoint(
             summary="The nodes: how full they are, and why they stay.",
             exposes="names of nodes, and of pods that keep them",
-            asks=NodesAsked,
+            asks=NodesQuery,
             answers=NodeList,
             answer=lambda wanted: _nodes(board.view, wanted),
         ),
         "/api/v1/pods": json_endpoint(
             summary="The pods without a node: why they wait, and what is done for them.",
             exposes="names, namespaces and requests of pending pods",
-            asks=PodsAsked,
+            asks=PodsQuery,
             answers=PodList,
             answer=lambda wanted: _pods(board.view, wanted),
         ),
         "/api/v1/plans": json_endpoint(
             summary="What was decided in the last six hours, newest first.",
             exposes="names of node groups, nodes and pods concerned",
-            asks=PlansAsked,
+            asks=PlansQuery,
             answers=PlanList,
             answer=lambda wanted: _plans(board.view, wanted),
         ),
         "/api/v1/explain": json_endpoint(
             summary="Why one pod, node or group fared as it did in the last pass; ask for exactly one.",
             exposes="what the lists expose of it",
-            asks=ExplainAsked,
+            asks=ExplainQuery,
             answers=Explanation,
             answer=lambda wanted: _explain(board.view, wanted),
             refuses={404: "The last pass saw nothing of that name."},
@@ -166,7 +168,7 @@ def _lists(board: Board, health: HealthCheck, clock: Clock) -> dict[str, Endpoin
     }
 
 
-def _status(view: View, health: HealthCheck, now: Instant) -> StatusAnswer:
+def _status(view: StatusView, health: HealthCheck, now: Instant) -> StatusAnswer:
     status, server = view.status, health.api_server(now)
     return StatusAnswer(
         process=status.process,
@@ -193,7 +195,7 @@ def _status(view: View, health: HealthCheck, now: Instant) -> StatusAnswer:
     )
 
 
-def _nodes(view: View, wanted: NodesAsked) -> NodeList:
+def _nodes(view: StatusView, wanted: NodesQuery) -> NodeList:
     nodes = [
         node
         for node in view.status.nodes
@@ -202,17 +204,17 @@ def _nodes(view: View, wanted: NodesAsked) -> NodeList:
     return _listed(NodeList, view, nodes, wanted)
 
 
-def _pods(view: View, wanted: PodsAsked) -> PodList:
+def _pods(view: StatusView, wanted: PodsQuery) -> PodList:
     pods = [pod for pod in view.status.pods if wanted.namespace in (msgspec.UNSET, pod.namespace)]
     return _listed(PodList, view, pods, wanted)
 
 
-def _plans(view: View, wanted: PlansAsked) -> PlanList:
+def _plans(view: StatusView, wanted: PlansQuery) -> PlanList:
     newest_first = [one for one in reversed(view.history) if wanted.group in (msgspec.UNSET, one.group)]
     return _listed(PlanList, view, newest_first, wanted)
 
 
-def _listed(kind: Callable[..., List], view: View, items: Sequence[msgspec.Struct], part: Slice) -> List:
+def _listed(kind: Callable[..., List], view: StatusView, items: Sequence[msgspec.Struct], part: ListQuery) -> List:
     last = view.status.last_pass
     return kind(
         pass_started_at=None if last is None else last.started_at,
@@ -221,7 +223,7 @@ def _listed(kind: Callable[..., List], view: View, items: Sequence[msgspec.Struc
     )
 
 
-def _explain(view: View, wanted: ExplainAsked) -> Explanation:
+def _explain(view: StatusView, wanted: ExplainQuery) -> Explanation:
     explainers = (
         ("pod", wanted.pod, explain_pod),
         ("node", wanted.node, explain_node),

@@ -10,22 +10,27 @@ import msgspec
 
 from autoscaler.clock import Clock
 from autoscaler.logs import Log
-from autoscaler.observe.http.message import HEAD_BYTES, LINE_BYTES, Head, read_head, write_head
+from autoscaler.observe.http.connection_limits import (
+    AdmittedConnection,
+    ConnectionLimiter,
+    ConnectionPhase,
+    ServerLimits,
+)
+from autoscaler.observe.http.request_head import HEAD_BYTES, LINE_BYTES, RequestHead, read_head, write_head
 from autoscaler.observe.http.routing import (
     MOST_BODY_BYTES,
     PROBES,
+    BodyVerifier,
     Handler,
     HttpProblem,
     Request,
     Response,
     Routes,
-    Seal,
     admission,
     answer,
     find,
     problem_response,
 )
-from autoscaler.observe.http.seats import Capacity, Phase, Seat, Seats
 
 HEAD_S = 10.0
 _LINGER_S = 5.0
@@ -50,7 +55,7 @@ _SAFE_HEADERS = {
 log = Log(__name__)
 
 
-class Intake(msgspec.Struct, frozen=True, kw_only=True):
+class RequestLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What a server takes of a client."""
 
     body_bytes: int = MOST_BODY_BYTES
@@ -59,7 +64,7 @@ class Intake(msgspec.Struct, frozen=True, kw_only=True):
     """Within so long a client has to have read its answer."""
     chunks: bool = False
     """Whether a body may come without its length, in chunks."""
-    capacity: Capacity = Capacity()
+    capacity: ServerLimits = ServerLimits()
     answered: Callable[[str, int], None] = lambda path, code: None
     """Hears the route, or `other`, and the status of every answer."""
 
@@ -134,7 +139,15 @@ class _Inflow:
 class Connection:
     """Reads and answers requests until either side has had enough. Errors of the socket are the caller's."""
 
-    def __init__(self, seat: Seat, source: str, seats: Seats, routes: Routes, clock: Clock, intake: Intake) -> None:
+    def __init__(
+        self,
+        seat: AdmittedConnection,
+        source: str,
+        seats: ConnectionLimiter,
+        routes: Routes,
+        clock: Clock,
+        intake: RequestLimits,
+    ) -> None:
         self._seat = seat
         self._connection = seat.connection
         self._source = source
@@ -184,15 +197,15 @@ class Connection:
     def _answer(self, handler: Handler, request: Request, keep: bool) -> None:
         with self._seats.answering(self._seat, probe=self._route in PROBES):
             response = answer(handler, request)
-            self._seats.move(self._seat, Phase.SENDING)
+            self._seats.move(self._seat, ConnectionPhase.SENDING)
             self._send(response, keep)
 
-    def _body(self, head: Head, seal: Seal | None) -> bytes:
+    def _body(self, head: RequestHead, seal: BodyVerifier | None) -> bytes:
         if head.length is None and not self._intake.chunks:
             raise HttpProblem(411, "length_required", "send a Content-Length instead of a Transfer-Encoding")
         if head.length is not None and head.length > self._intake.body_bytes:
             raise self._too_large()
-        self._seats.move(self._seat, Phase.BODY)
+        self._seats.move(self._seat, ConnectionPhase.BODY)
         if head.expects:
             self._send_until = self._clock.now().mono + self._intake.send_s
             self._push(b"HTTP/1.1 100 Continue\r\n\r\n")
@@ -257,7 +270,7 @@ class Connection:
                 raise _Unread from None
 
     def _refuse(self, problem: HttpProblem) -> None:
-        self._seats.move(self._seat, Phase.SENDING)
+        self._seats.move(self._seat, ConnectionPhase.SENDING)
         self._send(problem_response(problem), keep=False)
         # Closing with input unread would reset the connection, and the client might never see the answer.
         self._connection.shutdown(socket.SHUT_WR)

@@ -12,8 +12,8 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from msgspec.inspect import BoolType, DateTimeType, EnumType, IntType, Metadata, UnionType, type_info
 
-from autoscaler.observe.http.public import public_json
-from autoscaler.observe.http.routing import JSON, MOST_BODY_BYTES, HttpProblem, Request, Response, Seal
+from autoscaler.observe.http.public_json import public_json
+from autoscaler.observe.http.routing import JSON, MOST_BODY_BYTES, BodyVerifier, HttpProblem, Request, Response
 from autoscaler.observe.strict_json import read_object
 
 _LONGEST_NAME = 100
@@ -21,9 +21,9 @@ _LONGEST_COMPLAINT = 300
 _MISSING = re.compile(r"missing required field `([^`]*)`")
 _PLACE = re.compile(r" - at `\$\.?([^`]*)`$")
 
-Asked = TypeVar("Asked", bound=msgspec.Struct)
+Question = TypeVar("Question", bound=msgspec.Struct)
 Struct = TypeVar("Struct", bound=msgspec.Struct)
-JsonObject = Mapping[str, Any]
+JsonMapping = Mapping[str, Any]
 """The form of an answer that another document describes."""
 
 
@@ -41,7 +41,7 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
     """None: the listener's limit alone holds."""
 
 
-class Given(msgspec.Struct, frozen=True, kw_only=True):
+class SuccessResponse(msgspec.Struct, frozen=True, kw_only=True):
     """What an answer looks like that is no refusal."""
 
     text: str = "What was asked for."
@@ -50,16 +50,16 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     content_type: str = JSON
 
 
-class Endpoint(msgspec.Struct, Generic[Asked], frozen=True, kw_only=True):
+class Endpoint(msgspec.Struct, Generic[Question], frozen=True, kw_only=True):
     """A `Handler` that knows what it takes and gives."""
 
     summary: str
     exposes: str = ""
     """What whoever may call it learns, or can do: for the table in docs/security.md."""
-    asks: type[Asked]
-    serve: Callable[[Asked, Request], Response]
+    asks: type[Question]
+    serve: Callable[[Question, Request], Response]
     """May raise `HttpProblem` with a status of `refuses`."""
-    gives: Mapping[int, Given]
+    gives: Mapping[int, SuccessResponse]
     """By status."""
     refuses: Mapping[int, str] = {}
     """What is wrong by status, beside what can be wrong with any request."""
@@ -74,7 +74,7 @@ class Endpoint(msgspec.Struct, Generic[Asked], frozen=True, kw_only=True):
     """Headers that have to be there, and what they mean."""
     signed_by: tuple[str, ...] = ()
     """Headers that prove who asks."""
-    admits: Callable[[Request], Seal | None] | None = None
+    admits: Callable[[Request], BodyVerifier | None] | None = None
     """Asked with a head before its body is read; may raise `HttpProblem`. None: anybody may ask."""
 
     def __call__(self, request: Request) -> Response:
@@ -85,7 +85,7 @@ class Endpoint(msgspec.Struct, Generic[Asked], frozen=True, kw_only=True):
         return self.serve(asked(request.query, self.asks, unknown_too=self.any_query), request)
 
 
-Described = Mapping[str, Mapping[str, Endpoint[Any]]]
+EndpointRoutes = Mapping[str, Mapping[str, Endpoint[Any]]]
 """`Routes` that the OpenAPI document can tell of."""
 
 
@@ -93,31 +93,31 @@ def json_endpoint(
     *,
     summary: str,
     exposes: str,
-    asks: type[Asked],
+    asks: type[Question],
     answers: Any,
-    answer: Callable[[Asked], msgspec.Struct | msgspec.Raw],
+    answer: Callable[[Question], msgspec.Struct | msgspec.Raw],
     refuses: Mapping[int, str] | None = None,
     when: str = "",
     headers: Mapping[str, str] | None = None,
-) -> Endpoint[Asked]:
+) -> Endpoint[Question]:
     """Return an endpoint that answers with JSON: what is `Raw` as it is, anything else under public names.
 
     `answers` is the type of the answer, or a tuple of types of which it is one; `headers` go with it.
     """
 
-    def serve(question: Asked, _: Request) -> Response:
+    def serve(question: Question, _: Request) -> Response:
         found = answer(question)
         body = bytes(found) if isinstance(found, msgspec.Raw) else public_json(found)
         return Response(body, JSON, headers=headers or {})
 
     forms = answers if isinstance(answers, tuple) else (answers,)
-    given = {200: Given(forms=forms)}
+    given = {200: SuccessResponse(forms=forms)}
     return Endpoint(
         summary=summary, exposes=exposes, asks=asks, serve=serve, gives=given, refuses=refuses or {}, when=when
     )
 
 
-def asked(query: Mapping[str, str], form: type[Asked], *, unknown_too: bool = False) -> Asked:
+def asked(query: Mapping[str, str], form: type[Question], *, unknown_too: bool = False) -> Question:
     """Read query parameters into the type of a question; raises `HttpProblem` that names the first bad one.
 
     `unknown_too`: parameters that are not known are passed over.

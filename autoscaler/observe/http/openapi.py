@@ -6,8 +6,16 @@ from typing import Any
 
 import msgspec
 
-from autoscaler.observe.http.endpoint import Body, Described, Endpoint, Given, JsonObject, Nothing, json_endpoint
-from autoscaler.observe.http.public import public_schema
+from autoscaler.observe.http.endpoint import (
+    Body,
+    Endpoint,
+    EndpointRoutes,
+    JsonMapping,
+    Nothing,
+    SuccessResponse,
+    json_endpoint,
+)
+from autoscaler.observe.http.public_json import public_schema
 from autoscaler.observe.http.routing import JSON, ErrorEnvelope
 
 PATH = "/api/v1/openapi.json"
@@ -40,21 +48,21 @@ def about_daemon(version: str) -> About:
     )
 
 
-def with_document(routes: Described, about: About, path: str = PATH) -> Described:
+def with_document(routes: EndpointRoutes, about: About, path: str = PATH) -> EndpointRoutes:
     """Add the route of the document that describes `routes` and itself."""
     own = json_endpoint(
         summary="This API, described in OpenAPI 3.1.",
         exposes="nothing of the installation but the version",
         asks=Nothing,
-        answers=JsonObject,
+        answers=JsonMapping,
         answer=lambda _: msgspec.Raw(described),
     )
-    every: Described = {**routes, path: {"GET": own}}
+    every: EndpointRoutes = {**routes, path: {"GET": own}}
     described = msgspec.json.encode(document(every, about))
     return every
 
 
-def document(routes: Described, about: About) -> dict[str, Any]:
+def document(routes: EndpointRoutes, about: About) -> dict[str, Any]:
     """Describe every endpoint."""
     endpoints = [
         (path, method.lower(), endpoint)
@@ -111,7 +119,7 @@ def _bodies(endpoints: Iterable[tuple[str, str, Endpoint[Any]]]) -> Iterator[Bod
     return (endpoint.takes for _, _, endpoint in endpoints if endpoint.takes is not None)
 
 
-def _given(endpoints: Iterable[tuple[str, str, Endpoint[Any]]]) -> Iterator[Given]:
+def _given(endpoints: Iterable[tuple[str, str, Endpoint[Any]]]) -> Iterator[SuccessResponse]:
     return (given for _, _, endpoint in endpoints for given in endpoint.gives.values())
 
 
@@ -157,7 +165,7 @@ def _responses(endpoint: Endpoint[Any], forms: _Forms) -> dict[str, Any]:
     }
 
 
-def _answer(given: Given, forms: _Forms) -> dict[str, Any]:
+def _answer(given: SuccessResponse, forms: _Forms) -> dict[str, Any]:
     schemas = [dict(forms.references[form]) for form in given.forms]
     schema = {"type": "string"} if not schemas else schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
     return {"description": given.text, "content": {given.content_type: {"schema": schema}}}

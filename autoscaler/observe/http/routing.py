@@ -28,7 +28,7 @@ _HEADER_LINE = re.compile(r"[A-Za-z0-9-]+: [\t -~]*")
 log = Log(__name__)
 
 
-class Seal(Protocol):
+class BodyVerifier(Protocol):
     """Proves who sent a body, which it is shown piece by piece while it arrives."""
 
     def update(self, piece: bytes) -> None:
@@ -52,7 +52,7 @@ class Request(msgspec.Struct, frozen=True):
     """Address of the socket's other end."""
     took_s: float = 0.0
     """How long head and body took to arrive."""
-    seal: Seal | None = None
+    seal: BodyVerifier | None = None
     """It was shown the whole body; None: nobody has looked at who sent it."""
     gone: Callable[[], bool] = lambda: False
     """Whether the client has hung up, so that nobody waits for the answer."""
@@ -130,12 +130,12 @@ def find(routes: Routes, method: str, path: str) -> tuple[str, Handler]:
     raise HttpProblem(405, "method_not_allowed", message, headers={"Allow": ", ".join(allowed)})
 
 
-def admission(handler: Handler, head: Request) -> Seal | None:
+def admission(handler: Handler, head: Request) -> BodyVerifier | None:
     """Ask a handler, before the body is read, whether it takes the request at all; raises `HttpProblem` if not.
 
     Returns what has to be shown the body; None: anybody may ask.
     """
-    admits: Callable[[Request], Seal | None] | None = getattr(handler, "admits", None)
+    admits: Callable[[Request], BodyVerifier | None] | None = getattr(handler, "admits", None)
     return None if admits is None else admits(head)
 
 

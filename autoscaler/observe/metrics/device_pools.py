@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from autoscaler.objects.node import Node
-from autoscaler.observe.metrics.metric_table import Mismatch
+from autoscaler.observe.metrics.definitions import Mismatch
 from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.devices import complete_pools, pools_by_node
 

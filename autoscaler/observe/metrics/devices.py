@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from autoscaler.objects.node import Node
-from autoscaler.observe.metrics.metrics import NO_DEVICES, Devices
+from autoscaler.observe.metrics.metrics import NO_DEVICES, DeviceLabels
 from autoscaler.snapshot.contribution import ALL_GPU_RESOURCES
 from autoscaler.snapshot.devices import GPU_DRIVERS
 from autoscaler.snapshot.groups import Group, Groups
@@ -20,7 +20,7 @@ def devices_of(
     groups: Groups,
     drivers: Collection[str] = (),
     resources: tuple[str, ...] = ALL_GPU_RESOURCES,
-) -> Devices:
+) -> DeviceLabels:
     """Return the labels for a node, real or a template's; `group` is its own, `drivers` those of its devices.
 
     The GPU's name is the value of the provider's label, `not-listed` where the provider does not know it; `generic`
@@ -34,11 +34,11 @@ def devices_of(
     known = name if name in groups.gpu_types else UNKNOWN
     resource = next((one for one in resources if node.capacity.get(one, 0) > 0), None)
     if resource is not None:
-        return Devices(resource, known if name else GENERIC, joined)
+        return DeviceLabels(resource, known if name else GENERIC, joined)
     if name is None:
-        return Devices(dra_drivers=joined)
+        return DeviceLabels(dra_drivers=joined)
     if driver := next((one for one in sorted(drivers) if one in GPU_DRIVERS), None):
-        return Devices(f"dra_{driver}", known, joined)
+        return DeviceLabels(f"dra_{driver}", known, joined)
     described = group.template.capacity if group is not None and group.template is not None else {}
     promised = next((one for one in resources if one in described), None)
-    return Devices(promised or resources[0], UNEXPECTED if promised is None else MISSING, joined)
+    return DeviceLabels(promised or resources[0], UNEXPECTED if promised is None else MISSING, joined)

@@ -9,8 +9,7 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 
 from autoscaler.clock import Instant
 from autoscaler.errors import ErrorType
-from autoscaler.observe.metrics.exposition import exposition
-from autoscaler.observe.metrics.metric_table import (
+from autoscaler.observe.metrics.definitions import (
     NARROW_BUCKETS,
     PLACING,
     TABLE,
@@ -20,17 +19,18 @@ from autoscaler.observe.metrics.metric_table import (
     Function,
     LimitedResource,
     Metric,
+    MetricCondition,
     Mismatch,
+    PassActivity,
     PendingKind,
     Recorded,
     Reload,
     ScaleUpFailure,
-    Step,
-    When,
 )
-from autoscaler.observe.metrics.series import Series
+from autoscaler.observe.metrics.exposition import exposition
+from autoscaler.observe.metrics.series import MetricSeries
 from autoscaler.observe.status import GroupStatus, Health, NodeCounts
-from autoscaler.reasons import Lack, RemovedAs, Stage, Trigger
+from autoscaler.reasons import Lack, RemovedAs, ReplacementStage, ReplacementTrigger
 from cloudprovider.codes import told_apart
 
 _NO_BACKOFF = ""
@@ -38,7 +38,7 @@ _NO_CODE = "unknown"
 _OWN_REASONS = frozenset((*ScaleUpFailure, _NO_CODE))
 
 
-class Devices(msgspec.Struct, frozen=True):
+class DeviceLabels(msgspec.Struct, frozen=True):
     """Metric labels of a group's devices; all empty without any."""
 
     gpu_resource_name: str = ""
@@ -51,10 +51,10 @@ class Devices(msgspec.Struct, frozen=True):
         return self.gpu_resource_name, self.gpu_name, self.dra_drivers
 
 
-NO_DEVICES = Devices()
+NO_DEVICES = DeviceLabels()
 
 
-class Heard(msgspec.Struct, frozen=True, kw_only=True):
+class WatchFigures(msgspec.Struct, frozen=True, kw_only=True):
     """What one watch has come to since the process started."""
 
     restarts: int = 0
@@ -92,15 +92,15 @@ class Metrics:
         self._per_node_group = per_node_group
         self._group_series: set[tuple[str, tuple[str, ...]]] = set()
         self._reasons: defaultdict[str, set[str]] = defaultdict(set)
-        self._heard: dict[str, Heard] = {}
+        self._heard: dict[str, WatchFigures] = {}
         self._retried: Mapping[tuple[str, str], int] = {}
-        self._series = Series()
-        self._of_companions: dict[tuple[str, ...], Series] = {}
+        self._series = MetricSeries()
+        self._of_companions: dict[tuple[str, ...], MetricSeries] = {}
         chosen = {
-            When.ALWAYS: True,
-            When.PER_NODE_GROUP: per_node_group,
-            When.REMOVAL_LATENCY: removal_latency,
-            When.SKIPPED_NODES: skipped_nodes,
+            MetricCondition.ALWAYS: True,
+            MetricCondition.PER_NODE_GROUP: per_node_group,
+            MetricCondition.REMOVAL_LATENCY: removal_latency,
+            MetricCondition.SKIPPED_NODES: skipped_nodes,
         }
         shown = {when for when, on in chosen.items() if on}
         for metric in TABLE:
@@ -111,13 +111,13 @@ class Metrics:
         ProcessCollector(registry=self._process_registry)
         self._show_zeros()
 
-    def companion(self, table: Iterable[Metric]) -> Series:
+    def companion(self, table: Iterable[Metric]) -> MetricSeries:
         """Add a companion's own metrics, to be shown with all others; one that comes again goes on with them."""
         metrics = tuple(table)
         names = tuple(metric.name for metric in metrics)
         known = self._of_companions.get(names)
         if known is None:
-            known = self._of_companions[names] = Series()
+            known = self._of_companions[names] = MetricSeries()
             for metric in metrics:
                 known.make(metric, self._process_registry if metric.on_standby else self._engine_registry)
         return known
@@ -152,7 +152,7 @@ class Metrics:
 
     # The loop.
 
-    def step_began(self, step: Step, now: Instant) -> None:
+    def step_began(self, step: PassActivity, now: Instant) -> None:
         """A step of the loop begins (`MAIN_SUCCESSFUL`: a pass ended well)."""
         self._series.set("last_activity", int(now.wall), step)
 
@@ -249,25 +249,25 @@ class Metrics:
 
     # Replacements.
 
-    def replacements(self, in_progress: Mapping[Trigger, int]) -> None:
+    def replacements(self, in_progress: Mapping[ReplacementTrigger, int]) -> None:
         """Replacements in progress, by what they are for."""
-        for trigger in Trigger:
+        for trigger in ReplacementTrigger:
             self._series.set("replacements_in_progress", in_progress.get(trigger, 0), trigger)
 
-    def replacement_ended(self, trigger: Trigger, outcome: Stage, saved: float) -> None:
+    def replacement_ended(self, trigger: ReplacementTrigger, outcome: ReplacementStage, saved: float) -> None:
         """A replacement ended; `saved` is a price per hour."""
         self._series.add("replacements_total", 1, trigger, outcome)
         self._series.add("replacement_savings_total", max(0.0, saved))
 
     # Scale-up.
 
-    def scaled_up(self, nodes: int, devices: Devices = NO_DEVICES) -> None:
+    def scaled_up(self, nodes: int, devices: DeviceLabels = NO_DEVICES) -> None:
         """Nodes were asked for."""
         self._series.add("scaled_up_nodes_total", nodes, *devices.labels)
         if devices.gpu_name:
             self._series.add("scaled_up_gpu_nodes_total", nodes, devices.gpu_resource_name, devices.gpu_name)
 
-    def scale_up_failed(self, reason: str, nodes: int, devices: Devices = NO_DEVICES) -> None:
+    def scale_up_failed(self, reason: str, nodes: int, devices: DeviceLabels = NO_DEVICES) -> None:
         """A scale-up failed, by so many nodes; `reason` is a `ScaleUpFailure` or the provider's code."""
         reason = _failure(reason)
         self._series.add("failed_scale_ups_total", 1, reason, *devices.labels)
@@ -318,7 +318,7 @@ class Metrics:
         """Nodes whose removal has begun and not ended."""
         self._series.set("pending_node_deletions", nodes)
 
-    def scaled_down(self, nodes: int, reason: RemovedAs, devices: Devices = NO_DEVICES) -> None:
+    def scaled_down(self, nodes: int, reason: RemovedAs, devices: DeviceLabels = NO_DEVICES) -> None:
         """Nodes were removed."""
         self._series.add("scaled_down_nodes_total", nodes, reason, *devices.labels)
         if devices.gpu_name:
@@ -338,7 +338,7 @@ class Metrics:
 
     # Decisions.
 
-    def decided(self, step: Step, result: str) -> None:
+    def decided(self, step: PassActivity, result: str) -> None:
         """A step of a pass came to its end."""
         self._series.add("decisions_total", 1, step, result)
 
@@ -362,10 +362,10 @@ class Metrics:
         """A phase of a pass took that long."""
         self._series.observe("pass_phase_duration_seconds", seconds, phase)
 
-    def heard(self, by_path: Mapping[str, Heard]) -> None:
+    def heard(self, by_path: Mapping[str, WatchFigures]) -> None:
         """What the watches have come to since the process started."""
         for path, now in by_path.items():
-            before = self._heard.get(path, Heard())
+            before = self._heard.get(path, WatchFigures())
             self._series.add("watch_restarts_total", now.restarts - before.restarts, path)
             self._series.add("watch_relists_total", now.relists - before.relists, path)
             self._series.add("watch_failures_total", now.failures - before.failures, path)

@@ -4,9 +4,9 @@ import contextlib
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Summary
 
+from autoscaler.observe.metrics.definitions import Metric, MetricType
 from autoscaler.observe.metrics.exposition import PlainCounter
-from autoscaler.observe.metrics.metric_table import Kind, Metric
-from autoscaler.unseen import spelled_out
+from autoscaler.printable import spelled_out
 
 _LONGEST_LABEL = 300
 
@@ -15,7 +15,7 @@ MOST_SERIES = 2000
 OTHER = "other"
 
 
-class Series:
+class MetricSeries:
     """Moves metrics by their names without prefix; safe to share between threads. An unknown name is a `KeyError`."""
 
     def __init__(self) -> None:
@@ -27,11 +27,11 @@ class Series:
     def make(self, metric: Metric, registry: CollectorRegistry) -> None:
         """Add one metric; it has no series until it is moved, unless it has no labels."""
         name, text, labels = metric.full_name, metric.help, metric.labels
-        if metric.kind is Kind.GAUGE:
+        if metric.kind is MetricType.GAUGE:
             self._gauges[metric.name] = Gauge(name, text, labels, registry=registry)
-        elif metric.kind is Kind.SUMMARY:
+        elif metric.kind is MetricType.SUMMARY:
             self._distributions[metric.name] = Summary(name, text, labels, registry=registry)
-        elif metric.kind is Kind.HISTOGRAM:
+        elif metric.kind is MetricType.HISTOGRAM:
             self._distributions[metric.name] = Histogram(name, text, labels, registry=registry, buckets=metric.buckets)
         elif metric.name.endswith("_total"):
             self._counters[metric.name] = Counter(name, text, labels, registry=registry)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from autoscaler.observe.page.display import ago, count
+from autoscaler.observe.page.format import ago, count
 from autoscaler.observe.page.markup import NOTHING, Html, html
 from autoscaler.observe.page.table import Column, like_it, pill, table
 from autoscaler.observe.status import Decision, RecentEvent

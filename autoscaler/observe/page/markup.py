@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from html import escape
 
-from autoscaler.unseen import spelled_out
+from autoscaler.printable import spelled_out
 
 
 class Html(str):

@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from autoscaler.observe.meanings import Given
-from autoscaler.observe.page.display import lasting, percent
+from autoscaler.observe.meanings import GivenReason
+from autoscaler.observe.page.format import lasting, percent
 from autoscaler.observe.page.markup import NOTHING, Html, html, joined
 from autoscaler.observe.page.plots import share_bar
 from autoscaler.observe.page.table import Column, chips, extent, glossary, pill, table
@@ -41,7 +41,7 @@ def nodes_table(nodes: Sequence[NodeStatus], now_wall: float, all_link: str | No
     )
     rows = (_node_row(node, now_wall) for node in shown)
     caption = extent("node", len(shown), len(nodes), all_link)
-    given: list[Given] = [(node.stays.reason, OF_NODES) for node in nodes if node.stays is not None]
+    given: list[GivenReason] = [(node.stays.reason, OF_NODES) for node in nodes if node.stays is not None]
     return joined((chips(Counter(_fate(node) for node in nodes)), table(caption, columns, rows), glossary(given)))
 
 

@@ -6,15 +6,15 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from autoscaler.observe.http.health import OK, Verdict
-from autoscaler.observe.page.block import Block, Shown
-from autoscaler.observe.page.display import lasting, moment
+from autoscaler.observe.http.health import OK, HealthResult
+from autoscaler.observe.page.format import lasting, moment
 from autoscaler.observe.page.groups import groups_table
 from autoscaler.observe.page.history import decisions_table, events_table
 from autoscaler.observe.page.markup import NOTHING, Html, html, joined
 from autoscaler.observe.page.nodes import nodes_table
 from autoscaler.observe.page.plots import timeline
 from autoscaler.observe.page.pods import pods_table
+from autoscaler.observe.page.section import CompanionSection, SectionContent
 from autoscaler.observe.page.style import STYLE
 from autoscaler.observe.page.table import pill
 from autoscaler.observe.page.tiles import capacity_bars, tiles
@@ -22,8 +22,8 @@ from autoscaler.observe.status import (
     Health,
     ProcessStatus,
     PublishedStatus,
+    StatusView,
     UndecodedKind,
-    View,
 )
 
 DEFAULT_REFRESH_S = 15
@@ -32,7 +32,7 @@ _DATA = ("status", "groups", "nodes", "pods", "plans", "openapi.json")
 _SECTIONS = ("Node groups", "Pending pods", "Decisions", "Events")
 _LAST_SECTION = "Nodes"
 
-Parts = Sequence[tuple[str, Shown]]
+Parts = Sequence[tuple[str, SectionContent]]
 """The sections of companions by their titles."""
 
 
@@ -52,11 +52,11 @@ class PageOptions(msgspec.Struct, frozen=True, rename={"all_rows": "all", "refre
 
 
 def status_page(
-    view: View,
+    view: StatusView,
     now_wall: float,
     options: PageOptions,
-    alive: Verdict = OK,
-    blocks: Sequence[Block] = (),
+    alive: HealthResult = OK,
+    blocks: Sequence[CompanionSection] = (),
     complaints: Sequence[str] = (),
 ) -> Html:
     """Return the whole document.
@@ -134,7 +134,7 @@ def _standby_notice(process: ProcessStatus) -> Html:
     return html('<p class="notice">This replica is on standby: {}. What follows is its own view.</p>', leader)
 
 
-def _notices(status: PublishedStatus, alive: Verdict, complaints: Sequence[str]) -> Html:
+def _notices(status: PublishedStatus, alive: HealthResult, complaints: Sequence[str]) -> Html:
     notices = [html('<p class="notice bad">{}</p>', complaint) for complaint in complaints]
     if not alive.ok:
         notices.append(html('<p class="notice bad">The health check fails. {}</p>', alive.text))
@@ -165,7 +165,7 @@ def _alarms(parts: Parts) -> Html:
     )
 
 
-def _main(view: View, now_wall: float, everything: str | None, parts: Parts) -> Html:
+def _main(view: StatusView, now_wall: float, everything: str | None, parts: Parts) -> Html:
     """Return what is between header and footer; `everything` is the link to every row, None on that page."""
     status = view.status
     beside = joined(_section(title, part.body) for title, part in parts)
@@ -221,7 +221,7 @@ def _empty(text: str) -> Html:
     return html('<p class="muted">{}</p>', text)
 
 
-def _decisions(view: View, now_wall: float) -> Html:
+def _decisions(view: StatusView, now_wall: float) -> Html:
     if not view.history:
         return _empty("Nothing was added or removed yet.")
     return joined((timeline(view.history, now_wall), decisions_table(view.history, now_wall)))

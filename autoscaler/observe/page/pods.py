@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from autoscaler.observe.meanings import Given
-from autoscaler.observe.page.display import count, duration, lasting
+from autoscaler.observe.meanings import GivenReason
+from autoscaler.observe.page.format import count, duration, lasting
 from autoscaler.observe.page.markup import NOTHING, Html, html, joined
 from autoscaler.observe.page.table import Column, chips, glossary, like_it, pill, table
 from autoscaler.observe.reason_table import OF_GROUPS, OF_PODS
@@ -36,7 +36,7 @@ def pods_table(pods: Sequence[PodStatus], now_wall: float, all_link: str | None)
         f", {hidden:,} of them not shown" if hidden else "",
         html('<a href="{}">Show each</a>', all_link) if len(shown) < len(pods) else NOTHING,
     )
-    given: list[Given] = [(pod.verdict, OF_PODS) for row in shown for pod in row[:1]]
+    given: list[GivenReason] = [(pod.verdict, OF_PODS) for row in shown for pod in row[:1]]
     given += [(one.reason, OF_GROUPS) for row in shown for one in row[0].reasons]
     return joined((chips(Counter(pod.verdict for pod in pods)), table(caption, columns, rows), glossary(given)))
 

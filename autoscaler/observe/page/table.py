@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from autoscaler.observe.meanings import Given, meanings
-from autoscaler.observe.page.display import count
+from autoscaler.observe.meanings import GivenReason, meanings
+from autoscaler.observe.page.format import count
 from autoscaler.observe.page.markup import NOTHING, Html, html, joined
 
 _LONGEST_WORD = 40
@@ -77,7 +77,7 @@ def like_it(row: Sequence[object]) -> str:
     return f" and {len(row) - 1:,} like it" if len(row) > 1 else ""
 
 
-def glossary(given: Iterable[Given]) -> Html:
+def glossary(given: Iterable[GivenReason]) -> Html:
     """Return what the reasons mean, folded away; nothing where there are none."""
     lines = joined(
         html("<dt>{}</dt><dd>{} <em>{}</em></dd>", one.reason, _prose(one.text), _prose(one.remedy))

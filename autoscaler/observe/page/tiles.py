@@ -1,6 +1,6 @@
 """The first glance at the status page: the figures that matter most, and how full the cluster is."""
 
-from autoscaler.observe.page.display import ago, cpus, duration, gib
+from autoscaler.observe.page.format import ago, cpus, duration, gib
 from autoscaler.observe.page.markup import NOTHING, Html, html, joined
 from autoscaler.observe.page.plots import share_bar
 from autoscaler.observe.status import Capacity, ClusterStatus, PassStatus, PublishedStatus, ScaleUpActivity

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 
 from autoscaler.clock import Instant
 from autoscaler.objects.matching import wants_node
-from autoscaler.objects.node import Effect, Node, node_decoder
+from autoscaler.objects.node import Node, TaintEffect, node_decoder
 from autoscaler.objects.pod import PodClass, PodInterner
-from autoscaler.sandbox.actors.feed import Feed
-from autoscaler.sandbox.actors.picture import decoded
-from autoscaler.sandbox.actors.recorder import Recorder
+from autoscaler.sandbox.actors.decoded_cluster import decoded
+from autoscaler.sandbox.actors.event_recorder import Recorder
+from autoscaler.sandbox.actors.informers import SharedInformers
 from autoscaler.sandbox.actors.replicas import delete_pod, pod_for, refusals, report, scaled, template_hash
 from autoscaler.sandbox.actors.wire import (
     controller_of,
@@ -46,7 +46,7 @@ class DaemonSets:
     Updates delete old pods up to `maxUnavailable` at a time; surges are left out.
     """
 
-    def __init__(self, storage: Storage, feed: Feed, recorder: Recorder) -> None:
+    def __init__(self, storage: Storage, feed: SharedInformers, recorder: Recorder) -> None:
         self._storage = storage
         self._sets = feed.mirror(_SETS)
         self._owned = feed.mirror("pods").index(controller_uid)
@@ -174,7 +174,7 @@ def _digest(pod: JsonObject) -> str | None:
 
 def _may_stay(cls: PodClass, node: Node) -> bool:
     """Whether a daemon that is on the node stays there: taints that only keep new pods off do not matter."""
-    lasting = (taint for taint in node.taints if taint.effect == Effect.NO_EXECUTE)
+    lasting = (taint for taint in node.taints if taint.effect == TaintEffect.NO_EXECUTE)
     return wants_node(cls, node.labels, node.name) and all(cls.tolerates(taint) for taint in lasting)
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 import msgspec
 
 from autoscaler.clock import Instant
-from autoscaler.sandbox.actors.feed import Feed
-from autoscaler.sandbox.actors.recorder import Recorder
+from autoscaler.sandbox.actors.event_recorder import Recorder
+from autoscaler.sandbox.actors.informers import SharedInformers
 from autoscaler.sandbox.actors.replicas import refusals, report, scaled, template_hash
 from autoscaler.sandbox.actors.wire import (
     condition,
@@ -39,7 +39,7 @@ class _Bounds(msgspec.Struct, frozen=True):
 class Deployments:
     """The Deployment controller. Proportional scaling, minReadySeconds and the progress deadline are left out."""
 
-    def __init__(self, storage: Storage, feed: Feed, recorder: Recorder) -> None:
+    def __init__(self, storage: Storage, feed: SharedInformers, recorder: Recorder) -> None:
         self._storage = storage
         self._deployments = feed.mirror(_DEPLOYMENTS)
         self._sets = feed.mirror(_SETS)

@@ -2,8 +2,8 @@
 
 from autoscaler.clock import Instant
 from autoscaler.objects.meta import rfc3339, unix_seconds
-from autoscaler.sandbox.actors.feed import Feed
-from autoscaler.sandbox.actors.recorder import Recorder
+from autoscaler.sandbox.actors.event_recorder import Recorder
+from autoscaler.sandbox.actors.informers import SharedInformers
 from autoscaler.sandbox.actors.replicas import delete_pod, dispensable_first, pod_for, refusals, report
 from autoscaler.sandbox.actors.wire import (
     controller_of,
@@ -33,7 +33,7 @@ class Jobs:
     even after its node took it along.
     """
 
-    def __init__(self, storage: Storage, feed: Feed, recorder: Recorder) -> None:
+    def __init__(self, storage: Storage, feed: SharedInformers, recorder: Recorder) -> None:
         self._storage = storage
         self._jobs = feed.mirror(_JOBS)
         self._owned = feed.mirror("pods").index(controller_uid)

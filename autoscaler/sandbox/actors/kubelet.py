@@ -7,8 +7,8 @@ its containers run, `sandbox.autoscaler/exit-code` how they end. Pods of Jobs ru
 import msgspec
 
 from autoscaler.clock import Instant
-from autoscaler.sandbox.actors import podstatus
-from autoscaler.sandbox.actors.feed import Feed
+from autoscaler.sandbox.actors import pod_status
+from autoscaler.sandbox.actors.informers import SharedInformers
 from autoscaler.sandbox.actors.timing import Timing
 from autoscaler.sandbox.actors.wire import (
     condition,
@@ -46,7 +46,7 @@ class _Host(msgspec.Struct):
 class Kubelets:
     """Runs the pods of every node, whoever made the node, unless its kubelet has fallen silent."""
 
-    def __init__(self, storage: Storage, feed: Feed, timing: Timing) -> None:
+    def __init__(self, storage: Storage, feed: SharedInformers, timing: Timing) -> None:
         self._storage = storage
         self._timing = timing
         self._pods = feed.mirror("pods")
@@ -98,16 +98,16 @@ class Kubelets:
             images = {str(one["image"]) for one in pod["spec"]["containers"]} - host.images
             host.images |= images
             self._is_due(pod, "start", self._timing.start_s + self._timing.pull_s * len(images), now)
-            self._report(pod, podstatus.starting(pod, _address_of(node), now.wall))
+            self._report(pod, pod_status.starting(pod, _address_of(node), now.wall))
         elif self._is_due(pod, "start", 0.0, now):
-            self._report(pod, podstatus.running(pod, self._new_address(pod, node, host), now.wall))
+            self._report(pod, pod_status.running(pod, self._new_address(pod, node, host), now.wall))
 
     def _run(self, pod: JsonObject, now: Instant) -> None:
         lasts_s = self._lasts_s(pod)
         if lasts_s is not None and self._is_due(pod, "end", lasts_s, now):
             code = (pod["metadata"].get("annotations") or {}).get(EXIT_CODE, "0")
             told = parse_count(code, _LAST_EXIT_CODE)
-            self._report(pod, podstatus.ended(pod, 1 if told is None else told, now.wall))
+            self._report(pod, pod_status.ended(pod, 1 if told is None else told, now.wall))
 
     def _stop(self, pod: JsonObject, now: Instant) -> None:
         grace_s = pod["metadata"].get("deletionGracePeriodSeconds") or 0

@@ -13,7 +13,7 @@ import msgspec
 from autoscaler.clock import Instant
 from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.node import HOSTNAME
-from autoscaler.sandbox.actors.feed import Feed
+from autoscaler.sandbox.actors.informers import SharedInformers
 from autoscaler.sandbox.actors.timing import Timing
 from autoscaler.sandbox.actors.wire import holds, new_condition, spec_of
 from autoscaler.sandbox.actors.workqueue import WorkQueue
@@ -59,10 +59,10 @@ class _Machine(msgspec.Struct):
     gone_at: float | None = None
 
 
-class Machines:
+class MachineNodes:
     """Keeps a node for each running machine."""
 
-    def __init__(self, storage: Storage, feed: Feed, cloud: StaticCloud, timing: Timing) -> None:
+    def __init__(self, storage: Storage, feed: SharedInformers, cloud: StaticCloud, timing: Timing) -> None:
         self._storage = storage
         self._cloud = cloud
         self._timing = timing
@@ -166,7 +166,7 @@ class Machines:
 class KwokNodes:
     """Makes nodes of the kwok provider Ready and keeps them so, as the kwok controller does."""
 
-    def __init__(self, storage: Storage, feed: Feed, timing: Timing) -> None:
+    def __init__(self, storage: Storage, feed: SharedInformers, timing: Timing) -> None:
         self._storage = storage
         self._timing = timing
         self._nodes = feed.mirror("nodes")

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from autoscaler.objects.pod import Pod
-from autoscaler.sandbox.actors.pending import priority_of
+from autoscaler.sandbox.actors.scheduling_queue import priority_of
 from autoscaler.scheduling.placement import Placer
 
 

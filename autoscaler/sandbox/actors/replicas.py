@@ -7,8 +7,8 @@ import msgspec
 
 from autoscaler.objects.meta import integer
 from autoscaler.ports import EventType
-from autoscaler.sandbox.actors.feed import Mirror
-from autoscaler.sandbox.actors.recorder import Recorder, subject
+from autoscaler.sandbox.actors.event_recorder import Recorder, subject
+from autoscaler.sandbox.actors.informers import Informer
 from autoscaler.sandbox.actors.wire import is_ready, key_of, node_of, owner_reference, phase_of, uid_of
 from autoscaler.sandbox.apiserver.deletion import DeleteOptions
 from autoscaler.sandbox.apiserver.errors import ApiError, JsonObject
@@ -90,7 +90,7 @@ def scaled(value: int | str | None, total: int, *, round_up: bool, default: int)
     return -(-total * percent // 100) if round_up else total * percent // 100
 
 
-def refusals(mirror: Mirror, recorder: Recorder) -> Callable[[Key, ApiError], None]:
+def refusals(mirror: Informer, recorder: Recorder) -> Callable[[Key, ApiError], None]:
     """Tell people, by events on the owner, why its objects cannot be made."""
 
     def refused(key: Key, error: ApiError) -> None:

@@ -1,8 +1,8 @@
 """ReplicaSets and ReplicationControllers: as many pods as asked for."""
 
 from autoscaler.clock import Instant
-from autoscaler.sandbox.actors.feed import Feed
-from autoscaler.sandbox.actors.recorder import Recorder
+from autoscaler.sandbox.actors.event_recorder import Recorder
+from autoscaler.sandbox.actors.informers import SharedInformers
 from autoscaler.sandbox.actors.replicas import delete_pod, dispensable_first, pod_for, refusals, report
 from autoscaler.sandbox.actors.wire import (
     controller_of,
@@ -22,7 +22,9 @@ from autoscaler.sandbox.apiserver.storage import Storage
 class ReplicaSets:
     """The controller of one of the two kinds. Pods that match but have no owner are not adopted."""
 
-    def __init__(self, storage: Storage, feed: Feed, recorder: Recorder, resource: str = "replicasets.apps") -> None:
+    def __init__(
+        self, storage: Storage, feed: SharedInformers, recorder: Recorder, resource: str = "replicasets.apps"
+    ) -> None:
         self._storage = storage
         self._resource = resource
         self._kind = storage.kind(resource).kind

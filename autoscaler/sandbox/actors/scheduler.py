@@ -10,13 +10,13 @@ from autoscaler.clock import Instant
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.ports import EventType
-from autoscaler.sandbox.actors.cycle import Cycle
-from autoscaler.sandbox.actors.feed import Feed
-from autoscaler.sandbox.actors.pending import PendingPods
-from autoscaler.sandbox.actors.picture import Picture
+from autoscaler.sandbox.actors.decoded_cluster import DecodedCluster
+from autoscaler.sandbox.actors.event_recorder import Recorder, subject
+from autoscaler.sandbox.actors.informers import SharedInformers
 from autoscaler.sandbox.actors.preemption import Preemption
-from autoscaler.sandbox.actors.recorder import Recorder, subject
 from autoscaler.sandbox.actors.replicas import delete_pod
+from autoscaler.sandbox.actors.scheduling_cycle import SchedulingCycle
+from autoscaler.sandbox.actors.scheduling_queue import PendingPods
 from autoscaler.sandbox.actors.timing import Timing
 from autoscaler.sandbox.actors.wire import condition, new_condition
 from autoscaler.sandbox.apiserver.errors import ApiError, JsonObject
@@ -32,7 +32,12 @@ class Scheduler:
     """Looks after the unassigned pods that name this scheduler."""
 
     def __init__(
-        self, storage: Storage, feed: Feed, recorder: Recorder, timing: Timing, name: str = "default-scheduler"
+        self,
+        storage: Storage,
+        feed: SharedInformers,
+        recorder: Recorder,
+        timing: Timing,
+        name: str = "default-scheduler",
     ) -> None:
         self._storage = storage
         self._recorder = recorder
@@ -42,7 +47,7 @@ class Scheduler:
         self._objects = feed.mirror("pods").objects
         self._pending = PendingPods()
         self._gated: dict[Key, None] = {}
-        self._picture = Picture(feed, self._node_changed, self._pod_changed, self._pending.wake)
+        self._picture = DecodedCluster(feed, self._node_changed, self._pod_changed, self._pending.wake)
 
     def due(self) -> float:
         """Monotonic second of the next step that has work."""
@@ -59,7 +64,7 @@ class Scheduler:
             self._report_gated(now)
         if self._pending.idle:
             return
-        cycle = Cycle(self._picture.view())
+        cycle = SchedulingCycle(self._picture.view())
         for pod in self._pending.take():
             node = cycle.find(pod)
             if node is not None:
@@ -102,7 +107,7 @@ class Scheduler:
         message = f"Successfully assigned {pod.key} to {node}"
         self._tell(pod, EventType.NORMAL, "Scheduled", message)
 
-    def _decline(self, pod: Pod, cycle: Cycle, now: Instant) -> None:
+    def _decline(self, pod: Pod, cycle: SchedulingCycle, now: Instant) -> None:
         """Say that the pod fits nowhere, and make room for it where less important pods are in its place."""
         message = cycle.why_not(pod)
         self._tell(pod, EventType.WARNING, "FailedScheduling", message)

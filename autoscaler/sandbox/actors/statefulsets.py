@@ -1,8 +1,8 @@
 """StatefulSets: pods with names that last, made and unmade in order."""
 
 from autoscaler.clock import Instant
-from autoscaler.sandbox.actors.feed import Feed
-from autoscaler.sandbox.actors.recorder import Recorder
+from autoscaler.sandbox.actors.event_recorder import Recorder
+from autoscaler.sandbox.actors.informers import SharedInformers
 from autoscaler.sandbox.actors.replicas import delete_pod, pod_for, refusals, report, template_hash
 from autoscaler.sandbox.actors.wire import (
     controller_of,
@@ -28,7 +28,7 @@ _INDEX = "apps.kubernetes.io/pod-index"
 class StatefulSets:
     """The StatefulSet controller. Volume claim templates are left out: the sandbox provisions no volumes."""
 
-    def __init__(self, storage: Storage, feed: Feed, recorder: Recorder) -> None:
+    def __init__(self, storage: Storage, feed: SharedInformers, recorder: Recorder) -> None:
         self._storage = storage
         self._sets = feed.mirror(_SETS)
         self._pods = feed.mirror("pods")

@@ -8,27 +8,27 @@ are needed: `listen` calls back after each write, `watch` gives a subscription t
 asked, for comparison with RBAC rules), `.faults` (trouble to inject, `faults.Faults`).
 """
 
-from autoscaler.sandbox.apiserver.deletion import Deleted, DeleteOptions, Propagation
+from autoscaler.sandbox.apiserver.deletion import DeletedObject, DeleteOptions, Propagation
 from autoscaler.sandbox.apiserver.errors import ApiError
 from autoscaler.sandbox.apiserver.faults import Fault, Faults
 from autoscaler.sandbox.apiserver.journal import Subscription, WatchEvent
 from autoscaler.sandbox.apiserver.patch import PatchType
-from autoscaler.sandbox.apiserver.records import Change, ChangeType
+from autoscaler.sandbox.apiserver.records import ChangeType, StoreChange
 from autoscaler.sandbox.apiserver.server import ApiServer, TlsFiles
 from autoscaler.sandbox.apiserver.storage import Storage
 
 __all__ = [
     "ApiError",
     "ApiServer",
-    "Change",
     "ChangeType",
     "DeleteOptions",
-    "Deleted",
+    "DeletedObject",
     "Fault",
     "Faults",
     "PatchType",
     "Propagation",
     "Storage",
+    "StoreChange",
     "Subscription",
     "TlsFiles",
     "WatchEvent",

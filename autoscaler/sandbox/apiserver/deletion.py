@@ -6,7 +6,7 @@ import msgspec
 
 from autoscaler.sandbox.apiserver.errors import JsonObject, forbidden, precondition_failed
 from autoscaler.sandbox.apiserver.journal import Journal
-from autoscaler.sandbox.apiserver.kinds import Kind, Registry
+from autoscaler.sandbox.apiserver.kinds import Kind, KindRegistry
 from autoscaler.sandbox.apiserver.records import Stored
 
 _FOREGROUND = "foregroundDeletion"
@@ -32,7 +32,7 @@ class DeleteOptions(msgspec.Struct, frozen=True):
     resource_version: str | None = None
 
 
-class Deleted(msgspec.Struct, frozen=True):
+class DeletedObject(msgspec.Struct, frozen=True):
     """The last known state, and whether the object is gone or only terminating."""
 
     object: JsonObject
@@ -42,18 +42,18 @@ class Deleted(msgspec.Struct, frozen=True):
 class Deletion:
     """Carries deletions through. Calls run inside the journal's transaction."""
 
-    def __init__(self, journal: Journal, registry: Registry) -> None:
+    def __init__(self, journal: Journal, registry: KindRegistry) -> None:
         self._journal = journal
         self._registry = registry
 
-    def delete(self, kind: Kind, record: Stored, options: DeleteOptions, *, dry_run: bool = False) -> Deleted:
+    def delete(self, kind: Kind, record: Stored, options: DeleteOptions, *, dry_run: bool = False) -> DeletedObject:
         """Delete, or mark for deletion what must first be finalized; raises ApiError 403 or 409."""
         check_preconditions(kind, record, options)
         if kind.id == "namespaces" and record.key[1] in PERMANENT_NAMESPACES:
             raise forbidden(kind, record.key[1], "this namespace may not be deleted")
         obj = record.decoded(kind)
         if dry_run:
-            return Deleted(obj, gone=True)
+            return DeletedObject(obj, gone=True)
         grace_s = _grace_s(kind, obj, options)
         finalizers = list(obj["metadata"].get("finalizers") or ())
         if kind.id != "namespaces":
@@ -107,7 +107,7 @@ class Deletion:
             obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
         return record if obj == record.decoded(kind) else self._journal.put(kind, obj)
 
-    def _continue(self, kind: Kind, record: Stored, propagation: Propagation) -> Deleted:
+    def _continue(self, kind: Kind, record: Stored, propagation: Propagation) -> DeletedObject:
         obj = record.decoded(kind)
         if kind.id == "namespaces":
             self._delete_content(record.key[1])
@@ -117,9 +117,9 @@ class Deletion:
         elif _FOREGROUND in (obj["metadata"].get("finalizers") or ()):
             for store, dependent in self._journal.dependents(record.uid):
                 self.delete(store.kind, dependent, DeleteOptions(propagation=propagation))
-        return Deleted(obj, gone=self._journal.store(kind).get(record.key) is None)
+        return DeletedObject(obj, gone=self._journal.store(kind).get(record.key) is None)
 
-    def _finish(self, kind: Kind, record: Stored, propagation: Propagation) -> Deleted:
+    def _finish(self, kind: Kind, record: Stored, propagation: Propagation) -> DeletedObject:
         if kind.id == CRD_ID:
             self._delete_custom_objects(record.decoded(kind))
         last = self._journal.remove(kind, record)
@@ -130,7 +130,7 @@ class Deletion:
                 self._release_foreground(owner, record.key[0])
         if record.key[0]:
             self.finish_namespace(record.key[0])
-        return Deleted(last.decoded(kind), gone=True)
+        return DeletedObject(last.decoded(kind), gone=True)
 
     def _collect(self, uid: str) -> None:
         """Delete dependents whose last owner just went; the others only lose the reference."""

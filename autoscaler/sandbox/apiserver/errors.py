@@ -7,7 +7,7 @@ import msgspec
 
 from autoscaler.errors import AutoscalerError
 from autoscaler.sandbox.apiserver.kinds import Kind
-from autoscaler.sandbox.apiserver.requests import Asked
+from autoscaler.sandbox.apiserver.request_log import RequestAttributes
 
 JsonObject = dict[str, Any]
 LARGEST_BODY_BYTES = 3 * 1024 * 1024
@@ -133,7 +133,7 @@ def bad_request(message: str) -> ApiError:
     return ApiError(400, "BadRequest", message)
 
 
-def not_permitted(user: str, asked: Asked) -> ApiError:
+def not_permitted(user: str, asked: RequestAttributes) -> ApiError:
     """403: RBAC does not let the user do that."""
     where = f'in the namespace "{asked.namespace}"' if asked.namespace else "at the cluster scope"
     path = "/".join(filter(None, (asked.resource, asked.subresource)))

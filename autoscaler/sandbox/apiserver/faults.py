@@ -6,7 +6,7 @@ from collections.abc import Callable
 import msgspec
 
 from autoscaler.sandbox.apiserver.errors import ApiError, JsonObject, not_permitted
-from autoscaler.sandbox.apiserver.requests import Asked
+from autoscaler.sandbox.apiserver.request_log import RequestAttributes
 
 USER = "sandbox"
 """Who every client of the sandbox is."""
@@ -44,7 +44,7 @@ class Fault(msgspec.Struct, frozen=True):
     retry_after_s: int | None = None
     watch_lines: int | None = None
 
-    def concerns(self, asked: Asked) -> bool:
+    def concerns(self, asked: RequestAttributes) -> bool:
         """Whether this rule is about the request."""
         same_verb = self.verb in ("*", asked.verb)
         same_resource = self.resource in ("*", asked.resource)
@@ -55,7 +55,7 @@ class Fault(msgspec.Struct, frozen=True):
             and self.user_agent in asked.user_agent
         )
 
-    def error(self, asked: Asked) -> ApiError:
+    def error(self, asked: RequestAttributes) -> ApiError:
         """The refusal this rule asks for."""
         code = self.code or 500
         if code == 403 and asked.resource:
@@ -104,7 +104,7 @@ class Faults:
         """Let the server know how to cut the connections that are open."""
         self._when_down = action
 
-    def strike(self, asked: Asked) -> Fault | None:
+    def strike(self, asked: RequestAttributes) -> Fault | None:
         """Return the rule for this request, and count the hit."""
         with self._lock:
             for position, (fault, left) in enumerate(self._rules):

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from autoscaler.sandbox.apiserver.errors import bad_request
+from autoscaler.sandbox.apiserver.http_messages import JSON, ApiRequest
 from autoscaler.sandbox.apiserver.kinds import Kind
-from autoscaler.sandbox.apiserver.messages import JSON, Request
 from autoscaler.sandbox.apiserver.patch import PatchType
 
 _MODES = ("Ignore", "Warn", "Strict")
@@ -27,7 +27,7 @@ def _types() -> Mapping[str, Mapping[str, str]]:
     return msgspec.json.decode(data, type=dict[str, dict[str, str]])
 
 
-def known(kind: Kind, request: Request) -> tuple[Request, list[str]]:
+def known(kind: Kind, request: ApiRequest) -> tuple[ApiRequest, list[str]]:
     """Return the request without fields that the kind does not have, and what to warn of.
 
     Raises ApiError 400 for a body that is no object, and where the client is strict.

@@ -7,15 +7,15 @@ from http.server import BaseHTTPRequestHandler
 from typing import cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from autoscaler.sandbox.apiserver.dispatch import ApiDispatcher, Dropped
 from autoscaler.sandbox.apiserver.errors import LARGEST_BODY_BYTES, ApiError, bad_request, too_large
-from autoscaler.sandbox.apiserver.messages import Answer, Request, refusal
-from autoscaler.sandbox.apiserver.site import Dropped, Site
+from autoscaler.sandbox.apiserver.http_messages import ApiRequest, ApiResponse, refusal
 from cloudprovider.number import parse_count
 
 _IDLE_S = 300.0
 
 
-class Connection(BaseHTTPRequestHandler):
+class RequestHandler(BaseHTTPRequestHandler):
     """HTTP/1.1 with keep-alive."""
 
     protocol_version = "HTTP/1.1"
@@ -64,13 +64,13 @@ class Connection(BaseHTTPRequestHandler):
         """Requests are recorded elsewhere."""
 
     @property
-    def _site(self) -> Site:
-        return cast("Site", self.server.site)  # type: ignore[attr-defined]
+    def _site(self) -> ApiDispatcher:
+        return cast("ApiDispatcher", self.server.site)  # type: ignore[attr-defined]
 
-    def _request(self) -> Request:
+    def _request(self) -> ApiRequest:
         url = urlsplit(self.path)
         headers = self.headers
-        return Request(
+        return ApiRequest(
             method=self.command,
             path=unquote(url.path),
             query=dict(parse_qsl(url.query, keep_blank_values=True)),
@@ -105,7 +105,7 @@ class Connection(BaseHTTPRequestHandler):
             if size == 0:
                 return bytes(body)
 
-    def _write(self, answer: Answer) -> None:
+    def _write(self, answer: ApiResponse) -> None:
         self.send_response(answer.code)
         self.send_header("Content-Type", answer.content_type)
         self.send_header("Content-Length", str(len(answer.body)))
@@ -117,7 +117,7 @@ class Connection(BaseHTTPRequestHandler):
         self.wfile.write(answer.body)
         self.wfile.flush()
 
-    def _stream(self, answer: Answer) -> None:
+    def _stream(self, answer: ApiResponse) -> None:
         self.send_response(answer.code)
         self.send_header("Content-Type", answer.content_type)
         self.send_header("Transfer-Encoding", "chunked")

@@ -11,17 +11,17 @@ import msgspec
 from autoscaler.clock import Clock
 from autoscaler.sandbox.apiserver.errors import JsonObject, from_the_future
 from autoscaler.sandbox.apiserver.kinds import Kind
-from autoscaler.sandbox.apiserver.records import Change, ChangeType, Key, Stored, stored
-from autoscaler.sandbox.apiserver.store import ObjectStore, Selection
+from autoscaler.sandbox.apiserver.records import ChangeType, Key, StoreChange, Stored, stored
+from autoscaler.sandbox.apiserver.store import ObjectStore, StoreSelection
 
-Listener = Callable[[Change], None]
+ChangeListener = Callable[[StoreChange], None]
 
 
 class WatchEvent(msgspec.Struct, frozen=True):
     """One change as one watcher sees it: an object entering a selection was ADDED, whatever happened to it."""
 
     type: ChangeType
-    change: Change
+    change: StoreChange
 
     def object(self) -> JsonObject:
         """The object as reported, as a fresh copy."""
@@ -35,7 +35,7 @@ class WatchEvent(msgspec.Struct, frozen=True):
 class Subscription:
     """A cursor into one store's history. It holds no queue: a slow reader that history outruns gets a 410."""
 
-    def __init__(self, journal: "Journal", store: ObjectStore, selection: Selection, since: int | None) -> None:
+    def __init__(self, journal: "Journal", store: ObjectStore, selection: StoreSelection, since: int | None) -> None:
         self._journal = journal
         self._store = store
         self._selection = selection
@@ -43,7 +43,7 @@ class Subscription:
         self._initial: list[WatchEvent] = []
         if since is None:
             self._initial = [
-                WatchEvent(ChangeType.ADDED, Change(store.kind, ChangeType.ADDED, record, None))
+                WatchEvent(ChangeType.ADDED, StoreChange(store.kind, ChangeType.ADDED, record, None))
                 for record in store.records(selection)
             ]
             since = journal.revision
@@ -82,7 +82,7 @@ class Subscription:
             self._closed = True
             self._journal.condition(self._store).notify_all()
 
-    def _seen_as(self, change: Change) -> ChangeType | None:
+    def _seen_as(self, change: StoreChange) -> ChangeType | None:
         belonged = change.before is not None and self._selection.matches(change.before)
         if change.type is ChangeType.DELETED:
             return ChangeType.DELETED if belonged else None
@@ -108,8 +108,8 @@ class Journal:
         self._stores: dict[str, ObjectStore] = {}
         self._conditions: dict[str, threading.Condition] = {}
         self._owned: dict[str, dict[tuple[str, Key], None]] = {}
-        self._listeners: dict[str, list[Listener]] = {}
-        self._pending: deque[Change] = deque()
+        self._listeners: dict[str, list[ChangeListener]] = {}
+        self._pending: deque[StoreChange] = deque()
         self._depth = 0
         self._dispatching = False
 
@@ -162,7 +162,7 @@ class Journal:
         record = self._next(kind, obj)
         before = store.get(record.key)
         change = ChangeType.ADDED if before is None else ChangeType.MODIFIED
-        self._commit(store, Change(store.kind, change, record, before))
+        self._commit(store, StoreChange(store.kind, change, record, before))
         return record
 
     def load(self, kind: Kind, obj: JsonObject) -> Stored:
@@ -181,7 +181,7 @@ class Journal:
         store = self.store(kind)
         last = self._next(store.kind, record.decoded(store.kind))
         self.applied.pop(record.uid, None)
-        self._commit(store, Change(store.kind, ChangeType.DELETED, last, record))
+        self._commit(store, StoreChange(store.kind, ChangeType.DELETED, last, record))
         return last
 
     def dependents(self, uid: str) -> list[tuple[ObjectStore, Stored]]:
@@ -194,7 +194,7 @@ class Journal:
                 found.append((store, record))
         return found
 
-    def subscribe(self, kind: Kind, selection: Selection, since: int | None) -> Subscription:
+    def subscribe(self, kind: Kind, selection: StoreSelection, since: int | None) -> Subscription:
         """Watch from after `since`; `None` starts with what exists. Raises ApiError 410 or 504."""
         with self.lock:
             store = self.store(kind)
@@ -204,7 +204,7 @@ class Journal:
                 store.since(since)
             return Subscription(self, store, selection, since)
 
-    def listen(self, kind: Kind, listener: Listener) -> Callable[[], None]:
+    def listen(self, kind: Kind, listener: ChangeListener) -> Callable[[], None]:
         """Call `listener` for each change of this kind from now on; the result stops that."""
         with self.lock:
             listeners = self._listeners.setdefault(kind.store_id, [])
@@ -221,7 +221,7 @@ class Journal:
         self.revision += 1
         return stored(kind, obj, self.revision)
 
-    def _commit(self, store: ObjectStore, change: Change) -> None:
+    def _commit(self, store: ObjectStore, change: StoreChange) -> None:
         store.apply(change)
         if change.before is not None:
             self._disown(store, change.before)
@@ -255,7 +255,7 @@ class Journal:
             self._dispatching = False
             raise
 
-    def _next_pending(self) -> Change | None:
+    def _next_pending(self) -> StoreChange | None:
         with self.lock:
             if self._pending:
                 return self._pending.popleft()

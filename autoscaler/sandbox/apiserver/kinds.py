@@ -155,7 +155,7 @@ BUILT_IN: tuple[Kind, ...] = (
 )  # fmt: skip
 
 
-class Registry:
+class KindRegistry:
     """The kinds served now. Rows change rarely: writers replace the maps, readers need no lock."""
 
     def __init__(self, rows: Iterable[Kind] = BUILT_IN) -> None:

@@ -14,11 +14,11 @@ from autoscaler.sandbox.apiserver.errors import (
     invalid,
     not_supported,
 )
-from autoscaler.sandbox.apiserver.json_problems import json_problem
+from autoscaler.sandbox.apiserver.http_messages import ApiRequest, ApiResponse, ObjectFormat, answer
+from autoscaler.sandbox.apiserver.json_errors import json_problem
 from autoscaler.sandbox.apiserver.kinds import Kind
-from autoscaler.sandbox.apiserver.messages import Answer, Form, Request, answer
 from autoscaler.sandbox.apiserver.storage import Storage
-from autoscaler.sandbox.apiserver.store import Page, Selection
+from autoscaler.sandbox.apiserver.store import ListPage, StoreSelection
 from autoscaler.sandbox.apiserver.table import partial, table
 
 _VERSION = "meta.k8s.io/v1"
@@ -40,7 +40,7 @@ class _Token(msgspec.Struct, frozen=True):
     start: str = ""
 
 
-def check_options(request: Request) -> None:
+def check_options(request: ApiRequest) -> None:
     """Raise ApiError 422 for query parameters of a list or watch that contradict each other."""
     match, revision = (request.query.get(name, "") for name in ("resourceVersionMatch", "resourceVersion"))
     watching, initial = request.flag("watch"), "sendInitialEvents" in request.query
@@ -58,7 +58,7 @@ def check_options(request: Request) -> None:
         raise invalid(Kind("meta.k8s.io", "v1", "", "ListOptions"), "", [problem])
 
 
-def _misplaced(request: Request, match: str, revision: str) -> str | None:
+def _misplaced(request: ApiRequest, match: str, revision: str) -> str | None:
     """Why `resourceVersionMatch` may not be given, if so."""
     if request.flag("watch"):
         given = "sendInitialEvents" in request.query
@@ -72,7 +72,7 @@ def _misplaced(request: Request, match: str, revision: str) -> str | None:
     return None
 
 
-def list_page(storage: Storage, kind: Kind, selection: Selection, request: Request) -> Page:
+def list_page(storage: Storage, kind: Kind, selection: StoreSelection, request: ApiRequest) -> ListPage:
     """Find the page a request is about; raises ApiError 400, 410 or 504."""
     check_options(request)
     limit = request.number("limit") or None
@@ -95,7 +95,7 @@ def list_page(storage: Storage, kind: Kind, selection: Selection, request: Reque
     return storage.page(kind, selection, limit=limit)
 
 
-def _continued(storage: Storage, kind: Kind, selection: Selection, limit: int | None, token: _Token) -> Page:
+def _continued(storage: Storage, kind: Kind, selection: StoreSelection, limit: int | None, token: _Token) -> ListPage:
     start = token.start.removeprefix("/").removesuffix("\0")
     if selection.namespace is None:
         namespace, _, name = start.partition("/")
@@ -114,7 +114,7 @@ def _continued(storage: Storage, kind: Kind, selection: Selection, limit: int | 
         raise gone from error
 
 
-def render(storage: Storage, kind: Kind, selection: Selection, page: Page, request: Request) -> Answer:
+def render(storage: Storage, kind: Kind, selection: StoreSelection, page: ListPage, request: ApiRequest) -> ApiResponse:
     """Encode a page in the form the client accepts."""
     metadata: JsonObject = {"resourceVersion": str(page.revision), **({"continue": ""} if kind.custom else {})}
     if page.last is not None:
@@ -123,18 +123,18 @@ def render(storage: Storage, kind: Kind, selection: Selection, page: Page, reque
         if page.remaining is not None:
             metadata["remainingItemCount"] = page.remaining
     match request.form():
-        case Form.TABLE:
+        case ObjectFormat.TABLE:
             objects = [record.decoded(kind) for record in page.records]
             include = request.query.get("includeObject", "Metadata")
             return answer({**table(kind, objects, storage.now(), include), "metadata": metadata})
-        case Form.METADATA:
+        case ObjectFormat.METADATA:
             items = [partial(record.decoded(kind)) for record in page.records]
             head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
             return answer({**head, "metadata": metadata, "items": items})
-    return Answer(200, _joined(kind, page, metadata))
+    return ApiResponse(200, _joined(kind, page, metadata))
 
 
-def _joined(kind: Kind, page: Page, metadata: JsonObject) -> bytes:
+def _joined(kind: Kind, page: ListPage, metadata: JsonObject) -> bytes:
     """The list as bytes: items of built-in kinds carry no kind and apiVersion, as the real server's do not."""
     if kind.custom or kind.store:
         items = b",".join([record.encoded(kind) for record in page.records])

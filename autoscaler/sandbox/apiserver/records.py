@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from autoscaler.sandbox.apiserver import event_forms
+from autoscaler.sandbox.apiserver import event_versions
 from autoscaler.sandbox.apiserver.errors import JsonObject
 from autoscaler.sandbox.apiserver.kinds import Kind
 
@@ -43,7 +43,7 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
     def encoded(self, kind: Kind) -> bytes:
         """The whole object as JSON under this kind's version."""
         if kind.group == "events.k8s.io":
-            return msgspec.json.encode(event_forms.to_events_v1(self.decoded(kind)))
+            return msgspec.json.encode(event_versions.to_events_v1(self.decoded(kind)))
         return kind.head + self.tail
 
     def decoded(self, kind: Kind) -> JsonObject:
@@ -52,7 +52,7 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
         return value
 
 
-class Change:
+class StoreChange:
     """One entry of a store's history; `now` is the last state when the object was deleted."""
 
     __slots__ = ("_lines", "before", "kind", "now", "type")

@@ -3,7 +3,7 @@
 import msgspec
 
 from autoscaler.sandbox.apiserver.errors import no_such_resource
-from autoscaler.sandbox.apiserver.kinds import Kind, Registry
+from autoscaler.sandbox.apiserver.kinds import Kind, KindRegistry
 
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
 
@@ -17,7 +17,7 @@ class Route(msgspec.Struct, frozen=True):
     subresource: str = ""
 
 
-def route(registry: Registry, path: str) -> Route:
+def route(registry: KindRegistry, path: str) -> Route:
     """Parse `/api/v1/...` and `/apis/GROUP/VERSION/...`; raises ApiError 404."""
     parts = [part for part in path.split("/") if part]
     if parts[0] == "api":

@@ -25,7 +25,7 @@ class Op(StrEnum):
     LESS = "Lt"
 
 
-class Requirement(msgspec.Struct, frozen=True):
+class LabelRequirement(msgspec.Struct, frozen=True):
     """One term of a label selector."""
 
     key: str
@@ -61,7 +61,7 @@ _SIGNS = {
     "<": Op.LESS,
 }
 _OBJECT_OPERATORS = (Op.IN, Op.NOT_IN, Op.EXISTS, Op.ABSENT)
-LabelSelector = tuple[Requirement, ...]
+ParsedSelector = tuple[LabelRequirement, ...]
 
 
 class FieldTerm(msgspec.Struct, frozen=True):
@@ -79,7 +79,7 @@ class FieldTerm(msgspec.Struct, frozen=True):
 FieldSelector = tuple[FieldTerm, ...]
 
 
-def parse_labels(text: str) -> LabelSelector:
+def parse_labels(text: str) -> ParsedSelector:
     """Parse the query form (`a=b,c in (d,e),!f,g>3`); raises ApiError 400."""
     return tuple(_Parser(text).requirements())
 
@@ -92,7 +92,7 @@ class _Parser:
         self._at = 0
         self._last = ""
 
-    def requirements(self) -> Iterator[Requirement]:
+    def requirements(self) -> Iterator[LabelRequirement]:
         if self._next and not self._is_word and self._next != "!":
             raise bad_request(f"found '{self._next}', expected: !, identifier, or 'end of string'")
         while self._next:
@@ -120,13 +120,13 @@ class _Parser:
             raise bad_request(f"unable to parse requirement: found '{self._next}', expected: identifier")
         return self._take()
 
-    def _requirement(self) -> Requirement:
+    def _requirement(self) -> LabelRequirement:
         if self._next == "!":
             self._take()
-            return Requirement(self._word(), Op.ABSENT)
+            return LabelRequirement(self._word(), Op.ABSENT)
         key = self._word()
         if self._next in ("", ","):
-            return Requirement(key, Op.EXISTS)
+            return LabelRequirement(key, Op.EXISTS)
         operator = _SIGNS.get(self._next)
         if operator is None:
             known = "in, notin, =, ==, !=, gt, lt"
@@ -136,7 +136,7 @@ class _Parser:
         if operator in (Op.GREATER, Op.LESS) and integer(values[0]) is None:
             why = "for 'Gt', 'Lt' operators, the value must be an integer"
             raise bad_request(f"unable to parse requirement: {why}")
-        return Requirement(key, operator, values)
+        return LabelRequirement(key, operator, values)
 
     def _values(self) -> Iterator[str]:
         if self._take() != "(":
@@ -149,21 +149,21 @@ class _Parser:
                 raise bad_request(f"unable to parse requirement: found '{self._last}', expected: ',' or ')'")
 
 
-def from_object(selector: JsonObject | None) -> LabelSelector | None:
+def from_object(selector: JsonObject | None) -> ParsedSelector | None:
     """Read a `metav1.LabelSelector`; `None` selects nothing, an empty one everything."""
     if selector is None:
         return None
-    terms = [Requirement(key, Op.IN, (value,)) for key, value in (selector.get("matchLabels") or {}).items()]
+    terms = [LabelRequirement(key, Op.IN, (value,)) for key, value in (selector.get("matchLabels") or {}).items()]
     for expression in selector.get("matchExpressions") or ():
         values = tuple(expression.get("values") or ())
         operator = expression.get("operator")
         if operator not in _OBJECT_OPERATORS:
             raise bad_request(f"{operator!r} is not a valid label selector operator")
-        terms.append(Requirement(expression["key"], Op(operator), values))
+        terms.append(LabelRequirement(expression["key"], Op(operator), values))
     return tuple(terms)
 
 
-def labels_match(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
+def labels_match(selector: ParsedSelector, labels: Mapping[str, str]) -> bool:
     """Whether every requirement holds."""
     return all(term.matches(labels) for term in selector)
 

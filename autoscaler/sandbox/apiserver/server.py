@@ -10,10 +10,10 @@ import msgspec
 
 from autoscaler.clock import SystemClock
 from autoscaler.sandbox.apiserver import kubeconfig
+from autoscaler.sandbox.apiserver.dispatch import ApiDispatcher
 from autoscaler.sandbox.apiserver.faults import Faults
-from autoscaler.sandbox.apiserver.handler import Connection
-from autoscaler.sandbox.apiserver.requests import RequestLog
-from autoscaler.sandbox.apiserver.site import Site
+from autoscaler.sandbox.apiserver.handler import RequestHandler
+from autoscaler.sandbox.apiserver.request_log import RequestLog
 from autoscaler.sandbox.apiserver.storage import Storage
 from autoscaler.sandbox.apiserver.verbs import Verbs
 
@@ -33,12 +33,12 @@ class _Listener(ThreadingHTTPServer):
     block_on_close = True
     request_queue_size = 128
 
-    def __init__(self, address: tuple[str, int], site: Site, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, address: tuple[str, int], site: ApiDispatcher, tls: ssl.SSLContext | None) -> None:
         self.site = site
         self._tls = tls
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
-        super().__init__(address, Connection)
+        super().__init__(address, RequestHandler)
 
     def get_request(self) -> tuple[socket.socket, object]:
         """Accept; the TLS handshake is left to the connection's own thread."""
@@ -94,7 +94,7 @@ class ApiServer:
         self._token = token
         self._tls = tls
         verbs = Verbs(storage, SystemClock(), bookmark_every_s)
-        self._site = Site(storage, verbs, self.faults, self.requests, token)
+        self._site = ApiDispatcher(storage, verbs, self.faults, self.requests, token)
         self._listener = _Listener((host, port), self._site, _context(tls))
         self._thread = threading.Thread(target=self._listener.serve_forever, args=(0.05,), name="apiserver")
         self.faults.when_down(self._listener.cut)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from autoscaler.clock import Clock
 from autoscaler.sandbox.apiserver import apply, crd, eviction, scaling, selectors
 from autoscaler.sandbox.apiserver.admission import Admission, fresh, settle_namespace, stamp
-from autoscaler.sandbox.apiserver.deletion import CRD_ID, Deleted, DeleteOptions, Deletion, check_preconditions
+from autoscaler.sandbox.apiserver.deletion import CRD_ID, DeletedObject, DeleteOptions, Deletion, check_preconditions
 from autoscaler.sandbox.apiserver.errors import (
     JsonObject,
     already_exists,
@@ -16,14 +16,14 @@ from autoscaler.sandbox.apiserver.errors import (
     not_found,
     required,
 )
-from autoscaler.sandbox.apiserver.journal import Journal, Listener, Subscription
-from autoscaler.sandbox.apiserver.kinds import Kind, Registry
+from autoscaler.sandbox.apiserver.journal import ChangeListener, Journal, Subscription
+from autoscaler.sandbox.apiserver.kinds import Kind, KindRegistry
 from autoscaler.sandbox.apiserver.patch import PatchType, check_identity, patched
 from autoscaler.sandbox.apiserver.records import Key, Stored
-from autoscaler.sandbox.apiserver.store import Page, Selection
+from autoscaler.sandbox.apiserver.store import ListPage, StoreSelection
 
 JsonObjects = list[JsonObject]
-Resource = str | Kind
+KindOrName = str | Kind
 """A row of the table of kinds, or its name: `pods`, `deployments.apps`, `deployments`."""
 
 _SYSTEM_PRIORITIES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
@@ -39,7 +39,7 @@ class Storage:
     """
 
     def __init__(self, clock: Clock, *, history_limit: int = 10_000, seed: int = 0) -> None:
-        self.registry = Registry()
+        self.registry = KindRegistry()
         self._journal = Journal(clock, history_limit)
         self._admission = Admission(seed, self._priority_classes)
         self._deletion = Deletion(self._journal, self.registry)
@@ -56,7 +56,7 @@ class Storage:
         """Wall seconds by the storage's clock."""
         return self._journal.now()
 
-    def kind(self, resource: Resource) -> Kind:
+    def kind(self, resource: KindOrName) -> Kind:
         """Return the row served under this name; raises ApiError 404."""
         if isinstance(resource, Kind):
             return resource
@@ -65,14 +65,14 @@ class Storage:
         except KeyError:
             raise no_such_resource() from None
 
-    def get(self, resource: Resource, name: str, namespace: str | None = None) -> JsonObject:
+    def get(self, resource: KindOrName, name: str, namespace: str | None = None) -> JsonObject:
         """Return one object."""
         kind = self.kind(resource)
         return self.record(kind, name, namespace).decoded(kind)
 
     def list(
         self,
-        resource: Resource,
+        resource: KindOrName,
         *,
         namespace: str | None = None,
         label_selector: str = "",
@@ -84,7 +84,7 @@ class Storage:
         return [record.decoded(kind) for record in self.page(kind, selection).records]
 
     def create(
-        self, resource: Resource, obj: JsonObject, *, namespace: str | None = None, dry_run: bool = False
+        self, resource: KindOrName, obj: JsonObject, *, namespace: str | None = None, dry_run: bool = False
     ) -> JsonObject:
         """Store a new object and return it with defaults, name and uid; status is dropped, as by the real server."""
         kind = self.kind(resource)
@@ -103,7 +103,7 @@ class Storage:
                 self._definition_changed(kind, new)
         return new
 
-    def load(self, resource: Resource, objects: Iterable[JsonObject]) -> int:
+    def load(self, resource: KindOrName, objects: Iterable[JsonObject]) -> int:
         """Store objects as they are, status included, without admission, watch events or listeners; return how many.
 
         For filling a cluster quickly before anybody watches it. Uid and creationTimestamp are kept where given.
@@ -123,7 +123,7 @@ class Storage:
 
     def update(
         self,
-        resource: Resource,
+        resource: KindOrName,
         obj: JsonObject,
         *,
         namespace: str | None = None,
@@ -139,13 +139,13 @@ class Storage:
             old = self.record(kind, metadata["name"], namespace or metadata.get("namespace"))
             return self._replace(kind, old, obj, subresource, dry_run=dry_run)
 
-    def update_status(self, resource: Resource, obj: JsonObject, *, namespace: str | None = None) -> JsonObject:
+    def update_status(self, resource: KindOrName, obj: JsonObject, *, namespace: str | None = None) -> JsonObject:
         """Replace an object's status (and for built-in kinds labels and annotations), leaving spec alone."""
         return self.update(resource, obj, namespace=namespace, subresource="status")
 
     def patch(
         self,
-        resource: Resource,
+        resource: KindOrName,
         name: str,
         patch: object,
         *,
@@ -170,7 +170,7 @@ class Storage:
 
     def apply(
         self,
-        resource: Resource,
+        resource: KindOrName,
         config: JsonObject,
         *,
         manager: str,
@@ -199,14 +199,14 @@ class Storage:
 
     def delete(
         self,
-        resource: Resource,
+        resource: KindOrName,
         name: str,
         *,
         namespace: str | None = None,
         options: DeleteOptions = DeleteOptions(),  # noqa: B008 - frozen
         grace_s: int | None = None,
         dry_run: bool = False,
-    ) -> Deleted:
+    ) -> DeletedObject:
         """Delete an object; pods on a node, and objects with finalizers, may only start to terminate."""
         kind = self.kind(resource)
         if grace_s is not None:
@@ -216,7 +216,7 @@ class Storage:
             return self._deletion.delete(kind, record, options, dry_run=dry_run)
 
     def delete_collection(
-        self, resource: Resource, selection: Selection, options: DeleteOptions, *, dry_run: bool = False
+        self, resource: KindOrName, selection: StoreSelection, options: DeleteOptions, *, dry_run: bool = False
     ) -> JsonObjects:
         """Delete everything selected; returns the objects as they were."""
         kind = self.kind(resource)
@@ -262,17 +262,17 @@ class Storage:
             if not dry_run:
                 self._journal.put(kind, pod)
 
-    def get_scale(self, resource: Resource, name: str, namespace: str | None = None) -> JsonObject:
+    def get_scale(self, resource: KindOrName, name: str, namespace: str | None = None) -> JsonObject:
         """Return the autoscaling/v1 Scale of a workload."""
         return scaling.scale_of(self.get(resource, name, namespace))
 
-    def scale(self, resource: Resource, name: str, replicas: int, *, namespace: str | None = None) -> JsonObject:
+    def scale(self, resource: KindOrName, name: str, replicas: int, *, namespace: str | None = None) -> JsonObject:
         """Set a workload's replicas and return its Scale."""
         return self.replace_scale(resource, name, {"spec": {"replicas": replicas}}, namespace=namespace)
 
     def replace_scale(
         self,
-        resource: Resource,
+        resource: KindOrName,
         name: str,
         scale: JsonObject,
         *,
@@ -288,7 +288,7 @@ class Storage:
 
     def watch(
         self,
-        resource: Resource,
+        resource: KindOrName,
         since: int | None = None,
         *,
         namespace: str | None = None,
@@ -299,32 +299,32 @@ class Storage:
         kind = self.kind(resource)
         return self.subscribe(kind, self.select(kind, namespace, label_selector, field_selector), since)
 
-    def subscribe(self, kind: Kind, selection: Selection, since: int | None) -> Subscription:
+    def subscribe(self, kind: Kind, selection: StoreSelection, since: int | None) -> Subscription:
         """Follow changes of a selection."""
         return self._journal.subscribe(kind, selection, since)
 
-    def listen(self, resource: Resource, listener: Listener) -> Callable[[], None]:
+    def listen(self, resource: KindOrName, listener: ChangeListener) -> Callable[[], None]:
         """Call `listener` with each Change of the kind, after the write that made it; the result stops that.
 
         Calls come in commit order, one at a time, on the writer's thread, without locks held; a listener may write.
         """
         return self._journal.listen(self.kind(resource), listener)
 
-    def compact(self, resource: Resource | None = None) -> None:
+    def compact(self, resource: KindOrName | None = None) -> None:
         """Forget the history of one kind, or of all: watches and continue tokens from before get 410."""
         with self._journal.transaction():
             stores = self._journal.stores() if resource is None else [self._journal.store(self.kind(resource))]
             for store in stores:
                 store.compact(self._journal.revision)
 
-    def count(self, resource: Resource) -> int:
+    def count(self, resource: KindOrName) -> int:
         """How many objects of the kind exist."""
         return len(self._journal.store(self.kind(resource)))
 
-    def select(self, kind: Kind, namespace: str | None, labels: str = "", fields: str = "") -> Selection:
+    def select(self, kind: Kind, namespace: str | None, labels: str = "", fields: str = "") -> StoreSelection:
         """Parse selectors; raises ApiError 400."""
         scope = namespace if kind.namespaced else ""
-        return Selection(scope, selectors.parse_labels(labels), selectors.parse_fields(fields, kind.fields))
+        return StoreSelection(scope, selectors.parse_labels(labels), selectors.parse_fields(fields, kind.fields))
 
     def record(self, kind: Kind, name: str, namespace: str | None) -> Stored:
         """Return one object as it rests; raises ApiError 404."""
@@ -338,12 +338,12 @@ class Storage:
     def page(
         self,
         kind: Kind,
-        selection: Selection,
+        selection: StoreSelection,
         *,
         limit: int | None = None,
         after: Key | None = None,
         revision: int | None = None,
-    ) -> Page:
+    ) -> ListPage:
         """List a chunk as of a revision (now, if `None`); raises ApiError 410 or 504."""
         with self._journal.lock:
             current = self._journal.revision

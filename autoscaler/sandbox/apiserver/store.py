@@ -13,17 +13,17 @@ from sortedcontainers import SortedDict
 
 from autoscaler.sandbox.apiserver.errors import expired
 from autoscaler.sandbox.apiserver.kinds import Kind
-from autoscaler.sandbox.apiserver.records import Change, ChangeType, Key, Stored
-from autoscaler.sandbox.apiserver.selectors import FieldSelector, LabelSelector, labels_match
+from autoscaler.sandbox.apiserver.records import ChangeType, Key, StoreChange, Stored
+from autoscaler.sandbox.apiserver.selectors import FieldSelector, ParsedSelector, labels_match
 
 _LAST = "\U0010ffff"
 
 
-class Selection(msgspec.Struct, frozen=True):
+class StoreSelection(msgspec.Struct, frozen=True):
     """Which objects a list or watch is about; `None` as namespace means all of them."""
 
     namespace: str | None = None
-    labels: LabelSelector = ()
+    labels: ParsedSelector = ()
     fields: FieldSelector = ()
 
     @property
@@ -42,7 +42,7 @@ class Selection(msgspec.Struct, frozen=True):
         return next((term.value for term in self.fields if term.path == path and not term.negated), None)
 
 
-class Page(msgspec.Struct, frozen=True):
+class ListPage(msgspec.Struct, frozen=True):
     """A chunk of a list as of `revision`; `last` is where to continue after, if there is more."""
 
     records: list[Stored]
@@ -59,7 +59,7 @@ class ObjectStore:
         self._limit = history_limit
         self._records: SortedDict[Key, Stored] = SortedDict()
         self._index: dict[str, dict[Key, None]] = {}
-        self._history: list[Change] = []
+        self._history: list[StoreChange] = []
         self.floor = 0
         """Changes up to this revision are forgotten."""
 
@@ -70,19 +70,19 @@ class ObjectStore:
         """Return one object."""
         return self._records.get(key)
 
-    def records(self, selection: Selection) -> Iterator[Stored]:
+    def records(self, selection: StoreSelection) -> Iterator[Stored]:
         """The selected objects as they are now, in key order."""
         yield from self._candidates(selection, None, {})
 
     def in_namespace(self, namespace: str | None) -> list[Stored]:
         """Everything there, as a list that outlives changes."""
-        return list(self.records(Selection(namespace)))
+        return list(self.records(StoreSelection(namespace)))
 
     def any_in(self, namespace: str) -> bool:
         """Whether the namespace holds an object of this kind."""
         return next(self._keys(namespace, None), None) is not None
 
-    def apply(self, change: Change) -> None:
+    def apply(self, change: StoreChange) -> None:
         """Make a change visible and remember it."""
         before, now = change.before, change.now
         if before is not None:
@@ -106,26 +106,26 @@ class ObjectStore:
             self.floor = revision
             del self._history[: self._position(revision)]
 
-    def since(self, revision: int) -> list[Change]:
+    def since(self, revision: int) -> list[StoreChange]:
         """Changes after `revision`; raises ApiError 410 when they are forgotten."""
         if revision < self.floor:
             raise expired(f"too old resource version: {revision} ({self.floor})")
         return self._history[self._position(revision) :]
 
-    def page(self, selection: Selection, revision: int, after: Key | None, limit: int | None) -> Page:
+    def page(self, selection: StoreSelection, revision: int, after: Key | None, limit: int | None) -> ListPage:
         """List as of `revision`, after a key, at most `limit` objects; raises ApiError 410 when forgotten."""
         past: dict[Key, Stored | None] = {}
         for change in self.since(revision):
             past.setdefault(change.key, change.before)
         candidates = self._candidates(selection, after, past)
         if limit is None:
-            return Page(list(candidates), revision)
+            return ListPage(list(candidates), revision)
         records = list(islice(candidates, limit))
         if next(candidates, None) is None:
-            return Page(records, revision)
+            return ListPage(records, revision)
         last = records[-1].key
         remaining = self._count_after(selection.namespace, last) if selection.is_plain and not past else None
-        return Page(records, revision, last, remaining)
+        return ListPage(records, revision, last, remaining)
 
     def _position(self, revision: int) -> int:
         return bisect_right(self._history, revision, key=lambda change: change.revision)
@@ -136,13 +136,15 @@ class ObjectStore:
         start = after if after is not None else (namespace, "")
         return self._records.irange(start, (namespace, _LAST), inclusive=(False, True))
 
-    def _candidates(self, selection: Selection, after: Key | None, past: dict[Key, Stored | None]) -> Iterator[Stored]:
+    def _candidates(
+        self, selection: StoreSelection, after: Key | None, past: dict[Key, Stored | None]
+    ) -> Iterator[Stored]:
         for key in self._narrowed(selection, after, past):
             record = past[key] if key in past else self._records[key]
             if record is not None and (selection.is_plain or selection.matches(record)):
                 yield record
 
-    def _narrowed(self, selection: Selection, after: Key | None, past: dict[Key, Stored | None]) -> Iterator[Key]:
+    def _narrowed(self, selection: StoreSelection, after: Key | None, past: dict[Key, Stored | None]) -> Iterator[Key]:
         """Keys to look at, in order, each once: through an index where the selection allows it."""
         indexed = selection.equal_to(self.kind.index) if self.kind.index is not None else None
         name = selection.equal_to("metadata.name")

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from autoscaler.clock import Clock
-from autoscaler.sandbox.apiserver import event_forms, fields, listing, protobuf, watching
+from autoscaler.sandbox.apiserver import event_versions, fields, listing, protobuf, watching
 from autoscaler.sandbox.apiserver.deletion import DeleteOptions, Propagation
 from autoscaler.sandbox.apiserver.errors import (
     ApiError,
@@ -20,8 +20,8 @@ from autoscaler.sandbox.apiserver.errors import (
 )
 from autoscaler.sandbox.apiserver.errors import invalid as invalid_object
 from autoscaler.sandbox.apiserver.faults import USER
+from autoscaler.sandbox.apiserver.http_messages import JSON, ApiRequest, ApiResponse, ObjectFormat, answer
 from autoscaler.sandbox.apiserver.kinds import SUBRESOURCE_VERBS, Kind
-from autoscaler.sandbox.apiserver.messages import JSON, Answer, Form, Request, answer
 from autoscaler.sandbox.apiserver.patch import APPLY, PatchType, media_types
 from autoscaler.sandbox.apiserver.routes import Route
 from autoscaler.sandbox.apiserver.storage import Storage
@@ -45,7 +45,7 @@ _RETURNED_WHEN_DELETED = ("pods", "serviceaccounts", "persistentvolumes", "persi
 """Kinds whose deletion answers with the object even when it is gone at once; the others answer with a Status."""
 
 
-def verb_of(route: Route, request: Request) -> str:
+def verb_of(route: Route, request: ApiRequest) -> str:
     """The RBAC verb of a request; raises ApiError 405 for methods without one."""
     match request.method:
         case "GET" if request.flag("watch"):
@@ -70,7 +70,7 @@ class Verbs:
         self._storage = storage
         self._clock = clock
         self._bookmark_every_s = bookmark_every_s
-        self._by_verb: Mapping[str, Callable[[Route, Request], Answer]] = {
+        self._by_verb: Mapping[str, Callable[[Route, ApiRequest], ApiResponse]] = {
             "get": self._get,
             "list": self._list,
             "watch": self._watch,
@@ -81,7 +81,7 @@ class Verbs:
             "deletecollection": self._delete_collection,
         }
 
-    def serve(self, verb: str, route: Route, request: Request) -> Answer:
+    def serve(self, verb: str, route: Route, request: ApiRequest) -> ApiResponse:
         """Answer one request; raises ApiError."""
         allowed = SUBRESOURCE_VERBS[route.subresource] if route.subresource else route.kind.verbs
         if verb not in allowed:
@@ -95,26 +95,26 @@ class Verbs:
         answered = self._by_verb[verb](route, known)
         return msgspec.structs.replace(answered, headers={"Warning": ", ".join(warnings)}) if warnings else answered
 
-    def _get(self, route: Route, request: Request) -> Answer:
+    def _get(self, route: Route, request: ApiRequest) -> ApiResponse:
         if route.subresource == "scale":
             return answer(self._storage.get_scale(route.kind, route.name, route.namespace))
         record = self._storage.record(route.kind, route.name, route.namespace)
-        if request.form() is Form.OBJECT:
-            return Answer(200, record.encoded(route.kind) + b"\n")
+        if request.form() is ObjectFormat.OBJECT:
+            return ApiResponse(200, record.encoded(route.kind) + b"\n")
         return self._shaped(route.kind, msgspec.json.decode(record.encoded(route.kind)), request)
 
-    def _list(self, route: Route, request: Request) -> Answer:
+    def _list(self, route: Route, request: ApiRequest) -> ApiResponse:
         kind, selection = route.kind, self._selection(route, request)
         page = listing.list_page(self._storage, kind, selection, request)
         return listing.render(self._storage, kind, selection, page, request)
 
-    def _selection(self, route: Route, request: Request) -> Any:
+    def _selection(self, route: Route, request: ApiRequest) -> Any:
         labels, fields = request.query.get("labelSelector", ""), request.query.get("fieldSelector", "")
         if route.name:
             fields = f"metadata.name={route.name},{fields}".rstrip(",")
         return self._storage.select(route.kind, route.namespace, labels, fields)
 
-    def _watch(self, route: Route, request: Request) -> Answer:
+    def _watch(self, route: Route, request: ApiRequest) -> ApiResponse:
         listing.check_options(request)
         selection = self._selection(route, request)
         since = request.number("resourceVersion") or None
@@ -132,10 +132,10 @@ class Verbs:
         except ApiError as error:
             if error.code != 410:
                 raise
-            return Answer(stream=iter([watching.error_line(error)]))
-        return Answer(stream=watching.stream(subscription, shape, self._clock, self._storage.now))
+            return ApiResponse(stream=iter([watching.error_line(error)]))
+        return ApiResponse(stream=watching.stream(subscription, shape, self._clock, self._storage.now))
 
-    def _create(self, route: Route, request: Request) -> Answer:
+    def _create(self, route: Route, request: ApiRequest) -> ApiResponse:
         body = self._body(route, request)
         kind, storage = route.kind, self._storage
         if kind.plural == "bindings" or route.subresource == "binding":
@@ -155,12 +155,12 @@ class Verbs:
         obj = storage.create(stored_kind, body, namespace=route.namespace, dry_run=request.dry_run)
         return self._shaped(kind, obj, request, 201)
 
-    def _body(self, route: Route, request: Request) -> JsonObject:
+    def _body(self, route: Route, request: ApiRequest) -> JsonObject:
         if request.media_type not in _BODY_TYPES:
             raise unsupported_media_type(accepted(filter(None, _BODY_TYPES)))
         return request.object(route.kind.kind)
 
-    def _bind(self, route: Route, request: Request, body: JsonObject) -> Answer:
+    def _bind(self, route: Route, request: ApiRequest, body: JsonObject) -> ApiResponse:
         name = route.name or (body.get("metadata") or {}).get("name", "")
         node = (body.get("target") or {}).get("name")
         if not node:
@@ -168,7 +168,7 @@ class Verbs:
         self._storage.bind(name, node, namespace=route.namespace or "default", dry_run=request.dry_run)
         return answer(_done(), 201)
 
-    def _update(self, route: Route, request: Request) -> Answer:
+    def _update(self, route: Route, request: ApiRequest) -> ApiResponse:
         body = self._body(route, request)
         if route.subresource == "scale":
             dry_run = request.dry_run
@@ -185,7 +185,7 @@ class Verbs:
         obj = self._storage.update(kind, body, namespace=namespace, subresource=subresource, dry_run=dry_run)
         return self._shaped(route.kind, obj, request)
 
-    def _patch(self, route: Route, request: Request) -> Answer:
+    def _patch(self, route: Route, request: ApiRequest) -> ApiResponse:
         if request.media_type in _APPLY:
             return self._apply(route, request)
         try:
@@ -204,7 +204,7 @@ class Verbs:
         )
         return self._shaped(route.kind, obj, request)
 
-    def _apply(self, route: Route, request: Request) -> Answer:
+    def _apply(self, route: Route, request: ApiRequest) -> ApiResponse:
         manager = request.query.get("fieldManager", "")
         if not manager:
             raise invalid_object(route.kind, route.name, [required("fieldManager", "is required for apply patch")])
@@ -221,7 +221,7 @@ class Verbs:
         )
         return self._shaped(route.kind, obj, request, 201 if created else 200)
 
-    def _delete(self, route: Route, request: Request) -> Answer:
+    def _delete(self, route: Route, request: ApiRequest) -> ApiResponse:
         body = request.object() if request.body else {}
         dry_run = request.dry_run or "All" in (body.get("dryRun") or ())
         kind = self._stored_kind(route.kind)
@@ -232,7 +232,7 @@ class Verbs:
         details = {"name": route.name, "kind": kind.plural, "uid": deleted.object["metadata"]["uid"]}
         return answer({**_success(), "details": {**details, **({"group": kind.group} if kind.group else {})}})
 
-    def _delete_collection(self, route: Route, request: Request) -> Answer:
+    def _delete_collection(self, route: Route, request: ApiRequest) -> ApiResponse:
         body = request.object() if request.body else {}
         kind, options = self._stored_kind(route.kind), _options(body, request)
         dry_run = request.dry_run or "All" in (body.get("dryRun") or ())
@@ -242,15 +242,15 @@ class Verbs:
         head = {"kind": f"{kind.kind}List", "apiVersion": kind.api_version}
         return answer({**head, "metadata": metadata, "items": items})
 
-    def _shaped(self, kind: Kind, obj: JsonObject, request: Request, code: int = 200) -> Answer:
+    def _shaped(self, kind: Kind, obj: JsonObject, request: ApiRequest, code: int = 200) -> ApiResponse:
         if kind.group == "events.k8s.io" and obj.get("apiVersion") == "v1":
-            obj = event_forms.to_events_v1(obj)
+            obj = event_versions.to_events_v1(obj)
         match request.form():
-            case Form.TABLE:
+            case ObjectFormat.TABLE:
                 include = request.query.get("includeObject", "Metadata")
                 shown = table(kind, [obj], self._storage.now(), include)
                 return answer({**shown, "metadata": {"resourceVersion": obj["metadata"]["resourceVersion"]}}, code)
-            case Form.METADATA:
+            case ObjectFormat.METADATA:
                 return answer(partial(obj), code)
         return answer(obj, code)
 
@@ -260,11 +260,11 @@ class Verbs:
     def _core_event(self, kind: Kind, body: JsonObject) -> Kind:
         """The kind that stores the body; an event in the newer spelling is respelled in place."""
         if kind.group == "events.k8s.io":
-            event_forms.to_core(body)
+            event_versions.to_core(body)
         return self._stored_kind(kind)
 
 
-def _options(body: JsonObject, request: Request) -> DeleteOptions:
+def _options(body: JsonObject, request: ApiRequest) -> DeleteOptions:
     """DeleteOptions from the body, or from the query."""
     preconditions = body.get("preconditions") or {}
     grace = body.get("gracePeriodSeconds")

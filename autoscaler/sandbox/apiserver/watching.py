@@ -7,9 +7,9 @@ import msgspec
 
 from autoscaler.clock import Clock
 from autoscaler.sandbox.apiserver.errors import ApiError, JsonObject
+from autoscaler.sandbox.apiserver.http_messages import ObjectFormat
 from autoscaler.sandbox.apiserver.journal import Subscription, WatchEvent
 from autoscaler.sandbox.apiserver.kinds import Kind
-from autoscaler.sandbox.apiserver.messages import Form
 from autoscaler.sandbox.apiserver.records import watch_line
 from autoscaler.sandbox.apiserver.table import partial, table
 
@@ -20,7 +20,7 @@ class WatchShape(msgspec.Struct, frozen=True):
     """How the client wants the stream."""
 
     kind: Kind
-    form: Form
+    form: ObjectFormat
     timeout_s: float
     bookmark_every_s: float | None = None
     marks_initial_end: bool = False
@@ -74,7 +74,7 @@ class _Encoder:
         self._first = True
 
     def line(self, event: WatchEvent) -> bytes:
-        if self._shape.form is Form.OBJECT:
+        if self._shape.form is ObjectFormat.OBJECT:
             return event.line(self._shape.kind)
         obj = msgspec.json.decode(event.change.seen(event.type).encoded(self._shape.kind))
         return watch_line(event.type, msgspec.json.encode(self._shaped(obj)))
@@ -90,12 +90,12 @@ class _Encoder:
                 "kubernetes.io/initial-events-list-blueprint": base64.b64encode(blueprint).decode(),
             }
         obj: JsonObject = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
-        if self._shape.form is Form.TABLE:
+        if self._shape.form is ObjectFormat.TABLE:
             obj = {**table(kind, [], self._wall(), "None"), "metadata": {"resourceVersion": str(revision)}}
         return watch_line("BOOKMARK", msgspec.json.encode(obj))
 
     def _shaped(self, obj: JsonObject) -> JsonObject:
-        if self._shape.form is Form.METADATA:
+        if self._shape.form is ObjectFormat.METADATA:
             return partial(obj)
         shown = table(self._shape.kind, [obj], self._wall(), self._shape.include_object)
         shown["metadata"] = {"resourceVersion": obj["metadata"]["resourceVersion"]}

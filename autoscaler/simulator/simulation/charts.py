@@ -13,14 +13,14 @@ _TICKS = 4
 COLOURS = ("one", "two", "three", "four")
 
 
-class Series(msgspec.Struct, frozen=True):
+class ChartLine(msgspec.Struct, frozen=True):
     """One line of a chart."""
 
     name: str
     values: Sequence[float]
 
 
-def line_chart(title: str, at_s: Sequence[float], lines: Sequence[Series], unit: str = "") -> Html:
+def line_chart(title: str, at_s: Sequence[float], lines: Sequence[ChartLine], unit: str = "") -> Html:
     """Return a chart of values over time; `at_s` are seconds since the start, equal for all lines."""
     last = max(at_s, default=1.0) or 1.0
     top = _nice(max((value for line in lines for value in line.values), default=1.0))
@@ -118,6 +118,6 @@ def _key(number: int, name: str) -> Html:
     return html('<span class="key {}"></span>{} ', COLOURS[number % len(COLOURS)], name)
 
 
-def _described(title: str, lines: Sequence[Series], unit: str) -> str:
+def _described(title: str, lines: Sequence[ChartLine], unit: str) -> str:
     ends = (f"{line.name} up to {max(line.values, default=0.0):g}{unit}" for line in lines)
     return f"{title}: {', '.join(ends)}"

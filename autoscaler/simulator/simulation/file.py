@@ -20,8 +20,8 @@ from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
 from autoscaler.objects import quantity
 from autoscaler.objects.meta import unix_seconds
+from autoscaler.scenario.file_reader import decode_strict, read_bytes
 from autoscaler.scenario.format import Strict
-from autoscaler.scenario.read import decode_strict, read_bytes
 from cloudprovider.duration import parse_duration_s
 from cloudprovider.fields import Problems
 from cloudprovider.prices import decode_prices
@@ -45,7 +45,7 @@ class DailyStep(Strict, frozen=True, kw_only=True):
     """Days and ranges of days, such as `mon-fri` or `sat,sun`."""
 
 
-class Step(Strict, frozen=True, kw_only=True):
+class ReplicaStep(Strict, frozen=True, kw_only=True):
     """A number of replicas from some moment on."""
 
     at: str
@@ -77,11 +77,11 @@ class Workload(Strict, frozen=True, kw_only=True):
     min_available: int | str | None = None
     """Makes a PodDisruptionBudget."""
     daily: list[DailyStep] = []
-    steps: list[Step] = []
+    steps: list[ReplicaStep] = []
     wave: Wave | None = None
 
 
-class Announcement(Strict, frozen=True, kw_only=True):
+class AnnouncedWork(Strict, frozen=True, kw_only=True):
     """Work that is announced to reservations before it comes."""
 
     target: str
@@ -111,7 +111,7 @@ class JobStream(Strict, frozen=True, kw_only=True):
     """Times of day, such as `08:00-18:00`; empty: always."""
     jitter: str = "0s"
     """Each comes up to so much later, evenly drawn."""
-    announced: Announcement | None = None
+    announced: AnnouncedWork | None = None
     """None: nobody knows before."""
     spec: dict[str, Any] = {}
     """Further fields of the pods' spec."""
@@ -124,7 +124,7 @@ class Interruption(Strict, frozen=True, kw_only=True):
     nodes: int = 1
 
 
-class Event(Strict, frozen=True, kw_only=True):
+class ScheduledEvent(Strict, frozen=True, kw_only=True):
     """Something that happens, once or again and again."""
 
     at: str
@@ -171,7 +171,7 @@ class SimulationFile(Strict, frozen=True, kw_only=True):
     objects: list[dict[str, Any]] = []
     workloads: list[Workload] = []
     jobs: list[JobStream] = []
-    events: list[Event] = []
+    events: list[ScheduledEvent] = []
     assertions: list[Expectation] = []
 
 
@@ -351,7 +351,7 @@ class _Checks:
         if one.every:
             self.positive(f"{path}.every", one.every)
 
-    def event(self, path: str, one: Event, groups: set[str]) -> None:
+    def event(self, path: str, one: ScheduledEvent, groups: set[str]) -> None:
         self.read(f"{path}.at", one.at, _moment_s)
         if one.every:
             self.positive(f"{path}.every", one.every)

@@ -7,12 +7,12 @@ import msgspec
 from autoscaler.kube.watch import KindSource
 from autoscaler.objects import quantity
 from autoscaler.objects.node import node_decoder, readiness
-from autoscaler.observe.report import End, PassReport
+from autoscaler.observe.report import PassEnd, PassReport
 from autoscaler.ports import EventType
-from autoscaler.sandbox.apiserver.records import Change, ChangeType
+from autoscaler.sandbox.apiserver.records import ChangeType, StoreChange
 from autoscaler.sandbox.journal_feed import JournalFeed
-from autoscaler.simulator.recorded_cloud import Verb
-from autoscaler.simulator.replica import NoAudience
+from autoscaler.sandbox.recorded_cloud import CloudVerb
+from autoscaler.simulator.replica import SilentPassListener
 from autoscaler.simulator.simulation.result import Point, Summary, spread
 from autoscaler.simulator.simulation.traffic import WORKLOAD
 from autoscaler.simulator.simulation.windows import WindowMeter
@@ -32,7 +32,7 @@ class _Waiting(msgspec.Struct):
     running: bool = False
 
 
-class Ear(NoAudience):
+class MeasuringListener(SilentPassListener):
     """Hears of passes and evictions."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class Ear(NoAudience):
     def passed(self, report: PassReport) -> None:
         """Count a pass."""
         self.passes += 1
-        self.failed += report.end is End.FAILED
+        self.failed += report.end is PassEnd.FAILED
 
     def pod_evicted(self, succeeded: bool) -> None:
         """Count an eviction that took place."""
@@ -53,7 +53,7 @@ class Ear(NoAudience):
 class Meter:
     """Follows one world from its start. `sample` is to be called at equal intervals of `every_s` seconds."""
 
-    def __init__(self, world: World, ear: Ear, windows: WindowMeter, every_s: float) -> None:
+    def __init__(self, world: World, ear: MeasuringListener, windows: WindowMeter, every_s: float) -> None:
         self._world = world
         self._windows = windows
         self._ear = ear
@@ -75,7 +75,7 @@ class Meter:
         self._stop()
         self._feed.stop()
 
-    def _pod_changed(self, change: Change) -> None:
+    def _pod_changed(self, change: StoreChange) -> None:
         pod = change.now
         workload = pod.labels.get(WORKLOAD)
         if workload is None:
@@ -150,7 +150,7 @@ class Meter:
     def summary(self) -> Summary:
         """Return the figures as of now."""
         world = self._world
-        removed = sum(-one.delta for one in world.calls if one.verb is Verb.DELETE and one.delta < 0)
+        removed = sum(-one.delta for one in world.calls if one.verb is CloudVerb.DELETE and one.delta < 0)
         measured_s = max(self._every_s * len(self._points), 1.0)
         warnings = Counter(one.reason for one in world.events if one.kind == EventType.WARNING)
         everyone = self.waits
@@ -174,7 +174,7 @@ class Meter:
         )
 
 
-def _cpu_milli(change: Change) -> int:
+def _cpu_milli(change: StoreChange) -> int:
     containers = change.object()["spec"]["containers"]
     requests = [one.get("resources", {}).get("requests", {}).get(quantity.CPU) for one in containers]
     return sum(quantity.amount(quantity.CPU, text) for text in requests if text is not None)

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from autoscaler.observe.page.markup import Html, html, joined
-from autoscaler.simulator.simulation.charts import Series, bars, line_chart
-from autoscaler.simulator.simulation.result import Result
+from autoscaler.simulator.simulation.charts import ChartLine, bars, line_chart
+from autoscaler.simulator.simulation.result import SimulationResult
 from autoscaler.simulator.simulation.text import FIGURES, bounds, shown
 
 _STYLE = """
@@ -32,7 +32,7 @@ figure{margin:0 0 1rem}svg{width:100%;height:auto}text{fill:var(--muted);font-si
 """
 
 
-def page(results: Sequence[Result]) -> str:
+def page(results: Sequence[SimulationResult]) -> str:
     """Return the report of simulations of one file, side by side."""
     first = results[0]
     body = joined(
@@ -60,11 +60,11 @@ def page(results: Sequence[Result]) -> str:
     )
 
 
-def _name(result: Result) -> str:
+def _name(result: SimulationResult) -> str:
     return result.configuration or "as given"
 
 
-def _figures(results: Sequence[Result]) -> Html:
+def _figures(results: Sequence[SimulationResult]) -> Html:
     header = joined(html('<th scope="col" class="n">{}</th>', _name(result)) for result in results)
     return html(
         '<table><thead><tr><th scope="col"></th>{}</tr></thead><tbody>{}</tbody></table>',
@@ -79,7 +79,7 @@ def _row(title: str, cells: Sequence[str]) -> Html:
     )
 
 
-def _expectations(result: Result) -> Html:
+def _expectations(result: SimulationResult) -> Html:
     rows = joined(
         html(
             "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
@@ -93,22 +93,22 @@ def _expectations(result: Result) -> Html:
     return html("<section><h2>{}</h2><table><tbody>{}</tbody></table></section>", f"Expected, {_name(result)}", rows)
 
 
-def _charts(result: Result) -> Html:
+def _charts(result: SimulationResult) -> Html:
     return html("<section><h2>{}</h2>{}</section>", f"Over time, {_name(result)}", joined(_each_chart(result)))
 
 
-def _each_chart(result: Result) -> Iterator[Html]:
+def _each_chart(result: SimulationResult) -> Iterator[Html]:
     points = result.timeline
     at_s = [one.at_seconds for one in points]
-    machines = Series("machines", [one.machines for one in points])
-    ready = Series("ready", [one.ready_nodes for one in points])
+    machines = ChartLine("machines", [one.machines for one in points])
+    ready = ChartLine("ready", [one.ready_nodes for one in points])
     yield line_chart("Machines and ready nodes", at_s, [machines, ready])
-    running = Series("running", [one.pods_running for one in points])
-    pending = Series("pending", [one.pods_pending for one in points])
+    running = ChartLine("running", [one.pods_running for one in points])
+    pending = ChartLine("pending", [one.pods_pending for one in points])
     yield line_chart("Pods", at_s, [running, pending])
-    share = Series("share", [100 * one.cpu_requested_share for one in points])
+    share = ChartLine("share", [100 * one.cpu_requested_share for one in points])
     yield line_chart("CPU requested of what is allocatable", at_s, [share], " %")
     costs = [one.cost_per_hour for one in points]
     if points and None not in costs:
-        yield line_chart("Cost per hour", at_s, [Series("cost", [cost or 0.0 for cost in costs])])
+        yield line_chart("Cost per hour", at_s, [ChartLine("cost", [cost or 0.0 for cost in costs])])
     yield bars("How long pods waited until they ran", list(result.waits.items()))

@@ -10,11 +10,11 @@ import msgspec
 from autoscaler.simulator.simulation.file import Expectation
 
 
-class Form(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class ResultPart(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Base of the parts of a result."""
 
 
-class Spread(Form, frozen=True, kw_only=True):
+class Distribution(ResultPart, frozen=True, kw_only=True):
     """How some numbers are spread; all 0 where there are none."""
 
     count: int = 0
@@ -25,7 +25,7 @@ class Spread(Form, frozen=True, kw_only=True):
     most: float = 0.0
 
 
-class Windows(Form, frozen=True, kw_only=True):
+class WindowFigures(ResultPart, frozen=True, kw_only=True):
     """What windows of headroom pools and reservation targets asked for, in pods, and what of it was Ready in time.
 
     Windows that began before five boots were known, or too soon after for any lead time, are counted apart.
@@ -42,17 +42,17 @@ class Windows(Form, frozen=True, kw_only=True):
     ready_while_learning: int = 0
 
 
-class Summary(Form, frozen=True, kw_only=True):
+class Summary(ResultPart, frozen=True, kw_only=True):
     """The figures of a simulation. Times are seconds, costs in the provider's currency."""
 
     pods_created: int
     """Pods of workloads and Jobs."""
     pods_started: int
     pods_waiting_at_end: int
-    pending_seconds: Spread
+    pending_seconds: Distribution
     """From the creation of a pod until it runs."""
-    pending_seconds_by_workload: dict[str, Spread]
-    windows: Windows
+    pending_seconds_by_workload: dict[str, Distribution]
+    windows: WindowFigures
     pods_evicted: int
     nodes_bought: int
     nodes_removed: int
@@ -68,7 +68,7 @@ class Summary(Form, frozen=True, kw_only=True):
     """Warnings that the autoscaler reported, by reason."""
 
 
-class Point(Form, frozen=True, kw_only=True):
+class Point(ResultPart, frozen=True, kw_only=True):
     """One measurement."""
 
     at_seconds: float
@@ -80,7 +80,7 @@ class Point(Form, frozen=True, kw_only=True):
     cpu_requested_share: float
 
 
-class Assertion(Form, frozen=True, kw_only=True, omit_defaults=True):
+class Assertion(ResultPart, frozen=True, kw_only=True, omit_defaults=True):
     """What was expected, and what it came to."""
 
     that: str
@@ -91,7 +91,7 @@ class Assertion(Form, frozen=True, kw_only=True, omit_defaults=True):
     at_least: float | None = None
 
 
-class Result(Form, frozen=True, kw_only=True):
+class SimulationResult(ResultPart, frozen=True, kw_only=True):
     """One simulation under one configuration."""
 
     scenario: str
@@ -112,16 +112,16 @@ class Result(Form, frozen=True, kw_only=True):
         return all(one.holds for one in self.assertions)
 
 
-def spread(values: Sequence[float]) -> Spread:
+def spread(values: Sequence[float]) -> Distribution:
     """Return how values are spread; percentiles are values that occur, the next higher one."""
     if not values:
-        return Spread()
+        return Distribution()
     ordered = sorted(values)
 
     def at(share: float) -> float:
         return round(ordered[min(len(ordered) - 1, int(share * len(ordered)))], 3)
 
-    return Spread(
+    return Distribution(
         count=len(ordered),
         mean=round(sum(ordered) / len(ordered), 3),
         p50=at(0.50),

@@ -8,16 +8,23 @@ import msgspec
 from autoscaler.config.syntax import show_duration
 from autoscaler.config.tree import Config
 from autoscaler.sandbox.actors.timing import Timing
-from autoscaler.simulator.simulation.file import Event, Interruption, Simulation, seconds_of
-from autoscaler.simulator.simulation.measure import Ear, Meter
-from autoscaler.simulator.simulation.result import Result, binned, judged
-from autoscaler.simulator.simulation.traffic import JobRun, Resize, job_runs_of, objects_of, resizes_of, too_late
+from autoscaler.simulator.simulation.file import Interruption, ScheduledEvent, Simulation, seconds_of
+from autoscaler.simulator.simulation.measure import MeasuringListener, Meter
+from autoscaler.simulator.simulation.result import SimulationResult, binned, judged
+from autoscaler.simulator.simulation.traffic import (
+    JobRun,
+    WorkloadResize,
+    job_runs_of,
+    objects_of,
+    resizes_of,
+    too_late,
+)
 from autoscaler.simulator.simulation.windows import WindowMeter
 from autoscaler.simulator.world import World
 from cloudprovider.duration import parse_duration_s
 from cloudprovider.interface import State
 
-Told = Callable[[int, int], None]
+SimulationProgress = Callable[[int, int], None]
 """Hears how many measurements of how many are done."""
 _TIMING = Timing(pull_s=5.0, start_s=1.0, register_s=5.0, ready_s=10.0)
 
@@ -28,15 +35,15 @@ def simulate(
     *,
     seed: int | None = None,
     configuration: str = "",
-    told: Told = lambda done, total: None,
-) -> Result:
+    told: SimulationProgress = lambda done, total: None,
+) -> SimulationResult:
     """Play a simulation under a configuration. The same arguments give the same result, to the byte.
 
     `seed` stands for the file's own. Raises `ConfigError` where the configuration does not suit the cloud.
     """
     chosen = simulation.file.seed if seed is None else seed
     cloud = msgspec.structs.replace(simulation.cloud, seed=chosen)
-    ear = Ear()
+    ear = MeasuringListener()
     with World(
         config, cloud, objects_of(simulation), seed=chosen, wall=simulation.start_s, timing=_TIMING, audience=ear
     ) as world:
@@ -51,7 +58,7 @@ def simulate(
             told(number + 1, samples)
         summary = meter.summary()
         meter.close()
-    return Result(
+    return SimulationResult(
         scenario=simulation.name,
         seed=chosen,
         configuration=configuration,
@@ -93,7 +100,7 @@ def _schedule(simulation: Simulation, world: World, seed: int, missed: dict[str,
                 world.at(at_s, partial(_interrupt, world, event.interruption, missed, place))
 
 
-def _resize(world: World, resize: Resize) -> None:
+def _resize(world: World, resize: WorkloadResize) -> None:
     world.scale(resize.name, resize.replicas, namespace=resize.namespace)
 
 
@@ -102,7 +109,7 @@ def _clean_up(world: World, job: JobRun) -> None:
     world.delete("jobs.batch", metadata["name"], namespace=metadata["namespace"])
 
 
-def _times(event: Event, duration_s: float) -> list[float]:
+def _times(event: ScheduledEvent, duration_s: float) -> list[float]:
     first = parse_duration_s(event.at)
     if not event.every:
         return [first]
@@ -110,7 +117,7 @@ def _times(event: Event, duration_s: float) -> list[float]:
     return [first + number * every_s for number in range(int(max(0.0, duration_s - first) // every_s) + 1)]
 
 
-def _happen(world: World, event: Event) -> None:
+def _happen(world: World, event: ScheduledEvent) -> None:
     if event.api_down:
         world.cut_off(parse_duration_s(event.api_down))
     if event.leader_lost:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from autoscaler.simulator.simulation.result import Assertion, Result, Summary
+from autoscaler.simulator.simulation.result import Assertion, SimulationResult, Summary
 
 Figure = Callable[[Summary], float | int | str | None]
 
@@ -42,7 +42,7 @@ def bounds(one: Assertion) -> str:
     return " and ".join(parts)
 
 
-def rows(results: Sequence[Result]) -> Iterator[list[str]]:
+def rows(results: Sequence[SimulationResult]) -> Iterator[list[str]]:
     """Yield a row for each figure: its title, and a cell for each result."""
     for title, figure in FIGURES:
         yield [title, *(shown(figure(result.summary)) for result in results)]

@@ -29,7 +29,7 @@ _KEPT_S = 600.0
 """How long a Job stays after its pods should have ended."""
 
 
-class Resize(msgspec.Struct, frozen=True):
+class WorkloadResize(msgspec.Struct, frozen=True):
     """A workload gets another number of replicas, so many seconds into the simulation."""
 
     at_s: float
@@ -84,7 +84,7 @@ def _budget(workload: Workload) -> JsonObject:
     return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata, "spec": spec}
 
 
-def resizes_of(simulation: Simulation, workload: Workload, seed: int) -> Iterator[Resize]:
+def resizes_of(simulation: Simulation, workload: Workload, seed: int) -> Iterator[WorkloadResize]:
     """Yield the changes of one workload in the order of time; one at or before 0 is its size at the start."""
     found = [(parse_duration_s(step.at), step.replicas) for step in workload.steps]
     for daily in workload.daily:
@@ -95,7 +95,7 @@ def resizes_of(simulation: Simulation, workload: Workload, seed: int) -> Iterato
     found.sort(key=lambda one: one[0])
     for at_s, replicas in found:
         if at_s <= simulation.duration_s:
-            yield Resize(at_s, workload.namespace, workload.name, replicas)
+            yield WorkloadResize(at_s, workload.namespace, workload.name, replicas)
 
 
 def _moments(simulation: Simulation, days: frozenset[int], minute: int) -> Iterator[float]:

@@ -11,11 +11,11 @@ from functools import partial
 
 import msgspec
 
-from autoscaler.config.headroom import Headroom, Pool
-from autoscaler.config.reservations import Target
+from autoscaler.config.headroom import Headroom, HeadroomPool
+from autoscaler.config.reservations import ReservationTarget
 from autoscaler.config.tree import Config
-from autoscaler.eta.estimate import Times
-from autoscaler.eta.lead import longest_lead_s
+from autoscaler.eta.estimate import LoopIntervals
+from autoscaler.eta.lead_time import longest_lead_s
 from autoscaler.headroom.pods import pods_of
 from autoscaler.headroom.policy import desired, policy_at
 from autoscaler.objects.node import node_decoder, readiness
@@ -23,7 +23,7 @@ from autoscaler.objects.pod import Pod, PodInterner
 from autoscaler.reasons import LeadBasis
 from autoscaler.reservations.pods import class_of, counts_for
 from autoscaler.scheduling.placement import Placer
-from autoscaler.simulator.simulation.result import Windows
+from autoscaler.simulator.simulation.result import WindowFigures
 from autoscaler.simulator.world import World
 from autoscaler.snapshot.cluster import ClusterView, view_of
 from autoscaler.snapshot.overlay import Trial
@@ -35,12 +35,12 @@ class Beginning(msgspec.Struct, frozen=True):
     """A window begins, at a time in Unix seconds."""
 
     wall: float
-    owner: Pool | Target
+    owner: HeadroomPool | ReservationTarget
 
     @property
     def lead(self) -> str:
         """Key of its lead time."""
-        return f"{'headroom' if isinstance(self.owner, Pool) else 'reservations'}/{self.owner.name}"
+        return f"{'headroom' if isinstance(self.owner, HeadroomPool) else 'reservations'}/{self.owner.name}"
 
 
 def beginnings(config: Config, start_s: float, duration_s: float) -> Iterator[Beginning]:
@@ -78,7 +78,7 @@ class WindowMeter:
     def __init__(self, world: World, config: Config, start_s: float, duration_s: float) -> None:
         self._world = world
         self._headroom = config.headroom or Headroom()
-        self._longest_s = longest_lead_s(Times(max_provision_s=config.health.max_node_provision_time_s))
+        self._longest_s = longest_lead_s(LoopIntervals(max_provision_s=config.health.max_node_provision_time_s))
         self._known_since: dict[str, float] = {}
         self._served, self._learning = _Tally(), _Tally()
         self._not_known = set[str]()
@@ -97,10 +97,10 @@ class WindowMeter:
                 self._not_known.discard(key)
 
     @property
-    def found(self) -> Windows:
+    def found(self) -> WindowFigures:
         """What was found so far."""
         served, learning = self._served, self._learning
-        return Windows(
+        return WindowFigures(
             began=served.began,
             asked=served.asked,
             ready_at_start=served.ready,
@@ -112,7 +112,7 @@ class WindowMeter:
 
     def _begins(self, one: Beginning) -> None:
         view, owner = self._cluster(), one.owner
-        if isinstance(owner, Pool):
+        if isinstance(owner, HeadroomPool):
             asked, ready = self._of_pool(owner, one.wall, view)
         else:
             asked, ready = self._of_target(owner, one.wall, view)
@@ -120,17 +120,17 @@ class WindowMeter:
         learning = owner.lead_time_s is None and known_s < self._longest_s
         (self._learning if learning else self._served).add(asked, ready)
 
-    def _of_pool(self, pool: Pool, wall: float, view: ClusterView) -> tuple[int, int]:
+    def _of_pool(self, pool: HeadroomPool, wall: float, view: ClusterView) -> tuple[int, int]:
         pods = pods_of(view, pool, self._headroom)
         asked, _ = desired(pool, policy_at(pool, wall), pods.active)
         return asked, sum(_runs(pod, view) for pod in pods.bound)
 
-    def _of_target(self, target: Target, wall: float, view: ClusterView) -> tuple[int, int]:
+    def _of_target(self, target: ReservationTarget, wall: float, view: ClusterView) -> tuple[int, int]:
         asked = target.floor_at(wall)
         running = sum(counts_for(target, pod.cls) and _runs(pod, view) for pods in view.pods for pod in pods)
         return asked, running + self._room(target, asked - running, view)
 
-    def _room(self, target: Target, wanted: int, view: ClusterView) -> int:
+    def _room(self, target: ReservationTarget, wanted: int, view: ClusterView) -> int:
         """Return for how many of so many pods of a target there is room on ready nodes."""
         template: Mapping[str, object] = target.pod_template
         if target.pod_template_ref is not None:

@@ -6,12 +6,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from autoscaler.actuation.cloud import Cloud, Deleted
-from autoscaler.actuation.commit import CALL_S
-from autoscaler.actuation.deletion import Deleter, Site, Started
-from autoscaler.actuation.news import News
-from autoscaler.actuation.outcome import Finished
-from autoscaler.actuation.tracker import Tracker
+from autoscaler.actuation.cloud import Cloud, DeleteResult
+from autoscaler.actuation.deletion import Deleter, RemovalPorts, StartedRemovals
+from autoscaler.actuation.deletion_tracker import NodeDeletionTracker
+from autoscaler.actuation.machine_deletion import CALL_S
+from autoscaler.actuation.removal_events import RemovalEventWriter
+from autoscaler.actuation.removal_outcome import Finished
 from autoscaler.clock import Instant, ThreadExecutor, VirtualClock
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaledown import Drain
@@ -21,9 +21,9 @@ from autoscaler.objects.pod import Pod
 from autoscaler.objects.workload import DisruptionBudget
 from autoscaler.ports import EventType, Subject
 from autoscaler.reasons import RemovedAs
-from autoscaler.scaledown.plan import Deletions, Removal
+from autoscaler.sandbox.memory_cluster import MemoryCluster, MemoryWrites
+from autoscaler.scaledown.plan import NodesToDelete, Removal
 from autoscaler.simulator.executor import VirtualExecutor
-from autoscaler.simulator.memory_cluster import MemoryCluster, MemoryWrites
 from autoscaler.snapshot.cluster import Related
 from cloudprovider.interface import ErrorClass, InstanceError, NodeRef, ProviderError
 from cloudprovider.static.cloud import StaticCloud, open_cloud
@@ -180,12 +180,12 @@ class CloudPort(Cloud):
         if self.refusal is not None:
             raise self.refusal
 
-    def delete_nodes(self, group_id: str, nodes: Sequence[NodeRef], *, force: bool = False) -> Deleted:
+    def delete_nodes(self, group_id: str, nodes: Sequence[NodeRef], *, force: bool = False) -> DeleteResult:
         if self.crash is not None:
             raise self.crash
         deleted = super().delete_nodes(group_id, nodes, force=force)
         if self._clock.now().mono < self.unknown_until:
-            return Deleted(error=InstanceError(ErrorClass.OTHER, "TRANSIENT", "time-out"), certain=False)
+            return DeleteResult(error=InstanceError(ErrorClass.OTHER, "TRANSIENT", "time-out"), certain=False)
         return deleted
 
     def gone_of(self, group_id: str, nodes: Sequence[NodeRef]) -> frozenset[str] | None:
@@ -253,14 +253,14 @@ class Stage:
         )
         self.machines_port = CloudPort(self.provider, self.clock)
         self.machines_port.refresh(START_WALL)
-        self.tracker = Tracker()
+        self.tracker = NodeDeletionTracker()
         self.status = Subject(kind="ConfigMap", name="status", namespace="kube-system")
         self.deleter = Deleter(
-            Site(
+            RemovalPorts(
                 writes=self.api,
                 machines=self.machines_port,
                 fresh=self.api,
-                news=News(self.events, self.counts, self.status),
+                news=RemovalEventWriter(self.events, self.counts, self.status),
                 executor=threads or self.executor,
                 clock=self.clock,
                 leadership=self.leader,
@@ -294,11 +294,11 @@ class Stage:
         pods = tuple(pod for pod in self.cluster.pods.values() if pod.node == node and not pod.cls.daemonset)
         return Removal(**{"node": found, "group": "g", "pods": pods, **about})
 
-    def start(self, *nodes: str, **about: Any) -> Started:
+    def start(self, *nodes: str, **about: Any) -> StartedRemovals:
         """Begin to remove nodes."""
         removals = [self.removal(name, **about) for name in nodes]
         return self.deleter.start(
-            Deletions(
+            NodesToDelete(
                 empty=tuple(one for one in removals if not one.drained),
                 drained=tuple(one for one in removals if one.drained),
             )

@@ -2,7 +2,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from autoscaler.actuation.cloud import BELOW_MINIMUM, GROUP_GONE, Cloud, Deleted
+from autoscaler.actuation.cloud import BELOW_MINIMUM, GROUP_GONE, Cloud, DeleteResult
 from cloudprovider.interface import Instance, NodeRef, NodeTemplate, ProviderError, State, Transient
 from cloudprovider.static.cloud import StaticCloud, open_cloud
 from cloudprovider.static.spec import Call, CloudSpec, GroupSpec, MachineSpec
@@ -146,4 +146,4 @@ def test_a_lowered_target_proves_the_deletion(unreadable: bool) -> None:
     group.unreadable = unreadable
     cloud = Cloud(StaleProvider(group))
     cloud.refresh(0)
-    assert cloud.delete_nodes("g", [N1]) == Deleted(frozenset({"n1"}))
+    assert cloud.delete_nodes("g", [N1]) == DeleteResult(frozenset({"n1"}))

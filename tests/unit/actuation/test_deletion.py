@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from autoscaler.actuation.commit import call_s
-from autoscaler.actuation.outcome import Outcome, Why
+from autoscaler.actuation.machine_deletion import call_s
+from autoscaler.actuation.removal_outcome import AbortReason, RemovalOutcome
 from autoscaler.config.process import Leader
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaledown import Drain
@@ -22,18 +22,18 @@ class TestRefusedInAdvance:
     @pytest.mark.parametrize(
         ("refusal", "why"),
         [
-            pytest.param(ProviderError("machines may not be updated"), Why.REFUSED_AHEAD, id="refused"),
-            pytest.param(Transient("no answer"), Why.UNREADABLE, id="not to be asked now"),
+            pytest.param(ProviderError("machines may not be updated"), AbortReason.REFUSED_AHEAD, id="refused"),
+            pytest.param(Transient("no answer"), AbortReason.UNREADABLE, id="not to be asked now"),
         ],
     )
     @pytest.mark.parametrize("atomic", [False, True])
-    def test_costs_no_eviction(self, refusal: ProviderError, why: Why, atomic: bool) -> None:
+    def test_costs_no_eviction(self, refusal: ProviderError, why: AbortReason, atomic: bool) -> None:
         with Stage() as stage:
             stage.add("web", "n1")
             stage.machines_port.refusal = refusal
             stage.start("n1", atomic=atomic)
             (finished,) = stage.run(60)
-            assert (finished.outcome, finished.why, finished.rolled_back) == (Outcome.NOT_DELETED, why, True)
+            assert (finished.outcome, finished.why, finished.rolled_back) == (RemovalOutcome.NOT_DELETED, why, True)
             assert stage.did("tryEvict") == []
             assert not stage.tainted("n1")
             assert stage.machines() == ["n1", "n2", "n3"]
@@ -62,7 +62,7 @@ class TestEmptyNode:
             assert stage.machines() == ["n1", "n2", "n3"]
             assert stage.tracker.under_way().empty == {"g": ("n1",)}
             (finished,) = stage.run(5)
-            assert (finished.outcome, finished.why, finished.at.mono) == (Outcome.DELETED, None, 5)
+            assert (finished.outcome, finished.why, finished.at.mono) == (RemovalOutcome.DELETED, None, 5)
             assert stage.machines() == ["n2", "n3"]
             assert stage.tracker.under_way().nodes == frozenset()
 
@@ -84,20 +84,20 @@ class TestEmptyNode:
             stage.start("n1")
             stage.add("late", "n1")
             (finished,) = stage.run(5)
-            assert (finished.outcome, finished.why) == (Outcome.NOT_DELETED, Why.NEW_PODS)
+            assert (finished.outcome, finished.why) == (RemovalOutcome.NOT_DELETED, AbortReason.NEW_PODS)
             assert finished.rolled_back
             assert not stage.tainted("n1")
             assert not stage.cluster.nodes["n1"].unschedulable
             assert stage.events.about("Node/n1")[-1] == (
                 "ScaleDownFailed: failed to delete empty node: new pods scheduled: default/late"
             )
-            assert stage.counts.failed == [Why.NEW_PODS]
+            assert stage.counts.failed == [AbortReason.NEW_PODS]
 
     def test_goes_with_pods_that_have_run_to_their_end(self) -> None:
         with Stage() as stage:
             stage.start("n1")
             stage.add("done", "n1", phase="Succeeded")
-            assert [one.outcome for one in stage.run(5)] == [Outcome.DELETED]
+            assert [one.outcome for one in stage.run(5)] == [RemovalOutcome.DELETED]
 
     @pytest.mark.parametrize(
         ("config", "annotations", "evicted"),
@@ -122,7 +122,7 @@ class TestEmptyNode:
         with Stage(config=config) as stage:
             stage.add("d", "n1", owner="DaemonSet/log", annotations=annotations)
             stage.start("n1")
-            assert [one.outcome for one in stage.run(5)] == [Outcome.DELETED]
+            assert [one.outcome for one in stage.run(5)] == [RemovalOutcome.DELETED]
             assert [target for _, target in stage.did("evict")] == [f"default/{name}" for name in evicted]
 
     def test_daemon_pods_that_cannot_be_evicted_hold_it_for_ten_seconds_only(self) -> None:
@@ -132,7 +132,7 @@ class TestEmptyNode:
                 stage.api.always[name] = RetryLater("busy")
             stage.start("n1")
             (finished,) = stage.run(60)
-            assert (finished.outcome, finished.at.mono) == (Outcome.DELETED, 15)
+            assert (finished.outcome, finished.at.mono) == (RemovalOutcome.DELETED, 15)
             tries = stage.did("tryEvict")
             assert tries == [(second, f"default/{name}") for second in (5, 8, 11, 14, 15) for name in ("d", "e")]
             assert stage.counts.evicted == {True: 0, False: 0}
@@ -144,32 +144,35 @@ class TestRecheck:
         [
             pytest.param(
                 {"annotations": {"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}},
-                Why.DISABLED,
+                AbortReason.DISABLED,
                 False,
                 id="annotation set since the plan",
             ),
-            pytest.param({"uid": "another"}, Why.NODE_GONE, True, id="another node of the same name"),
-            pytest.param({"taints": ()}, Why.TAINT_LOST, False, id="taint removed by somebody"),
+            pytest.param({"uid": "another"}, AbortReason.NODE_GONE, True, id="another node of the same name"),
+            pytest.param({"taints": ()}, AbortReason.TAINT_LOST, False, id="taint removed by somebody"),
             pytest.param(
-                {"taints": (Taint(TO_BE_DELETED, "NoSchedule", "17"),)}, Why.TAINT_LOST, True, id="taint of another"
+                {"taints": (Taint(TO_BE_DELETED, "NoSchedule", "17"),)},
+                AbortReason.TAINT_LOST,
+                True,
+                id="taint of another",
             ),
         ],
     )
-    def test_of_the_node(self, change: dict[str, Any], why: Why, tainted: bool) -> None:
+    def test_of_the_node(self, change: dict[str, Any], why: AbortReason, tainted: bool) -> None:
         with Stage() as stage:
             stage.start("n1")
             stage.cluster.put_node(replace(stage.cluster.nodes["n1"], **change))
             (finished,) = stage.run(10)
-            assert (finished.outcome, finished.why) == (Outcome.NOT_DELETED, why)
+            assert (finished.outcome, finished.why) == (RemovalOutcome.NOT_DELETED, why)
             assert stage.machines() == ["n1", "n2", "n3"]
             assert stage.tainted("n1") == tainted
 
     @pytest.mark.parametrize(
         ("value", "why"),
-        [("false", Why.BLOCKED), ("on-completion", Why.ON_COMPLETION)],
+        [("false", AbortReason.BLOCKED), ("on-completion", AbortReason.ON_COMPLETION)],
         ids=["a pod that may not be evicted", "a pod that has to run to its end"],
     )
-    def test_of_the_pods(self, value: str, why: Why) -> None:
+    def test_of_the_pods(self, value: str, why: AbortReason) -> None:
         with Stage() as stage:
             stage.add("p", "n1", annotations={"cluster-autoscaler.kubernetes.io/safe-to-evict": value})
             stage.start("n1")
@@ -181,7 +184,7 @@ class TestRecheck:
         with Stage(min_size=3) as stage:
             stage.start("n1")
             (finished,) = stage.run(10)
-            assert (finished.why, finished.rolled_back) == (Why.MIN_SIZE, True)
+            assert (finished.why, finished.rolled_back) == (AbortReason.MIN_SIZE, True)
             assert stage.machines() == ["n1", "n2", "n3"]
 
     def test_pods_that_landed_while_the_deletion_was_delayed_stop_it(self) -> None:
@@ -191,7 +194,7 @@ class TestRecheck:
             stage.at(20, lambda: stage.add("late", "n1"))
             stage.at(22, lambda: stage.cluster.put_node(replace(stage.cluster.nodes["n1"], annotations={})))
             (finished,) = stage.run(60)
-            assert (finished.why, finished.at.mono) == (Why.NEW_PODS, 25)
+            assert (finished.why, finished.at.mono) == (AbortReason.NEW_PODS, 25)
 
 
 class TestDelayAnnotation:
@@ -201,14 +204,14 @@ class TestDelayAnnotation:
             stage.start("n1")
             stage.at(42, lambda: stage.cluster.put_node(replace(stage.cluster.nodes["n1"], annotations={})))
             (finished,) = stage.run(200)
-            assert (finished.outcome, finished.at.mono) == (Outcome.DELETED, 45)
+            assert (finished.outcome, finished.at.mono) == (RemovalOutcome.DELETED, 45)
 
     def test_holds_it_no_longer_than_configured(self) -> None:
         with Stage() as stage:
             stage.cluster.put_node(replace(stage.cluster.nodes["n1"], annotations=DELAY))
             stage.start("n1")
             (finished,) = stage.run(200)
-            assert (finished.outcome, finished.at.mono) == (Outcome.DELETED, 125)
+            assert (finished.outcome, finished.at.mono) == (RemovalOutcome.DELETED, 125)
 
     def test_holds_it_while_the_api_server_is_away(self) -> None:
         with Stage() as stage:
@@ -278,7 +281,7 @@ class TestTainting:
             taint = stage.cluster.nodes["n1"].taint(TO_BE_DELETED)
             assert taint is not None
             assert taint.value == str(int(START_WALL))
-            assert [one.outcome for one in stage.run(10)] == [Outcome.DELETED]
+            assert [one.outcome for one in stage.run(10)] == [RemovalOutcome.DELETED]
 
     def test_a_node_that_somebody_cordoned_stays_cordoned_after_a_rollback(self) -> None:
         with Stage(cordoned=["n1"]) as stage:
@@ -330,7 +333,7 @@ class TestBatches:
             stage.start("n1", "n2")
             stage.at(20, lambda: stage.add("late", "n1"))
             finished = {one.removal.node.name: one.why for one in stage.run(60)}
-            assert finished == {"n1": Why.NEW_PODS, "n2": None}
+            assert finished == {"n1": AbortReason.NEW_PODS, "n2": None}
             assert stage.machines() == ["n1", "n3"]
 
     def test_a_window_opens_anew_after_it_closed(self) -> None:
@@ -349,7 +352,7 @@ class TestAtomicGroup:
             stage.start("n1", "n2", "n3", atomic=True)
             assert stage.run(19.9) == []
             assert stage.machines() == ["n1", "n2", "n3"]
-            assert [one.outcome for one in stage.run(20)] == [Outcome.DELETED] * 3
+            assert [one.outcome for one in stage.run(20)] == [RemovalOutcome.DELETED] * 3
             assert stage.machines() == []
 
     def test_stays_when_one_node_cannot_be_drained(self) -> None:
@@ -358,7 +361,7 @@ class TestAtomicGroup:
             stage.api.always["p"] = RetryLater("busy")
             stage.start("n1", "n2", "n3", atomic=True)
             finished = {one.removal.node.name: one.why for one in stage.run(600)}
-            assert finished == {"n2": Why.NOT_EVICTED, "n1": Why.ATOMIC, "n3": Why.ATOMIC}
+            assert finished == {"n2": AbortReason.NOT_EVICTED, "n1": AbortReason.ATOMIC, "n3": AbortReason.ATOMIC}
             assert stage.machines() == ["n1", "n2", "n3"]
             assert not any(stage.tainted(name) for name in ("n1", "n2", "n3"))
 
@@ -370,7 +373,7 @@ class TestAtomicGroup:
             stage.api.terminating_s["q"] = 300
             stage.start("n1", "n2", atomic=True)
             finished = {one.removal.node.name: (one.why, one.at.mono) for one in stage.run(600)}
-            assert finished == {"n2": (Why.NOT_EVICTED, 125), "n1": (Why.ATOMIC, 305)}
+            assert finished == {"n2": (AbortReason.NOT_EVICTED, 125), "n1": (AbortReason.ATOMIC, 305)}
 
     def test_stays_when_one_node_fails_the_last_look(self) -> None:
         with Stage() as stage:
@@ -379,7 +382,7 @@ class TestAtomicGroup:
             stage.start("n1", "n2", "n3", atomic=True)
             stage.at(18, lambda: stage.add("late", "n1"))
             finished = {one.removal.node.name: one.why for one in stage.run(600)}
-            assert finished == {"n1": Why.NEW_PODS, "n2": Why.ATOMIC, "n3": Why.ATOMIC}
+            assert finished == {"n1": AbortReason.NEW_PODS, "n2": AbortReason.ATOMIC, "n3": AbortReason.ATOMIC}
             assert stage.machines() == ["n1", "n2", "n3"]
 
     def test_stays_when_a_drained_node_cannot_be_tainted(self) -> None:
@@ -388,7 +391,7 @@ class TestAtomicGroup:
             stage.api.taint_errors["n2"].append(RetryLater("away"))
             stage.start("n1", "n2", "n3", atomic=True)
             finished = {one.removal.node.name: one.why for one in stage.run(600)}
-            assert finished == {"n1": Why.ATOMIC, "n3": Why.ATOMIC}
+            assert finished == {"n1": AbortReason.ATOMIC, "n3": AbortReason.ATOMIC}
             assert stage.machines() == ["n1", "n2", "n3"]
             assert not any(stage.tainted(name) for name in ("n1", "n2", "n3"))
 
@@ -400,7 +403,7 @@ class TestAtomicGroup:
             stage.cluster.remove_pod(late.key)
             assert stage.machines() == ["n1"]
             stage.start("n1", atomic=True)
-            assert [one.outcome for one in stage.run(60)] == [Outcome.DELETED]
+            assert [one.outcome for one in stage.run(60)] == [RemovalOutcome.DELETED]
 
 
 class TestDrain:
@@ -410,7 +413,7 @@ class TestDrain:
             stage.add("q", "n1", namespace="other")
             stage.start("n1", utilization=0.25)
             (finished,) = stage.run(5)
-            assert finished.outcome is Outcome.DELETED
+            assert finished.outcome is RemovalOutcome.DELETED
             assert [one.pod.name for one in finished.evictions if one.succeeded] == ["p", "q"]
             assert stage.counts.evicted == {True: 2, False: 0}
             assert stage.api.uids == {"p": "default/p", "q": "other/q"}
@@ -451,7 +454,7 @@ class TestDrain:
             stage.add("p", "n1")
             stage.api.always["e"] = RetryLater("busy")
             stage.start("n1")
-            assert [one.outcome for one in stage.run(5)] == [Outcome.DELETED]
+            assert [one.outcome for one in stage.run(5)] == [RemovalOutcome.DELETED]
             assert [target for _, target in stage.did("tryEvict")] == ["default/p", "default/d", "default/e"]
 
     def test_by_priority_lowest_first_each_group_waited_for(self) -> None:
@@ -464,7 +467,7 @@ class TestDrain:
             stage.api.terminating_s |= {"low": 7, "high": 3}
             stage.start("n1")
             (finished,) = stage.run(100)
-            assert finished.outcome is Outcome.DELETED
+            assert finished.outcome is RemovalOutcome.DELETED
             assert stage.did("evict") == [
                 (5, "default/low"),
                 (5, "default/plain"),
@@ -480,7 +483,7 @@ class TestDrain:
             stage.add("d", "n1", owner="DaemonSet/log")
             stage.api.always["d"] = RetryLater("busy")
             stage.start("n1")
-            assert [one.why for one in stage.run(300)] == [Why.NOT_EVICTED]
+            assert [one.why for one in stage.run(300)] == [AbortReason.NOT_EVICTED]
 
     def test_a_pod_that_came_on_top_of_the_plan_stops_it_before_any_eviction(self) -> None:
         with Stage() as stage:
@@ -488,14 +491,14 @@ class TestDrain:
             stage.start("n1")
             stage.add("late", "n1")
             (finished,) = stage.run(10)
-            assert (finished.why, stage.did("tryEvict")) == (Why.NEW_PODS, [])
+            assert (finished.why, stage.did("tryEvict")) == (AbortReason.NEW_PODS, [])
 
     def test_pods_that_left_since_the_plan_are_not_missed(self) -> None:
         with Stage() as stage:
             pod = stage.add("p", "n1")
             stage.start("n1")
             stage.cluster.remove_pod(pod.key)
-            assert [one.outcome for one in stage.run(5)] == [Outcome.DELETED]
+            assert [one.outcome for one in stage.run(5)] == [RemovalOutcome.DELETED]
 
     def test_pods_evicted_so_far_are_known_while_it_lasts(self) -> None:
         with Stage() as stage:
@@ -557,7 +560,7 @@ class TestShortLease:
             stage.leader.lease_s = 9.0
             stage.start("n1")
             (finished,) = stage.run(120)
-            assert (finished.why, stage.machines()) == (Why.NO_LEASE, ["n1", "n2", "n3"])
+            assert (finished.why, stage.machines()) == (AbortReason.NO_LEASE, ["n1", "n2", "n3"])
 
     def test_does_not_matter_without_election(self) -> None:
         assert call_s(Leader(leader_elect=False, leader_elect_lease_duration_s=3.0)) == 10.0

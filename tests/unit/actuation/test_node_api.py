@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from autoscaler.actuation.node_api import ClusterNodeApi, RehearsedNodeApi
+from autoscaler.actuation.node_api import ClusterNodeApi, DryRunNodeApi
 from autoscaler.clock import VirtualClock
 from autoscaler.errors import LeadershipLost
 from autoscaler.kube.client import Client
@@ -41,7 +41,7 @@ class Stage:
         self.leadership = Leadership()
         self.writes = Writes(client, self.leadership, clock, lambda _seconds: True)
         self.api = ClusterNodeApi(client, lambda: self.writes)
-        self.rehearsed = RehearsedNodeApi(client, lambda: self.writes)
+        self.rehearsed = DryRunNodeApi(client, lambda: self.writes)
 
 
 @pytest.fixture

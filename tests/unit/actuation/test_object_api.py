@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from autoscaler.actuation.object_api import ClusterObjectApi, RehearsedObjectApi
+from autoscaler.actuation.object_api import ClusterObjectApi, DryRunObjectApi
 from autoscaler.clock import SystemClock, VirtualClock
 from autoscaler.kube.client import Client
-from autoscaler.kube.config import Endpoint
+from autoscaler.kube.config import RestConfig
 from autoscaler.kube.election import Unopposed
 from autoscaler.kube.writes import Writes
 from autoscaler.sandbox.apiserver.server import ApiServer
@@ -52,7 +52,7 @@ def api(request: pytest.FixtureRequest) -> Iterator[ObjectApi]:
         storage.create(f"machines.{capi.GROUP}", machine)
     server = ApiServer(storage)
     server.start()
-    client = Client(Endpoint(server.url), SystemClock(), lambda _seconds: True)
+    client = Client(RestConfig(server.url), SystemClock(), lambda _seconds: True)
     try:
         yield an_object_api(client)
     finally:
@@ -193,7 +193,7 @@ def test_who_does_not_lead_writes_nothing(write: Callable[[ObjectApi], None]) ->
 
 def test_a_dry_run_counts_what_it_does_not_write() -> None:
     with scripted_api() as server, client_of(server.url, VirtualClock()) as client:
-        api = RehearsedObjectApi(client, lambda: Writes(client, Unopposed(), SystemClock(), lambda _: True))
+        api = DryRunObjectApi(client, lambda: Writes(client, Unopposed(), SystemClock(), lambda _: True))
         for write in WRITES:
             write(api)
         assert (server.asked, api.withheld) == ([], 2)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from autoscaler.actuation.evict import Evictor, Patience
-from autoscaler.actuation.job import Job
-from autoscaler.actuation.news import News
-from autoscaler.actuation.permit import Permit
-from autoscaler.actuation.taints import Mark
-from autoscaler.actuation.tracker import Tracker
+from autoscaler.actuation.deletion_tracker import NodeDeletionTracker
+from autoscaler.actuation.evict import EvictionRetry, Evictor
+from autoscaler.actuation.removal_events import RemovalEventWriter
+from autoscaler.actuation.removal_job import RemovalJob
+from autoscaler.actuation.taints import DeletionTaint
+from autoscaler.actuation.write_gate import WriteGate
 from autoscaler.clock import VirtualClock
 from autoscaler.kube.writes import Writes
 from autoscaler.objects.node import Taint
@@ -19,7 +19,7 @@ from tests.recorded_api import RecordedApi, collection, exchanges, recorded_api
 from tests.unit.actuation.stage import Counts, Events, Leader
 from tests.unit.kube.scripted import Sleeps, client_of
 
-PATIENCE = Patience(total_s=25, pause_s=10)
+PATIENCE = EvictionRetry(total_s=25, pause_s=10)
 
 
 def recorded_pod(name: str) -> Pod:
@@ -31,13 +31,13 @@ def evicted(api: RecordedApi, pod: Pod) -> tuple[str, float]:
     """Evict the pod; returns the error and how many seconds it took."""
     clock = VirtualClock(wall=1_700_000_000)
     removal = Removal(node=a_node("full"), group="g", pods=(pod,))
-    mark = Mark(Taint("x", "NoSchedule", ""), clock.now(), uncordon=False)
+    mark = DeletionTaint(Taint("x", "NoSchedule", ""), clock.now(), uncordon=False)
     with client_of(api.url, clock) as client, VirtualExecutor(clock) as executor:
-        permit = Permit(executor, clock, Leader())
+        permit = WriteGate(executor, clock, Leader())
         writes = Writes(client, Leader(), clock, Sleeps(clock))
-        evictor = Evictor(writes, permit, News(Events(), Counts(), None), Tracker())
+        evictor = Evictor(writes, permit, RemovalEventWriter(Events(), Counts(), None), NodeDeletionTracker())
         (result,) = evictor.evict(
-            Job(removal, mark, None), (pod,), (), limit_s=0, patience=PATIENCE, check=lambda: None
+            RemovalJob(removal, mark, None), (pod,), (), limit_s=0, patience=PATIENCE, check=lambda: None
         )
     return result.error, clock.now().mono
 

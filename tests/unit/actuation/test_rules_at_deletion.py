@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from autoscaler.actuation.outcome import Outcome, Why
+from autoscaler.actuation.removal_outcome import AbortReason, RemovalOutcome
 from autoscaler.clock import ThreadExecutor
 from autoscaler.config.scaledown import Drain
 from autoscaler.objects.meta import ObjectMeta
@@ -20,10 +20,14 @@ from tests.unit.actuation.stage import Api, Stage
 @pytest.mark.parametrize(
     ("pod", "why"),
     [
-        pytest.param({"owner": None}, Why.BLOCKED, id="a bare pod"),
-        pytest.param({"namespace": "kube-system", "created": 1_699_999_990.0}, Why.BLOCKED, id="a young system pod"),
+        pytest.param({"owner": None}, AbortReason.BLOCKED, id="a bare pod"),
         pytest.param(
-            {"volumes": [{"name": "data", "hostPath": {"path": "/data"}}]}, Why.BLOCKED, id="a pod with local data"
+            {"namespace": "kube-system", "created": 1_699_999_990.0}, AbortReason.BLOCKED, id="a young system pod"
+        ),
+        pytest.param(
+            {"volumes": [{"name": "data", "hostPath": {"path": "/data"}}]},
+            AbortReason.BLOCKED,
+            id="a pod with local data",
         ),
         pytest.param({"priority": -20}, None, id="an expendable pod does not count"),
         pytest.param({"annotations": {"kubernetes.io/config.mirror": "x"}}, None, id="a mirror pod does not count"),
@@ -31,13 +35,13 @@ from tests.unit.actuation.stage import Api, Stage
         pytest.param({"deleted": 1_699_999_000.0}, None, id="a pod stuck in termination does not count"),
     ],
 )
-def test_pods_found_on_an_empty_node(pod: dict[str, Any], why: Why | None) -> None:
+def test_pods_found_on_an_empty_node(pod: dict[str, Any], why: AbortReason | None) -> None:
     with Stage() as stage:
         plan = stage.start("n1")
         stage.add("p", "n1", **pod)
         (finished,) = stage.run(10)
         assert plan.empty[0].pods == ()
-        assert (finished.why, finished.outcome) == (why, Outcome.NOT_DELETED if why else Outcome.DELETED)
+        assert (finished.why, finished.outcome) == (why, RemovalOutcome.NOT_DELETED if why else RemovalOutcome.DELETED)
 
 
 def test_a_controller_that_went_away_since_the_plan_blocks() -> None:
@@ -48,7 +52,7 @@ def test_a_controller_that_went_away_since_the_plan_blocks() -> None:
         stage.api.controllers = Related()
         (finished,) = stage.run(10)
         assert (finished.why, finished.message) == (
-            Why.BLOCKED,
+            AbortReason.BLOCKED,
             "pod default/p blocks: there is no ReplicaSet web",
         )
 

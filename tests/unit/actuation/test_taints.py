@@ -2,7 +2,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from autoscaler.actuation.news import News
+from autoscaler.actuation.removal_events import RemovalEventWriter
 from autoscaler.actuation.taints import CleanUp, SoftTainted, apply_soft_taints
 from autoscaler.config.scaledown import ScaleDown
 from autoscaler.errors import LeadershipLost, RetryLater
@@ -15,7 +15,7 @@ HARD = f"{TO_BE_DELETED}=1:NoSchedule"
 
 
 def cleaner(stage: Stage) -> CleanUp:
-    return CleanUp(stage.api, stage.clock, News(stage.events, stage.counts, None))
+    return CleanUp(stage.api, stage.clock, RemovalEventWriter(stage.events, stage.counts, None))
 
 
 def nodes(stage: Stage) -> Sequence[Node]:

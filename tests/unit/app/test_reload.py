@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from autoscaler.app.build import begin, build_autoscaler
-from autoscaler.app.reload import FreshHeadroom, Reloading
+from autoscaler.app.reload import ConfigReloader, FreshHeadroom
 from autoscaler.config.flags import flags
 from autoscaler.config.headroom import Headroom
 from autoscaler.config.live import is_live
@@ -44,7 +44,7 @@ class Running:
         self.refuses = False
         self.reads = 0
         self._argv = [f"--config={self.file}", *flags]
-        self.reloading = Reloading(load(self._argv), self._read, self.metrics, self, STATUS)
+        self.reloading = ConfigReloader(load(self._argv), self._read, self.metrics, self, STATUS)
 
     def _read(self) -> Config:
         self.reads += 1
@@ -223,7 +223,7 @@ def test_every_flag_that_was_used_to_build_the_process_needs_a_restart() -> None
 
 def test_without_anything_to_read_from_nothing_changes() -> None:
     metrics = Metrics()
-    reloading = Reloading(Config(), None, metrics, _Nobody(), STATUS)
+    reloading = ConfigReloader(Config(), None, metrics, _Nobody(), STATUS)
     reloading.ask()
     reloading.look(_Nobody().accept)
     assert reloading.config == Config()

@@ -10,7 +10,7 @@ import pytest
 from autoscaler.cli import output
 from autoscaler.cli.config_command import flags_document
 from autoscaler.cli.main import main
-from autoscaler.cli.output import Format
+from autoscaler.cli.output import OutputFormat
 from autoscaler.config.flags import flags
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "flags.md"
@@ -86,25 +86,25 @@ class Terminal(io.StringIO):
 def test_records_in_every_format() -> None:
     records: list[dict[str, object]] = [{"name": "a|b", "nodes": 3}, {"name": "c", "nodes": None}]
     shown = {}
-    for form in Format:
+    for form in OutputFormat:
         out = io.StringIO()
         output.write_records(records, form, out)
         shown[form] = out.getvalue()
-    assert shown[Format.TABLE] == "name  nodes\na|b   3\nc\n"
-    assert shown[Format.MARKDOWN] == "| name | nodes |\n| --- | --- |\n| a\\|b | 3 |\n| c |  |\n"
-    assert msgspec.json.decode(shown[Format.JSON]) == records
-    assert msgspec.yaml.decode(shown[Format.YAML]) == records
+    assert shown[OutputFormat.TABLE] == "name  nodes\na|b   3\nc\n"
+    assert shown[OutputFormat.MARKDOWN] == "| name | nodes |\n| --- | --- |\n| a\\|b | 3 |\n| c |  |\n"
+    assert msgspec.json.decode(shown[OutputFormat.JSON]) == records
+    assert msgspec.yaml.decode(shown[OutputFormat.YAML]) == records
 
 
 def test_no_records_are_an_empty_table() -> None:
     out = io.StringIO()
-    output.write_records([], Format.TABLE, out)
+    output.write_records([], OutputFormat.TABLE, out)
     assert out.getvalue() == "\n"
 
 
 def test_a_terminal_shows_the_same_cells() -> None:
     out = Terminal()
-    output.write_records([{"name": "[bold]a", "nodes": 3}], Format.TABLE, out)
+    output.write_records([{"name": "[bold]a", "nodes": 3}], OutputFormat.TABLE, out)
     assert "[bold]a" in out.getvalue()
 
 

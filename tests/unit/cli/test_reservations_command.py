@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from autoscaler.cli.main import main
-from autoscaler.reservations.state import Entry, State, write_state
+from autoscaler.reservations.state import Reservation, TargetState, write_state
 
 NOW = "2026-11-20T10:00:00Z"
 AT = 1_795_168_800.0
@@ -31,7 +31,7 @@ def dumped(folder: Path, *objects: dict[str, Any]) -> str:
 def test_a_plan_has_what_is_stored_what_is_asked_for_and_the_pods_that_use_it_up(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    state = State(entries=(Entry(id="old", accepted=AT - 599, length_s=600.0, activated=AT - 599),))
+    state = TargetState(entries=(Reservation(id="old", accepted=AT - 599, length_s=600.0, activated=AT - 599),))
     kept = {
         "kind": "ConfigMap",
         "metadata": {"name": "capacity-reservations-gpu"},

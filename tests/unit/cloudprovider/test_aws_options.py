@@ -10,7 +10,7 @@ from botocore.parsers import ResponseParserError
 
 from cloudprovider.aws.cloud_config import Endpoint, read_cloud_config
 from cloudprovider.aws.connection import connect
-from cloudprovider.aws.failures import Refused, asked, failure
+from cloudprovider.aws.failures import AccessDenied, asked, failure
 from cloudprovider.aws.provider import create
 from cloudprovider.interface import (
     Accelerators,
@@ -245,8 +245,8 @@ def behind(error: Exception, cause: Exception) -> Exception:
         (an_error("ResourceContention", status=500), Transient),
         (an_error("Whatever", status=502), Transient),
         (an_error("ExpiredToken", status=403), Transient),
-        (an_error("AccessDenied", status=403), Refused),
-        (an_error("InvalidClientTokenId", status=403), Refused),
+        (an_error("AccessDenied", status=403), AccessDenied),
+        (an_error("InvalidClientTokenId", status=403), AccessDenied),
         (an_error("ResourceNotFoundException", status=404), NotFound),
         (an_error("ValidationError", "AutoScalingGroup name not found - null"), NotFound),
         (an_error("ValidationError", "Group is too large"), ProviderError),
@@ -257,16 +257,16 @@ def behind(error: Exception, cause: Exception) -> Exception:
         (sdk.SSLError(endpoint_url="u", error="e"), Transient),
         (sdk.ProxyConnectionError(proxy_url="u"), Transient),
         (ResponseParserError("half an answer"), Transient),
-        (sdk.NoCredentialsError(), Refused),
-        (sdk.CredentialRetrievalError(provider="p", error_msg="m"), Refused),
+        (sdk.NoCredentialsError(), AccessDenied),
+        (sdk.CredentialRetrievalError(provider="p", error_msg="m"), AccessDenied),
         (
             behind(
                 sdk.CredentialRetrievalError(provider="q", error_msg="m"), sdk.ConnectTimeoutError(endpoint_url="u")
             ),
             Transient,
         ),
-        (sdk.PartialCredentialsError(provider="p", cred_var="v"), Refused),
-        (FileNotFoundError("/var/run/secrets/token"), Refused),
+        (sdk.PartialCredentialsError(provider="p", cred_var="v"), AccessDenied),
+        (FileNotFoundError("/var/run/secrets/token"), AccessDenied),
         (sdk.ParamValidationError(report="r"), ProviderError),
         (sdk.UnknownServiceError(service_name="s", known_service_names="k"), ProviderError),
     ],

@@ -16,7 +16,7 @@ from azure.core.exceptions import (
 
 from cloudprovider.azure.credentials import Tokens, tokens_for
 from cloudprovider.azure.discovery import Selector, read_selector, sized_by_tags
-from cloudprovider.azure.settings import Cloud, Identity, Method, Settings, read_settings
+from cloudprovider.azure.settings import AzureCloud, Identity, Method, Settings, read_settings
 from cloudprovider.fields import Problems
 from cloudprovider.interface import Misconfigured, ProviderError, Throttled, Transient
 from cloudprovider.sizes import SizedName
@@ -48,7 +48,7 @@ def test_defaults_are_cluster_autoscalers() -> None:
     problems.raise_if_any()
     assert (settings.scale_sets_ttl_s, settings.machines_ttl_s) == (60.0, 300.0)
     assert (settings.force_delete, settings.fast_delete, settings.predict_labels) == (False, False, True)
-    assert settings.cloud == Cloud("https://management.azure.com", "login.microsoftonline.com")
+    assert settings.cloud == AzureCloud("https://management.azure.com", "login.microsoftonline.com")
 
 
 def test_the_case_of_keys_does_not_matter_and_foreign_keys_are_others_business(tmp_path: Path) -> None:
@@ -251,13 +251,13 @@ def test_errors_of_signing_in_are_those_of_the_contract(raised: Exception, expec
     ids=lambda one: f"{one.method} {one.client_id}",
 )
 def test_identities_become_credentials_without_asking_for_tokens(identity: Identity) -> None:
-    assert tokens_for(identity, Cloud("https://arm", "login"), lambda: 0.0) is not None
+    assert tokens_for(identity, AzureCloud("https://arm", "login"), lambda: 0.0) is not None
 
 
 def test_a_certificate_that_is_not_there_is_a_problem_of_the_configuration() -> None:
     identity = Identity(method=Method.CERTIFICATE, tenant_id="t", client_id="c", file="/nowhere.pem")
     with pytest.raises(Misconfigured, match="client certificate cannot be used"):
-        tokens_for(identity, Cloud("https://arm", "login"), lambda: 0.0)
+        tokens_for(identity, AzureCloud("https://arm", "login"), lambda: 0.0)
 
 
 # Selection

@@ -5,10 +5,10 @@ from autoscaler.config.document import parse_document, to_options
 from autoscaler.config.load import from_options, load
 from autoscaler.config.syntax import GroupLimit
 from autoscaler.config.tree import Config
-from autoscaler.config.windows import Window
+from autoscaler.config.windows import MaintenanceWindow
 from autoscaler.errors import ConfigError
 
-NIGHTS = Window(None, "0 22 * * 1-5", 8 * 3600.0, "Europe/Berlin")
+NIGHTS = MaintenanceWindow(None, "0 22 * * 1-5", 8 * 3600.0, "Europe/Berlin")
 
 
 def problem_of(*argv: str) -> str:
@@ -23,12 +23,14 @@ def problem_of(*argv: str) -> str:
     [
         pytest.param("0 22 * * 1-5;8h;Europe/Berlin", NIGHTS, id="start, duration and zone"),
         pytest.param("  0 22  * * 1-5 ; 8h ; Europe/Berlin", NIGHTS, id="spaces do not matter"),
-        pytest.param("0 2 * * *;90m", Window(None, "0 2 * * *", 5400.0, "UTC"), id="UTC without a zone"),
-        pytest.param("web=0 2 * * *;1h", Window("web", "0 2 * * *", 3600.0, "UTC"), id="of one group"),
-        pytest.param("a/b=c=0 2 * * *;1h", Window("a/b=c", "0 2 * * *", 3600.0, "UTC"), id="whatever its name"),
+        pytest.param("0 2 * * *;90m", MaintenanceWindow(None, "0 2 * * *", 5400.0, "UTC"), id="UTC without a zone"),
+        pytest.param("web=0 2 * * *;1h", MaintenanceWindow("web", "0 2 * * *", 3600.0, "UTC"), id="of one group"),
+        pytest.param(
+            "a/b=c=0 2 * * *;1h", MaintenanceWindow("a/b=c", "0 2 * * *", 3600.0, "UTC"), id="whatever its name"
+        ),
     ],
 )
-def test_a_window_is_read(text: str, window: Window) -> None:
+def test_a_window_is_read(text: str, window: MaintenanceWindow) -> None:
     config = load([f"--scale-down-window={text}"])
     assert config.scale_down.scale_down_window == (window,)
     assert from_options(to_options(config)) == msgspec.structs.replace(config, given=("scale-down-window",))
@@ -71,7 +73,11 @@ def test_a_file_has_windows_as_text_or_as_maps() -> None:
         "f.yaml",
     )
     assert settings.problems == ()
-    assert settings.values["scale-down-window"] == (NIGHTS, NIGHTS, Window("web", "0 2 * * *", 3600.0, "UTC"))
+    assert settings.values["scale-down-window"] == (
+        NIGHTS,
+        NIGHTS,
+        MaintenanceWindow("web", "0 2 * * *", 3600.0, "UTC"),
+    )
     assert settings.values["max-node-deletions-per-minute"] == (GroupLimit(None, 10), GroupLimit("web", 2))
 
 

@@ -10,33 +10,33 @@ from autoscaler.config.load import load
 from autoscaler.errors import ConfigError, Conflict, NeverStarted, RetryLater, Stopped
 from autoscaler.eta.metrics import EXPIRY, ExpiryMetrics
 from autoscaler.expiry.keeper import ExpiredPods
-from autoscaler.expiry.plan import GENERATION, MANAGED_BY, OURS, Candidate, Expired, Terms, plan_sweep
-from autoscaler.load.plan import Load, plan_load
+from autoscaler.expiry.plan import GENERATION, MANAGED_BY, OURS, Expired, ExpiringPod, ExpiryTerms, plan_sweep
+from autoscaler.load.spec import LoadSpec, plan_load
 from autoscaler.load.waiting import wait_started
 from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.ports import EventType, Subject
 
 NOW = 1_800_000_000.0
-TERMS = Terms(namespaces=("ci",), generation="2")
+TERMS = ExpiryTerms(namespaces=("ci",), generation="2")
 OLD = {MANAGED_BY: OURS, GENERATION: "1"}
 
 
-def a_candidate(name: str, value: str | None = "1799999999", *, namespace: str = "ci", **meta: Any) -> Candidate:
+def a_candidate(name: str, value: str | None = "1799999999", *, namespace: str = "ci", **meta: Any) -> ExpiringPod:
     annotations = {} if value is None else {"delete-at": value}
     fields = {"name": name, "namespace": namespace, "uid": name, "resourceVersion": "7", **meta}
     fields["annotations"] = {**annotations, **meta.get("annotations", {})}
-    return msgspec.convert({"metadata": fields}, Candidate)
+    return msgspec.convert({"metadata": fields}, ExpiringPod)
 
 
 class SomePods:
     """Pods to sweep; `broken` makes the next calls fail."""
 
-    def __init__(self, *pods: Candidate) -> None:
+    def __init__(self, *pods: ExpiringPod) -> None:
         self.pods = list(pods)
         self.broken: list[str] = []
         self.deleted: list[str] = []
 
-    def all(self, namespaces: object) -> list[Candidate]:
+    def all(self, namespaces: object) -> list[ExpiringPod]:
         if "list" in self.broken:
             self.broken.remove("list")
             raise RetryLater("away")
@@ -53,7 +53,7 @@ class SomePods:
 class Sweeper:
     """The companion with everything around it."""
 
-    def __init__(self, *pods: Candidate, flags: tuple[str, ...] = ()) -> None:
+    def __init__(self, *pods: ExpiringPod, flags: tuple[str, ...] = ()) -> None:
         config = load(["--expired-pod-cleanup", "--expired-pod-namespaces=ci", *flags])
         self.pods = SomePods(*pods)
         self.metrics = Metrics()
@@ -126,7 +126,7 @@ def test_a_delete_that_fails_is_tried_again_by_the_next_sweep() -> None:
     ],
     ids=["mirror", "static", "daemonset", "other namespace", "no deadline", "being deleted"],
 )
-def test_some_pods_are_never_touched(pod: Candidate) -> None:
+def test_some_pods_are_never_touched(pod: ExpiringPod) -> None:
     sweep = plan_sweep([pod], TERMS, NOW, earlier_generations=True)
     assert (sweep.delete, sweep.invalid) == ((), ())
 
@@ -134,12 +134,12 @@ def test_some_pods_are_never_touched(pod: Candidate) -> None:
 @pytest.mark.parametrize(("namespaces", "deleted"), [(("*",), ["a"]), (("*", "kube-system"), ["a", "b"])])
 def test_the_system_namespace_must_be_named(namespaces: tuple[str, ...], deleted: list[str]) -> None:
     pods = [a_candidate("a"), a_candidate("b", namespace="kube-system")]
-    assert [one.name for one in plan_sweep(pods, Terms(namespaces=namespaces), NOW).delete] == deleted
+    assert [one.name for one in plan_sweep(pods, ExpiryTerms(namespaces=namespaces), NOW).delete] == deleted
 
 
 def test_the_oldest_deadlines_come_first_and_only_so_many() -> None:
     pods = [a_candidate(f"p{number}", str(1_799_999_000 - number)) for number in range(5)]
-    sweep = plan_sweep(pods, Terms(namespaces=("ci",), most=2), NOW)
+    sweep = plan_sweep(pods, ExpiryTerms(namespaces=("ci",), most=2), NOW)
     assert [one.name for one in sweep.delete] == ["p4", "p3"]
 
 
@@ -176,12 +176,12 @@ def test_bad_options_are_named(flags: list[str], says: str) -> None:
 
 
 def test_a22_load_is_capped_and_carries_its_deadline() -> None:
-    batch = plan_load(Load(count=20, duration_s=300), "b", live=0, most=8, now=NOW)
+    batch = plan_load(LoadSpec(count=20, duration_s=300), "b", live=0, most=8, now=NOW)
     assert (len(batch.pods), batch.requested, batch.capped) == (8, 20, True)
     assert {pod["metadata"]["annotations"]["delete-at"] for pod in batch.pods} == {str(int(NOW) + 900)}
-    assert len(plan_load(Load(count=20), "b", live=7, most=8, now=NOW).pods) == 1
-    assert not plan_load(Load(count=5), "b", live=9, most=8, now=NOW).pods
-    assert not plan_load(Load(count=3), "b", live=0, most=8, now=NOW).capped
+    assert len(plan_load(LoadSpec(count=20), "b", live=7, most=8, now=NOW).pods) == 1
+    assert not plan_load(LoadSpec(count=5), "b", live=9, most=8, now=NOW).pods
+    assert not plan_load(LoadSpec(count=3), "b", live=0, most=8, now=NOW).capped
 
 
 class APod:

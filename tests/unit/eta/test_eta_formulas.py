@@ -8,10 +8,10 @@ import pytest
 
 from autoscaler.eta.answers import capacity_answer
 from autoscaler.eta.calibration import calibrated
-from autoscaler.eta.capacity import Capacity, capacity
-from autoscaler.eta.estimate import Level, Place, Times, estimate, remaining_boot
-from autoscaler.eta.ratio import Ratio, Totals, ratio_start
-from autoscaler.eta.samples import BOOT, Knowledge, Ring, Sample, Spread, duration_of, quantile, remaining
+from autoscaler.eta.capacity import ClusterCapacity, capacity
+from autoscaler.eta.estimate import LoopIntervals, PodPlacement, WaitLevel, estimate, remaining_boot
+from autoscaler.eta.ratio import CpuTotals, RatioConstants, ratio_start
+from autoscaler.eta.samples import BOOT, DurationSpread, Knowledge, Ring, Sample, duration_of, quantile, remaining
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod
 from autoscaler.reasons import UnknownStart
@@ -21,20 +21,20 @@ from tests.builders import a_node, a_pod
 
 BOOTS = (60.0, 62.0, 64.0, 70.0, 75.0, 80.0, 90.0, 100.0, 120.0, 180.0)
 KNOWN = Knowledge(boots={"web": BOOTS})
-TIMES = Times(scan_s=15.0, max_provision_s=900.0)
+TIMES = LoopIntervals(scan_s=15.0, max_provision_s=900.0)
 GI = 1024**3
 
 
-def both(place: Place, knowledge: Knowledge = KNOWN) -> tuple[float | None, float | None]:
+def both(place: PodPlacement, knowledge: Knowledge = KNOWN) -> tuple[float | None, float | None]:
     one = estimate(place, "job", knowledge, TIMES)
     return one.expected_s, one.worst_s
 
 
-def upcoming(age_s: float) -> Place:
-    return Place(level=Level.UPCOMING, group="web", age_s=age_s)
+def upcoming(age_s: float) -> PodPlacement:
+    return PodPlacement(level=WaitLevel.UPCOMING, group="web", age_s=age_s)
 
 
-def accounted(nodes: Sequence[Node], pods: Sequence[Pod]) -> Capacity:
+def accounted(nodes: Sequence[Node], pods: Sequence[Pod]) -> ClusterCapacity:
     view = view_of(nodes, pods)
     starting = [pod for on_node in view.pods for pod in on_node if pod.phase != "Running"]
     return capacity(view, read(view.nodes, ReadyTerms()), starting, 0.0)
@@ -87,9 +87,9 @@ def test_a3_something_wanted_of_nothing_is_infinite_and_null_in_json() -> None:
     ],
 )
 def test_a4_the_ratio_formula(nodes: int, cpu: int, pending: float, running: float, seconds: float | None) -> None:
-    totals = Totals(nodes, nodes * cpu * 1000, round(pending * 1000), round(running * 1000))
-    found = ratio_start(totals, 2000, Ratio())
-    assert found == (None if seconds is None else Spread(seconds, seconds))
+    totals = CpuTotals(nodes, nodes * cpu * 1000, round(pending * 1000), round(running * 1000))
+    found = ratio_start(totals, 2000, RatioConstants())
+    assert found == (None if seconds is None else DurationSpread(seconds, seconds))
 
 
 def test_a5_quantiles_are_of_nearest_rank() -> None:
@@ -97,61 +97,66 @@ def test_a5_quantiles_are_of_nearest_rank() -> None:
 
 
 def test_a6_a_node_on_its_way_has_a_part_of_its_boot_behind_it() -> None:
-    assert remaining(duration_of((BOOTS,), BOOT), 65.0, 15.0).spread == Spread(25.0, 115.0)
+    assert remaining(duration_of((BOOTS,), BOOT), 65.0, 15.0).spread == DurationSpread(25.0, 115.0)
     assert both(upcoming(65.0)) == (47.0, 180.0)
 
 
 @pytest.mark.parametrize(
-    ("age_s", "left", "overdue"), [(110.0, Spread(10.0, 70.0), False), (200.0, Spread(50.0, 50.0), True)]
+    ("age_s", "left", "overdue"),
+    [(110.0, DurationSpread(10.0, 70.0), False), (200.0, DurationSpread(50.0, 50.0), True)],
 )
-def test_a7_old_requests_go_by_slow_nodes_and_at_last_by_their_age(age_s: float, left: Spread, overdue: bool) -> None:
+def test_a7_old_requests_go_by_slow_nodes_and_at_last_by_their_age(
+    age_s: float, left: DurationSpread, overdue: bool
+) -> None:
     found = remaining(duration_of((BOOTS,), BOOT), age_s, 15.0)
     assert (found.spread, found.overdue) == (left, overdue)
     assert estimate(upcoming(age_s), "job", KNOWN, TIMES).overdue is overdue
 
 
 def test_a8_a_node_that_the_next_pass_asks_for() -> None:
-    assert both(Place(level=Level.PLANNED, group="web", wait_s=9.0)) == (106.0, 194.0)
+    assert both(PodPlacement(level=WaitLevel.PLANNED, group="web", wait_s=9.0)) == (106.0, 194.0)
 
 
 def test_a9_room_where_the_image_is() -> None:
-    assert both(Place(level=Level.ROOM, group="web", cold=False), Knowledge()) == (7.0, 25.0)
+    assert both(PodPlacement(level=WaitLevel.ROOM, group="web", cold=False), Knowledge()) == (7.0, 25.0)
 
 
 def test_a11_too_few_samples_of_a_group_go_by_all_groups() -> None:
     few = {"a": (10.0, 20.0, 30.0, 40.0)}
     many = tuple(float(100 + number) for number in range(40))
     pooled = sorted((*few["a"], *many))
-    assert Knowledge(boots={**few, "b": many}).boot("a").spread == Spread(quantile(pooled, 0.5), quantile(pooled, 0.9))
+    assert Knowledge(boots={**few, "b": many}).boot("a").spread == DurationSpread(
+        quantile(pooled, 0.5), quantile(pooled, 0.9)
+    )
 
 
 @pytest.mark.parametrize(
     ("boots", "spread", "assumed"),
     [
-        pytest.param({}, Spread(180.0, 300.0), True, id="none anywhere: a default, said to be one"),
-        pytest.param({"a": (9.0,)}, Spread(9.0, 15.0), False, id="one of its own"),
-        pytest.param({"a": (8.0, 9.0, 12.0)}, Spread(9.0, 20.0), False, id="three of its own"),
-        pytest.param({"b": (9.0,)}, Spread(9.0, 15.0), False, id="one of another group"),
-        pytest.param({"a": (60.0,), "b": (9.0, 9.0)}, Spread(60.0, 100.0), False, id="its own before others"),
+        pytest.param({}, DurationSpread(180.0, 300.0), True, id="none anywhere: a default, said to be one"),
+        pytest.param({"a": (9.0,)}, DurationSpread(9.0, 15.0), False, id="one of its own"),
+        pytest.param({"a": (8.0, 9.0, 12.0)}, DurationSpread(9.0, 20.0), False, id="three of its own"),
+        pytest.param({"b": (9.0,)}, DurationSpread(9.0, 15.0), False, id="one of another group"),
+        pytest.param({"a": (60.0,), "b": (9.0, 9.0)}, DurationSpread(60.0, 100.0), False, id="its own before others"),
     ],
 )
 def test_fewer_samples_than_five_count_with_a_wide_worst_case(
-    boots: dict[str, tuple[float, ...]], spread: Spread, assumed: bool
+    boots: dict[str, tuple[float, ...]], spread: DurationSpread, assumed: bool
 ) -> None:
     boot = Knowledge(boots=boots).boot("a")
     assert (boot.spread, boot.assumed) == (spread, assumed)
-    planned = Place(level=Level.PLANNED, group="a")
+    planned = PodPlacement(level=WaitLevel.PLANNED, group="a")
     assert estimate(planned, "job", Knowledge(boots=boots), TIMES).assumed is assumed
 
 
 def test_a12_nobody_counts_on_a_node_beyond_its_provision_time() -> None:
     assert remaining_boot(KNOWN.boot("web"), 901.0, TIMES) is None
     one = estimate(upcoming(901.0), "job", KNOWN, TIMES)
-    assert (one.level, one.expected_s) == (Level.UNKNOWN, None)
+    assert (one.level, one.expected_s) == (WaitLevel.UNKNOWN, None)
 
 
 def test_a13_what_is_not_known_has_a_reason_and_no_number() -> None:
-    one = estimate(Place(level=Level.UNKNOWN, reason=UnknownStart.MAX_SIZE), "job", KNOWN, TIMES)
+    one = estimate(PodPlacement(level=WaitLevel.UNKNOWN, reason=UnknownStart.MAX_SIZE), "job", KNOWN, TIMES)
     assert (one.expected_s, one.worst_s, one.reason, one.terms) == (None, None, "max_size", {})
 
 
@@ -180,7 +185,7 @@ def test_nine_pods_in_ten_are_ready_by_their_worst_case(seed: int, slow_starts: 
         known = Knowledge(
             boots={"web": boots.ordered(0.0)}, cold={"job": starts.ordered(0.0)}, bind=(1.0,) * 5, excess=excess
         )
-        one = estimate(Place(level=Level.PLANNED, group="web"), "job", known, TIMES)
+        one = estimate(PodPlacement(level=WaitLevel.PLANNED, group="web"), "job", known, TIMES)
         boot, start = dice.lognormvariate(4.5, 0.4), dice.uniform(5, 100 if slow_starts else 7)
         assert one.worst_s is not None
         came = boot + 1.0 + start <= one.worst_s

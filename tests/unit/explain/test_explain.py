@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from autoscaler.errors import ConfigError
-from autoscaler.explain.answer import Explanation, GroupExplanation, NodeExplanation, PodExplanation
+from autoscaler.explain.answer import GroupExplanation, NodeExplanation, PlanExplanation, PodExplanation
 from autoscaler.explain.explain import parse_targets
 from autoscaler.scenario.codec import decode
 from autoscaler.simulator.play import play, play_and_explain
@@ -34,7 +34,7 @@ GROUPS = [a_group("small", "4"), a_group("big", "16"), a_group("full", "64", max
 OWNERS = [{"metadata": {"name": name}} for name in ("web", "huge", "db")]
 
 
-def explained(*targets: str, run: int | None = None, **fields: Any) -> Explanation:
+def explained(*targets: str, run: int | None = None, **fields: Any) -> PlanExplanation:
     document = {
         "now": "2026-01-05T12:00:00Z",
         "options": {"expander": "least-waste"},

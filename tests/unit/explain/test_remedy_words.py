@@ -9,8 +9,8 @@ from autoscaler.explain.answer import GroupExplanation, PodExplanation
 from autoscaler.explain.explain import parse_targets
 from autoscaler.explain.remedies.changes import (
     AddToleration,
+    AnnotatableKind,
     Annotate,
-    Annotated,
     AnyChange,
     LimitRequest,
     ResizeGroup,
@@ -20,7 +20,7 @@ from autoscaler.explain.remedies.changes import (
     spelled,
 )
 from autoscaler.explain.remedies.remedy import Obstacle
-from autoscaler.reasons import Blocking, Keep, NoFit, Skip, Waiting
+from autoscaler.reasons import BlockingReason, NoFit, Skip, UnremovableReason, Waiting
 from autoscaler.scenario.codec import decode
 from autoscaler.simulator.play import play_and_explain
 from tests.scenarios.test_remedies import TWO, a_pod, pending
@@ -33,8 +33,10 @@ PLACED = (Waiting.FITS, Waiting.NOMINATED, Waiting.TAKES_HEADROOM)
     [
         pytest.param(NoFit, (), id="filters"),
         pytest.param(Skip, (), id="groups"),
-        pytest.param(Blocking, (), id="drain rules"),
-        pytest.param(Keep, (Keep.BEING_DELETED, Keep.BLOCKED_BY_POD), id="nodes"),
+        pytest.param(BlockingReason, (), id="drain rules"),
+        pytest.param(
+            UnremovableReason, (UnremovableReason.BEING_DELETED, UnremovableReason.BLOCKED_BY_POD), id="nodes"
+        ),
         pytest.param(Waiting, PLACED, id="pods"),
     ],
 )
@@ -69,7 +71,7 @@ def test_amounts_are_rounded_down_to_what_fits(resource: str, amount: int, words
         (Wait(seconds=289.9), "after 4m50s"),
         (LimitRequest(pod="a/b", resource="memory", at_most="6502Mi"), "memory request ≤ 6.3Gi"),
         (AddToleration(pod="a/b", key="gpu", value="", effect="NoSchedule"), "it tolerates gpu:NoSchedule"),
-        (Annotate(kind=Annotated.NODE, name="n", key="k", value=None), "node n is without annotation k"),
+        (Annotate(kind=AnnotatableKind.NODE, name="n", key="k", value=None), "node n is without annotation k"),
         (ResizeGroup(group="g", min=0), "group g has minimum ≤ 0"),
         (ResizeGroup(group="g", max=3), "group g has maximum ≥ 3"),
     ],

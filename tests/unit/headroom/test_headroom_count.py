@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from autoscaler.clock import Instant
-from autoscaler.config.headroom import Pool, read_headroom
-from autoscaler.headroom.policy import Held, adopted, desired, policy_at, restored, want
+from autoscaler.config.headroom import HeadroomPool, read_headroom
+from autoscaler.headroom.policy import CoolDown, adopted, desired, policy_at, restored, want
 from autoscaler.reasons import Headcount
 
 BASE = {"name": "base", "periods": ["* * * * *"], "timezone": "UTC", "idleCount": 0}
@@ -24,7 +24,7 @@ OFFICE = {
 }
 
 
-def a_pool(*policies: dict[str, Any], **fields: Any) -> Pool:
+def a_pool(*policies: dict[str, Any], **fields: Any) -> HeadroomPool:
     data = {"name": "ci", "namespace": "ci", "resources": {"cpu": "2"}, "policies": list(policies), **fields}
     reading = read_headroom({"pools": [data]}, -10)
     assert reading.headroom is not None, reading.problems
@@ -36,7 +36,7 @@ def at(text: str) -> Instant:
     return Instant(wall, wall - 1_000_000)
 
 
-def holding(pool: Pool, *times: str) -> list[str]:
+def holding(pool: HeadroomPool, *times: str) -> list[str]:
     found = [policy_at(pool, at(time).wall) for time in times]
     return ["none" if policy is None else policy.name for policy in found]
 
@@ -49,7 +49,7 @@ def test_b1_office_hours_begin_and_end_by_the_minute() -> None:
 
 def test_b3_without_a_policy_that_holds_nothing_is_wanted_and_five_minutes_are_the_cool_down() -> None:
     now = at("2026-11-21T10:00Z")
-    wanted = want(a_pool(OFFICE), 9, Held(0, now), now)
+    wanted = want(a_pool(OFFICE), 9, CoolDown(0, now), now)
     assert (wanted.policy, wanted.desired, wanted.reason) == ("none", 0, Headcount.NO_POLICY)
     assert wanted.held.allowed.mono - now.mono == 300
 
@@ -86,7 +86,7 @@ def test_the_limit_of_the_factor_does_not_limit_the_idle_count() -> None:
     assert desired(pool, pool.policies[0], 100) == (6, Headcount.IDLE_COUNT)
 
 
-def berlin() -> Pool:
+def berlin() -> HeadroomPool:
     return a_pool({"name": "night", "periods": ["* 2 * * *"], "timezone": "Europe/Berlin"})
 
 
@@ -119,10 +119,10 @@ def test_the_default_zone_is_utc() -> None:
 # The cool-down.
 
 
-def targets(pool: Pool, ticks: Iterable[tuple[float, int]]) -> list[int]:
+def targets(pool: HeadroomPool, ticks: Iterable[tuple[float, int]]) -> list[int]:
     """Return the targets of looks at (seconds, active pods)."""
     start = at("2026-11-20T10:00Z")
-    held, found = Held(0, start), []
+    held, found = CoolDown(0, start), []
     for seconds, active in ticks:
         wanted = want(pool, active, held, start.later(seconds))
         held = wanted.held
@@ -130,7 +130,7 @@ def targets(pool: Pool, ticks: Iterable[tuple[float, int]]) -> list[int]:
     return found
 
 
-def one_to_one(idle: str) -> Pool:
+def one_to_one(idle: str) -> HeadroomPool:
     return a_pool({"scaleFactor": 1, "idleTime": idle})
 
 
@@ -149,7 +149,7 @@ def test_an_idle_time_of_zero_lowers_at_once() -> None:
 def test_the_time_in_force_is_that_of_the_policy_that_wanted_the_pods() -> None:
     pool = a_pool({**BASE, "idleTime": "0s"}, OFFICE)
     before, after = at("2026-11-20T17:59:50Z"), at("2026-11-20T18:00Z")
-    held = want(pool, 0, Held(0, before), before).held
+    held = want(pool, 0, CoolDown(0, before), before).held
     wanted = want(pool, 0, held, after)
     assert (wanted.policy, wanted.desired, wanted.target, wanted.reason) == ("base", 0, 5, Headcount.COOL_DOWN)
     assert want(pool, 0, held, at("2026-11-20T18:29:49Z")).target == 5
@@ -176,9 +176,9 @@ def test_replicas_of_which_nothing_is_known_stay_for_the_idle_time() -> None:
 # Before a policy begins.
 
 
-def early(pool: Pool, time: str, lead_s: float, active: int = 0) -> tuple[int, str | None]:
+def early(pool: HeadroomPool, time: str, lead_s: float, active: int = 0) -> tuple[int, str | None]:
     now = at(time)
-    wanted = want(pool, active, Held(0, now), now, lead_s)
+    wanted = want(pool, active, CoolDown(0, now), now, lead_s)
     return wanted.desired, None if wanted.early is None else wanted.early.policy
 
 
@@ -193,7 +193,7 @@ def test_a_policy_is_served_from_its_lead_time_on_and_not_sooner() -> None:
 
 def test_the_policy_that_holds_keeps_its_name_and_the_coming_one_tells_when_it_begins() -> None:
     now = at("2026-11-20T07:57:00Z")
-    wanted = want(a_pool(BASE, OFFICE), 0, Held(0, now), now, 240)
+    wanted = want(a_pool(BASE, OFFICE), 0, CoolDown(0, now), now, 240)
     assert (wanted.policy, wanted.target, wanted.reason) == ("base", 5, Headcount.IDLE_COUNT)
     assert wanted.early is not None
     assert wanted.early.starts_at == at("2026-11-20T08:00Z").wall
@@ -228,7 +228,7 @@ def test_windows_of_other_zones_begin_by_their_clock() -> None:
 def test_what_was_asked_for_early_stays_until_the_window_however_the_lead_time_shrinks() -> None:
     pool = a_pool({**BASE, "idleTime": "0s"}, {**OFFICE, "idleTime": "0s"})
     first = at("2026-11-20T07:55:00Z")
-    held = want(pool, 0, Held(0, first), first, 300).held
+    held = want(pool, 0, CoolDown(0, first), first, 300).held
     assert want(pool, 0, held, at("2026-11-20T07:59:50Z"), 0).target == 5
     gone = a_pool({**BASE, "idleTime": "0s"})
     assert want(gone, 0, held, at("2026-11-20T08:00:00Z"), 300).target == 0
@@ -236,7 +236,7 @@ def test_what_was_asked_for_early_stays_until_the_window_however_the_lead_time_s
 
 def test_the_idle_time_is_that_of_the_policy_that_asked_for_the_most() -> None:
     now = at("2026-11-20T07:59:00Z")
-    held = want(a_pool(BASE, OFFICE), 0, Held(0, now), now, 60).held
+    held = want(a_pool(BASE, OFFICE), 0, CoolDown(0, now), now, 60).held
     assert held.allowed.mono - now.mono == 1800
 
 
@@ -249,7 +249,7 @@ def test_minutes_are_enough_to_find_every_policy_ahead(seed: int) -> None:
     lead_s = float(rng.choice([0, 1, 59, 60, 240, 1199]))
     looks = [now.wall + number for number in range(int(lead_s) + 1)]
     slow = max(desired(pool, policy_at(pool, wall), 7)[0] for wall in looks)
-    assert want(pool, 7, Held(0, now), now, lead_s).desired == slow
+    assert want(pool, 7, CoolDown(0, now), now, lead_s).desired == slow
 
 
 def _policy(rng: random.Random, name: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from autoscaler.clock import VirtualClock
 from autoscaler.kube.client import Client, ClientSettings
-from autoscaler.kube.config import Endpoint
+from autoscaler.kube.config import RestConfig
 
 PATIENCE_S = 20.0
 
@@ -186,7 +186,7 @@ def client_of(
     url: str, clock: VirtualClock, sleep: Sleeps | None = None, settings: ClientSettings | None = None
 ) -> Iterator[Client]:
     settings = settings or ClientSettings(qps=0)
-    client = Client(Endpoint(url), clock, sleep or Sleeps(clock), settings)
+    client = Client(RestConfig(url), clock, sleep or Sleeps(clock), settings)
     try:
         yield client
     finally:

@@ -7,7 +7,15 @@ import pytest
 from autoscaler.clock import Instant, VirtualClock
 from autoscaler.errors import AutoscalerError, Conflict, Gone, Refused, RetryLater
 from autoscaler.kube.election import LeaderElection, own_identity
-from autoscaler.kube.lease import Lease, LeaseSpec, LeaseState, LeaseTimings, Phase, Write, micro_time
+from autoscaler.kube.lease import (
+    ElectionLease,
+    ElectionSpec,
+    LeasePhase,
+    LeaseState,
+    LeaseTimings,
+    LeaseWrite,
+    micro_time,
+)
 
 PATIENCE_S = 20.0
 
@@ -17,7 +25,7 @@ class FakeLeases:
 
     def __init__(self, clock: VirtualClock) -> None:
         self.clock = clock
-        self.stored: Lease | None = None
+        self.stored: ElectionLease | None = None
         self.version = 0
         self.fault: AutoscalerError | None = None
         self.lose_answers = False
@@ -25,18 +33,18 @@ class FakeLeases:
         self.timeouts: list[float] = []
         self.calls: list[str] = []
 
-    def read(self, namespace: str, name: str, timeout_s: float) -> Lease | None:
+    def read(self, namespace: str, name: str, timeout_s: float) -> ElectionLease | None:
         self._call("read", timeout_s)
         assert (namespace, name) == ("kube-system", "cluster-autoscaler")
         return self.stored
 
-    def create(self, lease: Lease, timeout_s: float) -> Lease:
+    def create(self, lease: ElectionLease, timeout_s: float) -> ElectionLease:
         self._call("create", timeout_s)
         if self.stored is not None:
             raise Conflict("already exists")
         return self._store(lease)
 
-    def replace(self, lease: Lease, timeout_s: float) -> Lease:
+    def replace(self, lease: ElectionLease, timeout_s: float) -> ElectionLease:
         self._call("replace", timeout_s)
         if self.stored is None:
             raise Gone("no lease")
@@ -48,7 +56,7 @@ class FakeLeases:
         self.stored = None
 
     @property
-    def spec(self) -> LeaseSpec:
+    def spec(self) -> ElectionSpec:
         assert self.stored is not None
         return self.stored.spec
 
@@ -59,7 +67,7 @@ class FakeLeases:
         if self.fault is not None:
             raise self.fault
 
-    def _store(self, lease: Lease) -> Lease:
+    def _store(self, lease: ElectionLease) -> ElectionLease:
         self.version += 1
         metadata = lease.metadata | {"resourceVersion": str(self.version)}
         self.stored = msgspec.structs.replace(lease, metadata=metadata)
@@ -129,8 +137,8 @@ def world() -> World:
 def test_the_first_to_come_leads_with_the_usual_record() -> None:
     world = World()
     world.a.run_due()
-    assert world.a.state.phase is Phase.LEADING
-    assert world.leases.spec == LeaseSpec(
+    assert world.a.state.phase is LeasePhase.LEADING
+    assert world.leases.spec == ElectionSpec(
         holder_identity="a",
         lease_duration_seconds=15,
         acquire_time="2023-11-14T22:13:20.000000Z",
@@ -186,7 +194,7 @@ def test_a_frozen_leader_cannot_write_under_its_successor(world: World) -> None:
     world.a.frozen = False
     world.a.due = world.clock.now().mono
     world.run(1)
-    assert world.a.state.phase is Phase.LOST
+    assert world.a.state.phase is LeasePhase.LOST
     assert world.a.state.why_lost.startswith("not renewed for 4")
     assert "beyond the deadline" in world.a.state.why_lost
     assert world.leases.spec.holder_identity == "b"
@@ -230,7 +238,7 @@ def test_a_leader_that_cannot_renew_gives_up_at_the_deadline(world: World, fault
     world.b.frozen = True
     renewed = world.clock.now().mono
     world.leases.fault = fault
-    while world.a.state.phase is Phase.LEADING:
+    while world.a.state.phase is LeasePhase.LEADING:
         assert world.clock.now().mono - renewed < 11
         world.run(0.1)
     assert world.clock.now().mono - renewed > 7.9
@@ -248,7 +256,7 @@ def test_no_request_may_outlive_the_deadline(world: World) -> None:
     world.leases.takes_s = 1.5
     renew_by = world.a.state._renew_by
     starts: list[tuple[float, float]] = []
-    while world.a.state.phase is Phase.LEADING:
+    while world.a.state.phase is LeasePhase.LEADING:
         calls, now = len(world.leases.calls), world.clock.now().mono
         pause_s = world.a.election.tick()
         if len(world.leases.calls) > calls:
@@ -293,7 +301,7 @@ def test_a_leader_that_finds_another_holder_stops_at_once(world: World) -> None:
     usurped = msgspec.structs.replace(world.leases.spec, holder_identity="usurper")
     world.leases._store(msgspec.structs.replace(world.leases.stored, spec=usurped))
     world.run(2.2)
-    assert (world.a.state.phase, world.a.state.why_lost) == (Phase.LOST, "it has another holder: usurper")
+    assert (world.a.state.phase, world.a.state.why_lost) == (LeasePhase.LOST, "it has another holder: usurper")
     assert world.leases.spec.holder_identity == "usurper"
 
 
@@ -322,8 +330,8 @@ def test_a_holders_longer_lease_is_respected(world: World) -> None:
 
 def test_a_holders_clock_is_not_compared_with_ours() -> None:
     world = World()
-    ancient = LeaseSpec(holder_identity="z", lease_duration_seconds=15, renew_time="1999-01-01T00:00:00.000000Z")
-    world.leases._store(Lease.fresh("kube-system", "cluster-autoscaler", ancient))
+    ancient = ElectionSpec(holder_identity="z", lease_duration_seconds=15, renew_time="1999-01-01T00:00:00.000000Z")
+    world.leases._store(ElectionLease.fresh("kube-system", "cluster-autoscaler", ancient))
     world.a.frozen = True
     assert world.seconds_until_b_leads() >= 15
 
@@ -341,7 +349,7 @@ def test_releasing_what_we_do_not_hold_writes_nothing(world: World) -> None:
     version = world.leases.version
     world.b.election.release()
     assert world.leases.version == version
-    assert world.b.state.phase is Phase.RELEASED
+    assert world.b.state.phase is LeasePhase.RELEASED
     assert world.b.election.tick() is None
 
 
@@ -354,7 +362,7 @@ def test_a_release_that_fails_still_ends_all_writing(world: World) -> None:
 
 def test_release_is_guarded_by_the_version(world: World) -> None:
     step = world.a.state.release(world.clock.now())
-    assert isinstance(step, Write)
+    assert isinstance(step, LeaseWrite)
     assert world.leases.stored is not None
     assert step.lease.metadata["resourceVersion"] == world.leases.stored.metadata["resourceVersion"]
     assert not step.create

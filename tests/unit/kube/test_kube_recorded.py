@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from autoscaler.app.source import ClusterSource
+from autoscaler.app.watched_cluster import WatchedCluster
 from autoscaler.cli.main import main
 from autoscaler.clock import SystemClock, VirtualClock
 from autoscaler.config.load import load
@@ -17,13 +17,13 @@ from autoscaler.errors import AutoscalerError, Blocked, Conflict, Gone, Refused,
 from autoscaler.kube.client import JSON, Call, Client
 from autoscaler.kube.election import LeaderElection, Unopposed
 from autoscaler.kube.feed import ClusterFeed
-from autoscaler.kube.lease import LeaseState, LeaseTimings, Phase
+from autoscaler.kube.lease import LeasePhase, LeaseState, LeaseTimings
 from autoscaler.kube.listing import read_all
 from autoscaler.kube.paths import ObjectRef
 from autoscaler.kube.store import Store
 from autoscaler.kube.watch import KindSource, Reflector
 from autoscaler.kube.writes import LeaseWrites, Writes
-from autoscaler.objects.decode import Verb
+from autoscaler.objects.decode import WatchEventType
 from autoscaler.objects.node import Taint, node_decoder
 from autoscaler.objects.pod import PodInterner
 from tests.recorded_api import Exchange, RecordedApi, collection, exchanges, recorded_api
@@ -190,7 +190,7 @@ def test_every_followed_kind_is_listed_and_kept(api: RecordedApi) -> None:
     api.script(one_map, Reply(200, exchanges()["list-configmaps"].reply.body))
     with client_of(api.url, VirtualClock()) as client:
         feed = ClusterFeed(client, SystemClock())
-        source = ClusterSource(feed, PodInterner(), load(EVERYTHING))
+        source = WatchedCluster(feed, PodInterner(), load(EVERYTHING))
         feed.start()
         try:
             assert feed.wait_synced(PATIENCE_S) == {}
@@ -319,11 +319,11 @@ def test_each_line_of_a_watch_is_understood(name: str) -> None:
     decoder = PodInterner().decoder()
     for line in exchanges()[name].response.lines or ():
         wire, change = json.loads(line), decoder.change(line.encode())
-        if change.verb is Verb.ERROR:
+        if change.verb is WatchEventType.ERROR:
             assert (change.code, change.message) == (410, wire["object"]["message"])
             continue
         assert change.resource_version == wire["object"]["metadata"]["resourceVersion"]
-        assert (change.item is None) is (change.verb is Verb.BOOKMARK)
+        assert (change.item is None) is (change.verb is WatchEventType.BOOKMARK)
 
 
 # Writes
@@ -432,7 +432,7 @@ def test_a_lease_that_another_was_faster_to_take_is_left_alone(
     api.expect("put-lease-conflict")
     ticks(election, clock, 17)
     assert len(sent(api, "PUT")) == 1
-    assert state.phase is Phase.STANDBY
+    assert state.phase is LeasePhase.STANDBY
 
 
 def test_an_empty_lease_is_free(api: RecordedApi, client: Client, clock: VirtualClock) -> None:
@@ -441,7 +441,7 @@ def test_an_empty_lease_is_free(api: RecordedApi, client: Client, clock: Virtual
     api.script(f"GET {path}", a_lease("empty"))
     api.script(f"PUT {path}", exchanges()["put-lease"].reply)
     ticks(election, clock, 1)
-    assert state.phase is Phase.LEADING
+    assert state.phase is LeasePhase.LEADING
 
 
 def test_a_lease_that_is_not_there_is_created(api: RecordedApi, client: Client, clock: VirtualClock) -> None:
@@ -449,7 +449,7 @@ def test_a_lease_that_is_not_there_is_created(api: RecordedApi, client: Client, 
     api.script(f"GET {LEASE}", exchanges()["get-node-absent"].reply)
     api.script(f"POST {LEASES}", Reply(201, exchanges()["put-lease"].reply.body))
     ticks(election, clock, 1)
-    assert state.phase is Phase.LEADING
+    assert state.phase is LeasePhase.LEADING
     assert sent(api, "POST")[0]["spec"]["leaseTransitions"] == 0
 
 

@@ -14,7 +14,7 @@ from autoscaler.kube.client import JSON, READ, Call
 from autoscaler.kube.feed import ClusterFeed
 from autoscaler.kube.store import Store
 from autoscaler.kube.watch import KindSource, Reflector
-from autoscaler.objects.decode import Change, Page, Undecoded, Verb
+from autoscaler.objects.decode import DecodedEvent, ListChunk, Undecoded, WatchEventType
 from tests.unit.kube.scripted import PATIENCE_S, Reply, client_of, ok, scripted_api, status
 
 PATH = "/api/v1/things"
@@ -27,18 +27,18 @@ class Thing(msgspec.Struct, frozen=True):
 
 
 class ThingDecoder:
-    def page(self, body: bytes) -> Page[Thing]:
+    def page(self, body: bytes) -> ListChunk[Thing]:
         value = json.loads(body)
         meta = value["metadata"]
-        return Page([self.one(v) for v in value["items"]], meta["resourceVersion"], meta.get("continue", ""))
+        return ListChunk([self.one(v) for v in value["items"]], meta["resourceVersion"], meta.get("continue", ""))
 
-    def change(self, line: bytes) -> Change[Thing]:
+    def change(self, line: bytes) -> DecodedEvent[Thing]:
         value = msgspec.json.decode(line)
-        verb, thing = Verb(value["type"]), value["object"]
-        if verb is Verb.ERROR:
-            return Change(verb, None, code=thing["code"], message=thing["message"])
+        verb, thing = WatchEventType(value["type"]), value["object"]
+        if verb is WatchEventType.ERROR:
+            return DecodedEvent(verb, None, code=thing["code"], message=thing["message"])
         version = thing["metadata"]["resourceVersion"]
-        return Change(verb, None if verb is Verb.BOOKMARK else self.one(thing), version)
+        return DecodedEvent(verb, None if verb is WatchEventType.BOOKMARK else self.one(thing), version)
 
     def stand_in(self, odd: Undecoded, held: Thing | None) -> Thing | None:
         return held
@@ -188,7 +188,7 @@ class TestList:
 
     def test_of_garbage_is_counted_and_tried_again(self, bench: Bench) -> None:
         class Picky(ThingDecoder):
-            def page(self, body: bytes) -> Page[Thing]:
+            def page(self, body: bytes) -> ListChunk[Thing]:
                 msgspec.json.decode(body)
                 return super().page(body)
 

@@ -7,7 +7,7 @@ from autoscaler.clock import Instant, VirtualClock
 from autoscaler.errors import AutoscalerError, Blocked, Conflict, Gone, LeadershipLost, RetryLater
 from autoscaler.kube.client import Client
 from autoscaler.kube.election import Unopposed
-from autoscaler.kube.lease import Lease, LeaseSpec
+from autoscaler.kube.lease import ElectionLease, ElectionSpec
 from autoscaler.kube.paths import ObjectRef, collection
 from autoscaler.kube.writes import ClusterWrites, EventRecord, LeaseWrites, Writes
 from autoscaler.objects.node import Taint
@@ -387,7 +387,7 @@ class TestLeaseCalls:
         leases = LeaseWrites(bench.client)
         lease = leases.read("kube-system", "ca", 5)
         assert lease is not None
-        assert lease.spec == LeaseSpec(holder_identity="x", lease_duration_seconds=15, lease_transitions=2)
+        assert lease.spec == ElectionSpec(holder_identity="x", lease_duration_seconds=15, lease_transitions=2)
         assert leases.replace(lease, 5) == lease
         assert bench.sent("PUT") == [stored]
 
@@ -398,7 +398,7 @@ class TestLeaseCalls:
     def test_an_empty_holder_is_written(self, bench: Bench) -> None:
         where = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
         bench.api.script(f"POST {where}", ok({"metadata": {}, "spec": {}}))
-        LeaseWrites(bench.client).create(Lease.fresh("kube-system", "ca", LeaseSpec(holder_identity="")), 5)
+        LeaseWrites(bench.client).create(ElectionLease.fresh("kube-system", "ca", ElectionSpec(holder_identity="")), 5)
         assert bench.sent("POST")[0]["spec"] == {"holderIdentity": ""}
 
     def test_garbage_is_a_reason_to_retry(self, bench: Bench) -> None:

@@ -5,27 +5,27 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from autoscaler.app.build import Surroundings, build_autoscaler
+from autoscaler.app.build import Environment, build_autoscaler
 from autoscaler.clock import VirtualClock
 from autoscaler.config.tree import Config
 from autoscaler.errors import AutoscalerError, RetryLater
-from autoscaler.kube.answers import JsonObject
 from autoscaler.kube.election import Unopposed
 from autoscaler.kube.paths import ObjectRef
+from autoscaler.kube.whole_objects import JsonObject
 from autoscaler.loop.companion import Companions
-from autoscaler.loop.passing import Remembered
+from autoscaler.loop.passing import PassMemory
 from autoscaler.objects.node import Node, Taint
 from autoscaler.objects.pod import Pod, PodInterner
 from autoscaler.objects.workload import DisruptionBudget
 from autoscaler.observe.report import PassReport
 from autoscaler.ports import EventType, Stopwatch, Subject
 from autoscaler.reasons import RemovedAs
-from autoscaler.scaleup.consulting import RemoteExpander
+from autoscaler.sandbox.held_objects import with_held
+from autoscaler.sandbox.memory_cluster import MemoryCluster, MemoryWrites
+from autoscaler.sandbox.memory_reader import MemoryReader
+from autoscaler.sandbox.recorded_cloud import RecordedCloud, recorded
+from autoscaler.scaleup.grpc_expander import RemoteExpander
 from autoscaler.simulator.executor import VirtualExecutor
-from autoscaler.simulator.held_objects import with_held
-from autoscaler.simulator.memory_cluster import MemoryCluster, MemoryWrites
-from autoscaler.simulator.memory_reader import MemoryReader
-from autoscaler.simulator.recorded_cloud import RecordedCloud, recorded
 from autoscaler.snapshot.cluster import ClusterBuilder, ClusterView, Related
 from autoscaler.snapshot.groups import Groups
 from autoscaler.stopwatch import stopped
@@ -149,7 +149,7 @@ class LoopWorld:
             self.cluster.put_node(node)
         self.executor = VirtualExecutor(self.clock)
         self.writes = Writes(self.cluster, self.clock)
-        around = self.around = Surroundings(
+        around = self.around = Environment(
             source=self,
             provider=self.cloud,
             writes=self.writes,
@@ -209,7 +209,7 @@ class LoopWorld:
             self.cluster.put_pod(pod)
 
     @property
-    def remembered(self) -> Remembered:
+    def remembered(self) -> PassMemory:
         """What the next pass starts from."""
         assert self.autoscaler.remembered is not None
         return self.autoscaler.remembered

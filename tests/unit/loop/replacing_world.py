@@ -5,13 +5,13 @@ from typing import Any
 
 import msgspec
 
-from autoscaler.config.scaledown import Drain, Replacement, ScaleDown
+from autoscaler.config.scaledown import Drain, ReplacementOptions, ScaleDown
 from autoscaler.config.tree import Config
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod
 from autoscaler.objects.workload import DisruptionBudget
 from autoscaler.observe.report import PassReport
-from autoscaler.reasons import Stage
+from autoscaler.reasons import ReplacementStage
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.cluster import view_of
 from autoscaler.snapshot.overlay import Trial
@@ -26,7 +26,7 @@ STEP_S = 15.0
 def options(*, rules: Any = None, unneeded_s: float = 600.0, **replacement: Any) -> Config:
     """A configuration in which controllers need not exist, with these options of replacements."""
     config = Config(
-        replacement=Replacement(**replacement),
+        replacement=ReplacementOptions(**replacement),
         scale_down=ScaleDown(scale_down_unneeded_time_s=unneeded_s),
         drain=Drain(skip_nodes_with_custom_controller_pods=False, node_delete_delay_after_taint_s=20.0),
     )
@@ -117,9 +117,9 @@ class ReplacingWorld(LoopWorld):
         """Pods that run nowhere."""
         return sum(pod.node is None for pod in self.cluster.pods.values())
 
-    def stages(self) -> list[Stage]:
+    def stages(self) -> list[ReplacementStage]:
         """Every stage that a replacement was seen to come to, repetitions left out."""
-        seen: list[Stage] = []
+        seen: list[ReplacementStage] = []
         for report in self.reports:
             for one in report.replacements:
                 if not seen or seen[-1] is not one.stage:

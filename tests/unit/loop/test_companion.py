@@ -2,13 +2,13 @@
 
 import pytest
 
-from autoscaler.app.rounds import Rounds
+from autoscaler.app.companion_ticker import CompanionTicker
 from autoscaler.clock import Instant, VirtualClock
 from autoscaler.errors import RetryLater
 from autoscaler.kube.election import Unopposed
 from autoscaler.loop.companion import Companions
-from autoscaler.loop.passing import Pass
-from autoscaler.observe.report import End
+from autoscaler.loop.passing import PassState
+from autoscaler.observe.report import PassEnd
 from autoscaler.reasons import ScaleUpResult
 from autoscaler.simulator.executor import VirtualExecutor
 from tests.unit.loop.loop_world import LoopWorld, a_spec, waiting
@@ -31,11 +31,11 @@ class Diary:
         if self._raises is not None:
             raise self._raises
 
-    def before_pass(self, p: Pass) -> Pass:
+    def before_pass(self, p: PassState) -> PassState:
         self._note(f"before: {len(p.view.pending)} pending")
         return p
 
-    def after_pass(self, p: Pass) -> None:
+    def after_pass(self, p: PassState) -> None:
         self._note(f"after: {p.report.scale_up_result}")
 
     def tick(self, now: Instant) -> None:
@@ -68,7 +68,7 @@ def test_a_pass_that_cannot_observe_is_shown_only_at_its_end() -> None:
     diary = Diary()
     world = LoopWorld(a_spec("web"), companions=Companions([diary]))
     world.unreachable = "away"
-    assert world.run().end is End.FAILED
+    assert world.run().end is PassEnd.FAILED
     assert diary.entries == ["after: None"]
 
 
@@ -89,7 +89,7 @@ class TestRounds:
         clock = VirtualClock()
         quick, slow, none = Diary("quick", 10.0), Diary("slow", 25.0), Diary("none", None)
         with VirtualExecutor(clock) as executor:
-            Rounds(Companions([quick, slow, none]), executor, clock, Unopposed()).start()
+            CompanionTicker(Companions([quick, slow, none]), executor, clock, Unopposed()).start()
             executor.run_until(30.0)
         assert (quick.ticks, slow.ticks, none.ticks) == ([0, 10, 20, 30], [0, 25], [])
 
@@ -97,7 +97,7 @@ class TestRounds:
         clock, failed = VirtualClock(), list[str]()
         bad = Diary("bad", 10.0, raises=RetryLater("later"))
         with VirtualExecutor(clock) as executor:
-            Rounds(Companions([bad], failed.append), executor, clock, Unopposed()).start()
+            CompanionTicker(Companions([bad], failed.append), executor, clock, Unopposed()).start()
             executor.run_until(20.0)
         assert bad.ticks == [0, 10, 20]
         assert failed == ["bad"] * 3
@@ -105,7 +105,7 @@ class TestRounds:
     def test_nothing_ticks_once_the_lease_has_run_out(self) -> None:
         clock, diary = VirtualClock(), Diary()
         with VirtualExecutor(clock) as executor:
-            Rounds(Companions([diary]), executor, clock, Partly(until=15.0)).start()
+            CompanionTicker(Companions([diary]), executor, clock, Partly(until=15.0)).start()
             executor.run_until(60.0)
         assert diary.ticks == [0, 10]
 

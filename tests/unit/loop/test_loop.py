@@ -4,14 +4,14 @@ import msgspec
 import pytest
 
 from autoscaler.config.rules import Rules, rules_of_1_31
-from autoscaler.config.scaleup import GroupsPerPass, Health, Limits, Pods, ScaleUp
+from autoscaler.config.scaleup import GroupsPerPass, HealthOptions, Pods, ResourceLimits, ScaleUp
 from autoscaler.config.tree import Config
 from autoscaler.errors import ErrorType
-from autoscaler.loop.herald import Herald
-from autoscaler.observe.report import End
+from autoscaler.loop.event_writer import PassEventWriter
+from autoscaler.observe.report import PassEnd
 from autoscaler.ports import EventType, Subject
 from autoscaler.reasons import ScaleUpResult, Skip, Waiting
-from autoscaler.scaleup.choice import Occurrence
+from autoscaler.scaleup.choice import ExpanderWarning
 from autoscaler.scaleup.plan import ScaleUpPlan
 from autoscaler.scaleup.priority import CONFIG_MAP, PriorityWarning
 from cloudprovider.interface import ErrorClass, InstanceError, OutOfCapacity, ProviderError, Transient
@@ -19,14 +19,14 @@ from cloudprovider.static.spec import Call
 from tests.builders import a_node, replicas
 from tests.unit.loop.loop_world import NOW, LoopWorld, Told, a_spec, waiting
 
-PROVISION_S = Health().max_node_provision_time_s
+PROVISION_S = HealthOptions().max_node_provision_time_s
 
 
 def test_pods_that_fit_nowhere_get_nodes_and_hear_of_it() -> None:
     world = LoopWorld(a_spec("web"))
     world.submit(*replicas(waiting("web"), 2))
     report = world.run()
-    assert (report.end, report.scale_up_result) == (End.COMPLETE, ScaleUpResult.SUCCESSFUL)
+    assert (report.end, report.scale_up_result) == (PassEnd.COMPLETE, ScaleUpResult.SUCCESSFUL)
     assert world.calls == [("increase", "web", 2)]
     assert world.reasons("Pod") == ["TriggeredScaleUp"] * 2
     assert world.messages("TriggeredScaleUp")[0] == "pod triggered scale-up: [{web 0->2 (max: 10)}]"
@@ -81,17 +81,17 @@ class TestEndsEarly:
         before = world.remembered
         world.static.fail_next("web", ProviderError("down for maintenance"), Call.REFRESH)
         report = world.run(after_s=15)
-        assert (report.end, report.error_type) == (End.FAILED, ErrorType.CLOUD_PROVIDER)
+        assert (report.end, report.error_type) == (PassEnd.FAILED, ErrorType.CLOUD_PROVIDER)
         assert "down for maintenance" in report.error
         assert (report.view, report.registry, report.scale_up_result) == (None, None, None)
         assert world.remembered is before
-        assert world.run(after_s=15).end is End.COMPLETE
+        assert world.run(after_s=15).end is PassEnd.COMPLETE
 
     def test_when_the_cluster_cannot_be_observed(self) -> None:
         world = LoopWorld(a_spec("web"))
         world.unreachable = "watch of pods is behind"
         report = world.run()
-        assert (report.end, report.error_type) == (End.FAILED, ErrorType.API_CALL)
+        assert (report.end, report.error_type) == (PassEnd.FAILED, ErrorType.API_CALL)
         assert report.error == "watch of pods is behind"
 
     def test_when_too_many_nodes_are_unready_but_late_machines_still_go(self) -> None:
@@ -101,7 +101,7 @@ class TestEndsEarly:
         world.submit(waiting("big", cpu="3900m"))
         world.run()
         report = world.run(after_s=PROVISION_S + 1)
-        assert report.end is End.UNHEALTHY
+        assert report.end is PassEnd.UNHEALTHY
         assert report.scale_up_result is ScaleUpResult.NOT_TRIED
         assert world.calls == [("delete", "late", -1)]
         assert world.messages("ClusterUnhealthy") == ["Cluster is unhealthy"] * 2
@@ -109,10 +109,10 @@ class TestEndsEarly:
     def test_after_target_sizes_were_fixed(self) -> None:
         world = LoopWorld(a_spec("web", target=3), nodes=[(a_node("n1", cpu="1"), "web")])
         world.submit(waiting("web"))
-        assert world.run().end is End.COMPLETE
+        assert world.run().end is PassEnd.COMPLETE
         world.cloud.calls.clear()
         report = world.run(after_s=PROVISION_S + 1)
-        assert report.end is End.SIZES_FIXED
+        assert report.end is PassEnd.SIZES_FIXED
         assert report.scale_up_result is ScaleUpResult.NOT_TRIED
         assert [(one.group, one.before, one.after) for one in report.corrections] == [("web", 3, 1)]
         assert report.registry is not None
@@ -123,7 +123,7 @@ class TestEndsEarly:
         world.run()
         world.static.fail_next("web", ProviderError("not now"), Call.DECREASE_TARGET)
         report = world.run(after_s=PROVISION_S + 1)
-        assert (report.end, report.error_type) == (End.FAILED, ErrorType.CLOUD_PROVIDER)
+        assert (report.end, report.error_type) == (PassEnd.FAILED, ErrorType.CLOUD_PROVIDER)
         assert "web" in report.error
 
 
@@ -134,7 +134,7 @@ class TestEmptyCluster:
         world = LoopWorld(a_spec("web"), config=self.CONFIG, nodes=[(a_node("n1", ready=False), "web")])
         world.submit(waiting("web"))
         report = world.run()
-        assert report.end is End.EMPTY_CLUSTER
+        assert report.end is PassEnd.EMPTY_CLUSTER
         assert report.registry is None
         assert (world.calls, world.events) == ([], [])
 
@@ -148,13 +148,13 @@ class TestEmptyCluster:
 
     def test_a_cluster_without_nodes_is_news_at_once(self) -> None:
         world = LoopWorld(a_spec("web"), config=self.CONFIG)
-        assert world.run().end is End.EMPTY_CLUSTER
+        assert world.run().end is PassEnd.EMPTY_CLUSTER
         assert world.messages("ClusterUnhealthy") == ["Cluster has no nodes."]
 
     def test_by_default_the_first_node_is_bought(self) -> None:
         world = LoopWorld(a_spec("web"))
         world.submit(waiting("web"))
-        assert world.run().end is End.COMPLETE
+        assert world.run().end is PassEnd.COMPLETE
         assert world.calls == [("increase", "web", 1)]
 
 
@@ -165,7 +165,7 @@ class TestFailedIncrease:
         world.submit(waiting("web"))
         first = world.run()
         assert (first.end, first.scale_up_result, first.scale_up_error) == (
-            End.COMPLETE,
+            PassEnd.COMPLETE,
             ScaleUpResult.ERROR,
             "no m5 left",
         )
@@ -174,7 +174,7 @@ class TestFailedIncrease:
         assert second.scale_up_result is ScaleUpResult.NO_OPTIONS
         assert second.scale_up is not None
         assert [one.reason for one in second.scale_up.skipped] == [Skip.BACKED_OFF]
-        third = world.run(after_s=Health().initial_node_group_backoff_duration_s)
+        third = world.run(after_s=HealthOptions().initial_node_group_backoff_duration_s)
         assert third.scale_up_result is ScaleUpResult.SUCCESSFUL
         assert [call[2] for call in world.calls] == [0, 1]
 
@@ -261,11 +261,13 @@ class TestMinimumSizes:
     @pytest.mark.parametrize(
         ("rules", "end"),
         [
-            pytest.param(Rules(), End.COMPLETE, id="which the status shows"),
-            pytest.param(Rules(return_min_size_error=True), End.FAILED, id="which fails the pass where rules say so"),
+            pytest.param(Rules(), PassEnd.COMPLETE, id="which the status shows"),
+            pytest.param(
+                Rules(return_min_size_error=True), PassEnd.FAILED, id="which fails the pass where rules say so"
+            ),
         ],
     )
-    def test_may_fail(self, rules: Rules, end: End) -> None:
+    def test_may_fail(self, rules: Rules, end: PassEnd) -> None:
         config = msgspec.structs.replace(self.ASKED, rules=rules)
         world = LoopWorld(a_spec("base", min_size=1), a_spec("other", min_size=1), config=config)
         world.static.fail_next("base", ProviderError("broken"))
@@ -284,7 +286,7 @@ class TestMinimumSizes:
 
 class TestHeldBack:
     def test_by_the_largest_number_of_nodes(self) -> None:
-        config = Config(limits=Limits(max_nodes_total=1))
+        config = Config(limits=ResourceLimits(max_nodes_total=1))
         world = LoopWorld(a_spec("web"), config=config, nodes=[(a_node("n1", cpu="1"), "web")])
         world.submit(waiting("web"))
         assert world.run().scale_up_result is ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL
@@ -292,7 +294,7 @@ class TestHeldBack:
         assert world.calls == []
 
     def test_by_the_largest_number_of_nodes_as_1_31_says_it(self) -> None:
-        config = Config(limits=Limits(max_nodes_total=1), rules=rules_of_1_31())
+        config = Config(limits=ResourceLimits(max_nodes_total=1), rules=rules_of_1_31())
         world = LoopWorld(a_spec("web"), config=config, nodes=[(a_node("n1", cpu="1"), "web")])
         world.submit(waiting("web"))
         assert world.run().scale_up_result is ScaleUpResult.NO_OPTIONS
@@ -382,6 +384,6 @@ def test_the_report_shows_groups_as_they_are_when_the_pass_ends() -> None:
 def test_warnings_of_expanders_become_events() -> None:
     world = LoopWorld(a_spec("web"))
     about = Subject(kind="ConfigMap", name=CONFIG_MAP, namespace="kube-system")
-    occurrence = Occurrence(about, PriorityWarning.INVALID, "is not YAML")
-    Herald(Config(), world).expanders(ScaleUpPlan(result=ScaleUpResult.SUCCESSFUL, occurrences=(occurrence,)))
+    occurrence = ExpanderWarning(about, PriorityWarning.INVALID, "is not YAML")
+    PassEventWriter(Config(), world).expanders(ScaleUpPlan(result=ScaleUpResult.SUCCESSFUL, occurrences=(occurrence,)))
     assert world.events == [Told(about, EventType.WARNING, "PriorityConfigMapInvalid", "is not YAML")]

@@ -9,7 +9,7 @@ from autoscaler.errors import Conflict
 from autoscaler.kube.paths import ObjectRef
 from autoscaler.objects.capacity import CapacityBuffer
 from autoscaler.reasons import ScaleUpResult
-from autoscaler.simulator.held_objects import hold
+from autoscaler.sandbox.held_objects import hold
 from autoscaler.snapshot.cluster import Related
 from cloudprovider.static.spec import Call, CallFault, FaultKind
 from tests.builders import a_node, a_pod

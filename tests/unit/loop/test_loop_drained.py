@@ -9,7 +9,7 @@ from autoscaler.config.tree import Config
 from autoscaler.objects.node import TO_BE_DELETED
 from autoscaler.objects.pod import MIRROR
 from autoscaler.reasons import ScaleUpResult, Waiting
-from autoscaler.scaledown.homeless import displaced
+from autoscaler.scaledown.displaced_pods import displaced
 from autoscaler.snapshot.cluster import view_of
 from tests.builders import a_node, a_pod
 from tests.unit.loop.loop_world import NOW, LoopWorld, a_spec, waiting

@@ -9,8 +9,8 @@ from autoscaler.config.load import from_options
 from autoscaler.errors import AutoscalerError, Conflict, Gone, LeadershipLost, RetryLater
 from autoscaler.kube.paths import ObjectRef
 from autoscaler.objects.capacity import CONSUMES, ProvisioningRequest
-from autoscaler.reasons import Keep, ScaleUpResult, Waiting
-from autoscaler.simulator.held_objects import hold
+from autoscaler.reasons import ScaleUpResult, UnremovableReason, Waiting
+from autoscaler.sandbox.held_objects import hold
 from cloudprovider.interface import ErrorClass, GroupSettings, InstanceError
 from cloudprovider.static.spec import CreationFault, When
 from tests.builders import a_node, a_pod
@@ -185,7 +185,7 @@ class TestBooking:
         }
         world = a_world(fresh(count=1), nodes=2, **options)
         report = world.run()
-        assert [(name, kept.reason) for name, kept in report.kept.items()] == [("n0", Keep.BLOCKED_BY_POD)]
+        assert [(name, kept.reason) for name, kept in report.kept.items()] == [("n0", UnremovableReason.BLOCKED_BY_POD)]
         assert [one.node.name for one in report.unneeded] == ["n1"]
         assert [one.node.name for one in world.run(after_s=400).unneeded] == ["n1"]
         world.run(after_s=202)

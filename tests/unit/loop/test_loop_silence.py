@@ -2,10 +2,10 @@
 
 import pytest
 
-from autoscaler.config.scaleup import Health
+from autoscaler.config.scaleup import HealthOptions
 from autoscaler.config.tree import Config
-from autoscaler.observe.report import End
-from autoscaler.reasons import Keep, ScaleDownResult
+from autoscaler.observe.report import PassEnd
+from autoscaler.reasons import ScaleDownResult, UnremovableReason
 from tests.builders import a_node
 from tests.unit.loop.loop_world import LoopWorld, a_spec, waiting
 
@@ -28,7 +28,10 @@ def test_nothing_is_removed_once_a_kind_is_silent_for_too_long(path: str) -> Non
     world.silence_s = {path: LIMIT_S + 1, "/other": 3.0}
     report = world.run(after_s=UNNEEDED_S + 1)
     assert (world.calls, report.scale_down_result) == ([], ScaleDownResult.NOT_TRIED)
-    assert {name: one.reason for name, one in report.kept.items()} == {"a": Keep.SILENT, "b": Keep.SILENT}
+    assert {name: one.reason for name, one in report.kept.items()} == {
+        "a": UnremovableReason.SILENT,
+        "b": UnremovableReason.SILENT,
+    }
     assert path in report.kept["a"].detail
     assert report.silent_s == {path: LIMIT_S + 1}
 
@@ -51,13 +54,13 @@ def test_a_node_has_to_be_unneeded_anew_afterwards() -> None:
 @pytest.mark.parametrize(
     ("path", "end", "bought"),
     [
-        pytest.param(NODES, End.SILENT, [], id="nodes"),
-        pytest.param(PODS, End.SILENT, [], id="pods"),
-        pytest.param(BUDGETS, End.COMPLETE, [("increase", "web", 1)], id="another kind"),
+        pytest.param(NODES, PassEnd.SILENT, [], id="nodes"),
+        pytest.param(PODS, PassEnd.SILENT, [], id="pods"),
+        pytest.param(BUDGETS, PassEnd.COMPLETE, [("increase", "web", 1)], id="another kind"),
     ],
 )
 def test_nodes_are_bought_as_long_as_nodes_and_pods_are_heard_of(
-    path: str, end: End, bought: list[tuple[str, str, int]]
+    path: str, end: PassEnd, bought: list[tuple[str, str, int]]
 ) -> None:
     world = LoopWorld(a_spec("web"))
     world.submit(waiting("web"))
@@ -70,13 +73,13 @@ def test_machines_whose_nodes_cannot_be_seen_are_not_taken_for_lost() -> None:
     world.submit(waiting("web"))
     world.run()
     world.silence_s = {NODES: LIMIT_S + 1}
-    provision_s = Health().max_node_provision_time_s
+    provision_s = HealthOptions().max_node_provision_time_s
     silent = [world.run(after_s=provision_s / 2) for _ in range(5)]
-    assert {report.end for report in silent} == {End.SILENT}
+    assert {report.end for report in silent} == {PassEnd.SILENT}
     assert world.calls == [("increase", "web", 1)]
     world.silence_s = {}
     world.boot()
     report = world.run(after_s=15)
-    assert (report.end, world.calls) == (End.COMPLETE, [("increase", "web", 1)])
+    assert (report.end, world.calls) == (PassEnd.COMPLETE, [("increase", "web", 1)])
     assert report.registry is not None
     assert report.registry.groups["web"].backoff is None

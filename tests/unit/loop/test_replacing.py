@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from autoscaler.reasons import Hold, Keep, Stage, Trigger
-from autoscaler.scaledown.record import STATE
+from autoscaler.reasons import ReplacementHold, ReplacementStage, ReplacementTrigger, UnremovableReason
 from autoscaler.scaledown.replacement import REQUESTED
+from autoscaler.scaledown.replacement_record import STATE
 from cloudprovider.interface import GroupSettings
 from cloudprovider.static.spec import Call, CallFault, FaultKind
 from tests.unit.loop.loop_world import a_spec
@@ -27,7 +27,12 @@ def test_an_old_node_goes_once_another_has_come_for_its_pods() -> None:
     assert len(world.nodes) == 1
     assert world.homeless == 0
     assert world.bought() == 1
-    assert world.stages() == [Stage.BOUGHT, Stage.READY, Stage.DRAINING, Stage.DONE]
+    assert world.stages() == [
+        ReplacementStage.BOUGHT,
+        ReplacementStage.READY,
+        ReplacementStage.DRAINING,
+        ReplacementStage.DONE,
+    ]
 
 
 def test_the_old_node_stays_until_the_new_one_is_ready() -> None:
@@ -36,8 +41,8 @@ def test_the_old_node_stays_until_the_new_one_is_ready() -> None:
     assert "old" in world.nodes
     assert [call for call in world.calls if call[0] == "delete"] == []
     waiting = world.reports[-1].replacements[0]
-    assert (waiting.stage, waiting.hold) == (Stage.BOUGHT, Hold.NOT_READY)
-    assert world.reports[-1].kept["old"].reason is Keep.BEING_REPLACED
+    assert (waiting.stage, waiting.hold) == (ReplacementStage.BOUGHT, ReplacementHold.NOT_READY)
+    assert world.reports[-1].kept["old"].reason is UnremovableReason.BEING_REPLACED
 
 
 def test_nothing_is_replaced_unless_it_is_asked_for() -> None:
@@ -93,14 +98,14 @@ def test_a_group_at_minimum_and_maximum_cannot_replace_and_says_so() -> None:
     world = ReplacingWorld(*specs, config=AGED, nodes=nodes, pods=[on("old"), on("other", "b")])
     world.pass_for(60)
     assert world.calls == []
-    assert world.reports[-1].replacements_held["old"].hold is Hold.MAX_SIZE
+    assert world.reports[-1].replacements_held["old"].hold is ReplacementHold.MAX_SIZE
 
 
 def test_a_full_group_leaves_its_node_and_says_why() -> None:
     world = one_old_node(max_size=1)
     world.pass_for(60)
     assert world.calls == []
-    assert world.reports[-1].replacements_held["old"].hold is Hold.NO_CAPACITY
+    assert world.reports[-1].replacements_held["old"].hold is ReplacementHold.NO_CAPACITY
 
 
 def test_an_annotation_asks_for_a_replacement() -> None:
@@ -127,7 +132,7 @@ def test_a_request_can_be_withdrawn_until_its_pods_leave() -> None:
     world.cluster.put_node(msgspec.structs.replace(world.cluster.nodes["old"], annotations={}))
     world.pass_for(1200)
     assert world.nodes == {"old"}
-    assert world.stages()[-1] is Stage.ABANDONED
+    assert world.stages()[-1] is ReplacementStage.ABANDONED
 
 
 def test_a_blocking_pod_keeps_the_node_and_nothing_is_bought() -> None:
@@ -136,7 +141,7 @@ def test_a_blocking_pod_keeps_the_node_and_nothing_is_bought() -> None:
     world.pass_for(120)
     assert world.calls == []
     rest = world.reports[-1].replacements_held["old"]
-    assert rest.hold is Hold.NODE_KEPT
+    assert rest.hold is ReplacementHold.NODE_KEPT
     assert "default/bare" in rest.detail
 
 
@@ -172,7 +177,7 @@ def test_machines_that_never_come_are_given_up_and_tried_again_later() -> None:
     assert world.nodes == {"old"}
     assert world.homeless == 0
     assert world.bought() <= 6
-    assert Stage.ABANDONED in world.stages()
+    assert ReplacementStage.ABANDONED in world.stages()
     assert STATE in world.cluster.nodes["old"].annotations
 
 
@@ -204,9 +209,9 @@ def test_new_nodes_that_wait_for_pods_are_not_unneeded() -> None:
     world.related = msgspec.structs.replace(world.related, budgets={blocked.key: blocked})
     world.pass_for(600)
     assert len(world.nodes) == 2
-    assert world.reports[-1].replacements[0].hold is Hold.NODE_KEPT
+    assert world.reports[-1].replacements[0].hold is ReplacementHold.NODE_KEPT
     new = next(name for name in world.nodes if name != "old")
-    assert world.reports[-1].kept[new].reason is Keep.REPLACES_OTHERS
+    assert world.reports[-1].kept[new].reason is UnremovableReason.REPLACES_OTHERS
     world.related = msgspec.structs.replace(world.related, budgets={})
     world.pass_for(300)
     assert world.nodes == {new}
@@ -221,12 +226,12 @@ def test_a_replacement_that_takes_too_long_is_given_up_and_its_new_node_goes() -
     world.pass_for(1200)
     assert world.nodes == {"old"}
     assert world.bought() == 1
-    assert world.reports[-1].replacements_held["old"].hold is Hold.TIMED_OUT
+    assert world.reports[-1].replacements_held["old"].hold is ReplacementHold.TIMED_OUT
 
 
 def test_people_hear_of_every_stage() -> None:
     world = one_old_node()
     world.pass_for(600)
     told = world.messages("NodeReplacement")
-    assert any(str(Stage.BOUGHT) in text for text in told)
-    assert any(str(Trigger.EXPIRED) in text for text in told)
+    assert any(str(ReplacementStage.BOUGHT) in text for text in told)
+    assert any(str(ReplacementTrigger.EXPIRED) in text for text in told)

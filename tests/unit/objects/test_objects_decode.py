@@ -4,7 +4,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from autoscaler.objects.decode import Change, Verb
+from autoscaler.objects.decode import DecodedEvent, WatchEventType
 from autoscaler.objects.node import node_decoder
 from autoscaler.objects.pod import PodInterner
 from autoscaler.objects.workload import (
@@ -53,8 +53,8 @@ def test_a_page(value: Any, names: list[str], version: str, more: str) -> None:
     assert (page.resource_version, page.continue_token) == (version, more)
 
 
-@pytest.mark.parametrize("verb", [Verb.ADDED, Verb.MODIFIED, Verb.DELETED])
-def test_a_change_of_an_object(verb: Verb) -> None:
+@pytest.mark.parametrize("verb", [WatchEventType.ADDED, WatchEventType.MODIFIED, WatchEventType.DELETED])
+def test_a_change_of_an_object(verb: WatchEventType) -> None:
     change = node_decoder().change(body({"type": verb.value, "object": a_wire_node("a", "12")}))
     assert (change.verb, change.resource_version) == (verb, "12")
     assert change.item is not None
@@ -63,13 +63,13 @@ def test_a_change_of_an_object(verb: Verb) -> None:
 
 def test_a_bookmark_has_a_version_only() -> None:
     line = body({"type": "BOOKMARK", "object": {"kind": "Pod", "metadata": {"resourceVersion": "44"}, "spec": {}}})
-    assert PodInterner().decoder().change(line) == Change(Verb.BOOKMARK, None, "44")
+    assert PodInterner().decoder().change(line) == DecodedEvent(WatchEventType.BOOKMARK, None, "44")
 
 
 def test_an_error_has_code_and_message() -> None:
     status = {"kind": "Status", "code": 410, "message": "too old", "reason": "Expired", "metadata": {}}
     change = node_decoder().change(body({"type": "ERROR", "object": status}))
-    assert (change.verb, change.item, change.code, change.message) == (Verb.ERROR, None, 410, "too old")
+    assert (change.verb, change.item, change.code, change.message) == (WatchEventType.ERROR, None, 410, "too old")
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,13 @@ from autoscaler.config.tree import Config
 from autoscaler.errors import AutoscalerError
 from autoscaler.kube.paths import ObjectRef
 from autoscaler.objects.node import Node
-from autoscaler.observe.http.health import HealthCheck, Limits
+from autoscaler.observe.http.health import HealthCheck, StuckLimits
 from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.publish import Publisher
 from autoscaler.observe.report import PassReport
-from autoscaler.observe.status import Board, ProcessStatus
+from autoscaler.observe.status import ProcessStatus, StatusBoard
 from autoscaler.reasons import RemovedAs
-from autoscaler.simulator.recorded_cloud import RecordedCloud, RecordedGroup
+from autoscaler.sandbox.recorded_cloud import RecordedCloud, RecordedGroup
 from cloudprovider.static.cloud import StaticCloud
 from cloudprovider.static.spec import GroupSpec
 from tests.unit.loop.loop_world import NOW, LoopWorld
@@ -60,8 +60,8 @@ class PublishedWorld(LoopWorld):
     ) -> None:
         super().__init__(*groups, config=config, nodes=nodes, **more)
         self.metrics = Metrics(per_node_group=True, removal_latency=True, skipped_nodes=True)
-        self.board = Board(ProcessStatus(identity="a", version="1", started_at=NOW))
-        health = HealthCheck(Limits(600, 900), self.clock.now())
+        self.board = StatusBoard(ProcessStatus(identity="a", version="1", started_at=NOW))
+        health = HealthCheck(StuckLimits(600, 900), self.clock.now())
         namespace, name = config.kube.namespace, config.observe.status_config_map_name
         self.status_map = FaultyStatusMap(self.writes, namespace, name)
         self.publisher = Publisher(config, self.board, self.metrics, health, tuple, self.status_map)

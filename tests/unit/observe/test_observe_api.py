@@ -8,19 +8,19 @@ import pytest
 
 from autoscaler.clock import VirtualClock
 from autoscaler.observe.api.api import read_routes
-from autoscaler.observe.http.health import HealthCheck, Limits
-from autoscaler.observe.http.public import public
+from autoscaler.observe.http.health import HealthCheck, StuckLimits
+from autoscaler.observe.http.public_json import public
 from autoscaler.observe.http.routing import Request, Response, route
 from autoscaler.observe.metrics.metrics import Metrics
-from autoscaler.observe.status import Board, ProcessStatus, PublishedStatus
+from autoscaler.observe.status import ProcessStatus, PublishedStatus, StatusBoard
 
 
 class Site:
     """All routes over one board."""
 
     def __init__(self, status: PublishedStatus, clock: VirtualClock) -> None:
-        self.board = Board(status.process)
-        self.health = HealthCheck(Limits(600, 900), clock.now())
+        self.board = StatusBoard(status.process)
+        self.health = HealthCheck(StuckLimits(600, 900), clock.now())
         self.clock = clock
         self.metrics = Metrics()
         self._routes = read_routes(self.board, self.metrics, self.health, clock)

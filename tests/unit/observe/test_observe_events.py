@@ -7,7 +7,7 @@ from autoscaler.clock import Instant, ThreadExecutor, VirtualClock
 from autoscaler.errors import Conflict, Refused, RetryLater
 from autoscaler.kube.writes import EventRecord, Writes
 from autoscaler.observe.correlator import Correlator
-from autoscaler.observe.events import CollectedEvents, EventRecorder, EventWriter
+from autoscaler.observe.events import CollectedEvents, EventRecorder, EventStore
 from autoscaler.ports import EventSink, EventType, Subject
 
 POD = Subject("Pod", "web-1", "shop", uid="u1")
@@ -94,7 +94,7 @@ class Desk:
 
 def _protocols_hold(
     writes: Writes, recorder: EventRecorder, collected: CollectedEvents
-) -> tuple[EventWriter, EventSink, EventSink]:
+) -> tuple[EventStore, EventSink, EventSink]:
     """Checked by mypy only."""
     return writes, recorder, collected
 

@@ -3,10 +3,18 @@ import pytest
 
 from autoscaler.clock import Instant, VirtualClock
 from autoscaler.config.process import Loop
-from autoscaler.observe.http.health import Activity, ApiServer, HealthCheck, Limits, limits_of, liveness, readiness
-from autoscaler.observe.metrics.metrics import Heard
+from autoscaler.observe.http.health import (
+    ApiServerHealth,
+    HealthCheck,
+    LoopActivity,
+    StuckLimits,
+    limits_of,
+    liveness,
+    readiness,
+)
+from autoscaler.observe.metrics.metrics import WatchFigures
 
-LIMITS = Limits(max_inactivity_s=600, max_failing_time_s=900, max_startup_time_s=1200)
+LIMITS = StuckLimits(max_inactivity_s=600, max_failing_time_s=900, max_startup_time_s=1200)
 ZERO = Instant(1e9, 0.0)
 
 
@@ -14,8 +22,10 @@ def after(seconds: float) -> Instant:
     return ZERO.later(seconds)
 
 
-def activity(last_activity: float, last_success: float, *, monitored: bool = True, succeeded: bool = True) -> Activity:
-    return Activity(after(last_activity), after(last_success), monitored, succeeded)
+def activity(
+    last_activity: float, last_success: float, *, monitored: bool = True, succeeded: bool = True
+) -> LoopActivity:
+    return LoopActivity(after(last_activity), after(last_success), monitored, succeeded)
 
 
 @pytest.mark.parametrize(
@@ -30,13 +40,13 @@ def activity(last_activity: float, last_success: float, *, monitored: bool = Tru
         pytest.param(activity(1200, 0, succeeded=False), 1201, False, False, id="but not for ever"),
     ],
 )
-def test_health(state: Activity, now_s: float, alive: bool, ready: bool) -> None:
+def test_health(state: LoopActivity, now_s: float, alive: bool, ready: bool) -> None:
     assert liveness(state, LIMITS, after(now_s)).ok is alive
     assert readiness(state, LIMITS, after(now_s)).ok is ready
 
 
 def test_without_start_up_limit_the_first_pass_has_the_usual_ones() -> None:
-    limits = Limits(600, 900)
+    limits = StuckLimits(600, 900)
     assert not liveness(activity(0, 0, succeeded=False), limits, after(601)).ok
 
 
@@ -47,7 +57,7 @@ def test_the_answer_tells_both_ages() -> None:
 
 def test_the_start_up_limit_is_the_longest_of_the_three() -> None:
     loop = Loop(max_inactivity_s=600, max_failing_time_s=3000, max_startup_time_s=1200)
-    assert limits_of(loop, startup_limit=True) == Limits(600, 3000, 3000)
+    assert limits_of(loop, startup_limit=True) == StuckLimits(600, 3000, 3000)
     assert limits_of(loop, startup_limit=False).max_startup_time_s is None
 
 
@@ -79,16 +89,22 @@ def test_a_clock_jump_makes_nothing_unhealthy() -> None:
 @pytest.mark.parametrize(
     ("heard", "says"),
     [
-        pytest.param(Heard(silent_s=170.0), "", id="a quiet kind"),
-        pytest.param(Heard(silent_s=181.0), "nothing about /api/v1/nodes for 181s", id="silent beyond the limit"),
-        pytest.param(Heard(silent_s=60.0, failing_s=1.0, error="refused"), "", id="fails for a moment"),
-        pytest.param(Heard(silent_s=45.0, failing_s=44.0, error="refused"), "for 45s: refused", id="fails on and on"),
-        pytest.param(Heard(failing_s=600.0, error="refused"), "", id="never heard of: it is not synced yet"),
+        pytest.param(WatchFigures(silent_s=170.0), "", id="a quiet kind"),
+        pytest.param(
+            WatchFigures(silent_s=181.0), "nothing about /api/v1/nodes for 181s", id="silent beyond the limit"
+        ),
+        pytest.param(WatchFigures(silent_s=60.0, failing_s=1.0, error="refused"), "", id="fails for a moment"),
+        pytest.param(
+            WatchFigures(silent_s=45.0, failing_s=44.0, error="refused"), "for 45s: refused", id="fails on and on"
+        ),
+        pytest.param(WatchFigures(failing_s=600.0, error="refused"), "", id="never heard of: it is not synced yet"),
     ],
 )
-def test_readiness_and_page_tell_of_an_api_server_that_is_away(heard: Heard, says: str) -> None:
+def test_readiness_and_page_tell_of_an_api_server_that_is_away(heard: WatchFigures, says: str) -> None:
     limits = msgspec.structs.replace(LIMITS, max_watch_silence_s=180.0)
-    check = HealthCheck(limits, after(0), lambda _: ApiServer({"/api/v1/nodes": heard, "/api/v1/pods": Heard()}))
+    check = HealthCheck(
+        limits, after(0), lambda _: ApiServerHealth({"/api/v1/nodes": heard, "/api/v1/pods": WatchFigures()})
+    )
     assert check.alive(after(1)).ok
     verdict = check.ready(after(1))
     assert verdict.ok is (not says)
@@ -101,7 +117,7 @@ def test_readiness_and_page_tell_of_an_api_server_that_is_away(heard: Heard, say
     [(None, []), (60.0, []), (-60.0, []), (61.0, ["61s ahead of"]), (-3600.0, ["3600s behind"])],
 )
 def test_the_page_tells_of_a_clock_that_is_wrong(ahead_s: float | None, says: list[str]) -> None:
-    check = HealthCheck(LIMITS, after(0), lambda _: ApiServer(clock_ahead_s=ahead_s))
+    check = HealthCheck(LIMITS, after(0), lambda _: ApiServerHealth(clock_ahead_s=ahead_s))
     told = check.complaints(after(1))
     assert len(told) == len(says)
     assert all(text in line for text, line in zip(says, told, strict=True))

@@ -8,27 +8,27 @@ import pytest
 from autoscaler.app.metric_document import markdown
 from autoscaler.clock import Instant
 from autoscaler.errors import ErrorType
-from autoscaler.observe.metrics import metric_table
-from autoscaler.observe.metrics.metric_table import (
+from autoscaler.observe.metrics import definitions
+from autoscaler.observe.metrics.definitions import (
     AskedExpander,
     Direction,
     EvictionResult,
     Function,
     LimitedResource,
     Mismatch,
+    PassActivity,
     PendingKind,
     Recorded,
     Reload,
     ScaleUpFailure,
-    Step,
 )
-from autoscaler.observe.metrics.metrics import Devices, Heard, Metrics
-from autoscaler.observe.status import Backoff, NodeCounts, PublishedStatus
-from autoscaler.reasons import RemovedAs, Stage, Trigger
+from autoscaler.observe.metrics.metrics import DeviceLabels, Metrics, WatchFigures
+from autoscaler.observe.status import BackoffStatus, NodeCounts, PublishedStatus
+from autoscaler.reasons import RemovedAs, ReplacementStage, ReplacementTrigger
 from autoscaler.reservations.metrics import RESERVATIONS, ReservationMetrics
 
 ROOT = Path(__file__).parents[3]
-GPU = Devices("nvidia.com/gpu", "a100", "")
+GPU = DeviceLabels("nvidia.com/gpu", "a100", "")
 
 
 def started(**options: bool) -> Metrics:
@@ -87,7 +87,7 @@ def test_a_standby_replica_shows_only_itself() -> None:
 
 def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus]) -> None:
     metrics = started(per_node_group=True, removal_latency=True, skipped_nodes=True)
-    metrics.step_began(Step.MAIN, Instant(1000.9, 5.0))
+    metrics.step_began(PassActivity.MAIN, Instant(1000.9, 5.0))
     metrics.observe_duration(Function.MAIN, 0.2)
     metrics.pass_failed(ErrorType.API_CALL)
     metrics.leading("cluster-autoscaler", True)
@@ -115,19 +115,21 @@ def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus])
     metrics.events_dropped(3)
     metrics.companion_failed("headroom")
     metrics.expander_asked(AskedExpander.UNUSABLE)
-    metrics.replacements({Trigger.EXPIRED: 2})
-    metrics.replacement_ended(Trigger.CHEAPER, Stage.DONE, 0.5)
+    metrics.replacements({ReplacementTrigger.EXPIRED: 2})
+    metrics.replacement_ended(ReplacementTrigger.CHEAPER, ReplacementStage.DONE, 0.5)
     metrics.recorded(Recorded.WRITTEN, 700)
     metrics.removal_waited(2.0, "none", deleted=True)
     metrics.nodes_skipped(30.0)
-    metrics.decided(Step.SCALE_UP, "NoOptionsAvailable")
+    metrics.decided(PassActivity.SCALE_UP, "NoOptionsAvailable")
     metrics.waiting({"TooYoung": 3})
     metrics.skipped_groups({"InBackoff": 2})
     metrics.phase_took("snapshot", 0.25)
     metrics.calls_retried({("GET", "sent"): 2})
     metrics.calls_retried({("GET", "sent"): 3})
-    metrics.heard({"/api/v1/pods": Heard(relists=1, restarts=1, failures=4, decode_s=1.0)})
-    metrics.heard({"/api/v1/pods": Heard(relists=1, restarts=2, failures=4, decode_s=1.5, undecoded=3, silent_s=7.0)})
+    metrics.heard({"/api/v1/pods": WatchFigures(relists=1, restarts=1, failures=4, decode_s=1.0)})
+    metrics.heard(
+        {"/api/v1/pods": WatchFigures(relists=1, restarts=2, failures=4, decode_s=1.5, undecoded=3, silent_s=7.0)}
+    )
     metrics.reload_ended(Reload.REFUSED, waiting=3)
     values = series(metrics)
     devices = 'gpu_resource_name="nvidia.com/gpu",gpu_name="a100"'
@@ -196,13 +198,13 @@ def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus])
     metrics.unremovable({"BlockedByPod": 1})
     metrics.buffers_reconciled(7.5)
     metrics.each_node_group(status_of(10).groups)
-    missing = {one.full_name for one in metric_table.TABLE} - types(metrics).keys()
+    missing = {one.full_name for one in definitions.TABLE} - types(metrics).keys()
     assert missing == set(), "every metric of the table can be filled"
 
 
 def test_types_are_those_of_the_table(status_of: Callable[..., PublishedStatus]) -> None:
     shown = types(started(per_node_group=True))
-    table = {one.full_name: str(one.kind) for one in metric_table.TABLE}
+    table = {one.full_name: str(one.kind) for one in definitions.TABLE}
     ours = {name: kind for name, kind in shown.items() if name in table}
     assert ours
     assert ours == {name: table[name] for name in ours}
@@ -242,7 +244,7 @@ def test_node_groups_come_and_go(status_of: Callable[..., PublishedStatus]) -> N
     assert values['node_group_healthiness{node_group="web-general"}'] == 1
     assert values['node_group_backoff_status{node_group="web-general",reason=""}'] == 0
     assert values['node_group_backoff_status{node_group="gpu-a100",reason="OUT_OF_RESOURCES"}'] == 1
-    nameless = msgspec.structs.replace(gpu, backoff=Backoff(1.0, ""))
+    nameless = msgspec.structs.replace(gpu, backoff=BackoffStatus(1.0, ""))
     metrics.each_node_group([nameless])
     left = {name for name in series(metrics) if name.startswith("node_group_")}
     assert 'node_group_backoff_status{node_group="gpu-a100",reason="unknown"}' in left

@@ -12,13 +12,13 @@ from jsonschema import Draft202012Validator
 from autoscaler.clock import VirtualClock
 from autoscaler.headroom.status import HeadroomStatus, PoolStatus, headroom_routes
 from autoscaler.observe.api.api import read_routes
-from autoscaler.observe.http.endpoint import Body, Described, Endpoint, Given, Nothing
-from autoscaler.observe.http.health import HealthCheck, Limits
+from autoscaler.observe.http.endpoint import Body, Endpoint, EndpointRoutes, Nothing, SuccessResponse
+from autoscaler.observe.http.health import HealthCheck, StuckLimits
 from autoscaler.observe.http.openapi import PATH, about_daemon, document, with_document
 from autoscaler.observe.http.routing import JSON, Request, Response, route
-from autoscaler.observe.http.web import WebServer
+from autoscaler.observe.http.server import WebServer
 from autoscaler.observe.metrics.metrics import Metrics
-from autoscaler.observe.status import Board, PublishedStatus, RecentEvent, TemplateSummary
+from autoscaler.observe.status import PublishedStatus, RecentEvent, StatusBoard, TemplateSummary
 from tests.api_contract import Answer, Site
 
 EVIL = "<script>alert('x')</script>/\"&\u2028\x00"
@@ -40,25 +40,25 @@ STATES: dict[str, Callable[[StatusOf], PublishedStatus | None]] = {
 }
 
 
-def pools(board: Board) -> HeadroomStatus:
+def pools(board: StatusBoard) -> HeadroomStatus:
     if board.view.status.last_pass is None:
         return HeadroomStatus()
     return HeadroomStatus(looked_at=1.0, pools=(PoolStatus(name="web", namespace="shop", lower_at=2.5),))
 
 
 @pytest.fixture(params=STATES)
-def routes(request: pytest.FixtureRequest, status_of: StatusOf, now_wall: float) -> Described:
+def routes(request: pytest.FixtureRequest, status_of: StatusOf, now_wall: float) -> EndpointRoutes:
     clock = VirtualClock(wall=now_wall)
-    board = Board(status_of(0).process)
+    board = StatusBoard(status_of(0).process)
     status = STATES[request.param](status_of)
     if status is not None:
         board.publish(status)
-    known = read_routes(board, Metrics(), HealthCheck(Limits(600, 900), clock.now()), clock)
+    known = read_routes(board, Metrics(), HealthCheck(StuckLimits(600, 900), clock.now()), clock)
     return with_document({**known, **headroom_routes(lambda: pools(board))}, about_daemon("1.2.3"))
 
 
 @pytest.fixture
-def site(routes: Described) -> Iterator[Site]:
+def site(routes: EndpointRoutes) -> Iterator[Site]:
     server = WebServer("127.0.0.1:0", routes, VirtualClock())
     server.start()
     with closing(Site(server.port, PATH)) as made:
@@ -127,7 +127,7 @@ def test_a_body_may_be_bounded_more_tightly_than_the_server_does() -> None:
         asks=Nothing,
         serve=lambda _, request: Response(request.body),
         takes=Body(text="x", forms={JSON: Default}, most_bytes=3),
-        gives={200: Given(forms=(Default,))},
+        gives={200: SuccessResponse(forms=(Default,))},
     )
     assert route({"/x": {"POST": taken}}, Request("POST", "/x", body=b"abc")).status == 200
     assert route({"/x": {"POST": taken}}, Request("POST", "/x", body=b"abcd")).status == 413
@@ -140,7 +140,7 @@ def test_a_type_cannot_be_asked_for_in_one_form_and_answered_in_another() -> Non
             asks=Nothing,
             serve=lambda _, __: Response(b""),
             takes=Body(text="x", forms={JSON: Default}),
-            gives={200: Given(forms=(answers,))},
+            gives={200: SuccessResponse(forms=(answers,))},
         )
 
     assert document({"/x": {"POST": endpoint(Seen)}}, about_daemon("1"))["openapi"] == "3.1.0"

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from autoscaler.observe.http.health import Verdict
-from autoscaler.observe.page.display import count, cpus, duration, gib, percent
+from autoscaler.observe.http.health import HealthResult
+from autoscaler.observe.page.format import count, cpus, duration, gib, percent
 from autoscaler.observe.page.markup import Html, html, joined
 from autoscaler.observe.page.page import PageOptions, status_page
 from autoscaler.observe.page.plots import share_bar, size_bar, timeline
@@ -17,8 +17,7 @@ from autoscaler.observe.page.style import CONTENT_SECURITY_POLICY, STYLE
 from autoscaler.observe.page.table import Column, table
 from autoscaler.observe.reason_table import TABLE
 from autoscaler.observe.status import (
-    Backoff,
-    Board,
+    BackoffStatus,
     Decision,
     DecisionKind,
     GroupReason,
@@ -26,11 +25,12 @@ from autoscaler.observe.status import (
     PodStatus,
     PublishedStatus,
     RecentEvent,
+    StatusBoard,
+    StatusView,
     Stay,
     UndecodedKind,
-    View,
 )
-from autoscaler.reasons import Keep, PodVerdict
+from autoscaler.reasons import PodVerdict, UnremovableReason
 
 VOID = {"meta"}
 EVIL = '<script>alert("x")</script>\'&"'
@@ -75,7 +75,7 @@ class Page(HTMLParser):
 
 
 def page_of(status: PublishedStatus, now_wall: float, **options: Any) -> Page:
-    return Page(status_page(View(status, status.decisions), now_wall, PageOptions(**options)))
+    return Page(status_page(StatusView(status, status.decisions), now_wall, PageOptions(**options)))
 
 
 @pytest.mark.parametrize("nodes", [0, 1, 10, 1000])
@@ -128,7 +128,7 @@ def test_headings_skip_no_level(status_of: StatusOf, now_wall: float) -> None:
 
 
 def test_the_policy_matches_the_style(status_of: StatusOf, now_wall: float) -> None:
-    text = status_page(View(status_of(0)), now_wall, PageOptions())
+    text = status_page(StatusView(status_of(0)), now_wall, PageOptions())
     (style,) = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     assert f"'sha256-{digest}'" in CONTENT_SECURITY_POLICY
@@ -137,7 +137,7 @@ def test_the_policy_matches_the_style(status_of: StatusOf, now_wall: float) -> N
 def test_everything_from_the_cluster_is_escaped(status_of: StatusOf, now_wall: float) -> None:
     status = status_of(10)
     replace = msgspec.structs.replace
-    group = replace(status.groups[0], id=EVIL, backoff=Backoff(now_wall, EVIL, EVIL))
+    group = replace(status.groups[0], id=EVIL, backoff=BackoffStatus(now_wall, EVIL, EVIL))
     node = NodeStatus(name=EVIL, group=EVIL, stays=Stay(EVIL, EVIL))
     pod = PodStatus(
         namespace=EVIL,
@@ -165,7 +165,7 @@ def test_everything_from_the_cluster_is_escaped(status_of: StatusOf, now_wall: f
         events=(event,),
         decisions=(decision,),
     )
-    text = status_page(View(evil, evil.decisions), now_wall, PageOptions())
+    text = status_page(StatusView(evil, evil.decisions), now_wall, PageOptions())
     assert "<script" not in text
     page = Page(text)
     assert page.text.count("alert") > 20
@@ -273,16 +273,16 @@ def test_reasons_are_explained_where_they_are_given(status_of: StatusOf, now_wal
     text = page_of(status_of(50), now_wall).text
     assert text.count("What the words mean, and what helps") == 2
     assert TABLE[PodVerdict][PodVerdict.NO_GROUP_FITS].text in text
-    assert TABLE[Keep][Keep.BLOCKED_BY_POD].text in text
+    assert TABLE[UnremovableReason][UnremovableReason.BLOCKED_BY_POD].text in text
     assert "What the words mean" not in page_of(status_of(0), now_wall).text
 
 
 def test_a_loop_that_is_stuck_is_announced(status_of: StatusOf, now_wall: float) -> None:
     status = status_of(1)
-    stuck = Verdict(False, "Error: last activity more than 700.0s ago <b>")
-    text = status_page(View(status), now_wall, PageOptions(), stuck)
+    stuck = HealthResult(False, "Error: last activity more than 700.0s ago <b>")
+    text = status_page(StatusView(status), now_wall, PageOptions(), stuck)
     assert '<p class="notice bad">The health check fails. Error: last activity more than 700.0s ago &lt;b&gt;' in text
-    assert "health check" not in status_page(View(status), now_wall, PageOptions())
+    assert "health check" not in status_page(StatusView(status), now_wall, PageOptions())
 
 
 def test_a_standby_replica_says_so_first(status_of: StatusOf, now_wall: float) -> None:
@@ -396,7 +396,7 @@ def test_markup_is_not_escaped_twice() -> None:
 
 def test_what_cannot_be_decoded_is_announced_by_kind(status_of: StatusOf, now_wall: float) -> None:
     odd = UndecodedKind("/api/v1/pods", 3, {"shop/<x>": "a time cannot be read"})
-    board = Board(status_of(2).process)
+    board = StatusBoard(status_of(2).process)
     board.undecoded_changed((odd,))
     board.publish(status_of(2))
     text = str(status_page(board.view, now_wall, PageOptions()))

@@ -7,8 +7,7 @@ import yaml
 from autoscaler.config.rules import Rules, rules_of_1_31
 from autoscaler.observe.status import (
     AutoscalerState,
-    Backoff,
-    Board,
+    BackoffStatus,
     ClusterStatus,
     Condition,
     Decision,
@@ -21,6 +20,7 @@ from autoscaler.observe.status import (
     ScaleDownActivity,
     ScaleUpActivity,
     Scope,
+    StatusBoard,
     with_transitions,
 )
 from autoscaler.observe.status_map import status_config_map, status_time
@@ -71,7 +71,7 @@ def test_groups_keep_their_own_times(status_of: Callable[..., PublishedStatus]) 
 
 
 def test_the_board_shows_the_newest_and_keeps_old_views_intact() -> None:
-    board = Board(PROCESS)
+    board = StatusBoard(PROCESS)
     before = board.view
     assert before.status.last_pass is None
     settled = board.publish(a_pass(100, Health.HEALTHY, a_decision(100)))
@@ -82,7 +82,7 @@ def test_the_board_shows_the_newest_and_keeps_old_views_intact() -> None:
 
 
 def test_the_history_is_bounded_by_age_and_number() -> None:
-    board = Board(PROCESS, history_s=50, history_size=3)
+    board = StatusBoard(PROCESS, history_s=50, history_size=3)
     for at in range(0, 100, 10):
         board.publish(a_pass(float(at), Health.HEALTHY, a_decision(float(at))))
     assert [one.at for one in board.view.history] == [70, 80, 90]
@@ -91,7 +91,7 @@ def test_the_history_is_bounded_by_age_and_number() -> None:
 
 
 def test_leadership_changes_between_passes() -> None:
-    board = Board(PROCESS)
+    board = StatusBoard(PROCESS)
     board.publish(a_pass(100))
     board.process_changed(msgspec.structs.replace(PROCESS, leading=True))
     assert board.view.status.process.leading
@@ -180,7 +180,7 @@ def test_groups_in_the_config_map(status_of: Callable[..., PublishedStatus], now
 
 def test_a_long_backoff_message_is_cut(status_of: Callable[..., PublishedStatus], now_wall: float) -> None:
     status = status_of(10)
-    gpu = msgspec.structs.replace(status.groups[1], backoff=Backoff(1.0, "X", "m" * 2000))
+    gpu = msgspec.structs.replace(status.groups[1], backoff=BackoffStatus(1.0, "X", "m" * 2000))
     text = status_config_map(msgspec.structs.replace(status, groups=(gpu,)), now_wall)
     message = yaml.safe_load(text)["nodeGroups"][0]["scaleUp"]["backoffInfo"]["errorMessage"]
     assert len(message) == 500

@@ -9,7 +9,7 @@ import pytest
 from autoscaler.clock import VirtualClock
 from autoscaler.errors import ConfigError
 from autoscaler.observe.http.routing import JSON, HttpProblem, Request, Response, Routes, route
-from autoscaler.observe.http.web import WebServer, parse_address
+from autoscaler.observe.http.server import WebServer, parse_address
 
 WAIT_S = 10.0
 

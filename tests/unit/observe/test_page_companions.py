@@ -6,15 +6,15 @@ import msgspec
 import pytest
 
 from autoscaler.config.eta import PodStartEstimator
-from autoscaler.eta.page_block import starts_block
+from autoscaler.eta.page_section import starts_block
 from autoscaler.eta.status import EtaStatus
 from autoscaler.headroom.page import headroom_block
-from autoscaler.headroom.policy import Early
+from autoscaler.headroom.policy import EarlyPolicy
 from autoscaler.headroom.status import HeadroomStatus, PoolStatus
-from autoscaler.observe.page.block import Block
 from autoscaler.observe.page.page import PageOptions, status_page
+from autoscaler.observe.page.section import CompanionSection
 from autoscaler.observe.reason_table import TABLE
-from autoscaler.observe.status import PublishedStatus, View
+from autoscaler.observe.status import PublishedStatus, StatusView
 from autoscaler.reasons import Headcount, HeadroomTrouble, UnknownStart, Unplaceable
 from autoscaler.reservations.page import reservations_block
 from autoscaler.reservations.status import EarlyFloor, OverrideStatus, TargetStatus
@@ -22,16 +22,16 @@ from tests.shown_cluster import NOW, a_process, sample_blocks, sample_starts, sa
 from tests.unit.observe.test_observe_page import EVIL, Page
 
 
-def page_with(*blocks: Block, status: PublishedStatus | None = None, all_rows: bool = False) -> Page:
+def page_with(*blocks: CompanionSection, status: PublishedStatus | None = None, all_rows: bool = False) -> Page:
     options = PageOptions(all_rows=all_rows)
-    return Page(status_page(View(status or sample_status(10)), NOW, options, blocks=blocks))
+    return Page(status_page(StatusView(status or sample_status(10)), NOW, options, blocks=blocks))
 
 
-def of_pools(*pools: PoolStatus) -> Block:
+def of_pools(*pools: PoolStatus) -> CompanionSection:
     return headroom_block(lambda: HeadroomStatus(looked_at=NOW - 5, pools=pools))
 
 
-def of_targets(*targets: TargetStatus) -> Block:
+def of_targets(*targets: TargetStatus) -> CompanionSection:
     return reservations_block(lambda: targets)
 
 
@@ -86,7 +86,7 @@ def test_a_pool_tells_what_is_wanted_what_is_there_and_why() -> None:
 
 
 def test_what_is_asked_for_before_its_window_says_for_what_and_when() -> None:
-    pool = a_pool(policy="base", desired=8, reason=Headcount.IDLE_COUNT, early=Early("office", NOW + 240))
+    pool = a_pool(policy="base", desired=8, reason=Headcount.IDLE_COUNT, early=EarlyPolicy("office", NOW + 240))
     assert "base IdleCount, for office in 4 min" in page_with(of_pools(pool)).text
     target = TargetStatus(name="gpu", early=EarlyFloor(floor=3, starts_at=NOW + 240))
     assert "planned for 3 in 4 min" in page_with(of_targets(target)).text
@@ -189,7 +189,7 @@ def test_a_standby_replica_shows_the_reservations_that_it_takes() -> None:
     assert [cell["class"] for cell in rows(page, "Target")] == [""]
 
 
-def hostile() -> Iterable[Block]:
+def hostile() -> Iterable[CompanionSection]:
     yield of_pools(a_pool(name=EVIL, namespace=EVIL, policy=EVIL, reason=EVIL, troubles=(EVIL,)))
     yield of_targets(TargetStatus(name=EVIL, degraded=EVIL, unplaceable={EVIL: 1}))
     starts = msgspec.structs.replace(sample_starts(1))
@@ -201,6 +201,6 @@ def hostile() -> Iterable[Block]:
 
 
 def test_names_of_pools_targets_and_groups_are_escaped() -> None:
-    text = status_page(View(sample_status(0)), NOW, PageOptions(), blocks=tuple(hostile()))
+    text = status_page(StatusView(sample_status(0)), NOW, PageOptions(), blocks=tuple(hostile()))
     assert "<script" not in text
     assert Page(text).text.count("alert") >= 9

@@ -14,11 +14,11 @@ from autoscaler.config.scaleup import ScaleUp
 from autoscaler.config.tree import Config
 from autoscaler.errors import ErrorType, RetryLater
 from autoscaler.logs import LogFormat, configure, unconfigure
-from autoscaler.observe.http.health import HealthCheck, Limits
+from autoscaler.observe.http.health import HealthCheck, StuckLimits
 from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.publish import Publisher
-from autoscaler.observe.report import End, PassReport
-from autoscaler.observe.status import Board, ProcessStatus, RecentEvent
+from autoscaler.observe.report import PassEnd, PassReport
+from autoscaler.observe.status import ProcessStatus, RecentEvent, StatusBoard
 from cloudprovider.interface import ProviderError
 from cloudprovider.static.spec import Call
 from tests.builders import Json, a_node
@@ -54,9 +54,9 @@ class Desk:
     def __init__(self, config: Config = Config()) -> None:  # noqa: B008
         self.maps = Maps()
         self.metrics = Metrics()
-        self.health = HealthCheck(Limits(600, 900), Instant(NOW, 0.0))
+        self.health = HealthCheck(StuckLimits(600, 900), Instant(NOW, 0.0))
         self.health.start_monitoring(Instant(NOW, 0.0))
-        self.board = Board(ProcessStatus(identity="a", version="1", started_at=NOW, leading=True))
+        self.board = StatusBoard(ProcessStatus(identity="a", version="1", started_at=NOW, leading=True))
         self.publisher = Publisher(config, self.board, self.metrics, self.health, lambda: (EVENT,), self.maps)
 
     def ran(self, world: LoopWorld, after_s: float = 0.0) -> PassReport:
@@ -198,7 +198,7 @@ class TestHealth:
         desk = Desk()
         desk.publisher.starting(Instant(NOW, 0.0))
         desk.publisher.begins(Instant(NOW, 0.0))
-        report = PassReport(now=Instant(NOW, 0.0), end=End.FAILED, error="x", error_type=kind)
+        report = PassReport(now=Instant(NOW, 0.0), end=PassEnd.FAILED, error="x", error_type=kind)
         desk.publisher.passed(report)
         assert desk.health.ready(Instant(NOW, 1.0)).ok is succeeds
         assert desk.series()[f'errors_total{{type="{kind}"}}'] == (0 if succeeds else 1)
@@ -207,7 +207,7 @@ class TestHealth:
     def test_an_unhealthy_cluster_is_no_failed_pass(self) -> None:
         world = LoopWorld(a_spec("web"), nodes=[(a_node(f"n{number}", ready=False), "web") for number in range(5)])
         desk = Desk()
-        assert desk.ran(world).end is End.UNHEALTHY
+        assert desk.ran(world).end is PassEnd.UNHEALTHY
         assert desk.health.ready(world.clock.now()).ok
 
 

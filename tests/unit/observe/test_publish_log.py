@@ -15,7 +15,7 @@ from autoscaler.observe.report import PassReport
 from autoscaler.observe.status import ProcessStatus, PublishedStatus
 from autoscaler.observe.summary import summarise
 from autoscaler.ports import ExpanderAnswer
-from autoscaler.scaledown.plan import Deletions, Removal
+from autoscaler.scaledown.plan import NodesToDelete, Removal
 from autoscaler.scaleup.option import Option
 from autoscaler.snapshot.template import Template
 from cloudprovider.interface import ErrorClass, InstanceError, OutOfCapacity, ProviderError
@@ -134,7 +134,7 @@ def test_a_scale_up_that_came_and_one_that_did_not(journal: Journal) -> None:
 
 def test_removals(journal: Journal) -> None:
     world = LoopWorld(a_spec("web"), nodes=[(a_node("n1"), "web")])
-    deletions = Deletions(empty=(Removal(node=a_node("n1"), group="web", utilization=0.0),))
+    deletions = NodesToDelete(empty=(Removal(node=a_node("n1"), group="web", utilization=0.0),))
     assert journal.of(replace(world.run(), deletions=deletions)) == [
         "scale_down.decided node=n1 group=web pods=0 utilization=0.0 ready=true"
     ]

@@ -5,19 +5,19 @@ from msgspec.structs import replace
 
 from autoscaler.clock import Instant
 from autoscaler.config.rules import Rules
-from autoscaler.config.scaleup import Limits, Templates
+from autoscaler.config.scaleup import ResourceLimits, TemplateOptions
 from autoscaler.config.syntax import Range
 from autoscaler.config.tree import Config
 from autoscaler.objects.node import TO_BE_DELETED
 from autoscaler.objects.pod import Pod
 from autoscaler.observe.metrics.devices import devices_of
-from autoscaler.observe.metrics.gauging import Gauging
-from autoscaler.observe.metrics.metrics import NO_DEVICES, Devices, Metrics
+from autoscaler.observe.metrics.metrics import NO_DEVICES, DeviceLabels, Metrics
+from autoscaler.observe.metrics.pass_metrics import PassMetrics
 from autoscaler.observe.report import PassReport
 from autoscaler.observe.status import ProcessStatus, PublishedStatus
 from autoscaler.observe.summary import summarise
 from autoscaler.ports import ExpanderAnswer
-from autoscaler.reasons import Keep, Kept, RemovedAs, ScaleDownResult
+from autoscaler.reasons import RemovedAs, ScaleDownResult, UnremovableNode, UnremovableReason
 from autoscaler.scaledown.plan import Removal
 from autoscaler.snapshot.groups import Groups
 from cloudprovider.interface import ErrorClass, InstanceError, NodeTemplate, OutOfCapacity, ProviderError
@@ -32,7 +32,7 @@ BEFORE = PublishedStatus(process=ProcessStatus(identity="a", version="1", starte
 class Gauges:
     def __init__(self, config: Config = Config()) -> None:  # noqa: B008
         self.metrics = Metrics(per_node_group=True)
-        self.gauging = Gauging(self.metrics, config)
+        self.gauging = PassMetrics(self.metrics, config)
         self.gauging.starting()
 
     def take(self, report: PassReport) -> dict[str, float]:
@@ -78,7 +78,7 @@ def test_the_cluster() -> None:
 
 def test_the_largest_size_is_capped_by_the_limit_of_all_nodes() -> None:
     world = LoopWorld(a_spec("web", max_size=7))
-    assert Gauges(Config(limits=Limits(max_nodes_total=5))).take(world.run())["max_nodes_count"] == 5
+    assert Gauges(Config(limits=ResourceLimits(max_nodes_total=5))).take(world.run())["max_nodes_count"] == 5
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_size(marked_s_ago: int, cores: int) -> None:
 
 
 def test_taints_are_counted_again_when_nodes_change() -> None:
-    config = Config(templates=Templates(startup_taint=("booting",)))
+    config = Config(templates=TemplateOptions(startup_taint=("booting",)))
     world = LoopWorld(a_spec("web"), config=config, nodes=[(a_node("n1", taints=["booting", "team=a"]), "web")])
     gauges = Gauges(config)
     series = gauges.take(world.run())
@@ -173,7 +173,7 @@ def test_machines_that_never_became_nodes() -> None:
 
 @pytest.mark.parametrize("names_quota", [pytest.param(True, id="newest"), pytest.param(False, id="as 1.31")])
 def test_groups_skipped_for_a_limit(names_quota: bool) -> None:
-    config = Config(limits=Limits(cores_total=Range(0, 4)), rules=Rules(limit_reason_names_quota=names_quota))
+    config = Config(limits=ResourceLimits(cores_total=Range(0, 4)), rules=Rules(limit_reason_names_quota=names_quota))
     world = LoopWorld(a_spec("a", cpu="8"), a_spec("b", cpu="16"), a_spec("c", cpu="2"), config=config)
     world.submit(waiting("web"))
     series = Gauges(config).take(world.run())
@@ -216,7 +216,7 @@ def test_scale_down() -> None:
     report = replace(
         world.run(),
         unneeded=(Removal(node=a_node("n1"), group="web"),),
-        kept={name: Kept(name, Keep.BLOCKED_BY_POD) for name in ("a", "b")},
+        kept={name: UnremovableNode(name, UnremovableReason.BLOCKED_BY_POD) for name in ("a", "b")},
         scale_down_result=ScaleDownResult.IN_COOLDOWN,
     )
     gauges = Gauges()
@@ -271,15 +271,15 @@ def test_gpu_nodes_are_labelled() -> None:
     ("labels", "gpus", "described", "devices"),
     [
         pytest.param({}, 0, False, NO_DEVICES, id="no sign of a GPU"),
-        pytest.param({"gpu": "t4"}, 1, False, Devices("nvidia.com/gpu", "t4"), id="label and capacity"),
-        pytest.param({"gpu": "h9"}, 1, False, Devices("nvidia.com/gpu", "not-listed"), id="a type nobody knows"),
-        pytest.param({}, 1, False, Devices("nvidia.com/gpu", "generic"), id="capacity alone"),
-        pytest.param({"gpu": ""}, 1, False, Devices("nvidia.com/gpu", "generic"), id="a label without value"),
-        pytest.param({"gpu": "t4"}, 0, True, Devices("nvidia.com/gpu", "missing-gpu"), id="only described"),
-        pytest.param({"gpu": "t4"}, 0, False, Devices("nvidia.com/gpu", "unexpected-label"), id="only labelled"),
+        pytest.param({"gpu": "t4"}, 1, False, DeviceLabels("nvidia.com/gpu", "t4"), id="label and capacity"),
+        pytest.param({"gpu": "h9"}, 1, False, DeviceLabels("nvidia.com/gpu", "not-listed"), id="a type nobody knows"),
+        pytest.param({}, 1, False, DeviceLabels("nvidia.com/gpu", "generic"), id="capacity alone"),
+        pytest.param({"gpu": ""}, 1, False, DeviceLabels("nvidia.com/gpu", "generic"), id="a label without value"),
+        pytest.param({"gpu": "t4"}, 0, True, DeviceLabels("nvidia.com/gpu", "missing-gpu"), id="only described"),
+        pytest.param({"gpu": "t4"}, 0, False, DeviceLabels("nvidia.com/gpu", "unexpected-label"), id="only labelled"),
     ],
 )
-def test_devices(labels: Labels, gpus: int, described: bool, devices: Devices) -> None:
+def test_devices(labels: Labels, gpus: int, described: bool, devices: DeviceLabels) -> None:
     node = a_node("n", labels=labels, extra={"nvidia.com/gpu": str(gpus)} if gpus else None)
     template = NodeTemplate(capacity={"cpu": "1", **({"nvidia.com/gpu": "1"} if described else {})})
     groups = Groups(gpu_label="gpu", gpu_types=frozenset(("t4",)))
@@ -290,12 +290,12 @@ def test_devices(labels: Labels, gpus: int, described: bool, devices: Devices) -
 @pytest.mark.parametrize(
     ("label", "drivers", "devices"),
     [
-        pytest.param("t4", (NVIDIA,), Devices(f"dra_{NVIDIA}", "t4", NVIDIA), id="a GPU that is a device"),
-        pytest.param("h9", (NVIDIA,), Devices(f"dra_{NVIDIA}", "not-listed", NVIDIA), id="of an unknown type"),
-        pytest.param(None, ("b", "a"), Devices("", "", "a,b"), id="other devices"),
+        pytest.param("t4", (NVIDIA,), DeviceLabels(f"dra_{NVIDIA}", "t4", NVIDIA), id="a GPU that is a device"),
+        pytest.param("h9", (NVIDIA,), DeviceLabels(f"dra_{NVIDIA}", "not-listed", NVIDIA), id="of an unknown type"),
+        pytest.param(None, ("b", "a"), DeviceLabels("", "", "a,b"), id="other devices"),
     ],
 )
-def test_devices_of_drivers(label: str | None, drivers: tuple[str, ...], devices: Devices) -> None:
+def test_devices_of_drivers(label: str | None, drivers: tuple[str, ...], devices: DeviceLabels) -> None:
     node = a_node("n", labels={"gpu": label} if label else {})
     assert devices_of(node, None, Groups(gpu_label="gpu", gpu_types=frozenset(("t4",))), drivers) == devices
 

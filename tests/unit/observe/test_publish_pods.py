@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from autoscaler.config.rules import Rules
-from autoscaler.config.scaleup import GroupsPerPass, Limits, Pods, ScaleUp
+from autoscaler.config.scaleup import GroupsPerPass, Pods, ResourceLimits, ScaleUp
 from autoscaler.config.tree import Config
 from autoscaler.objects.pod import Pod
 from autoscaler.observe.pod_summary import pod_statuses
@@ -88,7 +88,7 @@ def test_without_groups_nothing_fits() -> None:
         ),
         pytest.param(Config(), waiting("p", created=NOW - 1), ScaleUpResult.IN_COOLDOWN, id="all pods are new"),
         pytest.param(
-            Config(limits=Limits(max_nodes_total=1)),
+            Config(limits=ResourceLimits(max_nodes_total=1)),
             waiting("p"),
             ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL,
             id="the cluster is full",
@@ -136,7 +136,7 @@ def test_pods_for_which_another_group_would_do_wait_for_the_next_pass() -> None:
 
 @pytest.mark.parametrize("per_pass", GroupsPerPass)
 def test_pods_beyond_the_nodes_that_are_allowed_are_told_of_the_limit(per_pass: GroupsPerPass) -> None:
-    config = Config(limits=Limits(max_nodes_total=2), scale_up=ScaleUp(groups_per_pass=per_pass))
+    config = Config(limits=ResourceLimits(max_nodes_total=2), scale_up=ScaleUp(groups_per_pass=per_pass))
     world = LoopWorld(a_spec("a"), config=config)
     world.submit(*replicas(waiting("web"), 3))
     verdicts = [pod.verdict for pod in pod_statuses(world.run())]

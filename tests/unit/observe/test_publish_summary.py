@@ -7,7 +7,7 @@ from autoscaler.clock import Instant
 from autoscaler.config.scaleup import Balancing, ScaleUp
 from autoscaler.config.tree import Config
 from autoscaler.objects.node import DELETION_CANDIDATE, Node
-from autoscaler.observe.report import End, PassReport
+from autoscaler.observe.report import PassEnd, PassReport
 from autoscaler.observe.status import (
     AutoscalerState,
     Capacity,
@@ -25,8 +25,8 @@ from autoscaler.observe.status import (
     TemplateSummary,
 )
 from autoscaler.observe.summary import summarise
-from autoscaler.reasons import Blocking, Keep, Kept, ScaleDownResult, ScaleUpResult
-from autoscaler.scaledown.plan import Deletions, Removal
+from autoscaler.reasons import BlockingReason, ScaleDownResult, ScaleUpResult, UnremovableNode, UnremovableReason
+from autoscaler.scaledown.plan import NodesToDelete, Removal
 from autoscaler.snapshot.cluster import view_of
 from cloudprovider.interface import ErrorClass, InstanceError, OutOfCapacity, ProviderError
 from cloudprovider.static.spec import Call
@@ -151,7 +151,7 @@ def test_repairs_are_decisions_too() -> None:
     world.static.fail_next("broken", InstanceError(ErrorClass.OTHER, "BAD", "bad image"))
     world.static.group("broken").increase(1)
     report = world.run(after_s=901)
-    assert report.end is End.SIZES_FIXED
+    assert report.end is PassEnd.SIZES_FIXED
     found = {one.group: (one.kind, one.delta, one.detail) for one in shown(report).decisions}
     assert found == {
         "wrong": (DecisionKind.SCALE_DOWN, -2, "machines that never came"),
@@ -239,29 +239,31 @@ class TestScaleDown:
         ("kept", "stay"),
         [
             pytest.param(
-                Kept("busy", Keep.NOT_UNDERUTILIZED, "cpu at 80%"),
+                UnremovableNode("busy", UnremovableReason.NOT_UNDERUTILIZED, "cpu at 80%"),
                 Stay("NotUnderutilized", "cpu at 80%"),
                 id="with figures",
             ),
             pytest.param(
-                Kept("busy", Keep.BLOCKED_BY_POD, pod="shop/db", pod_reason=Blocking.NOT_REPLICATED),
+                UnremovableNode(
+                    "busy", UnremovableReason.BLOCKED_BY_POD, pod="shop/db", pod_reason=BlockingReason.NOT_REPLICATED
+                ),
                 Stay("BlockedByPod", "shop/db (NotReplicated)"),
                 id="with the pod to blame",
             ),
             pytest.param(
-                Kept("busy", Keep.NO_PLACE, "fits nowhere", pod="shop/db"),
+                UnremovableNode("busy", UnremovableReason.NO_PLACE, "fits nowhere", pod="shop/db"),
                 Stay("NoPlaceToMovePods", "shop/db: fits nowhere"),
                 id="with the pod that has no place",
             ),
         ],
     )
-    def test_nodes_that_stay_say_why(self, kept: Kept, stay: Stay) -> None:
+    def test_nodes_that_stay_say_why(self, kept: UnremovableNode, stay: Stay) -> None:
         nodes = {node.name: node for node in shown(self.report(kept={"busy": kept})).nodes}
         assert (nodes["busy"].stays, nodes["idle"].stays) == (stay, None)
 
     def test_removals_are_one_decision_a_group(self) -> None:
         moved = tuple(replicas(a_pod("p"), 2))
-        deletions = Deletions(
+        deletions = NodesToDelete(
             empty=(Removal(node=a_node("idle"), group="web"),),
             drained=(Removal(node=a_node("busy"), group="web", pods=moved),),
         )
@@ -284,5 +286,5 @@ class TestScaleDown:
 
 
 def test_a_view_without_nodes_makes_no_trouble() -> None:
-    report = PassReport(now=Instant(NOW, 0.0), end=End.EMPTY_CLUSTER, view=view_of([], []))
+    report = PassReport(now=Instant(NOW, 0.0), end=PassEnd.EMPTY_CLUSTER, view=view_of([], []))
     assert shown(report).nodes == ()

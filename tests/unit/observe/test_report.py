@@ -1,7 +1,7 @@
 """The report is one frozen value from which everything is shown: what a pass never came to is empty."""
 
 from autoscaler.errors import ErrorType
-from autoscaler.observe.report import End, PassReport
+from autoscaler.observe.report import PassEnd, PassReport
 from cloudprovider.interface import ProviderError
 from cloudprovider.static.spec import Call
 from tests.unit.loop.loop_world import LoopWorld, a_spec, waiting
@@ -12,7 +12,11 @@ def test_a_pass_that_saw_nothing_has_nothing_to_show() -> None:
     world.static.fail_next("web", ProviderError("down"), Call.REFRESH)
     report = world.run()
     nothing = PassReport(
-        now=report.now, end=End.FAILED, error=report.error, error_type=ErrorType.CLOUD_PROVIDER, timings=report.timings
+        now=report.now,
+        end=PassEnd.FAILED,
+        error=report.error,
+        error_type=ErrorType.CLOUD_PROVIDER,
+        timings=report.timings,
     )
     assert report == nothing
     assert set(report.timings) == {"pass"}

@@ -9,14 +9,20 @@ from collections.abc import Iterator
 import pytest
 
 from autoscaler.clock import VirtualClock
-from autoscaler.observe.http.connection import Intake
+from autoscaler.observe.http.connection import RequestLimits
+from autoscaler.observe.http.connection_limits import (
+    AdmittedConnection,
+    ConnectionLimiter,
+    ConnectionPhase,
+    ServerLimits,
+    network_of,
+)
 from autoscaler.observe.http.routing import Request, Response, Routes
-from autoscaler.observe.http.seats import Capacity, Phase, Seat, Seats, network_of
-from autoscaler.observe.http.web import WebServer
+from autoscaler.observe.http.server import WebServer
 
 WAIT_S = 10.0
 FLOOD = 60
-SMALL = Intake(body_bytes=1000, send_s=WAIT_S, capacity=Capacity(connections=8, answers=2, held_bytes=1500))
+SMALL = RequestLimits(body_bytes=1000, send_s=WAIT_S, capacity=ServerLimits(connections=8, answers=2, held_bytes=1500))
 LARGE_ANSWER = bytes(32 * 1024 * 1024)
 """More than two sockets hold that nobody reads."""
 
@@ -147,7 +153,7 @@ def test_a_client_that_reads_slowly_is_cut_off_in_the_end(crowd: contextlib.Exit
         seen.set()
         return Response(LARGE_ANSWER)
 
-    server = WebServer("127.0.0.1:0", {"/large": {"GET": large}}, clock, Intake(send_s=5.0))
+    server = WebServer("127.0.0.1:0", {"/large": {"GET": large}}, clock, RequestLimits(send_s=5.0))
     server.start()
     try:
         connection = knock(server, crowd, asked("/large"))
@@ -201,12 +207,12 @@ def test_a_handler_is_told_that_its_client_has_hung_up(crowd: contextlib.ExitSta
 
 def test_refusals_are_one_line_a_minute(caplog: pytest.LogCaptureFixture) -> None:
     clock, pairs = VirtualClock(), [socket.socketpair() for _ in range(20)]
-    seats = Seats(Capacity(connections=2), clock)
+    seats = ConnectionLimiter(ServerLimits(connections=2), clock)
 
     def come(number: int) -> None:
         seat = seats.enter(pairs[number][0], "192.0.2.1")
         if seat is not None:
-            seats.move(seat, Phase.ANSWER)
+            seats.move(seat, ConnectionPhase.ANSWER)
 
     with caplog.at_level(logging.WARNING):
         for number in range(10):
@@ -225,10 +231,10 @@ class Guests:
     """Connections from addresses, without a server: whoever is sent away leaves at once."""
 
     def __init__(self, connections: int) -> None:
-        self.seats = Seats(Capacity(connections=connections), VirtualClock())
-        self.there: list[tuple[str, Seat]] = []
+        self.seats = ConnectionLimiter(ServerLimits(connections=connections), VirtualClock())
+        self.there: list[tuple[str, AdmittedConnection]] = []
 
-    def come(self, address: str, phase: Phase = Phase.HEAD) -> None:
+    def come(self, address: str, phase: ConnectionPhase = ConnectionPhase.HEAD) -> None:
         ours, theirs = socket.socketpair()
         watch = threading.Thread(target=self._leave_when_told, args=(ours, theirs))
         watch.start()
@@ -252,13 +258,29 @@ class Guests:
 @pytest.mark.parametrize(
     ("there", "goes"),
     [
-        pytest.param([("a", Phase.HEAD), ("b", Phase.HEAD), ("b", Phase.HEAD)], 1, id="the address with most"),
-        pytest.param([("a", Phase.SENDING), ("b", Phase.HEAD), ("c", Phase.HEAD)], 1, id="a head before an answer"),
-        pytest.param([("a", Phase.HEAD), ("b", Phase.BODY), ("c", Phase.BODY)], 1, id="a body where most are"),
-        pytest.param([("a", Phase.ANSWER), ("a", Phase.ANSWER), ("c", Phase.HEAD)], 2, id="nobody being answered"),
+        pytest.param(
+            [("a", ConnectionPhase.HEAD), ("b", ConnectionPhase.HEAD), ("b", ConnectionPhase.HEAD)],
+            1,
+            id="the address with most",
+        ),
+        pytest.param(
+            [("a", ConnectionPhase.SENDING), ("b", ConnectionPhase.HEAD), ("c", ConnectionPhase.HEAD)],
+            1,
+            id="a head before an answer",
+        ),
+        pytest.param(
+            [("a", ConnectionPhase.HEAD), ("b", ConnectionPhase.BODY), ("c", ConnectionPhase.BODY)],
+            1,
+            id="a body where most are",
+        ),
+        pytest.param(
+            [("a", ConnectionPhase.ANSWER), ("a", ConnectionPhase.ANSWER), ("c", ConnectionPhase.HEAD)],
+            2,
+            id="nobody being answered",
+        ),
     ],
 )
-def test_who_goes(there: list[tuple[str, Phase]], goes: int) -> None:
+def test_who_goes(there: list[tuple[str, ConnectionPhase]], goes: int) -> None:
     guests = Guests(len(there))
     for address, phase in there:
         guests.come(address, phase)

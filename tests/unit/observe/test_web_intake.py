@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from autoscaler.clock import VirtualClock
-from autoscaler.observe.http.connection import Intake
+from autoscaler.observe.http.connection import RequestLimits
 from autoscaler.observe.http.routing import Request, Response, Routes
-from autoscaler.observe.http.web import WebServer
+from autoscaler.observe.http.server import WebServer
 
 WAIT_S = 10.0
 
@@ -51,7 +51,7 @@ def heard() -> Heard:
 
 @pytest.fixture
 def server(heard: Heard) -> Iterator[WebServer]:
-    intake = Intake(body_bytes=10, chunks=True, answered=heard.add)
+    intake = RequestLimits(body_bytes=10, chunks=True, answered=heard.add)
     made = WebServer("127.0.0.1:0", ROUTES, VirtualClock(), intake)
     made.start()
     yield made

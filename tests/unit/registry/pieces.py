@@ -6,8 +6,8 @@ import msgspec
 
 from autoscaler.clock import Instant
 from autoscaler.config.rules import Rules, rules_of_1_31
-from autoscaler.config.scaleup import Health
-from autoscaler.objects.node import Condition, Node, Taint
+from autoscaler.config.scaleup import HealthOptions
+from autoscaler.objects.node import Node, NodeCondition, Taint
 from autoscaler.registry.memory import Memory, born
 from autoscaler.registry.readiness import ReadyTerms, read
 from autoscaler.registry.state import GroupState, Registry, update
@@ -18,7 +18,7 @@ from cloudprovider.interface import ErrorClass, GroupSettings, Instance, Instanc
 NOW = Instant(wall=1_700_000_000.0, mono=50_000.0)
 NEW = Rules()
 OLD = rules_of_1_31()
-HEALTH = Health()
+HEALTH = HealthOptions()
 STOCK_OUT = InstanceError(ErrorClass.OUT_OF_RESOURCES, "STOCKOUT", "no capacity")
 
 
@@ -34,9 +34,9 @@ def a_node(
     allocatable: Mapping[str, int] | None = None,
     unschedulable: bool = False,
 ) -> Node:
-    conditions = [] if ready is None else [Condition("Ready", "True" if ready else "False", "KubeletNotReady")]
+    conditions = [] if ready is None else [NodeCondition("Ready", "True" if ready else "False", "KubeletNotReady")]
     if suspended:
-        conditions.append(Condition("Suspended", "True"))
+        conditions.append(NodeCondition("Suspended", "True"))
     return Node(
         name=name,
         provider_id=f"id-{name}",
@@ -90,7 +90,7 @@ def look(
     memory: Memory | None = None,
     now: Instant = NOW,
     rules: Rules = NEW,
-    health: Health = HEALTH,
+    health: HealthOptions = HEALTH,
     templated: Sequence[str] = ("web",),
     strangers: Sequence[Node] = (),
     gone: frozenset[str] | None = None,

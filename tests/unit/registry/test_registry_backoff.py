@@ -1,12 +1,12 @@
 import pytest
 
 from autoscaler.clock import Instant
-from autoscaler.config.scaleup import Health
+from autoscaler.config.scaleup import HealthOptions
 from autoscaler.registry.backoff import Backoffs, backed_off, expire, failed
 from cloudprovider.interface import ErrorClass, InstanceError
 from tests.unit.registry.pieces import NOW, STOCK_OUT
 
-HEALTH = Health(
+HEALTH = HealthOptions(
     initial_node_group_backoff_duration_s=300.0,
     max_node_group_backoff_duration_s=1000.0,
     node_group_backoff_reset_timeout_s=7200.0,

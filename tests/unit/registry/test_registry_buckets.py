@@ -1,7 +1,7 @@
 import pytest
 
 from autoscaler.config.rules import Rules
-from autoscaler.config.scaleup import Health
+from autoscaler.config.scaleup import HealthOptions
 from autoscaler.objects.node import TO_BE_DELETED, Node
 from autoscaler.registry.buckets import Buckets
 from autoscaler.registry.readiness import ReadyTerms, read
@@ -27,7 +27,9 @@ from tests.unit.registry.pieces import (
 NOTHING = GroupSettings()
 
 
-def buckets_of(node: Node, rules: Rules = NEW, settings: GroupSettings = NOTHING, health: Health = HEALTH) -> Buckets:
+def buckets_of(
+    node: Node, rules: Rules = NEW, settings: GroupSettings = NOTHING, health: HealthOptions = HEALTH
+) -> Buckets:
     return state_of(look(a_group(1, settings=settings), [node], rules=rules, health=health)).buckets
 
 
@@ -65,7 +67,7 @@ def test_a_registered_node_is_in_one_bucket(node: Node, rules: Rules, bucket: st
     ],
 )
 def test_startup_time(rules: Rules, settings: GroupSettings, bucket: str) -> None:
-    health = Health(max_node_startup_time_s=2000.0)
+    health = HealthOptions(max_node_startup_time_s=2000.0)
     buckets = buckets_of(a_node("n", ready=False, age_s=1500), rules, settings, health)
     assert names_of_filled(buckets) == {bucket}
 
@@ -159,11 +161,11 @@ def test_a_machine_that_registers_and_vanishes_starts_over() -> None:
         pytest.param(4, 5, HEALTH, True, id="four of nine are within the share"),
         pytest.param(4, 4, HEALTH, False, id="four of eight are not"),
         pytest.param(9, 11, HEALTH, True, id="exactly the share is fine"),
-        pytest.param(5, 0, Health(ok_total_unready_count=5), True, id="the count comes from the flag"),
-        pytest.param(4, 16, Health(max_total_unready_percentage=10.0), False, id="so does the share"),
+        pytest.param(5, 0, HealthOptions(ok_total_unready_count=5), True, id="the count comes from the flag"),
+        pytest.param(4, 16, HealthOptions(max_total_unready_percentage=10.0), False, id="so does the share"),
     ],
 )
-def test_health_of_the_cluster(unready: int, ready: int, health: Health, healthy: bool) -> None:
+def test_health_of_the_cluster(unready: int, ready: int, health: HealthOptions, healthy: bool) -> None:
     nodes = [*ready_nodes(ready), *unready_nodes(unready)]
     assert look(a_group(len(nodes)), nodes, health=health).healthy is healthy
 

@@ -1,14 +1,14 @@
 import pytest
 
 from autoscaler.config.rules import Rules
-from autoscaler.config.scaleup import Templates
+from autoscaler.config.scaleup import TemplateOptions
 from autoscaler.objects.devices import ResourceSlice
 from autoscaler.objects.node import Node
 from autoscaler.registry.readiness import (
     NO_DEVICES,
     RESOURCE_NOT_READY,
     STARTUP_TAINT,
-    Devices,
+    NodeDevices,
     ReadyTerms,
     devices_of,
     read,
@@ -22,7 +22,7 @@ from tests.devices import GPUS, NICS, a_slice, with_devices
 from tests.unit.registry.pieces import NEW, OLD, a_node
 
 GPU = "cloud.example.com/gpu"
-TEMPLATES = Templates(
+TEMPLATES = TemplateOptions(
     startup_taint=("boot.example.com/agent",),
     ignore_taint=("old.example.com/agent",),
     startup_taint_prefix=("warm.example.com/",),
@@ -169,7 +169,7 @@ def test_promised_gpus_may_be_devices(driver: str, expected: bool) -> None:
 
 def test_readings_are_reused_unless_the_devices_of_a_node_have_changed() -> None:
     nodes = (a_node("a"), a_node("b"))
-    before = read(nodes, ReadyTerms(), devices=Devices(lacking=frozenset({"a"})))
+    before = read(nodes, ReadyTerms(), devices=NodeDevices(lacking=frozenset({"a"})))
     after = read(nodes, ReadyTerms(), before)
     assert [one.readiness.ready for one in before.items] == [False, True]
     assert [one.readiness.ready for one in after.items] == [True, True]

@@ -1,7 +1,7 @@
 import pytest
 
 from autoscaler.config.rules import Rules
-from autoscaler.config.scaleup import Health
+from autoscaler.config.scaleup import HealthOptions
 from autoscaler.registry.instances import Placeholder
 from autoscaler.registry.memory import Memory
 from autoscaler.registry.occurrence import Incident
@@ -28,7 +28,7 @@ PARTIAL = GroupSettings(zero_or_max_node_scaling=True, allow_non_atomic_scale_up
 GHOSTS = [a_machine(f"ghost{number}") for number in range(3)]
 
 
-def overdue(group: Group, health: Health = HEALTH, rules: Rules = NEW) -> Registry:
+def overdue(group: Group, health: HealthOptions = HEALTH, rules: Rules = NEW) -> Registry:
     """The pass in which the group's machines have been unregistered for too long."""
     nodes = ready_nodes(2)
     memory = look(group, nodes, health=health, rules=rules).memory
@@ -42,11 +42,11 @@ def overdue(group: Group, health: Health = HEALTH, rules: Rules = NEW) -> Regist
         pytest.param(5, 3, HEALTH, 2, 1, id="not below the minimum size"),
         pytest.param(5, 5, HEALTH, 0, 3, id="none at the minimum size"),
         pytest.param(4, 5, HEALTH, 0, 3, id="none below it"),
-        pytest.param(5, 5, Health(force_delete_unregistered_nodes=True), 3, 0, id="all of them by force"),
+        pytest.param(5, 5, HealthOptions(force_delete_unregistered_nodes=True), 3, 0, id="all of them by force"),
     ],
 )
 def test_long_unregistered_machines_are_removed(
-    target: int, min_size: int, health: Health, removed: int, kept: int
+    target: int, min_size: int, health: HealthOptions, removed: int, kept: int
 ) -> None:
     registry = overdue(a_group(target, GHOSTS, min_size=min_size), health)
     removals = registry.long_unregistered
@@ -99,7 +99,7 @@ def test_all_or_nothing_groups(
     ],
 )
 def test_failed_creations_are_deleted(settings: GroupSettings, nodes: int, instances: tuple[str, ...] | None) -> None:
-    health = Health(force_delete_failed_nodes=True)
+    health = HealthOptions(force_delete_failed_nodes=True)
     registry = look(a_group(4, failing("e0", "e1"), settings=settings, min_size=4), ready_nodes(nodes), health=health)
     assert [one.instances for one in registry.failed_creations] == ([] if instances is None else [instances])
     assert all(one.force for one in registry.failed_creations)

@@ -6,7 +6,7 @@ import pytest
 from autoscaler.config.load import load
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
-from autoscaler.remote.client import GrpcExpander
+from autoscaler.remote.client import GrpcExpanderClient
 from autoscaler.remote.connect import connect
 from tests.unit.remote.server import TLS
 
@@ -27,7 +27,7 @@ def test_only_a_chain_with_grpc_in_it_needs_a_client() -> None:
 
 def test_a_client_is_made_without_contacting_anybody() -> None:
     client = connect(configured(TLS / "certificate.pem"))
-    assert isinstance(client, GrpcExpander)
+    assert isinstance(client, GrpcExpanderClient)
     client.close()
 
 

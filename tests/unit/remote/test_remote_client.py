@@ -12,8 +12,8 @@ from autoscaler.config.scaleup import ScaleUp
 from autoscaler.config.tree import Config
 from autoscaler.ports import ExpanderAnswer
 from autoscaler.reasons import ScaleUpResult
-from autoscaler.remote.client import GrpcExpander
-from autoscaler.remote.messages import AS_BYTES, AS_MESSAGES, Format
+from autoscaler.remote.client import GrpcExpanderClient
+from autoscaler.remote.messages import AS_BYTES, AS_MESSAGES, FieldNumbers
 from autoscaler.sandbox.apiserver.protobuf import decode
 from autoscaler.scaleup.option import Option
 from autoscaler.snapshot.groups import Group
@@ -32,7 +32,7 @@ NODES = {
 POD = a_pod("p1", namespace="shop", cpu="500m", labels={"app": "shop"}, unschedulable=True)
 
 Serve = Callable[[Callable[[bytes], bytes]], ExpanderServer]
-Connect = Callable[..., GrpcExpander]
+Connect = Callable[..., GrpcExpanderClient]
 
 
 @pytest.fixture
@@ -52,9 +52,9 @@ def connect() -> Iterator[Connect]:
     with ExitStack() as stack:
 
         def make(
-            url: str, form: Format = AS_BYTES, timeout_s: float = PATIENT_S, ca: bytes = CERTIFICATE
-        ) -> GrpcExpander:
-            client = GrpcExpander(url, ca, form, timeout_s)
+            url: str, form: FieldNumbers = AS_BYTES, timeout_s: float = PATIENT_S, ca: bytes = CERTIFICATE
+        ) -> GrpcExpanderClient:
+            client = GrpcExpanderClient(url, ca, form, timeout_s)
             stack.callback(client.close)
             return client
 
@@ -87,7 +87,7 @@ def by_number(message: bytes) -> Mapping[int, list[Any]]:
     ],
 )
 def test_the_server_is_told_options_pods_and_nodes(
-    serve: Serve, connect: Connect, form: Format, nodes: int, pods: int
+    serve: Serve, connect: Connect, form: FieldNumbers, nodes: int, pods: int
 ) -> None:
     server = serve(lambda request: response("gpu"))
     answer = connect(server.url, form).ask(options(), NODES)

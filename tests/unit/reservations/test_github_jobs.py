@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from autoscaler.config.reservations import GitHub, Target
+from autoscaler.config.reservations import GitHub, ReservationTarget
 from autoscaler.observe.strict_json import read_object
 from autoscaler.reasons import NoReservation
 from autoscaler.reservations import github_jobs
-from autoscaler.reservations.auth import Proof, sign, timely
 from autoscaler.reservations.github_jobs import BadField, choose, read_event
+from autoscaler.reservations.signature import SignatureCheck, sign, timely
 
 BODY = (
     b'{"action":"queued","workflow_job":{"id":101,"run_id":9,"run_attempt":1,"labels":["self-hosted","gpu"],'
@@ -26,12 +26,14 @@ def event(action: str = "queued", owner: str = "Organization", **job: Any) -> di
     }
 
 
-def target(name: str = "t", **rule: Any) -> Target:
-    return Target(name=name, github=GitHub(**{"repositories": ("acme/*",), "labels": ("gpu", "linux", "x64"), **rule}))
+def target(name: str = "t", **rule: Any) -> ReservationTarget:
+    return ReservationTarget(
+        name=name, github=GitHub(**{"repositories": ("acme/*",), "labels": ("gpu", "linux", "x64"), **rule})
+    )
 
 
 def holds(signature: str, message: bytes, *secrets: bytes) -> bool:
-    proof = Proof(signature, secrets)
+    proof = SignatureCheck(signature, secrets)
     for byte in message:
         proof.update(bytes((byte,)))
     return proof.holds
@@ -53,7 +55,7 @@ def test_c17_the_published_vectors_hold_and_one_bit_breaks_them() -> None:
 @pytest.mark.parametrize("header", ["", "sha1=" + "0" * 40, "sha256=" + "0" * 63, "0" * 64])
 def test_what_is_no_signature_is_none(header: str) -> None:
     with pytest.raises(ValueError, match="64 hexadecimal"):
-        Proof(header, [b"k" * 16])
+        SignatureCheck(header, [b"k" * 16])
     assert holds(sign(b"k" * 16, b""), b"", b"k" * 16)
 
 
@@ -90,8 +92,8 @@ def test_what_an_event_changes(data: dict[str, Any], expected: int | NoReservati
     ],
 )
 def test_labels_choose(labels: list[str], expected: str) -> None:
-    found = choose([target(), Target(name="other")], read_event(event(labels=labels)))
-    assert (found.name if isinstance(found, Target) else found) == expected
+    found = choose([target(), ReservationTarget(name="other")], read_event(event(labels=labels)))
+    assert (found.name if isinstance(found, ReservationTarget) else found) == expected
 
 
 def test_the_nearest_pattern_wins_and_two_are_none() -> None:

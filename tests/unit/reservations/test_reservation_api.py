@@ -12,9 +12,9 @@ from autoscaler.observe.http.routing import Request, Response, route
 from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.reasons import NoReservation
 from autoscaler.reservations.api import ReservationApi
-from autoscaler.reservations.auth import sign
 from autoscaler.reservations.metrics import RESERVATIONS, ReservationMetrics
-from autoscaler.reservations.plan import Effect, Operation, Verdict
+from autoscaler.reservations.plan import Operation, OperationResult, OperationVerdict
+from autoscaler.reservations.signature import sign
 from tests.unit.reservations.test_github_jobs import BODY
 
 GITHUB, API = b"github-secret-0123", b"api-secret-0123456"
@@ -22,10 +22,10 @@ NOW = 1_785_578_400
 
 
 class Receipt:
-    def __init__(self, effect: Effect | None) -> None:
+    def __init__(self, effect: OperationResult | None) -> None:
         self._effect = effect
 
-    def wait(self, seconds: float) -> Effect | None:
+    def wait(self, seconds: float) -> OperationResult | None:
         return self._effect
 
 
@@ -37,7 +37,7 @@ class Desk:
         self.loaded = self.accepting = True
         self.broken = ""
         self.full = False
-        self.effect: Effect | None = Effect(verdict=Verdict.ADDED, amount=1)
+        self.effect: OperationResult | None = OperationResult(verdict=OperationVerdict.ADDED, amount=1)
         self.taken: list[Operation] = []
 
     def put(self, item: Operation) -> Receipt | None:
@@ -210,7 +210,7 @@ def test_bad_fields_of_the_api_are_named(fields: dict[str, Any], field: str) -> 
 
 def test_the_api_takes_amounts_and_knows_its_targets() -> None:
     door = Door()
-    door.desk.effect = Effect(verdict=Verdict.ADDED, amount=3)
+    door.desk.effect = OperationResult(verdict=OperationVerdict.ADDED, amount=3)
     taken = door.scale(duration="30m")
     assert (taken.status, content(taken)) == (202, {"status": "accepted", "target": "gpu-runners", "amount": 3})
     assert (door.desk.taken[0].amount, door.desk.taken[0].length_s) == (3, 1800.0)
@@ -227,10 +227,10 @@ def test_a_stamp_that_is_off_is_stale() -> None:
 
 def test_an_operator_removes_one() -> None:
     door = Door()
-    door.desk.effect = Effect(verdict=Verdict.REMOVED, amount=-1)
+    door.desk.effect = OperationResult(verdict=OperationVerdict.REMOVED, amount=-1)
     assert door.api("DELETE", "/v1/targets/gpu-runners/reservations/abc").status == 200
     assert door.desk.taken[0].entry == "abc"
-    door.desk.effect = Effect(verdict=Verdict.IGNORED, reason=NoReservation.NOTHING_RESERVED)
+    door.desk.effect = OperationResult(verdict=OperationVerdict.IGNORED, reason=NoReservation.NOTHING_RESERVED)
     assert problem(door.api("DELETE", "/v1/targets/gpu-runners/reservations/abc")) == (404, "unknown_reservation")
 
 

@@ -13,21 +13,21 @@ import pytest
 from openapi_spec_validator import validate
 
 from autoscaler.clock import VirtualClock
-from autoscaler.config.reservations import Target, read_reservations
-from autoscaler.eta.lead import Lead
-from autoscaler.observe.api.api_table import access_table
-from autoscaler.observe.http.connection import Intake
-from autoscaler.observe.http.web import WebServer
+from autoscaler.config.reservations import ReservationTarget, read_reservations
+from autoscaler.eta.lead_time import Lead
+from autoscaler.observe.api.table import access_table
+from autoscaler.observe.http.connection import RequestLimits
+from autoscaler.observe.http.server import WebServer
 from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.reasons import LeadBasis, NoReservation
 from autoscaler.reservations.api import ReservationApi
-from autoscaler.reservations.auth import sign
 from autoscaler.reservations.metrics import RESERVATIONS, ReservationMetrics
-from autoscaler.reservations.plan import Effect, Verdict
-from autoscaler.reservations.pods import Demand
+from autoscaler.reservations.plan import OperationResult, OperationVerdict
+from autoscaler.reservations.pods import TargetDemand
 from autoscaler.reservations.routes import API_SIGNATURE, DOCUMENT, FORM, GITHUB_SIGNATURE
-from autoscaler.reservations.state import Entry, Source, State
-from autoscaler.reservations.status import Standing, TargetStatus, target_status
+from autoscaler.reservations.signature import sign
+from autoscaler.reservations.state import AnnouncementSource, Reservation, TargetState
+from autoscaler.reservations.status import InboxStatus, TargetStatus, target_status
 from tests.api_contract import NO_OBJECTS, Answer, Operation, Site, spoilt
 from tests.unit.reservations.test_github_jobs import BODY
 from tests.unit.reservations.test_reservation_api import API, GITHUB, NOW, Desk
@@ -45,12 +45,14 @@ LEAD = Lead(seconds=240.0, basis=LeadBasis.LEARNED, group="gpu", samples=9, term
 
 def targets() -> tuple[TargetStatus, ...]:
     entries = (
-        Entry(id="a", accepted=NOW, length_s=600.0, activated=NOW, source=Source("github", "acme/app", 7, 1)),
-        Entry(id="b", accepted=NOW, length_s=600.0),
+        Reservation(
+            id="a", accepted=NOW, length_s=600.0, activated=NOW, source=AnnouncementSource("github", "acme/app", 7, 1)
+        ),
+        Reservation(id="b", accepted=NOW, length_s=600.0),
     )
-    demand = Demand(slots=1, active=1, queued=1, planned=1, floor=2, early_from=NOW + 60, real=0)
-    target, standing = Target(name="gpu-runners"), Standing(loaded=True, unreadable="", waiting=2)
-    return (target_status(target, State(entries=entries), demand, LEAD, {"max_size": 1}, standing, NOW),)
+    demand = TargetDemand(slots=1, active=1, queued=1, planned=1, floor=2, early_from=NOW + 60, real=0)
+    target, standing = ReservationTarget(name="gpu-runners"), InboxStatus(loaded=True, unreadable="", waiting=2)
+    return (target_status(target, TargetState(entries=entries), demand, LEAD, {"max_size": 1}, standing, NOW),)
 
 
 class Listener:
@@ -63,7 +65,9 @@ class Listener:
         self.clock = VirtualClock(wall=NOW)
         counted = ReservationMetrics(Metrics().companion(RESERVATIONS))
         self.api = ReservationApi(self.desk, targets, (GITHUB,), (API,), counted, self.clock)
-        self._server = WebServer("127.0.0.1:0", self.api.routes, self.clock, Intake(body_bytes=100_000, chunks=True))
+        self._server = WebServer(
+            "127.0.0.1:0", self.api.routes, self.clock, RequestLimits(body_bytes=100_000, chunks=True)
+        )
         self._server.start()
         self.port = self._server.port
         self.site = Site(self.port, DOCUMENT)
@@ -112,7 +116,7 @@ def valid(site: Site, one: Operation, dice: random.Random) -> bytes:
 
 
 def stored(desk: Desk) -> None:
-    desk.effect = Effect(verdict=Verdict.ADDED, amount=1)
+    desk.effect = OperationResult(verdict=OperationVerdict.ADDED, amount=1)
 
 
 def not_loaded(desk: Desk) -> None:
@@ -136,19 +140,19 @@ def not_stored(desk: Desk) -> None:
 
 
 def refused(desk: Desk) -> None:
-    desk.effect = Effect(verdict=Verdict.REFUSED, reason=NoReservation.QUEUE_LIMIT)
+    desk.effect = OperationResult(verdict=OperationVerdict.REFUSED, reason=NoReservation.QUEUE_LIMIT)
 
 
 def duplicate(desk: Desk) -> None:
-    desk.effect = Effect(verdict=Verdict.DUPLICATE)
+    desk.effect = OperationResult(verdict=OperationVerdict.DUPLICATE)
 
 
 def ignored(desk: Desk) -> None:
-    desk.effect = Effect(verdict=Verdict.IGNORED, reason=NoReservation.JOB_COMPLETED)
+    desk.effect = OperationResult(verdict=OperationVerdict.IGNORED, reason=NoReservation.JOB_COMPLETED)
 
 
 def removed(desk: Desk) -> None:
-    desk.effect = Effect(verdict=Verdict.REMOVED, amount=-1)
+    desk.effect = OperationResult(verdict=OperationVerdict.REMOVED, amount=-1)
 
 
 @pytest.mark.parametrize(

@@ -8,16 +8,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from autoscaler.config.overrides import Frequency, Override, Recurrence
-from autoscaler.config.reservations import RemovalOrder, Target
+from autoscaler.config.reservations import RemovalOrder, ReservationTarget
 from autoscaler.reasons import NoReservation
-from autoscaler.reservations.plan import Job, Operation, Plan, Verdict, plan
+from autoscaler.reservations.plan import JobAttempt, Operation, OperationVerdict, ReservationPlan, plan
 from autoscaler.reservations.pods import demand
 from autoscaler.reservations.state import (
     LARGEST_BYTES,
     LEDGER_ROWS,
-    Entry,
-    Source,
-    State,
+    AnnouncementSource,
+    Reservation,
+    TargetState,
     Unreadable,
     ledger_key,
     read_state,
@@ -25,14 +25,14 @@ from autoscaler.reservations.state import (
 )
 
 DAY = 86_400.0
-ONE_SLOT = Target(name="t", max_replicas=1)
-UNLIMITED = Target(name="t")
+ONE_SLOT = ReservationTarget(name="t", max_replicas=1)
+UNLIMITED = ReservationTarget(name="t")
 
 
-def entries(*spans: tuple[float, float]) -> State:
-    return State(
+def entries(*spans: tuple[float, float]) -> TargetState:
+    return TargetState(
         entries=tuple(
-            Entry(id=str(number), accepted=start, length_s=end - start, activated=start)
+            Reservation(id=str(number), accepted=start, length_s=end - start, activated=start)
             for number, (start, end) in enumerate(spans)
         )
     )
@@ -42,7 +42,7 @@ T = entries((0, 10), (3, 13))
 
 
 def change(amount: int, length_s: float = 10.0, *, delivery: str = "", job: int = 0, kind: str = "queued") -> Operation:
-    keys = Job(ledger_key("queued", job), ledger_key("completed", job)) if job else None
+    keys = JobAttempt(ledger_key("queued", job), ledger_key("completed", job)) if job else None
     return Operation(
         target="t",
         amount=amount,
@@ -53,11 +53,13 @@ def change(amount: int, length_s: float = 10.0, *, delivery: str = "", job: int 
     )
 
 
-def planned(state: State, now: float, *operations: Operation, target: Target = ONE_SLOT) -> Plan:
+def planned(
+    state: TargetState, now: float, *operations: Operation, target: ReservationTarget = ONE_SLOT
+) -> ReservationPlan:
     return plan(state, operations, target, now, 3 * DAY)
 
 
-def shown(state: State, now: float) -> list[tuple[float, float]]:
+def shown(state: TargetState, now: float) -> list[tuple[float, float]]:
     return [one.shown(now) for one in state.entries]
 
 
@@ -91,17 +93,17 @@ def test_c7_without_a_maximum_nothing_waits() -> None:
 
 @pytest.mark.parametrize(("amounts", "left"), [((-1, 1), 1), ((1, -1), 0)])
 def test_c8_order_matters_at_zero(amounts: Sequence[int], left: int) -> None:
-    assert len(planned(State(), 0, *map(change, amounts)).state.entries) == left
+    assert len(planned(TargetState(), 0, *map(change, amounts)).state.entries) == left
 
 
 def test_c9_an_amount_makes_as_many_entries() -> None:
-    state = planned(State(), 0, change(3), target=UNLIMITED).state
+    state = planned(TargetState(), 0, change(3), target=UNLIMITED).state
     assert len({one.id for one in state.entries}) == 3
 
 
 def test_c10_what_waits_does_not_age() -> None:
-    target = Target(name="t", max_replicas=3)
-    state = planned(State(), 0, change(5, 600), target=target).state
+    target = ReservationTarget(name="t", max_replicas=3)
+    state = planned(TargetState(), 0, change(5, 600), target=target).state
     counts = []
     for now in range(0, 3601, 15):
         state = planned(state, now, target=target).state
@@ -113,18 +115,18 @@ def test_c10_what_waits_does_not_age() -> None:
 
 
 def test_c18_a_delivery_counts_once() -> None:
-    first = planned(State(), 0, change(1, delivery="a"), change(1, delivery="a"), target=UNLIMITED)
-    assert [one.verdict for one in first.effects] == [Verdict.ADDED, Verdict.DUPLICATE]
+    first = planned(TargetState(), 0, change(1, delivery="a"), change(1, delivery="a"), target=UNLIMITED)
+    assert [one.verdict for one in first.effects] == [OperationVerdict.ADDED, OperationVerdict.DUPLICATE]
     again = planned(read_state(write_state(first.state)), 1, change(1, delivery="a"), target=UNLIMITED)
-    assert (again.effects[0].verdict, again.changed) == (Verdict.DUPLICATE, False)
+    assert (again.effects[0].verdict, again.changed) == (OperationVerdict.DUPLICATE, False)
     later = planned(first.state, 3 * DAY + 2, change(1, delivery="a"), target=UNLIMITED)
-    assert later.effects[0].verdict is Verdict.ADDED
+    assert later.effects[0].verdict is OperationVerdict.ADDED
 
 
 @pytest.mark.parametrize(("removal", "left"), [(RemovalOrder.MATCHED, 1), (RemovalOrder.OLDEST, 0)])
 def test_c19_ends_of_other_jobs_sent_again_cancel_nothing(removal: RemovalOrder, left: int) -> None:
-    target = Target(name="t", removal=removal)
-    before = State()
+    target = ReservationTarget(name="t", removal=removal)
+    before = TargetState()
     for job in range(1, 6):
         before = planned(before, 0, change(1, job=job), target=target).state
         before = planned(before, 1, change(-1, job=job), target=target).state
@@ -132,22 +134,22 @@ def test_c19_ends_of_other_jobs_sent_again_cancel_nothing(removal: RemovalOrder,
     done = planned(before, 2, change(1, job=101), *(change(-1, job=job) for job in range(1, 6)), target=target)
     assert len(done.state.entries) == left
     if removal is RemovalOrder.MATCHED:
-        assert {one.verdict for one in done.effects[1:]} == {Verdict.DUPLICATE}
+        assert {one.verdict for one in done.effects[1:]} == {OperationVerdict.DUPLICATE}
 
 
 def test_c20_the_end_of_a_job_may_come_before_its_beginning() -> None:
-    before = planned(State(), 0, change(1, job=1), target=UNLIMITED).state
+    before = planned(TargetState(), 0, change(1, job=1), target=UNLIMITED).state
     early = planned(before, 1, change(-1, job=7), target=UNLIMITED)
     assert early.effects[0].reason is NoReservation.UNKNOWN_JOB
     late = planned(early.state, 2, change(1, job=7), target=UNLIMITED)
     assert late.effects[0].reason is NoReservation.JOB_COMPLETED
     assert late.state.entries == before.entries
     forgotten = planned(early.state, 603, change(1, job=7), target=UNLIMITED)
-    assert forgotten.effects[0].verdict is Verdict.ADDED
+    assert forgotten.effects[0].verdict is OperationVerdict.ADDED
 
 
 def test_a_job_frees_its_own_entry_wherever_it_stands_and_once() -> None:
-    state = planned(State(), 0, *(change(1, job=job) for job in (1, 2, 3)), target=UNLIMITED).state
+    state = planned(TargetState(), 0, *(change(1, job=job) for job in (1, 2, 3)), target=UNLIMITED).state
     done = planned(state, 1, change(-1, job=2, kind="completed"), target=UNLIMITED)
     assert [one.job for one in done.state.entries] == [ledger_key("queued", 1), ledger_key("queued", 3)]
     again = planned(done.state, 2, change(1, job=2), change(-1, job=2), target=UNLIMITED)
@@ -155,22 +157,22 @@ def test_a_job_frees_its_own_entry_wherever_it_stands_and_once() -> None:
 
 
 def test_c30_the_floor_takes_its_share_of_the_maximum() -> None:
-    target = Target(name="t", min_replicas=1, max_replicas=3)
-    state = planned(State(), 0, change(3), target=target).state
+    target = ReservationTarget(name="t", min_replicas=1, max_replicas=3)
+    state = planned(TargetState(), 0, change(3), target=target).state
     wanted = demand(target, state, 0, 0)
     assert (wanted.planned, wanted.active, wanted.queued, wanted.slots) == (3, 2, 1, 2)
 
 
 def test_a_lower_maximum_puts_the_newest_back_and_their_clocks_begin_anew() -> None:
-    state = planned(State(), 0, change(3), target=Target(name="t", max_replicas=3)).state
+    state = planned(TargetState(), 0, change(3), target=ReservationTarget(name="t", max_replicas=3)).state
     lowered = planned(state, 5, target=ONE_SLOT).state
     assert [one.activated for one in lowered.entries] == [0, None, None]
     assert shown(planned(lowered, 10, target=ONE_SLOT).state, 10) == [(10, 20), (10, 20)]
 
 
 def test_the_newest_are_refused_beyond_what_may_wait_and_may_come_again() -> None:
-    target = Target(name="t", max_replicas=1, max_queued=1)
-    done = planned(State(), 0, change(1), change(3, delivery="a"), change(1, delivery="b"), target=target)
+    target = ReservationTarget(name="t", max_replicas=1, max_queued=1)
+    done = planned(TargetState(), 0, change(1), change(3, delivery="a"), change(1, delivery="b"), target=target)
     assert [one.amount for one in done.effects] == [1, 1, 0]
     assert done.effects[2].reason is NoReservation.QUEUE_LIMIT
     assert "a" in done.state.deliveries
@@ -178,19 +180,21 @@ def test_the_newest_are_refused_beyond_what_may_wait_and_may_come_again() -> Non
 
 
 def test_what_waits_longer_than_anything_may_last_is_dropped() -> None:
-    target = Target(name="t", max_replicas=1, max_duration_s=100.0)
-    state = planned(State(), 0, change(2, 90), target=target).state
+    target = ReservationTarget(name="t", max_replicas=1, max_duration_s=100.0)
+    state = planned(TargetState(), 0, change(2, 90), target=target).state
     for now in (50, 90):
         state = planned(state, now, change(-1) if now == 50 else change(1, 100), target=target).state
     assert planned(state, 101, target=target).too_old == 0
-    assert planned(planned(State(), 0, change(2, 100), target=target).state, 101, target=target).too_old == 1
+    assert planned(planned(TargetState(), 0, change(2, 100), target=target).state, 101, target=target).too_old == 1
 
 
 def test_c24_what_is_stored_reads_as_it_was() -> None:
-    state = State(
+    state = TargetState(
         entries=(
-            Entry(id="a", accepted=1.5, length_s=0.25, activated=2.125, source=Source("github", "a/b", 3, 1)),
-            Entry(id="b", accepted=3.001, length_s=600.0, job="j"),
+            Reservation(
+                id="a", accepted=1.5, length_s=0.25, activated=2.125, source=AnnouncementSource("github", "a/b", 3, 1)
+            ),
+            Reservation(id="b", accepted=3.001, length_s=600.0, job="j"),
         ),
         deliveries={"x": 5},
         jobs={"y": 6},
@@ -206,9 +210,9 @@ def test_c25_what_cannot_be_understood_is_told(text: str) -> None:
 
 def test_ledgers_give_way_before_entries_do() -> None:
     rows = {f"{number:016x}": 10**9 + number for number in range(3 * LEDGER_ROWS)}
-    kept = read_state(write_state(State(deliveries=rows)))
+    kept = read_state(write_state(TargetState(deliveries=rows)))
     assert set(kept.deliveries) == {f"{number:016x}" for number in range(2 * LEDGER_ROWS, 3 * LEDGER_ROWS)}
-    full = planned(State(), 0, *(change(1000, delivery=str(number)) for number in range(10)), target=UNLIMITED)
+    full = planned(TargetState(), 0, *(change(1000, delivery=str(number)) for number in range(10)), target=UNLIMITED)
     assert len(write_state(full.state)) <= LARGEST_BYTES
     assert full.effects[-1].reason is NoReservation.QUEUE_LIMIT
     assert 2000 < len(full.state.entries) < 10_000
@@ -218,7 +222,7 @@ def test_overrides_change_the_floor_and_the_first_that_holds_wins() -> None:
     def moment(day: int, hour: int) -> datetime:
         return datetime(2026, 11, day, hour, tzinfo=UTC)
 
-    target = Target(
+    target = ReservationTarget(
         name="t",
         max_replicas=5,
         scheduled_overrides=(
@@ -259,12 +263,12 @@ def test_a_higher_floor_counts_from_the_lead_time_on_and_takes_no_slots_until_it
         rule = Recurrence(frequency=Frequency.DAILY)
         return Override(start_time=begin, end_time=end, min_replicas=floor, recurrence_rule=rule)
 
-    target = Target(
+    target = ReservationTarget(
         name="t", min_replicas=1, max_replicas=9, scheduled_overrides=(override(8, 18, 6), override(2, 5, 0))
     )
 
     def wanted(hour: int, minute: int, lead_s: float) -> tuple[int, int | None, float | None]:
-        one = demand(target, State(), 0, moment(hour, minute), lead_s)
+        one = demand(target, TargetState(), 0, moment(hour, minute), lead_s)
         return one.planned, one.slots, one.early_from
 
     assert wanted(7, 55, 299) == (1, 8, None)
@@ -279,13 +283,13 @@ def test_a_higher_floor_counts_from_the_lead_time_on_and_takes_no_slots_until_it
 
 def test_a_floor_about_to_hold_is_used_up_by_real_pods_and_capped_like_any_other() -> None:
     begin = datetime(2026, 11, 20, 8, tzinfo=UTC)
-    target = Target(
+    target = ReservationTarget(
         name="t",
         max_replicas=5,
         scheduled_overrides=(Override(start_time=begin, end_time=begin.replace(hour=9), min_replicas=4),),
     )
     now = begin.timestamp() - 60
-    state = plan(State(), [Operation(target="t", amount=3, length_s=600.0, seed="s")], target, now, 60.0).state
+    state = plan(TargetState(), [Operation(target="t", amount=3, length_s=600.0, seed="s")], target, now, 60.0).state
     one = demand(target, state, 2, now, 90.0)
     assert (one.floor, one.active, one.planned, one.virtual) == (4, 3, 5, 3)
 
@@ -303,7 +307,7 @@ def test_beginnings_and_ends_are_enough_to_find_the_highest_floor_ahead(seed: in
         return Override(start_time=begin, end_time=end, min_replicas=rng.randint(0, 9), recurrence_rule=rule)
 
     overrides = tuple(override() for _ in range(rng.randint(1, 5)))
-    target = Target(name="t", min_replicas=2, scheduled_overrides=overrides)
+    target = ReservationTarget(name="t", min_replicas=2, scheduled_overrides=overrides)
     for _ in range(20):
         wall = (first + timedelta(minutes=rng.randrange(60 * 1440))).timestamp()
         lead_s = 60.0 * rng.randint(1, 60)

@@ -8,16 +8,16 @@ import pytest
 from autoscaler.clock import SystemClock, VirtualClock
 from autoscaler.sandbox.actors.timing import Timing
 from autoscaler.sandbox.apiserver.errors import ApiError
-from autoscaler.sandbox.apiserver.records import Change
+from autoscaler.sandbox.apiserver.records import StoreChange
 from autoscaler.sandbox.cluster import SandboxCluster
-from autoscaler.simulator.workload import demo_cloud, demo_workload
+from autoscaler.sandbox.demo_workload import demo_cloud, demo_workload
 from cloudprovider.static.cloud import open_cloud
 
 DIGEST = """
 import hashlib
 from autoscaler.clock import VirtualClock
 from autoscaler.sandbox.cluster import SandboxCluster
-from autoscaler.simulator.workload import demo_cloud, demo_workload
+from autoscaler.sandbox.demo_workload import demo_cloud, demo_workload
 from cloudprovider.static.cloud import open_cloud
 
 clock = VirtualClock(wall=1_700_000_000.0)
@@ -102,7 +102,7 @@ def test_with_the_system_clock_a_thread_does_the_work() -> None:
     cluster = SandboxCluster(clock, open_cloud(demo_cloud(), now=lambda: clock.now().wall), timing=quick)
     running = threading.Event()
 
-    def heard(change: Change) -> None:
+    def heard(change: StoreChange) -> None:
         if change.now.fields["status.phase"] == "Running":
             running.set()
 

@@ -8,15 +8,15 @@ import msgspec
 from autoscaler.clock import Instant
 from autoscaler.config.rules import Rules, rules_of_1_31
 from autoscaler.config.scaledown import Drain, ScaleDown
-from autoscaler.config.scaleup import Limits
+from autoscaler.config.scaleup import ResourceLimits
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod
 from autoscaler.objects.workload import DisruptionBudget, plain_decoder
-from autoscaler.reasons import Keep
-from autoscaler.registry.memory import Activity
+from autoscaler.reasons import UnremovableReason
+from autoscaler.registry.memory import LastActions
 from autoscaler.registry.readiness import ReadyTerms, read
 from autoscaler.scaledown.memory import ScaleDownMemory
-from autoscaler.scaledown.plan import Removal, Situation, Update
+from autoscaler.scaledown.plan import Removal, ScaleDownContext, UnneededNodes
 from autoscaler.scaledown.planner import plan_unneeded
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.cluster import Related, view_of
@@ -101,24 +101,24 @@ class Cluster:
         now: Instant = NOW,
         rules: Rules = NEW,
         drain: Drain = TRUSTING,
-        limits: Limits | None = None,
-        last_by_group: Mapping[str, Activity] | None = None,
+        limits: ResourceLimits | None = None,
+        last_by_group: Mapping[str, LastActions] | None = None,
         under_way: Begun | None = None,
         **options: Any,
-    ) -> Situation:
-        return Situation(
+    ) -> ScaleDownContext:
+        return ScaleDownContext(
             now=now,
             groups=self.groups,
             readings=read(self.view.nodes, ReadyTerms()),
             options=ScaleDown(**options),
             drain=drain,
-            limits=limits or Limits(),
+            limits=limits or ResourceLimits(),
             rules=rules,
             last_by_group=last_by_group or {},
             under_way=under_way or Begun(),
         )
 
-    def look(self, memory: ScaleDownMemory = FRESH, **about: Any) -> Update:
+    def look(self, memory: ScaleDownMemory = FRESH, **about: Any) -> UnneededNodes:
         """One pass over the cluster as it is."""
         return plan_unneeded(Placer(self.trial()), self.situation(**about), memory)
 
@@ -127,7 +127,7 @@ def names(removals: Iterable[Removal]) -> list[str]:
     return [one.node.name for one in removals]
 
 
-def reasons(update: Update) -> dict[str, Keep]:
+def reasons(update: UnneededNodes) -> dict[str, UnremovableReason]:
     return {name: kept.reason for name, kept in update.kept.items()}
 
 

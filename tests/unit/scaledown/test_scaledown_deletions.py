@@ -4,15 +4,15 @@ from typing import Any
 import pytest
 
 from autoscaler.clock import Instant
-from autoscaler.config.scaleup import Limits
+from autoscaler.config.scaleup import ResourceLimits
 from autoscaler.config.syntax import GroupLimit, Range
 from autoscaler.config.windows import parse_window
 from autoscaler.objects.pod import SAFE_TO_EVICT
-from autoscaler.reasons import Keep
+from autoscaler.reasons import UnremovableReason
 from autoscaler.scaledown.deletions import plan_deletions
-from autoscaler.scaledown.memory import Begun as BegunRemoval
 from autoscaler.scaledown.memory import ScaleDownMemory
-from autoscaler.scaledown.plan import Deletions, Removal, Update
+from autoscaler.scaledown.memory import StartedRemoval as BegunRemoval
+from autoscaler.scaledown.plan import NodesToDelete, Removal, UnneededNodes
 from autoscaler.snapshot.groups import Group
 from tests.builders import a_group, a_node, a_pod, a_template
 from tests.unit.scaledown.pieces import NEW, NOW, OLD, Begun, Cluster, a_removal, group_with, names
@@ -30,7 +30,7 @@ def plan(
     begun: Sequence[BegunRemoval] = (),
     max_drain_parallelism: int = 10,
     **about: Any,
-) -> Deletions:
+) -> NodesToDelete:
     """Which of these unneeded nodes go now; all have waited long enough unless `waited_s` says otherwise."""
     since = {one.node.name: NOW.later(-(waited_s or {}).get(one.node.name, LONG)) for one in removals}
     if cluster is None:
@@ -40,11 +40,11 @@ def plan(
     trial = cluster.trial()
     if upcoming:
         trial.add(a_template(a_node("template")), upcoming, "upcoming-")
-    update = Update(memory=ScaleDownMemory(unneeded=since, begun=tuple(begun)), unneeded=tuple(removals))
+    update = UnneededNodes(memory=ScaleDownMemory(unneeded=since, begun=tuple(begun)), unneeded=tuple(removals))
     return plan_deletions(update, trial, cluster.situation(max_drain_parallelism=max_drain_parallelism, **about))
 
 
-def why(plan: Deletions) -> dict[str, Keep]:
+def why(plan: NodesToDelete) -> dict[str, UnremovableReason]:
     return {name: kept.reason for name, kept in plan.kept.items()}
 
 
@@ -52,8 +52,10 @@ def why(plan: Deletions) -> dict[str, Keep]:
     ("waited_s", "ready", "about", "settings", "reason"),
     [
         pytest.param(601.0, True, {}, {}, None, id="longer than ten minutes"),
-        pytest.param(600.0, True, {}, {}, Keep.NOT_UNNEEDED_LONG_ENOUGH, id="exactly ten minutes is too short"),
-        pytest.param(1200.0, False, {}, {}, Keep.NOT_UNREADY_LONG_ENOUGH, id="unready nodes wait twenty"),
+        pytest.param(
+            600.0, True, {}, {}, UnremovableReason.NOT_UNNEEDED_LONG_ENOUGH, id="exactly ten minutes is too short"
+        ),
+        pytest.param(1200.0, False, {}, {}, UnremovableReason.NOT_UNREADY_LONG_ENOUGH, id="unready nodes wait twenty"),
         pytest.param(1201.0, False, {}, {}, None, id="longer than twenty"),
         pytest.param(61.0, True, {"scale_down_unneeded_time_s": 60.0}, {}, None, id="as the flag says"),
         pytest.param(61.0, True, {}, {"scale_down_unneeded_time_s": 60.0}, None, id="or the group"),
@@ -62,7 +64,7 @@ def why(plan: Deletions) -> dict[str, Keep]:
             True,
             {"scale_down_unneeded_time_s": 60.0},
             {"scale_down_unneeded_time_s": 90.0},
-            Keep.NOT_UNNEEDED_LONG_ENOUGH,
+            UnremovableReason.NOT_UNNEEDED_LONG_ENOUGH,
             id="which goes before the flag",
         ),
         pytest.param(1.0, True, {}, {"scale_down_unneeded_time_s": 0.0}, None, id="a group may not wait at all"),
@@ -70,7 +72,7 @@ def why(plan: Deletions) -> dict[str, Keep]:
     ],
 )
 def test_waiting(
-    waited_s: float, ready: bool, about: dict[str, Any], settings: dict[str, Any], reason: Keep | None
+    waited_s: float, ready: bool, about: dict[str, Any], settings: dict[str, Any], reason: UnremovableReason | None
 ) -> None:
     found = plan(
         [a_removal("n", ready=ready)], waited_s={"n": waited_s}, groups=[group_with(target=1, **settings)], **about
@@ -98,7 +100,7 @@ def test_minimum_size(target: int, minimum: int, under_way: dict[str, str], goin
     groups = [a_group("g", min_size=minimum, target=target)]
     found = plan(removals, groups=groups, under_way=Begun(empty=under_way))
     assert names(found.empty) == list("abc")[:going]
-    assert list(why(found).values()) == [Keep.MIN_SIZE] * (3 - going)
+    assert list(why(found).values()) == [UnremovableReason.MIN_SIZE] * (3 - going)
 
 
 def test_a_node_that_must_wait_does_not_take_the_place_of_one_that_may_go() -> None:
@@ -118,27 +120,27 @@ def test_empty_nodes_go_first_then_drains_without_risk_and_the_longest_unneeded_
     found = plan(removals, waited_s=waited)
     assert (names(found.empty), names(found.drained)) == (["old", "young"], ["drain", "risky"])
     tight = plan(removals, waited_s=waited, groups=[a_group("g", min_size=1, target=4)])
-    assert why(tight) == {"risky": Keep.MIN_SIZE}
+    assert why(tight) == {"risky": UnremovableReason.MIN_SIZE}
 
 
-FOUR_CORES = Limits(cores_total=Range(4, 1000))
+FOUR_CORES = ResourceLimits(cores_total=Range(4, 1000))
 
 
 @pytest.mark.parametrize(
     ("limits", "upcoming", "going"),
     [
-        pytest.param(Limits(), 0, 3, id="no limits"),
-        pytest.param(Limits(cores_total=Range(4, 1000)), 0, 2, id="one node's cores must remain"),
-        pytest.param(Limits(cores_total=Range(5, 1000)), 0, 1, id="a little more than that"),
-        pytest.param(Limits(memory_total=Range(32, 1000)), 0, 1, id="two nodes' memory must remain"),
-        pytest.param(Limits(cores_total=Range(4, 1000)), 1, 3, id="upcoming nodes count"),
-        pytest.param(Limits(cores_total=Range(1000, 1000)), 0, 0, id="too little to begin with"),
+        pytest.param(ResourceLimits(), 0, 3, id="no limits"),
+        pytest.param(ResourceLimits(cores_total=Range(4, 1000)), 0, 2, id="one node's cores must remain"),
+        pytest.param(ResourceLimits(cores_total=Range(5, 1000)), 0, 1, id="a little more than that"),
+        pytest.param(ResourceLimits(memory_total=Range(32, 1000)), 0, 1, id="two nodes' memory must remain"),
+        pytest.param(ResourceLimits(cores_total=Range(4, 1000)), 1, 3, id="upcoming nodes count"),
+        pytest.param(ResourceLimits(cores_total=Range(1000, 1000)), 0, 0, id="too little to begin with"),
     ],
 )
-def test_minimum_resources(limits: Limits, upcoming: int, going: int) -> None:
+def test_minimum_resources(limits: ResourceLimits, upcoming: int, going: int) -> None:
     found = plan([a_removal(name) for name in "abc"], limits=limits, upcoming=upcoming)
     assert names(found.empty) == list("abc")[:going]
-    assert list(why(found).values()) == [Keep.MINIMAL_RESOURCES] * (3 - going)
+    assert list(why(found).values()) == [UnremovableReason.MINIMAL_RESOURCES] * (3 - going)
 
 
 @pytest.mark.parametrize(("rules", "going"), [(NEW, ["a", "b"]), (OLD, ["a"])], ids=["newest", "1.31"])
@@ -174,7 +176,7 @@ def test_groups_that_go_as_a_whole(target: int, nodes: str, rules: Any, going: i
     cluster = Cluster([a_node(name) for name in nodes], groups=[group_with(target=target, **ATOMIC)])
     found = plan(removals, cluster=cluster, rules=rules)
     assert len(found.empty) == going
-    told = {} if going or rules is OLD else {"a": Keep.ATOMIC, "b": Keep.ATOMIC}
+    told = {} if going or rules is OLD else {"a": UnremovableReason.ATOMIC, "b": UnremovableReason.ATOMIC}
     assert why(found) == told
 
 
@@ -182,7 +184,7 @@ def test_a_pod_to_wait_for_holds_its_node() -> None:
     waits = a_pod("waits", annotations={SAFE_TO_EVICT: "on-completion"})
     found = plan([a_removal("a", wait_for=(waits,)), a_removal("b")])
     assert names(found.empty) == ["b"]
-    assert (found.kept["a"].reason, found.kept["a"].pod) == (Keep.ON_COMPLETION, "default/waits")
+    assert (found.kept["a"].reason, found.kept["a"].pod) == (UnremovableReason.ON_COMPLETION, "default/waits")
 
 
 def test_a_pod_to_wait_for_holds_a_group_that_goes_as_a_whole() -> None:
@@ -190,13 +192,16 @@ def test_a_pod_to_wait_for_holds_a_group_that_goes_as_a_whole() -> None:
     removals = [a_removal("a", atomic=True, wait_for=(waits,)), a_removal("b", atomic=True)]
     found = plan(removals, groups=[group_with(target=2, **ATOMIC)])
     assert found.empty == ()
-    assert why(found)["a"] is Keep.ON_COMPLETION
+    assert why(found)["a"] is UnremovableReason.ON_COMPLETION
 
 
 def test_nodes_beyond_the_budgets_are_told() -> None:
     removals = [a_removal(name) for name in "abc"]
     found = plan(removals, max_scale_down_parallelism=1)
-    assert (names(found.empty), why(found)) == (["a"], {"b": Keep.MAX_DELETIONS, "c": Keep.MAX_DELETIONS})
+    assert (names(found.empty), why(found)) == (
+        ["a"],
+        {"b": UnremovableReason.MAX_DELETIONS, "c": UnremovableReason.MAX_DELETIONS},
+    )
     assert plan(removals, max_scale_down_parallelism=1, rules=OLD).kept == {}
 
 
@@ -204,7 +209,7 @@ def test_reasons_of_the_update_are_kept() -> None:
     cluster = Cluster([a_node("a"), a_node("b")], [a_pod("full", cpu="4", node="b")])
     update = cluster.look()
     found = plan_deletions(update, cluster.trial(), cluster.situation())
-    assert why(found) == {"a": Keep.NOT_UNNEEDED_LONG_ENOUGH, "b": Keep.NOT_UNDERUTILIZED}
+    assert why(found) == {"a": UnremovableReason.NOT_UNNEEDED_LONG_ENOUGH, "b": UnremovableReason.NOT_UNDERUTILIZED}
 
 
 NOON = NOW.wall - NOW.wall % 86400 + 43200
@@ -218,21 +223,21 @@ def test_outside_the_windows_of_its_group_a_node_stays_and_is_told_for_how_long(
     assert NOW.wall == NOON + 10 * 3600 + 800
     found = plan(removals, groups=groups, scale_down_window=(*open_now, *closed))
     assert (names(found.empty), names(found.drained)) == (["b"], [])
-    assert why(found) == {"a": Keep.OUTSIDE_WINDOW, "c": Keep.OUTSIDE_WINDOW}
+    assert why(found) == {"a": UnremovableReason.OUTSIDE_WINDOW, "c": UnremovableReason.OUTSIDE_WINDOW}
     kept = found.kept["a"]
     assert (kept.detail, kept.time_left_s, kept.utilization) == ("the next window opens in 46m40s", 2800.0, 0.1)
 
 
 def test_a_node_that_has_to_wait_anyway_is_told_that_and_not_of_the_window() -> None:
     found = plan([a_removal("n")], waited_s={"n": 90.0}, scale_down_window=parse_window("0 3 * * *;1h"))
-    assert (why(found), found.kept["n"].time_left_s) == ({"n": Keep.NOT_UNNEEDED_LONG_ENOUGH}, 510.0)
+    assert (why(found), found.kept["n"].time_left_s) == ({"n": UnremovableReason.NOT_UNNEEDED_LONG_ENOUGH}, 510.0)
 
 
 def test_a_jump_of_the_wall_clock_into_a_window_does_not_cut_the_unneeded_time_short() -> None:
     jumped = Instant(NOW.wall + 3600, NOW.mono)
     window = parse_window("0 23 * * *;1h")
     young = plan([a_removal("n")], waited_s={"n": 90.0}, now=jumped, scale_down_window=window)
-    assert (names(young.empty), why(young)) == ([], {"n": Keep.NOT_UNNEEDED_LONG_ENOUGH})
+    assert (names(young.empty), why(young)) == ([], {"n": UnremovableReason.NOT_UNNEEDED_LONG_ENOUGH})
 
 
 def test_limits_a_minute_hold_nodes_back_after_all_other_rules() -> None:
@@ -241,7 +246,7 @@ def test_limits_a_minute_hold_nodes_back_after_all_other_rules() -> None:
     limits = (GroupLimit(None, 3), GroupLimit("web", 1))
     found = plan(removals, groups=groups, max_node_deletions_per_minute=limits)
     assert names(found.empty) == ["a", "c"]
-    assert why(found) == {"b": Keep.TOO_MANY_A_MINUTE, "d": Keep.MIN_SIZE}
+    assert why(found) == {"b": UnremovableReason.TOO_MANY_A_MINUTE, "d": UnremovableReason.MIN_SIZE}
     assert (found.kept["b"].detail, found.kept["b"].time_left_s) == (
         "too many removals began within a minute; the next may in 60s",
         60.0,
@@ -253,8 +258,8 @@ def test_a_group_that_goes_as_a_whole_is_never_cut_by_a_limit(rules: Any) -> Non
     removals = [a_removal(name, group="whole", atomic=True) for name in "abc"] + [a_removal("single", group="g")]
     groups = [group_with("whole", target=3, zero_or_max_node_scaling=True), a_group("g", target=1)]
     found = plan(removals, groups=groups, rules=rules, max_node_deletions_per_minute=(GroupLimit(None, 2),))
-    assert (names(found.empty), why(found)) == (["a", "b", "c"], {"single": Keep.TOO_MANY_A_MINUTE})
+    assert (names(found.empty), why(found)) == (["a", "b", "c"], {"single": UnremovableReason.TOO_MANY_A_MINUTE})
     busy = [BegunRemoval("g", NOW.later(-10))]
     later = plan(removals, groups=groups, rules=rules, begun=busy, max_node_deletions_per_minute=(GroupLimit(None, 2),))
     assert names(later.empty) == ["single"]
-    assert [why(later)[name] for name in "abc"] == [Keep.TOO_MANY_A_MINUTE] * 3
+    assert [why(later)[name] for name in "abc"] == [UnremovableReason.TOO_MANY_A_MINUTE] * 3

@@ -6,7 +6,7 @@ import pytest
 
 from autoscaler.objects.devices import ResourceClaim, ResourceSlice
 from autoscaler.objects.pod import Pod
-from autoscaler.reasons import Keep
+from autoscaler.reasons import UnremovableReason
 from autoscaler.scaledown.devices import DeviceUse, device_uses, pool_share
 from autoscaler.snapshot.devices import pools_by_node
 from tests.builders import a_node, a_pod
@@ -119,13 +119,13 @@ FOUR = a_slice("n", devices=4)
 
 def test_a_node_whose_devices_are_in_use_stays_however_idle_its_cpu_is() -> None:
     update = Cluster([NODE], [POD], related=with_devices([FOUR], BUSY)).look()
-    assert update.kept["n"].reason is Keep.NOT_UNDERUTILIZED
+    assert update.kept["n"].reason is UnremovableReason.NOT_UNDERUTILIZED
     assert update.kept["n"].detail == "75% of its gpu.nvidia.com/n is requested, the threshold is 50%"
 
 
 def test_a_node_whose_devices_are_idle_goes_however_busy_its_cpu_is() -> None:
     daemon = a_pod("daemon", cpu="3", owner="DaemonSet", node="n")
-    assert reasons(Cluster([NODE], [daemon]).look()) == {"n": Keep.NOT_UNDERUTILIZED}
+    assert reasons(Cluster([NODE], [daemon]).look()) == {"n": UnremovableReason.NOT_UNDERUTILIZED}
     assert reasons(Cluster([NODE], [daemon], related=with_devices([FOUR])).look()) == {}
 
 
@@ -134,17 +134,21 @@ def test_a_node_with_gpus_as_an_extended_resource_is_judged_by_those() -> None:
     idle = Cluster([node], [], related=with_devices([a_slice("n", driver=NICS)], BUSY))
     assert idle.look().kept == {}
     training = a_pod("t", requests={"nvidia.com/gpu": "3"}, owner="DaemonSet", node="n")
-    assert reasons(Cluster([node], [training], related=with_devices([FOUR])).look()) == {"n": Keep.NOT_UNDERUTILIZED}
+    assert reasons(Cluster([node], [training], related=with_devices([FOUR])).look()) == {
+        "n": UnremovableReason.NOT_UNDERUTILIZED
+    }
 
 
 @pytest.mark.parametrize(
     ("driver", "expected"),
     [
-        pytest.param(GPUS, {"n": Keep.NOT_UNDERUTILIZED}, id="GPUs that its label promises"),
+        pytest.param(GPUS, {"n": UnremovableReason.NOT_UNDERUTILIZED}, id="GPUs that its label promises"),
         pytest.param(NICS, {}, id="other devices do not speak for GPUs that are not there yet"),
     ],
 )
-def test_a_labelled_node_is_judged_by_devices_that_are_gpus(driver: str, expected: dict[str, Keep]) -> None:
+def test_a_labelled_node_is_judged_by_devices_that_are_gpus(
+    driver: str, expected: dict[str, UnremovableReason]
+) -> None:
     node = a_node("n", labels={"gpu-type": "a100"})
     claims = [a_claim("gpu", "dev-0", "dev-1", "dev-2", driver=driver)]
     daemon = a_pod("train", owner="DaemonSet", node="n", spec=claiming("gpu"))
@@ -154,7 +158,7 @@ def test_a_labelled_node_is_judged_by_devices_that_are_gpus(driver: str, expecte
 
 def test_a_node_whose_driver_is_still_at_work_stays() -> None:
     update = Cluster([NODE], [], related=with_devices([a_slice("n", slices=2)])).look()
-    assert update.kept["n"].reason is Keep.UNEXPECTED
+    assert update.kept["n"].reason is UnremovableReason.UNEXPECTED
     assert update.kept["n"].detail == "pool gpu.nvidia.com/n has 1 of its 2 ResourceSlices"
 
 
@@ -166,11 +170,11 @@ def test_an_idle_node_stays_whose_pod_has_devices_that_nobody_can_promise_elsewh
     for pod in (POD, made_for_it):
         claims = [a_claim("gpu", "dev-0", users=["train"])]
         update = Cluster([NODE, other], [pod], of_node=owners, related=with_devices(slices, claims)).look()
-        assert reasons(update) == {"n": Keep.NO_PLACE, "other": Keep.NOT_AUTOSCALED}
+        assert reasons(update) == {"n": UnremovableReason.NO_PLACE, "other": UnremovableReason.NOT_AUTOSCALED}
 
 
 def test_a_pod_moves_with_devices_that_are_reached_from_the_other_node_too() -> None:
     other = a_node("other", cpu="8")
     claims = [a_claim("gpu", "dev-0", pool="shared", node=None, users=["train"])]
     one = Cluster([NODE, other], [POD], of_node={"n": "g"}, related=with_devices([a_slice(None)], claims))
-    assert reasons(one.look()) == {"other": Keep.NOT_AUTOSCALED}
+    assert reasons(one.look()) == {"other": UnremovableReason.NOT_AUTOSCALED}

@@ -8,7 +8,7 @@ from autoscaler.config.scaledown import ScaleDown
 from autoscaler.objects.node import ZONES
 from autoscaler.objects.pod import SAFE_TO_EVICT, Pod
 from autoscaler.objects.workload import DisruptionBudget, Replicated, plain_decoder
-from autoscaler.reasons import Blocking, Keep
+from autoscaler.reasons import BlockingReason, UnremovableReason
 from autoscaler.scaledown.memory import ScaleDownMemory
 from autoscaler.scaledown.planner import plan_unneeded, unneeded_limit
 from autoscaler.scheduling.placement import Placer
@@ -68,7 +68,7 @@ def replicas_on(node: str, count: int) -> list[Pod]:
 
 def test_a_node_whose_pods_fit_nowhere_stays() -> None:
     update = Cluster(nodes("a b"), [on(ONE, "a"), *full("b")]).look()
-    assert reasons(update)["a"] is Keep.NO_PLACE
+    assert reasons(update)["a"] is UnremovableReason.NO_PLACE
     assert (update.kept["a"].pod, update.kept["a"].utilization) == ("default/web-a-0", 0.25)
     assert update.memory.unremovable["a"].until == NOW.later(300.0)
 
@@ -76,7 +76,11 @@ def test_a_node_whose_pods_fit_nowhere_stays() -> None:
 def test_a_pod_that_blocks_is_told() -> None:
     update = Cluster(nodes("a b"), [a_pod("bare", owner=None, cpu="1", node="a")]).look()
     kept = update.kept["a"]
-    assert (kept.reason, kept.pod, kept.pod_reason) == (Keep.BLOCKED_BY_POD, "default/bare", Blocking.NOT_REPLICATED)
+    assert (kept.reason, kept.pod, kept.pod_reason) == (
+        UnremovableReason.BLOCKED_BY_POD,
+        "default/bare",
+        BlockingReason.NOT_REPLICATED,
+    )
     assert "a" in update.memory.unremovable
 
 
@@ -89,14 +93,14 @@ def test_removals_add_up() -> None:
     """Each of three half-used nodes could go alone; once the first has gone there is no room for another."""
     update = Cluster(nodes("a b c"), [pod for node in "abc" for pod in replicas_on(node, 2)]).look()
     assert names(update.unneeded) == ["a"]
-    assert reasons(update) == {"b": Keep.NO_PLACE, "c": Keep.NO_PLACE}
+    assert reasons(update) == {"b": UnremovableReason.NO_PLACE, "c": UnremovableReason.NO_PLACE}
 
 
 def test_a_removed_node_is_no_destination_for_the_next() -> None:
     """The pod of a goes to b; c has room for one pod more, so b could only go if a were still there."""
     update = Cluster(nodes("a b c"), [*replicas_on("a", 1), *replicas_on("b", 1), *full("c", "3")]).look()
     assert names(update.unneeded) == ["a"]
-    assert reasons(update)["b"] is Keep.NO_PLACE
+    assert reasons(update)["b"] is UnremovableReason.NO_PLACE
 
 
 def test_pods_moved_onto_a_node_move_on_with_it() -> None:
@@ -118,13 +122,13 @@ def test_upcoming_nodes_are_no_destinations() -> None:
     trial = cluster.trial()
     trial.add(a_template(), 3, "upcoming-")
     update = plan_unneeded(Placer(trial), cluster.situation(), FRESH)
-    assert reasons(update)["a"] is Keep.NO_PLACE
+    assert reasons(update)["a"] is UnremovableReason.NO_PLACE
 
 
 def test_nodes_being_removed_are_no_destinations() -> None:
     cluster = Cluster(nodes("a b"), [on(ONE, "a")])
     update = cluster.look(under_way=Begun(empty={"b": "g"}))
-    assert reasons(update) == {"a": Keep.NO_PLACE, "b": Keep.BEING_DELETED}
+    assert reasons(update) == {"a": UnremovableReason.NO_PLACE, "b": UnremovableReason.BEING_DELETED}
 
 
 def test_cordoned_and_tainted_nodes_are_no_destinations() -> None:
@@ -132,7 +136,7 @@ def test_cordoned_and_tainted_nodes_are_no_destinations() -> None:
         [a_node("a"), a_node("b", cordoned=True), a_node("c", taints=["dedicated=x"])],
         [on(ONE, "a"), *replicas_on("b", 3), *replicas_on("c", 3)],
     )
-    assert reasons(cluster.look())["a"] is Keep.NO_PLACE
+    assert reasons(cluster.look())["a"] is UnremovableReason.NO_PLACE
 
 
 def test_a_pending_pod_placed_on_a_node_moves_with_it() -> None:
@@ -203,7 +207,7 @@ def test_a_budget_is_shared_by_all_removals_of_a_pass() -> None:
     pods = [*(on(ONE, node) for node in "abc"), *used]
     update = Cluster([*nodes("a b c", cpu="2", pods=1), *more], pods, budgets=[a_budget(2, labels=WEB)]).look()
     assert names(update.unneeded) == ["a", "b"]
-    assert update.kept["c"].pod_reason is Blocking.BUDGET
+    assert update.kept["c"].pod_reason is BlockingReason.BUDGET
 
 
 def test_a_node_keeps_its_time_as_long_as_it_stays_removable() -> None:
@@ -225,9 +229,9 @@ def test_an_unremovable_node_is_looked_at_again_when_its_time_is_over() -> None:
     cluster = Cluster(nodes("a b"), [on(ONE, "a"), *full("b")])
     memory = cluster.look().memory
     soon = cluster.look(memory, now=NOW.later(299.0))
-    assert reasons(soon)["a"] is Keep.RECENTLY_UNREMOVABLE
+    assert reasons(soon)["a"] is UnremovableReason.RECENTLY_UNREMOVABLE
     late = cluster.look(soon.memory, now=NOW.later(300.0))
-    assert reasons(late)["a"] is Keep.NO_PLACE
+    assert reasons(late)["a"] is UnremovableReason.NO_PLACE
 
 
 def test_a_node_that_is_gone_is_forgotten() -> None:
@@ -288,7 +292,7 @@ def test_nodes_beyond_the_limit_are_not_looked_at() -> None:
     cluster = Cluster(nodes("a b c d"))
     update = cluster.look(max_scale_down_parallelism=1)
     assert names(update.unneeded) == ["a", "b"]
-    assert reasons(update) == {"c": Keep.NOT_TRIED, "d": Keep.NOT_TRIED}
+    assert reasons(update) == {"c": UnremovableReason.NOT_TRIED, "d": UnremovableReason.NOT_TRIED}
     assert cluster.look(max_scale_down_parallelism=1, rules=OLD).kept == {}
 
 
@@ -329,7 +333,7 @@ def test_higher_priorities_and_hinted_pods_choose_first() -> None:
     pods = [on(small, "a"), on(big, "a"), *full("b", "6"), *full("c", "7")]
     cluster = Cluster([a_node("a", cpu="8"), a_node("b", cpu="8"), a_node("c", cpu="8")], pods)
     assert names(cluster.look(rules=NEW).unneeded) == ["a"]
-    assert reasons(cluster.look(rules=OLD))["a"] is Keep.NO_PLACE
+    assert reasons(cluster.look(rules=OLD))["a"] is UnremovableReason.NO_PLACE
     hinted = ScaleDownMemory(hints=Hints(newer={"small-a-0": "c"}))
     assert names(cluster.look(hinted, rules=OLD).unneeded) == ["a"]
 

@@ -4,20 +4,20 @@ import msgspec
 import pytest
 
 from autoscaler.clock import Instant
-from autoscaler.config.scaledown import Replacement as Options
-from autoscaler.reasons import Hold, Keep, Kept, Stage, Trigger
+from autoscaler.config.scaledown import ReplacementOptions as Options
+from autoscaler.reasons import ReplacementHold, ReplacementStage, ReplacementTrigger, UnremovableNode, UnremovableReason
+from autoscaler.scaledown import consolidation_backoff
 from autoscaler.scaledown import replacement as states
-from autoscaler.scaledown import settling
-from autoscaler.scaledown.record import STATE, record_of, restored
 from autoscaler.scaledown.replacement import (
-    Outlook,
     Purchase,
     Replacement,
+    ReplacementBackoff,
+    ReplacementForecast,
     ReplacementMemory,
-    Rest,
-    Settling,
+    UnprovenConsolidation,
     advance,
 )
+from autoscaler.scaledown.replacement_record import STATE, record_of, restored
 from autoscaler.snapshot.groups import Group
 from cloudprovider.interface import GroupSettings
 from tests.builders import a_group, a_node, a_pod
@@ -29,74 +29,105 @@ POD = a_pod("app", node="old")
 
 
 def a_replacement(**about: object) -> Replacement:
-    fields = {"trigger": Trigger.EXPIRED, "nodes": ("old",), "began": NOW, **about}
+    fields = {"trigger": ReplacementTrigger.EXPIRED, "nodes": ("old",), "began": NOW, **about}
     return Replacement(**fields)  # type: ignore[arg-type]
 
 
 def paid(**about: object) -> Replacement:
-    return a_replacement(stage=Stage.BOUGHT, bought=(Purchase("g", 1),), buys=1, **about)
+    return a_replacement(stage=ReplacementStage.BOUGHT, bought=(Purchase("g", 1),), buys=1, **about)
 
 
 @pytest.mark.parametrize(
     ("one", "seen", "stage", "hold"),
     [
-        pytest.param(paid(), Outlook(), Stage.DONE, None, id="all old nodes are gone"),
-        pytest.param(a_replacement(), Outlook(removals=STANDS), Stage.READY, None, id="everything fits as it is"),
+        pytest.param(paid(), ReplacementForecast(), ReplacementStage.DONE, None, id="all old nodes are gone"),
         pytest.param(
             a_replacement(),
-            Outlook(removals=STANDS, homeless=(POD,)),
-            Stage.PROPOSED,
-            Hold.NO_CAPACITY,
+            ReplacementForecast(removals=STANDS),
+            ReplacementStage.READY,
+            None,
+            id="everything fits as it is",
+        ),
+        pytest.param(
+            a_replacement(),
+            ReplacementForecast(removals=STANDS, homeless=(POD,)),
+            ReplacementStage.PROPOSED,
+            ReplacementHold.NO_CAPACITY,
             id="pods need room",
         ),
         pytest.param(
             a_replacement(),
-            Outlook(removals=STANDS, short={"g": 1}),
-            Stage.PROPOSED,
-            Hold.NO_CAPACITY,
+            ReplacementForecast(removals=STANDS, short={"g": 1}),
+            ReplacementStage.PROPOSED,
+            ReplacementHold.NO_CAPACITY,
             id="below minimum",
         ),
-        pytest.param(paid(), Outlook(removals=STANDS, awaited=1), Stage.BOUGHT, Hold.NOT_READY, id="pods wait for it"),
         pytest.param(
             paid(),
-            Outlook(removals=STANDS, arrived=False),
-            Stage.BOUGHT,
-            Hold.NOT_READY,
+            ReplacementForecast(removals=STANDS, awaited=1),
+            ReplacementStage.BOUGHT,
+            ReplacementHold.NOT_READY,
+            id="pods wait for it",
+        ),
+        pytest.param(
+            paid(),
+            ReplacementForecast(removals=STANDS, arrived=False),
+            ReplacementStage.BOUGHT,
+            ReplacementHold.NOT_READY,
             id="what was bought has not come",
         ),
-        pytest.param(paid(), Outlook(removals=STANDS), Stage.READY, None, id="it has come"),
-        pytest.param(paid(), Outlook(leaving=("old",)), Stage.DRAINING, None, id="its removal has begun"),
+        pytest.param(paid(), ReplacementForecast(removals=STANDS), ReplacementStage.READY, None, id="it has come"),
         pytest.param(
-            paid(), Outlook(kept=Kept("old", Keep.BLOCKED_BY_POD)), Stage.BOUGHT, Hold.NODE_KEPT, id="a pod keeps it"
+            paid(), ReplacementForecast(leaving=("old",)), ReplacementStage.DRAINING, None, id="its removal has begun"
         ),
         pytest.param(
-            paid(), Outlook(removals=STANDS, withdrawn=True), Stage.ABANDONED, Hold.WITHDRAWN, id="nobody wants it"
+            paid(),
+            ReplacementForecast(kept=UnremovableNode("old", UnremovableReason.BLOCKED_BY_POD)),
+            ReplacementStage.BOUGHT,
+            ReplacementHold.NODE_KEPT,
+            id="a pod keeps it",
         ),
         pytest.param(
-            paid(), Outlook(leaving=("old",), withdrawn=True), Stage.DRAINING, None, id="too late to withdraw"
+            paid(),
+            ReplacementForecast(removals=STANDS, withdrawn=True),
+            ReplacementStage.ABANDONED,
+            ReplacementHold.WITHDRAWN,
+            id="nobody wants it",
+        ),
+        pytest.param(
+            paid(),
+            ReplacementForecast(leaving=("old",), withdrawn=True),
+            ReplacementStage.DRAINING,
+            None,
+            id="too late to withdraw",
         ),
         pytest.param(
             msgspec.structs.replace(paid(), buys=3),
-            Outlook(removals=STANDS, homeless=(POD,)),
-            Stage.ABANDONED,
-            Hold.NEVER_CAME,
+            ReplacementForecast(removals=STANDS, homeless=(POD,)),
+            ReplacementStage.ABANDONED,
+            ReplacementHold.NEVER_CAME,
             id="bought often enough",
         ),
     ],
 )
-def test_stages(one: Replacement, seen: Outlook, stage: Stage, hold: Hold | None) -> None:
+def test_stages(
+    one: Replacement, seen: ReplacementForecast, stage: ReplacementStage, hold: ReplacementHold | None
+) -> None:
     after = advance(one, seen, NOW.later(60), OPTIONS)
     assert (after.stage, after.hold) == (stage, hold)
 
 
 def test_what_takes_too_long_is_given_up_unless_its_pods_are_leaving() -> None:
     late = NOW.later(OPTIONS.replacement_timeout_s + 1)
-    assert advance(paid(), Outlook(removals=STANDS, awaited=1), late, OPTIONS).hold is Hold.TIMED_OUT
-    assert advance(paid(), Outlook(leaving=("old",)), late, OPTIONS).stage is Stage.DRAINING
+    assert (
+        advance(paid(), ReplacementForecast(removals=STANDS, awaited=1), late, OPTIONS).hold
+        is ReplacementHold.TIMED_OUT
+    )
+    assert advance(paid(), ReplacementForecast(leaving=("old",)), late, OPTIONS).stage is ReplacementStage.DRAINING
 
 
 def test_a_node_rests_twice_as_long_each_time_but_not_without_end() -> None:
-    rest: Rest | None = None
+    rest: ReplacementBackoff | None = None
     delays = []
     for _ in range(8):
         rest = states.rested(rest, paid(), NOW, OPTIONS)
@@ -140,10 +171,10 @@ def test_what_nobody_can_read_counts_for_nothing(text: str) -> None:
 
 
 def test_a_rest_survives_a_restart() -> None:
-    rest = Rest(until=NOW.later(600), hold=Hold.TIMED_OUT, failures=2)
+    rest = ReplacementBackoff(until=NOW.later(600), hold=ReplacementHold.TIMED_OUT, failures=2)
     node = a_node("old", annotations={STATE: record_of(paid(), rest)})
     found = restored([node], NOW.later(100)).rests["old"]
-    assert (found.until, found.hold, found.failures) == (NOW.later(600), Hold.TIMED_OUT, 2)
+    assert (found.until, found.hold, found.failures) == (NOW.later(600), ReplacementHold.TIMED_OUT, 2)
 
 
 def test_a_group_may_have_its_own_age_or_none() -> None:
@@ -156,26 +187,28 @@ def test_a_group_may_have_its_own_age_or_none() -> None:
 
 
 def unsettled(**about: object) -> ReplacementMemory:
-    one = Settling(id="old", classes=frozenset((POD.cls,)), workload=frozenset(((POD.cls, 1),)))
+    one = UnprovenConsolidation(id="old", classes=frozenset((POD.cls,)), workload=frozenset(((POD.cls, 1),)))
     return ReplacementMemory(settling=msgspec.structs.replace(one, **about))
 
 
 def test_no_other_plan_is_made_before_the_last_one_has_settled() -> None:
-    memory = settling.settled(unsettled(), frozenset(), NOW, OPTIONS)
-    assert not settling.may_consolidate(memory, frozenset(), NOW, OPTIONS)
-    memory = settling.settled(memory, frozenset(), NOW.later(OPTIONS.consolidation_interval_s), OPTIONS)
-    assert settling.may_consolidate(memory, frozenset(), NOW.later(OPTIONS.consolidation_interval_s), OPTIONS)
+    memory = consolidation_backoff.settled(unsettled(), frozenset(), NOW, OPTIONS)
+    assert not consolidation_backoff.may_consolidate(memory, frozenset(), NOW, OPTIONS)
+    memory = consolidation_backoff.settled(memory, frozenset(), NOW.later(OPTIONS.consolidation_interval_s), OPTIONS)
+    assert consolidation_backoff.may_consolidate(
+        memory, frozenset(), NOW.later(OPTIONS.consolidation_interval_s), OPTIONS
+    )
 
 
 def test_a_plan_that_scale_up_undid_is_not_repeated_for_the_same_pods_nor_soon_for_others() -> None:
-    memory = settling.settled(unsettled(), frozenset((POD.cls,)), NOW, OPTIONS)
+    memory = consolidation_backoff.settled(unsettled(), frozenset((POD.cls,)), NOW, OPTIONS)
     same, other = frozenset(((POD.cls, 1),)), frozenset(((POD.cls, 2),))
     much_later = NOW.later(1e6)
-    assert not settling.may_consolidate(memory, same, much_later, OPTIONS)
-    assert not settling.may_consolidate(memory, other, NOW.later(60), OPTIONS)
-    assert settling.may_consolidate(memory, other, much_later, OPTIONS)
+    assert not consolidation_backoff.may_consolidate(memory, same, much_later, OPTIONS)
+    assert not consolidation_backoff.may_consolidate(memory, other, NOW.later(60), OPTIONS)
+    assert consolidation_backoff.may_consolidate(memory, other, much_later, OPTIONS)
 
 
 def test_nodes_for_other_pods_do_not_speak_against_a_plan() -> None:
     other = a_pod("other", cpu="7").cls
-    assert settling.settled(unsettled(), frozenset((other,)), NOW, OPTIONS).doubt is None
+    assert consolidation_backoff.settled(unsettled(), frozenset((other,)), NOW, OPTIONS).doubt is None

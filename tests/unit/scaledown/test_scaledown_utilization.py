@@ -4,7 +4,7 @@ import pytest
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import MIRROR, Pod
 from autoscaler.scaledown.arrivals import arrived
-from autoscaler.scaledown.utilization import LeftOut, Utilization, utilization
+from autoscaler.scaledown.utilization import UncountedPods, Utilization, utilization
 from autoscaler.snapshot.contribution import ALL_GPU_RESOURCES
 from autoscaler.snapshot.overlay import Trial
 from tests.builders import a_node, a_pod
@@ -26,7 +26,7 @@ def measure(
     node: Node, pods: list[Pod], *, daemonsets: bool = False, mirrors: bool = False, trial: Trial | None = None
 ) -> Utilization:
     trial = trial or Cluster([node], pods).trial()
-    left_out = LeftOut(np.array([daemonsets]), mirrors)
+    left_out = UncountedPods(np.array([daemonsets]), mirrors)
     return utilization(trial, arrived(trial), NOW.wall, left_out, GPU_LABEL, ALL_GPU_RESOURCES)
 
 
@@ -87,7 +87,7 @@ def test_pods_that_a_trial_placed_count() -> None:
     cluster = Cluster([NODE, a_node("other")], [WEB, pending])
     trial = cluster.trial()
     trial.place(pending.cls, 0)
-    left_out = LeftOut(np.array([False, False]))
+    left_out = UncountedPods(np.array([False, False]))
     used = utilization(trial, arrived(trial), NOW.wall, left_out, "", ())
     assert used.share.tolist() == pytest.approx([0.75, 0.0])
 

@@ -9,7 +9,7 @@ from autoscaler.clock import Instant
 from autoscaler.objects.capacity import CapacityBuffer, ResourceQuota
 from autoscaler.objects.pod import SAFE_TO_EVICT, PodInterner
 from autoscaler.reasons import BufferReason
-from autoscaler.scaleup.buffer_specs import Resolved, resolve
+from autoscaler.scaleup.buffer_specs import ResolvedBuffer, resolve
 from autoscaler.scaleup.buffers import filled
 from autoscaler.snapshot.cluster import Related
 from tests.unit.capacity import a_buffer, a_scalable, a_template
@@ -24,7 +24,7 @@ RELATED = Related(
 READY = {"type": "ReadyForProvisioning", "status": "True"}
 
 
-def resolved_alone(buffer: CapacityBuffer, related: Related = RELATED) -> Resolved:
+def resolved_alone(buffer: CapacityBuffer, related: Related = RELATED) -> ResolvedBuffer:
     alone = msgspec.structs.replace(related, capacity_buffers={buffer.key: buffer})
     ((_, resolved),) = resolve(alone, NOW)
     return resolved

@@ -2,24 +2,24 @@ import pytest
 
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import ScaleUp
-from autoscaler.luck import dice
 from autoscaler.objects.node import Node
 from autoscaler.objects.requests import Requests
-from autoscaler.scaleup.combining.combine import Candidate, simplest
-from autoscaler.scaleup.combining.model import Good, Means, Model
-from autoscaler.scaleup.combining.search import Search
-from autoscaler.scaleup.combining.worth import worth
-from autoscaler.scaleup.cost import Cost
+from autoscaler.scaleup.cost import CostExpander
 from autoscaler.scaleup.estimator import PodGroup
-from autoscaler.scaleup.expander import Supplies, build_chain
-from autoscaler.scaleup.market import Offer
+from autoscaler.scaleup.expander import ExpanderInputs, build_chain
+from autoscaler.scaleup.optimiser.branch_and_bound import PackingSearch
+from autoscaler.scaleup.optimiser.combine import Combination, simplest
+from autoscaler.scaleup.optimiser.dual_prices import worth
+from autoscaler.scaleup.optimiser.model import NodeOffer, PackingModel, PurchaseLimits
 from autoscaler.scaleup.option import Option
+from autoscaler.scaleup.options import PackedOption
 from autoscaler.scaleup.plan import ScaleUpPlan
 from autoscaler.scaleup.planner import plan_scale_up
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.cluster import view_of
 from autoscaler.snapshot.groups import Group
 from autoscaler.snapshot.overlay import Trial
+from autoscaler.tie_break import dice
 from cloudprovider.interface import GroupSettings
 from tests.builders import a_node, a_pod, a_situation, a_template, replicas
 
@@ -48,7 +48,7 @@ def an_option(name: str, nodes: int, pods: int, price: float | None = None, **gr
 
 
 def best(*options: Option, **known: float) -> list[str]:
-    return [option.group.id for option in Cost(TemplatePrices(**known)).best(options)]
+    return [option.group.id for option in CostExpander(TemplatePrices(**known)).best(options)]
 
 
 @pytest.mark.parametrize(
@@ -71,14 +71,14 @@ def test_a_group_without_a_price_of_its_own_costs_what_its_template_does() -> No
 
 
 def test_a_group_that_grows_at_once_is_paid_for_the_room_it_has() -> None:
-    cost = Cost(TemplatePrices())
+    cost = CostExpander(TemplatePrices())
     assert cost.price(an_option("a", 9, 1, 1.0, whole=True)) == 5.0
     assert cost.price(an_option("a", 9, 1, 1.0)) == 9.0
 
 
 def planned(*groups: Group, pods: int, cpu: str = "2") -> ScaleUpPlan:
     templates = {group.id: a_template(a_node(group.id)) for group in groups}
-    chain = build_chain(("cost",), Supplies(dice=dice(1), prices=TemplatePrices()))
+    chain = build_chain(("cost",), ExpanderInputs(dice=dice(1), prices=TemplatePrices()))
     backlog = replicas(a_pod(cpu=cpu), pods)
     placer = Placer(Trial(view_of([], [])))
     plan = plan_scale_up(placer, backlog, a_situation(groups, templates), chain, ScaleUp(), Rules())
@@ -95,8 +95,8 @@ def test_a_group_of_unknown_price_grows_only_where_no_other_is_left() -> None:
     assert [(one.group, one.delta) for one in alone.increases] == [("odd", 1)]
 
 
-def candidate(price: float, *pods_by_group: tuple[str, int]) -> Candidate:
-    return Candidate(tuple(Offer(an_option(name, 1, pods, 1.0), ()) for name, pods in pods_by_group), price)
+def candidate(price: float, *pods_by_group: tuple[str, int]) -> Combination:
+    return Combination(tuple(PackedOption(an_option(name, 1, pods, 1.0), ()) for name, pods in pods_by_group), price)
 
 
 @pytest.mark.parametrize(
@@ -109,35 +109,35 @@ def candidate(price: float, *pods_by_group: tuple[str, int]) -> Candidate:
         pytest.param([candidate(1.0, ("a", 2), ("b", 2)), candidate(1.0, ("a", 4))], 0.0, 1, id="simpler at one price"),
     ],
 )
-def test_the_simplest_of_the_cheapest_that_help_most(candidates: list[Candidate], margin: float, chosen: int) -> None:
+def test_the_simplest_of_the_cheapest_that_help_most(candidates: list[Combination], margin: float, chosen: int) -> None:
     assert simplest(candidates, margin) is candidates[chosen]
 
 
-def a_model(pods: int) -> Model:
+def a_model(pods: int) -> PackingModel:
     """Two classes of pods, one good: a node takes two of each."""
-    return Model(
-        goods=(Good(an_option("a", 1, 1), 1.0, 1, 99),),
+    return PackingModel(
+        goods=(NodeOffer(an_option("a", 1, 1), 1.0, 1, 99),),
         pods=tuple(PodGroup(a_pod(cpu=f"{number}").cls, tuple(replicas(a_pod(), pods))) for number in (1, 2)),
         sizes=((3, 1), (1, 3)),
         holds=((8, 8),),
         suits=(frozenset((0, 1)),),
-        means=Means((99,)),
+        means=PurchaseLimits((99,)),
     )
 
 
 def test_a_search_says_whether_it_looked_at_everything() -> None:
     model = a_model(4)
-    ample = Search(model, worth(model), 1000, (8, 0.0)).run()
+    ample = PackingSearch(model, worth(model), 1000, (8, 0.0)).run()
     assert ample.proven
     assert ample.best is not None
     assert (ample.best.left, ample.best.cost(model)) == (0, 2.0)
-    short = Search(model, worth(model), 3, (8, 0.0)).run()
+    short = PackingSearch(model, worth(model), 3, (8, 0.0)).run()
     assert (short.proven, short.best) == (False, None)
 
 
 def test_a_search_is_over_at_once_where_nothing_can_beat_what_is_known() -> None:
     model = a_model(20)
-    search = Search(model, worth(model), 1, (0, 10.0)).run()
+    search = PackingSearch(model, worth(model), 1, (0, 10.0)).run()
     assert (search.proven, search.best) == (True, None)
 
 

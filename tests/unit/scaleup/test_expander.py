@@ -5,20 +5,19 @@ import pytest
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import TieBreak
 from autoscaler.errors import ConfigError
-from autoscaler.luck import dice
 from autoscaler.objects.meta import ObjectMeta
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.objects.requests import Requests
 from autoscaler.objects.workload import ConfigMap
-from autoscaler.scaleup.choice import Step
+from autoscaler.scaleup.choice import ExpanderStep
 from autoscaler.scaleup.expander import (
     Expander,
+    ExpanderInputs,
     LeastNodes,
     LeastWaste,
     MostPods,
     Random,
-    Supplies,
     build_chain,
     problems,
 )
@@ -26,6 +25,7 @@ from autoscaler.scaleup.option import Option
 from autoscaler.scaleup.priority import PriorityWarning
 from autoscaler.snapshot.groups import Group
 from autoscaler.snapshot.template import Template
+from autoscaler.tie_break import dice
 
 GIB = 1 << 30
 POD = PodClass(requests={"cpu": 1000, "memory": 2 * GIB}, container_requests={"cpu": 500, "memory": 2 * GIB})
@@ -97,11 +97,11 @@ def test_random_is_fixed_by_its_seed_and_reaches_every_option() -> None:
 
 def supplies(
     tie_break: TieBreak = TieBreak.STABLE, priorities: str | None = None, rules: Rules | None = None
-) -> Supplies:
+) -> ExpanderInputs:
     config_map = None
     if priorities is not None:
         config_map = ConfigMap(metadata=ObjectMeta(name="p"), data={"priorities": priorities})
-    return Supplies(dice=dice(1), tie_break=tie_break, priorities=config_map, rules=rules or Rules())
+    return ExpanderInputs(dice=dice(1), tie_break=tie_break, priorities=config_map, rules=rules or Rules())
 
 
 def test_a_chain_narrows_until_one_is_left() -> None:
@@ -109,8 +109,8 @@ def test_a_chain_narrows_until_one_is_left() -> None:
     choice = build_chain(("most-pods", "least-nodes", "least-waste"), supplies()).choose(options)
     assert choice.option is options[1]
     assert choice.steps == (
-        Step("most-pods", ("a", "b"), {"a": 5.0, "b": 5.0, "c": 4.0}),
-        Step("least-nodes", ("b",), {"a": 3.0, "b": 2.0}),
+        ExpanderStep("most-pods", ("a", "b"), {"a": 5.0, "b": 5.0, "c": 4.0}),
+        ExpanderStep("least-nodes", ("b",), {"a": 3.0, "b": 2.0}),
     )
 
 
@@ -159,10 +159,10 @@ class Nothing:
 
 
 def test_an_expander_that_wants_nothing_ends_the_chain() -> None:
-    given = Supplies(dice=dice(1), remote=Nothing())
+    given = ExpanderInputs(dice=dice(1), remote=Nothing())
     choice = build_chain(("grpc", "least-waste"), given).choose([an_option("a"), an_option("b")])
     assert choice.option is None
-    assert choice.steps == (Step("grpc", ()),)
+    assert choice.steps == (ExpanderStep("grpc", ()),)
 
 
 class OneRate:
@@ -176,7 +176,7 @@ class OneRate:
 
 
 def test_the_price_expander_is_given_prices() -> None:
-    given = Supplies(dice=dice(1), prices=OneRate(), cluster_nodes=5)
+    given = ExpanderInputs(dice=dice(1), prices=OneRate(), cluster_nodes=5)
     choice = build_chain(("price",), given).choose([an_option("a"), an_option("b")])
     assert choice.option is not None
     assert choice.option.group.id == "b"

@@ -3,7 +3,7 @@ from collections.abc import Mapping
 import pytest
 
 from autoscaler.config.rules import Rules
-from autoscaler.config.scaleup import Limits
+from autoscaler.config.scaleup import ResourceLimits
 from autoscaler.config.syntax import GpuRange, Range
 from autoscaler.objects.node import Node
 from autoscaler.scaleup.limits import Allowance, Exceeded, Uncountable, allowance, need_of, nodes_left
@@ -24,7 +24,7 @@ GIB = 1 << 30
 LABEL = "gpu-type"
 TARGETS = Rules(limits_count_group_targets=True)
 VENDORS = gpu_resources(Rules())
-T4S = Limits(gpu_total=(GpuRange("t4", 0, 8),))
+T4S = ResourceLimits(gpu_total=(GpuRange("t4", 0, 8),))
 
 
 def a_node(
@@ -173,7 +173,7 @@ def test_messages_are_those_of_cluster_autoscaler() -> None:
     assert exceeded.message(names_quota=True) == 'exceeded quota: "cluster-wide", resources: cpu, memory'
 
 
-OPTIONS = Limits(cores_total=Range(0, 100), memory_total=Range(0, 1000))
+OPTIONS = ResourceLimits(cores_total=Range(0, 100), memory_total=Range(0, 1000))
 WEB = Template(a_node("t", cpu=8000, gib=32))
 GROUPS = Groups((a_group("web", target=5),), {"n1": "web"}, gpu_label=LABEL)
 NODES = (a_node("n1"), a_node("n2", cpu=1500), a_node("vk", labels={"type": "virtual-kubelet"}))
@@ -192,13 +192,13 @@ def test_in_use_are_targets_and_nodes_of_no_group_where_rules_say_so() -> None:
 
 
 def test_nothing_is_left_where_more_is_in_use_than_allowed() -> None:
-    found = allowance(Limits(cores_total=Range(0, 3)), Rules(), GROUPS, {}, NODES)
+    found = allowance(ResourceLimits(cores_total=Range(0, 3)), Rules(), GROUPS, {}, NODES)
     assert isinstance(found, Allowance)
     assert found.left[CORES] == 0
 
 
 def test_a_maximum_of_zero_is_no_limit() -> None:
-    found = allowance(Limits(cores_total=Range(0, 0), memory_total=Range(0, 0)), Rules(), GROUPS, {}, NODES)
+    found = allowance(ResourceLimits(cores_total=Range(0, 0), memory_total=Range(0, 0)), Rules(), GROUPS, {}, NODES)
     assert found == Allowance({})
 
 

@@ -9,8 +9,8 @@ from autoscaler.objects.node import HOSTNAME, Node
 from autoscaler.objects.pod import SCALE_UP_DELAY, Pod
 from autoscaler.reasons import Waiting
 from autoscaler.scaleup.pending import (
-    Needy,
-    Sorted,
+    ClassifiedPods,
+    UnschedulablePods,
     all_new,
     expendable,
     filter_schedulable,
@@ -64,7 +64,7 @@ def test_what_becomes_of_a_pod_without_a_node(pod: Pod, verdict: str) -> None:
     assert _verdict(found, pod) == verdict
 
 
-def _verdict(found: Sorted, pod: Pod) -> str:
+def _verdict(found: ClassifiedPods, pod: Pod) -> str:
     lists = {"unschedulable": found.unschedulable, "unprocessed": found.unprocessed, "nominated": found.nominated}
     listed = [name for name, pods in lists.items() if pod in pods]
     listed += [found.waiting[pod.key]] if pod.key in found.waiting else []
@@ -75,7 +75,7 @@ def _verdict(found: Sorted, pod: Pod) -> str:
 def test_pods_of_schedulers_that_are_not_allowed_are_left_alone() -> None:
     ours, theirs = a_pod("a", unschedulable=True), a_pod("b", unschedulable=True, scheduler="theirs")
     found = sort_pending([ours, theirs], Pods(allowed_scheduler_names=("default-scheduler",)), NEW)
-    assert found == Sorted((ours,), (), (), {"default/b": Waiting.FOREIGN_SCHEDULER})
+    assert found == ClassifiedPods((ours,), (), (), {"default/b": Waiting.FOREIGN_SCHEDULER})
 
 
 def test_nominated_pods_were_no_class_of_their_own() -> None:
@@ -107,7 +107,7 @@ def filtered(
     placed: Sequence[Pod] = (),
     hints: Hints | None = None,
     rules: Rules = NEW,
-) -> tuple[Needy, Placer]:
+) -> tuple[UnschedulablePods, Placer]:
     placer = Placer(Trial(view_of(nodes, placed)))
     return filter_schedulable(placer, pods, Pods(), hints or Hints(), rules), placer
 

@@ -7,7 +7,7 @@ from autoscaler.objects.node import Node, Taint
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.objects.requests import Requests
 from autoscaler.scaleup.option import Option
-from autoscaler.scaleup.price import Price, ProviderPrices, preferred_cpu_milli
+from autoscaler.scaleup.price import PriceExpander, ProviderPrices, preferred_cpu_milli
 from autoscaler.snapshot.contribution import ALL_GPU_RESOURCES
 from autoscaler.snapshot.groups import Group
 from autoscaler.snapshot.template import Template
@@ -55,8 +55,8 @@ def an_option(
     )
 
 
-def a_price(prices: ListPrices, cluster_nodes: int | None = 5, gpu_label: str = "gpu") -> Price:
-    return Price(prices, cluster_nodes, gpu_label, ALL_GPU_RESOURCES)
+def a_price(prices: ListPrices, cluster_nodes: int | None = 5, gpu_label: str = "gpu") -> PriceExpander:
+    return PriceExpander(prices, cluster_nodes, gpu_label, ALL_GPU_RESOURCES)
 
 
 def test_the_score_of_a_worked_example() -> None:
@@ -88,7 +88,7 @@ def test_the_preferred_node_grows_with_the_cluster(nodes: int | None, cpu_milli:
     assert preferred_cpu_milli(nodes) == cpu_milli
 
 
-def chosen(price: Price, *options: Option) -> list[str]:
+def chosen(price: PriceExpander, *options: Option) -> list[str]:
     return [option.group.id for option in price.best(options)]
 
 

@@ -9,7 +9,7 @@ from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.objects.workload import ConfigMap
 from autoscaler.ports import Subject
 from autoscaler.scaleup.option import Option
-from autoscaler.scaleup.priority import CONFIG_MAP, Priority, PriorityWarning, config_map_in
+from autoscaler.scaleup.priority import CONFIG_MAP, PriorityExpander, PriorityWarning, config_map_in
 from autoscaler.snapshot.groups import Group
 from autoscaler.snapshot.template import Template
 
@@ -31,7 +31,7 @@ def a_config_map(data: Mapping[str, str]) -> ConfigMap:
 
 def weighed(text: str | None, *groups: str) -> tuple[list[str], list[StrEnum]]:
     config_map = None if text is None else a_config_map({"priorities": text})
-    found = Priority(config_map).weigh([an_option(group) for group in groups])
+    found = PriorityExpander(config_map).weigh([an_option(group) for group in groups])
     assert all(one.about == ABOUT for one in found.occurrences)
     return [option.group.id for option in found.options], [one.reason for one in found.occurrences]
 
@@ -80,7 +80,7 @@ def test_an_expression_that_never_ends_elsewhere_ends() -> None:
 
 
 def test_a_config_map_without_the_entry_is_bad() -> None:
-    found = Priority(a_config_map({"prioritys": "10: [web]"})).weigh([an_option("web")])
+    found = PriorityExpander(a_config_map({"prioritys": "10: [web]"})).weigh([an_option("web")])
     assert [one.reason for one in found.occurrences] == [PriorityWarning.INVALID]
     assert "priorities" in found.occurrences[0].message
 
@@ -90,7 +90,7 @@ def test_a_missing_config_map_filters_nothing_silently() -> None:
 
 
 def test_groups_that_nothing_matches_are_not_used() -> None:
-    found = Priority(a_config_map({"priorities": "10: [web]"})).weigh([an_option("web"), an_option("db")])
+    found = PriorityExpander(a_config_map({"priorities": "10: [web]"})).weigh([an_option("web"), an_option("db")])
     assert [option.group.id for option in found.options] == ["web"]
     (occurrence,) = found.occurrences
     assert occurrence.reason is PriorityWarning.NOT_MATCHED
@@ -104,7 +104,7 @@ def test_where_nothing_matches_at_all_every_option_stays() -> None:
 
 
 def test_no_options_stay_none() -> None:
-    assert Priority(a_config_map({"priorities": "10: [web]"})).best([]) == ()
+    assert PriorityExpander(a_config_map({"priorities": "10: [web]"})).best([]) == ()
 
 
 def test_the_config_map_is_looked_up_in_the_namespace_of_the_autoscaler() -> None:

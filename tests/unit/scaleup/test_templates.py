@@ -6,13 +6,13 @@ import pytest
 
 from autoscaler.clock import Instant
 from autoscaler.config.rules import Rules
-from autoscaler.config.scaleup import Health, Templates
-from autoscaler.objects.node import Condition, Node, Taint
+from autoscaler.config.scaleup import HealthOptions, TemplateOptions
+from autoscaler.objects.node import Node, NodeCondition, Taint
 from autoscaler.objects.pod import Pod, PodInterner
 from autoscaler.objects.workload import DaemonSet, plain_decoder
 from autoscaler.reasons import Lack
 from autoscaler.registry.readiness import read, ready_terms
-from autoscaler.scaleup.templates import Source, TemplateCache, choose_templates
+from autoscaler.scaleup.templates import TemplateCache, TemplateSource, choose_templates
 from autoscaler.snapshot.cluster import ClusterView, Related, view_of
 from autoscaler.snapshot.groups import Group, Groups
 from autoscaler.snapshot.template import TEMPLATE_NODE, Template, template_name
@@ -44,7 +44,7 @@ def a_node(
         unschedulable=cordoned,
         capacity={"cpu": 4000, "memory": 8 << 30, "pods": 110},
         allocatable={"cpu": 4000, "memory": 8 << 30, "pods": 110},
-        conditions=(Condition(type="Ready", status=status, last_transition_time=since),),
+        conditions=(NodeCondition(type="Ready", status=status, last_transition_time=since),),
     )
 
 
@@ -81,19 +81,19 @@ def a_view(
 
 
 def choose_all(view: ClusterView, cache: TemplateCache) -> tuple[Mapping[str, Template], TemplateCache]:
-    options, rules = Templates(), Rules()
+    options, rules = TemplateOptions(), Rules()
     readings = read(view.nodes, ready_terms(options, "", rules))
-    return choose_templates(view, cache, options, rules, NOW, INTERNER, readings=readings, health=Health())
+    return choose_templates(view, cache, options, rules, NOW, INTERNER, readings=readings, health=HealthOptions())
 
 
 def choose(
     view: ClusterView,
     cache: TemplateCache | None = None,
-    options: Templates | None = None,
+    options: TemplateOptions | None = None,
     rules: Rules | None = None,
     now: Instant = NOW,
 ) -> tuple[Template | None, TemplateCache]:
-    options, rules = options or Templates(), rules or Rules()
+    options, rules = options or TemplateOptions(), rules or Rules()
     templates, after = choose_templates(
         view,
         cache or TemplateCache(),
@@ -102,12 +102,12 @@ def choose(
         now,
         INTERNER,
         readings=read(view.nodes, ready_terms(options, view.groups.gpu_label, rules)),
-        health=Health(),
+        health=HealthOptions(),
     )
     return templates.get("web"), after
 
 
-def source_of(cache: TemplateCache) -> Source | None:
+def source_of(cache: TemplateCache) -> TemplateSource | None:
     entry = cache.entries.get("web")
     return None if entry is None else entry.source
 
@@ -115,33 +115,41 @@ def source_of(cache: TemplateCache) -> Source | None:
 @pytest.mark.parametrize(
     ("nodes", "origin", "source"),
     [
-        pytest.param([a_node("a"), a_node("b")], "a", Source.NODE, id="the first good node is the example"),
-        pytest.param([a_node("a", status="False"), a_node("b")], "b", Source.NODE, id="an unready node is passed over"),
-        pytest.param([a_node("a", HALF_A_MINUTE_AGO), a_node("b")], "b", Source.NODE, id="a young node is passed over"),
-        pytest.param([a_node("a", A_MINUTE_AGO)], "cloud", Source.PROVIDER, id="exactly one minute is too young"),
-        pytest.param([a_node("a", cordoned=True), a_node("b")], "b", Source.NODE, id="a cordoned node is passed over"),
+        pytest.param([a_node("a"), a_node("b")], "a", TemplateSource.NODE, id="the first good node is the example"),
+        pytest.param(
+            [a_node("a", status="False"), a_node("b")], "b", TemplateSource.NODE, id="an unready node is passed over"
+        ),
+        pytest.param(
+            [a_node("a", HALF_A_MINUTE_AGO), a_node("b")], "b", TemplateSource.NODE, id="a young node is passed over"
+        ),
+        pytest.param(
+            [a_node("a", A_MINUTE_AGO)], "cloud", TemplateSource.PROVIDER, id="exactly one minute is too young"
+        ),
+        pytest.param(
+            [a_node("a", cordoned=True), a_node("b")], "b", TemplateSource.NODE, id="a cordoned node is passed over"
+        ),
         pytest.param(
             [a_node("a", taints=("ToBeDeletedByClusterAutoscaler",)), a_node("b")],
             "b",
-            Source.NODE,
+            TemplateSource.NODE,
             id="a node being deleted is passed over",
         ),
         pytest.param(
             [a_node("a", taints=("startup-taint.cluster-autoscaler.kubernetes.io/x",)), a_node("b")],
             "b",
-            Source.NODE,
+            TemplateSource.NODE,
             id="a starting node is passed over",
         ),
         pytest.param(
             [a_node("a", labels={"gpu": "t4"}), a_node("b")],
             "b",
-            Source.NODE,
+            TemplateSource.NODE,
             id="a node whose GPUs are not there yet is passed over",
         ),
-        pytest.param([], "cloud", Source.PROVIDER, id="without nodes the cloud is asked"),
+        pytest.param([], "cloud", TemplateSource.PROVIDER, id="without nodes the cloud is asked"),
     ],
 )
-def test_the_example(nodes: list[Node], origin: str, source: Source) -> None:
+def test_the_example(nodes: list[Node], origin: str, source: TemplateSource) -> None:
     template, cache = choose(a_view(nodes, gpu_label="gpu"))
     assert template is not None
     assert (template.node.labels["from"], source_of(cache)) == (origin, source)
@@ -159,7 +167,7 @@ def test_the_example(nodes: list[Node], origin: str, source: Source) -> None:
 def test_the_last_resort(node: Node, rules: Rules, found: bool) -> None:
     template, cache = choose(a_view([node], cloud=None), rules=rules)
     assert (template is not None) is found
-    assert source_of(cache) is (Source.UNFIT_NODE if found else None)
+    assert source_of(cache) is (TemplateSource.UNFIT_NODE if found else None)
 
 
 def test_each_group_has_its_own_example_and_others_nodes_are_nobodys() -> None:
@@ -174,18 +182,18 @@ def test_each_group_has_its_own_example_and_others_nodes_are_nobodys() -> None:
 
 
 def test_the_cache_outlives_the_node_until_it_expires() -> None:
-    options = Templates(node_info_cache_expire_time_s=600.0)
+    options = TemplateOptions(node_info_cache_expire_time_s=600.0)
     first, cache = choose(a_view([a_node("a")]), options=options)
     later, cache = choose(a_view(), cache, options, now=NOW.later(600))
     assert later is first
-    assert source_of(cache) is Source.CACHE
+    assert source_of(cache) is TemplateSource.CACHE
     expired, cache = choose(a_view(), cache, options, now=NOW.later(601))
     assert expired is not None
-    assert (expired.node.labels["from"], source_of(cache)) == ("cloud", Source.PROVIDER)
+    assert (expired.node.labels["from"], source_of(cache)) == ("cloud", TemplateSource.PROVIDER)
 
 
 def test_a_node_seen_again_renews_the_cache() -> None:
-    options = Templates(node_info_cache_expire_time_s=600.0)
+    options = TemplateOptions(node_info_cache_expire_time_s=600.0)
     view = a_view([a_node("a")])
     first, cache = choose(view, options=options)
     _, cache = choose(view, cache, options, now=NOW.later(500))
@@ -237,7 +245,7 @@ def test_the_clouds_description_becomes_a_node() -> None:
         taints=(Taint(key="dedicated", effect="NoSchedule", value="web"),),
         capacity={"cpu": 4000, "memory": 8 << 30, "pods": 110},
         allocatable={"cpu": 3500, "memory": 8 << 30, "pods": 110},
-        conditions=(Condition(type="Ready", status="True"),),
+        conditions=(NodeCondition(type="Ready", status="True"),),
     )
 
 
@@ -253,7 +261,7 @@ def test_a_broken_description_is_a_fault_of_its_group() -> None:
     assert "plenty" in cache.faults["web"]
     bad_pod = NodeTemplate(capacity={"cpu": "4"}, pods=({"metadata": {"name": 7}},))
     _, cache = choose(a_view([a_node("a", status="False")], cloud=bad_pod))
-    assert source_of(cache) is Source.UNFIT_NODE
+    assert source_of(cache) is TemplateSource.UNFIT_NODE
     assert "web" in cache.faults
 
 
@@ -310,7 +318,7 @@ LOG = a_daemon_set("log")
 def test_pods_of_a_real_example(
     pods: list[Pod], daemon_sets: list[DaemonSet], force: bool, expected: list[str]
 ) -> None:
-    template, _ = choose(a_view([a_node("a")], pods, daemon_sets), options=Templates(force_ds=force))
+    template, _ = choose(a_view([a_node("a")], pods, daemon_sets), options=TemplateOptions(force_ds=force))
     assert names(template) == expected
 
 
@@ -346,7 +354,7 @@ def test_daemons_of_the_clouds_description(daemon_set: DaemonSet, added: bool) -
 
 def test_a_passing_taint_does_not_keep_daemons_off() -> None:
     node = a_node("a", taints=("status-taint.cluster-autoscaler.kubernetes.io/busy",))
-    template, _ = choose(a_view([node], daemon_sets=[LOG]), options=Templates(force_ds=True))
+    template, _ = choose(a_view([node], daemon_sets=[LOG]), options=TemplateOptions(force_ds=True))
     assert names(template) == ["log"]
 
 
@@ -403,7 +411,7 @@ def test_a_changed_description_gives_another_template() -> None:
 def test_a_cordoned_example_can_be_uncordoned() -> None:
     view = a_view([a_node("a", cordoned=True)], cloud=None)
     kept, _ = choose(view)
-    freed, _ = choose(view, options=Templates(scale_from_unschedulable=True))
+    freed, _ = choose(view, options=TemplateOptions(scale_from_unschedulable=True))
     assert kept is not None
     assert kept.node.unschedulable
     assert freed is not None
@@ -431,7 +439,7 @@ class TestNodesThatOfferLess:
 
     def test_the_newest_speaks_for_its_group(self) -> None:
         found, cache = self.cpu(a_view([self.old(), self.small()]))
-        assert (found, source_of(cache)) == (2000, Source.NODE)
+        assert (found, source_of(cache)) == (2000, TemplateSource.NODE)
 
     def test_an_older_one_does_not(self) -> None:
         found, _ = self.cpu(a_view([self.old(), self.small(created=0.5)]))
@@ -452,13 +460,13 @@ class TestNodesThatOfferLess:
     def test_what_it_told_outlives_it(self) -> None:
         _, cache = self.cpu(a_view([self.old(), self.small()]))
         found, cache = self.cpu(a_view([self.old()]), cache)
-        assert (found, source_of(cache)) == (2000, Source.CACHE)
+        assert (found, source_of(cache)) == (2000, TemplateSource.CACHE)
 
     def test_a_newer_one_refutes_it(self) -> None:
         _, cache = self.cpu(a_view([self.old(), self.small()]))
         newer = msgspec.structs.replace(a_node("newer"), created=3.0)
         found, cache = self.cpu(a_view([self.old(), newer]), cache)
-        assert (found, source_of(cache)) == (4000, Source.NODE)
+        assert (found, source_of(cache)) == (4000, TemplateSource.NODE)
 
     def test_so_does_another_description_of_the_group(self) -> None:
         _, cache = self.cpu(a_view([self.old(), self.small()]))
@@ -470,7 +478,7 @@ class TestNodesThatOfferLess:
         view = a_view([self.small(HALF_A_MINUTE_AGO, labels={"new": "yes"})], cloud=self.PROMISE)
         template, cache = choose(view)
         assert template is not None
-        assert (template.node.allocatable["cpu"], source_of(cache)) == (2000, Source.PROVIDER)
+        assert (template.node.allocatable["cpu"], source_of(cache)) == (2000, TemplateSource.PROVIDER)
         assert "new" not in template.node.labels
         assert choose(view, cache)[0] is template
         found, _ = self.cpu(a_view(cloud=self.PROMISE), cache)
@@ -514,22 +522,22 @@ class TestNodesWithoutTheirDevices:
 
     def test_have_time_to_get_them(self) -> None:
         found, cache = self.gpus(self.view(age_s=899))
-        assert (found, source_of(cache)) == (1, Source.PROVIDER)
+        assert (found, source_of(cache)) == (1, TemplateSource.PROVIDER)
 
     def test_are_taken_as_they_are_after_that(self) -> None:
         found, cache = self.gpus(self.view(age_s=900))
-        assert (found, source_of(cache)) == (0, Source.INCOMPLETE_NODE)
+        assert (found, source_of(cache)) == (0, TemplateSource.INCOMPLETE_NODE)
         found, cache = self.gpus(self.view(age_s=0, gone=True), cache)
-        assert (found, source_of(cache)) == (0, Source.CACHE)
+        assert (found, source_of(cache)) == (0, TemplateSource.CACHE)
 
     def test_are_forgotten_once_other_daemons_may_bring_them(self) -> None:
         _, cache = self.gpus(self.view(age_s=900))
         found, cache = self.gpus(self.view(age_s=0, gone=True, daemons=[a_daemon_set("driver")]), cache)
-        assert (found, source_of(cache)) == (1, Source.PROVIDER)
+        assert (found, source_of(cache)) == (1, TemplateSource.PROVIDER)
 
     def test_are_given_another_chance_after_some_hours(self) -> None:
         _, cache = self.gpus(self.view(age_s=900))
-        later = NOW.later(Health().node_group_backoff_reset_timeout_s)
+        later = NOW.later(HealthOptions().node_group_backoff_reset_timeout_s)
         template, _ = choose(self.view(age_s=0, gone=True), cache, now=later)
         assert template is not None
         assert "nvidia.com/gpu" not in template.node.allocatable
@@ -565,11 +573,11 @@ def test_the_cache_knows_how_many_pools_of_devices_the_example_has() -> None:
     _, cache = choose(with_slices)
     assert cache.pools == {"web": {GPUS: (1, 1)}}
     _, later = choose(a_view([]), cache)
-    assert (source_of(later), later.pools) == (Source.CACHE, {"web": {GPUS: (1, 1)}})
+    assert (source_of(later), later.pools) == (TemplateSource.CACHE, {"web": {GPUS: (1, 1)}})
     _, without = choose(view, cache)
     assert without.pools == {}
 
 
 def test_a_cloud_promises_no_pools_of_devices() -> None:
     _, cache = choose(a_view([]))
-    assert (source_of(cache), cache.pools) == (Source.PROVIDER, {})
+    assert (source_of(cache), cache.pools) == (TemplateSource.PROVIDER, {})

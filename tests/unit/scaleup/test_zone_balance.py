@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from autoscaler.objects.node import ZONES, Node
 from autoscaler.reasons import NoFit
-from autoscaler.scaleup.zones import verdict, zones_of
+from autoscaler.scaleup.next_zone import verdict, zones_of
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.cluster import view_of
 from autoscaler.snapshot.overlay import Trial

@@ -8,7 +8,7 @@ import yaml
 
 from autoscaler.errors import ConfigError
 from autoscaler.objects.devices import DEVICE_VERSIONS
-from autoscaler.scenario.dump import Dump, Text, read_dump
+from autoscaler.scenario.dump import Dump, DumpText, read_dump
 from tests.devices import claim_form, slice_form
 
 NODE: dict[str, Any] = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
@@ -21,7 +21,7 @@ def a_list(*items: Any, kind: str = "List") -> dict[str, Any]:
 
 def read(*documents: Any, form: str = "json") -> Dump:
     texts = [yaml.safe_dump(one) if form == "yaml" else json.dumps(one, indent=4) for one in documents]
-    return read_dump([Text(f"file-{number}", text.encode()) for number, text in enumerate(texts)])
+    return read_dump([DumpText(f"file-{number}", text.encode()) for number, text in enumerate(texts)])
 
 
 def names(dump: Dump, kind: str) -> list[str]:
@@ -58,7 +58,7 @@ def test_objects_come_in_any_wrapping(documents: list[Any], form: str) -> None:
     ids=["json", "yaml"],
 )
 def test_a_file_may_hold_several_documents(text: str) -> None:
-    dump = read_dump([Text("all", text.encode())])
+    dump = read_dump([DumpText("all", text.encode())])
     assert (names(dump, "Node"), names(dump, "Pod")) == (["n1"], ["p1"])
 
 
@@ -93,7 +93,7 @@ def test_the_newest_moment_is_that_of_any_object_expiries_aside() -> None:
 
 def complaints(*bodies: bytes) -> list[str]:
     with pytest.raises(ConfigError) as caught:
-        read_dump([Text(f"file-{number}", body) for number, body in enumerate(bodies)])
+        read_dump([DumpText(f"file-{number}", body) for number, body in enumerate(bodies)])
     return list(caught.value.problems)
 
 
@@ -165,7 +165,7 @@ def test_a_file_made_to_hurt_is_one_line(body: bytes, problem: str) -> None:
 def test_progress_is_told_up_to_the_end() -> None:
     told: list[tuple[int, int]] = []
     body = json.dumps(a_list(NODE, POD)).encode()
-    read_dump([Text("all", body)], lambda done, total: told.append((done, total)))
+    read_dump([DumpText("all", body)], lambda done, total: told.append((done, total)))
     assert told[-1] == (len(body), len(body))
     assert [done for done, _ in told] == sorted(done for done, _ in told)
 
@@ -175,7 +175,7 @@ def test_what_asks_for_capacity_is_read() -> None:
     meta = {"name": "r", "namespace": "jobs"}
     request = {"apiVersion": "autoscaling.x-k8s.io/v1", "kind": "ProvisioningRequest", "metadata": meta, "spec": spec}
     template = {"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "t", "namespace": "jobs"}}
-    dump = read_dump([Text("dump.json", json.dumps({"kind": "List", "items": [request, template]}).encode())])
+    dump = read_dump([DumpText("dump.json", json.dumps({"kind": "List", "items": [request, template]}).encode())])
     assert [one.pod_count for one in dump.named("ProvisioningRequest")] == [2]
     assert [one.key for one in dump.named("PodTemplate")] == ["jobs/t"]
     assert dump.unused == {}

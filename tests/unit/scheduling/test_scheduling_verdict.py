@@ -12,9 +12,9 @@ from autoscaler.objects.pod import Pod, PodInterner
 from autoscaler.objects.storage import PersistentVolumeClaim
 from autoscaler.objects.workload import Namespace, plain_decoder
 from autoscaler.reasons import NoFit
+from autoscaler.scheduling.fit_error import unschedulable
 from autoscaler.scheduling.placement import Placer
 from autoscaler.scheduling.profile import Profile
-from autoscaler.scheduling.verdict import unschedulable
 from autoscaler.snapshot.cluster import Related, view_of
 from autoscaler.snapshot.overlay import Trial
 from tests.builders import Json, a_node, a_pod, over, term

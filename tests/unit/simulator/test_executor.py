@@ -5,7 +5,7 @@ import pytest
 
 from autoscaler.clock import Instant, VirtualClock
 from autoscaler.ports import Executor
-from autoscaler.simulator.executor import Crew, VirtualExecutor
+from autoscaler.simulator.executor import ReplicaExecutor, VirtualExecutor
 
 
 @pytest.fixture
@@ -174,9 +174,9 @@ def test_a_work_cannot_drive(executor: VirtualExecutor) -> None:
 
 
 def test_one_crew_is_stopped_and_the_others_go_on(executor: VirtualExecutor, diary: Diary) -> None:
-    ends, stays = Crew(executor), Crew(executor)
+    ends, stays = ReplicaExecutor(executor), ReplicaExecutor(executor)
 
-    def sleeper(name: str, crew: Crew) -> None:
+    def sleeper(name: str, crew: ReplicaExecutor) -> None:
         diary.note(f"{name} {crew.sleep(10)}")
 
     ends.submit(lambda: sleeper("ends", ends))
@@ -191,7 +191,7 @@ def test_one_crew_is_stopped_and_the_others_go_on(executor: VirtualExecutor, dia
 
 
 def test_a_crew_cannot_be_stopped_by_a_work(executor: VirtualExecutor) -> None:
-    executor.submit(Crew(executor).stop)
+    executor.submit(ReplicaExecutor(executor).stop)
     with pytest.raises(RuntimeError, match="cannot end the crew"):
         executor.run_until(1)
 
@@ -220,6 +220,6 @@ def test_works_that_are_waited_for_run_in_their_order(executor: VirtualExecutor,
 
     wait_for_two()
     executor.submit(wait_for_two)
-    Crew(executor).run_all([lambda: diary.note("c")])
+    ReplicaExecutor(executor).run_all([lambda: diary.note("c")])
     executor.run_until(0)
     assert [what for _, what in diary.entries] == ["a", "b", "both", "c", "a", "b", "both"]

@@ -10,7 +10,7 @@ import pytest
 from autoscaler.errors import ConfigError
 from autoscaler.reasons import Waiting
 from autoscaler.scenario.codec import decode
-from autoscaler.simulator.answer import Answer, RunAnswer
+from autoscaler.simulator.answer import PlanAnswer, RunAnswer
 from autoscaler.simulator.play import play
 
 
@@ -25,7 +25,7 @@ def a_group(name: str, cpu: str, **fields: Any) -> dict[str, Any]:
     return {"id": name, "minSize": 0, "maxSize": 5, "targetSize": 0, "template": template, **fields}
 
 
-def played(**fields: Any) -> Answer:
+def played(**fields: Any) -> PlanAnswer:
     document = {
         "now": "2026-01-05T12:00:00Z",
         "options": {"compatibility": "1.31", "expander": "least-waste"},

@@ -8,7 +8,7 @@ import pytest
 from autoscaler.errors import ConfigError
 from autoscaler.scenario.codec import decode
 from autoscaler.scenario.encode import encode
-from autoscaler.simulator.answer import Answer, RunAnswer
+from autoscaler.simulator.answer import PlanAnswer, RunAnswer
 from autoscaler.simulator.play import play
 from autoscaler.snapshot.cluster import view_of
 from tests.unit.capacity import ATOMIC, CHECK
@@ -35,7 +35,7 @@ def a_request(name: str, count: int, kind: str = CHECK) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": {"provisioningClassName": kind, "podSets": pod_sets}}
 
 
-def played(options: dict[str, Any], **fields: Any) -> Answer:
+def played(options: dict[str, Any], **fields: Any) -> PlanAnswer:
     group = {"id": "web", "maxSize": 5, "targetSize": 1, "template": {"status": {"capacity": {"cpu": 4}}}}
     document = {
         "now": "2026-01-05T12:00:00Z",

@@ -10,9 +10,9 @@ from autoscaler.errors import Conflict, Gone
 from autoscaler.kube.paths import ObjectRef
 from autoscaler.objects.meta import unix_seconds
 from autoscaler.objects.node import Node, Taint
+from autoscaler.sandbox.recorded_cloud import CloudVerb
 from autoscaler.scenario.codec import decode
 from autoscaler.scenario.scenario import node_ref
-from autoscaler.simulator.recorded_cloud import Verb
 from autoscaler.simulator.scenario_world import ScenarioWorld
 from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.groups import Groups
@@ -105,7 +105,7 @@ def test_an_increase_beyond_the_maximum_fails_and_is_noted() -> None:
     with pytest.raises(ProviderError):
         world.cloud.groups()[0].increase(4)
     (call,) = world.calls_of(0)
-    assert (call.verb, call.delta) == (Verb.INCREASE, 0)
+    assert (call.verb, call.delta) == (CloudVerb.INCREASE, 0)
     assert call.error is not None
 
 
@@ -134,8 +134,8 @@ def test_calls_belong_to_the_run_they_were_made_in_even_after_its_pass() -> None
     world.begin_run(1)
     world.cloud.groups()[0].decrease_target(1)
     world.finish()
-    assert [(call.verb, call.delta) for call in world.calls_of(0)] == [(Verb.INCREASE, 1), (Verb.DELETE, -1)]
-    assert [(call.verb, call.delta) for call in world.calls_of(1)] == [(Verb.DECREASE_TARGET, -1)]
+    assert [(call.verb, call.delta) for call in world.calls_of(0)] == [(CloudVerb.INCREASE, 1), (CloudVerb.DELETE, -1)]
+    assert [(call.verb, call.delta) for call in world.calls_of(1)] == [(CloudVerb.DECREASE_TARGET, -1)]
 
 
 def test_deletions_after_the_last_run_still_take_effect() -> None:

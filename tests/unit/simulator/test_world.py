@@ -11,8 +11,8 @@ from autoscaler.errors import RetryLater
 from autoscaler.objects.node import Taint
 from autoscaler.observe.report import PassReport
 from autoscaler.sandbox.apiserver.faults import Fault
-from autoscaler.simulator.recorded_cloud import Verb
-from autoscaler.simulator.replica import NoAudience
+from autoscaler.sandbox.recorded_cloud import CloudVerb
+from autoscaler.simulator.replica import SilentPassListener
 from autoscaler.simulator.world import World
 from tests.worlds import QUICK, a_cloud, a_deployment, a_group, a_world, nodes, pods_of, running, targets
 
@@ -102,7 +102,7 @@ def test_waiting_for_a_condition_ends_at_once_or_in_time() -> None:
 
 
 def test_an_audience_hears_of_every_pass() -> None:
-    class Listening(NoAudience):
+    class Listening(SilentPassListener):
         def __init__(self) -> None:
             self.heard: list[PassReport] = []
 
@@ -165,7 +165,7 @@ class TestProcess:
             world.restart(after_s=5, orderly=orderly)
             assert world.replica is None
             world.run_for(300)
-            assert [(call.verb, call.delta) for call in world.calls] == [(Verb.INCREASE, 2)]
+            assert [(call.verb, call.delta) for call in world.calls] == [(CloudVerb.INCREASE, 2)]
             assert len(pods_of(world, "app")) == running(world, "app") == 7
 
     def test_without_the_lease_does_nothing_until_another_leads(self) -> None:

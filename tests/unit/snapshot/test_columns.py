@@ -3,7 +3,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from autoscaler.objects.node import HOSTNAME, Effect, Taint
+from autoscaler.objects.node import HOSTNAME, Taint, TaintEffect
 from autoscaler.snapshot.cluster import ClusterBuilder, Related
 from autoscaler.snapshot.columns import ABSENT, MOST, Columns, Vocabulary
 from autoscaler.snapshot.groups import Groups
@@ -73,7 +73,7 @@ def test_a_vocabulary_is_outgrown_when_most_of_its_host_names_are_gone() -> None
         pytest.param(lambda v, n: v.code(f"key-{n}", "x"), 1028, id="keys of labels"),
         pytest.param(lambda v, n: v.code("zone", f"z{n}"), 1028, id="values of any label"),
         pytest.param(
-            lambda v, n: v.taint_code([Taint(key="k", value=str(n), effect=Effect.NO_EXECUTE)]), 1028, id="taints"
+            lambda v, n: v.taint_code([Taint(key="k", value=str(n), effect=TaintEffect.NO_EXECUTE)]), 1028, id="taints"
         ),
         pytest.param(lambda v, n: v.row(f"example.com/{n}"), 252, id="resources"),
     ],

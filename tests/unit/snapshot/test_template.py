@@ -1,8 +1,8 @@
 import pytest
 
 from autoscaler.config.rules import Rules
-from autoscaler.config.scaleup import Templates
-from autoscaler.objects.node import HOSTNAME, Condition, Node, Taint, readiness
+from autoscaler.config.scaleup import TemplateOptions
+from autoscaler.objects.node import HOSTNAME, Node, NodeCondition, Taint, readiness
 from autoscaler.snapshot.template import (
     IMPAIRED_VOLUMES,
     TEMPLATE_NODE,
@@ -22,7 +22,7 @@ EXAMPLE = Node(
     unschedulable=True,
     capacity={"cpu": 4000},
     allocatable={"cpu": 3800},
-    conditions=(Condition(type="Ready", status="False"),),
+    conditions=(NodeCondition(type="Ready", status="False"),),
     created=12.0,
     deleted=13.0,
 )
@@ -42,7 +42,7 @@ def test_a_fresh_node_keeps_what_the_group_shares_and_nothing_of_the_machine() -
         unschedulable=True,
         capacity={"cpu": 4000},
         allocatable={"cpu": 3800},
-        conditions=(Condition(type="Ready", status="True"),),
+        conditions=(NodeCondition(type="Ready", status="True"),),
     )
     assert readiness(node).ready
     assert EXAMPLE.labels[HOSTNAME] == "ip-10-0-0-7"
@@ -54,7 +54,7 @@ def test_the_mark_and_the_uncordoning_are_options() -> None:
     assert not fresh(uncordoned=True).unschedulable
 
 
-OPTIONS = Templates(
+OPTIONS = TemplateOptions(
     startup_taint=("boot.example.com/agent",),
     ignore_taint=("old.example.com/agent",),
     startup_taint_prefix=("wait.example.com/",),

@@ -1,7 +1,7 @@
 import pytest
 
 from autoscaler.clock import VirtualClock
-from autoscaler.sandbox.actors.feed import Feed
+from autoscaler.sandbox.actors.informers import SharedInformers
 from autoscaler.sandbox.actors.wire import node_of
 from autoscaler.sandbox.apiserver.errors import JsonObject
 from autoscaler.sandbox.apiserver.storage import Storage
@@ -11,9 +11,9 @@ def a_config(name: str, text: str = "") -> JsonObject:
     return {"metadata": {"name": name}, "data": {"text": text}}
 
 
-def a_feed() -> tuple[Storage, Feed, list[str]]:
+def a_feed() -> tuple[Storage, SharedInformers, list[str]]:
     storage = Storage(VirtualClock())
-    feed = Feed(storage)
+    feed = SharedInformers(storage)
     heard: list[str] = []
 
     def told(old: JsonObject | None, new: JsonObject | None) -> None:
@@ -37,7 +37,7 @@ def test_a_mirror_moves_only_when_polled() -> None:
 def test_what_exists_before_the_first_poll_is_reported_once() -> None:
     storage = Storage(VirtualClock())
     storage.create("configmaps", a_config("a"))
-    feed = Feed(storage)
+    feed = SharedInformers(storage)
     mirror = feed.mirror("configmaps")
     storage.create("configmaps", a_config("b"))
     heard: list[str] = []
@@ -73,7 +73,7 @@ def test_a_mirror_that_history_outran_starts_over() -> None:
 
 def test_an_index_follows_the_value() -> None:
     storage = Storage(VirtualClock())
-    feed = Feed(storage)
+    feed = SharedInformers(storage)
     index = feed.mirror("pods").index(node_of)
     storage.create("pods", {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}})
     feed.poll()

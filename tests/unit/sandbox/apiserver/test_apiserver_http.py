@@ -11,7 +11,7 @@ from kubernetes import client, config, watch
 
 from autoscaler.clock import SystemClock
 from autoscaler.sandbox.apiserver.faults import Fault
-from autoscaler.sandbox.apiserver.requests import Rule
+from autoscaler.sandbox.apiserver.request_log import RbacRule
 from autoscaler.sandbox.apiserver.server import ApiServer
 from autoscaler.sandbox.apiserver.storage import Storage
 from tests.unit.sandbox.apiserver.apiserver_objects import Json, a_config, a_definition, a_pod
@@ -202,7 +202,7 @@ def test_a_token_is_asked_for_but_not_by_probes(storage: Storage) -> None:
 def test_requests_are_recorded_in_the_words_of_rbac(http: Client, server: ApiServer) -> None:
     http.ask("GET", "/apis/apps/v1/deployments", User_Agent="tester/1")
     http.ask("GET", "/apis/apps/v1/namespaces/default/deployments/x/scale")
-    assert server.requests.counts()[Rule("apps", "deployments", "scale", "get")] == 1
+    assert server.requests.counts()[RbacRule("apps", "deployments", "scale", "get")] == 1
     assert server.requests.count("list", "deployments") == 1
     (entry,) = server.requests.entries(user_agent="tester")
     assert (entry.verb, entry.group, entry.resource) == ("list", "apps", "deployments")

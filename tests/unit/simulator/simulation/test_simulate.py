@@ -11,7 +11,7 @@ import yaml
 from autoscaler.cli.main import main
 from autoscaler.config.load import from_documents
 from autoscaler.objects.meta import rfc3339, unix_seconds
-from autoscaler.simulator.simulation.charts import Series, line_chart
+from autoscaler.simulator.simulation.charts import ChartLine, line_chart
 from autoscaler.simulator.simulation.result import binned, spread
 from autoscaler.simulator.simulation.windows import beginnings
 
@@ -304,7 +304,7 @@ def test_waits_are_counted_up_to_and_with_each_limit() -> None:
 
 
 def test_names_in_charts_are_escaped() -> None:
-    drawn = line_chart("<b>", [0.0, 1.0], [Series("<i>", [1.0, 2.0])])
+    drawn = line_chart("<b>", [0.0, 1.0], [ChartLine("<i>", [1.0, 2.0])])
     assert "<b>" not in drawn
     assert "<i>" not in drawn
 

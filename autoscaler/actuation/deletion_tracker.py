@@ -1,0 +1,85 @@
+"""Removals under way and those that ended: what the deciding thread knows of work beside it."""
+
+import threading
+from collections.abc import Mapping
+
+import msgspec
+
+from autoscaler.actuation.removal_outcome import Finished
+from autoscaler.objects.pod import Pod
+from autoscaler.scaledown.plan import Removal
+
+
+class TrackedDeletions(msgspec.Struct, frozen=True, kw_only=True):
+    """Removals that have begun and not ended, as of one moment; node names by group, in order of their beginning."""
+
+    empty: Mapping[str, tuple[str, ...]] = {}
+    drained: Mapping[str, tuple[str, ...]] = {}
+    evicted: tuple[Pod, ...] = ()
+    """Pods evicted so far by these removals: their controllers may not have made new ones yet."""
+
+    @property
+    def nodes(self) -> frozenset[str]:
+        """Names of all nodes."""
+        return frozenset(
+            name for by_group in (self.empty, self.drained) for names in by_group.values() for name in names
+        )
+
+    @property
+    def empty_count(self) -> int:
+        """How many of them were empty."""
+        return sum(map(len, self.empty.values()))
+
+    @property
+    def drained_count(self) -> int:
+        """How many of them are being drained."""
+        return sum(map(len, self.drained.values()))
+
+    def count_in(self, group: str) -> int:
+        """How many belong to a group."""
+        return len(self.empty.get(group, ())) + len(self.drained.get(group, ()))
+
+
+class NodeDeletionTracker:
+    """Safe to share between threads; every answer is a value of its own."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._under_way: dict[str, Removal] = {}
+        self._evicted: dict[str, list[Pod]] = {}
+        self._finished: list[Finished] = []
+
+    def begun(self, removal: Removal) -> None:
+        """Note that a removal begins."""
+        with self._lock:
+            self._under_way[removal.node.name] = removal
+
+    def evicted(self, removal: Removal, pod: Pod) -> None:
+        """Note that a pod of a removal was evicted."""
+        with self._lock:
+            self._evicted.setdefault(removal.node.name, []).append(pod)
+
+    def ended(self, finished: Finished) -> None:
+        """Note that a removal is over."""
+        name = finished.removal.node.name
+        with self._lock:
+            self._under_way.pop(name, None)
+            self._evicted.pop(name, None)
+            self._finished.append(finished)
+
+    def under_way(self) -> TrackedDeletions:
+        """Return what is under way now."""
+        empty: dict[str, tuple[str, ...]] = {}
+        drained: dict[str, tuple[str, ...]] = {}
+        with self._lock:
+            for name, removal in self._under_way.items():
+                kind = drained if removal.drained else empty
+                kind[removal.group] = (*kind.get(removal.group, ()), name)
+            evicted = tuple(pod for pods in self._evicted.values() for pod in pods)
+        return TrackedDeletions(empty=empty, drained=drained, evicted=evicted)
+
+    def drain_results(self) -> tuple[Finished, ...]:
+        """Return what ended since the last call, in that order, and forget it."""
+        with self._lock:
+            finished, self._finished = self._finished, []
+        return tuple(finished)

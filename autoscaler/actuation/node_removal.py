@@ -1,0 +1,135 @@
+"""What a pass asks for when nodes have to go: one place for the deleter, the soft taints and the clean-up."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Protocol
+
+from autoscaler.actuation.deletion import Deleter, StartedRemovals
+from autoscaler.actuation.deletion_tracker import NodeDeletionTracker, TrackedDeletions
+from autoscaler.actuation.removal_events import RemovalEventWriter
+from autoscaler.actuation.removal_outcome import Finished
+from autoscaler.actuation.taints import CleanUp, apply_soft_taints
+from autoscaler.clock import Clock
+from autoscaler.config.scaledown import Drain, ScaleDown
+from autoscaler.errors import AutoscalerError, LeadershipLost
+from autoscaler.kube.writes import ClusterWrites
+from autoscaler.logs import Log
+from autoscaler.objects.node import Node
+from autoscaler.scaledown.plan import NodesToDelete
+from autoscaler.scaledown.taints import SoftTaints
+
+log = Log(__name__)
+
+
+class NodeRemoval(Protocol):
+    """Removes nodes beside the pass, and marks those that may be next."""
+
+    def under_way(self) -> TrackedDeletions:
+        """Return the removals that have begun and not ended."""
+        ...
+
+    def drain_results(self) -> Sequence[Finished]:
+        """Return the removals that ended since the last call."""
+        ...
+
+    def start(self, plan: NodesToDelete) -> StartedRemovals:
+        """Begin removals; raises `LeadershipLost`."""
+        ...
+
+    def mark(self, plan: SoftTaints) -> None:
+        """Change soft taints, as far as the time for it goes; raises `LeadershipLost`."""
+        ...
+
+    def annotate(self, node: str, annotations: Mapping[str, str | None]) -> bool:
+        """Set annotations of a node (None removes one); False where that failed. Raises `LeadershipLost`."""
+        ...
+
+    def clean_up(self, nodes: Iterable[Node], managed: Collection[str]) -> None:
+        """Remove the taints that an earlier process left; `managed` has the names of nodes in groups."""
+        ...
+
+
+class NodeRemover:
+    """Removes nodes for real."""
+
+    def __init__(
+        self,
+        deleter: Deleter,
+        writes: ClusterWrites,
+        clock: Clock,
+        news: RemovalEventWriter,
+        options: ScaleDown,
+        drain: Drain,
+    ) -> None:
+        self._deleter = deleter
+        self._writes = writes
+        self._clock = clock
+        self._clean_up = CleanUp(writes, clock, news)
+        self._options = options
+        self._drain = drain
+
+    def under_way(self) -> TrackedDeletions:
+        """Return the removals that have begun and not ended."""
+        return self._deleter.tracker.under_way()
+
+    def drain_results(self) -> Sequence[Finished]:
+        """Return the removals that ended since the last call."""
+        return self._deleter.tracker.drain_results()
+
+    def start(self, plan: NodesToDelete) -> StartedRemovals:
+        """Begin removals; raises `LeadershipLost`."""
+        return self._deleter.start(plan)
+
+    def mark(self, plan: SoftTaints) -> None:
+        """Change soft taints, as far as the time for it goes; raises `LeadershipLost`."""
+        apply_soft_taints(self._writes, self._clock, plan, self._options.max_bulk_soft_taint_time_s)
+
+    def annotate(self, node: str, annotations: Mapping[str, str | None]) -> bool:
+        """Set annotations of a node (None removes one); False where that failed. Raises `LeadershipLost`."""
+        try:
+            self._writes.annotate_node(node, annotations)
+        except LeadershipLost:
+            raise
+        except AutoscalerError as error:
+            log.warning("node.not_annotated", node=node, error=str(error))
+            return False
+        return True
+
+    def clean_up(self, nodes: Iterable[Node], managed: Collection[str]) -> None:
+        """Remove the taints that an earlier process left."""
+        everything = tuple(nodes)
+        self._clean_up.hard_taints(everything, managed, cordoned=self._drain.cordon_node_before_terminating)
+        self._clean_up.soft_taints(everything, self._options)
+
+
+class DryRunRemoval:
+    """The removals of a dry run: counted, and forgotten."""
+
+    def __init__(self) -> None:
+        self._nothing = NodeDeletionTracker()
+        self.withheld = 0
+        """Changes that a real run would have made."""
+
+    def under_way(self) -> TrackedDeletions:
+        """Nothing ever is."""
+        return self._nothing.under_way()
+
+    def drain_results(self) -> Sequence[Finished]:
+        """Nothing ever ends."""
+        return ()
+
+    def start(self, plan: NodesToDelete) -> StartedRemovals:
+        """Count the removals and report them begun."""
+        self.withheld += len(plan.empty) + len(plan.drained)
+        return StartedRemovals(empty=plan.empty, drained=plan.drained)
+
+    def mark(self, plan: SoftTaints) -> None:
+        """Count the changes."""
+        self.withheld += len(plan.taint) + len(plan.untaint)
+
+    def annotate(self, node: str, annotations: Mapping[str, str | None]) -> bool:
+        """Count the change."""
+        self.withheld += 1
+        return True
+
+    def clean_up(self, nodes: Iterable[Node], managed: Collection[str]) -> None:
+        """Leave everything as it is."""

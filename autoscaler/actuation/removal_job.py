@@ -1,0 +1,57 @@
+"""One removal under way, and the port through which its doubts are settled."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from autoscaler.actuation.deletion_batcher import AtomicBatch
+from autoscaler.actuation.removal_outcome import Eviction
+from autoscaler.actuation.taints import DeletionTaint
+from autoscaler.objects.node import Node
+from autoscaler.objects.pod import Pod
+from autoscaler.objects.workload import DisruptionBudget
+from autoscaler.scaledown.plan import Removal
+from autoscaler.snapshot.cluster import Related
+
+
+class FreshReader(Protocol):
+    """Reads the cluster as it is now, past every cache; raises `RetryLater` or `Refused` where it cannot be told.
+
+    Only `related` and `last_seen` answer from what the watches brought, and never raise.
+    """
+
+    def node(self, name: str) -> Node | None:
+        """Return the node; None where there is none."""
+        ...
+
+    def pods_on(self, node: str) -> Sequence[Pod]:
+        """Return every pod bound to the node, whatever its phase."""
+        ...
+
+    def budgets(self) -> Sequence[DisruptionBudget]:
+        """Return all disruption budgets."""
+        ...
+
+    def related(self) -> Related | None:
+        """Return controllers as the watches last showed them; None: do not ask for them."""
+        ...
+
+    def last_seen(self, name: str) -> Node | None:
+        """Return the node as the watch last showed it."""
+        ...
+
+
+class RemovalJob:
+    """A removal, the taint that announced it, and what has been done so far. One thread works on it at a time."""
+
+    def __init__(self, removal: Removal, mark: DeletionTaint, batch: AtomicBatch["RemovalJob"] | None) -> None:
+        self.removal = removal
+        self.mark = mark
+        self.batch = batch
+        """Where its group goes as a whole."""
+        self.evictions: list[Eviction] = []
+        self.ended = False
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return self.removal.node.name

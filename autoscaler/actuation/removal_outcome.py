@@ -1,0 +1,98 @@
+"""What became of removals, and why one was given up."""
+
+from enum import StrEnum
+
+import msgspec
+
+from autoscaler.clock import Instant
+from autoscaler.objects.pod import Pod
+from autoscaler.reasons import RemovedAs
+from autoscaler.scaledown.plan import Removal
+
+
+def removed_as(removal: Removal) -> RemovedAs:
+    """Return the kind of a node."""
+    if not removal.ready:
+        return RemovedAs.UNREADY
+    return RemovedAs.UNDERUTILIZED if removal.drained else RemovedAs.EMPTY
+
+
+class RemovalOutcome(StrEnum):
+    """How a removal ended, in Cluster Autoscaler's words; `ABANDONED` is ours."""
+
+    DELETED = "NodeDeleteOk"
+    NOT_EVICTED = "NodeDeleteErrorFailedToEvictPods"
+    NOT_DELETED = "NodeDeleteErrorFailedToDelete"
+    INTERNAL = "NodeDeleteErrorInternal"
+    ABANDONED = "Abandoned"
+    """The program stops or leads no more: whoever leads next cleans up."""
+
+
+class AbortReason(StrEnum):
+    """What spoke against a removal that had begun."""
+
+    DISABLED = "ScaleDownDisabledAnnotation"
+    BLOCKED = "BlockedByPod"
+    ON_COMPLETION = "BlockedByOnCompletionPod"
+    MIN_SIZE = "NodeGroupMinSizeReached"
+    ATOMIC = "AtomicScaleDownFailed"
+    NODE_GONE = "NodeGone"
+    TAINT_LOST = "TaintLost"
+    NEW_PODS = "NewPodsScheduled"
+    NOT_EVICTED = "EvictionFailed"
+    PODS_REMAIN = "PodsRemain"
+    UNREADABLE = "ClusterUnreadable"
+    REFUSED = "ProviderRefused"
+    REFUSED_AHEAD = "ProviderRefusesDeletion"
+    NO_LEASE = "LeaseTooShort"
+    BUG = "UnexpectedError"
+
+
+class Eviction(msgspec.Struct, frozen=True, kw_only=True):
+    """How the eviction of one pod ended; `error` is empty where it worked."""
+
+    pod: Pod
+    error: str = ""
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the pod is gone or going."""
+        return not self.error
+
+
+class Finished(msgspec.Struct, frozen=True, kw_only=True):
+    """A removal that is over."""
+
+    removal: Removal
+    outcome: RemovalOutcome
+    at: Instant
+    why: AbortReason | None = None
+    message: str = ""
+    """For people; nothing parses it."""
+    evictions: tuple[Eviction, ...] = ()
+    rolled_back: bool = False
+    """Whether the node was given back to the scheduler."""
+    certain: bool = True
+    """False: the cloud could not be asked whether the machine is being deleted."""
+
+    @property
+    def deleted(self) -> bool:
+        """Whether the machine is gone or going."""
+        return self.outcome is RemovalOutcome.DELETED
+
+
+class Aborted(Exception):
+    """Something speaks against going on with a removal: its node is given back."""
+
+    def __init__(self, why: AbortReason, message: str, *, certain: bool = True) -> None:
+        super().__init__(message)
+        self.why = why
+        self.message = message
+        self.certain = certain
+
+    @property
+    def outcome(self) -> RemovalOutcome:
+        """The same in Cluster Autoscaler's words."""
+        if self.why in (AbortReason.NOT_EVICTED, AbortReason.PODS_REMAIN):
+            return RemovalOutcome.NOT_EVICTED
+        return RemovalOutcome.INTERNAL if self.why is AbortReason.BUG else RemovalOutcome.NOT_DELETED

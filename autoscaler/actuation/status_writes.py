@@ -1,0 +1,114 @@
+"""Statuses of custom objects: what was decided is laid over what is there, so nothing of others is lost."""
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Any, Protocol
+
+import msgspec
+
+from autoscaler.errors import AutoscalerError, Gone, RetryLater
+from autoscaler.kube.paths import ObjectRef
+from autoscaler.kube.whole_objects import JsonObject
+from autoscaler.kube.writes import ClusterWrites
+from autoscaler.objects.capacity import ConditionedStatus, ProvisioningRequest, StatusCondition
+from autoscaler.objects.lenient_json import without_nulls, words
+from autoscaler.scaleup.status_change import StatusChange, merged
+
+
+class WriteOutcome(StrEnum):
+    """What became of a write."""
+
+    DONE = "done"
+    GONE = "gone"
+    """There is no such object any more."""
+    FAILED = "failed"
+    """To be tried again; it may have taken effect all the same."""
+
+
+class StatusWrite(msgspec.Struct, frozen=True):
+    """What became of a write, and why where it is not done."""
+
+    outcome: WriteOutcome = WriteOutcome.DONE
+    error: str = ""
+
+
+class Statuses(Protocol):
+    """Writes of the deciding thread to custom objects. None of them raises."""
+
+    def put(self, change: StatusChange) -> StatusWrite:
+        """Make a status so."""
+        ...
+
+    def store(self, template: Mapping[str, Any]) -> StatusWrite:
+        """Make a PodTemplate so."""
+        ...
+
+    def delete(self, request: ProvisioningRequest) -> StatusWrite:
+        """Delete a request that is over, unless it has changed since."""
+        ...
+
+
+class ClusterStatuses:
+    """`Statuses` on a cluster."""
+
+    def __init__(self, writes: ClusterWrites) -> None:
+        self._writes = writes
+
+    def put(self, change: StatusChange) -> StatusWrite:
+        """Make a status so; after a conflict the object is read again."""
+        ref = ObjectRef(change.api_version, change.kind, change.name, change.namespace)
+        return _written(lambda: self._writes.edit_status(ref, change.uid, lambda held: _apply(change, held)))
+
+    def store(self, template: Mapping[str, Any]) -> StatusWrite:
+        """Make a PodTemplate so, by server-side apply."""
+        return _written(lambda: self._writes.apply(template))
+
+    def delete(self, request: ProvisioningRequest) -> StatusWrite:
+        """Delete a request, unless it has changed since."""
+        ref = ObjectRef(request.api_version, "ProvisioningRequest", request.name, request.namespace)
+        return _written(lambda: self._writes.delete(ref, request.uid, request.metadata.resource_version))
+
+
+class DryRunStatuses:
+    """`Statuses` of a dry run: nothing is written."""
+
+    def put(self, change: StatusChange) -> StatusWrite:
+        """Leave the status as it is."""
+        return StatusWrite()
+
+    def store(self, template: Mapping[str, Any]) -> StatusWrite:
+        """Store nothing."""
+        return StatusWrite()
+
+    def delete(self, request: ProvisioningRequest) -> StatusWrite:
+        """Delete nothing."""
+        return StatusWrite()
+
+
+def _written(write: Callable[[], object]) -> StatusWrite:
+    try:
+        write()
+    except Gone as error:
+        return StatusWrite(WriteOutcome.GONE, str(error))
+    except AutoscalerError as error:
+        return StatusWrite(WriteOutcome.FAILED, str(error))
+    return StatusWrite()
+
+
+def _apply(change: StatusChange, held: JsonObject) -> bool:
+    """Lay a change over a status; False where the status says it already."""
+    status = held.get("status") or {}
+    try:
+        present = msgspec.convert(without_nulls(status), ConditionedStatus).conditions
+    except msgspec.ValidationError as error:
+        raise RetryLater(f"the conditions of {change.kind} {change.name} cannot be read: {words(error)}") from error
+    wanted: JsonObject = {**status, **change.fields}
+    wanted["conditions"] = [_form(one) for one in merged(present, change.conditions)]
+    held["status"] = {name: value for name, value in wanted.items() if value is not None}
+    return bool(held["status"] != status)
+
+
+def _form(one: StatusCondition) -> JsonObject:
+    """Return a condition with the fields that its schema requires, empty or not."""
+    required = {"reason": one.reason, "message": one.message, "lastTransitionTime": one.last_transition_time}
+    return {**required, **msgspec.to_builtins(one)}

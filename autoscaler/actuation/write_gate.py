@@ -1,0 +1,113 @@
+"""Whether work that takes minutes may still go on: the program runs and leads."""
+
+import threading
+from collections.abc import Callable, Sequence
+
+from autoscaler.clock import Clock, Instant
+from autoscaler.errors import LeadershipLost
+from autoscaler.ports import Executor, Leadership
+
+_LEASE_PATIENCE_S = 30.0
+_LEASE_PAUSE_S = 1.0
+_LONGEST_POLL_S = 0.1
+_POLL_STEP_S = 0.01
+
+Work = Callable[[], None]
+
+
+class Stopping(Exception):
+    """The program is stopping: end without another write."""
+
+
+class WriteGate:
+    """The clock, and leave to go on, for one program. Safe to share between threads."""
+
+    def __init__(self, executor: Executor, clock: Clock, leadership: Leadership) -> None:
+        self._executor = executor
+        self._clock = clock
+        self._leadership = leadership
+
+    def now(self) -> Instant:
+        """Return the present moment."""
+        return self._clock.now()
+
+    def pause(self, seconds: float) -> None:
+        """Wait; raises `Stopping`, and `LeadershipLost` where the lease ran out meanwhile."""
+        if not self._executor.sleep(max(0.0, seconds)):
+            raise Stopping
+        self.require()
+
+    def require(self) -> None:
+        """Raise `LeadershipLost` where the lease has run out."""
+        if not self.leads(0.0):
+            raise LeadershipLost("the lease has run out: removals are abandoned")
+
+    def leads(self, takes_s: float) -> bool:
+        """Whether the lease outlasts a call of so many seconds that starts now."""
+        return self._leadership.may_write(self._clock.now(), takes_s)
+
+    def await_lease(self, takes_s: float) -> bool:
+        """Wait until the lease outlasts a call of so many seconds, as it does after each renewal.
+
+        False where it never does; raises as `pause` does.
+        """
+        self.require()
+        give_up = self.now().mono + _LEASE_PATIENCE_S
+        while not self.leads(takes_s):
+            if self.now().mono >= give_up:
+                return False
+            self.pause(_LEASE_PAUSE_S)
+        return True
+
+    def beside(self, works: Sequence[Work], at_most: int) -> tuple[Exception | None, ...]:
+        """Run works beside each other, so many at once, and return what each raised when all have ended.
+
+        After the first that fails no further one begins: those left return None as well, and did nothing. The caller
+        takes part, so all gets done even where the executor is too busy to help. Raises `Stopping`.
+        """
+        lanes = _Lanes(works)
+        for _ in range(min(at_most, len(works)) - 1):
+            self._executor.submit(lanes.run)
+        lanes.run()
+        poll_s = 0.0
+        while lanes.busy:
+            if not self._executor.sleep(poll_s):
+                raise Stopping
+            poll_s = min(_LONGEST_POLL_S, poll_s + _POLL_STEP_S)
+        return tuple(lanes.errors)
+
+
+class _Lanes:
+    """Works that several threads take from, one after the other."""
+
+    def __init__(self, works: Sequence[Work]) -> None:
+        self.errors: list[Exception | None] = [None] * len(works)
+        self._works = works
+        self._lock = threading.Lock()
+        self._begun = 0
+        self._ended = 0
+        self._closed = False
+
+    @property
+    def busy(self) -> bool:
+        """Whether a work has begun and not ended."""
+        with self._lock:
+            return self._ended < self._begun
+
+    def run(self) -> None:
+        """Take works until none is left or one has failed."""
+        while (index := self._take()) is not None:
+            try:
+                self._works[index]()
+            except Exception as error:  # noqa: BLE001  # the top of a thread; whoever called `beside` gets it
+                self.errors[index] = error
+            with self._lock:
+                self._ended += 1
+                self._closed = self._closed or self.errors[index] is not None
+
+    def _take(self) -> int | None:
+        with self._lock:
+            if self._closed or self._begun == len(self._works):
+                return None
+            self._begun += 1
+            return self._begun - 1

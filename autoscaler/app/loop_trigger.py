@@ -1,0 +1,66 @@
+"""When the next pass runs."""
+
+import threading
+
+from autoscaler.clock import Clock, Instant
+from autoscaler.config.process import Loop
+from autoscaler.objects.pod import Pod
+
+_FRESH_S = 10.0
+"""A verdict of the scheduler older than this wakes nobody: the pass that follows the interval will see it."""
+
+
+class LoopTrigger:
+    """Waits out the scan interval; a pod that became unschedulable, or a pass that acted, cuts the wait short.
+
+    It is a `ports.StoreListener` of pods. Source: Cluster Autoscaler's `loop/trigger.go`.
+    """
+
+    def __init__(self, loop: Loop, clock: Clock) -> None:
+        self._loop = loop
+        self._clock = clock
+        self._wake = threading.Event()
+        self._stopping = threading.Event()
+
+    def changed(self, old: Pod | None, new: Pod | None) -> None:
+        """Notice pods for which the scheduler just found no node."""
+        if not self._loop.frequent_loops_enabled or new is None or new.unscheduled is None:
+            return
+        if new.unscheduled.reason != "Unschedulable":
+            return
+        since = new.unscheduled.since
+        if since is not None and self._clock.now().wall - since <= _FRESH_S:
+            self._wake.set()
+
+    def configure(self, loop: Loop) -> None:
+        """Go by other options from the next wait on."""
+        self._loop = loop
+
+    def wake(self) -> None:
+        """End this wait, or the next one, as soon as passes may follow each other."""
+        self._wake.set()
+
+    def stop(self) -> None:
+        """End any wait, now and from here on."""
+        self._stopping.set()
+        self._wake.set()
+
+    def due(self, began: Instant, *, acted: bool) -> float:
+        """Return the monotonic second at which the pass after the one that `began` then is due, as things are."""
+        soonest = began.mono + self._loop.min_pass_interval_s
+        if self._wake.is_set() or (acted and self._loop.frequent_loops_enabled):
+            return soonest
+        return max(soonest, began.mono + self._loop.scan_interval_s)
+
+    def begins(self) -> None:
+        """Forget what cut the wait short: the pass that begins now will see it."""
+        self._wake.clear()
+
+    def wait(self, began: Instant, *, acted: bool) -> bool:
+        """Wait until the pass after the one that `began` then is due; False means stop."""
+        self._wake.wait(self._left(self.due(began, acted=acted)))
+        self.begins()
+        return not self._stopping.wait(self._left(began.mono + self._loop.min_pass_interval_s))
+
+    def _left(self, due: float) -> float:
+        return max(0.0, due - self._clock.now().mono)

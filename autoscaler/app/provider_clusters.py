@@ -1,0 +1,70 @@
+"""The API servers that a provider may use: the autoscaled cluster's, and those that it asks to be connected to."""
+
+from collections.abc import Callable
+
+from autoscaler.actuation.node_api import ClusterNodeApi, DryRunNodeApi
+from autoscaler.actuation.object_api import ClusterObjectApi, DryRunObjectApi
+from autoscaler.clock import Clock
+from autoscaler.config.tree import Config
+from autoscaler.errors import ConfigError
+from autoscaler.kube.client import Client, ClientSettings
+from autoscaler.kube.writes import Writes
+from autoscaler.ports import Leadership
+from cloudprovider.interface import Misconfigured, NodeApi, ObjectApi
+
+
+def client_settings(config: Config) -> ClientSettings:
+    """Return how API servers are treated."""
+    kube = config.kube
+    return ClientSettings(config.provider.user_agent, kube.kube_client_qps, kube.kube_client_burst)
+
+
+class ProviderClusters:
+    """Gives a provider access. Whatever the cluster, nothing is written but by the leader, and in a dry run nothing."""
+
+    def __init__(
+        self, config: Config, own: Client | None, leadership: Leadership, clock: Clock, sleep: Callable[[float], bool]
+    ) -> None:
+        """`own` reaches the autoscaled cluster, None where there is no access to it.
+
+        `sleep` waits that many seconds and returns False when the program is stopping.
+        """
+        self._config = config
+        self._own = own
+        self._leadership = leadership
+        self._clock = clock
+        self._sleep = sleep
+        self._others: list[Client] = []
+
+    def node_api(self) -> NodeApi | None:
+        """Return access to Nodes and ConfigMaps of the autoscaled cluster."""
+        client = self._own
+        made = DryRunNodeApi if self._config.loop.dry_run else ClusterNodeApi
+        return None if client is None else made(client, lambda: self._writes(client))
+
+    def object_api(self) -> ObjectApi | None:
+        """Return access to objects of any kind in the autoscaled cluster."""
+        return None if self._own is None else self._objects(self._own)
+
+    def connect(self, kubeconfig: str | None) -> ObjectApi:
+        """Return access to another cluster; None: the one that this pod runs in. Raises `Misconfigured`."""
+        try:
+            client = Client.connect(
+                kubeconfig, clock=self._clock, sleep=self._sleep, settings=client_settings(self._config)
+            )
+        except ConfigError as error:
+            raise Misconfigured(str(error)) from error
+        self._others.append(client)
+        return self._objects(client)
+
+    def close(self) -> None:
+        """Drop the connections to other clusters."""
+        for client in self._others:
+            client.close()
+
+    def _objects(self, client: Client) -> ObjectApi:
+        made = DryRunObjectApi if self._config.loop.dry_run else ClusterObjectApi
+        return made(client, lambda: self._writes(client))
+
+    def _writes(self, client: Client) -> Writes:
+        return Writes(client, self._leadership, self._clock, self._sleep)

@@ -1,0 +1,185 @@
+"""The cluster as the watches know it: the daemon's `loop.observing.ClusterSource`."""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from autoscaler.config.tree import Config
+from autoscaler.errors import RetryLater
+from autoscaler.kube.feed import Feed
+from autoscaler.kube.store import Store
+from autoscaler.kube.watch import KindSource
+from autoscaler.logs import Log
+from autoscaler.objects.capacity import (
+    GROUP,
+    CapacityBuffer,
+    ProvisioningRequest,
+    ResourceQuota,
+    Scalable,
+    StoredTemplate,
+)
+from autoscaler.objects.decode import Decoder
+from autoscaler.objects.devices import DEVICE_VERSIONS, ResourceClaim, ResourceSlice
+from autoscaler.objects.meta import Resource
+from autoscaler.objects.node import Node, node_decoder
+from autoscaler.objects.pod import PodInterner
+from autoscaler.objects.storage import CsiNode, PersistentVolume, StorageClass, claim_decoder
+from autoscaler.objects.workload import (
+    ConfigMap,
+    DaemonSet,
+    Job,
+    Namespace,
+    Replicated,
+    budget_decoder,
+    plain_decoder,
+)
+from autoscaler.scaleup.buffer_specs import scalable_key
+from autoscaler.scaleup.priority import CONFIG_MAP
+from autoscaler.snapshot.cluster import ClusterBuilder, ClusterView, Related
+from autoscaler.snapshot.groups import Groups
+
+R = TypeVar("R", bound=Resource)
+log = Log(__name__)
+_SCALABLES = {
+    "Deployment": "/apis/apps/v1/deployments",
+    "ReplicaSet": "/apis/apps/v1/replicasets",
+    "StatefulSet": "/apis/apps/v1/statefulsets",
+    "ReplicationController": "/api/v1/replicationcontrollers",
+    "Job": "/apis/batch/v1/jobs",
+}
+"""Where controllers that a CapacityBuffer may imitate live, by kind."""
+_LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+class WatchedCluster:
+    """Follows the kinds that decisions read and turns what changed into the next view."""
+
+    def __init__(self, feed: Feed, interner: PodInterner, config: Config) -> None:
+        self._feed = feed
+        self._resting: set[str] = set()
+        self._builder = ClusterBuilder(config.pods.expendable_pods_priority_cutoff)
+        self.nodes = feed.add(KindSource("/api/v1/nodes", node_decoder()))
+        self.pods = feed.add(KindSource("/api/v1/pods", interner.decoder(), _LIVE_PODS))
+        self._namespaces = self._plain("/api/v1/namespaces", Namespace)
+        self._budgets = self._kept("/apis/policy/v1/poddisruptionbudgets", budget_decoder())
+        self._daemon_sets = self._plain("/apis/apps/v1/daemonsets", DaemonSet)
+        self._replica_sets = self._plain("/apis/apps/v1/replicasets", Replicated)
+        self._stateful_sets = self._plain("/apis/apps/v1/statefulsets", Replicated)
+        self._replication_controllers = self._plain("/api/v1/replicationcontrollers", Replicated)
+        self._jobs = self._plain("/apis/batch/v1/jobs", Job)
+        self._claims = self._kept("/api/v1/persistentvolumeclaims", claim_decoder())
+        self._volumes = self._plain("/api/v1/persistentvolumes", PersistentVolume)
+        self._storage_classes = self._plain("/apis/storage.k8s.io/v1/storageclasses", StorageClass)
+        self._csi_nodes = self._plain("/apis/storage.k8s.io/v1/csinodes", CsiNode)
+        self._config_maps = self._priorities(config)
+        self._follow_capacity(config)
+        self._resource_slices: Store[ResourceSlice] | None = None
+        self._resource_claims: Store[ResourceClaim] | None = None
+        if config.device_claims_count:
+            self._resource_slices = self._optional("resource.k8s.io", "resourceslices", ResourceSlice, *DEVICE_VERSIONS)
+            self._resource_claims = self._optional("resource.k8s.io", "resourceclaims", ResourceClaim, *DEVICE_VERSIONS)
+
+    def _plain(self, path: str, kind: type[R], field_selector: str = "") -> Store[R]:
+        return self._kept(path, plain_decoder(kind), field_selector)
+
+    def _kept(self, path: str, decoder: Decoder[R], field_selector: str = "") -> Store[R]:
+        source = KindSource(path, decoder, field_selector)
+        no_indexes: Mapping[str, Callable[[R], Hashable | None]] = {}
+        return self._feed.add(source, no_indexes, log_changes=False)
+
+    def _follow_capacity(self, config: Config) -> None:
+        """Follow what asks for capacity beside pods, where that is enabled; the cluster need not know those kinds."""
+        features = config.features
+        buffers = features.capacity_buffer_controller_enabled or features.capacity_buffer_pod_injection_enabled
+        self._requests: Store[ProvisioningRequest] | None = None
+        self._buffers: Store[CapacityBuffer] | None = None
+        self._templates: Store[StoredTemplate] | None = None
+        self._quotas: Store[ResourceQuota] | None = None
+        self._scalables: dict[str, Store[Scalable]] = {}
+        if features.enable_provisioning_requests:
+            self._requests = self._optional(GROUP, "provisioningrequests", ProvisioningRequest, "v1", "v1beta1")
+        if buffers:
+            self._buffers = self._optional(GROUP, "capacitybuffers", CapacityBuffer, "v1beta1", "v1alpha1")
+        if features.enable_provisioning_requests or buffers:
+            self._templates = self._permitted("/api/v1/podtemplates", StoredTemplate)
+        if features.capacity_buffer_controller_enabled:
+            self._quotas = self._permitted("/api/v1/resourcequotas", ResourceQuota)
+            self._scalables = {kind: self._permitted(path, Scalable) for kind, path in _SCALABLES.items()}
+
+    def _permitted(self, path: str, kind: type[R]) -> Store[R]:
+        """Follow a kind that only side features need, if we may."""
+        no_indexes: Mapping[str, Callable[[R], Hashable | None]] = {}
+        return self._feed.add(KindSource(path, plain_decoder(kind), optional=True), no_indexes, log_changes=False)
+
+    def _lack(self, feature: str, *stores: "Store[Any] | None") -> bool:
+        """Whether a feature has to rest because something it needs may not be read; said when that begins."""
+        lacking = any(store is not None and store.absent for store in stores)
+        if lacking and feature not in self._resting:
+            log.warning(
+                "feature.resting", feature=feature, why="kinds that it needs may not be read; see kube.kind_absent"
+            )
+        (self._resting.add if lacking else self._resting.discard)(feature)
+        return lacking
+
+    def _optional(self, group: str, plural: str, kind: type[R], *versions: str) -> Store[R]:
+        """Follow a kind that the cluster need not know, in the newest of these versions that it serves."""
+        newest, *older = (f"/apis/{group}/{version}/{plural}" for version in versions)
+        source = KindSource(newest, plain_decoder(kind), optional=True, older_paths=tuple(older))
+        no_indexes: Mapping[str, Callable[[R], Hashable | None]] = {}
+        return self._feed.add(source, no_indexes, log_changes=False)
+
+    def _priorities(self, config: Config) -> Store[ConfigMap] | None:
+        """Follow the priority expander's ConfigMap, and no other, where that expander is used."""
+        if "priority" not in config.scale_up.expander:
+            return None
+        path = f"/api/v1/namespaces/{config.kube.namespace}/configmaps"
+        return self._plain(path, ConfigMap, f"metadata.name={CONFIG_MAP}")
+
+    def observe(self, read_groups: Callable[[Sequence[Node]], Groups]) -> ClusterView:
+        """Return the cluster as it is now; raises `RetryLater` until every kind has been listed once."""
+        if not self._feed.has_synced:
+            late = ", ".join(sorted(self._feed.wait_synced(0.0)))
+            raise RetryLater(f"the API server has not answered yet for {late}")
+        silence_s = self._feed.silence_s()
+        for node in self.nodes.drain_changes().values():
+            self._builder.node_changed(node.old, node.new)
+        for pod in self.pods.drain_changes().values():
+            self._builder.pod_changed(pod.old, pod.new)
+        view = self._builder.view(read_groups(tuple(self._builder.nodes.values())), self.related())
+        return replace(view, silence_s=silence_s)
+
+    def related(self) -> Related:
+        """Return the objects that decisions look up, as the watches last showed them. From any thread."""
+        without_templates = self._lack("provisioning-requests", self._templates)
+        without_buffers = self._lack("capacity-buffers", self._templates, self._quotas, *self._scalables.values())
+        return Related(
+            namespaces=self._namespaces.snapshot(),
+            budgets=self._budgets.snapshot(),
+            daemon_sets=self._daemon_sets.snapshot(),
+            replica_sets=self._replica_sets.snapshot(),
+            stateful_sets=self._stateful_sets.snapshot(),
+            replication_controllers=self._replication_controllers.snapshot(),
+            jobs=self._jobs.snapshot(),
+            claims=self._claims.snapshot(),
+            volumes=self._volumes.snapshot(),
+            storage_classes=self._storage_classes.snapshot(),
+            csi_nodes=self._csi_nodes.snapshot(),
+            resource_slices=_held(self._resource_slices),
+            resource_claims=_held(self._resource_claims),
+            config_maps=_held(self._config_maps),
+            provisioning_requests={} if without_templates else _held(self._requests),
+            capacity_buffers={} if without_buffers else _held(self._buffers),
+            pod_templates=_held(self._templates),
+            resource_quotas=_held(self._quotas),
+            scalables={
+                scalable_key(kind, one.namespace, one.name): one
+                for kind, store in self._scalables.items()
+                for one in store.snapshot().values()
+            },
+        )
+
+
+def _held(store: Store[R] | None) -> dict[str, R]:
+    """Return what a store has; nothing for a kind that is not followed."""
+    return {} if store is None else store.snapshot()

@@ -1,0 +1,63 @@
+"""Lead times of offline planners: as they are stated, or by the boot times that the daemon keeps."""
+
+import argparse
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from autoscaler.config.tree import Config
+from autoscaler.errors import ConfigError
+from autoscaler.eta.boot_times import CONFIG_MAP, Samples, read_samples
+from autoscaler.eta.estimate import LoopIntervals
+from autoscaler.eta.lead_time import Ahead, Lead, configured_lead, learned_lead
+from autoscaler.eta.samples import Knowledge, Ring
+from cloudprovider.duration import parse_duration_s
+
+
+def add_lead(plan: argparse.ArgumentParser, noun: str) -> None:
+    """Declare the option with which lead times are stated for pools or targets, `noun`."""
+    plan.add_argument(
+        "--lead",
+        action="append",
+        default=[],
+        type=_stated,
+        metavar=f"{noun.upper()}=DURATION",
+        help=f"how long before a window a {noun} is served, as the daemon tells it; "
+        f"without it the ConfigMap {CONFIG_MAP} counts, if it is among the objects",
+    )
+
+
+def _stated(text: str) -> tuple[str, float]:
+    name, equals, duration = text.partition("=")
+    try:
+        seconds = parse_duration_s(duration)
+    except ValueError:
+        seconds = -1.0
+    if not (name and equals) or seconds < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=DURATION, such as ci=4m")
+    return name, seconds
+
+
+def boots_of(obj: Mapping[str, Any]) -> Samples:
+    """Return the boot times in an object; none where it is another one."""
+    if obj.get("kind") != "ConfigMap" or obj["metadata"].get("name") != CONFIG_MAP:
+        return {}
+    return read_samples(obj.get("data") or {})
+
+
+class GivenLeads:
+    """Lead times by name. Offline nobody knows what nodes look like: boots of all groups count together."""
+
+    def __init__(
+        self, stated: Iterable[tuple[str, float]], names: Iterable[str], boots: Samples, config: Config, wall: float
+    ) -> None:
+        """`names` are those there are; raises `ConfigError` for others."""
+        self._stated = dict(stated)
+        if unknown := self._stated.keys() - set(names):
+            raise ConfigError(f"--lead: there is no {name}" for name in sorted(unknown))
+        self._knowledge = Knowledge(boots={group: Ring(own).ordered(wall) for group, own in boots.items()})
+        self._times = LoopIntervals(config.loop.scan_interval_s, config.health.max_node_provision_time_s)
+
+    def lead(self, name: str, configured_s: float | None, ahead: Ahead) -> Lead:
+        """Return how long before a window one is served; what is stated goes before what the file says."""
+        seconds = self._stated.get(name, configured_s)
+        return learned_lead(self._knowledge, (), ahead, self._times) if seconds is None else configured_lead(seconds)

@@ -1,0 +1,37 @@
+"""Lead times as companions ask for them: by what estimates of starts have learned up to the last pass."""
+
+from collections.abc import Callable, Mapping
+
+from msgspec.structs import replace
+
+from autoscaler.config.scaleup import Pods
+from autoscaler.eta.estimate import LoopIntervals
+from autoscaler.eta.lead_time import NO_LEAD, Ahead, Lead, configured_lead, learned_lead, suitable
+from autoscaler.eta.status import EtaStatus
+from autoscaler.objects.pod import PodClass
+from autoscaler.scaleup.pending import scale_up_delay_s
+from autoscaler.snapshot.template import Template
+
+
+class Leads:
+    """Answers from any thread. What a node looks like is as the last pass that knew had it."""
+
+    def __init__(self, times: LoopIntervals, pods: Pods, starts: Callable[[], EtaStatus | None] = lambda: None) -> None:
+        """`starts` returns what is known of starts; None: nothing, as where nobody estimates them."""
+        self._times = times
+        self._pods = pods
+        self._starts = starts
+        self._templates: Mapping[str, Template] = {}
+
+    def lead(self, configured_s: float | None, cls: PodClass | None, ahead: Ahead) -> Lead:
+        """Return how long before a window pods of a class are asked for; `cls` None: nobody knows where they can go."""
+        if configured_s is not None:
+            return configured_lead(configured_s)
+        status = self._starts()
+        if status is None:
+            return NO_LEAD
+        if status.outcome is not None:
+            self._templates = status.outcome.templates
+        if cls is not None and ahead.workload is not None:
+            ahead = replace(ahead, asks_s=ahead.asks_s + scale_up_delay_s(cls, self._pods))
+        return learned_lead(status.knowledge, suitable(cls, self._templates), ahead, self._times)

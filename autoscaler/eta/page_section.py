@@ -1,0 +1,74 @@
+"""How well starts are known, on the status page; `/status/starts` has more."""
+
+from collections import Counter
+from collections.abc import Callable
+
+from autoscaler.eta.status import Accuracy, EtaStatus
+from autoscaler.observe.meanings import GivenReason
+from autoscaler.observe.page.format import count, duration, percent
+from autoscaler.observe.page.markup import NOTHING, Html, html, joined
+from autoscaler.observe.page.section import CompanionSection, SectionContent
+from autoscaler.observe.page.table import Column, extent, glossary, table
+from autoscaler.observe.reason_table import OF_STARTS
+
+_MOST_GROUPS = 5
+_COLUMNS = (
+    Column("Node group"),
+    Column("Boots seen", "n"),
+    Column("Half within", "n"),
+    Column("Nine in ten within", "n"),
+)
+
+
+def starts_block(status: Callable[[], EtaStatus]) -> CompanionSection:
+    """Return the section; `status` returns what is known as of the last pass."""
+    return CompanionSection("Starts", "/api/v1/eta", lambda _, all_link: _shown(status(), all_link))
+
+
+def _shown(status: EtaStatus, all_link: str | None) -> SectionContent:
+    if status.computed_at is None:
+        return SectionContent(
+            html('<p class="muted">{}</p>', "Nothing was estimated yet: only the replica that leads does so.")
+        )
+    reasons = Counter(str(one.reason) for one in status.estimates.values() if one.reason is not None)
+    given: list[GivenReason] = [(reason, OF_STARTS) for reason in reasons]
+    parts = (
+        html("<p>{}</p>", _accuracy(status.accuracy)),
+        html("<p>{}</p>", _pending(status, reasons)) if status.estimates else NOTHING,
+        _boots(status, all_link) if status.boots else NOTHING,
+        glossary(given),
+        html('<p class="small"><a href="/status/starts">{}</a></p>', "Capacity, groups and active pods"),
+    )
+    return SectionContent(joined(parts))
+
+
+def _accuracy(accuracy: Accuracy) -> str:
+    if not accuracy.pods:
+        return "No pod with an estimate has become ready yet."
+    within, off = percent(accuracy.within_worst / accuracy.pods), duration(accuracy.abs_error_s / accuracy.pods)
+    return f"Of {count(accuracy.pods, 'pod')}, {within} were ready by the worst case; off by {off} on average."
+
+
+def _pending(status: EtaStatus, reasons: Counter[str]) -> str:
+    known = [one for one in status.estimates.values() if one.expected_s is not None]
+    overdue = sum(one.overdue for one in known)
+    parts = [f"{count(len(known), 'pending pod')} with an estimate"]
+    parts += [f"{overdue:,} of them overdue"] if overdue else []
+    parts += [f"{number:,} unknown ({reason})" for reason, number in reasons.most_common()]
+    return ", ".join(parts) + "."
+
+
+def _boots(status: EtaStatus, all_link: str | None) -> Html:
+    """Return how long nodes of each group take, the slowest first."""
+    groups = sorted(status.boots, key=lambda group: (-status.boots[group].worst, group))
+    shown = groups if all_link is None else groups[:_MOST_GROUPS]
+    rows = [
+        [
+            html("<code>{}</code>", group),
+            html("{}", f"{len(status.knowledge.boots.get(group, ())):,}"),
+            html("{}", duration(status.boots[group].expected)),
+            html("{}", duration(status.boots[group].worst)),
+        ]
+        for group in shown
+    ]
+    return table(extent("node group", len(shown), len(groups), all_link), _COLUMNS, rows)

@@ -1,0 +1,77 @@
+"""Whole objects as the API server answers with them, to be read, changed and written back.
+
+Fields that nothing here knows stay as they are. Of those that are read the shape is certain, so that nobody who does
+so has to ask; an answer of another shape may be a proxy's or a broken server's, and is asked for again.
+"""
+
+from typing import Any
+
+import msgspec
+
+from autoscaler.errors import RetryLater
+from autoscaler.objects.lenient_json import UNREADABLE, words
+
+JsonObject = dict[str, Any]
+"""A whole object as JSON data: what we do not know of it has to survive being written back."""
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    name: str | None = None
+    namespace: str | None = None
+    uid: str | None = None
+    resource_version: str | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+
+
+class _Spec(msgspec.Struct):
+    taints: list[dict[str, Any]] | None = None
+    replicas: int | None = None
+
+
+class _Shape(msgspec.Struct):
+    metadata: _Metadata
+    spec: _Spec | None = None
+    status: dict[str, Any] | None = None
+    data: dict[str, str] | None = None
+
+
+def json_object(body: bytes) -> JsonObject:
+    """Return any JSON object; raises `RetryLater` where an answer is none."""
+    try:
+        return msgspec.json.decode(body, type=JsonObject)
+    except UNREADABLE as error:
+        raise RetryLater(f"the API server sent something that is no object: {words(error)}") from error
+
+
+def json_objects(body: bytes) -> list[JsonObject]:
+    """Return the JSON objects of a list; what is none is left out."""
+    items = json_object(body).get("items") or []
+    if not isinstance(items, list):
+        raise RetryLater("the API server sent something that is no list")
+    return [item for item in items if isinstance(item, dict)]
+
+
+def whole_object(body: bytes) -> JsonObject:
+    """Return an object with metadata; raises `RetryLater` where an answer is none.
+
+    `metadata` is a dict; `spec`, `status`, `data`, labels, annotations, taints and replicas are null, absent, or what
+    the API says.
+    """
+    found = json_object(body)
+    if (wrong := _wrong(found)) is not None:
+        raise RetryLater(f"the API server sent something that is no object: {wrong}")
+    return found
+
+
+def whole_objects(body: bytes) -> list[JsonObject]:
+    """Return the objects of a list, as `whole_object` does; what is none is left out."""
+    return [item for item in json_objects(body) if _wrong(item) is None]
+
+
+def _wrong(value: Any) -> str | None:
+    try:
+        msgspec.convert(value, _Shape)
+    except msgspec.ValidationError as error:
+        return words(error)
+    return None

@@ -1,0 +1,139 @@
+"""The HTTP server: a few fixed routes, bounded in every direction, nothing served from disk.
+
+A request line, its head, its body and the time each may take are limited, and so is the number of connections. Each
+has a thread; whom a newcomer replaces is decided by `observe.http.connection_limits`, what is answered by
+`observe.http.routing`.
+"""
+
+import socket
+import socketserver
+import ssl
+import threading
+from typing import Any
+
+from autoscaler.clock import Clock
+from autoscaler.errors import ConfigError
+from autoscaler.logs import Log
+from autoscaler.observe.http.connection import HEAD_S, Connection, RequestLimits
+from autoscaler.observe.http.connection_limits import AdmittedConnection, ConnectionLimiter
+from autoscaler.observe.http.routing import Routes
+from cloudprovider.number import parse_count
+
+_ANSWERING_S = 2.0
+
+log = Log(__name__)
+
+DEFAULT_INTAKE = RequestLimits()
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """Split `host:port`; an empty host means all interfaces. Raises `ConfigError`."""
+    host, colon, port = text.rpartition(":")
+    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    number = parse_count(port, 65535)
+    if not colon or number is None or (":" in host and bare == host):
+        raise ConfigError(f"address: {text!r} is not host:port; write for example :8085, 127.0.0.1:0 or [::1]:8085")
+    return bare, number
+
+
+class WebServer:
+    """Listens from construction on, answers between `start` and `stop`. Raises `ConfigError` if it cannot listen."""
+
+    def __init__(
+        self,
+        address: str,
+        routes: Routes,
+        clock: Clock,
+        intake: RequestLimits = DEFAULT_INTAKE,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """`tls` None: plain HTTP."""
+        host, port = parse_address(address)
+        try:
+            self._server = _Server((host, port), routes, clock, intake, tls)
+        except (OSError, UnicodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+            raise ConfigError(f"address: cannot listen on {address}: {reason}") from None
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="http", daemon=True)
+
+    @property
+    def port(self) -> int:
+        """The port, also where the system chose it."""
+        return int(self._server.server_address[1])
+
+    def start(self) -> None:
+        """Begin to answer, on threads of its own."""
+        self._thread.start()
+
+    def close_port(self) -> None:
+        """Take no more connections; those that are open go on."""
+        if self._thread.is_alive():
+            self._server.shutdown()
+            self._thread.join()
+        self._server.server_close()
+
+    def stop(self) -> None:
+        """Close the port, let answers that are under way get out, and close all connections."""
+        self.close_port()
+        self._server.seats.wait_answered(_ANSWERING_S)
+        self._server.seats.hang_up()
+
+
+class _Server(socketserver.TCPServer):
+    request_queue_size = 1024  # a newcomer beyond would have to knock again, a second later
+    allow_reuse_address = True
+
+    def __init__(
+        self, address: tuple[str, int], routes: Routes, clock: Clock, intake: RequestLimits, tls: ssl.SSLContext | None
+    ) -> None:
+        self._routes = routes
+        self._clock = clock
+        self._intake = intake
+        self._tls = tls
+        self.seats = ConnectionLimiter(intake.capacity, clock)
+        host, port = address
+        self._everywhere = not host and socket.has_dualstack_ipv6()
+        self.address_family = socket.AF_INET6 if self._everywhere or ":" in host else socket.AF_INET
+        super().__init__(("::" if self._everywhere else host, port), socketserver.BaseRequestHandler)
+
+    def server_bind(self) -> None:
+        if self._everywhere:
+            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        super().server_bind()
+
+    def get_request(self) -> tuple[Any, Any]:
+        """Accept a connection; what TLS has to say is said on the connection's thread."""
+        connection, address = super().get_request()
+        if self._tls is not None:
+            connection = self._tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+        return connection, address
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection on a thread, or drop it when there are too many."""
+        seat = self.seats.enter(request, str(client_address[0]))
+        if seat is None:
+            self.shutdown_request(request)
+            return
+        thread = threading.Thread(target=self._serve, args=(seat, str(client_address[0])), name="http", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            log.error("http.no_thread", error=error)
+            self._end(request)
+
+    def _serve(self, seat: AdmittedConnection, source: str) -> None:
+        try:
+            if isinstance(seat.connection, ssl.SSLSocket):
+                seat.connection.settimeout(HEAD_S)
+                seat.connection.do_handshake()
+            Connection(seat, source, self.seats, self._routes, self._clock, self._intake).serve()
+        except OSError as error:
+            log.debug("http.connection_lost", error=error)
+        except Exception:  # noqa: BLE001  # the top of a thread; the log has the stack
+            log.crashed("http.failed")
+        finally:
+            self._end(seat.connection)
+
+    def _end(self, connection: Any) -> None:
+        self.shutdown_request(connection)
+        self.seats.leave(connection)

@@ -1,0 +1,441 @@
+"""Every metric of the node autoscaler in one table: the metrics are made, and docs/metrics.md is written, from it.
+
+Names, types and labels are Cluster Autoscaler's, so that dashboards and alerts keep working.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+import msgspec
+
+from autoscaler.errors import ErrorType
+from autoscaler.reasons import Lack, RemovedAs, ReplacementStage, ReplacementTrigger
+from cloudprovider.codes import OTHER
+
+PREFIX = "cluster_autoscaler_"
+
+WIDE_BUCKETS = tuple(0.1 * (1800 / 0.1) ** (step / 149) for step in range(150))
+NARROW_BUCKETS = tuple(0.01 * 1.5**step for step in range(30))
+
+
+class MetricType(StrEnum):
+    """Prometheus types."""
+
+    GAUGE = "gauge"
+    COUNTER = "counter"
+    HISTOGRAM = "histogram"
+    SUMMARY = "summary"
+
+
+class MetricCondition(StrEnum):
+    """When a metric exists."""
+
+    ALWAYS = ""
+    PER_NODE_GROUP = "--emit-per-nodegroup-metrics"
+    REMOVAL_LATENCY = "--node-removal-latency-tracking-enabled"
+    SKIPPED_NODES = "--max-node-skip-eval-time-tracker-enabled"
+
+
+class Function(StrEnum):
+    """Parts of a pass whose duration is measured: values of the label `function`."""
+
+    MAIN = "main"
+    REFRESH = "cloudProviderRefresh"
+    UPDATE_STATE = "updateClusterState"
+    FILTER_SCHEDULABLE = "filterOutSchedulable"
+    FIND_UNNEEDED = "findUnneeded"
+    SCALE_UP = "scaleUp"
+    SCALE_UP_ESTIMATE = "scaleUp:estimate"
+    SCALE_DOWN = "scaleDown"
+    SCALE_DOWN_DELETION = "scaleDown:nodeDeletion"
+    SCALE_DOWN_SOFT_TAINTS = "scaleDown:softTaintUnneeded"
+    LOOP_WAIT = "loopWait"
+
+
+class PassActivity(StrEnum):
+    """Steps whose last time is published: values of the label `activity`."""
+
+    MAIN = "main"
+    MAIN_SUCCESSFUL = "mainSuccessful"
+    AUTOSCALING = "autoscaling"
+    SCALE_UP = "scaleUp"
+    SCALE_DOWN = "scaleDown"
+
+
+class ScaleUpFailure(StrEnum):
+    """Why a scale-up failed where the provider gave no code of its own."""
+
+    CLOUD_PROVIDER = "cloudProviderError"
+    API_CALL = "apiCallError"
+    TIMEOUT = "timeout"
+
+
+class EvictionResult(StrEnum):
+    """How an eviction ended."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+
+
+class Direction(StrEnum):
+    """Which way a skipped scaling would have gone."""
+
+    UP = "up"
+    DOWN = "down"
+
+
+class LimitedResource(StrEnum):
+    """Which limit made a scaling be skipped."""
+
+    CPU = "CpuResourceLimit"
+    MEMORY = "MemoryResourceLimit"
+
+
+class Recorded(StrEnum):
+    """What became of the recording of a pass."""
+
+    WRITTEN = "written"
+    DROPPED = "dropped"
+    """The one before was still being written."""
+    FAILED = "failed"
+    """The disk refused it."""
+
+
+class AskedExpander(StrEnum):
+    """How asking the gRPC expander ended: values of the label `result`."""
+
+    ANSWERED = "answered"
+    UNUSABLE = "unusable"
+    FAILED = "failed"
+
+
+class Reload(StrEnum):
+    """How reading the configuration anew ended: values of the label `result`."""
+
+    APPLIED = "applied"
+    REFUSED = "refused"
+
+
+class Mismatch(StrEnum):
+    """How pools of devices differ from what a group's nodes are expected to have."""
+
+    MISSING = "missing"
+    EXTRA = "extra"
+    MISMATCH = "mismatch"
+    """There are as many pools, and some have more or fewer devices."""
+
+
+class PendingKind(StrEnum):
+    """What kind of pods wait."""
+
+    UNSCHEDULABLE = "unschedulable"
+    UNPROCESSED = "scheduler_unprocessed"
+
+
+PLACING = "filter-out-pod-list-processor"
+"""Who tries to place pending pods on nodes that are there: a value of the label `requestor`."""
+
+
+class Metric(msgspec.Struct, frozen=True, kw_only=True):
+    """One metric; `name` is without the prefix unless `foreign`."""
+
+    name: str
+    kind: MetricType
+    help: str
+    labels: tuple[str, ...] = ()
+    values: Mapping[str, str] = {}
+    """What the values of a label mean, for the docs."""
+    buckets: tuple[float, ...] = ()
+    when: MetricCondition = MetricCondition.ALWAYS
+    foreign: bool = False
+    """The name is somebody else's convention and has no prefix."""
+    on_standby: bool = False
+    """Shown by a replica that does not lead as well, for it counts there too."""
+
+    @property
+    def full_name(self) -> str:
+        """The name as it is scraped."""
+        return self.name if self.foreign else PREFIX + self.name
+
+
+_GPU = ("gpu_resource_name", "gpu_name")
+_DEVICES = (*_GPU, "dra_drivers")
+
+
+def _gauge(name: str, text: str, *labels: str, **values: str) -> Metric:
+    return Metric(name=name, kind=MetricType.GAUGE, help=text, labels=labels, values=values)
+
+
+def _counter(name: str, text: str, *labels: str, **values: str) -> Metric:
+    return Metric(name=name, kind=MetricType.COUNTER, help=text, labels=labels, values=values)
+
+
+def _of_group(name: str, text: str, *labels: str) -> Metric:
+    return Metric(
+        name=name, kind=MetricType.GAUGE, help=text, labels=("node_group", *labels), when=MetricCondition.PER_NODE_GROUP
+    )
+
+
+def _listed(kind: type[StrEnum]) -> str:
+    return ", ".join(f"`{member}`" for member in kind)
+
+
+TABLE: tuple[Metric, ...] = (
+    _gauge("cluster_safe_to_autoscale", "Whether the cluster is healthy enough to be autoscaled: 1 or 0."),
+    _gauge(
+        "nodes_count",
+        "Nodes of the cluster by state.",
+        "state",
+        state="`ready`, `unready`, `notStarted`, `suspended`, `longUnregistered`, `unregistered`",
+    ),
+    _gauge(
+        "node_groups_count",
+        "Node groups that are autoscaled.",
+        "node_group_type",
+        node_group_type="`autoscaled`, `autoprovisioned`",
+    ),
+    _gauge(
+        "nap_enabled", "Whether node groups are made automatically: always 0. Cluster Autoscaler had it until 1.32."
+    ),
+    _gauge(
+        "capacity_buffer_oldest_reconciliation_timestamp_seconds",
+        "When the CapacityBuffer that has waited longest was last brought up to date, in Unix seconds; every pass "
+        "does so for all. Only with `--capacity-buffer-controller-enabled`.",
+        "new_buffer",
+        new_buffer="`true`, `false`",
+    ),
+    _gauge("unschedulable_pods_count", "Pods that wait for a node.", "type", type=_listed(PendingKind)),
+    _gauge(
+        "skipped_pods_count",
+        "Pending pods that nobody tried to place: they have more constraints than `--max-pod-evaluation-work` allows.",
+        "requestor",
+        requestor=f"`{PLACING}`",
+    ),
+    _gauge(
+        "longest_pending_seconds",
+        "How long the pod that has waited longest for a node has been unschedulable; 0 without any such pod.",
+    ),
+    _gauge("max_nodes_count", "Largest number of nodes the node groups may have together."),
+    _gauge("cluster_cpu_current_cores", "CPU cores of the cluster, without nodes being deleted."),
+    _gauge("cluster_memory_current_bytes", "Memory of the cluster in bytes, without nodes being deleted."),
+    _gauge("cpu_limits_cores", "Least and most CPU cores allowed.", "direction", direction="`minimum`, `maximum`"),
+    _gauge(
+        "memory_limits_bytes",
+        "Least and most memory allowed, in bytes.",
+        "direction",
+        direction="`minimum`, `maximum`",
+    ),
+    _gauge(
+        "last_activity",
+        "When a step of the loop last began (`mainSuccessful`: ended), in Unix seconds.",
+        "activity",
+        activity=_listed(PassActivity),
+    ),
+    Metric(
+        name="function_duration_seconds",
+        kind=MetricType.HISTOGRAM,
+        help="Time taken by parts of a pass.",
+        labels=("function",),
+        values={"function": _listed(Function)},
+        buckets=WIDE_BUCKETS,
+    ),
+    Metric(
+        name="function_duration_quantile_seconds",
+        kind=MetricType.SUMMARY,
+        help="Time taken by parts of a pass: count and sum.",
+        labels=("function",),
+        values={"function": "as above"},
+    ),
+    _counter("errors_total", "Passes that failed, by type of error.", "type", type=_listed(ErrorType)),
+    _counter("scaled_up_nodes_total", "Nodes added.", *_DEVICES, dra_drivers="drivers of devices, with commas"),
+    _counter("scaled_up_gpu_nodes_total", "GPU nodes added.", *_GPU),
+    _counter(
+        "failed_scale_ups_total",
+        "Scale-ups that failed.",
+        "reason",
+        *_DEVICES,
+        reason=f"{_listed(ScaleUpFailure)}, or the provider's code; one that is not known is `{OTHER}`",
+    ),
+    _counter("failed_gpu_scale_ups_total", "Scale-ups of GPU groups that failed.", "reason", *_GPU),
+    _counter(
+        "failed_node_creations_total",
+        "Nodes that were asked for in vain: refused, not created, or not there in time.",
+        "reason",
+        reason=f"{_listed(ScaleUpFailure)}, or the provider's code; one that is not known is `{OTHER}`",
+    ),
+    _counter("scaled_down_nodes_total", "Nodes removed.", "reason", *_DEVICES, reason=_listed(RemovedAs)),
+    _counter("scaled_down_gpu_nodes_total", "GPU nodes removed.", "reason", *_GPU),
+    _counter(
+        "failed_scale_downs_total",
+        "Removals of nodes that had begun and were given up.",
+        "reason",
+        reason="what came up against it, as in the event `ScaleDownFailed`",
+    ),
+    _counter(
+        "evicted_pods_total",
+        "Pods evicted from nodes on their way out.",
+        "eviction_result",
+        eviction_result=_listed(EvictionResult),
+    ),
+    _gauge("unneeded_nodes_count", "Nodes that could be removed."),
+    _gauge(
+        "unremovable_nodes_count",
+        "Nodes that stay, by reason; a reason that no node has any more shows 0.",
+        "reason",
+        reason="see the list of reasons",
+    ),
+    _gauge("scale_down_in_cooldown", "Whether scale-down is in a cool-down: 1 or 0."),
+    _counter("old_unregistered_nodes_removed_count", "Machines removed because they never became nodes."),
+    _gauge("overflowing_controllers_count", "Controllers whose pods differ too much to be treated as equivalent."),
+    _counter(
+        "skipped_scale_events_count",
+        "Scalings skipped because of a cluster-wide limit.",
+        "direction",
+        "reason",
+        direction=_listed(Direction),
+        reason=_listed(LimitedResource),
+    ),
+    _gauge("pending_node_deletions", "Nodes of earlier removals that were still there when removals began last."),
+    _gauge(
+        "node_taints_count",
+        "Taints on nodes by type.",
+        "type",
+        type="the key of a well-known taint, `startup-taint`, `status-taint` or `other`",
+    ),
+    Metric(
+        name="binpacking_heterogeneity",
+        kind=MetricType.HISTOGRAM,
+        help="Groups of equivalent pods in one binpacking estimate.",
+        labels=("instance_type", "cpu_count", "namespace_count"),
+        values={
+            "instance_type": "label `node.kubernetes.io/instance-type` of the group's nodes",
+            "cpu_count": "CPU capacity of the group's nodes",
+            "namespace_count": "`1` to `5`, `6-10`, `11+`",
+        },
+        buckets=(1, 2, 4, 8, 16, 32),
+    ),
+    _gauge(
+        "dra_node_template_resources_mismatch",
+        "Pools of devices in which ready nodes differ from what their group's template promises.",
+        "driver",
+        "mismatch_type",
+        mismatch_type=_listed(Mismatch),
+    ),
+    Metric(
+        name="node_removal_latency_seconds",
+        kind=MetricType.HISTOGRAM,
+        help="From when a node has been unneeded for long enough until its removal begins, or it is needed again.",
+        labels=("deleted", "delay_reason"),
+        values={"deleted": "`true`, `false`", "delay_reason": "`none`, or what held it up last: a reason of a node"},
+        buckets=tuple(1.5**step for step in range(19)),
+        when=MetricCondition.REMOVAL_LATENCY,
+    ),
+    Metric(
+        name="max_node_skip_eval_duration_seconds",
+        kind=MetricType.GAUGE,
+        help="For how long a node, at most, has not been looked at because the time for simulations was over.",
+        when=MetricCondition.SKIPPED_NODES,
+    ),
+    _of_group("node_group_min_count", "Smallest allowed size of the node group."),
+    _of_group("node_group_max_count", "Largest allowed size of the node group."),
+    _of_group("node_group_target_count", "Target size of the node group."),
+    _of_group("node_group_healthiness", "Whether the node group is healthy enough to be autoscaled: 1 or 0."),
+    _of_group("node_group_backoff_status", "Whether the node group is backed off: 1 or 0.", "reason"),
+    _counter(
+        "companion_errors_total",
+        "Failures of a part beside the node autoscaler, which goes on without it.",
+        "companion",
+        companion="its section of the configuration file; `recorder`, `snapshotz`",
+    ),
+    _counter(
+        "grpc_expander_calls_total",
+        "Questions to the gRPC expander; an unusable answer names only groups that were not asked about.",
+        "result",
+        result=_listed(AskedExpander),
+    ),
+    _counter(
+        "template_shortfalls_total",
+        "Times that nodes of a group turned out to offer less than the template they were bought by.",
+        "lack",
+        lack=_listed(Lack),
+    ),
+    _gauge(
+        "replacements_in_progress", "Replacements of nodes in progress.", "trigger", trigger=_listed(ReplacementTrigger)
+    ),
+    _counter(
+        "replacements_total",
+        "Replacements of nodes that ended.",
+        "trigger",
+        "outcome",
+        trigger=_listed(ReplacementTrigger),
+        outcome=f"`{ReplacementStage.DONE}`, `{ReplacementStage.ABANDONED}`",
+    ),
+    _counter(
+        "replacement_savings_total",
+        "Price per hour that replacements saved, in the provider's currency; those that cost more count nothing.",
+    ),
+    _counter(
+        "recordings_total",
+        "Passes that the flight recorder wrote to its directory, or did not.",
+        "result",
+        result=_listed(Recorded),
+    ),
+    _counter("recorded_bytes_total", "Bytes that the flight recorder wrote."),
+    _gauge(
+        "config_last_reload_successful",
+        "Whether the configuration file, as it is now, is the one in use, but for what needs a restart: 1 or 0.",
+    ),
+    _counter("config_reloads_total", "Times the configuration was read anew.", "result", result=_listed(Reload)),
+    _gauge("config_restart_needed", "Options that were changed in the file and are in use only after a restart."),
+    Metric(
+        name="pass_phase_duration_seconds",
+        kind=MetricType.SUMMARY,
+        help="Time taken by each phase of a pass, finer than the functions of Cluster Autoscaler: count and sum.",
+        labels=("phase",),
+        values={"phase": "as `timings` of a plan have them"},
+    ),
+    _counter(
+        "decisions_total",
+        "How scale-up and scale-down of each pass ended.",
+        "step",
+        "result",
+        step=f"`{PassActivity.SCALE_UP}`, `{PassActivity.SCALE_DOWN}`",
+        result="see the list of reasons",
+    ),
+    _gauge(
+        "waiting_pods_count",
+        "Pending pods that take no part in scale-up, by reason; a reason that no pod has any more shows 0.",
+        "reason",
+        reason="see the list of reasons",
+    ),
+    _gauge(
+        "skipped_node_groups_count",
+        "Node groups left out of the last scale-up that was planned, by reason; one that holds no more shows 0.",
+        "reason",
+        reason="see the list of reasons",
+    ),
+    _counter("watch_restarts_total", "Watches opened anew, the usual ends of watches included.", "path"),
+    _counter("watch_relists_total", "Complete lists of a kind, the first included.", "path"),
+    _counter("watch_failures_total", "Lists and watches that failed.", "path"),
+    _counter("watch_decode_seconds_total", "Time spent on decoding and storing what the API server sent.", "path"),
+    _gauge("undecoded_objects", "Objects that cannot be decoded; each stays as it was last known.", "path"),
+    _gauge("watch_silence_seconds", "Time since a kind was last heard of, when the last pass began.", "path"),
+    _counter(
+        "api_retries_total",
+        "Calls that the API server asked to make later.",
+        "verb",
+        "result",
+        verb="HTTP method",
+        result="`sent` again, or `given_up`",
+    ),
+    _gauge("clock_ahead_seconds", "How far the wall clock is ahead of the API server's, negative: behind it."),
+    _counter("events_dropped_total", "Kubernetes events given up because the API server was too slow or refused."),
+    Metric(
+        name="leader_election_master_status",
+        kind=MetricType.GAUGE,
+        help="Whether this replica holds the lease: 1 or 0.",
+        labels=("name",),
+        values={"name": "name of the lease"},
+        foreign=True,
+    ),
+)

@@ -1,0 +1,73 @@
+"""How long scale-down keeps nodes waiting: those that may go, and those it has had no time to look at.
+
+Source: Cluster Autoscaler's trackers `node_removal_latency_seconds` and `max_node_skip_eval_duration_seconds`.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from autoscaler.observe.report import PassReport
+from autoscaler.reasons import ScaleDownResult, UnremovableReason
+
+NO_REASON = "none"
+_NOT_YET = (UnremovableReason.NOT_UNNEEDED_LONG_ENOUGH, UnremovableReason.NOT_UNREADY_LONG_ENOUGH)
+
+
+class NodeWait(msgspec.Struct, frozen=True):
+    """A wait of a node that ended."""
+
+    deleted: bool
+    """Whether its removal began; otherwise it is needed again."""
+    reason: str
+    """What held it up last: a `reasons.UnremovableReason`, or `NO_REASON`."""
+    seconds: float
+
+
+class RemovalWaits:
+    """Follows nodes from when they have been unneeded for long enough."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, float] = {}
+        self._reason: dict[str, str] = {}
+
+    def passed(self, report: PassReport) -> Iterator[NodeWait]:
+        """Yield the waits that ended with a pass; in a cool-down nobody can tell which nodes could go."""
+        if report.scale_down_result is ScaleDownResult.IN_COOLDOWN:
+            return
+        going = {one.node.name for one in (*report.deletions.empty, *report.deletions.drained)}
+        eligible = dict(_eligible(report))
+        for name in (*self._since, *(going - self._since.keys())):
+            if name in going or name not in eligible:
+                since = self._since.pop(name, report.now.mono)
+                yield NodeWait(name in going, self._reason.pop(name, NO_REASON), report.now.mono - since)
+        for name, reason in eligible.items():
+            if name not in going:
+                self._since.setdefault(name, report.now.mono)
+                self._reason[name] = reason
+
+
+def _eligible(report: PassReport) -> Iterator[tuple[str, str]]:
+    for name in (removal.node.name for removal in report.unneeded):
+        kept = report.kept.get(name)
+        if kept is None or kept.reason not in _NOT_YET:
+            yield name, NO_REASON if kept is None else kept.reason
+
+
+class SkippedNodes:
+    """Follows nodes that the simulation of removals did not come to: its time was over, or it had found enough."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, float] = {}
+        self._looked: float | None = None
+        """When it was looked at nodes before."""
+
+    def longest_s(self, managed: Iterable[str], report: PassReport) -> float:
+        """Return for how long any node in a group has not been looked at; 0 where all have been."""
+        now = report.now.mono
+        before = now if self._looked is None else self._looked
+        seen = {name for name, kept in report.kept.items() if kept.reason is not UnremovableReason.NOT_TRIED}
+        seen |= {removal.node.name for removal in report.unneeded}
+        self._since = {name: self._since.get(name, before) for name in managed if name not in seen}
+        self._looked = now
+        return max((now - since for since in self._since.values()), default=0.0)

@@ -1,0 +1,248 @@
+"""From the report of a pass to metrics."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+
+from autoscaler.config.tree import Config
+from autoscaler.errors import ErrorType
+from autoscaler.objects import quantity
+from autoscaler.objects.node import Node
+from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.observe.metrics.definitions import (
+    AskedExpander,
+    Direction,
+    Function,
+    LimitedResource,
+    PassActivity,
+    PendingKind,
+    ScaleUpFailure,
+)
+from autoscaler.observe.metrics.device_pools import mismatches
+from autoscaler.observe.metrics.devices import devices_of
+from autoscaler.observe.metrics.metrics import NO_DEVICES, DeviceLabels, Metrics
+from autoscaler.observe.metrics.node_waits import RemovalWaits, SkippedNodes
+from autoscaler.observe.metrics.taints import count_taints
+from autoscaler.observe.report import PassEnd, PassReport
+from autoscaler.observe.status import GroupStatus, NodeCounts
+from autoscaler.observe.summary import WHOLE_PASS, counts_of
+from autoscaler.ports import ExpanderAnswer
+from autoscaler.reasons import NoFit, RemovedAs, ReplacementStage, ScaleDownResult, ScaleUpResult, Skip
+from autoscaler.registry.occurrence import Incident
+from autoscaler.registry.state import Registry
+from autoscaler.scaledown.taints import being_deleted
+from autoscaler.scaleup.pending import sort_pending
+from autoscaler.scaleup.plan import ScaleUpPlan
+from autoscaler.snapshot.cluster import ClusterView
+from autoscaler.snapshot.contribution import CORES, MEMORY, cores_of, gpu_resources
+from autoscaler.snapshot.groups import Groups
+from autoscaler.snapshot.template import passing_taints
+
+FUNCTIONS = {
+    WHOLE_PASS: Function.MAIN,
+    "refresh": Function.REFRESH,
+    "update_state": Function.UPDATE_STATE,
+    "filter_schedulable": Function.FILTER_SCHEDULABLE,
+    "scale_up": Function.SCALE_UP,
+    "estimate": Function.SCALE_UP_ESTIMATE,
+    "find_unneeded": Function.FIND_UNNEEDED,
+    "scale_down": Function.SCALE_DOWN,
+    "node_deletion": Function.SCALE_DOWN_DELETION,
+    "soft_taints": Function.SCALE_DOWN_SOFT_TAINTS,
+}
+"""Which phases of a pass are published, and as what."""
+
+_LIMITS = {CORES: LimitedResource.CPU, MEMORY: LimitedResource.MEMORY}
+_GIB = 1024**3
+
+
+def failed(report: PassReport) -> bool:
+    """Whether the pass counts as failed: a transient error does not (as in Cluster Autoscaler)."""
+    return report.end is PassEnd.FAILED and report.error_type is not ErrorType.TRANSIENT
+
+
+def _asked(answer: ExpanderAnswer) -> AskedExpander:
+    if answer.error:
+        return AskedExpander.FAILED
+    return AskedExpander.ANSWERED if answer.usable else AskedExpander.UNUSABLE
+
+
+def _longest_wait_s(pods: Iterable[Pod], wall: float) -> float:
+    """Return for how long the pod that was judged first has been unschedulable."""
+    judged = (pod.unscheduled.since for pod in pods if pod.unscheduled is not None)
+    return max((wall - since for since in judged if since is not None), default=0.0)
+
+
+class PassMetrics:
+    """Feeds one process's metrics. Owned by the deciding thread."""
+
+    def __init__(self, metrics: Metrics, config: Config) -> None:
+        self._metrics = metrics
+        self._resources = gpu_resources(config.rules)
+        self._tainted: tuple[Node, ...] | None
+        self._groups = Groups()
+        self._pools: Mapping[str, Collection[str]] = {}
+        observe = config.observe
+        self._waits = RemovalWaits() if observe.node_removal_latency_tracking_enabled else None
+        self._skipped = SkippedNodes() if observe.max_node_skip_eval_time_tracker_enabled else None
+        self.configure(config)
+
+    def configure(self, config: Config) -> None:
+        """Go by these options from now on, and publish them."""
+        self._config = config
+        self._passing = passing_taints(config.templates, config.rules)
+        self._tainted = None
+        limits = config.limits
+        cores, memory = limits.cores_total, limits.memory_total
+        self._metrics.limits((cores.min, cores.max), (memory.min * _GIB, memory.max * _GIB))
+
+    def starting(self) -> None:
+        """Show the metrics from here on."""
+        self._metrics.start()
+
+    def passed(self, report: PassReport, groups: tuple[GroupStatus, ...]) -> None:
+        """Publish what a pass saw and did; `groups` are as its status has them."""
+        for phase, function in FUNCTIONS.items():
+            if phase in report.timings:
+                self._metrics.observe_duration(function, report.timings[phase])
+        for phase, seconds in report.timings.items():
+            self._metrics.phase_took(phase, seconds)
+        if failed(report):
+            self._metrics.pass_failed(report.error_type or ErrorType.INTERNAL)
+        else:
+            ended = report.now.later(report.timings.get(WHOLE_PASS, 0.0))
+            self._metrics.step_began(PassActivity.MAIN_SUCCESSFUL, ended)
+        if report.view is None:
+            return
+        self._groups, self._pools = report.view.groups, report.device_pools
+        self._taints(report.view)
+        if report.registry is None:
+            self._metrics.cluster(safe=False, counts=NodeCounts())
+            return
+        self._cluster(report, report.view, report.registry, groups)
+        if self._config.features.capacity_buffer_controller_enabled:
+            self._metrics.buffers_reconciled(report.now.wall)
+        self._troubles(report, report.view, report.registry)
+        self._decisions(report)
+        if report.scale_up_result not in (None, ScaleUpResult.NOT_TRIED):
+            self._scale_up(report, report.view)
+        if report.scale_down_result not in (None, ScaleDownResult.NOT_TRIED):
+            self._scale_down(report)
+            self._tracked(report, report.view)
+        self._replacements(report)
+
+    def _taints(self, view: ClusterView) -> None:
+        if view.nodes is not self._tainted:
+            self._tainted = view.nodes
+            self._metrics.taints(count_taints(view.nodes, self._passing))
+
+    def _cluster(
+        self, report: PassReport, view: ClusterView, registry: Registry, groups: tuple[GroupStatus, ...]
+    ) -> None:
+        metrics, most = self._metrics, self._config.limits.max_nodes_total
+        metrics.cluster(registry.healthy, counts_of(registry.cluster))
+        staying = [node for node in view.nodes if not being_deleted(node, report.now.wall)]
+        memory_bytes = sum(node.capacity.get(quantity.MEMORY, 0) for node in staying)
+        metrics.size(sum(map(cores_of, staying)) * 1000, memory_bytes)
+        room = sum(group.max_size for group in groups)
+        metrics.node_groups(len(groups), 0, min(room, most) if most > 0 else room)
+        metrics.each_node_group(groups)
+        metrics.device_mismatches(mismatches(view, registry.readings.ready(), report.device_pools))
+
+    def _troubles(self, report: PassReport, view: ClusterView, registry: Registry) -> None:
+        """Count what went wrong in the cloud since the pass before, and what was done about it."""
+        for one in registry.occurrences:
+            code = one.error.code if one.error is not None else ""
+            if one.incident is Incident.SCALE_UP_TIMED_OUT:
+                self._metrics.scale_up_failed(ScaleUpFailure.TIMEOUT, one.nodes, self._devices(report, view, one.group))
+            elif one.incident is Incident.CREATION_FAILED:
+                reason = code or ScaleUpFailure.CLOUD_PROVIDER
+                self._metrics.scale_up_failed(reason, one.nodes, self._devices(report, view, one.group))
+        for lack in (kind for found in report.shortfalls for kind in {one.kind for one in found.lacking}):
+            self._metrics.short_of_template(lack)
+        gone = sum(len(one.removal.instances) for one in report.unregistered_removed if one.error is None)
+        if gone:
+            self._metrics.unregistered_removed(gone)
+
+    def _decisions(self, report: PassReport) -> None:
+        if report.scale_up_result is not None:
+            self._metrics.decided(PassActivity.SCALE_UP, report.scale_up_result)
+        if report.scale_down_result is not None:
+            self._metrics.decided(PassActivity.SCALE_DOWN, report.scale_down_result)
+        self._metrics.waiting(Counter(report.waiting.values()))
+        if report.scale_up is not None:
+            self._metrics.skipped_groups(Counter(one.reason.value for one in report.scale_up.skipped))
+
+    def _scale_up(self, report: PassReport, view: ClusterView) -> None:
+        metrics, config, plan = self._metrics, self._config, report.scale_up
+        metrics.step_began(PassActivity.AUTOSCALING, report.now)
+        pending = sort_pending(view.pending, config.pods, config.rules)
+        # Pause pods are counted apart, as headroom_pods.
+        work = [pod for pod in pending.unschedulable if pod.cls.headroom is None]
+        metrics.pending_pods(PendingKind.UNSCHEDULABLE, len(work))
+        metrics.pending_pods(PendingKind.UNPROCESSED, sum(pod.cls.headroom is None for pod in pending.unprocessed))
+        metrics.skipped_pods(0 if plan is None else sum(_put_aside(plan, pod.cls) for pod in plan.remaining))
+        metrics.longest_pending(_longest_wait_s(work, report.now.wall))
+        if plan is not None:
+            metrics.step_began(PassActivity.SCALE_UP, report.now)
+            limited = [one for one in plan.skipped if one.reason is Skip.LIMIT]
+            for resource in (name for one in limited for name in one.detail.split(", ")):
+                if resource in _LIMITS:
+                    metrics.scaling_skipped(Direction.UP, _LIMITS[resource])
+            for answer in plan.answers:
+                metrics.expander_asked(_asked(answer))
+            self._packed(plan)
+        for done in report.increases:
+            devices = self._devices(report, view, done.group)
+            if done.after > done.before:
+                metrics.scaled_up(done.after - done.before, devices)
+            if done.error is not None:
+                reason = done.error.code or ScaleUpFailure.CLOUD_PROVIDER
+                metrics.scale_up_failed(reason, done.wanted - done.after, devices)
+
+    def _packed(self, plan: ScaleUpPlan) -> None:
+        """Count the estimates behind a plan; rounds that play one choice on have the same ones."""
+        for option in {id(option): option for each in plan.rounds for option in each.options}.values():
+            node = option.template.node
+            cpus = quantity.text(quantity.CPU, node.capacity.get(quantity.CPU, 0))
+            self._metrics.packed(node.instance_type or "", cpus, option.namespaces, option.kinds)
+
+    def _scale_down(self, report: PassReport) -> None:
+        metrics, result = self._metrics, report.scale_down_result
+        metrics.unneeded(len(report.unneeded))
+        metrics.unremovable(Counter(kept.reason.value for kept in report.kept.values()))
+        metrics.scale_down_cooldown(result is ScaleDownResult.IN_COOLDOWN)
+        if result is not ScaleDownResult.IN_COOLDOWN:
+            metrics.step_began(PassActivity.SCALE_DOWN, report.now)
+
+    def _replacements(self, report: PassReport) -> None:
+        self._metrics.replacements(Counter(one.trigger for one in report.replacements if not one.over))
+        for one in report.replacements:
+            if one.over:
+                saved = (one.saving or 0.0) if one.stage is ReplacementStage.DONE else 0.0
+                self._metrics.replacement_ended(one.trigger, one.stage, saved)
+
+    def _tracked(self, report: PassReport, view: ClusterView) -> None:
+        for wait in () if self._waits is None else self._waits.passed(report):
+            self._metrics.removal_waited(wait.seconds, wait.reason, deleted=wait.deleted)
+        if self._skipped is not None:
+            self._metrics.nodes_skipped(self._skipped.longest_s(view.groups.of_node, report))
+
+    def node_removed(self, group: str, node: Node, removed_as: RemovedAs) -> None:
+        """Count a removed node; may be called from any thread."""
+        groups = self._groups
+        devices = devices_of(node, groups.get(group), groups, self._pools.get(group, ()), self._resources)
+        self._metrics.scaled_down(1, removed_as, devices)
+
+    def _devices(self, report: PassReport, view: ClusterView, group_id: str) -> DeviceLabels:
+        template = report.templates.get(group_id)
+        if template is None:
+            return NO_DEVICES
+        groups = view.groups
+        drivers = report.device_pools.get(group_id, ())
+        return devices_of(template.node, groups.get(group_id), groups, drivers, self._resources)
+
+
+def _put_aside(plan: ScaleUpPlan, cls: PodClass) -> bool:
+    """Whether the class has too many constraints to be tried."""
+    rejections = (one for of_group in plan.rejected.get(cls, {}).values() for one in of_group)
+    return any(one.reason is NoFit.TOO_MUCH_WORK for one in rejections)

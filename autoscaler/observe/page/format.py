@@ -1,0 +1,78 @@
+"""Numbers and times as people read them."""
+
+from datetime import UTC, datetime
+
+from autoscaler.observe.http.public_json import rfc3339
+from autoscaler.observe.page.markup import Html, html
+
+_GIB = 1024**3
+
+
+def duration(seconds: float) -> str:
+    """Return two units at most: `850 ms`, `12 s`, `4 min`, `3 h 5 min`, `2 d 4 h`."""
+    if seconds < 0.0005:
+        return "0 ms"
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 24:
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    days, hours = divmod(hours, 24)
+    return f"{days} d {hours} h" if hours else f"{days} d"
+
+
+def time_of_day(wall: float) -> str:
+    """Return hours and minutes in UTC."""
+    return f"{datetime.fromtimestamp(wall, UTC):%H:%M}"
+
+
+def moment(wall: float) -> Html:
+    """Return date and time in UTC."""
+    return _stamped(wall, f"{datetime.fromtimestamp(wall, UTC):%Y-%m-%d %H:%M:%S} UTC")
+
+
+def ago(wall: float, now_wall: float) -> Html:
+    """Return how long ago, with the exact time on demand."""
+    return _stamped(wall, f"{duration(max(0.0, now_wall - wall))} ago")
+
+
+def lasting(since_wall: float, now_wall: float) -> Html:
+    """Return for how long, with the exact time on demand."""
+    return _stamped(since_wall, duration(max(0.0, now_wall - since_wall)))
+
+
+def until(wall: float, now_wall: float) -> Html:
+    """Return how long it will be, with the exact time on demand."""
+    return _stamped(wall, duration(max(0.0, wall - now_wall)))
+
+
+def count(number: int, one: str, many: str | None = None) -> str:
+    """Return `1 node`, `1,000 nodes`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def cpus(milli: int) -> str:
+    """Return CPUs without needless digits."""
+    return f"{milli / 1000:,.1f}".removesuffix(".0")
+
+
+def gib(size_bytes: int) -> str:
+    """Return GiB without needless digits."""
+    return f"{size_bytes / _GIB:,.1f}".removesuffix(".0")
+
+
+def percent(share: float) -> str:
+    """Return a share of 0..1 in percent."""
+    return f"{share * 100:.0f}%"
+
+
+def _stamped(wall: float, text: str) -> Html:
+    exact = rfc3339(wall)
+    return html('<time datetime="{}" title="{}">{}</time>', exact, exact, text)

@@ -1,0 +1,276 @@
+"""Scenario files for others to see: every name that somebody chose is replaced, and decisions stay the same.
+
+One name gets one pseudonym wherever it stands, also inside names that are made of others, such as those of template
+nodes. Pseudonyms sort as the names did, so nothing that goes by the order of names goes another way, and end in a
+keyed hash, so that one key gives names that can be told again in another file. What is kept: keys of labels, labels of
+the kinds of machines and of zones, resources, numbers, the namespaces that every cluster has, and words that the
+format itself uses. Texts that a cloud or a kubelet wrote are dropped.
+"""
+
+import hashlib
+import hmac
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+from functools import cache
+from typing import Any, get_args
+
+import msgspec
+import yaml
+
+from autoscaler.actuation.answer_log import TYPES
+from autoscaler.config.flags import flags
+from autoscaler.config.headroom import MANAGER
+from autoscaler.loop.passing import PassMemory
+from autoscaler.objects.class_form import ClassForm
+from autoscaler.scenario.format import ScenarioFile
+from autoscaler.snapshot.template import suffix_of, template_name
+from cloudprovider.document import parse_yaml
+from cloudprovider.expression import Expression
+
+_KEPT = ("default", "kube-node-lease", "kube-public", "kube-system")
+"""Namespaces that rules know by name; in order, because pseudonyms keep their place among them."""
+_WORDS = frozenset(
+    ("", "true", "false", MANAGER, "default-scheduler", "system-cluster-critical", "system-node-critical")
+)
+_NUMBER = re.compile(r"[+-]?[0-9]+")
+_NAMES = frozenset(
+    (
+        "claimName",
+        "id",
+        "name",
+        "namespace",
+        "node",
+        "nodeName",
+        "node_name",
+        "nominatedNodeName",
+        "nominated_node",
+        "priorityClassName",
+        "priority_class_name",
+        "providerID",
+        "provider_id",
+        "schedulerName",
+        "scheduler_name",
+        "storageClassName",
+        "uid",
+        "volumeName",
+    )
+)
+"""Keys whose text is a name."""
+_LISTS = frozenset(("claims", "missingInstances", "namespaces"))
+_LABELS = frozenset(("labels", "matchLabels", "match_labels", "nodeSelector", "node_selector"))
+_TEXTS = frozenset(("description", "errorMessage", "message", "messages"))
+_TELLING_DOMAINS = (
+    "topology.kubernetes.io",
+    "topology.beta.kubernetes.io",
+    "failure-domain.kubernetes.io",
+    "failure-domain.beta.kubernetes.io",
+    "node.kubernetes.io",
+    "node.beta.kubernetes.io",
+    "beta.kubernetes.io",
+)
+_TELLING_KEYS = ("kubernetes.io/arch", "kubernetes.io/os")
+_TELLING_WORDS = ("accelerator", "capacity-type", "capacitytype", "nvidia")
+"""Labels whose values say what a machine is, and not whose: by domain, whole, or by a part."""
+_NAMING_FLAGS = frozenset(
+    (
+        "allowed-scheduler-names",
+        "bypassed-scheduler-names",
+        "cluster-name",
+        "max-node-deletions-per-minute",
+        "namespace",
+        "node-group-auto-discovery",
+        "nodes",
+        "scale-down-window",
+        "status-config-map-name",
+    )
+)
+_TOKEN = re.compile(r"[^,:=\s]+")
+
+
+def anonymize(body: bytes, key: bytes) -> bytes:
+    """Return a recording (JSON) with pseudonyms; whoever has the `key` can tell which names they stand for."""
+    return msgspec.json.encode(renamed(msgspec.json.decode(body), key))
+
+
+def renamed(document: dict[str, Any], key: bytes) -> dict[str, Any]:
+    """Return the content of a file with pseudonyms."""
+    return _Renaming(document, key).document()
+
+
+class Pseudonyms:
+    """What every name of a file is called instead."""
+
+    def __init__(self, names: Iterable[str], groups: Iterable[str], key: bytes) -> None:
+        ordered = sorted(names)
+        self._new = {name: _pseudonym(name, rank, key) for rank, name in enumerate(ordered)}
+        groups = [group for group in groups if group in self._new]
+        self._templates = {template_name(group): template_name(self._new[group]) for group in groups}
+        self._suffixes = {f"-{suffix_of(group)}": f"-{suffix_of(self._new[group])}" for group in groups}
+
+    def of(self, text: str) -> str:
+        """Return a text with pseudonyms for names, as a whole or in one of the ways in which names are joined."""
+        if text in self._new:
+            return self._new[text]
+        for old, new in self._templates.items():
+            if text.startswith(old):
+                return new + text[len(old) :]
+        for old, new in self._suffixes.items():
+            if text.endswith(old):
+                return self.of(text[: -len(old)]) + new
+        if "/" in text:
+            return "/".join(map(self.of, text.split("/")))
+        return text
+
+    def within(self, text: str) -> str:
+        """Return a list of words, as flags and annotations have them, with pseudonyms."""
+        return _TOKEN.sub(lambda found: self.of(found[0]), text)
+
+
+def _pseudonym(name: str, rank: int, key: bytes) -> str:
+    before = max((kept for kept in _KEPT if kept < name), default="")
+    told = hmac.new(key, name.encode(), hashlib.sha256).hexdigest()[:8]
+    return f"{before}{rank:07d}{told}"
+
+
+class _Renaming:
+    def __init__(self, document: dict[str, Any], key: bytes) -> None:
+        self._document = document
+        self._telling = document.get("gpuLabel") or ""
+        self._groups = [group["id"] for group in document.get("nodeGroups") or () if "id" in group]
+        found = {name for name in self._collected(document) if _chosen(name)}
+        # What is joined of names alone follows from them, wherever it stands.
+        found = {name for name in found if "/" not in name or not found.issuperset(_chosen_parts(name))}
+        self._names = Pseudonyms(found | {group for group in self._groups if _chosen(group)}, self._groups, key)
+
+    def document(self) -> dict[str, Any]:
+        changed: dict[str, Any] = {
+            key: self._names.of(value) if key == "name" else self._changed(value)
+            for key, value in self._document.items()
+            if key not in ("description", "options", "priorityConfig")
+        }
+        if (options := self._document.get("options")) is not None:
+            changed["options"] = {flag: self._option(flag, value) for flag, value in options.items()}
+        if (priorities := self._document.get("priorityConfig")) is not None:
+            changed["priorityConfig"] = self._priorities(priorities)
+        return changed
+
+    def _collected(self, data: Any, key: str = "") -> Iterator[str]:
+        """Yield what stands where names stand."""
+        if isinstance(data, list):
+            for item in data:
+                if isinstance(item, str) and key in _LISTS:
+                    yield item
+                yield from self._collected(item, key)
+        elif isinstance(data, Mapping):
+            yield from self._expression(data)
+            for name, item in data.items():
+                if isinstance(item, str) and name in _NAMES:
+                    yield item
+                elif name in _LABELS and isinstance(item, Mapping):
+                    yield from (value for label, value in item.items() if not self._tells(label))
+                elif name == "nodeToGroup":
+                    yield from item
+                else:
+                    yield from self._collected(item, name)
+
+    def _expression(self, data: Mapping[str, Any]) -> Iterator[str]:
+        """Yield the values of a label expression, a taint or a toleration."""
+        label = data.get("key")
+        if isinstance(label, str) and not self._tells(label):
+            values = data.get("values") or ()
+            yield from (value for value in (*values, data.get("value")) if isinstance(value, str))
+
+    def _tells(self, label: str) -> bool:
+        return label == self._telling or _says_what_it_is(label.lower())
+
+    def _changed(self, data: Any) -> Any:
+        if isinstance(data, str):
+            return self._names.of(data)
+        if isinstance(data, list):
+            return [self._changed(item) for item in data]
+        if not isinstance(data, Mapping):
+            return data
+        changed: dict[str, Any] = {}
+        for key, item in data.items():
+            if key in _TEXTS:
+                changed[key] = "" if isinstance(item, str) else []
+            elif key in ("annotations", "detail", "error") and isinstance(item, Mapping | str):
+                changed[key] = self._worded(item)
+            else:
+                changed[self._names.of(key)] = self._changed(item)
+        return changed
+
+    def _worded(self, item: Any) -> Any:
+        if isinstance(item, str):
+            return self._names.within(item)
+        return (
+            {key: self._worded(value) if isinstance(value, str) else value for key, value in item.items()}
+            if all(isinstance(value, str) for value in item.values())
+            else self._changed(item)
+        )
+
+    def _option(self, flag: str, value: Any) -> Any:
+        if flag not in _NAMING_FLAGS:
+            return value
+        return (
+            [self._names.within(f"{item}") for item in value]
+            if isinstance(value, list)
+            else self._names.within(f"{value}")
+        )
+
+    def _priorities(self, text: str) -> str:
+        """Return priorities that name the groups which the patterns match; a text that is none stays out."""
+        try:
+            levels = parse_yaml(text)
+            found = {
+                level: [f"^{re.escape(self._names.of(group))}$" for group in self._groups if _matches(patterns, group)]
+                for level, patterns in levels.items()
+            }
+        except (ValueError, AttributeError, TypeError):
+            return ""
+        return yaml.safe_dump({level: groups for level, groups in found.items() if groups})
+
+
+def _matches(patterns: Iterable[str], group: str) -> bool:
+    return any(Expression(pattern).found_in(group) for pattern in patterns)
+
+
+def _says_what_it_is(label: str) -> bool:
+    domain, slash, _ = label.partition("/")
+    if slash and any(domain == known or domain.endswith(f".{known}") for known in _TELLING_DOMAINS):
+        return True
+    return label in _TELLING_KEYS or any(word in label for word in _TELLING_WORDS)
+
+
+def _chosen(name: str) -> bool:
+    """Whether somebody made the name up: neither a word of ours or of Kubernetes, nor a number."""
+    return not (name in _KEPT or name in _WORDS or name in _reserved() or _NUMBER.fullmatch(name))
+
+
+def _chosen_parts(name: str) -> list[str]:
+    return [part for part in name.split("/") if part not in _KEPT]
+
+
+@cache
+def _reserved() -> frozenset[str]:
+    """Return the words that the format uses: keys and values of a fixed set, resources, flags."""
+    words: set[str] = set(flags())
+    seen: set[Any] = set()
+
+    def visit(kind: Any) -> None:
+        for part in get_args(kind):
+            visit(part)
+        if not isinstance(kind, type) or kind in seen:
+            return
+        seen.add(kind)
+        if issubclass(kind, Enum):
+            words.update(f"{member.value}" for member in kind)
+        elif issubclass(kind, msgspec.Struct):
+            for field in msgspec.structs.fields(kind):
+                words.update((field.name, field.encode_name))
+                visit(field.type)
+
+    for root in (ScenarioFile, PassMemory, ClassForm, *TYPES.values()):
+        visit(root)
+    return frozenset(words | {"cpu", "memory", "pods", "ephemeral-storage", "static", "capacity", "template"})

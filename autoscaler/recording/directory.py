@@ -1,0 +1,95 @@
+"""A directory that keeps the newest recordings, written beside the passes.
+
+Files appear whole or not at all, and there are never more than asked for. A disk that is slow costs recordings, not
+time: while one is being written others are dropped, and counted. So is what a full disk refuses.
+"""
+
+import contextlib
+import os
+import re
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from autoscaler.logs import Log
+from autoscaler.observe.metrics.definitions import Recorded
+from autoscaler.observe.metrics.metrics import Metrics
+from autoscaler.ports import Executor
+
+log = Log(__name__)
+
+_NAME = re.compile(r"pass-(?P<number>\d{8})-\d{8}T\d{6}Z\.json")
+_PARTS = ".part"
+
+
+class RecordingDirectory:
+    """Puts recordings into a directory. `put` belongs to the deciding thread."""
+
+    def __init__(self, directory: Path, keep: int, executor: Executor, metrics: Metrics) -> None:
+        """`keep` files at most; the directory is made when the first is written."""
+        self._directory = directory
+        self._keep = keep
+        self._executor = executor
+        self._metrics = metrics
+        self._busy = threading.Lock()
+        self._number: int | None = None
+        self._failing = False
+
+    def put(self, wall_s: float, make: Callable[[], bytes | None]) -> None:
+        """Write what `make` returns, soon and elsewhere; None is not written. `wall_s` is the time of the pass."""
+        if not self._busy.acquire(blocking=False):
+            self._metrics.recorded(Recorded.DROPPED)
+            return
+        self._executor.submit(lambda: self._write(wall_s, make))
+
+    def _write(self, wall_s: float, make: Callable[[], bytes | None]) -> None:
+        try:
+            body = make()
+            if body is not None:
+                self._place(wall_s, body)
+                self._metrics.recorded(Recorded.WRITTEN, len(body))
+                self._failing = False
+        except OSError as error:
+            self._metrics.recorded(Recorded.FAILED)
+            if not self._failing:
+                log.warning("recorder.not_written", directory=self._directory, error=error.strerror or error)
+            self._failing = True
+        except Exception:  # noqa: BLE001  # top of a work of its own: the next pass is recorded all the same
+            self._metrics.recorded(Recorded.FAILED)
+            log.crashed("recorder.crashed")
+        finally:
+            self._busy.release()
+
+    def _place(self, wall_s: float, body: bytes) -> None:
+        self._directory.mkdir(parents=True, exist_ok=True)
+        number = self._next_number()
+        for old in self._present()[: -(self._keep - 1) or None]:
+            old.unlink(missing_ok=True)
+        time = datetime.fromtimestamp(wall_s, UTC).strftime("%Y%m%dT%H%M%SZ")
+        path = self._directory / f"pass-{number:08d}-{time}.json"
+        part = path.with_suffix(_PARTS)
+        try:
+            with part.open("wb") as file:
+                file.write(body)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
+            raise
+
+    def _next_number(self) -> int:
+        """Return the number of the next file; what earlier processes left whole stays until its turn comes."""
+        if self._number is None:
+            for part in self._directory.glob(f"pass-*{_PARTS}"):
+                part.unlink(missing_ok=True)
+            last = [int(found["number"]) for one in self._present() if (found := _NAME.fullmatch(one.name))]
+            self._number = max(last, default=0)
+        self._number = (self._number + 1) % 100_000_000
+        return self._number
+
+    def _present(self) -> list[Path]:
+        """Return the recordings in the directory, oldest first."""
+        return sorted(one for one in self._directory.iterdir() if _NAME.fullmatch(one.name))

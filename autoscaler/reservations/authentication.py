@@ -1,0 +1,179 @@
+"""Who may announce work: heads are looked at before bodies are read, and signatures made while these arrive."""
+
+import ipaddress
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from autoscaler.clock import Clock
+from autoscaler.config.reservations import Reservations
+from autoscaler.observe.http.routing import JSON, BodyVerifier, HttpProblem, Request
+from autoscaler.reservations.metrics import ReservationMetrics
+from autoscaler.reservations.routes import API_SIGNATURE, FORM, GITHUB_SIGNATURE, LONGEST_ID
+from autoscaler.reservations.secret_files import FailureLimiter
+from autoscaler.reservations.signature import SignatureCheck, timely
+
+AGAIN = {"Retry-After": "3"}
+_GITHUB_HEADERS = ("x-github-event", "x-github-delivery")
+
+
+class IntakeStatus(Protocol):
+    """What has to be so for anybody to be let in."""
+
+    @property
+    def section(self) -> Reservations:
+        """The configuration in force."""
+        ...
+
+    @property
+    def loaded(self) -> bool:
+        """Whether what is stored has been read."""
+        ...
+
+    @property
+    def accepting(self) -> bool:
+        """Whether operations are taken."""
+        ...
+
+
+class RequestAuthenticator:
+    """Lets requests in by their heads, on any thread. All methods raise `HttpProblem` for those that stay out."""
+
+    def __init__(
+        self,
+        opening: IntakeStatus,
+        github: Iterable[bytes],
+        api: Iterable[bytes],
+        metrics: ReservationMetrics,
+        clock: Clock,
+    ) -> None:
+        """`github` and `api` are the secrets, to be gone through anew for each request."""
+        self._opening = opening
+        self._github = github
+        self._api = api
+        self._metrics = metrics
+        self._clock = clock
+        self._patience = FailureLimiter(lambda: clock.now().mono)
+        self._proxies = tuple(ipaddress.ip_network(network) for network in opening.section.trusted_proxies)
+
+    def ready(self) -> None:
+        """Check that anything is taken at all."""
+        if not self._opening.accepting:
+            raise HttpProblem(503, "stopping", "this replica is about to end", headers=AGAIN)
+        if not self._opening.loaded:
+            raise HttpProblem(503, "starting", "what is stored has not been read yet", headers=AGAIN)
+
+    def admits_github(self, head: Request) -> BodyVerifier:
+        """Return what checks a delivery's body."""
+        self.ready()
+        content_type(head, JSON, FORM)
+        seal = self._seal(head, GITHUB_SIGNATURE, self._github)
+        for name in _GITHUB_HEADERS:
+            header(head, name)
+        return seal
+
+    def admits_api(self, head: Request, *kinds: str) -> BodyVerifier:
+        """Return what checks the body of a request to the API, of a content type of `kinds` where there are any."""
+        self.ready()
+        if kinds:
+            content_type(head, *kinds)
+        signature, stamped = API_SIGNATURE
+        stamp = head.headers.get(stamped.lower(), "")
+        seal = self._seal(head, signature, self._api, stamp.encode("latin-1", "replace") + b".")
+        if isinstance(seal, _Signed) and not timely(stamp, self._clock.now().wall):
+            self._metrics.not_signed()
+            raise HttpProblem(401, "stale", f"{stamped} is missing or more than 300 seconds off")
+        return seal
+
+    def _seal(self, head: Request, signed_in: str, keys: Iterable[bytes], begins: bytes = b"") -> BodyVerifier:
+        """Return what checks the body's signature. Raises `HttpProblem` where there is none, before the body is read.
+
+        Whoever was wrong too often may still prove to be somebody else at the same address.
+        """
+        auth = self._opening.section.auth
+        if auth.insecure_allow_unsigned and not auth.files and not list(keys):
+            return _Unsigned()
+        source = self._source(head)
+        try:
+            return _Signed(
+                SignatureCheck(head.headers.get(signed_in.lower(), ""), keys, begins), lambda: self._wrong(source)
+            )
+        except ValueError:
+            raise self._wrong(source) from None
+
+    def _wrong(self, source: str) -> HttpProblem:
+        """Note a wrong signature, and return what is answered to it."""
+        self._metrics.not_signed()
+        if (left_s := self._patience.left_s(source)) > 0:
+            headers = {"Retry-After": str(int(left_s) + 1)}
+            return HttpProblem(429, "too_many_failures", "too many wrong signatures; wait", headers=headers)
+        self._patience.failed(source)
+        return HttpProblem(401, "invalid_signature", "the signature is missing or wrong")
+
+    def _source(self, request: Request) -> str:
+        """Return who sent it: the last address in `X-Forwarded-For` that is no trusted proxy's."""
+        source = request.source
+        for hop in reversed(request.headers.get("x-forwarded-for", "").split(",")):
+            if not self._trusted(source) or not hop.strip():
+                break
+            source = hop.strip()[:LONGEST_ID]
+        return source
+
+    def _trusted(self, source: str) -> bool:
+        try:
+            address = ipaddress.ip_address(source.removeprefix("::ffff:"))
+        except ValueError:
+            return False
+        return any(address in network for network in self._proxies)
+
+
+class _Signed:
+    """A `BodyVerifier`: the body is signed, or it is not."""
+
+    def __init__(self, proof: SignatureCheck, wrong: Callable[[], HttpProblem]) -> None:
+        self._proof = proof
+        self._wrong = wrong
+
+    def update(self, piece: bytes) -> None:
+        self._proof.update(piece)
+
+    def check(self) -> None:
+        if not self._proof.holds:
+            raise self._wrong()
+
+
+class _Unsigned:
+    """A `BodyVerifier` where signatures need not be."""
+
+    def update(self, piece: bytes) -> None:
+        """Nothing has to be proven."""
+
+    def check(self) -> None:
+        """As above."""
+
+
+def prove(request: Request, admits: Callable[[Request], BodyVerifier]) -> None:
+    """Raise `HttpProblem` for a request from nobody known; it was admitted before its body came, or is now."""
+    seal = request.seal
+    if seal is None:
+        seal = admits(request)
+        seal.update(request.body)
+    seal.check()
+
+
+def content_type(request: Request, *allowed: str) -> None:
+    """Check that a body is of one of these types; raises `HttpProblem`."""
+    if kind_of(request) not in allowed:
+        raise HttpProblem(415, "unsupported_media_type", f"send {' or '.join(allowed)}")
+
+
+def kind_of(request: Request) -> str:
+    """Return the content type of a body, without its parameters."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def header(request: Request, name: str) -> str:
+    """Return a header that has to be there; raises `HttpProblem`."""
+    value = request.headers.get(name, "").strip()
+    if not value:
+        raise HttpProblem(400, "missing_header", f"{name.title()} is missing", name.title())
+    return value

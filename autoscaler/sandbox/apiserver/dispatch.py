@@ -1,0 +1,153 @@
+"""From request to answer: health, version, discovery, OpenAPI, and everything under a group and version."""
+
+import hmac
+import threading
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from autoscaler.sandbox.apiserver import discovery, openapi, watching
+from autoscaler.sandbox.apiserver.errors import ApiError, internal, no_such_resource, unauthorized
+from autoscaler.sandbox.apiserver.faults import Fault, Faults
+from autoscaler.sandbox.apiserver.http_messages import ApiRequest, ApiResponse, answer, plain, refusal
+from autoscaler.sandbox.apiserver.request_log import RequestAttributes, RequestLog
+from autoscaler.sandbox.apiserver.routes import Route, is_resource_path, route
+from autoscaler.sandbox.apiserver.storage import Storage
+from autoscaler.sandbox.apiserver.verbs import Verbs, verb_of
+
+_HEALTH = ("/healthz", "/livez", "/readyz")
+
+
+class Dropped(Exception):
+    """The connection is to be cut without (the rest of) an answer."""
+
+
+class ApiDispatcher:
+    """Answers requests; knows nothing of sockets."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        verbs: Verbs,
+        faults: Faults,
+        log: RequestLog,
+        token: str | None = None,
+        pause: Callable[[float], object] | None = None,
+    ) -> None:
+        """`pause` waits out a fault's delay; None: in real time."""
+        self.faults = faults
+        self.stopping = threading.Event()
+        self._pause = pause if pause is not None else self.stopping.wait
+        self._storage = storage
+        self._verbs = verbs
+        self._log = log
+        self._token = token
+
+    def serve(self, request: ApiRequest, authorization: str) -> ApiResponse:
+        """Answer one request, errors included; raises Dropped when a fault says so."""
+        try:
+            if not self._may_enter(request, authorization):
+                raise unauthorized()
+            if is_resource_path(request.path):
+                return self._resource(request)
+            self._strike(RequestAttributes("get", user_agent=request.user_agent, path=request.path))
+            return self._document(request)
+        except ApiError as error:
+            return refusal(error)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            return refusal(internal(f"the object has an unexpected shape: {type(error).__name__}: {error}"))
+
+    def _may_enter(self, request: ApiRequest, authorization: str) -> bool:
+        if self._token is None or request.path.startswith(_HEALTH):
+            return True
+        return hmac.compare_digest(authorization.encode(), f"Bearer {self._token}".encode())
+
+    def _resource(self, request: ApiRequest) -> ApiResponse:
+        target = route(self._storage.registry, request.path)
+        verb = verb_of(target, request)
+        asked = _asked(verb, target, request)
+        fault = self._strike(asked)
+        answered = self._verbs.serve(verb, target, request)
+        if fault is not None and fault.watch_lines is not None and answered.stream is not None:
+            return msgspec.structs.replace(
+                answered, stream=_cut_short(answered.stream, fault, asked, fault.watch_lines)
+            )
+        return answered
+
+    def _strike(self, asked: RequestAttributes) -> Fault | None:
+        self._log.add(asked)
+        if self.faults.is_down:
+            raise Dropped
+        fault = self.faults.strike(asked)
+        if fault is None:
+            return None
+        if fault.delay_s:
+            self._pause(fault.delay_s)
+        if fault.drop:
+            raise Dropped
+        if fault.code is not None and fault.watch_lines is None:
+            raise fault.error(asked)
+        return fault
+
+    def _document(self, request: ApiRequest) -> ApiResponse:
+        rows = self._storage.registry.rows
+        parts = [part for part in request.path.split("/") if part]
+        match parts:
+            case ["healthz" | "livez" | "readyz" as check] if "verbose" in request.query:
+                return plain(f"[+]ping ok\n[+]log ok\n{check} check passed\n")
+            case ["healthz" | "livez" | "readyz", *_]:
+                return plain("ok")
+            case ["version"]:
+                return answer(discovery.VERSION)
+            case ["api" | "apis"] if "g=apidiscovery.k8s.io;v=v2;" in request.accept:
+                document = discovery.aggregated(rows, legacy=parts == ["api"])
+                return ApiResponse(200, msgspec.json.encode(document), discovery.AGGREGATED)
+            case ["api"]:
+                return answer(discovery.legacy_versions(request.host))
+            case ["api", version]:
+                return answer(discovery.resources(rows, "", version))
+            case ["apis"]:
+                return answer(discovery.groups(rows))
+            case ["apis", group]:
+                return answer(discovery.group(rows, group))
+            case ["apis", group, version]:
+                return answer(discovery.resources(rows, group, version))
+            case ["openapi", "v2"]:
+                request.form()
+                return answer(openapi.version_2(rows))
+            case ["openapi", "v3"]:
+                return answer(openapi.index(rows))
+            case ["openapi", "v3", *rest]:
+                return answer(openapi.document(rows, "/".join(rest)))
+        raise no_such_resource()
+
+
+def _asked(verb: str, target: Route, request: ApiRequest) -> RequestAttributes:
+    return RequestAttributes(
+        verb=verb,
+        group=target.kind.group,
+        resource=target.kind.plural,
+        subresource=target.subresource,
+        namespace=target.namespace or "",
+        name=target.name,
+        user_agent=request.user_agent,
+        path=request.path,
+    )
+
+
+def _cut_short(
+    stream: Iterator[bytes | None], fault: Fault, asked: RequestAttributes, lines: int
+) -> Iterator[bytes | None]:
+    """Let so many lines through, then end with an ERROR event or in the middle of the next line."""
+    for chunk in stream:
+        whole = chunk.splitlines(keepends=True) if chunk is not None else []
+        if len(whole) <= lines and (len(whole) < lines or fault.code is None):
+            lines -= len(whole)
+            yield chunk
+            continue
+        yield b"".join(whole[:lines])
+        if fault.code is not None:
+            yield watching.error_line(fault.error(asked))
+            return
+        yield whole[lines][: len(whole[lines]) // 2]
+        raise Dropped

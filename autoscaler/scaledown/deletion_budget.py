@@ -1,0 +1,146 @@
+"""How many removals may begin now: all of a group that goes as a whole, then single empty nodes, then drains.
+
+Source: Cluster Autoscaler's `core/scaledown/budgets`; limits on the rate of removals are ours.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import msgspec
+
+from autoscaler.config.scaledown import ScaleDown
+from autoscaler.reasons import UnremovableNode, UnremovableReason
+from autoscaler.scaledown.plan import OngoingRemovals, Removal
+from autoscaler.scaledown.removal_rates import Rates
+
+
+class BudgetedRemovals(msgspec.Struct, frozen=True):
+    """Removals that may begin, and why others may not."""
+
+    empty: tuple[Removal, ...] = ()
+    drained: tuple[Removal, ...] = ()
+    kept: Mapping[str, UnremovableNode] = {}
+
+
+class _AtomicBucket(msgspec.Struct, frozen=True):
+    """Nodes of one group that go together."""
+
+    empty: tuple[Removal, ...]
+    drained: tuple[Removal, ...]
+
+    @property
+    def size(self) -> int:
+        return len(self.empty) + len(self.drained)
+
+
+class _DeletionBudget:
+    """What may still begin."""
+
+    def __init__(self, options: ScaleDown, under_way: OngoingRemovals, rates: Rates) -> None:
+        in_all = under_way.empty_count + under_way.drained_count
+        self.nodes = options.max_scale_down_parallelism - in_all
+        self.drains = options.max_drain_parallelism - under_way.drained_count
+        self._options = options
+        self._rates = rates
+        self._may_overflow = True
+        self.empty: list[Removal] = []
+        self.drained: list[Removal] = []
+        self.kept: dict[str, UnremovableNode] = {}
+
+    def affords(self, bucket: _AtomicBucket) -> bool:
+        """Whether so many may be removed beside those under way; nothing is drained for empty nodes."""
+        return bucket.size <= self.nodes and (not bucket.drained or len(bucket.drained) <= self.drains)
+
+    def affords_whole(self, bucket: _AtomicBucket) -> bool:
+        """Whether a whole group may go; the first may cost more than is left, so that big groups get their turn."""
+        overflows = self._may_overflow and self.nodes > 0 and (not bucket.drained or self.drains > 0)
+        return self.affords(bucket) or overflows
+
+    def begin(self, group: str, bucket: _AtomicBucket) -> bool:
+        """Let nodes go; False where too many did within the minute."""
+        wait_s = self._rates.wait_s(group, bucket.size)
+        if wait_s > 0:
+            detail = f"too many removals began within a minute; the next may in {wait_s:.0f}s"
+            self.keep(bucket, UnremovableReason.TOO_MANY_A_MINUTE, detail, wait_s)
+            return False
+        self._rates.take(group, bucket.size)
+        self.nodes -= bucket.size
+        self.drains -= len(bucket.drained)
+        self.empty += bucket.empty
+        self.drained += bucket.drained
+        return True
+
+    def begin_whole(self, group: str, bucket: _AtomicBucket) -> None:
+        """Let a whole group go, unless too many nodes did within the minute."""
+        if self.begin(group, bucket):
+            self._may_overflow = False
+
+    def keep(
+        self, bucket: _AtomicBucket, reason: UnremovableReason, detail: str, time_left_s: float | None = None
+    ) -> None:
+        """Note why nodes stay."""
+        for one in (*bucket.empty, *bucket.drained):
+            name = one.node.name
+            self.kept[name] = UnremovableNode(name, reason, detail, None, None, one.utilization, time_left_s)
+
+    def keep_beyond(self, bucket: _AtomicBucket) -> None:
+        """Note that nodes stay because others go."""
+        most, drains = self._options.max_scale_down_parallelism, self._options.max_drain_parallelism
+        self.keep(
+            bucket,
+            UnremovableReason.MAX_DELETIONS,
+            f"at most {most} nodes are removed at a time, {drains} of them drained",
+        )
+
+
+def within_budgets(
+    empty: Sequence[Removal],
+    drained: Sequence[Removal],
+    options: ScaleDown,
+    under_way: OngoingRemovals,
+    rates: Rates,
+    goes_whole: Callable[[str, int], bool],
+) -> BudgetedRemovals:
+    """Return which of these removals begin now.
+
+    `goes_whole` tells whether so many nodes are all of a group. Groups that go as a whole come first, those with empty
+    nodes before others; one that cannot be afforded ends their turn.
+    """
+    purse = _DeletionBudget(options, under_way, rates)
+    whole = _buckets((one for one in empty if one.atomic), (one for one in drained if one.atomic))
+    for having_empty in (True, False):
+        turn = True
+        for group, bucket in whole.items():
+            if bool(bucket.empty) is not having_empty:
+                continue
+            turn = turn and purse.affords_whole(bucket)
+            if turn and goes_whole(group, bucket.size):
+                purse.begin_whole(group, bucket)
+            else:
+                purse.keep_beyond(bucket)
+    single = [_AtomicBucket((one,), ()) for one in _by_group(one for one in empty if not one.atomic)]
+    single += [_AtomicBucket((), (one,)) for one in _by_group(one for one in drained if not one.atomic)]
+    for bucket in single:
+        if purse.affords(bucket):
+            purse.begin((*bucket.empty, *bucket.drained)[0].group, bucket)
+        else:
+            purse.keep_beyond(bucket)
+    return BudgetedRemovals(tuple(purse.empty), tuple(purse.drained), purse.kept)
+
+
+def _buckets(empty: Iterable[Removal], drained: Iterable[Removal]) -> Mapping[str, _AtomicBucket]:
+    found: dict[str, _AtomicBucket] = {}
+    for one in empty:
+        bucket = found.get(one.group, _AtomicBucket((), ()))
+        found[one.group] = _AtomicBucket((*bucket.empty, one), bucket.drained)
+    for one in drained:
+        bucket = found.get(one.group, _AtomicBucket((), ()))
+        found[one.group] = _AtomicBucket(bucket.empty, (*bucket.drained, one))
+    return found
+
+
+def _by_group(removals: Iterable[Removal]) -> list[Removal]:
+    """Return removals group after group, groups in order of their first node."""
+    groups: dict[str, list[Removal]] = {}
+    for one in removals:
+        groups.setdefault(one.group, []).append(one)
+    return [one for members in groups.values() for one in members]

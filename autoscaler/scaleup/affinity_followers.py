@@ -1,0 +1,55 @@
+"""Pods that have to be near others, and came before them: they go where those went, once those have found room.
+
+So whole chains find their place in one pass, whatever the order of the pods.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.scaleup.estimator import pod_groups
+from autoscaler.scheduling.placement import Placer
+from autoscaler.scheduling.term_index import TermIndex
+
+
+def follow(placer: Placer, waiting: Sequence[Pod], newcomers: Iterable[PodClass]) -> tuple[tuple[Pod, int], ...]:
+    """Place waiting pods that want newcomers near, then those that want these near, and so on; return their positions.
+
+    Pods of a class are tried once in each round in which others that they want near have found room. What is placed
+    stays on the trial.
+    """
+    groups = (group for group in pod_groups(waiting) if group.cls.pod_affinity)
+    wanting = {group.cls: deque(group.pods) for group in groups if not placer.put_aside(group.cls)}
+    by_company = placer.by_company(wanting)
+    placed: list[tuple[Pod, int]] = []
+    turn = list(dict.fromkeys(newcomers))
+    while turn and wanting:
+        next_turn: list[PodClass] = []
+        for cls in _concerned(turn, by_company):
+            if cls in wanting and (here := _placed(placer, cls, wanting[cls])):
+                placed.extend(here)
+                next_turn.append(cls)
+                if not wanting[cls]:
+                    del wanting[cls]
+        turn = next_turn
+    return tuple(placed)
+
+
+def _concerned(newcomers: Iterable[PodClass], by_company: TermIndex) -> Iterable[PodClass]:
+    """Return the classes that want one of the newcomers near."""
+    classes: dict[PodClass, None] = {}
+    for newcomer in newcomers:
+        classes.update(dict.fromkeys(by_company.owners_about(newcomer)))
+        if len(classes) >= by_company.owners:
+            break
+    return classes
+
+
+def _placed(placer: Placer, cls: PodClass, pods: deque[Pod]) -> list[tuple[Pod, int]]:
+    """Place pods of a class until one fits nowhere; they leave the queue."""
+    placed: list[tuple[Pod, int]] = []
+    everywhere = slice(0, placer.trial.count)
+    while pods and (position := placer.first(cls, everywhere, 0)) is not None:
+        placer.place(cls, position)
+        placed.append((pods.popleft(), position))
+    return placed

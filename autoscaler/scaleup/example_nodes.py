@@ -1,0 +1,72 @@
+"""Which nodes could be the example of their group: the first pass over all nodes when templates are chosen."""
+
+from collections.abc import Mapping
+
+from autoscaler.clock import Instant
+from autoscaler.config.rules import Rules
+from autoscaler.config.scaleup import HealthOptions
+from autoscaler.objects.node import Node
+from autoscaler.registry.buckets import startup_time_s
+from autoscaler.registry.readiness import RESOURCE_NOT_READY, Readings
+from autoscaler.snapshot.cluster import ClusterView
+
+STABLE_AFTER_S = 60.0
+"""A node that became ready more recently may still lack labels, resources or DaemonSet pods."""
+
+
+class Examples:
+    """Nodes of one group that could be its example: positions in the view, None where there is none."""
+
+    def __init__(self) -> None:
+        self.good: int | None = None
+        """The first in good order."""
+        self.newest: int | None = None
+        """The newest in good order."""
+        self.incomplete: list[int] = []
+        """The newest two that have had their time and still lack devices, the newest first."""
+        self.unfit: int | None = None
+        """The first of the others."""
+        self.young: list[Node] = []
+        """Nodes that have been ready for too short a time to know all of them."""
+
+
+NO_EXAMPLES = Examples()
+
+
+def find_examples(
+    view: ClusterView, readings: Readings, rules: Rules, health: HealthOptions, now: Instant
+) -> Mapping[str, Examples]:
+    """Return the candidates of each group that has nodes, in the order of the view.
+
+    Where rules ask for it only ready, schedulable nodes take part at all, and the first in good order decides.
+    """
+    found: dict[str, Examples] = {}
+    owner_of, by_id, corrects = view.groups.of_node.get, view.groups.by_id, rules.nodes_correct_templates
+    undecided = set(by_id)
+    for position, reading in enumerate(readings.items):
+        node, state = reading.node, reading.readiness
+        group_id = owner_of(node.name)
+        if group_id is None or group_id not in undecided:
+            continue
+        own = found.setdefault(group_id, Examples())
+        available = state.ready and not node.unschedulable
+        stable = state.since is None or now.wall - state.since > STABLE_AFTER_S
+        staying = not reading.to_be_deleted
+        if available and stable and staying:
+            own.good = position if own.good is None else own.good
+            if own.newest is None or node.created > view.nodes[own.newest].created:
+                own.newest = position
+            if not corrects:
+                undecided.discard(group_id)
+            continue
+        if own.unfit is None and (available or rules.template_from_all_nodes):
+            own.unfit = position
+        if not corrects or not staying:
+            continue
+        if available:
+            own.young.append(node)
+        elif state.reason == RESOURCE_NOT_READY:
+            late = node.created + startup_time_s(by_id[group_id], health, rules) <= now.wall
+            if late:
+                own.incomplete = sorted((*own.incomplete, position), key=lambda at: -view.nodes[at].created)[:2]
+    return found

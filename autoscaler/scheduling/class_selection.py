@@ -1,0 +1,324 @@
+"""Which classes of pods a term is about: sets of class numbers, found by set arithmetic.
+
+A selection demands hooks (see `hooks`), labels and namespaces. The classes that have a hook are known, so that what a
+selection covers is a union, an intersection or a complement of few sets, and no class is asked on its own. Where a
+selection demands a hook that only few classes have, these few are asked instead, which is cheaper still.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from autoscaler.objects.meta import LabelSelector, Operator, Requirement, integer
+from autoscaler.objects.pod import PodClass
+from autoscaler.objects.podspec import PodAffinityTerm, SpreadConstraint
+from autoscaler.objects.workload import Namespace
+from autoscaler.scheduling.index_keys import IndexKey, hooks_of, sibling_hook
+from autoscaler.snapshot.columns import Mask
+
+Numbers = NDArray[np.int64]
+"""Sorted, each once."""
+
+_FEW = 32
+"""So many classes are asked one by one."""
+NO_NUMBERS: Numbers = np.zeros(0, dtype=np.int64)
+_NOTHING = Requirement(key="", operator=Operator.IN)
+_ENCODER = msgspec.msgpack.Encoder(order="deterministic")
+
+
+class NamespaceSelection(msgspec.Struct, frozen=True):
+    """The namespaces that are listed, and those that are selected; an empty selector selects all."""
+
+    names: frozenset[str]
+    selector: LabelSelector | None
+    namespaces: Mapping[str, Namespace]
+
+    def holds(self, name: str) -> bool:
+        """Whether it is one of these namespaces."""
+        if name in self.names:
+            return True
+        if self.selector is None or self.selector.empty:
+            return self.selector is not None
+        known = self.namespaces.get(name)
+        return known is not None and self.selector.matches(known.metadata.labels)
+
+
+class Selection(msgspec.Struct, frozen=True, kw_only=True):
+    """Classes of pods that have all that is demanded."""
+
+    identity: bytes
+    """Equal for selections that cover the same."""
+    labels: tuple[Requirement, ...] = ()
+    inside: tuple[NamespaceSelection, ...] = ()
+    hooks: frozenset[IndexKey] | None = None
+    """One of these hooks; None: no matter which."""
+
+    def covers(self, cls: PodClass) -> bool:
+        """Whether a class is among them."""
+        return (
+            all(one.matches(cls.labels.get(one.key)) for one in self.labels)
+            and all(one.holds(cls.namespace) for one in self.inside)
+            and (self.hooks is None or not self.hooks.isdisjoint(hooks_of(cls)))
+        )
+
+    def demanded(self) -> Iterator[Sequence[IndexKey]]:
+        """Yield sets of hooks: every class that is covered has a hook of each set."""
+        for one in self.labels:
+            if one.operator == Operator.IN:
+                yield [(one.key, value) for value in one.values]
+            elif one.operator not in (Operator.NOT_IN, Operator.DOES_NOT_EXIST):
+                yield [one.key]
+        for place in self.inside:
+            if place.selector is None:
+                yield [(name,) for name in place.names]
+        if self.hooks is not None:
+            yield list(self.hooks)
+
+
+class KeyIndex:
+    """Things with labels, by number in the order in which they were added, and by hook."""
+
+    def __init__(self) -> None:
+        self._labels: list[Mapping[str, str]] = []
+        self._by_hook: dict[IndexKey, list[int]] = {}
+        self._arrays: dict[IndexKey, Numbers] = {}
+        self._integers: dict[str, tuple[int, Numbers, Numbers]] = {}
+
+    def __len__(self) -> int:
+        """Return how many things there are."""
+        return len(self._labels)
+
+    def add(self, labels: Mapping[str, str], hooks: Iterable[IndexKey]) -> int:
+        """Add something; return its number."""
+        number = len(self._labels)
+        self._labels.append(labels)
+        for hook in hooks:
+            self._by_hook.setdefault(hook, []).append(number)
+        return number
+
+    def at(self, hook: IndexKey) -> Sequence[int]:
+        """Return what has a hook; it may repeat."""
+        return self._by_hook.get(hook, ())
+
+    def restrict(self, mask: Mask, demands: Iterable[Requirement]) -> None:
+        """Take out of a set of all things those that do not meet the demands on labels."""
+        for one in demands:
+            match one.operator:
+                case Operator.IN:
+                    self.keep(mask, ((one.key, value) for value in one.values))
+                case Operator.EXISTS:
+                    self.keep(mask, (one.key,))
+                case Operator.NOT_IN:
+                    for value in one.values:
+                        mask[self._array((one.key, value))] = False
+                case Operator.DOES_NOT_EXIST:
+                    mask[self._array(one.key)] = False
+                case Operator.GT | Operator.LT:
+                    self._compare(mask, one)
+                case _:
+                    mask[:] = False
+
+    def keep(self, mask: Mask, hooks: Iterable[IndexKey]) -> None:
+        """Take out of a set of all things those that have none of these hooks."""
+        mask &= self.having(hooks)
+
+    def having(self, hooks: Iterable[IndexKey]) -> Mask:
+        """Return which things have one of these hooks."""
+        inside = np.zeros(len(self), dtype=np.bool_)
+        for hook in hooks:
+            if hook in self._by_hook:
+                inside[self._array(hook)] = True
+        return inside
+
+    def _array(self, hook: IndexKey) -> Numbers:
+        listed = self._by_hook.get(hook, ())
+        if len(listed) <= _FEW:
+            return np.array(listed, dtype=np.int64)
+        known = self._arrays.get(hook)
+        if known is None or len(known) < len(listed):
+            known = self._arrays[hook] = np.array(listed, dtype=np.int64)
+        return known
+
+    def _compare(self, mask: Mask, demand: Requirement) -> None:
+        inside = np.zeros(len(mask), dtype=np.bool_)
+        bound = integer(demand.values[0]) if len(demand.values) == 1 else None
+        if bound is not None:
+            numbers, values = self._integers_of(demand.key)
+            inside[numbers[values > bound if demand.operator == Operator.GT else values < bound]] = True
+        mask &= inside
+
+    def _integers_of(self, key: str) -> tuple[Numbers, Numbers]:
+        """Return which things have an integer as value of a label, and the integers."""
+        listed = self.at(key)
+        count, numbers, values = self._integers.get(key, (-1, NO_NUMBERS, NO_NUMBERS))
+        if count < len(listed):
+            by_number = {number: integer(self._labels[number][key]) for number in listed}
+            known = {number: value for number, value in by_number.items() if value is not None}
+            numbers, values = (np.fromiter(part, dtype=np.int64) for part in (known.keys(), known.values()))
+            self._integers[key] = len(listed), numbers, values
+        return numbers, values
+
+
+class Classes:
+    """The classes of pods that are known, by number; they grow."""
+
+    def __init__(self, namespaces: Mapping[str, Namespace]) -> None:
+        self.all: list[PodClass] = []
+        self._leaving: list[int] = []
+        self._index = KeyIndex()
+        self._numbers: dict[PodClass, int] = {}
+        self._places = KeyIndex()
+        self._place_numbers = {name: self._places.add(*_place(one)) for name, one in namespaces.items()}
+        self._place_of: list[int] = []
+        self._place_array: Numbers = NO_NUMBERS
+
+    def __len__(self) -> int:
+        """Return how many are known."""
+        return len(self.all)
+
+    def number(self, cls: PodClass) -> int:
+        """Return the number of a class; get to know it if it is new."""
+        known = self._numbers.get(cls)
+        if known is None:
+            known = self._numbers[cls] = self._index.add(cls.labels, hooks_of(cls))
+            self.all.append(cls)
+            if cls.leaving is not None:
+                self._leaving.append(known)
+            self._place_of.append(self._place_numbers.get(cls.namespace, len(self._places)))
+        return known
+
+    @property
+    def leaving(self) -> Numbers:
+        """Classes of pods on their way out."""
+        return np.array(self._leaving, dtype=np.int64)
+
+    def rarest(self, selection: Selection) -> Sequence[IndexKey] | None:
+        """Return hooks that few classes have, and at least one of which a class needs to be covered; None: no such."""
+        sets = [(sum(len(self._index.at(hook)) for hook in hooks), hooks) for hooks in selection.demanded()]
+        count, rarest = min(sets, key=lambda one: one[0], default=(_FEW + 1, ()))
+        return rarest if count <= _FEW else None
+
+    def covered(self, selections: Iterable[Selection]) -> Numbers:
+        """Return the classes that one of the selections covers."""
+        few: set[int] = set()
+        many: Mask | None = None
+        for selection in selections:
+            hooks = self.rarest(selection)
+            if hooks is not None:
+                asked = (number for hook in hooks for number in self._index.at(hook) if number not in few)
+                few.update(number for number in asked if selection.covers(self.all[number]))
+            elif many is None:
+                many = self._among_all(selection)
+            elif not many.all():
+                many |= self._among_all(selection)
+        if many is None:
+            return np.array(sorted(few), dtype=np.int64)
+        many[list(few)] = True
+        return np.flatnonzero(many)
+
+    def _among_all(self, selection: Selection) -> Mask:
+        mask = np.ones(len(self), dtype=np.bool_)
+        self._index.restrict(mask, selection.labels)
+        for place in selection.inside:
+            self._keep_inside(mask, place)
+        if selection.hooks is not None:
+            self._index.keep(mask, selection.hooks)
+        return mask
+
+    def _keep_inside(self, mask: Mask, place: NamespaceSelection) -> None:
+        names = ((name,) for name in place.names)
+        if place.selector is None:
+            self._index.keep(mask, names)
+        elif not place.selector.empty:
+            places = np.ones(len(self._places), dtype=np.bool_)
+            self._places.restrict(places, _requirements(place.selector))
+            if len(self._place_array) < len(self):
+                self._place_array = np.array(self._place_of, dtype=np.int64)
+            mask &= np.append(places, False)[self._place_array] | self._index.having(names)
+
+
+def _place(namespace: Namespace) -> tuple[Mapping[str, str], list[IndexKey]]:
+    labels = namespace.metadata.labels
+    return labels, [*labels, *labels.items()]
+
+
+def _requirements(selector: LabelSelector | None) -> tuple[Requirement, ...]:
+    if selector is None:
+        return (_NOTHING,)
+    return (*_having(selector.match_labels), *selector.match_expressions)
+
+
+def _having(labels: Mapping[str, str], operator: Operator = Operator.IN) -> Iterator[Requirement]:
+    return (Requirement(key=key, operator=operator, values=[value]) for key, value in labels.items())
+
+
+def selection_of(term: PodAffinityTerm, owner: PodClass, namespaces: Mapping[str, Namespace]) -> Selection:
+    """Return which classes a term of `owner` is about.
+
+    Namespaces are those listed and those selected; with neither, the owner's own. `matchLabelKeys` add the owner's own
+    value of a label to the selector, `mismatchLabelKeys` exclude it.
+    """
+    same = {key: owner.labels[key] for key in term.match_label_keys if key in owner.labels}
+    other = {key: owner.labels[key] for key in term.mismatch_label_keys if key in owner.labels}
+    names = sorted(term.namespaces) if term.namespaces or term.namespace_selector is not None else [owner.namespace]
+    return Selection(
+        identity=_identity(names, term.namespace_selector, term.label_selector, same, other),
+        labels=(*_having(same), *_requirements(term.label_selector), *_having(other, Operator.NOT_IN)),
+        inside=(NamespaceSelection(frozenset(names), term.namespace_selector, namespaces),),
+    )
+
+
+def _identity(*parts: object) -> bytes:
+    return hashlib.blake2b(_ENCODER.encode(parts), digest_size=16).digest()
+
+
+def selected_in(namespace: str, selector: LabelSelector | None, same: Mapping[str, str]) -> Selection:
+    """Return the classes of one namespace that a selector matches and that have these labels too.
+
+    One that asks for nothing matches nothing.
+    """
+    asks = selector is not None and not (selector.empty and not same)
+    return Selection(
+        identity=_identity("selected", namespace, selector, same),
+        labels=(*_having(same), *_requirements(selector if asks else None)),
+        inside=(NamespaceSelection(frozenset((namespace,)), None, {}),),
+    )
+
+
+def selection_for(constraint: SpreadConstraint, cls: PodClass) -> Selection:
+    """Return which classes a spread constraint of a class counts.
+
+    They are of the same namespace, selected, with the same values of the keys to match.
+    """
+    same = {key: cls.labels[key] for key in constraint.match_label_keys if key in cls.labels}
+    return selected_in(cls.namespace, constraint.label_selector, same)
+
+
+def siblings(cls: PodClass) -> Selection:
+    """Return the classes of the same controller, which the class has."""
+    hooks = () if cls.owner is None else (sibling_hook(cls.namespace, cls.owner),)
+    return Selection(identity=_identity("siblings", cls.namespace, cls.owner), hooks=frozenset(hooks))
+
+
+def having(hooks: Iterable[IndexKey]) -> Selection:
+    """Return what has one of these hooks."""
+    known = frozenset(hooks)
+    return Selection(identity=_identity("hooks", sorted(known, key=repr)), hooks=known)
+
+
+def all_of(selections: Iterable[Selection]) -> Selection:
+    """Return what all selections cover, none of which names hooks."""
+    parts = {one.identity: one for one in selections}
+    return Selection(
+        identity=_identity("all", sorted(parts)),
+        labels=tuple(one for part in parts.values() for one in part.labels),
+        inside=tuple(place for part in parts.values() for place in part.inside),
+    )
+
+
+def everything() -> Selection:
+    """Return all classes."""
+    return Selection(identity=b"")

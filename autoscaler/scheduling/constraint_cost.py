@@ -1,0 +1,160 @@
+"""How much work a pod's constraints make, counted in advance: classes that would make too much are put aside.
+
+A pod's author decides how many constraints there are, the cluster how often each is looked at: on every node, or for
+every class of placed pods. The product is a pure count, so that the same cluster has the same pods put aside on any
+machine.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from functools import cached_property
+
+from autoscaler.objects.meta import LabelSelector, Requirement
+from autoscaler.objects.pod import PodClass
+from autoscaler.objects.podspec import PodAffinityTerm
+from autoscaler.reasons import NoFit, Rejection
+from autoscaler.scheduling.bounds import Bound, gate
+from autoscaler.scheduling.class_selection import selection_for, selection_of
+from autoscaler.scheduling.domains import DomainTallies
+from autoscaler.snapshot.columns import Mask
+from autoscaler.snapshot.overlay import Trial
+
+TOO_MUCH = "node(s) were not tried for the pod, which has too many constraints"
+
+_TOGETHER = 100
+"""All classes may make so many times the work of one."""
+
+
+class WorkLimit:
+    """Tells which classes make more work than the limit allows. Units: one part of a constraint, looked at once.
+
+    A selector that is not narrow, as no label it demands is one that only few classes have, is compared with all
+    classes. Such selectors of all classes together, each counted once, may make a hundred times the work of one class;
+    where they are more, classes with few constraints come first.
+    """
+
+    def __init__(self, tallies: DomainTallies, most: int) -> None:
+        self.most = most
+        self._tallies = tallies
+        self._trial = tallies.trial
+        self._work: dict[PodClass, int] = {}
+        self._wide: dict[bytes, None] = {}
+        self._too_many_together: dict[PodClass, bool] = {}
+
+    def exceeded(self, cls: PodClass) -> bool:
+        """Whether the class is put aside."""
+        return self.of(cls) > self.most or self._exceeded_together(cls)
+
+    def of(self, cls: PodClass) -> int:
+        """Return the work of placing pods of the class alone."""
+        known = self._work.get(cls)
+        if known is None:
+            known = self._work[cls] = self.on_nodes(cls) + self.among_pods(cls)
+        return known
+
+    def _exceeded_together(self, cls: PodClass) -> bool:
+        """Whether the selectors of the class are too many, together with those of the classes before it."""
+        if not _terms(cls) or self._never_too_many:
+            return False
+        if not self._too_many_together:
+            for other in sorted(filter(_terms, self._pending), key=_terms):
+                self._too_many_with(other)
+        return self._too_many_with(cls)
+
+    @cached_property
+    def _pending(self) -> Collection[PodClass]:
+        return dict.fromkeys(pod.cls for pod in self._trial.view.pending)
+
+    @cached_property
+    def _never_too_many(self) -> bool:
+        """Whether there would not be too many selectors even if all were compared with all classes."""
+        classes = [*self._trial.view.classes, *self._pending]
+        return sum(map(_terms, classes)) * len(classes) <= _TOGETHER * self.most
+
+    def _too_many_with(self, cls: PodClass) -> bool:
+        known = self._too_many_together.get(cls)
+        if known is None:
+            wide = dict.fromkeys(self._wide_selectors(cls))
+            most = _TOGETHER * self.most // max(1, len(self._tallies.classes))
+            known = bool(wide) and len(self._wide) + len(wide.keys() - self._wide.keys()) > most
+            self._too_many_together[cls] = known
+            self._wide.update({} if known else wide)
+        return known
+
+    def _wide_selectors(self, cls: PodClass) -> Iterator[bytes]:
+        """Yield the identities of selectors that are compared with all classes."""
+        classes, namespaces = self._tallies.classes, self._trial.view.related.namespaces
+        terms = (selection_of(term, cls, namespaces) for term in (*cls.pod_affinity, *cls.pod_anti_affinity))
+        for one in (*terms, *(selection_for(constraint, cls) for constraint in cls.spread)):
+            if classes.rarest(one) is None:
+                yield one.identity
+
+    def on_nodes(self, cls: PodClass) -> int:
+        """Return the work of finding the nodes whose labels and taints suit the class."""
+        terms = () if cls.node_affinity is None else cls.node_affinity.node_selector_terms
+        asked = [one for term in terms for one in (*term.match_expressions, *term.match_fields)]
+        each = len(cls.node_selector) + len(asked)
+        return each * self._trial.base + _values(asked) + len(cls.tolerations) * len(self._trial.vocabulary.taints)
+
+    def among_pods(self, cls: PodClass) -> int:
+        """Return the work of everything that depends on other pods, volumes and devices."""
+        view = self._trial.view
+        compared = sum(map(_size, cls.pod_affinity)) + self._repelled(cls)
+        compared += sum(2 + _parts(one.label_selector) + len(one.match_label_keys) for one in cls.spread)
+        on_each_node = len(cls.spread) + len(cls.claims) + len(cls.resource_claims)
+        return (
+            compared * len(view.classes)
+            + on_each_node * self._trial.base
+            + len(cls.claims) * len(view.related.volumes)
+            + (len(cls.host_ports) + len(cls.volumes)) * len(view.classes)
+        )
+
+    def keeps_too_much_away(self, cls: PodClass) -> bool:
+        """Whether the anti-affinity of the class alone is too much: to be safe, it counts as being about any pod."""
+        return self._repelled(cls) * len(self._trial.view.classes) > self.most or self._exceeded_together(cls)
+
+    def _repelled(self, cls: PodClass) -> int:
+        return sum(map(_size, cls.pod_anti_affinity))
+
+
+def _terms(cls: PodClass) -> int:
+    return len(cls.pod_affinity) + len(cls.pod_anti_affinity) + len(cls.spread)
+
+
+def _size(term: PodAffinityTerm) -> int:
+    keys = len(term.match_label_keys) + len(term.mismatch_label_keys)
+    return 1 + len(term.namespaces) + keys + _parts(term.label_selector) + _parts(term.namespace_selector)
+
+
+def _parts(selector: LabelSelector | None) -> int:
+    if selector is None:
+        return 0
+    return len(selector.match_labels) + len(selector.match_expressions) + _values(selector.match_expressions)
+
+
+def _values(requirements: Iterable[Requirement]) -> int:
+    return sum(len(one.values) for one in requirements)
+
+
+class WorkGuard:
+    """Keeps a class that is put aside off every node."""
+
+    rejection = Rejection(NoFit.TOO_MUCH_WORK, TOO_MUCH, "see --max-pod-evaluation-work")
+
+    def __init__(self, trial: Trial) -> None:
+        self._trial = trial
+
+    def mask(self, window: slice) -> Mask:
+        """Return no node of the window."""
+        return self._trial.alive[window] & False
+
+    def bound(self, window: slice, fresh: int) -> Bound | None:
+        """Return that none may come."""
+        return gate(self.mask(window), fresh=False)
+
+    def felt_elsewhere(self, cls: PodClass) -> bool:
+        """No pod changes that; see `placement.Guard`."""
+        return False
+
+    def why(self, position: int) -> Rejection | None:
+        """Return why no node passes."""
+        return self.rejection

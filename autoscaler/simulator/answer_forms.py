@@ -1,0 +1,255 @@
+"""From a pass that has ended to what is said of it: fills the forms of `simulator.answer`."""
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from autoscaler.config.tree import Config
+from autoscaler.explain.answer import owner_of
+from autoscaler.explain.node import time_left_s, unneeded_since
+from autoscaler.loop.passing import PassState
+from autoscaler.objects.meta import rfc3339
+from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.observe.pod_summary import pod_statuses
+from autoscaler.observe.report import PassReport
+from autoscaler.reasons import PodVerdict, ScaleDownResult, ScaleUpResult, UnremovableNode, Waiting
+from autoscaler.sandbox.recorded_cloud import CloudCall, CloudVerb
+from autoscaler.scaledown.plan import Removal
+from autoscaler.scaledown.replacement import Replacement
+from autoscaler.scaleup.option import Option
+from autoscaler.scaleup.plan import ScaleUpPlan
+from autoscaler.simulator.answer import (
+    CloudDelete,
+    Cost,
+    HeldPods,
+    HelpedPods,
+    LeavingNode,
+    NotHelped,
+    OptionForm,
+    Reasons,
+    ReplacementAnswer,
+    RunAnswer,
+    SizeChange,
+    StatusForm,
+    StayingNode,
+    StuckPods,
+    UnneededNode,
+    WaitingPods,
+)
+
+
+def run_answer(
+    run: int, p: PassState, config: Config, calls: Sequence[CloudCall], targets: Mapping[str, int]
+) -> RunAnswer:
+    """Return the answer of one run. `calls` are those that its pass made, `targets` the sizes once they took effect."""
+    report = p.report
+    plan = report.scale_up
+    played = None if plan is None or not plan.rounds else plan.rounds[0]
+    options = [] if plan is None else [option for each in plan.rounds for option in each.options]
+    return RunAnswer(
+        run=run,
+        at=rfc3339(report.now.wall),
+        end=report.end.value,
+        error=report.error,
+        scale_up_error=report.scale_up_error,
+        pods_needing_scale_up=_keys(report.needy),
+        scale_up_options=[_option(option) for option in options],
+        chosen_option="" if played is None or played.chosen is None else played.chosen.group.id,
+        scale_ups=_changes(calls, CloudVerb.INCREASE),
+        target_decreases=_changes(calls, CloudVerb.DECREASE_TARGET),
+        scale_up_result=_result(report),
+        pods_triggered_scale_up=[] if plan is None else _keys(plan.triggered),
+        pods_remain_unschedulable=[] if plan is None else _keys(plan.remaining),
+        pods_await_evaluation=[] if plan is None else _keys(plan.awaiting),
+        no_scale_up_reasons={} if plan is None else _messages(plan),
+        unneeded_nodes=sorted(one.node.name for one in report.unneeded),
+        unremovable={name: _staying(one) for name, one in sorted(report.kept.items())},
+        scale_down_result=_scale_down_result(report),
+        deleted_empty=_leaving(report.deletions.empty),
+        deleted_drain=_leaving(report.deletions.drained),
+        replacements=[_replacement(one) for one in report.replacements],
+        target_sizes=dict(targets),
+        expander_answers=[] if plan is None else list(plan.answers),
+        conditions_set=[
+            StatusForm(
+                kind=change.kind,
+                object=change.key,
+                type=one.type,
+                status=one.status,
+                reason=one.reason,
+                message=one.message,
+            )
+            for change in report.status_changes
+            for one in change.conditions
+        ],
+        reasons=_reasons(p, config),
+        cost=_cost(report, targets),
+        timings=dict(report.timings),
+    )
+
+
+def _replacement(one: Replacement) -> ReplacementAnswer:
+    return ReplacementAnswer(
+        nodes=list(one.nodes),
+        trigger=one.trigger,
+        stage=one.stage,
+        bought={purchase.group: purchase.count for purchase in one.bought},
+        hold=one.hold,
+        detail=one.detail,
+        price_before=one.price_before,
+        price_after=one.price_after,
+    )
+
+
+def deletes_in(calls: Iterable[CloudCall]) -> list[CloudDelete]:
+    """Return the deletions among calls that took effect."""
+    deletes = [
+        CloudDelete(group=call.group, id=node.provider_id)
+        for call in calls
+        if call.verb is CloudVerb.DELETE and call.delta < 0
+        for node in call.nodes
+    ]
+    return sorted(deletes, key=lambda one: (one.group, one.id))
+
+
+def _result(report: PassReport) -> str:
+    """Return the result as Cluster Autoscaler's status has it: none where the pass ended before there was one."""
+    if report.scale_up_result is not None:
+        return report.scale_up_result.value
+    return "" if report.registry is None else ScaleUpResult.NOT_TRIED.value
+
+
+def _scale_down_result(report: PassReport) -> str:
+    if report.scale_down_result is not None:
+        return report.scale_down_result.value
+    return "" if report.registry is None else ScaleDownResult.NOT_TRIED.value
+
+
+def _staying(kept: UnremovableNode) -> StayingNode:
+    return StayingNode(
+        reason=kept.reason,
+        detail=kept.detail,
+        pod=kept.pod,
+        pod_reason=kept.pod_reason,
+        utilization=kept.utilization,
+        time_left_s=kept.time_left_s,
+    )
+
+
+def _leaving(removals: Iterable[Removal]) -> list[LeavingNode]:
+    found = [LeavingNode(node=one.node.name, group=one.group, evicted_pods=_keys(one.pods)) for one in removals]
+    return sorted(found, key=lambda one: one.node)
+
+
+def _changes(calls: Iterable[CloudCall], verb: CloudVerb) -> list[SizeChange]:
+    by_group: dict[str, int] = defaultdict(int)
+    for call in calls:
+        if call.verb is verb and call.delta:
+            by_group[call.group] += call.delta
+    return [SizeChange(group=group, increase=delta) for group, delta in sorted(by_group.items())]
+
+
+def _option(option: Option) -> OptionForm:
+    return OptionForm(
+        group=option.group.id,
+        node_count=option.nodes,
+        pods=_keys(option.pods),
+        similar_groups=sorted(option.similar),
+    )
+
+
+def _messages(plan: ScaleUpPlan) -> dict[str, NotHelped]:
+    skipped = {one.group: [one.message] for one in plan.skipped}
+    by_class = {
+        cls: NotHelped(
+            rejected={group: [one.message for one in found] for group, found in groups.items()}, skipped=skipped
+        )
+        for cls, groups in plan.rejected.items()
+    }
+    nothing = NotHelped(skipped=skipped)
+    return {pod.key: by_class.get(pod.cls, nothing) for pod in plan.remaining}
+
+
+def _reasons(p: PassState, config: Config) -> Reasons:
+    report = p.report
+    waiting: dict[Waiting, list[str]] = defaultdict(list)
+    for key, reason in report.waiting.items():
+        waiting[reason].append(key)
+    plan = report.scale_up
+    statuses = {f"{one.namespace}/{one.name}": one for one in pod_statuses(report)}
+    held: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for key, one in statuses.items():
+        if key not in report.waiting and one.verdict not in (PodVerdict.HELPED, PodVerdict.NO_GROUP_FITS):
+            held[one.verdict, one.detail].append(key)
+    elsewhere = {key for keys in held.values() for key in keys}
+    full = {} if plan is None else {key: why for key, why in plan.held.items() if why is PodVerdict.NO_GROUP_FITS}
+    stuck = () if plan is None else (*plan.remaining, *(pod for pod in report.needy if pod.key in full))
+    return Reasons(
+        waiting=[WaitingPods(reason=reason, pods=sorted(keys)) for reason, keys in sorted(waiting.items())],
+        helped=[] if plan is None else _helped(plan, elsewhere),
+        unschedulable=[] if plan is None else _stuck(plan, [pod for pod in stuck if pod.key not in elsewhere]),
+        held=[HeldPods(reason=why, detail=detail, pods=sorted(keys)) for (why, detail), keys in sorted(held.items())],
+        skipped_groups=[] if plan is None else list(plan.skipped),
+        unneeded=[_unneeded(one, p, config) for one in sorted(report.unneeded, key=lambda one: one.node.name)],
+    )
+
+
+def _unneeded(removal: Removal, p: PassState, config: Config) -> UnneededNode:
+    name, now = removal.node.name, p.report.now
+    since = unneeded_since(p, name) or now
+    group = p.view.groups.get(removal.group)
+    return UnneededNode(
+        node=name,
+        group=removal.group,
+        since=rfc3339(now.wall - (now.mono - since.mono)),
+        time_left_s=time_left_s(p, config.scale_down, removal, None, group, name),
+        utilization=removal.utilization,
+        pods_to_move=_keys(removal.pods),
+    )
+
+
+def _cost(report: PassReport, targets: Mapping[str, int]) -> Cost | None:
+    groups = () if report.view is None else report.view.groups.all
+    prices = {group.id: group.node_price for group in groups if group.node_price is not None}
+    if not prices:
+        return None
+    before = {group.id: group.target_size for group in groups}
+    return Cost(
+        per_hour_before=_priced(prices, before),
+        per_hour_after=_priced(prices, targets),
+        unpriced_groups=sorted(before.keys() - prices.keys()),
+    )
+
+
+def _priced(prices: Mapping[str, float], sizes: Mapping[str, int]) -> float:
+    return round(math.fsum(price * sizes.get(group, 0) for group, price in prices.items()), 6)
+
+
+def _helped(plan: ScaleUpPlan, elsewhere: Collection[str]) -> list[HelpedPods]:
+    return [
+        HelpedPods(owner=owner_of(cls), groups=[one.group for one in each.increases], pods=_keys(pods))
+        for each in plan.rounds
+        for cls, pods in _by_class(pod for pod in each.helped if pod.key not in elsewhere).items()
+    ]
+
+
+def _stuck(plan: ScaleUpPlan, stuck: Iterable[Pod]) -> list[StuckPods]:
+    return [
+        StuckPods(
+            owner=owner_of(cls),
+            pods=_keys(pods),
+            rejected={group: list(found) for group, found in plan.rejected.get(cls, {}).items()},
+        )
+        for cls, pods in _by_class(stuck).items()
+    ]
+
+
+def _by_class(pods: Iterable[Pod]) -> dict[PodClass, list[Pod]]:
+    found: dict[PodClass, list[Pod]] = defaultdict(list)
+    for pod in pods:
+        found[pod.cls].append(pod)
+    return found
+
+
+def _keys(pods: Iterable[Pod]) -> list[str]:
+    return sorted(pod.key for pod in pods)

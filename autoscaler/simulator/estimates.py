@@ -1,0 +1,40 @@
+"""Start-up estimates of a scenario: its passes are played, and the daemon's own companion looks on."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from autoscaler.clock import Instant
+from autoscaler.errors import ConfigError
+from autoscaler.eta.answers import WhatIf, pod_answers, summary
+from autoscaler.eta.boot_times import GivenBootTimes
+from autoscaler.eta.keeper import EtaKeeper
+from autoscaler.eta.metrics import ETA, EtaMetrics
+from autoscaler.loop.companion import Companions
+from autoscaler.objects.pod import Pod
+from autoscaler.observe.http.public_json import public
+from autoscaler.observe.metrics.metrics import Metrics
+from autoscaler.scenario.scenario import Scenario
+from autoscaler.simulator.play import SilentEvents, play_with
+
+
+def estimates(
+    scenario: Scenario, boots: Mapping[str, Sequence[float]] | None = None, new: Sequence[Pod] = ()
+) -> dict[str, Any]:
+    """Return the estimates of the last run, as `/api/v1/eta` shows them, and those of pods that do not exist.
+
+    `boots` are boot times in seconds by node group; the defaults hold where there are none.
+    """
+    faults: list[str] = []
+    given = GivenBootTimes(boots or {}, scenario.now_s)
+    keeper = EtaKeeper(scenario.config, EtaMetrics(Metrics().companion(ETA)), SilentEvents(), given)
+    keeper.tick(Instant(scenario.now_s, 0.0))
+    play_with(scenario, Companions([keeper], faults.append))
+    if faults:
+        raise ConfigError(f"{scenario.name}: no estimates could be made; the log says why")
+    status = keeper.status
+    answer: dict[str, Any] = public(summary(status, status.computed_at or scenario.now_s))
+    answer["items"] = public(pod_answers(status))
+    if new:
+        imagined = WhatIf()
+        answer["new"] = [public(imagined.ask(status, pod)) for pod in new]
+    return answer

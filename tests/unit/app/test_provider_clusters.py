@@ -1,0 +1,54 @@
+"""Access to API servers for providers."""
+
+from pathlib import Path
+
+import pytest
+
+from autoscaler.actuation.object_api import DryRunObjectApi
+from autoscaler.app.provider_clusters import ProviderClusters
+from autoscaler.clock import VirtualClock
+from autoscaler.config.load import load
+from autoscaler.kube.client import Client
+from autoscaler.kube.config import RestConfig
+from autoscaler.kube.election import Unopposed
+from autoscaler.sandbox.apiserver.server import ApiServer
+from autoscaler.sandbox.apiserver.storage import Storage
+from cloudprovider.interface import Misconfigured, NotFound, ObjectKind
+from tests.fakes import capi
+
+MACHINES = ObjectKind(capi.GROUP, "v1beta2", "machines")
+
+
+def clusters(*flags: str) -> ProviderClusters:
+    clock = VirtualClock()
+    own = Client(RestConfig("http://127.0.0.1:9"), clock, lambda _seconds: True)
+    return ProviderClusters(load(flags), own, Unopposed(), clock, lambda _seconds: True)
+
+
+def test_a_kubeconfig_leads_to_its_cluster_under_the_user_agent(tmp_path: Path) -> None:
+    storage = Storage(VirtualClock())
+    capi.define(storage)
+    server = ApiServer(storage)
+    server.start()
+    found = clusters("--user-agent=me")
+    try:
+        server.write_kubeconfig(tmp_path / "kubeconfig")
+        api = found.connect(str(tmp_path / "kubeconfig"))
+        assert api.list_objects(MACHINES) == []
+        with pytest.raises(NotFound):
+            api.annotate_object(MACHINES, "x", "gone", "u", {})
+        assert len(server.requests.entries(user_agent="me")) == 2
+    finally:
+        found.close()
+        server.stop()
+
+
+@pytest.mark.parametrize(("kubeconfig", "why"), [("/nowhere", "/nowhere"), (None, "in-cluster configuration")])
+def test_what_leads_nowhere_is_a_misconfiguration(kubeconfig: str | None, why: str) -> None:
+    with pytest.raises(Misconfigured, match=why):
+        clusters().connect(kubeconfig)
+
+
+def test_a_dry_run_rehearses_everywhere() -> None:
+    assert isinstance(clusters("--dry-run").object_api(), DryRunObjectApi)
+    assert not isinstance(clusters().object_api(), DryRunObjectApi)
