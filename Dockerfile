@@ -5,9 +5,12 @@ ARG PYTHON_IMAGE=python:3.11.14-slim-bookworm
 FROM ${PYTHON_IMAGE} AS build
 WORKDIR /source
 COPY . .
-RUN pip wheel --no-cache-dir --wheel-dir /wheels '.[aws,azure,gce,grpc]'
+RUN python -m venv --without-pip /build \
+    && pip --python /build/bin/python install --no-cache-dir --require-hashes -r requirements/build.txt \
+    && pip --python /build/bin/python wheel --no-deps --no-build-isolation --wheel-dir /wheels .
 RUN python -m venv --without-pip /autoscaler \
-    && pip --python /autoscaler/bin/python install --no-cache-dir --no-index --find-links /wheels 'node-autoscaler[aws,azure,gce,grpc]'
+    && pip --python /autoscaler/bin/python install --no-cache-dir --require-hashes -r requirements/image.txt \
+    && pip --python /autoscaler/bin/python install --no-index --no-deps /wheels/*.whl
 
 FROM ${PYTHON_IMAGE}
 COPY --from=build /autoscaler /autoscaler

@@ -26,7 +26,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 NOBODY = 65532
 NO_INDEX = re.compile(r"NewConnectionError|NameResolutionError|ConnectTimeout|No matching distribution.*setuptools")
-BELOW_ROOT = re.compile(r"(?<![\w./])/(?=(?:source|wheels|autoscaler|cluster-autoscaler)\b)")
+BELOW_ROOT = re.compile(r"(?<![\w./])/(?=(?:source|build|wheels|autoscaler|cluster-autoscaler)\b)")
 
 
 class Instruction(msgspec.Struct, frozen=True):
