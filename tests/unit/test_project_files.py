@@ -1,4 +1,4 @@
-"""README, documentation and Makefile: they must agree with the code and with each other."""
+"""README, documentation, Makefile, locks and workflow: they must agree with the code and with each other."""
 
 import argparse
 import configparser
@@ -9,10 +9,17 @@ import io
 import os
 import re
 import shlex
+import subprocess
+import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from autoscaler.cli.main import SUBCOMMANDS, main
 from autoscaler.config.flags import flags
@@ -130,9 +137,29 @@ def test_every_layer_is_in_the_floor_plan() -> None:
 
 # What must not be in the tree
 
-_TREES = ("autoscaler", "cloudprovider", "tests", "benchmarks", "docs", "manifests", ".ci")
-_AT_THE_TOP = ("*.md", "*.cfg", "*.toml", "Makefile", "Dockerfile", ".dockerignore", ".gitignore")
-_TEXTS = {".md", ".py", ".yaml", ".json", ".pem", ".txt", ""}
+_TREES = (
+    "autoscaler",
+    "cloudprovider",
+    "tests",
+    "benchmarks",
+    "docs",
+    "manifests",
+    "requirements",
+    "changelog.d",
+    ".ci",
+    ".github",
+)
+_AT_THE_TOP = (
+    "*.md",
+    "*.cfg",
+    "*.toml",
+    ".pre-commit-config.yaml",
+    "Makefile",
+    "Dockerfile",
+    ".dockerignore",
+    ".gitignore",
+)
+_TEXTS = {".md", ".py", ".yaml", ".yml", ".json", ".pem", ".txt", ""}
 
 
 def texts() -> Iterator[Path]:
@@ -172,8 +199,106 @@ def test_such_words_would_be_found(text: str) -> None:
 
 
 def test_the_commands_that_are_promised_exist() -> None:
-    assert {"run", "test", "check", "bench", "conformance", "image", "clean"} <= make_targets()
+    assert {"run", "test", "check", "bench", "conformance", "docs", "image", "clean"} <= make_targets()
+
+
+def make_would_run(target: str) -> str:
+    """Return what make says it would do in a fresh clone."""
+    command = ["make", "--dry-run", "--always-make", target]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True).stdout
+
+
+def test_running_installs_no_development_tools() -> None:
+    assert "requirements/dev.txt" not in make_would_run("run")
+    assert "requirements/dev.txt" in make_would_run("test")
 
 
 def test_the_gate_is_a_program() -> None:
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
+
+
+def workflow() -> dict[str, Any]:
+    read: dict[str, Any] = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
+    return read
+
+
+def test_the_hosted_run_calls_the_gate_and_may_only_read() -> None:
+    assert ".ci/run" in [step.get("run") for job in workflow()["jobs"].values() for step in job["steps"]]
+    assert workflow()["permissions"] == {"contents": "read"}
+    assert all("permissions" not in job and "timeout-minutes" in job for job in workflow()["jobs"].values())
+
+
+def test_what_the_hosted_run_uses_cannot_change_unseen() -> None:
+    used = [step["uses"] for job in workflow()["jobs"].values() for step in job["steps"] if "uses" in step]
+    assert used
+    assert [action for action in used if not re.search(r"@[0-9a-f]{40}$", action)] == []
+
+
+def test_hooks_call_targets_that_exist() -> None:
+    read = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())
+    entries = [hook["entry"].split() for repo in read["repos"] for hook in repo["hooks"]]
+    assert entries
+    assert [entry for entry in entries if entry[0] != "make" or entry[1] not in make_targets()] == []
+
+
+def test_notes_for_the_changelog_have_names_that_a_release_understands() -> None:
+    command = [sys.executable, "-m", "towncrier", "build", "--draft", "--version", "next", "--dir", str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    notes = [path.read_text().splitlines()[0] for path in (ROOT / "changelog.d").glob("*.md")]
+    assert [note for note in notes if note not in done.stdout] == []
+
+
+# What is installed
+
+
+def required(*extras: str) -> list[Requirement]:
+    """Return what setup.cfg asks for: what running needs, and the extras."""
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg")
+    texts = [config["options"]["install_requires"], *(config["options.extras_require"][name] for name in extras)]
+    found = [Requirement(line) for text in texts for line in text.splitlines() if line]
+    ours = [one for one in found if one.name == config["metadata"]["name"]]
+    return [one for one in found if one not in ours] + [each for one in ours for each in required(*sorted(one.extras))]
+
+
+def build_required() -> list[Requirement]:
+    read = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    return [Requirement(text) for text in read["build-system"]["requires"]]
+
+
+def pins(lock: str) -> set[tuple[str, str]]:
+    """Return names and versions; a package has several versions where its newest needs a newer Python."""
+    text = (ROOT / "requirements" / f"{lock}.txt").read_text()
+    return set(re.findall(r"^([a-z0-9-]+)(?:\[.*\])?==(\S+)(?: ; .*)? \\$", text, re.MULTILINE))
+
+
+LOCKS = {
+    "build": build_required(),
+    "run": required("ui"),
+    "image": required("aws", "azure", "gce", "grpc"),
+    "dev": required("dev"),
+}
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_the_locks_pin_what_is_asked_for(lock: str) -> None:
+    for wanted in LOCKS[lock]:
+        versions = [version for name, version in pins(lock) if name == canonicalize_name(wanted.name)]
+        assert versions, f"{wanted} is not in requirements/{lock}.txt; run: make lock"
+        assert all(wanted.specifier.contains(version) for version in versions), f"{wanted}: {versions}; run: make lock"
+
+
+def test_what_is_tested_is_what_runs() -> None:
+    assert pins("run") | pins("image") <= pins("dev")
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_the_locks_name_no_server(lock: str) -> None:
+    assert "://" not in (ROOT / "requirements" / f"{lock}.txt").read_text()
+
+
+def test_dependencies_have_an_upper_bound() -> None:
+    bounded = {"<", "<=", "==", "~="}
+    free = {one.name for one in required("dev") if not bounded & {part.operator for part in one.specifier}}
+    assert free == {"tzdata"}
