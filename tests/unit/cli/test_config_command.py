@@ -17,9 +17,7 @@ DOCUMENT = Path(__file__).parents[3] / "docs" / "flags.md"
 
 
 def test_the_documentation_of_flags_is_fresh() -> None:
-    assert DOCUMENT.read_text(encoding="utf-8") == flags_document(), (
-        "run: autoscaler config flags -o markdown > docs/flags.md"
-    )
+    assert DOCUMENT.read_text(encoding="utf-8") == flags_document(), "run: make docs"
 
 
 def test_markdown_is_what_the_documentation_holds(capsys: pytest.CaptureFixture[str]) -> None:

@@ -293,7 +293,7 @@ def test_the_schema_in_the_documentation_is_that_of_the_answers(
 ) -> None:
     assert main(["config", "schema"]) == 0
     text = capsys.readouterr().out
-    assert (ROOT / "docs" / "plan-answer.schema.json").read_text() == text
+    assert (ROOT / "docs" / "plan-answer.schema.json").read_text() == text, "run: make docs"
     schema = json.loads(text)
     jsonschema.Draft202012Validator.check_schema(schema)
     words = ["--objects", a_dump(tmp_path), "--groups", a_groups_file(tmp_path)]

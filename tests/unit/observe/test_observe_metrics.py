@@ -270,10 +270,7 @@ def test_counters_never_shrink() -> None:
 
 def test_the_document_is_fresh() -> None:
     text = (ROOT / "docs" / "metrics.md").read_text()
-    assert text == markdown(), (
-        "write it anew: python -c 'from autoscaler.app.metric_document import markdown;"
-        ' print(markdown(), end="")\' > docs/metrics.md'
-    )
+    assert text == markdown(), "run: make docs"
 
 
 def test_a_standby_replica_shows_what_it_takes_in_but_not_what_the_leader_plans() -> None:

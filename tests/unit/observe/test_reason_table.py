@@ -29,7 +29,4 @@ def test_every_reason_is_explained_in_order(kind: type[StrEnum]) -> None:
 
 def test_the_document_is_fresh() -> None:
     text = (ROOT / "docs" / "reasons.md").read_text()
-    assert text == reason_table.markdown(), (
-        "write it anew: python -c 'from autoscaler.observe.reason_table import markdown; print(markdown(), end=\"\")'"
-        " > docs/reasons.md"
-    )
+    assert text == reason_table.markdown(), "run: make docs"
