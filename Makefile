@@ -18,11 +18,12 @@ LOCK := $(LOCK_VENV)/bin/uv pip compile --quiet --universal --python-version 3.1
 MIN_RATE := 0.99
 
 VERSION := $(shell sed -n 's/^version = //p' setup.cfg)
+DECISIONS := $(shell sed -n '/^\[coverage:run\]/,/^$$/s/^    autoscaler\.//p' setup.cfg)
 IMAGE ?= node-autoscaler:$(VERSION)
 ENGINE ?= $(firstword $(foreach tool,docker podman,$(if $(shell command -v $(tool)),$(tool))))
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check lint types contracts unit conformance bench docs lock changelog image clean
+.PHONY: help run test check lint types contracts unit coverage conformance bench docs lock changelog image clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*  ## /  make \1	/p' Makefile | expand -t 22
@@ -47,6 +48,12 @@ contracts: $(DEVELOPING)
 
 unit: $(DEVELOPING)
 	$(BIN)/python -m pytest -n auto tests/unit
+
+coverage: $(DEVELOPING)  ## measure how much of the decisions their own unit tests run; fails below fail_under in setup.cfg
+	@$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -n auto $(addprefix tests/unit/,$(DECISIONS))
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage report
 
 conformance: $(DEVELOPING)  ## compare decisions with those recorded from Cluster Autoscaler
 	$(BIN)/python -m tests.conformance.compare --min-rate $(MIN_RATE) $(ARGS)
