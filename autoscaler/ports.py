@@ -12,6 +12,9 @@ T_contra = TypeVar("T_contra", contravariant=True)
 T_co = TypeVar("T_co", covariant=True)
 
 
+Work = Callable[[], None]
+"""What an executor runs."""
+
 Stopwatch = Callable[[], float]
 """Tells seconds since an arbitrary moment; only the difference of two answers means anything."""
 
@@ -19,11 +22,11 @@ Stopwatch = Callable[[], float]
 class Executor(Protocol):
     """The only primitive of concurrency: threads in the daemon, an event queue in the simulator."""
 
-    def submit(self, work: Callable[[], None]) -> None:
+    def submit(self, work: Work) -> None:
         """Run `work` soon, beside the caller."""
         ...
 
-    def run_all(self, works: Sequence[Callable[[], None]]) -> None:
+    def run_all(self, works: Sequence[Work]) -> None:
         """Run works beside one another; return once all have ended. Only for the thread that decides or drives."""
         ...
 
@@ -31,7 +34,7 @@ class Executor(Protocol):
         """Wait that long; `False` means stop now."""
         ...
 
-    def call_at(self, when: Instant, work: Callable[[], None]) -> None:
+    def call_at(self, when: Instant, work: Work) -> None:
         """Run `work` at or soon after `when`."""
         ...
 

@@ -1,7 +1,7 @@
 """Reads past the watches: the API server itself is asked, because a node is about to be deleted."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from autoscaler.errors import Gone, RetryLater
 from autoscaler.kube import paths
 from autoscaler.kube.client import Call
+from autoscaler.kube.reader import ApiReader
 from autoscaler.objects.decode import Decoder, Undecoded
 from autoscaler.objects.node import Node, node_decoder
 from autoscaler.objects.pod import Pod, PodInterner
@@ -22,20 +23,12 @@ _BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 T = TypeVar("T")
 
 
-class FreshReads(Protocol):
-    """What this needs of `kube.client.Client`."""
-
-    def get(self, path: str, query: Mapping[str, str] | None = None, call: Call = ...) -> bytes:
-        """Read; returns the body."""
-        ...
-
-
 class ClusterReader:
     """A `job.FreshReader` on the API server. Safe to share between threads."""
 
     def __init__(
         self,
-        client: FreshReads,
+        client: ApiReader,
         interner: PodInterner,
         last_seen: Callable[[str], Node | None],
         related: Callable[[], Related | None],

@@ -1,18 +1,16 @@
 """Whether work that takes minutes may still go on: the program runs and leads."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from autoscaler.clock import Clock, Instant
 from autoscaler.errors import LeadershipLost
-from autoscaler.ports import Executor, Leadership
+from autoscaler.ports import Executor, Leadership, Work
 
 _LEASE_PATIENCE_S = 30.0
 _LEASE_PAUSE_S = 1.0
 _LONGEST_POLL_S = 0.1
 _POLL_STEP_S = 0.01
-
-Work = Callable[[], None]
 
 
 class Stopping(Exception):

@@ -9,6 +9,7 @@ from autoscaler.errors import Gone
 from autoscaler.eta.samples import RING, Sample
 from autoscaler.kube import paths
 from autoscaler.kube.paths import ObjectRef
+from autoscaler.kube.reader import ApiReader
 from autoscaler.kube.writes import ClusterWrites
 from autoscaler.objects.lenient_json import UNREADABLE
 
@@ -17,14 +18,6 @@ _KEY = "boot-times"
 _MOST_BYTES = 512 * 1024
 
 Samples = Mapping[str, tuple[Sample, ...]]
-
-
-class BootTimeReads(Protocol):
-    """Answers GET requests; `kube.client.Client` is one."""
-
-    def get(self, path: str, query: Mapping[str, str] | None = None) -> bytes:
-        """Return the body; raises `AutoscalerError`."""
-        ...
 
 
 class BootTimes(Protocol):
@@ -58,7 +51,7 @@ def read_samples(data: Mapping[str, str]) -> Samples:
 class ClusterBootTimes:
     """`BootTimes` in the cluster."""
 
-    def __init__(self, reads: BootTimeReads, writes: ClusterWrites, namespace: str) -> None:
+    def __init__(self, reads: ApiReader, writes: ClusterWrites, namespace: str) -> None:
         self._reads = reads
         self._writes = writes
         self._namespace = namespace

@@ -1,6 +1,6 @@
 """Pods that sweeps read and delete."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
@@ -8,19 +8,11 @@ import msgspec
 from autoscaler.errors import RetryLater
 from autoscaler.expiry.plan import Expired, ExpiringPod
 from autoscaler.kube import paths
+from autoscaler.kube.listing import read_all
 from autoscaler.kube.paths import ObjectRef
+from autoscaler.kube.reader import ApiReader
 from autoscaler.kube.writes import ClusterWrites
 from autoscaler.objects.decode import WireDecoder
-
-_PAGE = 500
-
-
-class ExpiryReads(Protocol):
-    """Answers GET requests; `kube.client.Client` is one."""
-
-    def get(self, path: str, query: Mapping[str, str] | None = None) -> bytes:
-        """Return the body; raises `AutoscalerError`."""
-        ...
 
 
 class SweptPods(Protocol):
@@ -38,7 +30,7 @@ class SweptPods(Protocol):
 class ClusterPods:
     """`SweptPods` on an API server."""
 
-    def __init__(self, reads: ExpiryReads, writes: ClusterWrites) -> None:
+    def __init__(self, reads: ApiReader, writes: ClusterWrites) -> None:
         self._decoder = WireDecoder(ExpiringPod, lambda wire: wire)
         self._reads = reads
         self._writes = writes
@@ -47,18 +39,11 @@ class ClusterPods:
         """Return the pods of these namespaces, of every one where there are none."""
         found: list[ExpiringPod] = []
         for namespace in namespaces or ("",):
-            more = ""
-            while True:
-                query = {"limit": str(_PAGE), **({"continue": more} if more else {})}
-                body = self._reads.get(paths.collection("v1", "Pod", namespace), query)
+            for body in read_all(self._reads, paths.collection("v1", "Pod", namespace)):
                 try:
-                    page = self._decoder.page(body)
+                    found += self._decoder.page(body).items
                 except msgspec.MsgspecError as error:
                     raise RetryLater(f"the API server sent something that is no list of pods: {error}") from error
-                found += page.items
-                more = page.continue_token
-                if not more:
-                    break
         return found
 
     def delete(self, pod: Expired) -> None:

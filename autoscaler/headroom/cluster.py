@@ -6,20 +6,13 @@ from typing import Protocol
 from autoscaler.errors import Gone
 from autoscaler.kube import paths
 from autoscaler.kube.paths import ObjectRef
+from autoscaler.kube.reader import ApiReader
 from autoscaler.kube.whole_objects import JsonObject, whole_object, whole_objects
 from autoscaler.kube.writes import ClusterWrites
 from autoscaler.objects.pod import GIVEN_UP, Pod
 
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _CHEAP = "-100"
-
-
-class HeadroomReads(Protocol):
-    """Answers GET requests; `kube.client.Client` is one."""
-
-    def get(self, path: str, query: Mapping[str, str] | None = None) -> bytes:
-        """Return the body; raises `AutoscalerError`."""
-        ...
 
 
 class HeadroomObjects(Protocol):
@@ -57,7 +50,7 @@ class HeadroomObjects(Protocol):
 class ClusterHeadroom:
     """`HeadroomObjects` on an API server."""
 
-    def __init__(self, reads: HeadroomReads, writes: ClusterWrites) -> None:
+    def __init__(self, reads: ApiReader, writes: ClusterWrites) -> None:
         self._reads = reads
         self._writes = writes
 

@@ -1,24 +1,16 @@
 """Reading a whole collection once, without following it."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 import msgspec
 
 from autoscaler.errors import Gone, RetryLater
 from autoscaler.kube.client import Call
+from autoscaler.kube.reader import ApiReader
 from autoscaler.objects.lenient_json import UNREADABLE, loads, words
 
 _PAGE_ITEMS = 500
 _PAGE = Call(timeout_s=60.0, urgent=True)
-
-
-class ListReads(Protocol):
-    """What is needed of the client."""
-
-    def get(self, path: str, query: Mapping[str, str] | None = None, call: Call = ...) -> bytes:
-        """Read one chunk of a list."""
-        ...
 
 
 class _ItemsMeta(msgspec.Struct, frozen=True):
@@ -29,7 +21,7 @@ class _RawItems(msgspec.Struct, frozen=True):
     metadata: _ItemsMeta | None = None
 
 
-def read_all(client: ListReads, path: str, selection: Mapping[str, str] | None = None) -> Sequence[bytes]:
+def read_all(client: ApiReader, path: str, selection: Mapping[str, str] | None = None) -> Sequence[bytes]:
     """Return the bodies of all chunks of the collection at `path`, in order; `selection` holds selectors.
 
     Takes get and list alone. Raises what the client raises: `Gone` where there is no such collection, `Refused` where

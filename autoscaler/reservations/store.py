@@ -1,6 +1,5 @@
 """Where reservations are kept: a ConfigMap for each target, written only as it was read."""
 
-from collections.abc import Mapping
 from typing import Protocol
 
 import msgspec
@@ -9,6 +8,7 @@ from autoscaler.config.reservations import ReservationStoreOptions, TemplateRef
 from autoscaler.errors import Gone
 from autoscaler.kube import paths
 from autoscaler.kube.paths import ObjectRef
+from autoscaler.kube.reader import ApiReader
 from autoscaler.kube.whole_objects import JsonObject, whole_object, whole_objects
 from autoscaler.kube.writes import ClusterWrites
 
@@ -17,14 +17,6 @@ _MANAGED = {
     "app.kubernetes.io/managed-by": "cluster-autoscaler",
     "app.kubernetes.io/component": "capacity-reservations",
 }
-
-
-class ReservationReads(Protocol):
-    """Answers GET requests; `kube.client.Client` is one."""
-
-    def get(self, path: str, query: Mapping[str, str] | None = None) -> bytes:
-        """Return the body; raises `AutoscalerError`."""
-        ...
 
 
 class StoredTarget(msgspec.Struct, frozen=True):
@@ -66,7 +58,7 @@ class ReservationStore(Protocol):
 class ConfigMapStore:
     """`ReservationStore` on an API server."""
 
-    def __init__(self, reads: ReservationReads, writes: ClusterWrites, store: ReservationStoreOptions) -> None:
+    def __init__(self, reads: ApiReader, writes: ClusterWrites, store: ReservationStoreOptions) -> None:
         """`writes` must not ask for leadership: every replica commits, guarded by the object's version."""
         self._reads = reads
         self._writes = writes

@@ -12,11 +12,10 @@ from types import TracebackType
 from typing import NamedTuple
 
 from autoscaler.clock import Instant, VirtualClock
+from autoscaler.ports import Work
 
 _LONGEST_TURN_S = 120.0
 """Real seconds after which a work that holds the turn is taken for stuck on something outside the executor."""
-
-VirtualWork = Callable[[], None]
 
 
 class _Thread:
@@ -24,7 +23,7 @@ class _Thread:
 
     def __init__(self, number: int, ended: Callable[["_Thread", BaseException | None], None]) -> None:
         self.turn = threading.Semaphore(0)
-        self.work: VirtualWork | None = None
+        self.work: Work | None = None
         self._ended = ended
         self.thread = threading.Thread(target=self._run, name=f"virtual-{number}", daemon=True)
         self.thread.start()
@@ -45,7 +44,7 @@ class _Thread:
 class _Due(NamedTuple):
     mono: float
     serial: int
-    work: VirtualWork | None
+    work: Work | None
     """What begins; None: `sleeper` goes on."""
     sleeper: _Thread | None
     crew: "ReplicaExecutor | None" = None
@@ -60,15 +59,15 @@ class ReplicaExecutor:
         self._executor = executor
         self.stopping = False
 
-    def submit(self, work: VirtualWork) -> None:
+    def submit(self, work: Work) -> None:
         """Run `work` at the present moment, after what is due by now; after `stop` it is dropped."""
         self._executor.submit(work, self)
 
-    def call_at(self, when: Instant, work: VirtualWork) -> None:
+    def call_at(self, when: Instant, work: Work) -> None:
         """Run `work` once the monotonic clock has reached `when`."""
         self._executor.call_at(when, work, self)
 
-    def run_all(self, works: Sequence[VirtualWork]) -> None:
+    def run_all(self, works: Sequence[Work]) -> None:
         """Run works in their order on the caller's thread."""
         self._executor.run_all(works)
 
@@ -110,19 +109,19 @@ class VirtualExecutor:
     ) -> None:
         self.stop()
 
-    def submit(self, work: VirtualWork, crew: ReplicaExecutor | None = None) -> None:
+    def submit(self, work: Work, crew: ReplicaExecutor | None = None) -> None:
         """Run `work` at the present moment, after what is due by now; after `stop` it is dropped."""
         self._push(_Due(self._clock.now().mono, self._next(), work, None, crew))
 
-    def call_at(self, when: Instant, work: VirtualWork, crew: ReplicaExecutor | None = None) -> None:
+    def call_at(self, when: Instant, work: Work, crew: ReplicaExecutor | None = None) -> None:
         """Run `work` once the monotonic clock has reached `when`."""
         self._push(_Due(max(when.mono, self._clock.now().mono), self._next(), work, None, crew))
 
-    def drive_at(self, mono: float, work: VirtualWork) -> None:
+    def drive_at(self, mono: float, work: Work) -> None:
         """Run `work` at that monotonic second on the driving thread itself; cheap, but it must not sleep."""
         self._push(_Due(max(mono, self._clock.now().mono), self._next(), work, None, quick=True))
 
-    def run_all(self, works: Sequence[VirtualWork]) -> None:
+    def run_all(self, works: Sequence[Work]) -> None:
         """Run works in their order on the caller's thread: what takes no virtual time needs no turns."""
         for work in works:
             work()

@@ -1,0 +1,14 @@
+"""What most parts need of an API server: to read."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from autoscaler.kube.client import Call
+
+
+class ApiReader(Protocol):
+    """Answers GET requests; `kube.client.Client` is one."""
+
+    def get(self, path: str, query: Mapping[str, str] | None = None, call: Call = ...) -> bytes:
+        """Return the body; raises `AutoscalerError`."""
+        ...
