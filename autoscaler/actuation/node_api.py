@@ -58,13 +58,3 @@ class ClusterNodeApi:
                 self._writes().delete(ObjectRef("v1", "Node", name))
             except Gone:
                 return
-
-
-class DryRunNodeApi(ClusterNodeApi):
-    """The same for a dry run: what is read is real, what is written stays on paper."""
-
-    def create_node(self, node: Mapping[str, Any]) -> None:
-        """Create nothing."""
-
-    def delete_node(self, name: str) -> None:
-        """Delete nothing."""

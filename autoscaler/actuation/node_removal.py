@@ -48,12 +48,23 @@ class NodeRemoval(Protocol):
         ...
 
 
+class DryRunDeleter:
+    """The `Deleter` of a dry run: no removal begins, for what it would wait for never happens."""
+
+    def __init__(self) -> None:
+        self.tracker = NodeDeletionTracker()
+
+    def start(self, plan: NodesToDelete) -> StartedRemovals:
+        """Report all removals as begun, and forget them."""
+        return StartedRemovals(empty=plan.empty, drained=plan.drained)
+
+
 class NodeRemover:
-    """Removes nodes for real."""
+    """`NodeRemoval` by a deleter and by writes to nodes."""
 
     def __init__(
         self,
-        deleter: Deleter,
+        deleter: Deleter | DryRunDeleter,
         writes: ClusterWrites,
         clock: Clock,
         news: RemovalEventWriter,
@@ -99,37 +110,3 @@ class NodeRemover:
         everything = tuple(nodes)
         self._clean_up.hard_taints(everything, managed, cordoned=self._drain.cordon_node_before_terminating)
         self._clean_up.soft_taints(everything, self._options)
-
-
-class DryRunRemoval:
-    """The removals of a dry run: counted, and forgotten."""
-
-    def __init__(self) -> None:
-        self._nothing = NodeDeletionTracker()
-        self.withheld = 0
-        """Changes that a real run would have made."""
-
-    def under_way(self) -> TrackedDeletions:
-        """Nothing ever is."""
-        return self._nothing.under_way()
-
-    def drain_results(self) -> Sequence[Finished]:
-        """Nothing ever ends."""
-        return ()
-
-    def start(self, plan: NodesToDelete) -> StartedRemovals:
-        """Count the removals and report them begun."""
-        self.withheld += len(plan.empty) + len(plan.drained)
-        return StartedRemovals(empty=plan.empty, drained=plan.drained)
-
-    def mark(self, plan: SoftTaints) -> None:
-        """Count the changes."""
-        self.withheld += len(plan.taint) + len(plan.untaint)
-
-    def annotate(self, node: str, annotations: Mapping[str, str | None]) -> bool:
-        """Count the change."""
-        self.withheld += 1
-        return True
-
-    def clean_up(self, nodes: Iterable[Node], managed: Collection[str]) -> None:
-        """Leave everything as it is."""

@@ -94,23 +94,6 @@ class ClusterObjectApi:
             self._writes().put_scale(where, name, namespace, scale.replicas, scale.resource_version)
 
 
-class DryRunObjectApi(ClusterObjectApi):
-    """The same for a dry run: what is read is real, what is written is counted and stays on paper."""
-
-    withheld = 0
-    """Writes that a real run would have made."""
-
-    def annotate_object(
-        self, kind: ObjectKind, namespace: str, name: str, uid: str, annotations: Mapping[str, str | None]
-    ) -> None:
-        """Count the call; the object stays as it is."""
-        self.withheld += 1
-
-    def set_scale(self, kind: ObjectKind, namespace: str, name: str, scale: Scale) -> None:
-        """Count the call; the replicas stay."""
-        self.withheld += 1
-
-
 def _path(kind: ObjectKind, namespace: str, name: str) -> str:
     if not (namespace and name):
         raise NotFound(f"an object of {kind.plural} without a namespace or a name cannot be there")

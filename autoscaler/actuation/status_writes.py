@@ -69,22 +69,6 @@ class ClusterStatuses:
         return _written(lambda: self._writes.delete(ref, request.uid, request.metadata.resource_version))
 
 
-class DryRunStatuses:
-    """`Statuses` of a dry run: nothing is written."""
-
-    def put(self, change: StatusChange) -> StatusWrite:
-        """Leave the status as it is."""
-        return StatusWrite()
-
-    def store(self, template: Mapping[str, Any]) -> StatusWrite:
-        """Store nothing."""
-        return StatusWrite()
-
-    def delete(self, request: ProvisioningRequest) -> StatusWrite:
-        """Delete nothing."""
-        return StatusWrite()
-
-
 def _written(write: Callable[[], object]) -> StatusWrite:
     try:
         write()

@@ -10,13 +10,14 @@ from autoscaler.actuation.deletion import Deleter, RemovalPorts
 from autoscaler.actuation.deletion_tracker import NodeDeletionTracker
 from autoscaler.actuation.logging_ports import LoggingCloud, LoggingDryRunCloud, LoggingRemoval, LoggingStatuses
 from autoscaler.actuation.machine_deletion import call_s
-from autoscaler.actuation.node_removal import DryRunRemoval, NodeRemoval, NodeRemover
+from autoscaler.actuation.node_removal import DryRunDeleter, NodeRemover
 from autoscaler.actuation.removal_events import RemovalEventWriter, RemovalListener
 from autoscaler.actuation.removal_job import FreshReader
-from autoscaler.actuation.status_writes import ClusterStatuses, DryRunStatuses
+from autoscaler.actuation.status_writes import ClusterStatuses
 from autoscaler.clock import Clock
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
+from autoscaler.kube.dry_run import DryRunWrites
 from autoscaler.kube.writes import ClusterWrites
 from autoscaler.loop.autoscaler import Autoscaler
 from autoscaler.loop.buffering import Buffering
@@ -83,10 +84,11 @@ def build_autoscaler(
     refuse_unsuitable(config, around.provider, has_remote=around.remote is not None)
     herald = PassEventWriter(config, around.events)
     underway = underway or begin(config, around)
-    cloud, tape, dry = underway.cloud, around.tape, config.loop.dry_run
-    removal = LoggingRemoval(DryRunRemoval() if dry else _remover(config, around, underway, herald), tape)
+    cloud, tape = underway.cloud, around.tape
+    writes = DryRunWrites() if config.loop.dry_run else around.writes
+    removal = LoggingRemoval(_remover(config, around, writes, underway, herald), tape)
     observing = Observing(config, around.source, cloud, removal, interner, herald)
-    statuses = LoggingStatuses(DryRunStatuses() if dry else ClusterStatuses(around.writes), tape)
+    statuses = LoggingStatuses(ClusterStatuses(writes), tape)
     provisioning = Provisioning(config, statuses, herald, interner)
     buffering = Buffering(config, statuses, interner)
     autoscaler = Autoscaler(
@@ -138,12 +140,21 @@ def _has_price(provider: CloudProvider, template: NodeTemplate) -> bool:
         return False
 
 
-def _remover(config: Config, around: Environment, underway: CarriedOver, herald: PassEventWriter) -> NodeRemoval:
+def _remover(
+    config: Config, around: Environment, writes: ClusterWrites, underway: CarriedOver, herald: PassEventWriter
+) -> NodeRemover:
     news = RemovalEventWriter(
         around.events, around.listener, herald.status if config.observe.write_status_configmap else None
     )
+    deleter = DryRunDeleter() if config.loop.dry_run else _deleter(config, around, writes, underway, news)
+    return NodeRemover(deleter, writes, around.clock, news, config.scale_down, config.drain)
+
+
+def _deleter(
+    config: Config, around: Environment, writes: ClusterWrites, underway: CarriedOver, news: RemovalEventWriter
+) -> Deleter:
     site = RemovalPorts(
-        writes=around.writes,
+        writes=writes,
         machines=underway.cloud,
         fresh=around.fresh,
         news=news,
@@ -153,5 +164,4 @@ def _remover(config: Config, around: Environment, underway: CarriedOver, herald:
         call_s=call_s(config.leader),
     )
     expendable_below = config.pods.expendable_pods_priority_cutoff
-    deleter = Deleter(site, underway.tracker, config.drain, config.rules, expendable_below)
-    return NodeRemover(deleter, around.writes, around.clock, news, config.scale_down, config.drain)
+    return Deleter(site, underway.tracker, config.drain, config.rules, expendable_below)

@@ -20,9 +20,9 @@ from autoscaler.eta.lead_times import Leads
 from autoscaler.eta.metrics import ETA, EXPIRY, EtaMetrics, ExpiryMetrics
 from autoscaler.eta.page import starts_page
 from autoscaler.eta.page_section import starts_block
-from autoscaler.expiry.cluster import ClusterPods, DryRunPods
+from autoscaler.expiry.cluster import ClusterPods
 from autoscaler.expiry.keeper import ExpiredPods
-from autoscaler.headroom.cluster import ClusterHeadroom, DryRunHeadroom
+from autoscaler.headroom.cluster import ClusterHeadroom
 from autoscaler.headroom.keeper import HeadroomKeeper
 from autoscaler.headroom.metrics import HEADROOM, HeadroomMetrics
 from autoscaler.headroom.page import headroom_block
@@ -49,7 +49,7 @@ class CompanionContext(msgspec.Struct, frozen=True, kw_only=True):
     """What companions may use of the daemon."""
 
     client: Client
-    """For reading; writes go through `writes`, which ask for leadership."""
+    """For reading; writes go through `writes`, which ask for leadership and in a dry run write nothing."""
     writes: ClusterWrites
     events: EventSink
     metrics: Metrics
@@ -170,7 +170,7 @@ def _leads(config: Config, keeper: EtaKeeper | None) -> Leads:
 
 
 def _expired_pods(config: Config, around: CompanionContext, keeper: EtaKeeper | None) -> ExpiredPods:
-    pods = (DryRunPods if config.loop.dry_run else ClusterPods)(around.client, around.writes)
+    pods = ClusterPods(around.client, around.writes)
     metrics = ExpiryMetrics(around.metrics.companion(EXPIRY))
     if keeper is None:
         return ExpiredPods(config.eta, pods, around.events, metrics)
@@ -210,10 +210,9 @@ def _publishing(config: Config) -> Callable[[bytes], bytes]:
 
 def _headroom(config: Config, headroom: Headroom, around: CompanionContext, leads: Leads) -> HeadroomKeeper:
     cutoff = config.pods.expendable_pods_priority_cutoff
-    objects = DryRunHeadroom if config.loop.dry_run else ClusterHeadroom
     return HeadroomKeeper(
         headroom,
-        objects(around.client, around.writes),
+        ClusterHeadroom(around.client, around.writes),
         around.events,
         HeadroomMetrics(around.metrics.companion(HEADROOM)),
         around.clock,

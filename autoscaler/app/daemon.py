@@ -31,10 +31,11 @@ from autoscaler.config.tree import Config
 from autoscaler.current_step import begin_step
 from autoscaler.errors import ConfigError, ErrorType, RetryLater
 from autoscaler.kube.client import Client
+from autoscaler.kube.dry_run import open_writes
 from autoscaler.kube.election import LeaderElection, Unopposed, own_identity
 from autoscaler.kube.feed import ClusterFeed
 from autoscaler.kube.lease import LeaseState, LeaseTimings
-from autoscaler.kube.writes import LeaseWrites, Writes
+from autoscaler.kube.writes import LeaseWrites
 from autoscaler.logs import Log
 from autoscaler.loop.autoscaler import Autoscaler
 from autoscaler.loop.event_writer import status_object
@@ -97,7 +98,9 @@ class Daemon:
         self._identity = own_identity()
         self._election = None if self._unopposed else self._make_election()
         self._leadership: Leadership = self._election or Unopposed()
-        self._writes = Writes(self._client, self._leadership, clock, self._executor.sleep)
+        self._writes = open_writes(
+            self._client, self._leadership, clock, self._executor.sleep, dry_run=config.loop.dry_run
+        )
         self._clusters = ProviderClusters(config, self._client, self._leadership, clock, self._executor.sleep)
         self._interner = PodInterner()
         self._feed = ClusterFeed(self._client, clock, max_silence_s=kube.max_watch_silence_s)

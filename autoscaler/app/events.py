@@ -2,11 +2,10 @@
 
 from autoscaler.clock import Clock, ThreadExecutor
 from autoscaler.config.tree import Config
-from autoscaler.kube.writes import Writes
 from autoscaler.logs import Log
 from autoscaler.loop.event_writer import status_object
 from autoscaler.observe.correlator import Correlator
-from autoscaler.observe.events import EventRecorder
+from autoscaler.observe.events import EventRecorder, EventStore
 from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.status import RecentEvent
 from autoscaler.ports import EventSink, EventType, Executor, Subject
@@ -15,7 +14,7 @@ log = Log(__name__)
 
 
 def recorder_of(
-    config: Config, writes: Writes, executor: Executor, clock: Clock, metrics: Metrics
+    config: Config, writes: EventStore, executor: Executor, clock: Clock, metrics: Metrics
 ) -> EventRecorder | None:
     """Make what sends events to the cluster; None in a dry run, which sends none."""
     if config.loop.dry_run:
@@ -27,7 +26,7 @@ def recorder_of(
 class DaemonEvents:
     """The daemon's events, sent from a thread of their own."""
 
-    def __init__(self, config: Config, writes: Writes, clock: Clock, metrics: Metrics) -> None:
+    def __init__(self, config: Config, writes: EventStore, clock: Clock, metrics: Metrics) -> None:
         self._executor = ThreadExecutor(1)
         self._recorder = recorder_of(config, writes, self._executor, clock, metrics)
         self.sink: EventSink = self._recorder or _LoggedEvents()

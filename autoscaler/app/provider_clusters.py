@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 
-from autoscaler.actuation.node_api import ClusterNodeApi, DryRunNodeApi
-from autoscaler.actuation.object_api import ClusterObjectApi, DryRunObjectApi
+from autoscaler.actuation.node_api import ClusterNodeApi
+from autoscaler.actuation.object_api import ClusterObjectApi
 from autoscaler.clock import Clock
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
 from autoscaler.kube.client import Client, ClientSettings
+from autoscaler.kube.dry_run import DryRunWrites, open_writes
 from autoscaler.kube.writes import Writes
 from autoscaler.ports import Leadership
 from cloudprovider.interface import Misconfigured, NodeApi, ObjectApi
@@ -39,8 +40,7 @@ class ProviderClusters:
     def node_api(self) -> NodeApi | None:
         """Return access to Nodes and ConfigMaps of the autoscaled cluster."""
         client = self._own
-        made = DryRunNodeApi if self._config.loop.dry_run else ClusterNodeApi
-        return None if client is None else made(client, lambda: self._writes(client))
+        return None if client is None else ClusterNodeApi(client, lambda: self._writes(client))
 
     def object_api(self) -> ObjectApi | None:
         """Return access to objects of any kind in the autoscaled cluster."""
@@ -63,8 +63,8 @@ class ProviderClusters:
             client.close()
 
     def _objects(self, client: Client) -> ObjectApi:
-        made = DryRunObjectApi if self._config.loop.dry_run else ClusterObjectApi
-        return made(client, lambda: self._writes(client))
+        return ClusterObjectApi(client, lambda: self._writes(client))
 
-    def _writes(self, client: Client) -> Writes:
-        return Writes(client, self._leadership, self._clock, self._sleep)
+    def _writes(self, client: Client) -> Writes | DryRunWrites:
+        dry_run = self._config.loop.dry_run
+        return open_writes(client, self._leadership, self._clock, self._sleep, dry_run=dry_run)

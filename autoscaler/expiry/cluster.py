@@ -50,10 +50,3 @@ class ClusterPods:
         """Delete this very pod, as it was read."""
         ref = ObjectRef("v1", "Pod", pod.name, pod.namespace)
         self._writes.delete(ref, pod.uid, pod.resource_version)
-
-
-class DryRunPods(ClusterPods):
-    """The same for a dry run: nothing is deleted."""
-
-    def delete(self, pod: Expired) -> None:
-        """Delete nothing."""

@@ -10,9 +10,9 @@ from autoscaler.errors import Gone
 from autoscaler.headroom.cluster import ClusterHeadroom
 from autoscaler.headroom.objects import owner_labels, read_deployment
 from autoscaler.kube.client import Client
+from autoscaler.kube.dry_run import open_writes
 from autoscaler.kube.election import Unopposed
 from autoscaler.kube.paths import ObjectRef
-from autoscaler.kube.writes import Writes
 
 _CLASS = ObjectRef("scheduling.k8s.io/v1", "PriorityClass", MANAGED_CLASS)
 
@@ -24,15 +24,14 @@ def clean_up(config: Config, headroom: Headroom, clock: Clock, *, pretend: bool)
     """
     executor = ThreadExecutor(1)
     client = Client.connect(config.kube.kubeconfig, config.kube.kubernetes, clock=clock, sleep=executor.sleep)
-    writes = Writes(client, Unopposed(), clock, executor.sleep)
+    writes = open_writes(client, Unopposed(), clock, executor.sleep, dry_run=pretend)
     objects = ClusterHeadroom(client, writes)
     try:
         ours = owner_labels(headroom)
         everyones = [read_deployment(one) for one in objects.deployments("", {MANAGED_BY: MANAGER})]
         mine = [one for one in everyones if POOL in one.labels and ours.items() <= one.labels.items()]
         for one in mine:
-            if not pretend:
-                objects.delete_deployment(one.namespace, one.name, one.uid)
+            objects.delete_deployment(one.namespace, one.name, one.uid)
             yield f"deployment {one.namespace}/{one.name}"
         if any(POOL in one.labels and one not in mine for one in everyones):
             return
@@ -40,9 +39,8 @@ def clean_up(config: Config, headroom: Headroom, clock: Clock, *, pretend: bool)
         meta = {} if known is None else known["metadata"]
         if not meta.get("uid") or (meta.get("labels") or {}).get(MANAGED_BY) != MANAGER:
             return
-        if not pretend:
-            with contextlib.suppress(Gone):
-                writes.delete(_CLASS, meta["uid"])
+        with contextlib.suppress(Gone):
+            writes.delete(_CLASS, meta["uid"])
         yield f"priorityclass {MANAGED_CLASS}"
     finally:
         executor.stop()

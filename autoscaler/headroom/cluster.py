@@ -95,19 +95,3 @@ class ClusterHeadroom:
             return whole_object(self._reads.get(paths.path(ref)))
         except Gone:
             return None
-
-
-class DryRunHeadroom(ClusterHeadroom):
-    """The same for a dry run: what is read is real, what is written stays on paper."""
-
-    def create(self, obj: JsonObject) -> None:
-        """Create nothing."""
-
-    def replace(self, obj: JsonObject) -> None:
-        """Replace nothing."""
-
-    def delete_deployment(self, namespace: str, name: str, uid: str) -> None:
-        """Delete nothing."""
-
-    def mark(self, pod: Pod, *, given_up: bool) -> None:
-        """Mark nothing."""

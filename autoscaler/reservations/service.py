@@ -17,8 +17,8 @@ from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
 from autoscaler.eta.lead_times import Leads
 from autoscaler.kube.client import Client
+from autoscaler.kube.dry_run import open_writes
 from autoscaler.kube.election import Unopposed
-from autoscaler.kube.writes import Writes
 from autoscaler.logs import Log
 from autoscaler.observe.http.connection import RequestLimits
 from autoscaler.observe.http.connection_limits import ServerLimits
@@ -29,7 +29,7 @@ from autoscaler.reservations.inbox import ReservationInbox
 from autoscaler.reservations.keeper import ReservationKeeper
 from autoscaler.reservations.metrics import ReservationMetrics
 from autoscaler.reservations.secret_files import SecretFiles
-from autoscaler.reservations.store import ConfigMapStore, DryRunStore
+from autoscaler.reservations.store import ConfigMapStore
 from cloudprovider.file import read_text
 
 log = Log(__name__)
@@ -93,8 +93,8 @@ class ReservationService:
         self._clock = clock
         self._threads = ThreadExecutor(min(_MOST_THREADS, 2 * len(section.targets) + _SPARE_THREADS))
         self._executor: Executor = executor or self._threads
-        writes = Writes(client, Unopposed(), clock, self._executor.sleep)
-        store = (DryRunStore if config.loop.dry_run else ConfigMapStore)(client, writes, section.store)
+        writes = open_writes(client, Unopposed(), clock, self._executor.sleep, dry_run=config.loop.dry_run)
+        store = ConfigMapStore(client, writes, section.store)
         self.commits = ReservationInbox(section, store, self._executor, clock, metrics, events)
         self.keeper = ReservationKeeper(self.commits, store, metrics, clock, leads)
         self._web: WebServer | None = None

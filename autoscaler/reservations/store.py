@@ -102,10 +102,3 @@ class ConfigMapStore:
 
     def _name(self, target: str) -> str:
         return self._store.prefix + target
-
-
-class DryRunStore(ConfigMapStore):
-    """The same for a dry run: what is read is real, what is written stays on paper."""
-
-    def write(self, target: str, text: str, before: StoredTarget | None) -> None:
-        """Store nothing."""

@@ -15,7 +15,7 @@ from autoscaler.app.watched_cluster import WatchedCluster
 from autoscaler.clock import Clock, Instant
 from autoscaler.config.tree import Config
 from autoscaler.kube.client import ClientSettings
-from autoscaler.kube.writes import Writes
+from autoscaler.kube.dry_run import open_writes
 from autoscaler.loop.companion import Companion
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import PodInterner
@@ -126,7 +126,7 @@ class Replica:
         kube = config.kube
         settings = ClientSettings(config.provider.user_agent, kube.kube_client_qps, kube.kube_client_burst)
         client = setting.api.client(self.clock, self.crew.sleep, settings)
-        self.writes = Writes(client, self.lease, self.clock, self.crew.sleep)
+        self.writes = open_writes(client, self.lease, self.clock, self.crew.sleep, dry_run=config.loop.dry_run)
         events = _ReplicaEvents(setting.told, recorder_of(config, self.writes, self.crew, self.clock, setting.metrics))
         neighbours = CompanionContext(
             client=client,

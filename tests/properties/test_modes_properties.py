@@ -50,8 +50,8 @@ def test_live_dry_run_and_replay_plan_the_same(batch: int) -> None:
         content = random_scenario(seed)
         config = decode(json.dumps(content).encode(), "state.json").config
         live = passes(content)
-        rehearsed = passes(content, **{"dry-run": "true"})
-        assert comparable(rehearsed[0], live[0]) == comparable(live[0], live[0]), seed
+        dry = passes(content, **{"dry-run": "true"})
+        assert comparable(dry[0], live[0]) == comparable(live[0], live[0]), seed
         for p in live:
             body = record(p, config, "recording")
             assert body is not None

@@ -6,6 +6,11 @@ import pytest
 
 from autoscaler.actuation.cloud import Cloud
 from autoscaler.actuation.dry_run import DryRunCloud
+from autoscaler.kube.dry_run import DryRunWrites
+from autoscaler.kube.paths import ObjectRef
+from autoscaler.kube.writes import EventRecord, Writes
+from autoscaler.objects.node import Taint, TaintEffect
+from autoscaler.ports import EventType, Subject
 from autoscaler.scaleup.plan import Increase
 from cloudprovider.interface import NodeRef
 from cloudprovider.static.cloud import StaticCloud, open_cloud
@@ -78,7 +83,7 @@ def test_the_provider_does_not_clean_up() -> None:
     assert not provider.closed
 
 
-def test_every_change_of_a_cloud_is_rehearsed() -> None:
+def test_every_change_of_a_cloud_is_withheld() -> None:
     reads = {"refresh", "read", "targets", "gone_of", "prices", "group_price"}
     made_of_others = {"increase_together"}
     changes = {name for name in vars(Cloud) if not name.startswith("_")} - reads - made_of_others
@@ -90,3 +95,44 @@ def test_an_unknown_group_is_no_crash() -> None:
     cloud.refresh(0)
     resized = cloud.increase("nope", 1, expected=0)
     assert (resized.before, resized.after) == (0, 0)
+
+
+POD = ObjectRef("v1", "Pod", "p", "x")
+TAINT = Taint("gone", TaintEffect.NO_SCHEDULE)
+CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "x"}}
+EVENT = EventRecord("e", Subject("Pod", "p", "x"), EventType.NORMAL, "Why", "because", 0.0, 0.0)
+
+WRITES: dict[str, tuple[Callable[[DryRunWrites], object], object]] = {
+    "evict": (lambda writes: writes.evict("x", "p", "u", 30), None),
+    "delete_pod": (lambda writes: writes.delete_pod("x", "p", "u"), None),
+    "add_taint": (lambda writes: writes.add_taint("n", TAINT), True),
+    "remove_taint": (lambda writes: writes.remove_taint("n", "gone"), True),
+    "annotate_node": (lambda writes: writes.annotate_node("n", {"a": "b"}), True),
+    "annotate_pod": (lambda writes: writes.annotate_pod("x", "p", "u", {"a": "b"}), None),
+    "create_event": (lambda writes: writes.create_event(EVENT), None),
+    "repeat_event": (lambda writes: writes.repeat_event(EVENT), None),
+    "put_config_map": (lambda writes: writes.put_config_map("x", "c", {"a": "b"}), ""),
+    "create": (lambda writes: writes.create(CONFIG_MAP), CONFIG_MAP),
+    "replace": (lambda writes: writes.replace(CONFIG_MAP), CONFIG_MAP),
+    "apply": (lambda writes: writes.apply(CONFIG_MAP), CONFIG_MAP),
+    "edit_status": (lambda writes: writes.edit_status(POD, "u", lambda obj: pytest.fail("nothing was read")), True),
+    "delete": (lambda writes: writes.delete(POD, "u"), None),
+    "annotate": (lambda writes: writes.annotate("/api/v1/nodes/n", "u", {"a": "b"}), None),
+    "put_scale": (lambda writes: writes.put_scale("/apis/apps/v1/deployments/d", "d", "x", 1, "7"), None),
+}
+
+
+def public(kind: type) -> set[str]:
+    return {name for name in vars(kind) if not name.startswith("_")}
+
+
+def test_every_write_to_a_cluster_is_withheld() -> None:
+    assert public(Writes) == public(DryRunWrites) == set(WRITES)
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_write_that_is_withheld_is_counted_and_answers_as_if_it_were_done(name: str) -> None:
+    write, answer = WRITES[name]
+    writes = DryRunWrites()
+    assert write(writes) == answer
+    assert writes.withheld == 1

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from autoscaler.actuation.node_api import ClusterNodeApi, DryRunNodeApi
+from autoscaler.actuation.node_api import ClusterNodeApi
 from autoscaler.clock import VirtualClock
 from autoscaler.errors import LeadershipLost
 from autoscaler.kube.client import Client
+from autoscaler.kube.dry_run import DryRunWrites
 from autoscaler.kube.writes import Writes
 from cloudprovider.interface import Conflict, NotFound, ProviderError, Transient
 from tests.unit.kube.scripted import Reply, ScriptedApi, client_of, ok, scripted_api, status
@@ -41,7 +42,7 @@ class Stage:
         self.leadership = Leadership()
         self.writes = Writes(client, self.leadership, clock, lambda _seconds: True)
         self.api = ClusterNodeApi(client, lambda: self.writes)
-        self.rehearsed = DryRunNodeApi(client, lambda: self.writes)
+        self.dry_run = ClusterNodeApi(client, DryRunWrites)
 
 
 @pytest.fixture
@@ -124,12 +125,12 @@ def test_who_leads_no_more_writes_no_more(stage: Stage, call: str, use: Use) -> 
 
 @pytest.mark.parametrize(("call", "use"), CALLS[2:])
 def test_a_dry_run_writes_nothing(stage: Stage, call: str, use: Use) -> None:
-    use(stage.rehearsed)
+    use(stage.dry_run)
     assert stage.server.asked == []
 
 
 @pytest.mark.parametrize(("call", "use"), CALLS[:2])
 def test_a_dry_run_reads(stage: Stage, call: str, use: Use) -> None:
     stage.server.script(call, ok({"items": []}))
-    use(stage.rehearsed)
+    use(stage.dry_run)
     assert [f"{one.method} {one.path}" for one in stage.server.asked] == [call]

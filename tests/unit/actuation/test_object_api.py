@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from autoscaler.actuation.object_api import ClusterObjectApi, DryRunObjectApi
+from autoscaler.actuation.object_api import ClusterObjectApi
 from autoscaler.clock import SystemClock, VirtualClock
 from autoscaler.kube.client import Client
 from autoscaler.kube.config import RestConfig
+from autoscaler.kube.dry_run import DryRunWrites
 from autoscaler.kube.election import Unopposed
 from autoscaler.kube.writes import Writes
 from autoscaler.sandbox.apiserver.server import ApiServer
@@ -193,7 +194,8 @@ def test_who_does_not_lead_writes_nothing(write: Callable[[ObjectApi], None]) ->
 
 def test_a_dry_run_counts_what_it_does_not_write() -> None:
     with scripted_api() as server, client_of(server.url, VirtualClock()) as client:
-        api = DryRunObjectApi(client, lambda: Writes(client, Unopposed(), SystemClock(), lambda _: True))
+        writes = DryRunWrites()
+        api = ClusterObjectApi(client, lambda: writes)
         for write in WRITES:
             write(api)
-        assert (server.asked, api.withheld) == ([], 2)
+        assert (server.asked, writes.withheld) == ([], 2)

@@ -1,10 +1,10 @@
 """Access to API servers for providers."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from autoscaler.actuation.object_api import DryRunObjectApi
 from autoscaler.app.provider_clusters import ProviderClusters
 from autoscaler.clock import VirtualClock
 from autoscaler.config.load import load
@@ -13,7 +13,7 @@ from autoscaler.kube.config import RestConfig
 from autoscaler.kube.election import Unopposed
 from autoscaler.sandbox.apiserver.server import ApiServer
 from autoscaler.sandbox.apiserver.storage import Storage
-from cloudprovider.interface import Misconfigured, NotFound, ObjectKind
+from cloudprovider.interface import Misconfigured, NotFound, ObjectKind, Scale, Transient
 from tests.fakes import capi
 
 MACHINES = ObjectKind(capi.GROUP, "v1beta2", "machines")
@@ -49,6 +49,16 @@ def test_what_leads_nowhere_is_a_misconfiguration(kubeconfig: str | None, why: s
         clusters().connect(kubeconfig)
 
 
-def test_a_dry_run_rehearses_everywhere() -> None:
-    assert isinstance(clusters("--dry-run").object_api(), DryRunObjectApi)
-    assert not isinstance(clusters().object_api(), DryRunObjectApi)
+@pytest.mark.parametrize(
+    "write",
+    [
+        pytest.param(lambda own: own.node_api().create_node({"metadata": {"name": "n"}}), id="create a node"),
+        pytest.param(lambda own: own.node_api().delete_node("n"), id="delete a node"),
+        pytest.param(lambda own: own.object_api().annotate_object(MACHINES, "x", "m", "u", {}), id="annotate"),
+        pytest.param(lambda own: own.object_api().set_scale(MACHINES, "x", "m", Scale(1, "7")), id="scale"),
+    ],
+)
+def test_only_a_dry_run_keeps_providers_from_writing(write: Callable[[ProviderClusters], None]) -> None:
+    write(clusters("--dry-run"))
+    with pytest.raises(Transient):
+        write(clusters())

@@ -1,0 +1,100 @@
+"""Writes of a dry run: nothing is sent, and every call answers as if it had been done."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from autoscaler.clock import Clock
+from autoscaler.kube.client import Client
+from autoscaler.kube.paths import ObjectRef
+from autoscaler.kube.whole_objects import JsonObject
+from autoscaler.kube.writes import EventRecord, Writes
+from autoscaler.objects.node import Taint
+from autoscaler.ports import Leadership
+
+
+class DryRunWrites:
+    """`ClusterWrites`, and what providers write, without a cluster. `withheld` counts what a real run would write."""
+
+    def __init__(self) -> None:
+        self.withheld = 0
+
+    def evict(self, namespace: str, name: str, uid: str, grace_s: int | None) -> None:
+        """Evict nothing."""
+        self.withheld += 1
+
+    def delete_pod(self, namespace: str, name: str, uid: str, grace_s: int | None = None) -> None:
+        """Delete nothing."""
+        self.withheld += 1
+
+    def add_taint(self, node: str, taint: Taint, *, cordon: bool = False) -> bool:
+        """Taint nothing."""
+        self.withheld += 1
+        return True
+
+    def remove_taint(self, node: str, key: str, *, uncordon: bool = False) -> bool:
+        """Leave the taints."""
+        self.withheld += 1
+        return True
+
+    def annotate_node(self, node: str, annotations: Mapping[str, str | None]) -> bool:
+        """Leave the annotations."""
+        self.withheld += 1
+        return True
+
+    def annotate_pod(self, namespace: str, name: str, uid: str, annotations: Mapping[str, str | None]) -> None:
+        """Leave the annotations."""
+        self.withheld += 1
+
+    def create_event(self, event: EventRecord) -> None:
+        """Store nothing."""
+        self.withheld += 1
+
+    def repeat_event(self, event: EventRecord) -> None:
+        """Store nothing."""
+        self.withheld += 1
+
+    def put_config_map(
+        self, namespace: str, name: str, data: Mapping[str, str], annotations: Mapping[str, str] | None = None
+    ) -> str:
+        """Store nothing; the object has no uid."""
+        self.withheld += 1
+        return ""
+
+    def create(self, obj: Mapping[str, Any]) -> JsonObject:
+        """Create nothing; return the object as it was given."""
+        self.withheld += 1
+        return dict(obj)
+
+    def replace(self, obj: Mapping[str, Any]) -> JsonObject:
+        """Replace nothing; return the object as it was given."""
+        self.withheld += 1
+        return dict(obj)
+
+    def apply(self, obj: Mapping[str, Any]) -> JsonObject:
+        """Apply nothing; return the object as it was given."""
+        self.withheld += 1
+        return dict(obj)
+
+    def edit_status(self, ref: ObjectRef, uid: str, change: Callable[[JsonObject], bool]) -> bool:
+        """Leave the status; `change` is not asked, for the object is not read."""
+        self.withheld += 1
+        return True
+
+    def delete(self, ref: ObjectRef, uid: str | None = None, resource_version: str | None = None) -> None:
+        """Delete nothing."""
+        self.withheld += 1
+
+    def annotate(self, where: str, uid: str, annotations: Mapping[str, str | None]) -> None:
+        """Leave the annotations."""
+        self.withheld += 1
+
+    def put_scale(self, where: str, name: str, namespace: str, replicas: int, resource_version: str) -> None:
+        """Leave the replicas."""
+        self.withheld += 1
+
+
+def open_writes(
+    client: Client, leadership: Leadership, clock: Clock, sleep: Callable[[float], bool], *, dry_run: bool
+) -> Writes | DryRunWrites:
+    """Return what may write to the cluster of a client: in a dry run nothing does."""
+    return DryRunWrites() if dry_run else Writes(client, leadership, clock, sleep)
