@@ -2,7 +2,7 @@
 
 import msgspec
 
-from autoscaler.objects.meta import OwnerReference
+from autoscaler.objects.meta import ObjectMeta, OwnerReference, controller_of
 from autoscaler.objects.podspec import (
     Affinity,
     Container,
@@ -18,7 +18,7 @@ from autoscaler.objects.requests import NO_RESIZE, PodResize
 
 
 class ClassForm(msgspec.Struct, frozen=True, array_like=True):
-    """The parts of `PodClass.key`, in their order there: a class written down, from which it can be made again."""
+    """A class of pods as the API describes it. Its MessagePack is `PodClass.key`: the order of the fields is fixed."""
 
     namespace: str
     labels: dict[str, str]
@@ -54,9 +54,48 @@ class ClassForm(msgspec.Struct, frozen=True, array_like=True):
         return PodResize(self.allocated or {}, self.allocated_to_pod, self.resize_pending)
 
 
-_TAKEN_OVER = tuple(name for name in PodSpec.__struct_fields__ if name in ClassForm.__struct_fields__)
+def form_of(
+    meta: ObjectMeta, spec: PodSpec, annotations: dict[str, str], resize: PodResize, node_name: str
+) -> ClassForm:
+    """Return the form of the class of pods with this metadata and spec; `annotations` are those that decisions read."""
+    volumes = [volume for volume in spec.volumes if volume.matters]
+    return ClassForm(
+        namespace=meta.namespace or "default",
+        labels=meta.labels,
+        annotations=annotations,
+        owner=controller_of(meta.owner_references),
+        containers=[container.plain for container in spec.containers],
+        init_containers=[container.plain for container in spec.init_containers],
+        overhead=spec.overhead,
+        resources=spec.resources,
+        node_selector=spec.node_selector,
+        affinity=spec.affinity,
+        tolerations=spec.tolerations,
+        topology_spread_constraints=spec.topology_spread_constraints,
+        volumes=volumes,
+        claims=_claims(volumes, meta.name) if volumes else [],
+        resource_claims=spec.resource_claims,
+        node_name=node_name,
+        priority=spec.priority,
+        priority_class_name=spec.priority_class_name,
+        preemption_policy=spec.preemption_policy,
+        scheduler_name=spec.scheduler_name,
+        restart_policy=spec.restart_policy,
+        termination_grace_period_seconds=spec.termination_grace_period_seconds,
+        allocated=resize.containers or None,
+        allocated_to_pod=resize.pod,
+        resize_pending=resize.pending,
+    )
+
+
+def _claims(volumes: list[Volume], pod: str) -> list[str]:
+    named = [v.persistent_volume_claim.claim_name for v in volumes if v.persistent_volume_claim is not None]
+    return named + [f"{pod}-{volume.name}" for volume in volumes if volume.ephemeral is not None]
+
+
+_SPEC_FIELDS = tuple(name for name in PodSpec.__struct_fields__ if name in ClassForm.__struct_fields__)
 
 
 def spec_of(form: ClassForm) -> PodSpec:
-    """Return the spec of such pods, on no node."""
-    return PodSpec(**{**{field: getattr(form, field) for field in _TAKEN_OVER}, "node_name": ""})
+    """Return the spec of pods of this form, on no node."""
+    return PodSpec(**{**{name: getattr(form, name) for name in _SPEC_FIELDS}, "node_name": ""})

@@ -129,7 +129,10 @@ LAST_KNOWN = "last-known"
 
 def controller_of(owners: Sequence[OwnerReference]) -> OwnerReference | None:
     """Return the managing owner, if there is one."""
-    return next((owner for owner in owners if owner.controller), None)
+    for owner in owners:
+        if owner.controller:
+            return owner
+    return None
 
 
 def integer(text: str) -> int | None:

@@ -16,7 +16,7 @@ import msgspec
 
 from autoscaler.config.headroom import MANAGED_BY, MANAGER, POOL
 from autoscaler.objects import quantity
-from autoscaler.objects.class_form import ClassForm, spec_of
+from autoscaler.objects.class_form import ClassForm, form_of, spec_of
 from autoscaler.objects.decode import Undecoded, WireDecoder
 from autoscaler.objects.meta import (
     LAST_KNOWN,
@@ -24,7 +24,6 @@ from autoscaler.objects.meta import (
     UNDECODED,
     ObjectMeta,
     OwnerReference,
-    controller_of,
     optional_seconds,
     unix_seconds,
 )
@@ -251,7 +250,7 @@ class PodInterner:
             scheduled=_since(status.conditions, "PodScheduled") if spec.node_name else None,
             ready=_since(status.conditions, "Ready") if spec.node_name else None,
             image=_shared(spec.containers[0].image) if spec.containers else "",
-            disruption=next((one.reason for one in status.conditions if one.type == "DisruptionTarget"), None),
+            disruption=_disruption(status.conditions),
         )
 
     def class_of(
@@ -262,56 +261,19 @@ class PodInterner:
         node_name: str = "",
     ) -> PodClass:
         """Return the one class of pods with this metadata and spec."""
-        volumes = [volume for volume in spec.volumes if volume.matters]
         annotations = relevant_annotations(meta.annotations) if meta.annotations else {}
-        owner = controller_of(meta.owner_references)
-        ephemeral = [volume.name for volume in volumes if volume.ephemeral is not None]
-        claims = [v.persistent_volume_claim.claim_name for v in volumes if v.persistent_volume_claim is not None]
-        claims += [f"{meta.name}-{volume}" for volume in ephemeral]
-        identity = (
-            meta.namespace or "default",
-            meta.labels,
-            annotations,
-            owner,
-            [one.plain for one in spec.containers],
-            [one.plain for one in spec.init_containers],
-            spec.overhead,
-            spec.resources,
-            spec.node_selector,
-            spec.affinity,
-            spec.tolerations,
-            spec.topology_spread_constraints,
-            volumes,
-            claims,
-            spec.resource_claims,
-            node_name,
-            spec.priority,
-            spec.priority_class_name,
-            spec.preemption_policy,
-            spec.scheduler_name,
-            spec.restart_policy,
-            spec.termination_grace_period_seconds,
-            resize.containers or None,
-            resize.pod,
-            resize.pending,
-        )
-        with self._lock:
-            key = self._encoder.encode(identity)
-            known = self._classes.get(key)
-            if known is None:
-                known = _new_class(key, meta, spec, annotations, owner, volumes, claims, resize, node_name)
-                self._classes[key] = known
-            return known
+        return self._interned(form_of(meta, spec, annotations, resize, node_name), spec)
 
     def class_from(self, form: ClassForm) -> PodClass:
         """Return the one class of this form; raises `ValueError` on bad values."""
+        return self._interned(form, spec_of(form))
+
+    def _interned(self, form: ClassForm, spec: PodSpec) -> PodClass:
         with self._lock:
             key = self._encoder.encode(form)
             known = self._classes.get(key)
             if known is None:
-                meta = ObjectMeta(namespace=form.namespace, labels=form.labels)
-                kept = form.annotations, form.owner, form.volumes, form.claims
-                known = self._classes[key] = _new_class(key, meta, spec_of(form), *kept, form.resize, form.node_name)
+                known = self._classes[key] = _new_class(key, form, spec)
             return known
 
     def decoder(self) -> WireDecoder[PodWire, Pod]:
@@ -333,56 +295,47 @@ class PodInterner:
         return len(self._classes)
 
 
-def _new_class(
-    key: bytes,
-    meta: ObjectMeta,
-    spec: PodSpec,
-    annotations: dict[str, str],
-    owner: OwnerReference | None,
-    volumes: list[Volume],
-    claims: list[str],
-    resize: PodResize,
-    node_name: str,
-) -> PodClass:
-    plain: dict[str, int] = {}
-    for container in spec.containers:
-        add_amounts(plain, quantity.amounts(container.resources.requests))
-    affinity = spec.affinity or Affinity()
-    grace = spec.termination_grace_period_seconds
+def _new_class(key: bytes, form: ClassForm, spec: PodSpec) -> PodClass:
+    resize = form.resize
+    container_requests: dict[str, int] = {}
+    for container in form.containers:
+        add_amounts(container_requests, quantity.amounts(container.resources.requests))
+    affinity = form.affinity or Affinity()
+    grace = form.termination_grace_period_seconds
     return PodClass(
         key=key,
-        namespace=meta.namespace or "default",
-        labels=meta.labels,
-        annotations=annotations,
-        owner=owner,
+        namespace=form.namespace,
+        labels=form.labels,
+        annotations=form.annotations,
+        owner=form.owner,
         requests=effective_requests(spec, resize),
         held_for_resize=held_for_resize(spec, resize),
-        resize_pending=resize.pending,
-        container_requests=plain,
-        host_ports=_host_ports(spec),
-        node_selector=spec.node_selector,
+        resize_pending=form.resize_pending,
+        container_requests=container_requests,
+        host_ports=_host_ports(form),
+        node_selector=form.node_selector,
         node_affinity=affinity.node_affinity.required if affinity.node_affinity else None,
         pod_affinity=tuple(affinity.pod_affinity.required) if affinity.pod_affinity else (),
         pod_anti_affinity=tuple(affinity.pod_anti_affinity.required) if affinity.pod_anti_affinity else (),
-        spreads_itself=bool(spec.topology_spread_constraints),
-        spread=tuple(c for c in spec.topology_spread_constraints if c.when_unsatisfiable == "DoNotSchedule"),
-        tolerations=tuple(spec.tolerations),
-        volumes=tuple(volumes),
-        claims=tuple(claims),
-        resource_claims=tuple(spec.resource_claims),
-        node_name=node_name,
-        priority=spec.priority,
-        priority_class_name=spec.priority_class_name,
-        preemption_policy=spec.preemption_policy,
-        scheduler_name=spec.scheduler_name,
-        restart_policy=spec.restart_policy,
+        spreads_itself=bool(form.topology_spread_constraints),
+        spread=tuple(c for c in form.topology_spread_constraints if c.when_unsatisfiable == "DoNotSchedule"),
+        tolerations=tuple(form.tolerations),
+        volumes=tuple(form.volumes),
+        claims=tuple(form.claims),
+        resource_claims=tuple(form.resource_claims),
+        node_name=form.node_name,
+        priority=form.priority,
+        priority_class_name=form.priority_class_name,
+        preemption_policy=form.preemption_policy,
+        scheduler_name=form.scheduler_name,
+        restart_policy=form.restart_policy,
         grace_s=DEFAULT_GRACE_S if grace is None else grace,
-        headroom=meta.labels.get(POOL) if meta.labels.get(MANAGED_BY) == MANAGER else None,
+        headroom=form.labels.get(POOL) if form.labels.get(MANAGED_BY) == MANAGER else None,
     )
 
 
-def _host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
-    lasting = [*spec.containers, *(one for one in spec.init_containers if one.sidecar)]
+def _host_ports(form: ClassForm) -> tuple[HostPort, ...]:
+    lasting = [*form.containers, *(container for container in form.init_containers if container.sidecar)]
     ports = {
         HostPort(port.host_port, port.protocol or "TCP", port.host_ip or "0.0.0.0")
         for container in lasting
@@ -405,6 +358,13 @@ def _since(conditions: Sequence[PodCondition], kind: str) -> float | None:
     for condition in conditions:
         if condition.type == kind and condition.status == "True":
             return optional_seconds(condition.last_transition_time)
+    return None
+
+
+def _disruption(conditions: Sequence[PodCondition]) -> str | None:
+    for condition in conditions:
+        if condition.type == "DisruptionTarget":
+            return condition.reason
     return None
 
 

@@ -162,21 +162,19 @@ class Volume(Wire, frozen=True):
     @property
     def matters(self) -> bool:
         """Whether any source is kept."""
-        return any(
-            source is not None
-            for source in (
-                self.host_path,
-                self.empty_dir,
-                self.persistent_volume_claim,
-                self.ephemeral,
-                self.csi,
-                self.gce_persistent_disk,
-                self.aws_elastic_block_store,
-                self.azure_disk,
-                self.rbd,
-                self.iscsi,
-            )
+        sources = (
+            self.host_path,
+            self.empty_dir,
+            self.persistent_volume_claim,
+            self.ephemeral,
+            self.csi,
+            self.gce_persistent_disk,
+            self.aws_elastic_block_store,
+            self.azure_disk,
+            self.rbd,
+            self.iscsi,
         )
+        return sources.count(None) < len(sources)
 
 
 class ResourceClaimRef(Wire, frozen=True):
