@@ -5,6 +5,7 @@ suspended, ready, not started and unready, whichever comes first; machines witho
 unregistered once the group's provision time is over.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping
 
 import msgspec
@@ -12,7 +13,7 @@ import msgspec
 from autoscaler.clock import Instant
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import HealthOptions
-from autoscaler.registry.readiness import RESOURCE_NOT_READY, Readings
+from autoscaler.registry.readiness import RESOURCE_NOT_READY, Reading, Readings
 from autoscaler.snapshot.groups import Group, Groups
 
 _FIXED_STARTUP_TIME_S = 900.0
@@ -49,28 +50,8 @@ class Buckets(msgspec.Struct, frozen=True, kw_only=True):
         return len(self.registered) - len(self.deleted) + len(self.unregistered) + len(self.long_unregistered)
 
 
-class _Slots:
-    """Buckets being filled."""
-
-    def __init__(self) -> None:
-        self.registered: list[str] = []
-        self.ready: list[str] = []
-        self.not_started: list[str] = []
-        self.unready: list[str] = []
-        self.resource_unready: list[str] = []
-        self.suspended: list[str] = []
-        self.deleted: list[str] = []
-
-    def sealed(self) -> Buckets:
-        return Buckets(
-            registered=tuple(self.registered),
-            ready=tuple(self.ready),
-            not_started=tuple(self.not_started),
-            unready=tuple(self.unready),
-            resource_unready=tuple(self.resource_unready),
-            suspended=tuple(self.suspended),
-            deleted=tuple(self.deleted),
-        )
+_Names = dict[str, list[str]]
+"""Names of nodes by the field of `Buckets` that they belong to."""
 
 
 def startup_time_s(group: Group | None, health: HealthOptions, rules: Rules) -> float:
@@ -87,38 +68,42 @@ def provision_time_s(group: Group, health: HealthOptions) -> float:
     return health.max_node_provision_time_s if own is None else own
 
 
-def sort_nodes(
+def classify_nodes(
     readings: Readings, groups: Groups, now: Instant, health: HealthOptions, rules: Rules
 ) -> tuple[Buckets, Mapping[str, Buckets]]:
     """Return the buckets of all nodes, and those of each group that has any."""
     startup_s: dict[str | None, float] = {group.id: startup_time_s(group, health, rules) for group in groups.all}
     any_startup_s = startup_time_s(None, health, rules)
-    total, nobody = _Slots(), _Slots()
-    by_group: dict[str, _Slots] = {}
+    total, by_group = _names(), defaultdict[str | None, _Names](_names)
     for reading in readings.items:
         name = reading.node.name
-        owner = groups.of_node.get(name)
-        own = nobody if owner is None else by_group.get(owner)
-        if own is None:
-            own = by_group[owner] = _Slots()  # type: ignore[index]  # only an owner can be missing
-        own.registered.append(name)
-        total.registered.append(name)
-        if (name in groups.gone) if groups.can_tell_gone else reading.to_be_deleted:
-            own.deleted.append(name)
-            total.deleted.append(name)
-        elif reading.suspended and rules.suspended_nodes:
-            own.suspended.append(name)
-            total.suspended.append(name)
-        elif reading.readiness.ready:
-            own.ready.append(name)
-            total.ready.append(name)
-        elif reading.node.created + startup_s.get(owner, any_startup_s) > now.wall:
-            own.not_started.append(name)
-            total.not_started.append(name)
-        else:
-            own.unready.append(name)
-            total.unready.append(name)
-            if reading.readiness.reason == RESOURCE_NOT_READY:
-                own.resource_unready.append(name)
-                total.resource_unready.append(name)
-    return total.sealed(), {group: slots.sealed() for group, slots in by_group.items()}
+        group_id = groups.of_node.get(name)
+        bucket = _bucket_of(reading, groups, rules, now, startup_s.get(group_id, any_startup_s))
+        for names in (total, by_group[group_id]):
+            names["registered"].append(name)
+            names[bucket].append(name)
+            if bucket == "resource_unready":
+                names["unready"].append(name)
+    own = {group_id: _buckets(names) for group_id, names in by_group.items() if group_id is not None}
+    return _buckets(total), own
+
+
+def _bucket_of(reading: Reading, groups: Groups, rules: Rules, now: Instant, startup_s: float) -> str:
+    """Return the bucket of a node that may take `startup_s` to become ready."""
+    if (reading.node.name in groups.gone) if groups.can_tell_gone else reading.to_be_deleted:
+        return "deleted"
+    if reading.suspended and rules.suspended_nodes:
+        return "suspended"
+    if reading.readiness.ready:
+        return "ready"
+    if reading.node.created + startup_s > now.wall:
+        return "not_started"
+    return "resource_unready" if reading.readiness.reason == RESOURCE_NOT_READY else "unready"
+
+
+def _names() -> _Names:
+    return defaultdict(list)
+
+
+def _buckets(names: _Names) -> Buckets:
+    return Buckets(**{bucket: tuple(members) for bucket, members in names.items()})

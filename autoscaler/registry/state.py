@@ -14,7 +14,7 @@ from autoscaler.config.scaleup import HealthOptions
 from autoscaler.config.syntax import show_duration
 from autoscaler.registry import backoff
 from autoscaler.registry.backoff import Backoff
-from autoscaler.registry.buckets import Buckets, provision_time_s, sort_nodes
+from autoscaler.registry.buckets import Buckets, classify_nodes, provision_time_s
 from autoscaler.registry.health import cluster_is_healthy, group_is_healthy
 from autoscaler.registry.instances import (
     InstanceRemoval,
@@ -139,7 +139,9 @@ def update(
     groups = view.groups.all
     judge = _Judge(now, health, rules, templated)
     since, waiting = unregistered(groups, readings.provider_ids, memory.unregistered, now, health)
-    cluster, buckets = _with_unregistered(sort_nodes(readings, view.groups, now, health, rules), view.groups, waiting)
+    cluster, buckets = _with_unregistered(
+        classify_nodes(readings, view.groups, now, health, rules), view.groups, waiting
+    )
     failed = failed_creations(groups)
 
     memory = without_vanished(memory, {group.id for group in groups}, now)
