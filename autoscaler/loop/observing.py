@@ -23,7 +23,7 @@ from autoscaler.registry.readiness import devices_of, read, ready_terms
 from autoscaler.registry.state import update
 from autoscaler.scaledown.memory import RecentlyUnremovable, ScaleDownMemory, forgotten, left_alone, seeded
 from autoscaler.scaleup.next_zone import balanced
-from autoscaler.scaleup.templates import choose_templates
+from autoscaler.scaleup.templates import TemplateTerms, choose_templates
 from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.groups import Groups
 
@@ -81,16 +81,8 @@ class Observing:
             return replace(p, remembered=without_timers(before)).with_report(
                 replace(p.report, end=PassEnd.EMPTY_CLUSTER)
             )
-        templates, cache = choose_templates(
-            view,
-            before.templates,
-            config.templates,
-            config.rules,
-            now,
-            self._interner,
-            readings=readings,
-            health=config.health,
-        )
+        made_by = TemplateTerms(config.templates, config.health, config.rules, self._interner)
+        templates, cache = choose_templates(view, readings, before.templates, made_by, now)
         registry = update(
             before.registry,
             view,

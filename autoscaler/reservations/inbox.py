@@ -36,12 +36,12 @@ class OperationReceipt:
         self._settled = threading.Event()
 
     def wait(self, seconds: float) -> OperationResult | None:
-        """Return what became of it, once that is stored; None: not within so many seconds."""
+        """Return the result once it is stored; None: it is not within these seconds."""
         self._settled.wait(seconds)
         return self.effect
 
     def settle(self, effect: OperationResult) -> None:
-        """Say what became of it."""
+        """Set the result, and wake those that wait for it."""
         self.effect = effect
         self._settled.set()
 
@@ -100,7 +100,10 @@ class ReservationInbox:
         """Take an operation; None: too many wait, over all targets."""
         ticket = OperationReceipt(item)
         with self._lock:
-            if not self.accepting or sum(len(one.waiting) for one in self._lines.values()) >= self._section.queue_limit:
+            if (
+                not self.accepting
+                or sum(len(line.waiting) for line in self._lines.values()) >= self._section.queue_limit
+            ):
                 return None
             line = self._lines.get(item.target)
             if line is None:
@@ -124,15 +127,15 @@ class ReservationInbox:
             line = self._lines.get(target)
             return "" if line is None else line.unreadable
 
-    def standing(self, target: str) -> InboxStatus:
-        """Return how a target stands; one that is not configured stands empty."""
+    def status(self, target: str) -> InboxStatus:
+        """Return the status of a target's queue; that of a target which is not configured is empty."""
         with self._lock:
             line = self._lines.get(target) or _TargetQueue()
             loaded = line.state is not None or bool(line.unreadable)
             return InboxStatus(loaded=loaded, unreadable=line.unreadable, waiting=len(line.waiting))
 
     def remembers(self, delivery: str, wall: float) -> bool:
-        """Whether a delivery is known to have been stored."""
+        """Whether a delivery has been stored, as far as this replica has read."""
         with self._lock:
             states = [line.state for line in self._lines.values() if line.state is not None]
         return any(known(state.deliveries, delivery, wall) for state in states)
@@ -167,14 +170,14 @@ class ReservationInbox:
     def refresh(self) -> None:
         """Take in what other replicas stored; raises `AutoscalerError`."""
         before = {name: (line, line.state) for name, line in list(self._lines.items())}
-        found = self._store.read_all()
+        stored = self._store.read_all()
         for name, (line, state) in before.items():
             committed = line.busy or line.state is not state
-            if not committed and (name in found or not line.unreadable):
-                kept = found.get(name)
+            if not committed and (name in stored or not line.unreadable):
+                kept = stored.get(name)
                 self._read(name, line, None if kept is None else kept.text)
 
-    def bring_up_to_date(self) -> None:
+    def store_expiries(self) -> None:
         """Store what time alone has changed: for the leader."""
         now = self._clock.now()
         for name, target in self._section.by_name.items():
@@ -228,7 +231,7 @@ class ReservationInbox:
         done: ReservationPlan | None = None
         failure: AutoscalerError | None = None
         try:
-            done = self._commit(name, line, target, [one.operation for one in tickets])
+            done = self._commit(name, line, target, [ticket.operation for ticket in tickets])
         except Unreadable:
             self._settle(name, tickets, [_refused(NoReservation.STATE_UNREADABLE)] * len(tickets))
         except AutoscalerError as error:
@@ -274,33 +277,45 @@ class ReservationInbox:
     def _end(
         self, name: str, line: _TargetQueue, tickets: list[OperationReceipt], failure: AutoscalerError | None
     ) -> None:
-        now, given_up = self._clock.now(), list[OperationReceipt]()
+        """Schedule what still waits after an attempt; drop it where the store has failed for too long."""
         with self._lock:
             line.busy = False
+            given_up = []
             if failure is None:
-                line.failures, line.failing_since = 0, None
-                settled = {id(one) for one in tickets}
-                line.waiting = deque(one for one in line.waiting if id(one) not in settled)
-                if line.waiting and not line.scheduled:
-                    first = line.waiting[0].operation.accepted
-                    self._schedule(name, line, first.later(self._section.batch_window_s))
+                self._succeeded(name, line, tickets)
             elif line.waiting:
-                since = line.failing_since = line.failing_since or now
-                delays = self._section.retry_delays
-                delay_s = delays[min(line.failures, len(delays) - 1)]
-                line.failures += 1
-                if now.mono - since.mono >= self._section.give_up_after_s:
-                    given_up = list(line.waiting)
-                    line.waiting.clear()
-                    line.failures, line.failing_since = 0, None
-                elif self.accepting and not line.scheduled:
-                    self._metrics.retried(name)
-                    self._schedule(name, line, now.later(delay_s))
+                given_up = self._failed(name, line)
             self._count()
         if given_up:
             self._drop(name, given_up, NoReservation.GIVEN_UP)
             text = f"{len(given_up)} operations on reservations were dropped, the store failed for too long: {failure}"
             self._events.event(self._subject(name), EventType.WARNING, "ReservationsDropped", text)
+
+    def _succeeded(self, name: str, line: _TargetQueue, tickets: list[OperationReceipt]) -> None:
+        """Take the tickets from the queue and schedule the rest; the lock is held."""
+        line.failures, line.failing_since = 0, None
+        done = {id(ticket) for ticket in tickets}
+        line.waiting = deque(ticket for ticket in line.waiting if id(ticket) not in done)
+        if line.waiting and not line.scheduled:
+            first = line.waiting[0].operation.accepted
+            self._schedule(name, line, first.later(self._section.batch_window_s))
+
+    def _failed(self, name: str, line: _TargetQueue) -> list[OperationReceipt]:
+        """Schedule another attempt, or return the tickets that are given up; the lock is held."""
+        now = self._clock.now()
+        since = line.failing_since = line.failing_since or now
+        delays = self._section.retry_delays
+        delay_s = delays[min(line.failures, len(delays) - 1)]
+        line.failures += 1
+        if now.mono - since.mono >= self._section.give_up_after_s:
+            given_up = list(line.waiting)
+            line.waiting.clear()
+            line.failures, line.failing_since = 0, None
+            return given_up
+        if self.accepting and not line.scheduled:
+            self._metrics.retried(name)
+            self._schedule(name, line, now.later(delay_s))
+        return []
 
     def _read(self, name: str, line: _TargetQueue, text: str | None) -> TargetState | None:
         try:
@@ -323,12 +338,12 @@ class ReservationInbox:
         self._metrics.planned(name, done)
         if tickets:
             now = self._clock.now()
-            latencies = [now.mono - one.operation.accepted.mono for one in tickets]
+            latencies = [now.mono - ticket.operation.accepted.mono for ticket in tickets]
             outcome = Counter(effect.verdict.value for effect in done.effects)
             seconds = round(max(latencies), 3)
             log.info("reservations.stored", target=name, operations=len(tickets), outcome=outcome, seconds=seconds)
             self._metrics.batch(name, latencies)
-        if any(one.verdict is OperationVerdict.ADDED for one in done.effects):
+        if any(effect.verdict is OperationVerdict.ADDED for effect in done.effects):
             self.added()
 
     def _settle(self, name: str, tickets: list[OperationReceipt], effects: list[OperationResult]) -> None:

@@ -117,7 +117,7 @@ class ReservationKeeper:
         """Take in what changed elsewhere; raises `AutoscalerError`."""
         if self._commits.load():
             self._commits.refresh()
-            self._commits.bring_up_to_date()
+            self._commits.store_expiries()
         if now.mono - self._templates_at >= _TEMPLATES_S:
             self._read_templates(now)
 
@@ -140,7 +140,7 @@ class ReservationKeeper:
     def _status(self, target: ReservationTarget, now: Instant) -> TargetStatus:
         seen, state = self._seen.get(target.name, _NOTHING_SEEN), self._up_to_date(target, now)
         unplaceable = {str(reason): count for reason, count in seen.unplaceable.items()}
-        lead, standing = self._lead(target), self._commits.standing(target.name)
+        lead, standing = self._lead(target), self._commits.status(target.name)
         wanted = demand(target, state, seen.real, now.wall, lead.seconds)
         return target_status(target, state, wanted, lead, unplaceable, standing, now.wall)
 

@@ -206,35 +206,51 @@ def _single_reasons(
     trial: Trial, situation: ScaleDownContext, memory: ScaleDownMemory, used: Utilization, candidate: Mask
 ) -> Iterator[tuple[int, UnremovableNode]]:
     """Yield why single nodes stay, more important reasons first."""
-    nodes, positions, wall = trial.view.nodes, trial.view.positions, situation.now.wall
-    for name, one in memory.unremovable.items():
-        if name in positions and one.reason is UnremovableReason.REFUSED:
-            left_s = one.until.mono - situation.now.mono
-            yield positions[name], UnremovableNode(name, UnremovableReason.REFUSED, one.detail, time_left_s=left_s)
-        elif name in positions:
-            detail = f"{one.reason}: {one.detail}" if one.detail else one.reason.value
-            yield (
-                positions[name],
-                UnremovableNode(name, UnremovableReason.RECENTLY_UNREMOVABLE, detail, one.pod, one.pod_reason),
-            )
+    nodes = trial.view.nodes
+    yield from _remembered_reasons(trial, situation, memory)
     for position in _tainted(trial, TO_BE_DELETED):
-        if being_deleted(nodes[position], wall):
+        if being_deleted(nodes[position], situation.now.wall):
             yield position, UnremovableNode(nodes[position].name, UnremovableReason.BEING_DELETED)
     for position, node in enumerate(nodes):
         if (stays := _ordered_to_stay(node)) is not None:
             yield position, stays
     yield from _undecoded_pods(trial)
-    if not situation.rules.unmeasured_node_is_unused:
-        for position in np.flatnonzero(candidate & used.unknown).tolist():
-            detail = "the node does not say how much CPU or memory it has"
-            yield position, UnremovableNode(nodes[position].name, UnremovableReason.UNEXPECTED, detail)
-    for position, use in used.devices.items():
-        if use.unreadable:
-            yield position, UnremovableNode(nodes[position].name, UnremovableReason.UNEXPECTED, use.unreadable)
+    yield from _unmeasured(trial, situation, used, candidate)
     if not situation.options.scale_down_unready_enabled:
         for position, reading in enumerate(situation.readings.items):
             if not reading.readiness.ready:
                 yield position, UnremovableNode(reading.node.name, UnremovableReason.UNREADY_DISABLED)
+
+
+def _remembered_reasons(
+    trial: Trial, situation: ScaleDownContext, memory: ScaleDownMemory
+) -> Iterator[tuple[int, UnremovableNode]]:
+    """Yield why earlier passes found single nodes unremovable."""
+    for name, recent in memory.unremovable.items():
+        position = trial.view.positions.get(name)
+        if position is None:
+            continue
+        if recent.reason is UnremovableReason.REFUSED:
+            left_s = recent.until.mono - situation.now.mono
+            yield position, UnremovableNode(name, UnremovableReason.REFUSED, recent.detail, time_left_s=left_s)
+            continue
+        detail = f"{recent.reason}: {recent.detail}" if recent.detail else recent.reason.value
+        pod, pod_reason = recent.pod, recent.pod_reason
+        yield position, UnremovableNode(name, UnremovableReason.RECENTLY_UNREMOVABLE, detail, pod, pod_reason)
+
+
+def _unmeasured(
+    trial: Trial, situation: ScaleDownContext, used: Utilization, candidate: Mask
+) -> Iterator[tuple[int, UnremovableNode]]:
+    """Yield the nodes whose utilization cannot be computed."""
+    nodes = trial.view.nodes
+    if not situation.rules.unmeasured_node_is_unused:
+        detail = "the node does not say how much CPU or memory it has"
+        for position in np.flatnonzero(candidate & used.unknown).tolist():
+            yield position, UnremovableNode(nodes[position].name, UnremovableReason.UNEXPECTED, detail)
+    for position, use in used.devices.items():
+        if use.unreadable:
+            yield position, UnremovableNode(nodes[position].name, UnremovableReason.UNEXPECTED, use.unreadable)
 
 
 def _tainted(trial: Trial, key: str) -> list[int]:

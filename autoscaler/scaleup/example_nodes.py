@@ -1,6 +1,6 @@
 """Which nodes could be the example of their group: the first pass over all nodes when templates are chosen."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from autoscaler.clock import Instant
 from autoscaler.config.rules import Rules
@@ -29,6 +29,18 @@ class Examples:
         self.young: list[Node] = []
         """Nodes that have been ready for too short a time to know all of them."""
 
+    def add_good(self, position: int, nodes: Sequence[Node]) -> None:
+        """Take a node in good order."""
+        if self.good is None:
+            self.good = position
+        if self.newest is None or nodes[position].created > nodes[self.newest].created:
+            self.newest = position
+
+    def add_incomplete(self, position: int, nodes: Sequence[Node]) -> None:
+        """Take a node that has had its time and still lacks devices."""
+        newest_first = sorted((*self.incomplete, position), key=lambda number: -nodes[number].created)
+        self.incomplete = newest_first[:2]
+
 
 NO_EXAMPLES = Examples()
 
@@ -40,7 +52,7 @@ def find_examples(
 
     Where rules ask for it only ready, schedulable nodes take part at all, and the first in good order decides.
     """
-    found: dict[str, Examples] = {}
+    examples: dict[str, Examples] = {}
     owner_of, by_id, corrects = view.groups.of_node.get, view.groups.by_id, rules.nodes_correct_templates
     undecided = set(by_id)
     for position, reading in enumerate(readings.items):
@@ -48,14 +60,12 @@ def find_examples(
         group_id = owner_of(node.name)
         if group_id is None or group_id not in undecided:
             continue
-        own = found.setdefault(group_id, Examples())
+        own = examples.setdefault(group_id, Examples())
         available = state.ready and not node.unschedulable
         stable = state.since is None or now.wall - state.since > STABLE_AFTER_S
         staying = not reading.to_be_deleted
         if available and stable and staying:
-            own.good = position if own.good is None else own.good
-            if own.newest is None or node.created > view.nodes[own.newest].created:
-                own.newest = position
+            own.add_good(position, view.nodes)
             if not corrects:
                 undecided.discard(group_id)
             continue
@@ -65,8 +75,9 @@ def find_examples(
             continue
         if available:
             own.young.append(node)
-        elif state.reason == RESOURCE_NOT_READY:
-            late = node.created + startup_time_s(by_id[group_id], health, rules) <= now.wall
-            if late:
-                own.incomplete = sorted((*own.incomplete, position), key=lambda at: -view.nodes[at].created)[:2]
-    return found
+        elif (
+            state.reason == RESOURCE_NOT_READY
+            and node.created + startup_time_s(by_id[group_id], health, rules) <= now.wall
+        ):
+            own.add_incomplete(position, view.nodes)
+    return examples

@@ -1,8 +1,8 @@
 """Which node is the example of its group, and what a new node of the group then looks like.
 
-Sources, the best first: a node in good order; what such a node told until it went; the cloud's description; any node
-of the group. Source of the rules: Cluster Autoscaler's mixed template provider. An unchanged source gives the very
-same `Template` object pass after pass.
+Sources, the best first: a node in good order; what was known of such a node until it went; the cloud's description;
+any node of the group. Source of the rules: Cluster Autoscaler's mixed template provider. An unchanged source gives the
+very same `Template` object pass after pass.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ from autoscaler.objects.pod import Pod, PodClass, PodInterner
 from autoscaler.objects.workload import DaemonSet
 from autoscaler.registry.readiness import Readings
 from autoscaler.scaleup.example_nodes import NO_EXAMPLES, Examples, find_examples
-from autoscaler.scaleup.shortfall import Lowered, Shortfall, lacking, lowered, smaller
+from autoscaler.scaleup.shortfall import Lacking, Lowered, Shortfall, lacking, lowered, smaller
 from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.devices import DevicePool, complete_pools, pools_by_node
 from autoscaler.snapshot.groups import Group
@@ -54,7 +54,7 @@ class TemplateSource(StrEnum):
 
 
 _REAL = (TemplateSource.NODE, TemplateSource.INCOMPLETE_NODE)
-"""Sources that teach something which outlives them."""
+"""Sources whose templates stay when the node has gone."""
 
 
 class CachedTemplate(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,7 +101,7 @@ class TemplateCache(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def described(self) -> frozenset[str]:
-        """Groups of which only the cloud tells what their nodes look like."""
+        """Groups whose templates come from the cloud's description alone."""
         return frozenset(
             group_id for group_id, entry in self.entries.items() if entry.source is TemplateSource.PROVIDER
         )
@@ -112,16 +112,17 @@ class TemplateCache(msgspec.Struct, frozen=True, kw_only=True):
         return {group_id: entry.pools for group_id, entry in self.entries.items() if entry.pools}
 
 
+class TemplateTerms(msgspec.Struct, frozen=True):
+    """The configuration of templates, and where the classes of their pods are kept."""
+
+    options: TemplateOptions
+    health: HealthOptions
+    rules: Rules
+    interner: PodInterner
+
+
 def choose_templates(
-    view: ClusterView,
-    cache: TemplateCache,
-    options: TemplateOptions,
-    rules: Rules,
-    now: Instant,
-    interner: PodInterner,
-    *,
-    readings: Readings,
-    health: HealthOptions,
+    view: ClusterView, readings: Readings, cache: TemplateCache, terms: TemplateTerms, now: Instant
 ) -> tuple[Mapping[str, Template], TemplateCache]:
     """Return the template of every group that has one, in the order of the groups, and the cache for the next pass.
 
@@ -129,30 +130,12 @@ def choose_templates(
     """
     daemon_sets = tuple(view.related.daemon_sets.values())
     same_daemons = daemon_sets == cache.daemon_sets
-    daemons = cache.daemons if same_daemons else tuple(_daemon(one, interner) for one in daemon_sets)
+    daemons = cache.daemons if same_daemons else tuple(_daemon(found, terms.interner) for found in daemon_sets)
     pools = pools_by_node(view.related.resource_slices)
-    maker = _Maker(view, options, rules, health, now, readings.terms.taints, daemons, interner, same_daemons, pools)
-    examples = find_examples(view, readings, rules, health, now)
-    entries: dict[str, CachedTemplate] = {}
-    faults: dict[str, str] = {}
-    shortfalls: list[Shortfall] = []
-    for group in view.groups.all:
-        in_hand("group", group.id)
-        before = cache.entries.get(group.id)
-        try:
-            entry = maker.entry(group, examples.get(group.id, NO_EXAMPLES), before)
-        except (ValueError, msgspec.MsgspecError) as error:
-            faults[group.id] = str(error)
-            entry = maker.unfit(group, examples.get(group.id, NO_EXAMPLES), before)
-        if entry is not None:
-            entries[group.id] = entry
-            shortfalls.extend(maker.shortfall(group.id, before, entry))
-    lower = {
-        group_id: low
-        for group_id, found in examples.items()
-        if found.young and (entry := entries.get(group_id)) is not None
-        if (low := lowered(entry.template, found.young, cache.lowered.get(group_id))) is not None
-    }
+    maker = _Maker(view, terms, now, readings.terms.taints, daemons, same_daemons, pools)
+    examples = find_examples(view, readings, terms.rules, terms.health, now)
+    entries, faults = _entries(maker, examples, cache)
+    lower = _lowered(entries, examples, cache)
     templates = {
         group_id: lower[group_id].template if group_id in lower else entry.template
         for group_id, entry in entries.items()
@@ -163,9 +146,40 @@ def choose_templates(
         daemons=daemons,
         faults=faults,
         lowered=lower,
-        shortfalls=tuple(shortfalls),
+        shortfalls=tuple(maker.shortfalls(entries, cache)),
     )
     return templates, after
+
+
+def _entries(
+    maker: "_Maker", examples: Mapping[str, Examples], cache: TemplateCache
+) -> tuple[dict[str, CachedTemplate], dict[str, str]]:
+    """Return the entry of each group that has one, and what is wrong with clouds' descriptions, both by group id."""
+    entries: dict[str, CachedTemplate] = {}
+    faults: dict[str, str] = {}
+    for group in maker.view.groups.all:
+        in_hand("group", group.id)
+        before, candidates = cache.entries.get(group.id), examples.get(group.id, NO_EXAMPLES)
+        try:
+            entry = maker.entry(group, candidates, before)
+        except (ValueError, msgspec.MsgspecError) as error:
+            faults[group.id] = str(error)
+            entry = maker.unfit(group, candidates, before)
+        if entry is not None:
+            entries[group.id] = entry
+    return entries, faults
+
+
+def _lowered(
+    entries: Mapping[str, CachedTemplate], examples: Mapping[str, Examples], cache: TemplateCache
+) -> dict[str, Lowered]:
+    """Return the templates that young nodes cut down, by group id."""
+    return {
+        group_id: low
+        for group_id, candidates in examples.items()
+        if candidates.young and (entry := entries.get(group_id)) is not None
+        if (low := lowered(entry.template, candidates.young, cache.lowered.get(group_id))) is not None
+    }
 
 
 def _with_source(entry: CachedTemplate, source: TemplateSource) -> CachedTemplate:
@@ -176,79 +190,85 @@ class _Maker(msgspec.Struct, frozen=True):
     """Makes templates from one view."""
 
     view: ClusterView
-    options: TemplateOptions
-    rules: Rules
-    health: HealthOptions
+    terms: TemplateTerms
     now: Instant
     taints: PassingTaints
     daemons: tuple[TemplateDaemonSet, ...]
-    interner: PodInterner
     same_daemons: bool
+    """Whether the DaemonSets are those of the pass before."""
     pools: Mapping[str, tuple[DevicePool, ...]]
+    """Device pools by node name."""
 
-    def entry(self, group: Group, found: Examples, before: CachedTemplate | None) -> CachedTemplate | None:
+    def entry(self, group: Group, examples: Examples, before: CachedTemplate | None) -> CachedTemplate | None:
         """Return the best entry of a group; raises `ValueError` or `msgspec.MsgspecError` where only the cloud could
         describe it and does it badly."""
-        if before is not None and self._lasts(before) and self._outlives(before, group, found):
+        if before is not None and self._lasts(before) and self._outlives(before, group, examples):
             return _with_source(before, TemplateSource.CACHE)
-        if found.incomplete and self._are_all_alike(found):
-            return self.from_node(group, found.incomplete[0], TemplateSource.INCOMPLETE_NODE, before)
-        if (best := self._best(found)) is not None:
+        if examples.incomplete and self._are_all_alike(examples):
+            return self.from_node(group, examples.incomplete[0], TemplateSource.INCOMPLETE_NODE, before)
+        if (best := self._best(examples)) is not None:
             return self.from_node(group, best, TemplateSource.NODE, before)
         if group.template is not None:
             return self.from_cloud(group.id, group.template, before)
-        return self.unfit(group, found, before)
+        return self.unfit(group, examples, before)
 
-    def unfit(self, group: Group, found: Examples, before: CachedTemplate | None) -> CachedTemplate | None:
+    def unfit(self, group: Group, examples: Examples, before: CachedTemplate | None) -> CachedTemplate | None:
         """Return the entry of a group of which nothing better is known."""
-        return None if found.unfit is None else self.from_node(group, found.unfit, TemplateSource.UNFIT_NODE, before)
+        if examples.unfit is None:
+            return None
+        return self.from_node(group, examples.unfit, TemplateSource.UNFIT_NODE, before)
 
-    def shortfall(self, group_id: str, before: CachedTemplate | None, entry: CachedTemplate) -> Iterator[Shortfall]:
-        """Yield what a node that takes over as the example lacks of the template so far."""
-        if before is None or entry.example is None or entry.source not in _REAL:
-            return
-        same = before.example is not None and before.example.name == entry.example.name
-        if same or not self.rules.nodes_correct_templates:
-            return
+    def shortfalls(self, entries: Mapping[str, CachedTemplate], cache: TemplateCache) -> Iterator[Shortfall]:
+        """Yield what nodes that take over as examples lack of the templates so far."""
+        for group_id, entry in entries.items():
+            before = cache.entries.get(group_id)
+            if before is None or entry.example is None or entry.source not in _REAL:
+                continue
+            same = before.example is not None and before.example.name == entry.example.name
+            if not same and self.terms.rules.nodes_correct_templates and (lack := self._lacking(before, entry)):
+                yield Shortfall(group_id, entry.example.name, lack)
+
+    def _lacking(self, before: CachedTemplate, entry: CachedTemplate) -> tuple[Lacking, ...]:
         promised, real = before.template.node, entry.template.node
         by_cloud = before.source is TemplateSource.PROVIDER
-        if found := lacking(promised, real, self.taints) if by_cloud else smaller(promised, real):
-            yield Shortfall(group_id, entry.example.name, found)
+        return lacking(promised, real, self.taints) if by_cloud else smaller(promised, real)
 
     def _lasts(self, before: CachedTemplate) -> bool:
         """Whether what is remembered may still be used; missing devices may come with other DaemonSets, or be fixed."""
-        longest_s = self.options.node_info_cache_expire_time_s
+        longest_s = self.terms.options.node_info_cache_expire_time_s
         if before.incomplete:
-            longest_s = min(longest_s, self.health.node_group_backoff_reset_timeout_s)
+            longest_s = min(longest_s, self.terms.health.node_group_backoff_reset_timeout_s)
         usable = before.source in (*_REAL, TemplateSource.CACHE) and (self.same_daemons or not before.incomplete)
         return usable and self.now.mono - before.seen_s <= longest_s
 
-    def _are_all_alike(self, found: Examples) -> bool:
+    def _are_all_alike(self, examples: Examples) -> bool:
         """Whether nodes without their devices are what the group gives: none is in good order, or none of the last."""
-        if found.newest is None:
+        if examples.newest is None:
             return True
-        latest = self.view.nodes[found.newest].created
-        return len(found.incomplete) > 1 and all(self.view.nodes[at].created > latest for at in found.incomplete)
+        latest = self.view.nodes[examples.newest].created
+        created = [self.view.nodes[position].created for position in examples.incomplete]
+        return len(created) > 1 and min(created) > latest
 
-    def _best(self, found: Examples) -> int | None:
+    def _best(self, examples: Examples) -> int | None:
         """Return the first node in good order, or the newest where that one offers less."""
-        if found.good is None or found.newest is None or found.good == found.newest:
-            return found.good
+        if examples.good is None or examples.newest is None or examples.good == examples.newest:
+            return examples.good
         nodes = self.view.nodes
-        return found.newest if smaller(nodes[found.good], nodes[found.newest]) else found.good
+        return examples.newest if smaller(nodes[examples.good], nodes[examples.newest]) else examples.good
 
-    def _outlives(self, remembered: CachedTemplate, group: Group, found: Examples) -> bool:
-        """Whether to go by what an earlier example told: older nodes that offer more do not refute it."""
-        present = [*found.incomplete[:1], *(() if found.newest is None else (found.newest,))]
+    def _outlives(self, before: CachedTemplate, group: Group, examples: Examples) -> bool:
+        """Whether an earlier example still decides: older nodes that offer more do not refute it."""
+        present = [*examples.incomplete[:1], *(() if examples.newest is None else (examples.newest,))]
         if not present:
             return True
-        told, newest = remembered.example, max((self.view.nodes[at] for at in present), key=lambda node: node.created)
-        if told is None or newest.created >= told.created or not self.rules.nodes_correct_templates:
+        nodes, example = self.view.nodes, before.example
+        newest = max((nodes[position] for position in present), key=lambda node: node.created)
+        if example is None or newest.created >= example.created or not self.terms.rules.nodes_correct_templates:
             return False
-        if found.newest is None:
-            return not remembered.incomplete
-        worse = remembered.incomplete or bool(smaller(self.view.nodes[found.newest], told))
-        return worse and group.template == remembered.described
+        if examples.newest is None:
+            return not before.incomplete
+        worse = before.incomplete or bool(smaller(nodes[examples.newest], example))
+        return worse and group.template == before.described
 
     def from_node(
         self, group: Group, position: int, source: TemplateSource, before: CachedTemplate | None
@@ -260,7 +280,7 @@ class _Maker(msgspec.Struct, frozen=True):
         if before is not None and self.same_daemons and before.example is node and before.example_pods is pods:
             template = before.template
         else:
-            template = self._made(group.id, node, pods, all_daemons=self.options.force_ds)
+            template = self._made(group.id, node, pods, all_daemons=self.terms.options.force_ds)
             template = _same_if_equal(template, before)
         return CachedTemplate(
             template=template,
@@ -278,7 +298,7 @@ class _Maker(msgspec.Struct, frozen=True):
         `msgspec.MsgspecError` on bad pods."""
         if before is not None and self.same_daemons and before.cloud == cloud:
             return before
-        pods = tuple(self.interner.decoder().one(pod) for pod in cloud.pods)
+        pods = tuple(self.terms.interner.decoder().one(pod) for pod in cloud.pods)
         template = self._made(group_id, _described(cloud), pods, all_daemons=True)
         template = _same_if_equal(template, before)
         return CachedTemplate(template=template, source=TemplateSource.PROVIDER, seen_s=self.now.mono, cloud=cloud)
@@ -289,8 +309,8 @@ class _Maker(msgspec.Struct, frozen=True):
             example,
             name,
             self.taints,
-            marked=self.rules.template_node_label,
-            uncordoned=self.options.scale_from_unschedulable,
+            marked=self.terms.rules.template_node_label,
+            uncordoned=self.terms.options.scale_from_unschedulable,
         )
         staying = [pod for pod in pods if pod.deleted is None]
         kept = [fresh_pod(pod, name, suffix) for pod in staying if pod.cls.mirror or pod.cls.daemonset]

@@ -12,7 +12,7 @@ from autoscaler.objects.pod import Pod, PodInterner
 from autoscaler.objects.workload import DaemonSet, plain_decoder
 from autoscaler.reasons import Lack
 from autoscaler.registry.readiness import read, ready_terms
-from autoscaler.scaleup.templates import TemplateCache, TemplateSource, choose_templates
+from autoscaler.scaleup.templates import TemplateCache, TemplateSource, TemplateTerms, choose_templates
 from autoscaler.snapshot.cluster import ClusterView, Related, view_of
 from autoscaler.snapshot.groups import Group, Groups
 from autoscaler.snapshot.template import TEMPLATE_NODE, Template, template_name
@@ -83,7 +83,7 @@ def a_view(
 def choose_all(view: ClusterView, cache: TemplateCache) -> tuple[Mapping[str, Template], TemplateCache]:
     options, rules = TemplateOptions(), Rules()
     readings = read(view.nodes, ready_terms(options, "", rules))
-    return choose_templates(view, cache, options, rules, NOW, INTERNER, readings=readings, health=HealthOptions())
+    return choose_templates(view, readings, cache, TemplateTerms(options, HealthOptions(), rules, INTERNER), NOW)
 
 
 def choose(
@@ -94,16 +94,9 @@ def choose(
     now: Instant = NOW,
 ) -> tuple[Template | None, TemplateCache]:
     options, rules = options or TemplateOptions(), rules or Rules()
-    templates, after = choose_templates(
-        view,
-        cache or TemplateCache(),
-        options,
-        rules,
-        now,
-        INTERNER,
-        readings=read(view.nodes, ready_terms(options, view.groups.gpu_label, rules)),
-        health=HealthOptions(),
-    )
+    readings = read(view.nodes, ready_terms(options, view.groups.gpu_label, rules))
+    terms = TemplateTerms(options, HealthOptions(), rules, INTERNER)
+    templates, after = choose_templates(view, readings, cache or TemplateCache(), terms, now)
     return templates.get("web"), after
 
 
