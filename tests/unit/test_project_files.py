@@ -1,6 +1,7 @@
 """README, documentation, Makefile, locks and workflow: they must agree with the code and with each other."""
 
 import argparse
+import ast
 import configparser
 import contextlib
 import functools
@@ -12,6 +13,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -133,6 +135,17 @@ def test_every_layer_is_in_the_floor_plan() -> None:
     wanted = [[name.strip() for name in layer.split("|")] for layer in layers if layer.strip()]
     rows = re.findall(r"^\| \d+ \| ([^|]*) \|", (ROOT / "ARCHITECTURE.md").read_text(), re.MULTILINE)
     assert [re.findall(r"`(\w+)`", row) for row in rows] == wanted
+
+
+def class_names() -> Iterator[str]:
+    for path in (ROOT / "autoscaler").rglob("*.py"):
+        yield from (node.name for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef))
+
+
+def test_no_two_classes_have_one_name() -> None:
+    counts = Counter(class_names())
+    assert len(counts) > 500
+    assert [name for name, count in counts.items() if count > 1] == []
 
 
 # What must not be in the tree

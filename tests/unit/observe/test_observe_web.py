@@ -1,4 +1,5 @@
 import http.client
+import itertools
 import json
 import socket
 from collections.abc import Callable, Iterator
@@ -8,6 +9,8 @@ import pytest
 
 from autoscaler.clock import VirtualClock
 from autoscaler.errors import ConfigError
+from autoscaler.observe.http.connection import Connection, RequestLimits
+from autoscaler.observe.http.connection_limits import AdmittedConnection, ConnectionLimiter
 from autoscaler.observe.http.routing import JSON, HttpProblem, Request, Response, Routes, route
 from autoscaler.observe.http.server import WebServer, parse_address
 
@@ -213,20 +216,35 @@ def test_garbage_is_answered_with_an_error(server: WebServer, line: bytes) -> No
     assert error_of(answer.partition(b"\r\n\r\n")[2])["code"] == "bad_request"
 
 
-def test_a_dripping_client_runs_out_of_time(server: WebServer, clock: VirtualClock) -> None:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_S) as connection:
-        connection.sendall(b"GET /hello HTTP/1.1\r\n")
-        # The first answer proves that the server is at work on this very connection.
-        with socket.create_connection(("127.0.0.1", server.port), timeout=WAIT_S) as other:
-            other.sendall(b"GET /hello HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-            assert b"200 OK" in until_closed(other)
-        for _ in range(100):
-            clock.advance(1.0)
-            try:
-                connection.sendall(b"X-Drip: 1\r\n")
-            except OSError:
-                break
-        assert until_closed(connection)[:12] in (b"HTTP/1.1 408", b"")
+class Dripping:
+    """The socket of a client that sends a header a second, for ever."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock = clock
+        self._pieces = itertools.chain([b"GET /hello HTTP/1.1\r\n"], itertools.repeat(b"X-Drip: 1\r\n"))
+        self.answer = b""
+
+    def settimeout(self, seconds: float) -> None: ...
+
+    def shutdown(self, how: int) -> None: ...
+
+    def recv(self, most: int) -> bytes:
+        self._clock.advance(1.0)
+        return next(self._pieces)
+
+    def send(self, content: bytes) -> int:
+        self.answer += content
+        return len(content)
+
+
+def test_a_dripping_client_runs_out_of_time(clock: VirtualClock) -> None:
+    dripping = Dripping(clock)
+    limits = RequestLimits()
+    admitted = AdmittedConnection(dripping, "192.0.2.1", 0)  # type: ignore[arg-type]
+    limiter = ConnectionLimiter(limits.capacity, clock)
+    Connection(admitted, "192.0.2.1", limiter, ROUTES, clock, limits).serve()
+    assert dripping.answer.startswith(b"HTTP/1.1 408 ")
+    assert clock.now().mono < 20
 
 
 def test_stopping_ends_open_connections(clock: VirtualClock) -> None:
