@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 
-from autoscaler.observe.http.routing import Request, find, route
+from autoscaler.observe.http.routing import Request, match_route, route
 from autoscaler.reservations.api import ReservationApi
 from autoscaler.reservations.metrics import RESERVATIONS, ReservationMetrics
 from autoscaler.reservations.service import ReservationService
@@ -51,7 +51,7 @@ def post(world: World, target: str, secret: bytes = SECRET) -> int:
         "x-ca-signature-256": sign(secret, f"{stamp}.".encode() + body),
     }
     answer = route(api.routes, Request("POST", path, headers=headers, body=body))
-    metrics.answered(find(api.routes, "POST", path)[0], answer.status)
+    metrics.answered(match_route(api.routes, "POST", path)[0], answer.status)
     return answer.status
 
 

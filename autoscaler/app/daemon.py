@@ -206,7 +206,7 @@ class Daemon:
             if self._election.wait_leading(_LISTEN_S):
                 break
             if (error := self._election.last_error) is None:
-                self._health.stand_by(self._clock.now())
+                self._health.on_standby(self._clock.now())
                 silent = False
             elif not silent:
                 log.error("kube.unreachable", server=self._client.server, error=error, next="trying again")

@@ -68,20 +68,20 @@ class EtaPages:
                 "GET": json_endpoint(
                     summary="When pending pods will be ready, and what that rests on; or one pod alone.",
                     exposes="names and namespaces of pods, their nodes and groups; capacity of each group",
-                    asks=EstimatesQuery,
+                    query=EstimatesQuery,
                     answers=(EtaList, PodEstimate, PodRecord),
                     answer=self._estimates,
-                    refuses={404: "There is no pod of that name."},
+                    errors={404: "There is no pod of that name."},
                     when=_SWITCHED_ON,
                 ),
                 "POST": Endpoint(
                     summary="When a pod would be ready that does not exist. Nothing is created.",
                     exposes="which node or group would take a pod; costs computing time, one request at a time",
-                    asks=Nothing,
-                    takes=Body(text="A Pod, whatever the content type says.", forms={JSON: HypotheticalPod}),
+                    query=Nothing,
+                    body=Body(text="A Pod, whatever the content type says.", forms={JSON: HypotheticalPod}),
                     serve=lambda _, request: self._what_if(request),
-                    gives={200: SuccessResponse(forms=(PodEstimate,))},
-                    refuses={
+                    responses={200: SuccessResponse(forms=(PodEstimate,))},
+                    errors={
                         422: "The body is no pod that could be placed; `field` is what is wrong with it.",
                         429: "Another such request is being answered; they are taken one at a time.",
                     },
@@ -92,7 +92,7 @@ class EtaPages:
                 "GET": json_endpoint(
                     summary="The life of each pod with the error of its first estimate, newest first.",
                     exposes="names and namespaces of pods, their nodes, and when they started",
-                    asks=HistoryQuery,
+                    query=HistoryQuery,
                     answers=HistoryList,
                     answer=self._history,
                     when=_SWITCHED_ON,
@@ -102,9 +102,9 @@ class EtaPages:
                 "GET": Endpoint(
                     summary="Capacity, boot times and active pods, for people.",
                     exposes="what `/api/v1/eta` exposes",
-                    asks=StartsQuery,
+                    query=StartsQuery,
                     serve=lambda wanted, _: self._page(self._status(), self._wall(), wanted.all_rows),
-                    gives={200: SuccessResponse(content_type=HTML)},
+                    responses={200: SuccessResponse(content_type=HTML)},
                     when=_SWITCHED_ON,
                 )
             },
@@ -145,7 +145,7 @@ class EtaPages:
 
 def _stay(request: Request) -> None:
     """Raise `HttpProblem`, which nobody hears, where nobody waits for the answer any more."""
-    if request.gone():
+    if request.client_gone():
         raise HttpProblem(408, "client_gone", "the client has hung up")
 
 

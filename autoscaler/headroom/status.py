@@ -50,7 +50,7 @@ def headroom_routes(status: Callable[[], HeadroomStatus]) -> EndpointRoutes:
     endpoint = json_endpoint(
         exposes="names and namespaces of pools, their sizes and schedules",
         summary="The pools of headroom: what is wanted, what is there, and why.",
-        asks=Nothing,
+        query=Nothing,
         answers=HeadroomStatus,
         answer=lambda _: status(),
         when="where headroom is configured",

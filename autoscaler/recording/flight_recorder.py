@@ -3,14 +3,12 @@
 import threading
 from collections.abc import Callable
 
-import msgspec
-
 from autoscaler.clock import Instant
 from autoscaler.config.tree import Config
 from autoscaler.loop.passing import PassState
 from autoscaler.objects.meta import rfc3339
-from autoscaler.observe.http.endpoint import EndpointRoutes, JsonMapping, Nothing, json_endpoint
-from autoscaler.observe.http.routing import HttpProblem
+from autoscaler.observe.http.endpoint import Endpoint, EndpointRoutes, JsonMapping, Nothing, SuccessResponse
+from autoscaler.observe.http.routing import JSON, HttpProblem, Request, Response
 from autoscaler.recording.directory import RecordingDirectory
 from autoscaler.recording.pass_file import record
 
@@ -58,21 +56,21 @@ class FlightRecorder:
     def routes(self) -> EndpointRoutes:
         """Return the route of the newest recording."""
 
-        def answer(_: Nothing) -> msgspec.Raw:
+        def serve(_: Nothing, __: Request) -> Response:
             body = self.latest()
             if body is None:
                 raise HttpProblem(404, "no_recording", "this replica has not run a pass that saw the cluster")
-            return msgspec.Raw(body)
+            headers = {"Content-Disposition": 'attachment; filename="recording.json"'}
+            return Response(body, JSON, headers=headers)
 
-        endpoint = json_endpoint(
+        endpoint = Endpoint(
             summary="The newest pass as a scenario file, which `autoscaler plan --scenario` replays.",
             exposes="the whole cluster as decisions read it, labels, prices and options; with `--anonymize` pseudonyms",
-            asks=Nothing,
-            answers=JsonMapping,
-            answer=answer,
-            refuses={404: "This replica has not run a pass that saw the cluster."},
+            query=Nothing,
+            serve=serve,
+            responses={200: SuccessResponse(forms=(JsonMapping,))},
+            errors={404: "This replica has not run a pass that saw the cluster."},
             when="with `--serve-recordings`",
-            headers={"Content-Disposition": 'attachment; filename="recording.json"'},
         )
         return {LATEST: {"GET": endpoint}}
 

@@ -62,23 +62,23 @@ class Snapshots:
         endpoint = Endpoint(
             summary="The data of the next whole pass, in Cluster Autoscaler's form.",
             exposes="every node and pod as far as decisions read them, with labels and some annotations",
-            asks=Nothing,
+            query=Nothing,
             any_query=True,
-            serve=lambda _, request: self._answer(request.gone),
-            gives={
+            serve=lambda _, request: self._answer(request.client_gone),
+            responses={
                 200: SuccessResponse(text="What the pass saw.", forms=(JsonMapping,)),
                 500: SuccessResponse(text="The pass failed; `Error` says why.", forms=(JsonMapping,)),
             },
-            refuses={429: "Another request waits for a snapshot.", 503: "No pass ended in time."},
+            errors={429: "Another request waits for a snapshot.", 503: "No pass ended in time."},
             when="with `--debugging-snapshot-enabled`",
         )
         return {PATH: {"GET": endpoint}}
 
-    def _answer(self, gone: Callable[[], bool]) -> Response:
+    def _answer(self, client_gone: Callable[[], bool]) -> Response:
         if not self._asking.acquire(blocking=False):
             raise HttpProblem(429, "busy", "another request waits for a snapshot; one at a time")
         try:
-            p = self._next_pass(gone)
+            p = self._next_pass(client_gone)
         finally:
             self._asking.release()
         if p is None:
@@ -86,12 +86,12 @@ class Snapshots:
         content = snapshot(p)
         return Response(msgspec.json.encode(content), JSON, 500 if "Error" in content else 200)
 
-    def _next_pass(self, gone: Callable[[], bool]) -> PassState | None:
+    def _next_pass(self, client_gone: Callable[[], bool]) -> PassState | None:
         """Return the next pass; None where none comes in time, or nobody waits for it any more."""
         with self._arrived:
             self._since, self._pass = self._clock.now().mono, None
             for _ in range(int(_PATIENCE_S / _LOOK_UP_S)):
-                if gone() or self._arrived.wait_for(lambda: self._pass is not None, _LOOK_UP_S):
+                if client_gone() or self._arrived.wait_for(lambda: self._pass is not None, _LOOK_UP_S):
                     break
             self._since = None
             return self._pass

@@ -88,7 +88,7 @@ class ReservationApi:
         """`github` and `api` are the secrets, to be gone through anew for each request; `answer_s` bounds answers."""
         self._desk = desk
         self._targets = targets
-        self._door = RequestAuthenticator(desk, github, api, metrics, clock)
+        self._authenticator = RequestAuthenticator(desk, github, api, metrics, clock)
         self._metrics = metrics
         self._clock = clock
         self._answer_s = answer_s
@@ -98,13 +98,13 @@ class ReservationApi:
     @property
     def routes(self) -> EndpointRoutes:
         """The routes of the listener, and the document that describes them."""
-        admits = Authenticators(
-            github=self._door.admits_github,
-            announcing=lambda head: self._door.admits_api(head, JSON),
-            operating=self._door.admits_api,
+        authenticators = Authenticators(
+            github=self._authenticator.authenticate_github,
+            announcing=lambda head: self._authenticator.authenticate_api(head, JSON),
+            operating=self._authenticator.authenticate_api,
         )
         routes = listener_routes(
-            admits,
+            authenticators,
             webhook=self._webhook,
             listed=self._list,
             shown=self._show,
@@ -117,7 +117,7 @@ class ReservationApi:
     # Announcements.
 
     def _webhook(self, request: Request) -> Response:
-        prove(request, self._door.admits_github)
+        prove(request, self._authenticator.authenticate_github)
         event, delivery = (header(request, name) for name in ("x-github-event", "x-github-delivery"))
         data = _json(_payload(request.body) if kind_of(request) == FORM else request.body)
         if event == "ping":
@@ -156,7 +156,7 @@ class ReservationApi:
         return self._accepted(operation, request, about)
 
     def _scale(self, request: Request) -> Response:
-        prove(request, lambda head: self._door.admits_api(head, JSON))
+        prove(request, lambda head: self._authenticator.authenticate_api(head, JSON))
         data = _json(request.body)
         target = self._desk.section.by_name.get(_segment(request, 3))
         amount, id_ = _amount(data), _request_id(data)
@@ -181,7 +181,7 @@ class ReservationApi:
         return self._accepted(operation, request, {"request": id_, "amount": amount})
 
     def _delete(self, request: Request) -> Response:
-        prove(request, self._door.admits_api)
+        prove(request, self._authenticator.authenticate_api)
         target, entry = self._known_target(request), _segment(request, 5)
         operation = Operation(target=target, entry=entry, accepted=self._clock.now())
         effect = self._stored(operation, request, {"entry": entry[:LONGEST_ID]})
@@ -227,16 +227,16 @@ class ReservationApi:
     # Reading.
 
     def _list(self, request: Request) -> Response:
-        prove(request, self._door.admits_api)
+        prove(request, self._authenticator.authenticate_api)
         return _answer(200, ReservationStatus(self._targets()))
 
     def _show(self, request: Request) -> Response:
-        prove(request, self._door.admits_api)
+        prove(request, self._authenticator.authenticate_api)
         name = self._known_target(request)
         return _answer(200, next(one for one in self._targets() if one.name == name))
 
     def _health(self, request: Request) -> Response:
-        self._door.ready()
+        self._authenticator.ready()
         return Response(b"ok\n")
 
     def _known_target(self, request: Request) -> str:

@@ -62,29 +62,29 @@ class RequestAuthenticator:
         if not self._opening.loaded:
             raise HttpProblem(503, "starting", "what is stored has not been read yet", headers=AGAIN)
 
-    def admits_github(self, head: Request) -> BodyVerifier:
+    def authenticate_github(self, head: Request) -> BodyVerifier:
         """Return what checks a delivery's body."""
         self.ready()
         content_type(head, JSON, FORM)
-        seal = self._seal(head, GITHUB_SIGNATURE, self._github)
+        verifier = self._verifier(head, GITHUB_SIGNATURE, self._github)
         for name in _GITHUB_HEADERS:
             header(head, name)
-        return seal
+        return verifier
 
-    def admits_api(self, head: Request, *kinds: str) -> BodyVerifier:
+    def authenticate_api(self, head: Request, *kinds: str) -> BodyVerifier:
         """Return what checks the body of a request to the API, of a content type of `kinds` where there are any."""
         self.ready()
         if kinds:
             content_type(head, *kinds)
         signature, stamped = API_SIGNATURE
         stamp = head.headers.get(stamped.lower(), "")
-        seal = self._seal(head, signature, self._api, stamp.encode("latin-1", "replace") + b".")
-        if isinstance(seal, _Signed) and not timely(stamp, self._clock.now().wall):
+        verifier = self._verifier(head, signature, self._api, stamp.encode("latin-1", "replace") + b".")
+        if isinstance(verifier, _Signed) and not timely(stamp, self._clock.now().wall):
             self._metrics.not_signed()
             raise HttpProblem(401, "stale", f"{stamped} is missing or more than 300 seconds off")
-        return seal
+        return verifier
 
-    def _seal(self, head: Request, signed_in: str, keys: Iterable[bytes], begins: bytes = b"") -> BodyVerifier:
+    def _verifier(self, head: Request, signed_in: str, keys: Iterable[bytes], begins: bytes = b"") -> BodyVerifier:
         """Return what checks the body's signature. Raises `HttpProblem` where there is none, before the body is read.
 
         Whoever was wrong too often may still prove to be somebody else at the same address.
@@ -151,13 +151,13 @@ class _Unsigned:
         """As above."""
 
 
-def prove(request: Request, admits: Callable[[Request], BodyVerifier]) -> None:
+def prove(request: Request, authenticate: Callable[[Request], BodyVerifier]) -> None:
     """Raise `HttpProblem` for a request from nobody known; it was admitted before its body came, or is now."""
-    seal = request.seal
-    if seal is None:
-        seal = admits(request)
-        seal.update(request.body)
-    seal.check()
+    verifier = request.verifier
+    if verifier is None:
+        verifier = authenticate(request)
+        verifier.update(request.body)
+    verifier.check()
 
 
 def content_type(request: Request, *allowed: str) -> None:

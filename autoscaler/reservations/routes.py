@@ -105,7 +105,14 @@ class Authenticators(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def listener_routes(
-    admits: Authenticators, *, webhook: Serve, listed: Serve, shown: Serve, scale: Serve, delete: Serve, health: Serve
+    authenticators: Authenticators,
+    *,
+    webhook: Serve,
+    listed: Serve,
+    shown: Serve,
+    scale: Serve,
+    delete: Serve,
+    health: Serve,
 ) -> EndpointRoutes:
     """Return the routes. The query plays no part: signatures do not cover it."""
 
@@ -117,86 +124,86 @@ def listener_routes(
             "POST": Endpoint(
                 summary="Takes GitHub's `workflow_job` deliveries.",
                 exposes="adds and removes reservations, so nodes are bought",
-                asks=Nothing,
+                query=Nothing,
                 any_query=True,
                 serve=without_query(webhook),
-                takes=Body(
+                body=Body(
                     text="A delivery as GitHub sends it.",
                     forms={JSON: JsonMapping, FORM: DeliveryForm},
-                    most_bytes=None,
+                    max_bytes=None,
                 ),
-                gives=_TAKEN,
-                refuses={**_REFUSED, **_WRONG_BODY},
+                responses=_TAKEN,
+                errors={**_REFUSED, **_WRONG_BODY},
                 headers={"X-GitHub-Event": "What happened.", "X-GitHub-Delivery": "By it the same is known again."},
                 signed_by=(GITHUB_SIGNATURE,),
-                admits=admits.github,
+                authenticate=authenticators.github,
             )
         },
         "/v1/targets": {
             "GET": Endpoint(
                 summary="All targets: counts and reservations.",
                 exposes="names of targets; repositories and ids of announced jobs",
-                asks=Nothing,
+                query=Nothing,
                 any_query=True,
                 serve=without_query(listed),
-                gives={200: SuccessResponse(forms=(ReservationStatus,))},
-                refuses=_REFUSED,
+                responses={200: SuccessResponse(forms=(ReservationStatus,))},
+                errors=_REFUSED,
                 signed_by=API_SIGNATURE,
-                admits=admits.operating,
+                authenticate=authenticators.operating,
             )
         },
         "/v1/targets/{name}": {
             "GET": Endpoint(
                 summary="One target: counts and reservations.",
                 exposes="the same of one target",
-                asks=Nothing,
+                query=Nothing,
                 any_query=True,
                 serve=without_query(shown),
-                gives={200: SuccessResponse(forms=(TargetStatus,))},
-                refuses={**_REFUSED, **_NO_TARGET},
+                responses={200: SuccessResponse(forms=(TargetStatus,))},
+                errors={**_REFUSED, **_NO_TARGET},
                 segments=_TARGET,
                 signed_by=API_SIGNATURE,
-                admits=admits.operating,
+                authenticate=authenticators.operating,
             )
         },
         SCALE: {
             "POST": Endpoint(
                 summary="Adds reservations to a target, or removes the oldest.",
                 exposes="adds and removes reservations, so nodes are bought",
-                asks=Nothing,
+                query=Nothing,
                 any_query=True,
                 serve=without_query(scale),
-                takes=Body(text="How many, and for how long.", forms={JSON: Announcement}, most_bytes=None),
-                gives=_TAKEN,
-                refuses={**_REFUSED, **_WRONG_BODY, **_NO_TARGET},
+                body=Body(text="How many, and for how long.", forms={JSON: Announcement}, max_bytes=None),
+                responses=_TAKEN,
+                errors={**_REFUSED, **_WRONG_BODY, **_NO_TARGET},
                 segments=_TARGET,
                 signed_by=API_SIGNATURE,
-                admits=admits.announcing,
+                authenticate=authenticators.announcing,
             )
         },
         "/v1/targets/{name}/reservations/{id}": {
             "DELETE": Endpoint(
                 summary="Removes one reservation.",
                 exposes="removes a reservation",
-                asks=Nothing,
+                query=Nothing,
                 any_query=True,
                 serve=without_query(delete),
-                gives={200: SuccessResponse(text="It is gone.", forms=(Removed,))},
-                refuses={**_REFUSED, 404: "There is no such target or reservation."},
+                responses={200: SuccessResponse(text="It is gone.", forms=(Removed,))},
+                errors={**_REFUSED, 404: "There is no such target or reservation."},
                 segments={**_TARGET, "id": "A reservation."},
                 signed_by=API_SIGNATURE,
-                admits=admits.operating,
+                authenticate=authenticators.operating,
             )
         },
         "/healthz": {
             "GET": Endpoint(
                 summary="Whether announcements are taken.",
                 exposes="nothing else",
-                asks=Nothing,
+                query=Nothing,
                 any_query=True,
                 serve=without_query(health),
-                gives={200: SuccessResponse(text="They are.", content_type=TEXT)},
-                refuses={503: "They are not, yet or any more."},
+                responses={200: SuccessResponse(text="They are.", content_type=TEXT)},
+                errors={503: "They are not, yet or any more."},
             )
         },
     }

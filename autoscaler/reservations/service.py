@@ -186,14 +186,14 @@ class ReservationService:
         if not auth.files:
             log.warning("reservations.unsigned", listen=section.listen, why="anybody on this machine can announce work")
         made = ReservationApi(self.commits, self.keeper.fresh_statuses, github, api, self._metrics, self._clock)
-        intake = RequestLimits(
+        limits = RequestLimits(
             body_bytes=section.max_body_bytes,
             body_s=BODY_S,
             chunks=True,
-            capacity=ServerLimits(answers=_MOST_ANSWERS, held_bytes=_BODIES * section.max_body_bytes),
-            answered=self._metrics.answered,
+            server=ServerLimits(answers=_MOST_ANSWERS, body_bytes_total=_BODIES * section.max_body_bytes),
+            on_answered=self._metrics.answered,
         )
-        return WebServer(section.listen, made.routes, self._clock, intake, _tls(section))
+        return WebServer(section.listen, made.routes, self._clock, limits, _tls(section))
 
 
 def _placed(config: Config) -> Reservations:

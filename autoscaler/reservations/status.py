@@ -137,7 +137,7 @@ def reservation_routes(targets: Callable[[], tuple[TargetStatus, ...]]) -> Endpo
     endpoint = json_endpoint(
         exposes="names of targets; repositories and ids of announced jobs",
         summary="The targets of reservations: what is announced, planned and used.",
-        asks=Nothing,
+        query=Nothing,
         answers=ReservationStatus,
         answer=lambda _: ReservationStatus(targets()),
         when="where reservations are configured",

@@ -370,7 +370,7 @@ def test_pods_that_do_not_exist_are_looked_at_one_at_a_time() -> None:
         inside.append(world.ask("/api/v1/eta", "POST", a_huge()))
         return False
 
-    asked = Request("POST", "/api/v1/eta", body=msgspec.json.encode(a_huge()), gone=gone)
+    asked = Request("POST", "/api/v1/eta", body=msgspec.json.encode(a_huge()), client_gone=gone)
     assert route(world.pages, asked).status == 200
     assert {(status, answer["error"]["code"]) for status, answer in inside} == {(429, "busy")}
     assert world.ask("/api/v1/eta", "POST", a_huge())[0] == 200
@@ -384,7 +384,7 @@ def test_work_ends_between_any_two_steps_once_the_client_is_gone() -> None:
     statuses = []
     for patience in range(10):
         left = chain([False] * patience, repeat(True))
-        asked = Request("POST", "/api/v1/eta", body=msgspec.json.encode(body), gone=left.__next__)
+        asked = Request("POST", "/api/v1/eta", body=msgspec.json.encode(body), client_gone=left.__next__)
         statuses.append(route(world.pages, asked).status)
     steps = statuses.index(200)
     assert steps > len(groups)

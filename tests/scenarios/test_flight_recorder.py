@@ -154,7 +154,7 @@ def test_snapshotz_waits_for_the_next_pass_and_shows_what_it_saw() -> None:
 
 def test_snapshotz_does_not_wait_for_a_client_that_has_hung_up() -> None:
     snapshots = Snapshots(VirtualClock())
-    answer = route(snapshots.routes(), Request("GET", PATH, gone=lambda: True))
+    answer = route(snapshots.routes(), Request("GET", PATH, client_gone=lambda: True))
     assert (answer.status, snapshots.awaited) == (503, False)
 
 

@@ -70,25 +70,25 @@ def _pages(
         "/": Endpoint(
             summary="Leads to the status page.",
             exposes="nothing",
-            asks=Nothing,
+            query=Nothing,
             any_query=True,
             serve=home,
-            gives={302: SuccessResponse(text="The status page is at `Location`.", content_type=TEXT)},
+            responses={302: SuccessResponse(text="The status page is at `Location`.", content_type=TEXT)},
         ),
         "/metrics": Endpoint(
             summary="Metrics in the Prometheus text format.",
             exposes="counts, durations and names of node groups",
-            asks=Nothing,
+            query=Nothing,
             any_query=True,
             serve=lambda _, __: Response(metrics.scrape(), exposition.CONTENT_TYPE),
-            gives={200: SuccessResponse(content_type=exposition.CONTENT_TYPE)},
+            responses={200: SuccessResponse(content_type=exposition.CONTENT_TYPE)},
         ),
         "/status": Endpoint(
             summary="The status page, for people.",
             exposes="what the other routes for groups, nodes, pods, plans and companions expose",
-            asks=PageOptions,
+            query=PageOptions,
             serve=page,
-            gives={200: SuccessResponse(content_type=HTML)},
+            responses={200: SuccessResponse(content_type=HTML)},
         ),
     }
 
@@ -105,10 +105,10 @@ def _checks(health: HealthCheck, clock: Clock) -> dict[str, Endpoint[Any]]:
         return Endpoint(
             summary=summary,
             exposes="whether it works, and since when it does not",
-            asks=Nothing,
+            query=Nothing,
             any_query=True,
             serve=serve,
-            gives={200: good, 500: bad},
+            responses={200: good, 500: bad},
         )
 
     return {
@@ -125,45 +125,45 @@ def _lists(board: StatusBoard, health: HealthCheck, clock: Clock) -> dict[str, E
         "/api/v1/status": json_endpoint(
             summary="The process, its last pass and the cluster as a whole.",
             exposes="version, identity of the replica, totals, recent events with names of pods and nodes",
-            asks=Nothing,
+            query=Nothing,
             answers=StatusAnswer,
             answer=lambda _: _status(board.view, health, clock.now()),
         ),
         "/api/v1/groups": json_endpoint(
             summary="The node groups: sizes, limits, health, backoff.",
             exposes="names of node groups, machine types, limits, error texts of the cloud",
-            asks=ListQuery,
+            query=ListQuery,
             answers=GroupList,
             answer=lambda part: _listed(GroupList, board.view, board.view.status.groups, part),
         ),
         "/api/v1/nodes": json_endpoint(
             summary="The nodes: how full they are, and why they stay.",
             exposes="names of nodes, and of pods that keep them",
-            asks=NodesQuery,
+            query=NodesQuery,
             answers=NodeList,
             answer=lambda wanted: _nodes(board.view, wanted),
         ),
         "/api/v1/pods": json_endpoint(
             summary="The pods without a node: why they wait, and what is done for them.",
             exposes="names, namespaces and requests of pending pods",
-            asks=PodsQuery,
+            query=PodsQuery,
             answers=PodList,
             answer=lambda wanted: _pods(board.view, wanted),
         ),
         "/api/v1/plans": json_endpoint(
             summary="What was decided in the last six hours, newest first.",
             exposes="names of node groups, nodes and pods concerned",
-            asks=PlansQuery,
+            query=PlansQuery,
             answers=PlanList,
             answer=lambda wanted: _plans(board.view, wanted),
         ),
         "/api/v1/explain": json_endpoint(
             summary="Why one pod, node or group fared as it did in the last pass; ask for exactly one.",
             exposes="what the lists expose of it",
-            asks=ExplainQuery,
+            query=ExplainQuery,
             answers=Explanation,
             answer=lambda wanted: _explain(board.view, wanted),
-            refuses={404: "The last pass saw nothing of that name."},
+            errors={404: "The last pass saw nothing of that name."},
         ),
     }
 

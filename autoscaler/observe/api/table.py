@@ -33,12 +33,12 @@ def _callers(endpoint: Endpoint[Any]) -> str:
 
 def _row(path: str, method: str, endpoint: Endpoint[Any]) -> str:
     where = f" Served {endpoint.when}." if endpoint.when else ""
-    parameters = ", ".join(_asked(endpoint))
+    parameters = ", ".join(_parameters(endpoint))
     return f"| `{method} {path}` | {endpoint.summary}{where} |{parameters and f' {parameters}'} |"
 
 
-def _asked(endpoint: Endpoint[Any]) -> Iterator[str]:
-    for field in msgspec.structs.fields(endpoint.asks):
+def _parameters(endpoint: Endpoint[Any]) -> Iterator[str]:
+    for field in msgspec.structs.fields(endpoint.query):
         yield f"`{field.encode_name}`"
-    if endpoint.takes is not None:
+    if endpoint.body is not None:
         yield "a body"

@@ -20,10 +20,10 @@ from autoscaler.clock import Clock
 from autoscaler.logs import Log
 from autoscaler.observe.http.routing import HttpProblem
 
-_LEAVING_S = 1.0
+_CLOSE_WAIT_S = 1.0
 """How long a thread may take to notice that its connection was closed."""
-_NOTICE_S = 60.0
-_AGAIN = {"Retry-After": "1"}
+_LOG_INTERVAL_S = 60.0
+_RETRY_LATER = {"Retry-After": "1"}
 
 log = Log(__name__)
 
@@ -34,7 +34,7 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
     connections: int = 128
     answers: int = 32
     """Answers being made or sent; probes come on top."""
-    held_bytes: int = 16 * 1024 * 1024
+    body_bytes_total: int = 16 * 1024 * 1024
     """Of all bodies together."""
 
 
@@ -53,135 +53,144 @@ class ConnectionPhase(Enum):
 class AdmittedConnection:
     """A connection that has been let in."""
 
-    def __init__(self, connection: socket.socket, network: str, turn: int) -> None:
-        self.connection = connection
+    def __init__(self, connection: socket.socket, network: str, since: int) -> None:
+        self.socket = connection
         self.network = network
         self.phase = ConnectionPhase.HEAD
-        self.turn = turn
+        self.since = since
         """Smaller: has been in its phase for longer."""
-        self.held = 0
+        self.body_bytes = 0
         """Bytes of its body."""
-        self.counts = False
+        self.is_answer = False
         """Whether it is one of the answers under way."""
-        self.leaving = False
+        self.closing = False
 
 
 class ConnectionLimiter:
     """Safe to share between threads."""
 
-    def __init__(self, capacity: ServerLimits, clock: Clock) -> None:
-        self._capacity = capacity
+    def __init__(self, limits: ServerLimits, clock: Clock) -> None:
+        self._limits = limits
         self._clock = clock
-        self._seats: dict[socket.socket, AdmittedConnection] = {}
-        self._turns = itertools.count()
+        self._connections: dict[socket.socket, AdmittedConnection] = {}
+        self._sequence = itertools.count()
         self._changed = threading.Condition()
-        self._held = 0
-        self._sent_away = 0
-        self._noticed: float | None = None
+        self._body_bytes = 0
+        self._closed_count = 0
+        self._logged_at: float | None = None
 
-    def enter(self, connection: socket.socket, address: str) -> AdmittedConnection | None:
+    def admit(self, connection: socket.socket, address: str) -> AdmittedConnection | None:
         """Let a connection in, in place of another if need be; None: nobody could be sent away."""
         with self._changed:
             if not self._has_room():
-                self._send_away(ConnectionPhase.HEAD, ConnectionPhase.BODY, ConnectionPhase.SENDING)
-                leaving = any(seat.leaving for seat in self._seats.values())
-                if not self._changed.wait_for(self._has_room, _LEAVING_S if leaving else 0.0):
-                    self._notice()
+                self._close_one_of(ConnectionPhase.HEAD, ConnectionPhase.BODY, ConnectionPhase.SENDING)
+                closing = any(admitted.closing for admitted in self._connections.values())
+                if not self._changed.wait_for(self._has_room, _CLOSE_WAIT_S if closing else 0.0):
+                    self._log_closed()
                     return None
-            seat = self._seats[connection] = AdmittedConnection(connection, network_of(address), next(self._turns))
-            return seat
+            admitted = self._connections[connection] = AdmittedConnection(
+                connection, network_of(address), next(self._sequence)
+            )
+            return admitted
 
-    def leave(self, connection: socket.socket) -> None:
+    def release(self, connection: socket.socket) -> None:
         """Note that a connection has ended."""
         with self._changed:
-            seat = self._seats.pop(connection, None)
-            self._held -= 0 if seat is None else seat.held
+            admitted = self._connections.pop(connection, None)
+            self._body_bytes -= 0 if admitted is None else admitted.body_bytes
             self._changed.notify_all()
 
-    def move(self, seat: AdmittedConnection, phase: ConnectionPhase) -> None:
+    def set_phase(self, admitted: AdmittedConnection, phase: ConnectionPhase) -> None:
         """Note what a connection waits for from now on."""
         with self._changed:
-            seat.phase, seat.turn = phase, next(self._turns)
+            admitted.phase, admitted.since = phase, next(self._sequence)
 
-    def hold(self, seat: AdmittedConnection, size: int) -> None:
+    def add_body_bytes(self, admitted: AdmittedConnection, size: int) -> None:
         """Note more bytes of a body. Too many in all: whoever has sent most goes, by an `HttpProblem` if it is this."""
         with self._changed:
-            seat.held += size
-            self._held += size
-            while self._held > self._capacity.held_bytes:
+            admitted.body_bytes += size
+            self._body_bytes += size
+            while self._body_bytes > self._limits.body_bytes_total:
                 reading = [
-                    other for other in self._seats.values() if other.phase is ConnectionPhase.BODY and not other.leaving
+                    other
+                    for other in self._connections.values()
+                    if other.phase is ConnectionPhase.BODY and not other.closing
                 ]
-                largest = max(reading, key=lambda other: other.held, default=seat)
-                if largest.held <= seat.held:
-                    raise HttpProblem(503, "busy", "too many bodies arrive at a time; try again", headers=_AGAIN)
-                self._dismiss(largest)
+                largest = max(reading, key=lambda other: other.body_bytes, default=admitted)
+                if largest.body_bytes <= admitted.body_bytes:
+                    raise HttpProblem(503, "busy", "too many bodies arrive at a time; try again", headers=_RETRY_LATER)
+                self._close(largest)
 
     @contextlib.contextmanager
-    def answering(self, seat: AdmittedConnection, *, probe: bool) -> Iterator[None]:
+    def answering(self, admitted: AdmittedConnection, *, probe: bool) -> Iterator[None]:
         """Note that an answer is made and sent; raises `HttpProblem` where there are too many already."""
         with self._changed:
-            if not probe and self._answers() >= self._capacity.answers and not self._send_away(ConnectionPhase.SENDING):
-                raise HttpProblem(503, "busy", "too many requests are being answered; try again", headers=_AGAIN)
-            seat.counts, seat.phase, seat.turn = not probe, ConnectionPhase.ANSWER, next(self._turns)
+            if (
+                not probe
+                and self._answers() >= self._limits.answers
+                and not self._close_one_of(ConnectionPhase.SENDING)
+            ):
+                raise HttpProblem(503, "busy", "too many requests are being answered; try again", headers=_RETRY_LATER)
+            admitted.is_answer, admitted.phase, admitted.since = not probe, ConnectionPhase.ANSWER, next(self._sequence)
         try:
             yield
         finally:
             with self._changed:
-                self._held -= seat.held
-                seat.held, seat.counts = 0, False
-                seat.phase, seat.turn = ConnectionPhase.HEAD, next(self._turns)
+                self._body_bytes -= admitted.body_bytes
+                admitted.body_bytes, admitted.is_answer = 0, False
+                admitted.phase, admitted.since = ConnectionPhase.HEAD, next(self._sequence)
                 self._changed.notify_all()
 
-    def wait_answered(self, seconds: float) -> None:
+    def wait_for_answers(self, seconds: float) -> None:
         """Wait until no answer is under way, at most so long."""
         with self._changed:
             self._changed.wait_for(
-                lambda: all(seat.phase is not ConnectionPhase.ANSWER for seat in self._seats.values()), seconds
+                lambda: all(admitted.phase is not ConnectionPhase.ANSWER for admitted in self._connections.values()),
+                seconds,
             )
 
-    def hang_up(self) -> None:
+    def close_all(self) -> None:
         """End all connections; their threads notice."""
         with self._changed:
-            for seat in self._seats.values():
-                _shut(seat.connection)
+            for admitted in self._connections.values():
+                _shut(admitted.socket)
 
     def _answers(self) -> int:
-        return sum(seat.counts and not seat.leaving for seat in self._seats.values())
+        return sum(admitted.is_answer and not admitted.closing for admitted in self._connections.values())
 
     def _has_room(self) -> bool:
-        return len(self._seats) < self._capacity.connections
+        return len(self._connections) < self._limits.connections
 
-    def _send_away(self, *phases: ConnectionPhase) -> bool:
+    def _close_one_of(self, *phases: ConnectionPhase) -> bool:
         """Close a connection that makes us wait, of the network that has most: heads first, the oldest of them.
 
         Where more clients hold back bodies than heads it is one of those, or they would leave the others no room.
         """
-        staying = [seat for seat in self._seats.values() if not seat.leaving]
-        waiting = [seat for seat in staying if seat.phase in phases]
+        open_connections = [admitted for admitted in self._connections.values() if not admitted.closing]
+        waiting = [admitted for admitted in open_connections if admitted.phase in phases]
         if not waiting:
             return False
-        counts = Counter(seat.network for seat in staying)
-        most = max(counts[seat.network] for seat in waiting)
-        waiting = [seat for seat in waiting if counts[seat.network] == most]
-        headless = [seat for seat in waiting if seat.phase is ConnectionPhase.HEAD]
-        others = [seat for seat in waiting if seat.phase is not ConnectionPhase.HEAD]
-        self._dismiss(min(headless if len(headless) >= len(others) else others, key=lambda seat: seat.turn))
+        counts = Counter(admitted.network for admitted in open_connections)
+        most = max(counts[admitted.network] for admitted in waiting)
+        waiting = [admitted for admitted in waiting if counts[admitted.network] == most]
+        in_head = [admitted for admitted in waiting if admitted.phase is ConnectionPhase.HEAD]
+        others = [admitted for admitted in waiting if admitted.phase is not ConnectionPhase.HEAD]
+        self._close(min(in_head if len(in_head) >= len(others) else others, key=lambda admitted: admitted.since))
         return True
 
-    def _dismiss(self, seat: AdmittedConnection) -> None:
-        self._held -= seat.held
-        seat.held, seat.leaving = 0, True
-        _shut(seat.connection)
-        self._notice()
+    def _close(self, admitted: AdmittedConnection) -> None:
+        self._body_bytes -= admitted.body_bytes
+        admitted.body_bytes, admitted.closing = 0, True
+        _shut(admitted.socket)
+        self._log_closed()
 
-    def _notice(self) -> None:
+    def _log_closed(self) -> None:
         """Say that somebody was sent away, with their number, once a minute at most."""
-        self._sent_away += 1
+        self._closed_count += 1
         now = self._clock.now().mono
-        if self._noticed is None or now - self._noticed >= _NOTICE_S:
-            log.warning("http.too_many_connections", limit=self._capacity.connections, sent_away=self._sent_away)
-            self._noticed, self._sent_away = now, 0
+        if self._logged_at is None or now - self._logged_at >= _LOG_INTERVAL_S:
+            log.warning("http.too_many_connections", limit=self._limits.connections, sent_away=self._closed_count)
+            self._logged_at, self._closed_count = now, 0
 
 
 def network_of(address: str) -> str:

@@ -13,15 +13,15 @@ import msgspec
 from msgspec.inspect import BoolType, DateTimeType, EnumType, IntType, Metadata, UnionType, type_info
 
 from autoscaler.observe.http.public_json import public_json
-from autoscaler.observe.http.routing import JSON, MOST_BODY_BYTES, BodyVerifier, HttpProblem, Request, Response
+from autoscaler.observe.http.routing import JSON, MAX_BODY_BYTES, BodyVerifier, HttpProblem, Request, Response
 from autoscaler.observe.strict_json import read_object
 
-_LONGEST_NAME = 100
-_LONGEST_COMPLAINT = 300
+_MAX_NAME = 100
+_MAX_MESSAGE = 300
 _MISSING = re.compile(r"missing required field `([^`]*)`")
-_PLACE = re.compile(r" - at `\$\.?([^`]*)`$")
+_LOCATION = re.compile(r" - at `\$\.?([^`]*)`$")
 
-Question = TypeVar("Question", bound=msgspec.Struct)
+Query = TypeVar("Query", bound=msgspec.Struct)
 Struct = TypeVar("Struct", bound=msgspec.Struct)
 JsonMapping = Mapping[str, Any]
 """The form of an answer that another document describes."""
@@ -37,7 +37,7 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     forms: Mapping[str, Any]
     """Types by content type."""
-    most_bytes: int | None = MOST_BODY_BYTES
+    max_bytes: int | None = MAX_BODY_BYTES
     """None: the listener's limit alone holds."""
 
 
@@ -50,20 +50,20 @@ class SuccessResponse(msgspec.Struct, frozen=True, kw_only=True):
     content_type: str = JSON
 
 
-class Endpoint(msgspec.Struct, Generic[Question], frozen=True, kw_only=True):
+class Endpoint(msgspec.Struct, Generic[Query], frozen=True, kw_only=True):
     """A `Handler` that knows what it takes and gives."""
 
     summary: str
     exposes: str = ""
     """What whoever may call it learns, or can do: for the table in docs/security.md."""
-    asks: type[Question]
-    serve: Callable[[Question, Request], Response]
-    """May raise `HttpProblem` with a status of `refuses`."""
-    gives: Mapping[int, SuccessResponse]
+    query: type[Query]
+    serve: Callable[[Query, Request], Response]
+    """May raise `HttpProblem` with a status of `errors`."""
+    responses: Mapping[int, SuccessResponse]
     """By status."""
-    refuses: Mapping[int, str] = {}
+    errors: Mapping[int, str] = {}
     """What is wrong by status, beside what can be wrong with any request."""
-    takes: Body | None = None
+    body: Body | None = None
     when: str = ""
     """Where it is not always there: when it is."""
     any_query: bool = False
@@ -74,15 +74,15 @@ class Endpoint(msgspec.Struct, Generic[Question], frozen=True, kw_only=True):
     """Headers that have to be there, and what they mean."""
     signed_by: tuple[str, ...] = ()
     """Headers that prove who asks."""
-    admits: Callable[[Request], BodyVerifier | None] | None = None
+    authenticate: Callable[[Request], BodyVerifier | None] | None = None
     """Asked with a head before its body is read; may raise `HttpProblem`. None: anybody may ask."""
 
     def __call__(self, request: Request) -> Response:
         """Answer a request; raises `HttpProblem` for one that asks what is not offered."""
-        most_bytes = None if self.takes is None else self.takes.most_bytes
-        if most_bytes is not None and len(request.body) > most_bytes:
-            raise HttpProblem(413, "body_too_large", f"the body is larger than {most_bytes} bytes")
-        return self.serve(asked(request.query, self.asks, unknown_too=self.any_query), request)
+        max_bytes = None if self.body is None else self.body.max_bytes
+        if max_bytes is not None and len(request.body) > max_bytes:
+            raise HttpProblem(413, "body_too_large", f"the body is larger than {max_bytes} bytes")
+        return self.serve(read_query(request.query, self.query, ignore_unknown=self.any_query), request)
 
 
 EndpointRoutes = Mapping[str, Mapping[str, Endpoint[Any]]]
@@ -93,72 +93,71 @@ def json_endpoint(
     *,
     summary: str,
     exposes: str,
-    asks: type[Question],
+    query: type[Query],
     answers: Any,
-    answer: Callable[[Question], msgspec.Struct | msgspec.Raw],
-    refuses: Mapping[int, str] | None = None,
+    answer: Callable[[Query], msgspec.Struct | msgspec.Raw],
+    errors: Mapping[int, str] | None = None,
     when: str = "",
-    headers: Mapping[str, str] | None = None,
-) -> Endpoint[Question]:
+) -> Endpoint[Query]:
     """Return an endpoint that answers with JSON: what is `Raw` as it is, anything else under public names.
 
-    `answers` is the type of the answer, or a tuple of types of which it is one; `headers` go with it.
+    `answers` is the type of the answer, or a tuple of types of which it is one.
     """
 
-    def serve(question: Question, _: Request) -> Response:
-        found = answer(question)
-        body = bytes(found) if isinstance(found, msgspec.Raw) else public_json(found)
-        return Response(body, JSON, headers=headers or {})
+    def serve(query: Query, _: Request) -> Response:
+        answered = answer(query)
+        body = bytes(answered) if isinstance(answered, msgspec.Raw) else public_json(answered)
+        return Response(body, JSON)
 
     forms = answers if isinstance(answers, tuple) else (answers,)
-    given = {200: SuccessResponse(forms=forms)}
+    responses = {200: SuccessResponse(forms=forms)}
     return Endpoint(
-        summary=summary, exposes=exposes, asks=asks, serve=serve, gives=given, refuses=refuses or {}, when=when
+        summary=summary, exposes=exposes, query=query, serve=serve, responses=responses, errors=errors or {}, when=when
     )
 
 
-def asked(query: Mapping[str, str], form: type[Question], *, unknown_too: bool = False) -> Question:
+def read_query(query: Mapping[str, str], form: type[Query], *, ignore_unknown: bool = False) -> Query:
     """Read query parameters into the type of a question; raises `HttpProblem` that names the first bad one.
 
-    `unknown_too`: parameters that are not known are passed over.
+    `ignore_unknown`: parameters that are not known are passed over.
     """
     parameters = _parameters(form)
     values = {}
     for name, text in query.items():
         if name not in parameters:
-            if unknown_too:
+            if ignore_unknown:
                 continue
-            shown = name[:_LONGEST_NAME]
+            shown = name[:_MAX_NAME]
             raise HttpProblem(400, "invalid_parameter", f"there is no parameter {shown}", shown)
         field, kind = parameters[name]
         try:
             # Numbers come as text; text that happens to be a number is no time.
             values[field.name] = msgspec.convert(text, field.type, strict=not isinstance(kind, IntType | BoolType))
         except msgspec.ValidationError as error:
-            complaint = f"{name}: {error}{_advice(kind)}"[:_LONGEST_COMPLAINT]
-            raise HttpProblem(400, "invalid_parameter", complaint, name) from None
+            message = f"{name}: {error}{_hint(kind)}"[:_MAX_MESSAGE]
+            raise HttpProblem(400, "invalid_parameter", message, name) from None
     return form(**values)
 
 
 @lru_cache(64)
 def _parameters(form: type[msgspec.Struct]) -> Mapping[str, tuple[msgspec.structs.FieldInfo, object]]:
     """Return fields and their types by parameter."""
-    return {field.encode_name: (field, _bare(type_info(field.type))) for field in msgspec.structs.fields(form)}
+    return {field.encode_name: (field, _inner_type(type_info(field.type))) for field in msgspec.structs.fields(form)}
 
 
-def _bare(kind: object) -> object:
+def _inner_type(kind: object) -> object:
     """Return a type without what is said about it, and without that it may be unset."""
     if isinstance(kind, Metadata):
-        return _bare(kind.type)
+        return _inner_type(kind.type)
     if isinstance(kind, UnionType):
-        return _bare(kind.types[0])
+        return _inner_type(kind.types[0])
     return kind
 
 
-def _advice(kind: object) -> str:
+def _hint(kind: object) -> str:
     match kind:
         case EnumType(cls=members):
-            return f"; one of {', '.join(str(one.value) for one in members)}"
+            return f"; one of {', '.join(str(member.value) for member in members)}"
         case DateTimeType():
             return "; write it as 2026-11-20T10:00:00Z"
         case _:
@@ -170,10 +169,10 @@ def read_body(body: bytes, form: type[Struct], code: str) -> tuple[dict[str, Any
     try:
         return read_object(body), msgspec.json.decode(body, type=form)
     except msgspec.ValidationError as error:
-        complaint = str(error)
-        place, missing = _PLACE.search(complaint), _MISSING.search(complaint)
-        steps = (place and place[1], missing and missing[1])
-        field = ".".join(step for step in steps if step)[:_LONGEST_COMPLAINT]
-        raise HttpProblem(422, code, complaint[:_LONGEST_COMPLAINT], field or None) from None
+        message = str(error)
+        location, missing = _LOCATION.search(message), _MISSING.search(message)
+        parts = (location and location[1], missing and missing[1])
+        field = ".".join(part for part in parts if part)[:_MAX_MESSAGE]
+        raise HttpProblem(422, code, message[:_MAX_MESSAGE], field or None) from None
     except (ValueError, RecursionError, msgspec.DecodeError):
         raise HttpProblem(400, "invalid_body", "the body is no JSON object, or has a key twice") from None

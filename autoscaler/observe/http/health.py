@@ -5,6 +5,7 @@ Until monitoring starts, which happens when this replica leads, every answer is 
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from operator import itemgetter
 
 import msgspec
 
@@ -92,15 +93,15 @@ def freshness(server: ApiServerHealth, limits: StuckLimits) -> HealthResult:
     No kind may be silent beyond the limit. Quiet kinds are silent for a minute or two, so a watch that fails, and goes
     on failing for half a minute, tells earlier.
     """
-    most_s = limits.max_watch_silence_s
+    limit_s = limits.max_watch_silence_s
     silent = {
-        path: heard.silent_s
-        for path, heard in server.kinds.items()
-        if heard.silent_s is not None and (0 < most_s < heard.silent_s or heard.failing_s > _FAILING_S)
+        path: watch.silent_s
+        for path, watch in server.kinds.items()
+        if watch.silent_s is not None and (0 < limit_s < watch.silent_s or watch.failing_s > _FAILING_S)
     }
     if not silent:
         return OK
-    path, silent_s = max(silent.items(), key=lambda one: one[1])
+    path, silent_s = max(silent.items(), key=itemgetter(1))
     others = f", nor for long about {len(silent) - 1} other kinds" if len(silent) > 1 else ""
     error = server.kinds[path].error
     text = f"Error: the API server has said nothing about {path} for {silent_s:.0f}s{others}"
@@ -114,8 +115,8 @@ def complaints(server: ApiServerHealth, limits: StuckLimits) -> Iterator[str]:
         yield f"What follows may be out of date. {fresh.text}"
     ahead_s = server.clock_ahead_s or 0.0
     if abs(ahead_s) > CLOCKS_DIFFER_S:
-        side = "ahead of" if ahead_s > 0 else "behind"
-        yield f"The clock of this machine is {abs(ahead_s):.0f}s {side} that of the API server."
+        direction = "ahead of" if ahead_s > 0 else "behind"
+        yield f"The clock of this machine is {abs(ahead_s):.0f}s {direction} that of the API server."
 
 
 class HealthCheck:
@@ -131,30 +132,30 @@ class HealthCheck:
         self._limits = limits
         self._api_server = api_server
         self._activity = LoopActivity(now, now)
-        self._writing = threading.Lock()
+        self._lock = threading.Lock()
 
     def start_monitoring(self, now: Instant) -> None:
         """Begin to hold the loop to its limits, counted from now."""
-        with self._writing:
+        with self._lock:
             old = self._activity
             self._activity = LoopActivity(
                 _later(now, old.last_activity), _later(now, old.last_success), True, old.succeeded
             )
 
-    def stand_by(self, now: Instant) -> None:
+    def on_standby(self, now: Instant) -> None:
         """Stop holding the loop to limits: another replica leads, and we can see that it does."""
-        with self._writing:
+        with self._lock:
             self._activity = LoopActivity(now, now, succeeded=self._activity.succeeded)
 
     def pass_started(self, now: Instant) -> None:
         """Note a sign of life."""
-        with self._writing:
+        with self._lock:
             old = self._activity
             self._activity = msgspec.structs.replace(old, last_activity=_later(now, old.last_activity))
 
     def pass_succeeded(self, now: Instant) -> None:
         """Note a success, which is a sign of life too."""
-        with self._writing:
+        with self._lock:
             old = self._activity
             self._activity = LoopActivity(
                 _later(now, old.last_activity), _later(now, old.last_success), old.monitored, succeeded=True
@@ -178,5 +179,5 @@ class HealthCheck:
         return tuple(complaints(self._api_server(now), self._limits))
 
 
-def _later(one: Instant, other: Instant) -> Instant:
-    return one if one.mono >= other.mono else other
+def _later(first: Instant, second: Instant) -> Instant:
+    return first if first.mono >= second.mono else second

@@ -53,13 +53,13 @@ def with_document(routes: EndpointRoutes, about: About, path: str = PATH) -> End
     own = json_endpoint(
         summary="This API, described in OpenAPI 3.1.",
         exposes="nothing of the installation but the version",
-        asks=Nothing,
+        query=Nothing,
         answers=JsonMapping,
-        answer=lambda _: msgspec.Raw(described),
+        answer=lambda _: msgspec.Raw(encoded),
     )
-    every: EndpointRoutes = {**routes, path: {"GET": own}}
-    described = msgspec.json.encode(document(every, about))
-    return every
+    all_routes: EndpointRoutes = {**routes, path: {"GET": own}}
+    encoded = msgspec.json.encode(document(all_routes, about))
+    return all_routes
 
 
 def document(routes: EndpointRoutes, about: About) -> dict[str, Any]:
@@ -69,28 +69,28 @@ def document(routes: EndpointRoutes, about: About) -> dict[str, Any]:
         for path, methods in sorted(routes.items())
         for method, endpoint in methods.items()
     ]
-    questions = _Forms(endpoint.asks for _, _, endpoint in endpoints)
+    queries = _Forms(endpoint.query for _, _, endpoint in endpoints)
     bodies = _Forms(form for body in _bodies(endpoints) for form in body.forms.values())
-    answers = _Forms(form for given in _given(endpoints) for form in given.forms)
+    answers = _Forms(form for response in _successes(endpoints) for form in response.forms)
     envelope = _Forms([ErrorEnvelope])
-    asked = {reference["$ref"].removeprefix(_SCHEMAS) for reference in questions.references.values()}
+    query_names = {reference["$ref"].removeprefix(_SCHEMAS) for reference in queries.references.values()}
     paths: dict[str, dict[str, Any]] = {}
     for path, method, endpoint in endpoints:
-        question = questions.found[questions.references[endpoint.asks]["$ref"].removeprefix(_SCHEMAS)]
-        parameters = [*_in_path(path, endpoint), *_in_query(question), *_in_head(endpoint)]
-        taken = {} if endpoint.takes is None else {"requestBody": _body(endpoint.takes, bodies)}
+        query = queries.schemas[queries.references[endpoint.query]["$ref"].removeprefix(_SCHEMAS)]
+        parameters = [*_in_path(path, endpoint), *_in_query(query), *_in_head(endpoint)]
+        request_body = {} if endpoint.body is None else {"requestBody": _body(endpoint.body, bodies)}
         paths.setdefault(path, {})[method] = {
             "summary": endpoint.summary,
             **({"description": f"Served {endpoint.when}."} if endpoint.when else {}),
             **({"security": [{name: [] for name in endpoint.signed_by}]} if endpoint.signed_by else {}),
             "parameters": parameters,
-            **taken,
+            **request_body,
             "responses": _responses(endpoint, answers),
         }
-    shown = {name: public_schema(one) for name, one in (answers.found | envelope.found).items()}
-    given = {name: one for name, one in questions.found.items() if name not in asked} | bodies.found
-    for name in shown.keys() & given.keys():
-        if shown[name] != given[name]:
+    answered = {name: public_schema(schema) for name, schema in (answers.schemas | envelope.schemas).items()}
+    requested = {name: schema for name, schema in queries.schemas.items() if name not in query_names} | bodies.schemas
+    for name in answered.keys() & requested.keys():
+        if answered[name] != requested[name]:
             raise TypeError(f"{name} looks different when it is asked for and when it is answered")
     signatures = sorted({name for _, _, endpoint in endpoints for name in endpoint.signed_by})
     refusals = {str(code): _refusal(text) for code, text in _PROBLEMS.items() if _used(code, endpoints)}
@@ -99,7 +99,7 @@ def document(routes: EndpointRoutes, about: About) -> dict[str, Any]:
         "info": msgspec.to_builtins(about),
         "paths": paths,
         "components": {
-            "schemas": {**shown, **given},
+            "schemas": {**answered, **requested},
             "responses": {**refusals, "default": _refusal(_OTHERWISE)},
             **({"securitySchemes": {name: _signature(name) for name in signatures}} if signatures else {}),
         },
@@ -110,17 +110,17 @@ class _Forms:
     """Schemas of types, and by type what refers to its own."""
 
     def __init__(self, kinds: Iterable[Any]) -> None:
-        every: Sequence[Any] = list(dict.fromkeys(kinds))
-        references, self.found = msgspec.json.schema_components(every, ref_template=f"{_SCHEMAS}{{name}}")
-        self.references: Mapping[Any, Schema] = dict(zip(every, references, strict=True))
+        unique: Sequence[Any] = list(dict.fromkeys(kinds))
+        references, self.schemas = msgspec.json.schema_components(unique, ref_template=f"{_SCHEMAS}{{name}}")
+        self.references: Mapping[Any, Schema] = dict(zip(unique, references, strict=True))
 
 
 def _bodies(endpoints: Iterable[tuple[str, str, Endpoint[Any]]]) -> Iterator[Body]:
-    return (endpoint.takes for _, _, endpoint in endpoints if endpoint.takes is not None)
+    return (endpoint.body for _, _, endpoint in endpoints if endpoint.body is not None)
 
 
-def _given(endpoints: Iterable[tuple[str, str, Endpoint[Any]]]) -> Iterator[SuccessResponse]:
-    return (given for _, _, endpoint in endpoints for given in endpoint.gives.values())
+def _successes(endpoints: Iterable[tuple[str, str, Endpoint[Any]]]) -> Iterator[SuccessResponse]:
+    return (response for _, _, endpoint in endpoints for response in endpoint.responses.values())
 
 
 def _used(code: int, endpoints: Iterable[tuple[str, str, Endpoint[Any]]]) -> bool:
@@ -136,8 +136,8 @@ def _in_path(path: str, endpoint: Endpoint[Any]) -> Iterator[dict[str, Any]]:
             yield {"name": name, "in": "path", "required": True, "description": text, "schema": kind}
 
 
-def _in_query(question: Schema) -> Iterator[dict[str, Any]]:
-    for name, schema in question["properties"].items():
+def _in_query(query: Schema) -> Iterator[dict[str, Any]]:
+    for name, schema in query["properties"].items():
         bounds = {key: value for key, value in schema.items() if key != "description"}
         text = schema["description"]
         yield {"name": name, "in": "query", "required": False, "description": text, "schema": bounds}
@@ -149,26 +149,26 @@ def _in_head(endpoint: Endpoint[Any]) -> Iterator[dict[str, Any]]:
 
 
 def _body(body: Body, forms: _Forms) -> dict[str, Any]:
-    limit = "" if body.most_bytes is None else f" At most {body.most_bytes} bytes."
+    limit = "" if body.max_bytes is None else f" At most {body.max_bytes} bytes."
     content = {kind: {"schema": dict(forms.references[form])} for kind, form in body.forms.items()}
     return {"description": f"{body.text}{limit}", "required": True, "content": content}
 
 
 def _responses(endpoint: Endpoint[Any], forms: _Forms) -> dict[str, Any]:
-    general = {code for code in _PROBLEMS if code == HTTPStatus.BAD_REQUEST or endpoint.takes is not None}
+    general = {code for code in _PROBLEMS if code == HTTPStatus.BAD_REQUEST or endpoint.body is not None}
     refused: dict[int, dict[str, Any]] = {code: {"$ref": f"#/components/responses/{code}"} for code in general}
-    refused |= {code: _refusal(text) for code, text in endpoint.refuses.items()}
-    found = refused | {code: _answer(given, forms) for code, given in endpoint.gives.items()}
+    refused |= {code: _refusal(text) for code, text in endpoint.errors.items()}
+    responses = refused | {code: _answer(response, forms) for code, response in endpoint.responses.items()}
     return {
-        **{str(code): found[code] for code in sorted(found)},
+        **{str(code): responses[code] for code in sorted(responses)},
         "default": {"$ref": "#/components/responses/default"},
     }
 
 
-def _answer(given: SuccessResponse, forms: _Forms) -> dict[str, Any]:
-    schemas = [dict(forms.references[form]) for form in given.forms]
+def _answer(response: SuccessResponse, forms: _Forms) -> dict[str, Any]:
+    schemas = [dict(forms.references[form]) for form in response.forms]
     schema = {"type": "string"} if not schemas else schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
-    return {"description": given.text, "content": {given.content_type: {"schema": schema}}}
+    return {"description": response.text, "content": {response.content_type: {"schema": schema}}}
 
 
 def _refusal(text: str) -> dict[str, Any]:

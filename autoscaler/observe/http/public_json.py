@@ -18,14 +18,14 @@ def public(value: object) -> Any:
     """Turn a value, and structs in it, into plain JSON data under public names; no field is left out but unset ones."""
     if isinstance(value, msgspec.Struct):
         return {
-            name: rfc3339(found) if is_time and isinstance(found, int | float) else public(found)
+            name: rfc3339(member) if is_time and isinstance(member, int | float) else public(member)
             for field, name, is_time in _public_fields(type(value))
-            if (found := getattr(value, field)) is not msgspec.UNSET
+            if (member := getattr(value, field)) is not msgspec.UNSET
         }
     if isinstance(value, Mapping):
-        return {key: public(one) for key, one in value.items()}
+        return {key: public(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [public(one) for one in value]
+        return [public(item) for item in value]
     return value.value if isinstance(value, Enum) else value
 
 
@@ -39,10 +39,10 @@ def public_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     properties: Mapping[str, Any] = schema.get("properties", {})
     if not properties:
         return dict(schema)
-    always = [name for name, one in properties.items() if name in schema["required"] or "default" in one]
+    always = [name for name, form in properties.items() if name in schema["required"] or "default" in form]
     return {
         **schema,
-        "properties": {_public_name(name): _shown_schema(name, one) for name, one in properties.items()},
+        "properties": {_public_name(name): _shown_schema(name, form) for name, form in properties.items()},
         "required": [_public_name(name) for name in always],
     }
 
@@ -58,7 +58,7 @@ def _shown_schema(name: str, schema: Mapping[str, Any]) -> Any:
     if not _is_time(name):
         return kept
     if "anyOf" in kept:
-        return {**kept, "anyOf": [_shown_schema(name, one) for one in kept["anyOf"]]}
+        return {**kept, "anyOf": [_shown_schema(name, option) for option in kept["anyOf"]]}
     return {"type": "string", "format": "date-time"} if kept.get("type") == "number" else kept
 
 

@@ -39,9 +39,9 @@ class RequestHead(msgspec.Struct, frozen=True, kw_only=True):
     headers: Mapping[str, str]
     length: int | None
     """Of the body in bytes; None: it comes in chunks."""
-    keep: bool
+    keep_alive: bool
     """Whether the client wants to go on with this connection."""
-    expects: bool
+    expects_continue: bool
     """Whether the client waits for `100 Continue` before it sends the body."""
 
 
@@ -56,25 +56,25 @@ def read_head(head: bytes) -> RequestHead:
         raise HttpProblem(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "unknown_version", "only HTTP/1.0 and 1.1 are spoken")
     if method not in _METHODS:
         raise HttpProblem(501, "unknown_method", "the method is not known")
-    newer, headers = minor != "0", _headers(lines)
-    if "host" not in headers and newer:
+    http_1_1, headers = minor != "0", _headers(lines)
+    if "host" not in headers and http_1_1:
         raise _bad("the Host header is missing")
     if not _HOST.fullmatch(headers.get("host", "")):
         raise _bad("the Host header is not a host")
     path, query = _target(method, target)
-    length = _length(headers, newer)
+    length = _length(headers, http_1_1)
     expect = headers.get("expect", "").lower()
     if expect not in ("", "100-continue"):
         raise HttpProblem(417, "unknown_expectation", "only 100-continue can be expected")
-    wishes = {wish.strip().lower() for wish in headers.get("connection", "").split(",")}
+    options = {option.strip().lower() for option in headers.get("connection", "").split(",")}
     return RequestHead(
         method=method,
         path=path,
         query=query,
         headers=headers,
         length=length,
-        keep=newer and "close" not in wishes,
-        expects=newer and expect != "" and length != 0,
+        keep_alive=http_1_1 and "close" not in options,
+        expects_continue=http_1_1 and expect != "" and length != 0,
     )
 
 
@@ -116,10 +116,10 @@ def _target(method: str, target: str) -> tuple[str, Mapping[str, str]]:
         raise HttpProblem(400, "invalid_url", f"the URL has more than {_QUERY_FIELDS} parameters") from None
 
 
-def _length(headers: Mapping[str, str], newer: bool) -> int | None:
+def _length(headers: Mapping[str, str], http_1_1: bool) -> int | None:
     length = headers.get("content-length")
     if "transfer-encoding" in headers:
-        if length is not None or not newer:
+        if length is not None or not http_1_1:
             raise HttpProblem(
                 400, "invalid_length", "send either a Content-Length or, in HTTP/1.1, a Transfer-Encoding"
             )

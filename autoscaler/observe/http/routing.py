@@ -16,13 +16,13 @@ JSON = "application/json"
 TEXT = "text/plain; charset=utf-8"
 HTML = "text/html; charset=utf-8"
 
-MOST_BODY_BYTES = 1024 * 1024
+MAX_BODY_BYTES = 1024 * 1024
 """Of a request, unless a listener says otherwise."""
 
 PROBES = frozenset({"/health-check", "/healthz", "/readyz"})
 """Routes that are answered however busy a server is: a kubelet asks them, without credentials."""
 
-_SHOWN = 200
+_MAX_SHOWN = 200
 _HEADER_LINE = re.compile(r"[A-Za-z0-9-]+: [\t -~]*")
 
 log = Log(__name__)
@@ -52,9 +52,9 @@ class Request(msgspec.Struct, frozen=True):
     """Address of the socket's other end."""
     took_s: float = 0.0
     """How long head and body took to arrive."""
-    seal: BodyVerifier | None = None
+    verifier: BodyVerifier | None = None
     """It was shown the whole body; None: nobody has looked at who sent it."""
-    gone: Callable[[], bool] = lambda: False
+    client_gone: Callable[[], bool] = lambda: False
     """Whether the client has hung up, so that nobody waits for the answer."""
 
 
@@ -90,7 +90,7 @@ class HttpProblem(AutoscalerError):
 
 
 Handler = Callable[[Request], Response]
-"""One that checks who asks has `admits`, which `admission` calls."""
+"""One that checks who asks has `authenticate`, which `verifier_for` calls."""
 Routes = Mapping[str, Mapping[str, Handler]]
 """Handlers by path and method; whatever takes GET takes HEAD. A segment in braces of a path stands for any one."""
 
@@ -116,37 +116,38 @@ def problem_response(problem: HttpProblem) -> Response:
     return Response(msgspec.json.encode(envelope), JSON, problem.status, problem.headers)
 
 
-def find(routes: Routes, method: str, path: str) -> tuple[str, Handler]:
+def match_route(routes: Routes, method: str, path: str) -> tuple[str, Handler]:
     """Return the route of a path and the handler of a method there; raises `HttpProblem`."""
-    pattern = path if path in routes else next((one for one in routes if _matches(one, path)), None)
-    verb = "GET" if method == "HEAD" else method
+    pattern = path if path in routes else next((other for other in routes if _path_matches(other, path)), None)
+    lookup_method = "GET" if method == "HEAD" else method
     handlers = {} if pattern is None else routes[pattern]
-    if verb in handlers:
-        return pattern or path, handlers[verb]
-    if pattern is None and any(verb in one for one in routes.values()):
-        raise HttpProblem(404, "not_found", f"there is nothing at {path[:_SHOWN]}")
-    allowed = sorted({*handlers, *(("HEAD",) if "GET" in handlers else ())} or _served(routes))
+    if lookup_method in handlers:
+        return pattern or path, handlers[lookup_method]
+    if pattern is None and any(lookup_method in methods for methods in routes.values()):
+        raise HttpProblem(404, "not_found", f"there is nothing at {path[:_MAX_SHOWN]}")
+    allowed = sorted({*handlers, *(("HEAD",) if "GET" in handlers else ())} or _all_methods(routes))
     message = f"{method} is not possible here, only {', '.join(allowed)}"
     raise HttpProblem(405, "method_not_allowed", message, headers={"Allow": ", ".join(allowed)})
 
 
-def admission(handler: Handler, head: Request) -> BodyVerifier | None:
+def verifier_for(handler: Handler, head: Request) -> BodyVerifier | None:
     """Ask a handler, before the body is read, whether it takes the request at all; raises `HttpProblem` if not.
 
     Returns what has to be shown the body; None: anybody may ask.
     """
-    admits: Callable[[Request], BodyVerifier | None] | None = getattr(handler, "admits", None)
-    return None if admits is None else admits(head)
+    authenticate: Callable[[Request], BodyVerifier | None] | None = getattr(handler, "authenticate", None)
+    return None if authenticate is None else authenticate(head)
 
 
-def _matches(pattern: str, path: str) -> bool:
-    wanted, given = pattern.split("/"), path.split("/")
-    return len(wanted) == len(given) and all(
-        (one[:1] == "{" and other != "") or one == other for one, other in zip(wanted, given, strict=True)
+def _path_matches(pattern: str, path: str) -> bool:
+    expected, actual = pattern.split("/"), path.split("/")
+    return len(expected) == len(actual) and all(
+        (segment[:1] == "{" and other != "") or segment == other
+        for segment, other in zip(expected, actual, strict=True)
     )
 
 
-def _served(routes: Routes) -> set[str]:
+def _all_methods(routes: Routes) -> set[str]:
     methods = {method for handlers in routes.values() for method in handlers}
     return methods | ({"HEAD"} if "GET" in methods else set())
 
@@ -154,7 +155,7 @@ def _served(routes: Routes) -> set[str]:
 def route(routes: Routes, request: Request) -> Response:
     """Answer one request; a HEAD answer still has its body."""
     try:
-        _, handler = find(routes, request.method, request.path)
+        _, handler = match_route(routes, request.method, request.path)
     except HttpProblem as problem:
         return problem_response(problem)
     return answer(handler, request)

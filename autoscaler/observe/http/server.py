@@ -19,11 +19,11 @@ from autoscaler.observe.http.connection_limits import AdmittedConnection, Connec
 from autoscaler.observe.http.routing import Routes
 from cloudprovider.number import parse_count
 
-_ANSWERING_S = 2.0
+_STOP_WAIT_S = 2.0
 
 log = Log(__name__)
 
-DEFAULT_INTAKE = RequestLimits()
+DEFAULT_LIMITS = RequestLimits()
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -44,13 +44,13 @@ class WebServer:
         address: str,
         routes: Routes,
         clock: Clock,
-        intake: RequestLimits = DEFAULT_INTAKE,
+        limits: RequestLimits = DEFAULT_LIMITS,
         tls: ssl.SSLContext | None = None,
     ) -> None:
         """`tls` None: plain HTTP."""
         host, port = parse_address(address)
         try:
-            self._server = _Server((host, port), routes, clock, intake, tls)
+            self._server = _Server((host, port), routes, clock, limits, tls)
         except (OSError, UnicodeError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else error
             raise ConfigError(f"address: cannot listen on {address}: {reason}") from None
@@ -75,8 +75,8 @@ class WebServer:
     def stop(self) -> None:
         """Close the port, let answers that are under way get out, and close all connections."""
         self.close_port()
-        self._server.seats.wait_answered(_ANSWERING_S)
-        self._server.seats.hang_up()
+        self._server.connections.wait_for_answers(_STOP_WAIT_S)
+        self._server.connections.close_all()
 
 
 class _Server(socketserver.TCPServer):
@@ -84,20 +84,20 @@ class _Server(socketserver.TCPServer):
     allow_reuse_address = True
 
     def __init__(
-        self, address: tuple[str, int], routes: Routes, clock: Clock, intake: RequestLimits, tls: ssl.SSLContext | None
+        self, address: tuple[str, int], routes: Routes, clock: Clock, limits: RequestLimits, tls: ssl.SSLContext | None
     ) -> None:
         self._routes = routes
         self._clock = clock
-        self._intake = intake
+        self._limits = limits
         self._tls = tls
-        self.seats = ConnectionLimiter(intake.capacity, clock)
+        self.connections = ConnectionLimiter(limits.server, clock)
         host, port = address
-        self._everywhere = not host and socket.has_dualstack_ipv6()
-        self.address_family = socket.AF_INET6 if self._everywhere or ":" in host else socket.AF_INET
-        super().__init__(("::" if self._everywhere else host, port), socketserver.BaseRequestHandler)
+        self._all_interfaces = not host and socket.has_dualstack_ipv6()
+        self.address_family = socket.AF_INET6 if self._all_interfaces or ":" in host else socket.AF_INET
+        super().__init__(("::" if self._all_interfaces else host, port), socketserver.BaseRequestHandler)
 
     def server_bind(self) -> None:
-        if self._everywhere:
+        if self._all_interfaces:
             self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         super().server_bind()
 
@@ -110,30 +110,30 @@ class _Server(socketserver.TCPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serve a connection on a thread, or drop it when there are too many."""
-        seat = self.seats.enter(request, str(client_address[0]))
-        if seat is None:
+        admitted = self.connections.admit(request, str(client_address[0]))
+        if admitted is None:
             self.shutdown_request(request)
             return
-        thread = threading.Thread(target=self._serve, args=(seat, str(client_address[0])), name="http", daemon=True)
+        thread = threading.Thread(target=self._serve, args=(admitted, str(client_address[0])), name="http", daemon=True)
         try:
             thread.start()
         except RuntimeError as error:
             log.error("http.no_thread", error=error)
-            self._end(request)
+            self._close(request)
 
-    def _serve(self, seat: AdmittedConnection, source: str) -> None:
+    def _serve(self, admitted: AdmittedConnection, source: str) -> None:
         try:
-            if isinstance(seat.connection, ssl.SSLSocket):
-                seat.connection.settimeout(HEAD_S)
-                seat.connection.do_handshake()
-            Connection(seat, source, self.seats, self._routes, self._clock, self._intake).serve()
+            if isinstance(admitted.socket, ssl.SSLSocket):
+                admitted.socket.settimeout(HEAD_S)
+                admitted.socket.do_handshake()
+            Connection(admitted, source, self.connections, self._routes, self._clock, self._limits).serve()
         except OSError as error:
             log.debug("http.connection_lost", error=error)
         except Exception:  # noqa: BLE001  # the top of a thread; the log has the stack
             log.crashed("http.failed")
         finally:
-            self._end(seat.connection)
+            self._close(admitted.socket)
 
-    def _end(self, connection: Any) -> None:
+    def _close(self, connection: Any) -> None:
         self.shutdown_request(connection)
-        self.seats.leave(connection)
+        self.connections.release(connection)

@@ -124,10 +124,10 @@ class Seen(msgspec.Struct):
 def test_a_body_may_be_bounded_more_tightly_than_the_server_does() -> None:
     taken: Endpoint[Nothing] = Endpoint(
         summary="x",
-        asks=Nothing,
+        query=Nothing,
         serve=lambda _, request: Response(request.body),
-        takes=Body(text="x", forms={JSON: Default}, most_bytes=3),
-        gives={200: SuccessResponse(forms=(Default,))},
+        body=Body(text="x", forms={JSON: Default}, max_bytes=3),
+        responses={200: SuccessResponse(forms=(Default,))},
     )
     assert route({"/x": {"POST": taken}}, Request("POST", "/x", body=b"abc")).status == 200
     assert route({"/x": {"POST": taken}}, Request("POST", "/x", body=b"abcd")).status == 413
@@ -137,10 +137,10 @@ def test_a_type_cannot_be_asked_for_in_one_form_and_answered_in_another() -> Non
     def endpoint(answers: type[msgspec.Struct]) -> Endpoint[Nothing]:
         return Endpoint(
             summary="x",
-            asks=Nothing,
+            query=Nothing,
             serve=lambda _, __: Response(b""),
-            takes=Body(text="x", forms={JSON: Default}),
-            gives={200: SuccessResponse(forms=(answers,))},
+            body=Body(text="x", forms={JSON: Default}),
+            responses={200: SuccessResponse(forms=(answers,))},
         )
 
     assert document({"/x": {"POST": endpoint(Seen)}}, about_daemon("1"))["openapi"] == "3.1.0"

@@ -22,7 +22,9 @@ from autoscaler.observe.http.server import WebServer
 
 WAIT_S = 10.0
 FLOOD = 60
-SMALL = RequestLimits(body_bytes=1000, send_s=WAIT_S, capacity=ServerLimits(connections=8, answers=2, held_bytes=1500))
+SMALL = RequestLimits(
+    body_bytes=1000, send_s=WAIT_S, server=ServerLimits(connections=8, answers=2, body_bytes_total=1500)
+)
 LARGE_ANSWER = bytes(32 * 1024 * 1024)
 """More than two sockets hold that nobody reads."""
 
@@ -169,9 +171,10 @@ def test_so_many_answers_are_made_at_a_time_and_probes_come_on_top(
 def test_whoever_does_not_read_makes_room_for_the_next_answer(
     server: WebServer, slow: Slow, crowd: contextlib.ExitStack
 ) -> None:
-    lazy = [knock(server, crowd, asked("/large")) for _ in range(2)]
-    for connection in lazy:
-        assert connection.recv(1)
+    lazy = []
+    for _ in range(2):
+        lazy.append(knock(server, crowd, asked("/large")))
+        assert lazy[-1].recv(1)
     assert answer_to(knock(server, crowd, posted(3, b"abc"))).endswith(b"3")
     assert len(answer_to(lazy[0])) < len(LARGE_ANSWER)
 
@@ -213,14 +216,14 @@ def test_bodies_are_bounded_in_all_and_the_largest_goes(
 
 
 def test_a_handler_is_told_that_its_client_has_hung_up(crowd: contextlib.ExitStack) -> None:
-    asked_for, told = threading.Semaphore(0), []
+    asked_for, reported = threading.Semaphore(0), []
     go_on = threading.Semaphore(0)
 
     def patient(request: Request) -> Response:
         for _ in range(2):
             asked_for.release()
             assert go_on.acquire(timeout=WAIT_S)
-            told.append(request.gone())
+            reported.append(request.client_gone())
         asked_for.release()
         return Response(b"")
 
@@ -234,19 +237,19 @@ def test_a_handler_is_told_that_its_client_has_hung_up(crowd: contextlib.ExitSta
         connection.close()
         go_on.release()
         assert asked_for.acquire(timeout=WAIT_S)
-        assert told == [False, True]
+        assert reported == [False, True]
     finally:
         server.stop()
 
 
 def test_refusals_are_one_line_a_minute(caplog: pytest.LogCaptureFixture) -> None:
     clock, pairs = VirtualClock(), [socket.socketpair() for _ in range(20)]
-    seats = ConnectionLimiter(ServerLimits(connections=2), clock)
+    limiter = ConnectionLimiter(ServerLimits(connections=2), clock)
 
     def come(number: int) -> None:
-        seat = seats.enter(pairs[number][0], "192.0.2.1")
-        if seat is not None:
-            seats.move(seat, ConnectionPhase.ANSWER)
+        admitted = limiter.admit(pairs[number][0], "192.0.2.1")
+        if admitted is not None:
+            limiter.set_phase(admitted, ConnectionPhase.ANSWER)
 
     with caplog.at_level(logging.WARNING):
         for number in range(10):
@@ -254,8 +257,8 @@ def test_refusals_are_one_line_a_minute(caplog: pytest.LogCaptureFixture) -> Non
         clock.advance(61.0)
         for number in range(10, 20):
             come(number)
-    told = [record.__dict__["fields"]["sent_away"] for record in caplog.records]
-    assert told == [1, 8]
+    reported = [record.__dict__["fields"]["sent_away"] for record in caplog.records]
+    assert reported == [1, 8]
     for pair in pairs:
         for end in pair:
             end.close()
@@ -265,28 +268,28 @@ class Guests:
     """Connections from addresses, without a server: whoever is sent away leaves at once."""
 
     def __init__(self, connections: int) -> None:
-        self.seats = ConnectionLimiter(ServerLimits(connections=connections), VirtualClock())
+        self.limiter = ConnectionLimiter(ServerLimits(connections=connections), VirtualClock())
         self.there: list[tuple[str, AdmittedConnection]] = []
 
     def come(self, address: str, phase: ConnectionPhase = ConnectionPhase.HEAD) -> None:
         ours, theirs = socket.socketpair()
         watch = threading.Thread(target=self._leave_when_told, args=(ours, theirs))
         watch.start()
-        seat = self.seats.enter(ours, address)
-        assert seat is not None
-        self.seats.move(seat, phase)
-        self.there.append((address, seat))
+        admitted = self.limiter.admit(ours, address)
+        assert admitted is not None
+        self.limiter.set_phase(admitted, phase)
+        self.there.append((address, admitted))
 
     def _leave_when_told(self, ours: socket.socket, theirs: socket.socket) -> None:
         theirs.settimeout(WAIT_S)
         with contextlib.suppress(OSError):
             theirs.recv(1)
-        self.seats.leave(ours)
+        self.limiter.release(ours)
         ours.close()
         theirs.close()
 
     def gone(self) -> list[int]:
-        return [number for number, (_, seat) in enumerate(self.there) if seat.leaving]
+        return [number for number, (_, admitted) in enumerate(self.there) if admitted.closing]
 
 
 @pytest.mark.parametrize(
@@ -320,7 +323,7 @@ def test_who_goes(there: list[tuple[str, ConnectionPhase]], goes: int) -> None:
         guests.come(address, phase)
     guests.come("z")
     assert guests.gone() == [goes]
-    guests.seats.hang_up()
+    guests.limiter.close_all()
 
 
 @pytest.mark.parametrize(

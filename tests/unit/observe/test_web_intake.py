@@ -51,8 +51,8 @@ def heard() -> Heard:
 
 @pytest.fixture
 def server(heard: Heard) -> Iterator[WebServer]:
-    intake = RequestLimits(body_bytes=10, chunks=True, answered=heard.add)
-    made = WebServer("127.0.0.1:0", ROUTES, VirtualClock(), intake)
+    limits = RequestLimits(body_bytes=10, chunks=True, on_answered=heard.add)
+    made = WebServer("127.0.0.1:0", ROUTES, VirtualClock(), limits)
     made.start()
     yield made
     made.stop()
