@@ -241,7 +241,7 @@ def test_a_dripping_client_runs_out_of_time(clock: VirtualClock) -> None:
     dripping = Dripping(clock)
     limits = RequestLimits()
     admitted = AdmittedConnection(dripping, "192.0.2.1", 0)  # type: ignore[arg-type]
-    limiter = ConnectionLimiter(limits.capacity, clock)
+    limiter = ConnectionLimiter(limits.server, clock)
     Connection(admitted, "192.0.2.1", limiter, ROUTES, clock, limits).serve()
     assert dripping.answer.startswith(b"HTTP/1.1 408 ")
     assert clock.now().mono < 20
