@@ -49,7 +49,7 @@ class Size:
         self._received = 0
         self._changed = threading.Condition()
 
-    def admits(self, _: Request) -> "Size":
+    def authenticate(self, _: Request) -> "Size":
         return self
 
     def update(self, piece: bytes) -> None:
