@@ -20,13 +20,11 @@ from autoscaler.errors import ConfigError
 from autoscaler.kube.dry_run import DryRunWrites
 from autoscaler.kube.writes import ClusterWrites
 from autoscaler.loop.autoscaler import Autoscaler
-from autoscaler.loop.buffering import Buffering
 from autoscaler.loop.companion import Companions
 from autoscaler.loop.event_writer import PassEventWriter
-from autoscaler.loop.observing import ClusterSource, Observing
+from autoscaler.loop.pass_memory import PassMemory
+from autoscaler.loop.pass_ports import ClusterSource, PassPorts
 from autoscaler.loop.pass_time import PassTime
-from autoscaler.loop.passing import PassMemory
-from autoscaler.loop.provisioning import Provisioning
 from autoscaler.objects.pod import PodInterner
 from autoscaler.ports import EventSink, Executor, Leadership, Stopwatch
 from autoscaler.registry.memory import born
@@ -82,31 +80,23 @@ def build_autoscaler(
     `underway` is that of the loop whose place this one takes; None: there was none.
     """
     refuse_unsuitable(config, around.provider, has_remote=around.remote is not None)
-    herald = PassEventWriter(config, around.events)
+    events = PassEventWriter(config, around.events)
     underway = underway or begin(config, around)
     cloud, tape = underway.cloud, around.tape
     writes = DryRunWrites() if config.loop.dry_run else around.writes
-    removal = LoggingRemoval(_remover(config, around, writes, underway, herald), tape)
-    observing = Observing(config, around.source, cloud, removal, interner, herald)
-    statuses = LoggingStatuses(ClusterStatuses(writes), tape)
-    provisioning = Provisioning(config, statuses, herald, interner)
-    buffering = Buffering(config, statuses, interner)
-    autoscaler = Autoscaler(
-        config,
-        observing,
-        cloud,
-        removal,
-        provisioning,
-        buffering,
-        herald,
-        around.companions,
-        around.remote,
-        tape,
-        partial(PassTime, stopwatch, around.limits, tape),
+    ports = PassPorts(
+        source=around.source,
+        cloud=cloud,
+        removal=LoggingRemoval(_remover(config, around, writes, underway, events), tape),
+        statuses=LoggingStatuses(ClusterStatuses(writes), tape),
+        events=events,
+        remote=around.remote,
     )
+    pass_time = partial(PassTime, stopwatch, around.limits, tape)
+    autoscaler = Autoscaler(config, ports, interner, around.companions, tape, pass_time)
     seed = config.scale_up.expander_seed
     luck = TieBreakSeed(around.seed if seed is None else seed)
-    autoscaler.remembered = PassMemory(registry=born(around.clock.now()), luck=luck)
+    autoscaler.memory = PassMemory(registry=born(around.clock.now()), luck=luck)
     return autoscaler
 
 
@@ -141,10 +131,10 @@ def _has_price(provider: CloudProvider, template: NodeTemplate) -> bool:
 
 
 def _remover(
-    config: Config, around: Environment, writes: ClusterWrites, underway: CarriedOver, herald: PassEventWriter
+    config: Config, around: Environment, writes: ClusterWrites, underway: CarriedOver, events: PassEventWriter
 ) -> NodeRemover:
     news = RemovalEventWriter(
-        around.events, around.listener, herald.status if config.observe.write_status_configmap else None
+        around.events, around.listener, events.status if config.observe.write_status_configmap else None
     )
     deleter = DryRunDeleter() if config.loop.dry_run else _deleter(config, around, writes, underway, news)
     return NodeRemover(deleter, writes, around.clock, news, config.scale_down, config.drain)

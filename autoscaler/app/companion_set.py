@@ -106,7 +106,7 @@ class CompanionSet(msgspec.Struct, frozen=True):
 def make_company(config: Config, around: CompanionContext, others: Sequence[Companion] = ()) -> CompanionSet:
     """Make the flight recorder and the companions that the configuration asks for, beside `others`."""
     shelf = _shelf(config, around)
-    recorder = FlightRecorder(config, None if shelf is None else shelf.shelf, _publishing(config))
+    recorder = FlightRecorder(None if shelf is None else shelf.shelf, _publishing(config))
     members: list[Companion] = [recorder, *others]
     routes: dict[str, Mapping[str, Endpoint[Any]]] = dict(recorder.routes() if config.observe.serve_recordings else {})
     blocks: list[CompanionSection] = []

@@ -260,7 +260,7 @@ class Daemon:
 
         def accept(config: Config) -> None:
             fresh = rebuild(config)
-            fresh.remembered = autoscaler.remembered
+            fresh.memory = autoscaler.memory
             found.append(fresh)
             self._pace.configure(config.loop)
             self._publisher.configure(config)

@@ -20,7 +20,8 @@ from autoscaler.eta.ratio import RatioConstants
 from autoscaler.eta.samples import BOOT, Sample, duration_of
 from autoscaler.eta.status import EtaStatus
 from autoscaler.logs import Log
-from autoscaler.loop.passing import PassState
+from autoscaler.loop.ended_pass import EndedPass
+from autoscaler.loop.stages import Observed
 from autoscaler.objects.pod import Pod
 from autoscaler.ports import EventSink, EventType, Subject
 from autoscaler.reasons import DeleteReason, UnknownStart
@@ -71,11 +72,11 @@ class EtaKeeper:
             if estimate.expected_s is not None and not estimate.assumed
         }
 
-    def before_pass(self, p: PassState) -> PassState:
+    def before_pass(self, observed: Observed) -> Observed:
         """Leave the pass as it is: estimates decide nothing."""
-        return p
+        return observed
 
-    def after_pass(self, p: PassState) -> None:
+    def after_pass(self, p: EndedPass) -> None:
         """Learn from a pass, and estimate."""
         if (loaded := self._loaded) is not None:
             self._loaded = None
@@ -117,8 +118,8 @@ class EtaKeeper:
         """Note why a pod is about to be deleted by us. From any thread."""
         self.history.deleting(uid, reason)
 
-    def _follow_nodes(self, p: PassState, view: ClusterView) -> None:
-        report, readings = p.report, p.remembered.readings
+    def _follow_nodes(self, p: EndedPass, view: ClusterView) -> None:
+        report, readings = p.report, p.memory.readings
         if readings is None or report.registry is None:
             return
         increases = [(one.group, one.after - one.before) for one in report.increases]
@@ -129,11 +130,11 @@ class EtaKeeper:
             log.info("eta.node_booted", group=boot.group, node=boot.node, seconds=round(boot.sample.seconds, 1))
         self._metrics.boots_failed(seen.failed)
 
-    def _account(self, p: PassState, view: ClusterView) -> None:
+    def _account(self, p: EndedPass, view: ClusterView) -> None:
         report = p.report
         starting = self.history.starting
         registry, templates = report.registry, report.templates
-        readings = p.remembered.readings if registry is not None else None
+        readings = p.memory.readings if registry is not None else None
         self._capacity = capacity(view, readings, starting, report.now.wall, registry=registry, templates=templates)
         self._metrics.capacity(self._capacity)
         self._metrics.age(0.0)
@@ -167,7 +168,7 @@ class EtaKeeper:
         for pod, seconds in changes.ran:
             self._learning.ran(pod, Sample(wall, seconds))
 
-    def _estimate(self, p: PassState, view: ClusterView) -> None:
+    def _estimate(self, p: EndedPass, view: ClusterView) -> None:
         report, now = p.report, p.report.now
         assert self._capacity is not None
         knowledge = self._learning.knowledge(now.wall)
@@ -224,7 +225,7 @@ class EtaKeeper:
             self._metrics.estimated(one)
         self.history.estimated(pod.uid, one, wall)
 
-    def _outcome(self, p: PassState, view: ClusterView, runs: Sequence[float]) -> PassOutcome:
+    def _outcome(self, p: EndedPass, view: ClusterView, runs: Sequence[float]) -> PassOutcome:
         report = p.report
         assert report.registry is not None
         assert self._capacity is not None
@@ -233,10 +234,10 @@ class EtaKeeper:
             registry=report.registry,
             placer=p.placer,
             templates=report.templates,
-            hints=p.remembered.hints,
-            waiting=report.waiting,
-            plan=report.scale_up,
-            result=report.scale_up_result,
+            hints=p.memory.hints,
+            waiting=report.pods.waiting,
+            plan=report.scale_up.plan,
+            result=report.scale_up.result,
             grown=frozenset(one.group for one in report.increases if one.after > one.before),
             ages=self._boots.ages(report.now),
             capacity=self._capacity,
@@ -274,7 +275,7 @@ def _requested(outcome: PassOutcome) -> Mapping[str, str]:
     return found
 
 
-def _leaving(p: PassState) -> set[str]:
-    begun = {removal.node.name for removal in (*p.report.deletions.empty, *p.report.deletions.drained)}
-    readings = p.remembered.readings
+def _leaving(p: EndedPass) -> set[str]:
+    begun = {removal.node.name for removal in p.report.scale_down.begun}
+    readings = p.memory.readings
     return begun | {one.node.name for one in (() if readings is None else readings.items) if one.to_be_deleted}

@@ -9,7 +9,8 @@ from autoscaler.eta.metrics import ExpiryMetrics
 from autoscaler.expiry.cluster import SweptPods
 from autoscaler.expiry.plan import Expired, ExpiringPod, ExpiryTerms, plan_sweep
 from autoscaler.logs import Log
-from autoscaler.loop.passing import PassState
+from autoscaler.loop.ended_pass import EndedPass
+from autoscaler.loop.stages import Observed
 from autoscaler.ports import EventSink, EventType, Subject
 from autoscaler.reasons import DeleteReason
 
@@ -49,11 +50,11 @@ class ExpiredPods:
         self._warned: dict[str, float] = {}
         self._earlier_are_gone = False
 
-    def before_pass(self, p: PassState) -> PassState:
+    def before_pass(self, observed: Observed) -> Observed:
         """Leave the pass as it is."""
-        return p
+        return observed
 
-    def after_pass(self, p: PassState) -> None:
+    def after_pass(self, p: EndedPass) -> None:
         """Sweeps do not depend on passes."""
 
     def tick(self, now: Instant) -> None:

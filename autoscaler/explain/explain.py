@@ -15,7 +15,7 @@ from autoscaler.explain.answer import GroupExplanation, NodeExplanation, PlanExp
 from autoscaler.explain.group import explain_group
 from autoscaler.explain.node import explain_node
 from autoscaler.explain.pod import explain_pending, explain_running
-from autoscaler.loop.passing import PassState
+from autoscaler.loop.ended_pass import EndedPass
 from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.pod import Pod
 from autoscaler.snapshot.cluster import ClusterView
@@ -60,7 +60,7 @@ def parse_targets(words: Iterable[str]) -> tuple[ExplainTarget, ...]:
 
 
 def explain(
-    targets: Sequence[ExplainTarget], p: PassState, config: Config, placed: Mapping[str, Pod], name: str, run: int
+    targets: Sequence[ExplainTarget], p: EndedPass, config: Config, placed: Mapping[str, Pod], name: str, run: int
 ) -> PlanExplanation:
     """Explain what the run came to for each target.
 
@@ -83,7 +83,7 @@ def explain(
 
 
 def _pod(
-    target: ExplainTarget, p: PassState, view: ClusterView, config: Config, placed: Mapping[str, Pod]
+    target: ExplainTarget, p: EndedPass, view: ClusterView, config: Config, placed: Mapping[str, Pod]
 ) -> Explained:
     pod = next((pod for pod in view.pending if pod.key == target.name), None)
     if pod is not None:
@@ -95,7 +95,7 @@ def _pod(
 
 
 def _node(
-    target: ExplainTarget, p: PassState, view: ClusterView, config: Config, placed: Mapping[str, Pod]
+    target: ExplainTarget, p: EndedPass, view: ClusterView, config: Config, placed: Mapping[str, Pod]
 ) -> Explained:
     position = view.positions.get(target.name)
     if position is None:
@@ -104,7 +104,7 @@ def _node(
 
 
 def _group(
-    target: ExplainTarget, p: PassState, view: ClusterView, config: Config, placed: Mapping[str, Pod]
+    target: ExplainTarget, p: EndedPass, view: ClusterView, config: Config, placed: Mapping[str, Pod]
 ) -> Explained:
     group = view.groups.get(target.name)
     if group is None:
@@ -114,7 +114,7 @@ def _group(
 
 
 _EXPLAINERS: Mapping[
-    ExplainKind, Callable[[ExplainTarget, PassState, ClusterView, Config, Mapping[str, Pod]], Explained]
+    ExplainKind, Callable[[ExplainTarget, EndedPass, ClusterView, Config, Mapping[str, Pod]], Explained]
 ] = {
     ExplainKind.POD: _pod,
     ExplainKind.NODE: _node,

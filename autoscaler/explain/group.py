@@ -21,7 +21,7 @@ from autoscaler.explain.remedies.groups import chosen_instead, held_group, pause
 from autoscaler.explain.remedies.passes import ended_early, held_back, next_pass
 from autoscaler.explain.remedies.pods import into_group, shortlist, waiting_remedies
 from autoscaler.explain.remedies.remedy import CulpritKind, Obstacle, Remedy, remedy
-from autoscaler.loop.passing import PassState
+from autoscaler.loop.ended_pass import EndedPass
 from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.pod import PodClass
 from autoscaler.observe.reason_table import TABLE
@@ -32,9 +32,9 @@ from autoscaler.scaleup.plan import Resized, ScaleUpPlan
 from autoscaler.snapshot.groups import Group
 
 
-def explain_group(target: str, group: Group, p: PassState, config: Config) -> GroupExplanation:
+def explain_group(target: str, group: Group, p: EndedPass, config: Config) -> GroupExplanation:
     """Explain one node group of the view."""
-    report, plan = p.report, p.report.scale_up
+    report, plan = p.report, p.report.scale_up.plan
     tried = [one for one in report.increases if one.group == group.id]
     increase = sum(one.after - one.before for one in tried)
     error = next((one.error.message for one in tried if one.error is not None), "")
@@ -44,7 +44,7 @@ def explain_group(target: str, group: Group, p: PassState, config: Config) -> Gr
     unused = None if plan is None else next((one for one in plan.skipped if one.group == group.id), None)
     skipped = left_out(unused)
     rejected = [] if plan is None else _rejected(plan, group.id)
-    entry = p.remembered.templates.entries.get(group.id)
+    entry = p.memory.templates.entries.get(group.id)
     sizes = _sizes(p, group, tried)
     verdict = _verdict(increase, error, offered, skipped, rejected)
     remedies = shortlist(_remedies(verdict, group, error, unused, p, config))
@@ -56,7 +56,7 @@ def explain_group(target: str, group: Group, p: PassState, config: Config) -> Gr
         healthy=None if report.registry is None else report.registry.groups[group.id].healthy,
         backoff=_backoff(p, group.id),
         template_source=None if entry is None else entry.source,
-        template_fault=p.remembered.templates.faults.get(group.id, ""),
+        template_fault=p.memory.templates.faults.get(group.id, ""),
         increase=increase,
         error=error,
         skipped=skipped,
@@ -69,10 +69,10 @@ def explain_group(target: str, group: Group, p: PassState, config: Config) -> Gr
 
 
 def _remedies(
-    verdict: GroupVerdict, group: Group, error: str, skipped: Skipped | None, p: PassState, config: Config
+    verdict: GroupVerdict, group: Group, error: str, skipped: Skipped | None, p: EndedPass, config: Config
 ) -> Iterator[Remedy]:
     """Yield what would have the group grow."""
-    plan = p.report.scale_up
+    plan = p.report.scale_up.plan
     match verdict:
         case GroupVerdict.FAILED:
             yield paused(Obstacle.INCREASE_FAILED, group.id, p, error)
@@ -100,17 +100,17 @@ def _remedies(
             return
 
 
-def _unasked(p: PassState, config: Config) -> Iterator[Remedy]:
+def _unasked(p: EndedPass, config: Config) -> Iterator[Remedy]:
     """Yield what kept the pass from asking any group; nothing where no pod needs a node."""
     early = ended_early(p, config)
     if early is not None:
         yield early
-    elif p.report.needy:
+    elif p.report.pods.unschedulable:
         back = held_back(p, config)
         if back is not None:
             yield back
-        for pod in p.report.needy[:1]:
-            reason = p.report.waiting.get(pod.key)
+        for pod in p.report.pods.unschedulable[:1]:
+            reason = p.report.pods.waiting.get(pod.key)
             if reason is not None:
                 yield from waiting_remedies(pod, reason, p, config, ())
 
@@ -136,7 +136,7 @@ def _message(
     error: str,
     offers: list[Offer],
     skipped: LeftOut | None,
-    p: PassState,
+    p: EndedPass,
 ) -> str:
     match verdict:
         case GroupVerdict.GROWS:
@@ -151,11 +151,11 @@ def _message(
         case GroupVerdict.NO_POD_FITS:
             return "a new node would take none of the pods that need one"
         case _:
-            result = p.report.scale_up_result or ScaleUpResult.NOT_TRIED
+            result = p.report.scale_up.result or ScaleUpResult.NOT_TRIED
             return p.report.error or TABLE[ScaleUpResult][result].text
 
 
-def _sizes(p: PassState, group: Group, tried: Sequence[Resized]) -> Sizes:
+def _sizes(p: EndedPass, group: Group, tried: Sequence[Resized]) -> Sizes:
     state = None if p.report.registry is None else p.report.registry.groups[group.id]
     buckets = Buckets() if state is None else state.buckets
     before = group.target_size if state is None else state.acceptable.target
@@ -172,9 +172,9 @@ def _sizes(p: PassState, group: Group, tried: Sequence[Resized]) -> Sizes:
     )
 
 
-def _backoff(p: PassState, group_id: str) -> BackoffForm | None:
+def _backoff(p: EndedPass, group_id: str) -> BackoffForm | None:
     now = p.report.now
-    pause = backed_off(p.remembered.registry.backoffs, group_id, now)
+    pause = backed_off(p.memory.registry.backoffs, group_id, now)
     if pause is None:
         return None
     left_s = pause.until.mono - now.mono

@@ -6,7 +6,7 @@ from autoscaler.config.tree import Config
 from autoscaler.explain.answer import ExplainedReplacement, NodeExplanation, NodeVerdict
 from autoscaler.explain.remedies.nodes import NodeCase
 from autoscaler.explain.remedies.pods import shortlist
-from autoscaler.loop.passing import PassState
+from autoscaler.loop.ended_pass import EndedPass
 from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.node import Node
 from autoscaler.observe.node_summary import NodeFates, node_statuses
@@ -20,16 +20,16 @@ from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.groups import Group
 
 
-def explain_node(target: str, node: Node, p: PassState, view: ClusterView, config: Config) -> NodeExplanation:
+def explain_node(target: str, node: Node, p: EndedPass, view: ClusterView, config: Config) -> NodeExplanation:
     """Explain one node of the view."""
     report, name = p.report, node.name
-    removal = next((one for one in report.unneeded if one.node.name == name), None)
-    kept, owner = report.kept.get(name), view.groups.of_node.get(name)
+    removal = next((one for one in report.scale_down.unneeded if one.node.name == name), None)
+    kept, owner = report.scale_down.unremovable.get(name), view.groups.of_node.get(name)
     group = None if owner is None else view.groups.get(owner)
-    begun = any(one.node.name == name for one in (*report.deletions.empty, *report.deletions.drained))
+    begun = any(one.node.name == name for one in report.scale_down.begun)
     verdict = _verdict(begun, removal, kept)
     since = unneeded_since(p, name) if removal is not None else None
-    result = report.scale_down_result or ScaleDownResult.NOT_TRIED
+    result = report.scale_down.result or ScaleDownResult.NOT_TRIED
     share = removal.utilization if removal is not None else None if kept is None else kept.utilization
     left_s = None if begun else time_left_s(p, config.scale_down, removal, kept, group, name)
     case = NodeCase(name, removal, kept, group, left_s, p, config)
@@ -72,20 +72,20 @@ def _message(verdict: NodeVerdict, kept: UnremovableNode | None, result: ScaleDo
     return f"nobody needs it; {how}" if verdict is NodeVerdict.UNNEEDED else f"scale-down has not judged it; {how}"
 
 
-def _state(p: PassState, view: ClusterView, name: str) -> str:
+def _state(p: EndedPass, view: ClusterView, name: str) -> str:
     statuses = node_statuses(view, p.registry, NodeFates())
     return next(one.state.value for one in statuses if one.name == name)
 
 
-def unneeded_since(p: PassState, name: str) -> Instant | None:
+def unneeded_since(p: EndedPass, name: str) -> Instant | None:
     """Return since when nobody needs the node; None where it is needed, or was not judged."""
-    memory = p.remembered.scale_down
+    memory = p.memory.scale_down
     return None if memory is None else memory.unneeded.get(name)
 
 
-def _replacement(p: PassState, name: str) -> ExplainedReplacement | None:
-    one = next((one for one in p.report.replacements if name in one.nodes), None)
-    rest = p.report.replacements_held.get(name)
+def _replacement(p: EndedPass, name: str) -> ExplainedReplacement | None:
+    one = next((one for one in p.report.replacements.replacements if name in one.nodes), None)
+    rest = p.report.replacements.held.get(name)
     if one is None:
         if rest is None:
             return None
@@ -106,7 +106,7 @@ def _replacement(p: PassState, name: str) -> ExplainedReplacement | None:
 
 
 def time_left_s(
-    p: PassState,
+    p: EndedPass,
     options: ScaleDown,
     removal: Removal | None,
     kept: UnremovableNode | None,
@@ -114,17 +114,17 @@ def time_left_s(
     name: str,
 ) -> float | None:
     """Return how long until the node may go, or is looked at again: the longest of what it waits for."""
-    now, memory = p.report.now, p.remembered.scale_down
+    now, memory = p.report.now, p.memory.scale_down
     ends = [] if kept is None or kept.time_left_s is None else [now.mono + kept.time_left_s]
     if removal is not None and group is not None:
         since = unneeded_since(p, name)
         ends.append((now if since is None else since).mono + wait_s(removal, group, options))
-        if p.report.scale_down_result is ScaleDownResult.IN_COOLDOWN:
-            ends.append(_cooled_down(p.remembered.registry.last, options, now))
+        if p.report.scale_down.result is ScaleDownResult.IN_COOLDOWN:
+            ends.append(_cooled_down(p.memory.registry.last, options, now))
     elif kept is not None and memory is not None and name in memory.unremovable:
         ends.append(memory.unremovable[name].until.mono)
     elif kept is not None and kept.reason is UnremovableReason.GROUP_COOLING_DOWN and group is not None:
-        last = p.remembered.registry.last_by_group.get(group.id)
+        last = p.memory.registry.last_by_group.get(group.id)
         ends.append(now.mono if last is None else _cooled_down(last, options, now))
     left_s = max(ends, default=now.mono) - now.mono
     return round(left_s, 3) if left_s > 0 else None

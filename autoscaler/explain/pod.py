@@ -10,7 +10,7 @@ from autoscaler.explain.answer import EXAMPLES, GroupFate, GroupSet, LeftOut, No
 from autoscaler.explain.options import offers
 from autoscaler.explain.remedies.pods import beyond, needy_remedies, shortlist, waiting_remedies
 from autoscaler.explain.remedies.remedy import Remedy
-from autoscaler.loop.passing import PassState
+from autoscaler.loop.ended_pass import EndedPass
 from autoscaler.objects import quantity
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.objects.requests import DEFERRED, INFEASIBLE
@@ -86,7 +86,7 @@ def _resize(cls: PodClass) -> str:
     return ""
 
 
-def explain_pending(target: str, pod: Pod, p: PassState, view: ClusterView, config: Config) -> PodExplanation:
+def explain_pending(target: str, pod: Pod, p: EndedPass, view: ClusterView, config: Config) -> PodExplanation:
     """Explain a pod without a node."""
     seen = p.report.view or view
     alone = msgspec.structs.replace(seen, pending=tuple(one for one in seen.pending if one.key == pod.key))
@@ -100,7 +100,7 @@ def explain_pending(target: str, pod: Pod, p: PassState, view: ClusterView, conf
         group=status.planned_group,
         scheduler_message=_scheduler_message(pod, p, view, config),
         requests=_requests(pod.cls),
-        offers=offers(p.report.scale_up, lambda option: any(one.key == pod.key for one in option.pods)),
+        offers=offers(p.report.scale_up.plan, lambda option: any(one.key == pod.key for one in option.pods)),
     )
     if p.placer is None:
         return _with_remedies(found, shortlist(needy_remedies(pod, status.verdict, p, config, (), ())))
@@ -108,7 +108,7 @@ def explain_pending(target: str, pod: Pod, p: PassState, view: ClusterView, conf
         misses = near_misses(p.placer, pod.cls, slice(0, p.placer.trial.count))
         stands = sorted(_stands(pod, p, view), key=lambda one: one.order)
         nearest = [position for miss in misses if miss.rejections for position in miss.positions]
-        waiting = p.report.waiting.get(pod.key)
+        waiting = p.report.pods.waiting.get(pod.key)
         remedies = (
             needy_remedies(pod, status.verdict, p, config, [(one.group, one.skipped) for one in stands], nearest)
             if waiting is None
@@ -122,8 +122,8 @@ def explain_pending(target: str, pod: Pod, p: PassState, view: ClusterView, conf
         return _with_remedies(explained, shortlist(remedies))
 
 
-def _scheduler_message(pod: Pod, p: PassState, view: ClusterView, config: Config) -> str:
-    if p.report.waiting.get(pod.key) in _NOT_ASKED:
+def _scheduler_message(pod: Pod, p: EndedPass, view: ClusterView, config: Config) -> str:
+    if p.report.pods.waiting.get(pod.key) in _NOT_ASKED:
         return ""
     profile = profile_of(config.scheduler, config.rules, device_claims=config.device_claims_count)
     return unschedulable(Placer(Trial(view), profile), pod.cls)
@@ -133,10 +133,10 @@ def _with_remedies(found: PodExplanation, remedies: Sequence[Remedy]) -> PodExpl
     return msgspec.structs.replace(found, remedy=remedies[0] if remedies else None, alternatives=list(remedies[1:]))
 
 
-def _node_of(pod: Pod, p: PassState) -> str | None:
-    match p.report.waiting.get(pod.key):
+def _node_of(pod: Pod, p: EndedPass) -> str | None:
+    match p.report.pods.waiting.get(pod.key):
         case Waiting.FITS:
-            return p.remembered.hints.get(pod)
+            return p.memory.hints.get(pod)
         case Waiting.NOMINATED:
             return pod.nominated_node
         case _:
@@ -214,9 +214,9 @@ def left_out(skipped: Skipped | None) -> LeftOut | None:
     return LeftOut(reason=skipped.reason, message=skipped.message, detail=skipped.detail)
 
 
-def _stands(pod: Pod, p: PassState, view: ClusterView) -> Iterator[_Stand]:
+def _stands(pod: Pod, p: EndedPass, view: ClusterView) -> Iterator[_Stand]:
     assert p.placer is not None
-    plan = p.report.scale_up
+    plan = p.report.scale_up.plan
     left_out = () if plan is None else plan.full if pod.key in plan.held else plan.skipped
     skipped: Mapping[str, Skipped] = {one.group: one for one in left_out}
     grows, offered = _growing_for(pod, p), _offered_for(pod, p)
@@ -234,17 +234,17 @@ def _stands(pod: Pod, p: PassState, view: ClusterView) -> Iterator[_Stand]:
         yield _Stand(group.id, _fate(group.id, grows, offered, reason, miss.rejections), miss, reason)
 
 
-def _growing_for(pod: Pod, p: PassState) -> frozenset[str]:
+def _growing_for(pod: Pod, p: EndedPass) -> frozenset[str]:
     """Return the groups that grow for the pod, as far as they did."""
-    plan = p.report.scale_up
+    plan = p.report.scale_up.plan
     grown = {one.group for one in p.report.increases if one.after > one.before}
     rounds = () if plan is None else plan.rounds
     mine = (each for each in rounds if any(one.key == pod.key for one in each.helped))
     return frozenset(increase.group for each in mine for increase in each.increases if increase.group in grown)
 
 
-def _offered_for(pod: Pod, p: PassState) -> frozenset[str]:
-    plan = p.report.scale_up
+def _offered_for(pod: Pod, p: EndedPass) -> frozenset[str]:
+    plan = p.report.scale_up.plan
     options = [] if plan is None else [option for each in plan.rounds for option in each.options]
     return frozenset(option.group.id for option in options if any(one.key == pod.key for one in option.pods))
 

@@ -16,7 +16,8 @@ from autoscaler.headroom.pool import ManagedPool
 from autoscaler.headroom.status import HeadroomStatus
 from autoscaler.headroom.writer import PoolWriter
 from autoscaler.logs import Log
-from autoscaler.loop.passing import PassState
+from autoscaler.loop.ended_pass import EndedPass
+from autoscaler.loop.stages import Observed
 from autoscaler.ports import EventSink
 from autoscaler.snapshot.cluster import ClusterView
 
@@ -71,11 +72,11 @@ class HeadroomKeeper:
         interval_s = self._headroom.reconcile_interval_s
         return interval_s if self._view is not None else min(_IMPATIENT_S, interval_s)
 
-    def before_pass(self, p: PassState) -> PassState:
+    def before_pass(self, observed: Observed) -> Observed:
         """Leave the pass as it is: decisions know pause pods by their labels."""
-        return p
+        return observed
 
-    def after_pass(self, p: PassState) -> None:
+    def after_pass(self, p: EndedPass) -> None:
         """Keep the view for the next look."""
         if p.report.view is not None:
             self._view = p.report.view

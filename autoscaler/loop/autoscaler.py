@@ -1,37 +1,44 @@
 """`run_once`: the order of a pass.
 
-observe → companions → requests and buffers → repair → reserve → grow → replace → shrink → raise to minimum. Each step
-takes the pass as far as it has come and returns the next value; what is remembered from pass to pass is one frozen
-value. The order, and where a pass ends early, are Cluster Autoscaler's (`core/static_autoscaler.go`); replacements are
-ours. Effects are in `actuation` alone.
+observe → companions → requests and buffers → repair → simulate → reserve → sort pods → grow → replace → shrink → raise
+to minimum. Each step takes the stage that the pass has reached (`stages`) and returns the next one, or how the pass
+ended; what is remembered from pass to pass is one frozen value. The order, and where a pass ends early, are Cluster
+Autoscaler's (`core/static_autoscaler.go`); replacements are ours. Effects are in `actuation` alone.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from msgspec.structs import replace
 
 from autoscaler.actuation.answer_log import AnswerLog
-from autoscaler.actuation.cloud import Cloud
-from autoscaler.actuation.node_removal import NodeRemoval
 from autoscaler.clock import Instant
 from autoscaler.config.tree import Config
 from autoscaler.current_step import begin_step
 from autoscaler.errors import CloudUnavailable, ErrorType, LeadershipLost, RetryLater
 from autoscaler.loop.buffering import Buffering
+from autoscaler.loop.buying import Buying
 from autoscaler.loop.companion import Companions
-from autoscaler.loop.event_writer import PassEventWriter
+from autoscaler.loop.ended_pass import EndedPass, report_of
 from autoscaler.loop.growing import Growing
+from autoscaler.loop.minimum_sizes import MinimumSizes
 from autoscaler.loop.observing import Observing
+from autoscaler.loop.pass_memory import PassMemory
+from autoscaler.loop.pass_ports import PassPorts
 from autoscaler.loop.pass_time import PassTime
-from autoscaler.loop.passing import PassMemory, PassState
 from autoscaler.loop.provisioning import Provisioning
-from autoscaler.loop.repairing import Repairing
+from autoscaler.loop.repairing import Repairing, with_current_registry
 from autoscaler.loop.replacing import Replacing
 from autoscaler.loop.shrinking import Shrinking
-from autoscaler.observe.report import PassReport
+from autoscaler.loop.sorting import PodSorting, simulate
+from autoscaler.loop.stages import Ended, Observed, Shrunk, Started, failed
+from autoscaler.objects.pod import PodInterner
+from autoscaler.observe.report import PassEnd, PassReport
 from autoscaler.observe.summary import WHOLE_PASS
-from autoscaler.registry import memory as memories
-from autoscaler.scaleup.grpc_expander import RemoteExpander
+from autoscaler.registry.memory import born
+
+Before = TypeVar("Before", bound=Started)
+After = TypeVar("After")
 
 
 class Autoscaler:
@@ -40,41 +47,29 @@ class Autoscaler:
     def __init__(
         self,
         config: Config,
-        observing: Observing,
-        cloud: Cloud,
-        removal: NodeRemoval,
-        provisioning: Provisioning,
-        buffering: Buffering,
-        herald: PassEventWriter,
+        ports: PassPorts,
+        interner: PodInterner,
         companions: Companions,
-        remote: RemoteExpander | None,
-        tape: AnswerLog,
+        answer_log: AnswerLog,
         pass_time: Callable[[], PassTime],
     ) -> None:
-        """`tape` lies between the others and the world, and tells what was said in a pass."""
-        self._cloud = cloud
-        self._companions = companions
-        repairing = self._repairing = Repairing(config, cloud, herald)
-        growing = Growing(config, cloud, repairing, herald, provisioning, buffering, remote)
-        self._observe = observing.run
-        replacing = Replacing(config, removal, growing, repairing, herald)
+        """`answer_log` lies between `ports` and the world, and has what was said in a pass."""
+        buying = Buying(ports)
         self._config = config
-        self._tape = tape
+        self._cloud = ports.cloud
+        self._companions = companions
+        self._answer_log = answer_log
         self._pass_time = pass_time
-        self._steps = (
-            companions.before_pass,
-            _observed,
-            provisioning.begin,
-            buffering.resolve,
-            repairing.run,
-            growing.simulate,
-            replacing.reserve,
-            growing.run,
-            replacing.run,
-            Shrinking(config, removal, repairing).run,
-            growing.raise_to_minimum,
-        )
-        self.remembered: PassMemory | None = None
+        self._observing = Observing(ports, interner)
+        self._requests = Provisioning(ports, interner, buying)
+        self._buffers = Buffering(ports.statuses, interner)
+        self._repairing = Repairing(ports)
+        self._sorting = PodSorting(ports.events)
+        self._growing = Growing(ports, buying)
+        self._replacing = Replacing(ports, buying)
+        self._shrinking = Shrinking(ports)
+        self._minimum_sizes = MinimumSizes(ports.cloud, buying)
+        self.memory: PassMemory | None = None
         """What the next pass starts from; replaced as a whole when a pass ends. None: the first pass is the birth."""
 
     def close(self) -> None:
@@ -85,34 +80,71 @@ class Autoscaler:
         """Run one pass. What it raises is a bug: failures that are expected are in the report."""
         return self.examine(now).report
 
-    def examine(self, now: Instant) -> PassState:
+    def examine(self, now: Instant) -> EndedPass:
         """Run one pass as `run_once` does; return all of it, the simulated cluster that it decided on included."""
-        self._tape.begin()
-        remembered = self.remembered or PassMemory(registry=memories.born(now))
-        report, time = PassReport(now=now), self._pass_time()
-        p = PassState(report=report, remembered=remembered, time=time, config=self._config, began_with=remembered)
+        self._answer_log.begin()
+        memory, time = self.memory or PassMemory(registry=born(now)), self._pass_time()
+        started = Started(now=now, config=self._config, time=time, memory_before=memory, memory=memory)
         with time.phase(WHOLE_PASS):
-            p = self._gone_through(p)
-        self.remembered = p.remembered
-        p = replace(_observed(p.with_report(replace(p.report, timings=time.spent))), answers=self._tape.noted())
+            ended = self._ended(started)
+        self.memory = ended.stage.memory
+        ended_pass = EndedPass(ended.stage, report_of(ended, time.spent), self._answer_log.noted())
         begin_step(self._companions.after_pass.__qualname__)
-        self._companions.after_pass(p)
-        return p
+        self._companions.after_pass(ended_pass)
+        return ended_pass
 
-    def _gone_through(self, p: PassState) -> PassState:
-        """Return the pass as far as its steps take it; a failure that is expected is in its report."""
+    def _ended(self, started: Started) -> Ended:
+        """Return how a pass ended, a failure that is expected included."""
+        stage: Started = started
         try:
-            for step in (self._observe, *self._steps):
-                if p.goes_on:
-                    begin_step(step.__qualname__)
-                    p = step(p)
+            for reached in self._stages(started):
+                if isinstance(reached, Ended):
+                    return self._with_current_registry(reached)
+                stage = reached
+            ended = Ended(stage=stage, end=PassEnd.COMPLETE)
         except CloudUnavailable as error:
-            p = p.failed(ErrorType.CLOUD_PROVIDER, str(error))
+            ended = failed(stage, ErrorType.CLOUD_PROVIDER, str(error))
         except (RetryLater, LeadershipLost) as error:
-            p = p.failed(ErrorType.API_CALL, str(error))
-        return p if p.report.registry is None else self._repairing.judged_again(p)
+            ended = failed(stage, ErrorType.API_CALL, str(error))
+        return self._with_current_registry(ended)
+
+    def _with_current_registry(self, ended: Ended) -> Ended:
+        if not isinstance(ended.stage, Observed):
+            return ended
+        return replace(ended, stage=with_current_registry(ended.stage, self._cloud))
+
+    def _stages(self, started: Started) -> Iterator[Started | Ended]:
+        """Yield every stage that a pass reaches, and last how it ended if that was early."""
+        observed = _run(self._observing.run, started)
+        yield observed
+        if isinstance(observed, Ended):
+            return
+        for observing in (self._companions.before_pass, self._requests.begin, self._buffers.resolve):
+            observed = _run(observing, observed)
+            yield observed
+        repaired = _run(self._repairing.run, observed)
+        yield repaired
+        if isinstance(repaired, Ended):
+            return
+        simulated = _run(simulate, repaired)
+        for simulating in (self._replacing.reserve, self._buffers.fill, self._requests.prepare):
+            yield simulated
+            simulated = _run(simulating, simulated)
+        yield simulated
+        pods_sorted = _run(self._sorting.run, simulated)
+        yield pods_sorted
+        grown = _run(self._requests.serve if pods_sorted.served_now else self._growing.run, pods_sorted)
+        yield grown
+        if isinstance(grown, Ended):
+            return
+        replaced = _run(self._replacing.run, grown)
+        yield replaced
+        shrunk = _run(self._shrinking.run, replaced)
+        yield shrunk
+        if isinstance(shrunk, Shrunk):
+            yield _run(self._minimum_sizes.run, shrunk)
 
 
-def _observed(p: PassState) -> PassState:
-    """Return the pass with the cluster as it was found, before anything is decided about it."""
-    return replace(p, observed=p.report.view) if p.observed is None else p
+def _run(step: Callable[[Before], After], stage: Before) -> After:
+    begin_step(step.__qualname__)
+    return step(stage)

@@ -1,9 +1,9 @@
 """Companions: parts beside the node autoscaler that share its clock, its view of the cluster, its lease and its port.
 
-To add one: a pure planner in `companions`, its writes in `actuation`, and a class here in `loop` that joins the two and
-is a `Companion`. `app.companion_set` makes it where its section of the configuration is there, and adds its HTTP
-routes. It costs nothing until then: no watch, no thread, no call. Everything below is called only while this replica
-leads, and what a companion raises is logged and counted in `companion_errors_total`: the node loop goes on without it.
+To add one: a package of its own with a pure planner, its reads and writes, and a `keeper` that joins the two and is a
+`Companion`. `app.companion_set` makes it where its section of the configuration is there, and adds its HTTP routes. It
+costs nothing until then: no watch, no thread, no call. Everything below is called only while this replica leads, and
+what a companion raises is logged and counted in `companion_errors_total`: the node loop goes on without it.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,8 @@ from typing import Protocol
 from autoscaler.clock import Instant
 from autoscaler.errors import AutoscalerError
 from autoscaler.logs import Log
-from autoscaler.loop.passing import PassState
+from autoscaler.loop.ended_pass import EndedPass
+from autoscaler.loop.stages import Observed
 
 log = Log(__name__)
 
@@ -31,12 +32,12 @@ class Companion(Protocol):
         """Time between two ticks; None: it has no timer of its own."""
         ...
 
-    def before_pass(self, p: PassState) -> PassState:
-        """Return the pass, whose cluster has just been observed, with what decisions should know besides."""
+    def before_pass(self, observed: Observed) -> Observed:
+        """Return the stage, whose cluster has just been observed, with what decisions should know besides."""
         ...
 
-    def after_pass(self, p: PassState) -> None:
-        """Take in a pass that has ended, however it ended; `p.report.view` may be None."""
+    def after_pass(self, ended: EndedPass) -> None:
+        """Take in a pass that has ended, however it ended; `ended.report.view` may be None."""
         ...
 
     def tick(self, now: Instant) -> None:
@@ -56,19 +57,19 @@ class Companions:
         self.members = tuple(members)
         self._failed = failed
 
-    def before_pass(self, p: PassState) -> PassState:
+    def before_pass(self, observed: Observed) -> Observed:
         """Show an observed cluster to each in turn; one that fails changes nothing."""
         for companion in self.members:
             try:
-                p = companion.before_pass(p)
+                observed = companion.before_pass(observed)
             except Exception as error:  # noqa: BLE001  # node autoscaling goes on without this part
                 self._caught(companion, error)
-        return p
+        return observed
 
-    def after_pass(self, p: PassState) -> None:
+    def after_pass(self, ended: EndedPass) -> None:
         """Show an ended pass to each in turn."""
         for companion in self.members:
-            self._guarded(companion, partial(companion.after_pass, p))
+            self._guarded(companion, partial(companion.after_pass, ended))
 
     def tick(self, companion: Companion, now: Instant) -> None:
         """Let one of them do what is due."""

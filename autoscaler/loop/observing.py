@@ -1,27 +1,24 @@
 """Read cloud and cluster, bring templates and the registry up to date."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
-from autoscaler.actuation.cloud import Cloud
-from autoscaler.actuation.node_removal import NodeRemoval
 from autoscaler.actuation.removal_outcome import AbortReason, Finished
 from autoscaler.clock import Instant
-from autoscaler.config.tree import Config
+from autoscaler.config.scaledown import ScaleDown
 from autoscaler.logs import Log
-from autoscaler.loop.event_writer import PassEventWriter
-from autoscaler.loop.passing import PassMemory, PassState
-from autoscaler.objects.node import Node
+from autoscaler.loop.pass_memory import PassMemory, without_timers
+from autoscaler.loop.pass_ports import PassPorts
+from autoscaler.loop.stages import EmptyCluster, Ended, Observed, ObservedT, Started, next_stage, remember
 from autoscaler.objects.pod import PodInterner
 from autoscaler.observe.report import PassEnd
-from autoscaler.reasons import ScaleDownResult, ScaleUpResult, UnremovableNode, UnremovableReason
+from autoscaler.reasons import UnremovableNode, UnremovableReason
 from autoscaler.registry import memory as memories
 from autoscaler.registry.memory import Memory
 from autoscaler.registry.readiness import devices_of, read, ready_terms
 from autoscaler.registry.state import update
-from autoscaler.scaledown.memory import RecentlyUnremovable, ScaleDownMemory, forgotten, left_alone, seeded
+from autoscaler.scaledown.memory import RecentlyUnremovable, ScaleDownMemory, left_alone, seeded
 from autoscaler.scaleup.next_zone import balanced
 from autoscaler.scaleup.templates import TemplateTerms, choose_templates
 from autoscaler.snapshot.cluster import ClusterView
@@ -33,58 +30,41 @@ _DECISIVE = frozenset({"/api/v1/nodes", "/api/v1/pods"})
 """Without these a pass would buy again what has come, and take for gone what is there."""
 
 
-class ClusterSource(Protocol):
-    """Where a pass gets the cluster from."""
-
-    def observe(self, read_groups: Callable[[Sequence[Node]], Groups]) -> ClusterView:
-        """Return the cluster as it is now; raises `RetryLater` where that cannot be told."""
-        ...
-
-
 class Observing:
-    """Looks, and compares with what was remembered."""
+    """Reads the cluster and the cloud, and compares them with what earlier passes left."""
 
-    def __init__(
-        self,
-        config: Config,
-        source: ClusterSource,
-        cloud: Cloud,
-        removal: NodeRemoval,
-        interner: PodInterner,
-        herald: PassEventWriter,
-    ) -> None:
-        self._config = config
-        self._source = source
-        self._cloud = cloud
-        self._removal = removal
+    def __init__(self, ports: PassPorts, interner: PodInterner) -> None:
+        self._source = ports.source
+        self._cloud = ports.cloud
+        self._removal = ports.removal
+        self._events = ports.events
         self._interner = interner
-        self._herald = herald
 
-    def run(self, p: PassState) -> PassState:
-        """Return the pass with the cluster, templates and registry in its report."""
-        with p.time.phase("refresh"):
-            self._cloud.refresh(p.report.now.wall)
-        with p.time.phase("update_state"):
-            with p.time.phase("snapshot"):
+    def run(self, stage: Started) -> Observed | Ended:
+        """Return the observed cluster, with templates and registry; the pass ends if it is empty or out of date."""
+        with stage.time.phase("refresh"):
+            self._cloud.refresh(stage.now.wall)
+        with stage.time.phase("update_state"):
+            with stage.time.phase("snapshot"):
                 view = self._source.observe(self._cloud.read)
-            return self._updated(p.with_report(replace(p.report, view=view)), view)
+            return self._updated(stage, view)
 
-    def _updated(self, p: PassState, view: ClusterView) -> PassState:
-        config, now = self._config, p.report.now
-        p = replace(p, under_way=self._removal.under_way())
-        before = self._caught_up(p.remembered, view, now)
-        p = p.with_report(replace(p.report, silent_s=late(view.silence_s, config.kube.max_watch_silence_s)))
+    def _updated(self, stage: Started, view: ClusterView) -> Observed | Ended:
+        config, now = stage.config, stage.now
+        tracked_deletions = self._removal.under_way()
+        stage = replace(stage, memory=self._caught_up(stage, view))
+        silent_s = late(view.silence_s, config.kube.max_watch_silence_s)
         terms = ready_terms(config.templates, view.groups.gpu_label, config.rules)
-        readings = read(view.nodes, terms, before.readings, devices_of(view, before.templates.pools))
+        readings = read(view.nodes, terms, stage.memory.readings, devices_of(view, stage.memory.templates.pools))
         if not config.scale_up.scale_up_from_zero and next(readings.ready(), None) is None:
-            self._herald.empty_cluster(now, before.registry.started, has_nodes=bool(view.nodes))
-            return replace(p, remembered=without_timers(before)).with_report(
-                replace(p.report, end=PassEnd.EMPTY_CLUSTER)
-            )
+            self._events.empty_cluster(now, stage.memory.registry.started, has_nodes=bool(view.nodes))
+            stage = replace(stage, memory=without_timers(stage.memory))
+            empty = next_stage(stage, EmptyCluster, view=view, silent_s=silent_s)
+            return Ended(stage=empty, end=PassEnd.EMPTY_CLUSTER)
         made_by = TemplateTerms(config.templates, config.health, config.rules, self._interner)
-        templates, cache = choose_templates(view, readings, before.templates, made_by, now)
+        templates, cache = choose_templates(view, readings, stage.memory.templates, made_by, now)
         registry = update(
-            before.registry,
+            stage.memory.registry,
             view,
             readings,
             now,
@@ -94,58 +74,58 @@ class Observing:
         )
         if config.rules.zones_in_balance:
             templates = balanced(templates, cache.described, view, registry, config.health, now)
-        silent = not _DECISIVE.isdisjoint(p.report.silent_s)
+        silent = not _DECISIVE.isdisjoint(silent_s)
         if silent:  # machines that have come meanwhile must not pass for late
-            registry = replace(registry, occurrences=(), memory=before.registry)
-        self._herald.occurrences(registry)
-        self._herald.shortfalls(cache.shortfalls)
-        remembered = replace(before, registry=registry.memory, templates=cache, readings=readings)
-        report = replace(
-            p.report,
+            registry = replace(registry, occurrences=(), memory=stage.memory.registry)
+        self._events.occurrences(registry)
+        self._events.shortfalls(cache.shortfalls)
+        observed = next_stage(
+            remember(stage, registry=registry.memory, templates=cache, readings=readings),
+            Observed,
+            view=view,
+            silent_s=silent_s,
+            tracked_deletions=tracked_deletions,
             registry=registry,
             templates=templates,
             device_pools=cache.pools,
             shortfalls=cache.shortfalls,
-            scale_up_result=ScaleUpResult.NOT_TRIED,
-            unneeded=before.unneeded,
-            kept=before.kept,
         )
-        p = replace(p, report=report, remembered=remembered)
-        return all_kept(p, PassEnd.SILENT) if silent else p
+        return Ended(stage=without_removals(observed), end=PassEnd.SILENT) if silent else observed
 
-    def _caught_up(self, before: PassMemory, view: ClusterView, now: Instant) -> PassMemory:
-        """Take in what removals came to since the last pass and, first of all, what an earlier process left behind."""
-        if before.scale_down is None:
+    def _caught_up(self, stage: Started, view: ClusterView) -> PassMemory:
+        """Take in the results of removals since the last pass and, at first, what an earlier process left behind."""
+        config, memory = stage.config.scale_down, stage.memory
+        scale_down = memory.scale_down
+        if scale_down is None:
             self._removal.clean_up(view.nodes, view.groups.of_node)
-            self._warn_of_strangers(view.groups)
-            ttl_s = self._config.scale_down.node_deletion_candidate_ttl_s
-            before = replace(before, scale_down=seeded(view.nodes, ttl_s, now))
+            _warn_of_unknown_groups(config, view.groups)
+            scale_down = seeded(view.nodes, config.node_deletion_candidate_ttl_s, stage.now)
         results = self._removal.drain_results()
+        until = stage.now.later(config.unremovable_node_recheck_timeout_s)
         return replace(
-            before,
-            registry=_with_results(before.registry, results),
-            scale_down=self._without_refused(before.scale_down, results, view.groups, now),
+            memory,
+            registry=_with_results(memory.registry, results),
+            scale_down=_without_refused(scale_down, results, view.groups, until),
         )
 
-    def _without_refused(
-        self, memory: ScaleDownMemory | None, results: Sequence[Finished], groups: Groups, now: Instant
-    ) -> ScaleDownMemory | None:
-        """Leave groups alone for a while whose deletions the provider refuses: what holds for one node does for all."""
-        until = now.later(self._config.scale_down.unremovable_node_recheck_timeout_s)
-        for finished in results:
-            if memory is not None and finished.why is AbortReason.REFUSED_AHEAD:
-                own = [node for node, group in groups.of_node.items() if group == finished.removal.group]
-                memory = left_alone(
-                    memory, own, RecentlyUnremovable(until, UnremovableReason.REFUSED, finished.message)
-                )
-        return memory
 
-    def _warn_of_strangers(self, groups: Groups) -> None:
-        unknown = sorted(self._config.scale_down.named_groups - groups.by_id.keys())
-        if unknown:
-            log.warning(
-                "config.unknown_groups", groups=unknown, why="options of scale-down name them, and they do not exist"
-            )
+def _warn_of_unknown_groups(config: ScaleDown, groups: Groups) -> None:
+    unknown = sorted(config.named_groups - groups.by_id.keys())
+    if unknown:
+        log.warning(
+            "config.unknown_groups", groups=unknown, why="options of scale-down name them, and they do not exist"
+        )
+
+
+def _without_refused(
+    memory: ScaleDownMemory, results: Iterable[Finished], groups: Groups, until: Instant
+) -> ScaleDownMemory:
+    """Leave groups alone for a while whose deletions the provider refuses: what holds for one node does for all."""
+    for finished in results:
+        if finished.why is AbortReason.REFUSED_AHEAD:
+            nodes = [node for node, group in groups.of_node.items() if group == finished.removal.group]
+            memory = left_alone(memory, nodes, RecentlyUnremovable(until, UnremovableReason.REFUSED, finished.message))
+    return memory
 
 
 def _with_results(memory: Memory, results: Iterable[Finished]) -> Memory:
@@ -162,17 +142,9 @@ def late(silence_s: Mapping[str, float], limit_s: float) -> dict[str, float]:
     return {path: silent_s for path, silent_s in silence_s.items() if 0 < limit_s < silent_s}
 
 
-def all_kept(p: PassState, end: PassEnd = PassEnd.COMPLETE) -> PassState:
-    """Return the pass without removals, for what it knows is too old: every node has to be found unneeded anew."""
-    path, silent_s = max(p.report.silent_s.items(), key=lambda one: one[1])
+def without_removals(stage: ObservedT) -> ObservedT:
+    """Return a stage whose knowledge is too old for removals: every node has to be found unneeded anew."""
+    path, silent_s = max(stage.silent_s.items(), key=lambda silence: silence[1])
     detail = f"the API server has said nothing about {path} for {silent_s:.0f}s"
-    kept = {node.name: UnremovableNode(node.name, UnremovableReason.SILENT, detail) for node in p.view.nodes}
-    report = replace(p.report, end=end, unneeded=(), kept=kept, scale_down_result=ScaleDownResult.NOT_TRIED)
-    return replace(p, report=report, remembered=replace(without_timers(p.remembered), kept=kept))
-
-
-def without_timers(remembered: PassMemory) -> PassMemory:
-    """Forget since when nodes are unneeded: nothing is removed on the word of a cluster in trouble."""
-    if remembered.scale_down is None:
-        return remembered
-    return replace(remembered, scale_down=forgotten(remembered.scale_down), unneeded=())
+    unremovable = {node.name: UnremovableNode(node.name, UnremovableReason.SILENT, detail) for node in stage.view.nodes}
+    return replace(stage, memory=replace(without_timers(stage.memory), kept=unremovable))

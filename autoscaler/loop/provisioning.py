@@ -5,229 +5,217 @@ provisioned stays so whatever becomes of the write. After a restart in between, 
 their way, so nothing is bought twice.
 """
 
-from collections.abc import Callable, Sequence
-
 import numpy as np
 from msgspec.structs import replace
 
-from autoscaler.actuation.status_writes import Statuses, WriteOutcome
-from autoscaler.config.tree import Config
+from autoscaler.actuation.status_writes import WriteOutcome
 from autoscaler.logs import Log
-from autoscaler.loop.event_writer import PassEventWriter
+from autoscaler.loop.buying import Buying, scale_up_report
+from autoscaler.loop.pass_ports import PassPorts
 from autoscaler.loop.pass_time import TimeBox
-from autoscaler.loop.passing import PassState
+from autoscaler.loop.stages import (
+    AcceptedRequest,
+    Grown,
+    Observed,
+    ObservedT,
+    PodsSorted,
+    Simulated,
+    next_stage,
+    remember,
+)
 from autoscaler.objects.capacity import CHECK_CAPACITY, ProvisioningRequest, consumed_request
 from autoscaler.objects.pod import Pod, PodInterner
-from autoscaler.reasons import RequestReason, ScaleUpResult, Waiting
+from autoscaler.observe.report import ScaleUpReport
+from autoscaler.reasons import RequestReason, ScaleUpResult
 from autoscaler.registry import memory as memories
 from autoscaler.scaleup import provisioning, request_memory
 from autoscaler.scaleup.fake_placement import place_all, place_where_fits
-from autoscaler.scaleup.pending import UnschedulablePods
 from autoscaler.scaleup.provisioning import NoPods
-from autoscaler.scaleup.request_memory import RequestMemory
 from autoscaler.scaleup.status_change import StatusChange
+from autoscaler.snapshot.cluster import ClusterView
 
 log = Log(__name__)
-
-ServedRequest = tuple[ProvisioningRequest, tuple[Pod, ...]]
-"""A request that is accepted, and the pods that stand for it."""
-Buy = Callable[[PassState, Sequence[Pod]], PassState]
-"""Buys nodes for all these pods or none; the result is in the report."""
 
 
 class Provisioning:
     """Serves ProvisioningRequests. Does nothing where they are not enabled."""
 
-    def __init__(self, config: Config, statuses: Statuses, herald: PassEventWriter, interner: PodInterner) -> None:
-        self._config = config
-        self._enabled = config.features.enable_provisioning_requests
-        self._statuses = statuses
-        self._herald = herald
+    def __init__(self, ports: PassPorts, interner: PodInterner, buying: Buying) -> None:
+        self._statuses = ports.statuses
         self._interner = interner
+        self._buying = buying
 
-    def begin(self, p: PassState) -> PassState:
-        """Return the pass with the requests as they are known, those of old retired."""
-        if not self._enabled:
-            return p
-        now = p.report.now
+    def begin(self, stage: Observed) -> Observed:
+        """Return the stage with the requests as they are known, those of old retired."""
+        features, now = stage.config.features, stage.now
+        if not features.enable_provisioning_requests:
+            return stage
         mine = {
-            key: one
-            for key, one in p.view.related.provisioning_requests.items()
-            if provisioning.served_here(one, self._config.features)
+            key: request
+            for key, request in stage.view.related.provisioning_requests.items()
+            if provisioning.served_here(request, features)
         }
-        requests, memory = request_memory.up_to_date(mine, p.remembered.requests, now)
-        p = replace(_remembering(p, memory), requests=requests)
-        by_uid = {one.uid: one for one in requests}
+        requests, memory = request_memory.up_to_date(mine, stage.memory.requests, now)
+        stage = replace(remember(stage, requests=memory), requests=requests)
+        by_uid = {request.uid: request for request in requests}
         for uid, known in memory.known.items():
             if not known.written:
-                p, _ = self._told(p, by_uid[uid], known.change)
-        retirement = provisioning.retired(p.requests, now)
+                stage, _ = self._written(stage, by_uid[uid], known.change)
+        retirement = provisioning.retired(stage.requests, now)
         for change in retirement.changes:
-            p, _ = self._told(p, by_uid[change.uid], change)
+            stage, _ = self._written(stage, by_uid[change.uid], change)
         for over in retirement.deleted:
             written = self._statuses.delete(over)
             if written.outcome is not WriteOutcome.FAILED:
-                p = self._gone(p, over.uid)
+                stage = _without(stage, over.uid)
             log.info("request.deleted", request=over.key, outcome=written.outcome.value, error=written.error)
-        return p
+        return stage
 
-    def without_consumers(self, needy: UnschedulablePods) -> UnschedulablePods:
-        """Return who needs nodes: not pods that use a request's capacity."""
-        if not self._enabled:
-            return needy
-        consumers = [pod for pod in needy.pods if consumed_request(pod.cls.annotations)]
-        if not consumers:
-            return needy
-        self._herald.consume_requests(consumers)
-        waiting = {pod.key: Waiting.CONSUMES_REQUEST for pod in consumers}
-        left = tuple(pod for pod in needy.pods if pod.key not in waiting)
-        return replace(needy, pods=left, waiting={**needy.waiting, **waiting})
+    def prepare(self, stage: Simulated) -> Simulated:
+        """Return the stage with the pods for which capacity is held, and the requests that it may serve."""
+        return self._accept(self._book(stage)) if stage.requests else stage
 
-    def booked(self, p: PassState) -> PassState:
-        """Return the pass with provisioned capacity taken on the simulated cluster."""
-        holding = [one for one in p.requests if provisioning.booked(one)]
-        if not holding:
-            return p
-        placer = p.placer
-        assert placer is not None
-        used = _scheduled_consumers(p) if self._config.rules.consumed_bookings_end else {}
-        for request in holding:
+    def _book(self, stage: Simulated) -> Simulated:
+        """Hold capacity for requests that are provisioned, until their pods have used it."""
+        booked = [request for request in stage.requests if provisioning.booked(request)]
+        if not booked:
+            return stage
+        used = _scheduled_consumers(stage.view) if stage.config.rules.consumed_bookings_end else {}
+        bookings: list[tuple[Pod, ...]] = []
+        for request in booked:
             if used.get(request.key, 0) >= request.pod_count:
-                p, _ = self._told(p, request, provisioning.consumed(request, p.report.now))
+                stage, _ = self._written(stage, request, provisioning.consumed(request, stage.now))
                 continue
             try:
-                pods = self._pods_of(p, request)
+                bookings.append(self._pods_of(stage, request))
             except NoPods as error:
-                change = provisioning.broken(request, RequestReason.NO_BOOKING, error, p.report.now)
-                p, _ = self._told(p, request, change)
-                continue
-            place_where_fits(placer, pods)
-        return p
+                change = provisioning.broken(request, RequestReason.NO_BOOKING, error, stage.now)
+                stage, _ = self._written(stage, request, change)
+        return replace(stage, bookings=tuple(bookings))
 
-    def taken(self, p: PassState) -> tuple[PassState, tuple[ServedRequest, ...]]:
-        """Return the requests that this pass may serve, accepted, with their pods among those that need nodes."""
-        if not p.requests:
-            return p, ()
-        features, waits = self._config.features, p.remembered.requests.waits
-        passed_over: set[str] = set()
-        taken: tuple[ServedRequest, ...] = ()
-        while not taken:
-            candidates = [one for one in p.requests if one.uid not in passed_over]
-            batch = provisioning.due(candidates, waits, features, p.report.now)
+    def _accept(self, stage: Simulated) -> Simulated:
+        """Accept the requests that are due; where none of them has pods, the next ones."""
+        features, waits = stage.config.features, stage.memory.requests.waits
+        tried: set[str] = set()
+        accepted: list[AcceptedRequest] = []
+        while not accepted:
+            candidates = [request for request in stage.requests if request.uid not in tried]
+            batch = provisioning.due(candidates, waits, features, stage.now)
             if not batch:
-                return p, ()
+                return stage
             for request in batch:
-                passed_over.add(request.uid)
-                p, pods = self._accepted(p, request)
+                tried.add(request.uid)
+                stage, pods = self._accepted(stage, request)
                 if pods:
-                    taken = (*taken, (request, pods))
-        injected = (pod for _, pods in taken for pod in pods)
-        return p.with_report(replace(p.report, needy=(*p.report.needy, *injected))), taken
+                    accepted.append(AcceptedRequest(request, pods))
+        return replace(stage, accepted=tuple(accepted))
 
-    def goes_first(self, p: PassState, *, pods_wait: bool) -> bool:
-        """Whether the request is served in this pass, and not the pods that wait beside it: they take turns."""
-        return not (pods_wait and p.remembered.requests.pods_next)
+    def serve(self, stage: PodsSorted) -> Grown:
+        """Return the stage with requests served, in turn until the time for a batch is over."""
+        with stage.time.phase("scale_up"):
+            features = stage.config.features
+            limit_s = features.check_capacity_provisioning_request_batch_timebox_s
+            out_of_time = stage.time.box(TimeBox.CHECK_CAPACITY_BATCH, limit_s)
+            report, results = ScaleUpReport(), list[ScaleUpResult]()
+            for accepted in stage.served_now:
+                if results and out_of_time():
+                    break
+                memory = request_memory.tried(stage.memory.requests, accepted.request, features)
+                stage = remember(stage, requests=memory)
+                if accepted.request.spec.provisioning_class_name == CHECK_CAPACITY:
+                    stage, result = self._checked(stage, accepted)
+                else:
+                    stage, result, bought = self._bought(stage, accepted)
+                    report = bought or report
+                results.append(result)
+            stage = remember(stage, requests=replace(stage.memory.requests, pods_next=True))
+            result = ScaleUpResult.SUCCESSFUL if ScaleUpResult.SUCCESSFUL in results else results[-1]
+            return next_stage(stage, Grown, scale_up=replace(report, result=result), requests_served=len(results))
 
-    def turned(self, p: PassState, *, pods_next: bool) -> PassState:
-        """Return the pass with whose turn is next."""
-        return _remembering(p, replace(p.remembered.requests, pods_next=pods_next)) if self._enabled else p
-
-    def served(self, p: PassState, taken: Sequence[ServedRequest], buy: Buy) -> PassState:
-        """Return the pass with requests served, in turn until the time for a batch is over."""
-        features = self._config.features
-        limit_s = features.check_capacity_provisioning_request_batch_timebox_s
-        out_of_time = p.time.box(TimeBox.CHECK_CAPACITY_BATCH, limit_s)
-        results: list[ScaleUpResult] = []
-        for request, pods in taken:
-            if results and out_of_time():
-                break
-            p = _remembering(p, request_memory.tried(p.remembered.requests, request, features))
-            if request.spec.provisioning_class_name == CHECK_CAPACITY:
-                p, result = self._checked(p, request, pods)
-            else:
-                p, result = self._bought(p, request, pods, buy)
-            results.append(result)
-        p = self.turned(p, pods_next=True)
-        result = ScaleUpResult.SUCCESSFUL if ScaleUpResult.SUCCESSFUL in results else results[-1]
-        return p.with_report(replace(p.report, scale_up_result=result, requests_served=len(results)))
-
-    def _checked(
-        self, p: PassState, request: ProvisioningRequest, pods: Sequence[Pod]
-    ) -> tuple[PassState, ScaleUpResult]:
+    def _checked(self, stage: PodsSorted, accepted: AcceptedRequest) -> tuple[PodsSorted, ScaleUpResult]:
         """Look whether all pods fit; where they do, their room is taken and no node goes for a while."""
-        assert p.placer is not None
-        now = p.report.now
-        if place_all(p.placer, pods):
-            p, _ = self._told(p, request, provisioning.found(request, now))
-            return p.with_memory(memories.scale_up_succeeded(p.remembered.registry, now)), ScaleUpResult.SUCCESSFUL
-        p, _ = self._told(p, request, provisioning.not_found(request, self._config.rules, now))
-        return p, ScaleUpResult.NO_OPTIONS
+        request = accepted.request
+        if place_all(stage.placer, accepted.pods):
+            stage, _ = self._written(stage, request, provisioning.found(request, stage.now))
+            memory = memories.scale_up_succeeded(stage.memory.registry, stage.now)
+            return remember(stage, registry=memory), ScaleUpResult.SUCCESSFUL
+        stage, _ = self._written(stage, request, provisioning.not_found(request, stage.config.rules, stage.now))
+        return stage, ScaleUpResult.NO_OPTIONS
 
     def _bought(
-        self, p: PassState, request: ProvisioningRequest, pods: Sequence[Pod], buy: Buy
-    ) -> tuple[PassState, ScaleUpResult]:
-        """Buy what is missing for all pods, or nothing."""
-        assert p.placer is not None
-        now = p.report.now
-        with p.placer.trial.fork() as fork:
-            left = place_where_fits(p.placer, pods)
+        self, stage: PodsSorted, accepted: AcceptedRequest
+    ) -> tuple[PodsSorted, ScaleUpResult, ScaleUpReport | None]:
+        """Buy what is missing for all pods, or nothing; the report is None where nothing is missing."""
+        request, report, result = accepted.request, None, ScaleUpResult.NOT_NEEDED
+        with stage.placer.trial.fork() as fork:
+            left = place_where_fits(stage.placer, accepted.pods)
             if left:
-                p = buy(p, left)
-            result = p.report.scale_up_result if left else ScaleUpResult.NOT_NEEDED
-            assert result is not None
+                stage, plan, done = self._buying.attempt(stage, left, atomic=True)
+                result = ScaleUpResult.ERROR if any(resized.error is not None for resized in done) else plan.result
+                report = scale_up_report(plan, done, result)
+            if result is ScaleUpResult.SUCCESSFUL:
+                memory = memories.scale_up_succeeded(stage.memory.registry, stage.now)
+                stage = remember(stage, registry=memory)
             if result in (ScaleUpResult.SUCCESSFUL, ScaleUpResult.NOT_NEEDED):
                 fork.keep()
         match result:
             case ScaleUpResult.NOT_NEEDED:
-                change = provisioning.found(request, now)
+                change = provisioning.found(request, stage.now)
             case ScaleUpResult.SUCCESSFUL:
-                change = provisioning.bought(request, now)
+                change = provisioning.bought(request, stage.now)
             case _:
-                change = provisioning.not_found(request, self._config.rules, now)
-        p, _ = self._told(p, request, change)
-        return p, result
+                change = provisioning.not_found(request, stage.config.rules, stage.now)
+        stage, _ = self._written(stage, request, change)
+        return stage, result, report
 
-    def _accepted(self, p: PassState, request: ProvisioningRequest) -> tuple[PassState, tuple[Pod, ...]]:
+    def _accepted(self, stage: Simulated, request: ProvisioningRequest) -> tuple[Simulated, tuple[Pod, ...]]:
         """Return the pods of a request that is accepted; none where it is gone, or where that cannot be written."""
-        now = p.report.now
         try:
-            pods = self._pods_of(p, request)
+            pods = self._pods_of(stage, request)
         except NoPods as error:
-            p, _ = self._told(p, request, provisioning.broken(request, RequestReason.NO_PODS, error, now))
-            return p, ()
-        p, outcome = self._told(p, request, provisioning.accepted(request, now))
-        return p, pods if outcome is WriteOutcome.DONE else ()
+            stage, _ = self._written(
+                stage, request, provisioning.broken(request, RequestReason.NO_PODS, error, stage.now)
+            )
+            return stage, ()
+        stage, outcome = self._written(stage, request, provisioning.accepted(request, stage.now))
+        return stage, pods if outcome is WriteOutcome.DONE else ()
 
-    def _pods_of(self, p: PassState, request: ProvisioningRequest) -> tuple[Pod, ...]:
-        return provisioning.pods_of(request, p.view.related.pod_templates, self._interner)
+    def _pods_of(self, stage: Observed, request: ProvisioningRequest) -> tuple[Pod, ...]:
+        return provisioning.pods_of(request, stage.view.related.pod_templates, self._interner)
 
-    def _told(self, p: PassState, request: ProvisioningRequest, change: StatusChange) -> tuple[PassState, WriteOutcome]:
+    def _written(
+        self, stage: ObservedT, request: ProvisioningRequest, change: StatusChange
+    ) -> tuple[ObservedT, WriteOutcome]:
         """Write a status, and remember it until it is seen."""
         written = self._statuses.put(change)
-        for one in change.conditions:
-            log.info("request.status", request=request.key, condition=f"{one.type}={one.status}", reason=one.reason)
+        for condition in change.conditions:
+            log.info(
+                "request.status",
+                request=request.key,
+                condition=f"{condition.type}={condition.status}",
+                reason=condition.reason,
+            )
         if written.outcome is WriteOutcome.FAILED:
             log.warning("request.not_written", request=request.key, error=written.error, next="trying again")
         if written.outcome is WriteOutcome.GONE:
-            return self._gone(p, request.uid), written.outcome
+            return _without(stage, request.uid), written.outcome
         done = written.outcome is WriteOutcome.DONE
-        memory = request_memory.decided(p.remembered.requests, change, p.report.now, written=done)
-        requests = tuple(request_memory.told(one, change) if one.uid == change.uid else one for one in p.requests)
-        p = replace(_remembering(p, memory), requests=requests)
-        return p.with_report(replace(p.report, status_changes=(*p.report.status_changes, change))), written.outcome
-
-    def _gone(self, p: PassState, uid: str) -> PassState:
-        memory = request_memory.forgotten(p.remembered.requests, uid)
-        return replace(_remembering(p, memory), requests=tuple(one for one in p.requests if one.uid != uid))
+        memory = request_memory.decided(stage.memory.requests, change, stage.now, written=done)
+        requests = tuple(
+            request_memory.told(known, change) if known.uid == change.uid else known for known in stage.requests
+        )
+        changes = (*stage.status_changes, change)
+        return replace(remember(stage, requests=memory), requests=requests, status_changes=changes), written.outcome
 
 
-def _remembering(p: PassState, memory: RequestMemory) -> PassState:
-    return replace(p, remembered=replace(p.remembered, requests=memory))
+def _without(stage: ObservedT, uid: str) -> ObservedT:
+    """Return the stage without a request that is gone."""
+    requests = tuple(request for request in stage.requests if request.uid != uid)
+    return replace(remember(stage, requests=request_memory.forgotten(stage.memory.requests, uid)), requests=requests)
 
 
-def _scheduled_consumers(p: PassState) -> dict[str, int]:
+def _scheduled_consumers(view: ClusterView) -> dict[str, int]:
     """Return how many pods on nodes use each request, by its key."""
-    view = p.view
     names = {
         number: f"{cls.namespace}/{name}"
         for number, cls in enumerate(view.classes)
@@ -236,7 +224,7 @@ def _scheduled_consumers(p: PassState) -> dict[str, int]:
     if not names:
         return {}
     counts = np.bincount(view.pod_classes, minlength=len(view.classes))
-    found: dict[str, int] = {}
+    used: dict[str, int] = {}
     for number, key in names.items():
-        found[key] = found.get(key, 0) + int(counts[number])
-    return found
+        used[key] = used.get(key, 0) + int(counts[number])
+    return used

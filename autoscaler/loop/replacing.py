@@ -5,21 +5,22 @@ cluster, so that pending pods do not count on the room bought for them. `run`, a
 one stage on, buys, and begins new ones; what is ready to go is removed by the next step, with everything else.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
+import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from autoscaler.actuation.node_removal import NodeRemoval
 from autoscaler.config.tree import Config
 from autoscaler.loop import consolidating
-from autoscaler.loop.event_writer import PassEventWriter
-from autoscaler.loop.growing import Growing
-from autoscaler.loop.passing import PassState
+from autoscaler.loop.buying import Buying
+from autoscaler.loop.pass_ports import PassPorts
 from autoscaler.loop.procuring import Procuring
-from autoscaler.loop.repairing import Repairing
-from autoscaler.loop.shrinking import situation_of
+from autoscaler.loop.repairing import with_current_registry
+from autoscaler.loop.shrinking import scale_down_context
+from autoscaler.loop.stages import Grown, Replaced, Simulated, next_stage, remember
 from autoscaler.objects.node import Node
+from autoscaler.observe.report import ReplacementReport
 from autoscaler.reasons import (
     ReplacementHold,
     ReplacementStage,
@@ -40,318 +41,350 @@ from autoscaler.scaledown.replacement import (
     ReplacementMemory,
     UnprovenConsolidation,
 )
+from autoscaler.snapshot.cluster import ClusterView
+from autoscaler.snapshot.groups import Groups
 from autoscaler.snapshot.template import UPCOMING
 
 _SPARE_TRIES = 10
 """How many nodes more than there is room for are looked at in one pass, should the first ones be kept by something."""
 
 
+class ReplacementProgress(msgspec.Struct, frozen=True):
+    """How far replacements have come in the course of one step."""
+
+    stage: Grown
+    memory: ReplacementMemory
+    forecasts: Mapping[str, ReplacementForecast]
+    """By the id of the replacement, those that this step began included."""
+    ended: tuple[Replacement, ...] = ()
+
+    def remember(self, memory: ReplacementMemory) -> "ReplacementProgress":
+        """Return the progress with another memory."""
+        return replace(self, memory=memory)
+
+
 class Replacing:
     """Takes replacements from stage to stage."""
 
-    def __init__(
-        self, config: Config, removal: NodeRemoval, growing: Growing, repairing: Repairing, herald: PassEventWriter
-    ) -> None:
-        self._config = config
-        self._options = config.replacement
-        self._removal = removal
-        self._repairing = repairing
-        self._procuring = Procuring(config, growing, removal)
-        self._herald = herald
+    def __init__(self, ports: PassPorts, buying: Buying) -> None:
+        self._cloud = ports.cloud
+        self._removal = ports.removal
+        self._events = ports.events
+        self._procuring = Procuring(buying, ports.removal)
 
-    def reserve(self, p: PassState) -> PassState:
-        """Return the pass with the pods of replacements in progress on the nodes that they will move to."""
-        if not self._wanted(p):
-            return replace(p, remembered=replace(p.remembered, replacements=None))
-        memory = p.remembered.replacements or replacement_record.restored(p.view.nodes, p.report.now)
-        p = replace(p, remembered=replace(p.remembered, replacements=memory))
+    def reserve(self, stage: Simulated) -> Simulated:
+        """Return the stage with the pods of replacements in progress on the nodes that they will move to."""
+        if not _wanted(stage.config, stage.view.groups):
+            return remember(stage, replacements=None)
+        memory = stage.memory.replacements or replacement_record.restored(stage.view.nodes, stage.now)
+        stage = remember(stage, replacements=memory)
         if not memory.in_progress:
-            return p
-        moves = self._moves(p, self._situation(p))
-        return replace(p, outlooks={one.id: moves.look(one) for one in memory.in_progress})
+            return stage
+        moves = _moves(stage, memory, scale_down_context(stage, self._removal))
+        return replace(stage, forecasts={replacement.id: moves.look(replacement) for replacement in memory.in_progress})
 
-    def run(self, p: PassState) -> PassState:
-        """Return the pass with replacements taken on, new ones begun, and the nodes that may go now."""
-        if p.remembered.replacements is None:
-            return p
-        with p.time.phase("replace"):
-            return self._replaced(p)
+    def run(self, stage: Grown) -> Replaced:
+        """Return the stage with replacements taken on, new ones begun, and the nodes that may go now."""
+        memory = stage.memory.replacements
+        if memory is None:
+            return next_stage(stage, Replaced, replacements=ReplacementReport(), due=(), reserved_nodes={})
+        with stage.time.phase("replace"):
+            stage = with_current_registry(stage, self._cloud)
+            return self._replaced(ReplacementProgress(stage, memory, stage.forecasts))
 
-    def _replaced(self, p: PassState) -> PassState:
-        p = self._repairing.judged_again(p)
-        outlooks = dict(p.outlooks)
-        p = self._continued(p, outlooks)
-        helped = () if p.report.scale_up is None else p.report.scale_up.triggered
-        classes = frozenset(pod.cls for pod in helped)
-        p = self._with(p, consolidation_backoff.settled(self._memory(p), classes, p.report.now, self._options))
-        grew = p.report.scale_up_result in (ScaleUpResult.SUCCESSFUL, ScaleUpResult.ERROR)
+    def _replaced(self, progress: ReplacementProgress) -> Replaced:
+        progress, options = self._continued(progress), progress.stage.config.replacement
+        plan = progress.stage.scale_up.plan
+        classes = frozenset(pod.cls for pod in plan.triggered) if plan is not None else frozenset()
+        settled = consolidation_backoff.settled(progress.memory, classes, progress.stage.now, options)
+        progress = progress.remember(settled)
+        grew = progress.stage.scale_up.result in (ScaleUpResult.SUCCESSFUL, ScaleUpResult.ERROR)
         if not grew:
-            p = self._begun(p, outlooks)
-            p = self._consolidated(p, outlooks)
-        memory = self._memory(p)
-        going = [one for one in memory.in_progress if one.stage in (ReplacementStage.READY, ReplacementStage.DRAINING)]
-        p = replace(
-            p,
-            due=tuple(removal for one in going for removal in _due(outlooks.get(one.id))),
-            spoken_for=_spoken_for(memory, outlooks),
+            progress = self._consolidated(self._begun(progress))
+        memory, forecasts = progress.memory, progress.forecasts
+        held = self._held(progress, ReplacementHold.PODS_FIRST if grew else ReplacementHold.TOO_MANY)
+        replaced = next_stage(
+            remember(progress.stage, replacements=memory),
+            Replaced,
+            replacements=ReplacementReport(replacements=(*memory.in_progress, *progress.ended), held=held),
+            due=_due(memory, forecasts),
+            reserved_nodes=_reserved(memory, forecasts),
         )
-        ended = tuple(one for one in p.report.replacements if one.over)
-        waits = self._waits(p, ReplacementHold.PODS_FIRST if grew else ReplacementHold.TOO_MANY)
-        report = replace(p.report, replacements=(*memory.in_progress, *ended), replacements_held=waits)
-        return self._repairing.judged_again(p.with_report(report))
+        return with_current_registry(replaced, self._cloud)
 
-    def _wanted(self, p: PassState) -> bool:
-        options = self._options
-        aged = options.max_node_age_s > 0 or any(group.settings.max_node_age_s for group in p.view.groups.all)
-        on = aged or options.replace_annotated_nodes or options.consolidation
-        return on and self._config.scale_down.scale_down_enabled
+    def _context(self, stage: Grown) -> ScaleDownContext:
+        return scale_down_context(stage, self._removal, stage.displaced_placed)
 
-    def _memory(self, p: PassState) -> ReplacementMemory:
-        assert p.remembered.replacements is not None
-        return p.remembered.replacements
-
-    def _with(self, p: PassState, memory: ReplacementMemory) -> PassState:
-        return replace(p, remembered=replace(p.remembered, replacements=memory))
-
-    def _situation(self, p: PassState) -> ScaleDownContext:
-        return situation_of(p, self._config, self._removal)
-
-    def _moves(self, p: PassState, situation: ScaleDownContext) -> Relocations:
-        assert p.placer is not None
-        avoided = [name for one in self._memory(p).in_progress for name in one.nodes]
-        avoided += [removal.node.name for removal in p.remembered.unneeded]
-        return Relocations(p.placer, situation, p.report.templates, p.registry.upcoming, avoided)
+    def _moves_now(self, progress: ReplacementProgress) -> Relocations:
+        return _moves(progress.stage, progress.memory, self._context(progress.stage))
 
     # What is in progress.
 
-    def _continued(self, p: PassState, outlooks: Mapping[str, ReplacementForecast]) -> PassState:
-        now, kept = p.report.now, []
-        for one in self._memory(p).in_progress:
-            seen = outlooks[one.id]
-            after = states.advance(one, seen, now, self._options)
-            if after.hold is ReplacementHold.NO_CAPACITY and seen.lacks:
-                p, after = self._procuring.lacking(p, after, seen)
+    def _continued(self, progress: ReplacementProgress) -> ReplacementProgress:
+        """Take every replacement in progress on."""
+        continuing = []
+        for before in progress.memory.in_progress:
+            forecast = progress.forecasts[before.id]
+            after = states.advance(before, forecast, progress.stage.now, progress.stage.config.replacement)
+            if after.hold is ReplacementHold.NO_CAPACITY and forecast.lacks:
+                stage, after = self._procuring.buy_lacking(progress.stage, after, forecast)
+                progress = replace(progress, stage=stage)
             if after.stage is ReplacementStage.PROPOSED and after.hold in (
                 ReplacementHold.NODE_KEPT,
                 ReplacementHold.NO_CAPACITY,
                 ReplacementHold.MAX_SIZE,
             ):
                 # Nothing was bought for it: others get their turn.
-                p = self._rest_shortly(p, after)
+                progress = _rest_shortly(progress, after)
             elif after.over:
-                p = self._ended(p, after)
+                progress = self._ended(progress, after)
             else:
-                if after.stage is not one.stage:
-                    self._herald.replacement(after, self._there(p, after))
-                kept.append(after)
-        return self._with(p, replace(self._memory(p), in_progress=tuple(kept)))
+                if after.stage is not before.stage:
+                    self._events.replacement(after, _nodes(progress.stage.view, after))
+                continuing.append(after)
+        return progress.remember(replace(progress.memory, in_progress=tuple(continuing)))
 
-    def _ended(self, p: PassState, one: Replacement) -> PassState:
+    def _ended(self, progress: ReplacementProgress, replacement: Replacement) -> ReplacementProgress:
         """Let go of a replacement: nodes that stay rest, and say so themselves should this process end."""
-        memory, now = self._memory(p), p.report.now
-        self._herald.replacement(one, self._there(p, one))
-        p = p.with_report(replace(p.report, replacements=(*p.report.replacements, one)))
-        if one.stage is ReplacementStage.DONE:
-            return p
+        stage, memory, options = progress.stage, progress.memory, progress.stage.config.replacement
+        self._events.replacement(replacement, _nodes(stage.view, replacement))
+        progress = replace(progress, ended=(*progress.ended, replacement))
+        if replacement.stage is ReplacementStage.DONE:
+            return progress
         rests = dict(memory.rests)
-        for name in one.nodes:
-            if p.view.node(name) is None:
+        for name in replacement.nodes:
+            if stage.view.node(name) is None:
                 continue
-            if one.hold is ReplacementHold.WITHDRAWN:
+            if replacement.hold is ReplacementHold.WITHDRAWN:
                 self._removal.annotate(name, {replacement_record.STATE: None})
                 continue
-            rests[name] = states.rested(memory.rests.get(name), one, now, self._options)
-            if one.bought:
-                self._removal.annotate(name, {replacement_record.STATE: replacement_record.record_of(one, rests[name])})
+            rests[name] = states.rested(memory.rests.get(name), replacement, stage.now, options)
+            if replacement.bought:
+                text = replacement_record.record_of(replacement, rests[name])
+                self._removal.annotate(name, {replacement_record.STATE: text})
         memory = replace(memory, rests=rests)
-        if one.trigger is ReplacementTrigger.CHEAPER:
-            memory = consolidation_backoff.doubted(memory, now, self._options)
-        return self._with(p, memory)
-
-    def _rest_shortly(self, p: PassState, one: Replacement) -> PassState:
-        """Look at nodes again after a while: something keeps them, or nothing could be bought for them."""
-        memory = self._memory(p)
-        until = p.report.now.later(self._config.scale_down.unremovable_node_recheck_timeout_s)
-        rests = dict(memory.rests)
-        for name in one.nodes:
-            failures = rests[name].failures if name in rests else 0
-            rests[name] = ReplacementBackoff(
-                until=until, hold=one.hold or ReplacementHold.NODE_KEPT, detail=one.detail, failures=failures
-            )
-        return self._with(p, replace(memory, rests=rests))
-
-    def _there(self, p: PassState, one: Replacement) -> list[Node]:
-        return [node for name in one.nodes if (node := p.view.node(name)) is not None]
+        if replacement.trigger is ReplacementTrigger.CHEAPER:
+            memory = consolidation_backoff.doubted(memory, stage.now, options)
+        return progress.remember(memory)
 
     # What is begun.
 
-    def _begun(self, p: PassState, outlooks: dict[str, ReplacementForecast]) -> PassState:
+    def _begun(self, progress: ReplacementProgress) -> ReplacementProgress:
         """Begin to replace nodes that are asked for or too old, as many as may be in progress."""
-        tries = self._slots(p) + _SPARE_TRIES
-        for trigger, node in self._wishes(p):
-            if self._slots(p) <= 0 or tries <= 0 or not p.goes_on:
+        tries = _slots(progress) + _SPARE_TRIES
+        for trigger, node in self._replaceable(progress):
+            if _slots(progress) <= 0 or tries <= 0:
                 break
             tries -= 1
-            one = Replacement(
+            replacement = Replacement(
                 trigger=trigger,
                 nodes=(node.name,),
-                began=p.report.now,
-                price_before=_price_of(p, [node.name]),
+                began=progress.stage.now,
+                price_before=_price_of(progress.stage.view.groups, [node.name]),
             )
-            p = self._tried(p, one, outlooks)
-        return p
+            progress = self._tried(progress, replacement)
+        return progress
 
-    def _tried(self, p: PassState, one: Replacement, outlooks: dict[str, ReplacementForecast]) -> PassState:
+    def _tried(self, progress: ReplacementProgress, replacement: Replacement) -> ReplacementProgress:
         """Begin a replacement if its pods have places, or can be given some; else the nodes rest."""
-        assert p.placer is not None
-        with p.placer.trial.fork() as fork:
-            seen = self._moves(p, self._situation(p)).look(one)
-            after = states.advance(one, seen, p.report.now, self._options)
-            if after.stage is ReplacementStage.PROPOSED and seen.lacks and seen.kept is None:
-                p, after = self._procuring.lacking(p, after, seen)
-                p = self._repairing.judged_again(p)
+        stage = progress.stage
+        with stage.placer.trial.fork() as fork:
+            forecast = self._moves_now(progress).look(replacement)
+            after = states.advance(replacement, forecast, stage.now, stage.config.replacement)
+            if after.stage is ReplacementStage.PROPOSED and forecast.lacks and forecast.kept is None:
+                stage, after = self._procuring.buy_lacking(stage, after, forecast)
+                stage = with_current_registry(stage, self._cloud)
             waits = after.stage is ReplacementStage.PROPOSED and after.hold is ReplacementHold.NOT_READY
             if after.stage in (ReplacementStage.READY, ReplacementStage.BOUGHT) or waits:
                 fork.keep()
-        return self._filed(p, after, seen, outlooks)
+        return self._filed(replace(progress, stage=stage), after, forecast)
 
     def _filed(
-        self, p: PassState, one: Replacement, seen: ReplacementForecast, outlooks: dict[str, ReplacementForecast]
-    ) -> PassState:
-        if one.over:
-            return self._ended(p, one)
-        if one.stage is ReplacementStage.PROPOSED and one.hold is not ReplacementHold.NOT_READY:
-            return self._rest_shortly(p, one)
-        outlooks[one.id] = seen
-        self._herald.replacement(one, self._there(p, one))
-        memory = self._memory(p)
-        return self._with(p, replace(memory, in_progress=(*memory.in_progress, one)))
+        self, progress: ReplacementProgress, replacement: Replacement, forecast: ReplacementForecast
+    ) -> ReplacementProgress:
+        if replacement.over:
+            return self._ended(progress, replacement)
+        if replacement.stage is ReplacementStage.PROPOSED and replacement.hold is not ReplacementHold.NOT_READY:
+            return _rest_shortly(progress, replacement)
+        self._events.replacement(replacement, _nodes(progress.stage.view, replacement))
+        memory = progress.memory
+        return replace(
+            progress,
+            memory=replace(memory, in_progress=(*memory.in_progress, replacement)),
+            forecasts={**progress.forecasts, replacement.id: forecast},
+        )
 
-    def _slots(self, p: PassState) -> int:
-        return self._options.max_replacements - len(self._memory(p).in_progress)
-
-    def _wishes(self, p: PassState) -> Iterator[tuple[ReplacementTrigger, Node]]:
-        """Yield nodes that are asked for, then those too old; the oldest first, and no node that is spoken for."""
-        busy = self._busy(p)
-        nodes = sorted(p.view.nodes, key=lambda node: (node.created, node.name))
-        if self._options.replace_annotated_nodes:
-            yield from (
-                (ReplacementTrigger.REQUESTED, node)
-                for node in nodes
-                if states.requested(node) and node.name not in busy
-            )
-        wall = p.report.now.wall
-        ages = {group.id: states.due_age_s(group, self._options) for group in p.view.groups.all}
+    def _replaceable(self, progress: ReplacementProgress) -> Iterator[tuple[ReplacementTrigger, Node]]:
+        """Yield nodes that are asked for, then those too old; the oldest first, and none that is busy otherwise."""
+        stage, busy = progress.stage, self._busy(progress)
+        options, wall = stage.config.replacement, stage.now.wall
+        nodes = [node for node in stage.view.nodes if node.name not in busy]
+        nodes.sort(key=lambda node: (node.created, node.name))
+        asked_for = {node.name for node in nodes if options.replace_annotated_nodes and states.requested(node)}
+        yield from ((ReplacementTrigger.REQUESTED, node) for node in nodes if node.name in asked_for)
+        due_ages = {group.id: states.due_age_s(group, options) for group in stage.view.groups.all}
         for node in nodes:
-            age_s = ages.get(p.view.groups.of_node.get(node.name, ""))
-            asked = self._options.replace_annotated_nodes and states.requested(node)
-            if age_s is not None and wall - node.created > age_s and node.name not in busy and not asked:
+            age_s = due_ages.get(stage.view.groups.of_node.get(node.name, ""))
+            if age_s is not None and wall - node.created > age_s and node.name not in asked_for:
                 yield ReplacementTrigger.EXPIRED, node
 
-    def _busy(self, p: PassState) -> set[str]:
+    def _busy(self, progress: ReplacementProgress) -> Collection[str]:
         """Return the nodes not to begin with: in progress, resting, unneeded, or on their way out."""
-        memory, now = self._memory(p), p.report.now
-        busy = {name for one in memory.in_progress for name in one.nodes}
-        busy.update(name for name, rest in memory.rests.items() if rest.until.mono > now.mono)
-        busy.update(removal.node.name for removal in p.remembered.unneeded)
+        busy = set(_in_progress(progress.memory))
+        busy.update(_resting(progress))
+        busy.update(removal.node.name for removal in progress.stage.memory.unneeded)
         return busy | self._removal.under_way().nodes
 
-    def _waits(self, p: PassState, hold: ReplacementHold) -> dict[str, ReplacementBackoff]:
+    def _held(self, progress: ReplacementProgress, hold: ReplacementHold) -> dict[str, ReplacementBackoff]:
         """Return why nodes that should be replaced wait: they rest, or their turn has not come (`hold`)."""
-        now = p.report.now
-        waits = {node.name: ReplacementBackoff(until=now, hold=hold) for _, node in self._wishes(p)}
-        waits.update((name, rest) for name, rest in self._memory(p).rests.items() if rest.until.mono > now.mono)
-        return waits
+        turns = {
+            node.name: ReplacementBackoff(until=progress.stage.now, hold=hold)
+            for _, node in self._replaceable(progress)
+        }
+        return {**turns, **_resting(progress)}
 
     # Cheaper nodes.
 
-    def _consolidated(self, p: PassState, outlooks: dict[str, ReplacementForecast]) -> PassState:
+    def _consolidated(self, progress: ReplacementProgress) -> ReplacementProgress:
         """Look for cheaper nodes, now and then, and begin the best replacement that is proven to work."""
-        memory, now, options = self._memory(p), p.report.now, self._options
-        if not options.consolidation or self._slots(p) <= 0:
-            return p
-        workload = consolidating.workload(p.view)
+        memory, now, options = progress.memory, progress.stage.now, progress.stage.config.replacement
+        if not options.consolidation or _slots(progress) <= 0:
+            return progress
+        view = progress.stage.view
+        workload = consolidating.workload(view)
         if not consolidation_backoff.may_consolidate(memory, workload, now, options):
-            return p
-        p = self._with(p, replace(memory, consolidated=now))
-        p, proposals = self._proposals(p)
+            return progress
+        progress, proposals = self._proposals(progress.remember(replace(memory, consolidated=now)))
         for proposal in proposals:
-            before = self._memory(p)
-            p = self._proven(p, proposal, outlooks)
-            begun = self._memory(p).in_progress[len(before.in_progress) :]
+            before = progress.memory
+            progress = self._proven(progress, proposal)
+            begun = progress.memory.in_progress[len(before.in_progress) :]
             if begun:
                 unproven = UnprovenConsolidation(
-                    id=begun[0].id, classes=consolidating.moving(p, begun[0]), workload=workload
+                    id=begun[0].id, classes=consolidating.moving(view, begun[0]), workload=workload
                 )
-                return self._with(p, replace(self._memory(p), settling=unproven, fruitless=None))
-            if any(one.over for one in p.report.replacements):
+                return progress.remember(replace(progress.memory, settling=unproven, fruitless=None))
+            if progress.ended:
                 break
-        return p
+        return progress
 
-    def _proposals(self, p: PassState) -> tuple[PassState, tuple[Proposal, ...]]:
+    def _proposals(self, progress: ReplacementProgress) -> tuple[ReplacementProgress, tuple[Proposal, ...]]:
         """Return proposals, unless the last search that led to nothing had the same before it."""
-        assert p.placer is not None
-        situation, memory = self._situation(p), self._memory(p)
-        moves = self._moves(p, situation)
-        candidates = consolidating.candidates(p, moves, self._busy(p), self._options)
-        _, rooms = self._procuring.usable(p)
-        offers = consolidating.offers(p, rooms)
-        picture = consolidating.picture(p, candidates, offers, moves.destinations)
-        if not candidates or memory.fruitless == picture:
-            return p, ()
-        found = propose(p.placer, candidates, offers, moves.destinations, situation.groups, self._options)
-        return self._with(p, replace(memory, fruitless=picture)), found
+        stage, memory = progress.stage, progress.memory
+        context = self._context(stage)
+        moves = _moves(stage, memory, context)
+        candidates = consolidating.candidates(stage, moves, self._busy(progress))
+        offers = consolidating.offers(stage, self._procuring.room_by_group(stage))
+        searched = consolidating.search_hash(stage.placer.trial, candidates, offers, moves.destinations)
+        if not candidates or memory.fruitless == searched:
+            return progress, ()
+        proposals = propose(
+            stage.placer, candidates, offers, moves.destinations, context.groups, stage.config.replacement
+        )
+        return progress.remember(replace(memory, fruitless=searched)), proposals
 
-    def _proven(self, p: PassState, proposal: Proposal, outlooks: dict[str, ReplacementForecast]) -> PassState:
+    def _proven(self, progress: ReplacementProgress, proposal: Proposal) -> ReplacementProgress:
         """Begin a proposed replacement if the simulated cluster, with its new nodes, has a place for every pod."""
-        assert p.placer is not None
-        trial, one = p.placer.trial, consolidating.planned(p, proposal)
-        situation = self._situation(p)
-        targets = {group: situation.groups.by_id[group].target_size + count for group, count in proposal.buys.items()}
-        situation = replace(situation, groups=situation.groups.sized(targets))
-        planned = replace(one, bought=tuple(states.Purchase(*item) for item in proposal.buys.items()))
+        stage = progress.stage
+        trial, replacement = stage.placer.trial, consolidating.planned(stage, proposal)
+        context = self._context(stage)
+        targets = {group: context.groups.by_id[group].target_size + count for group, count in proposal.buys.items()}
+        context = replace(context, groups=context.groups.sized(targets))
+        planned = replace(replacement, bought=tuple(states.Purchase(*item) for item in proposal.buys.items()))
         with trial.fork() as fork:
             for group, count in proposal.buys.items():
-                numbered = p.registry.upcoming.get(group, 0)
-                trial.add(p.report.templates[group], count, UPCOMING, numbered=numbered)
-            seen = self._moves(p, situation).look(planned)
-            if seen.kept is not None or seen.lacks:
-                return p
-            after = states.staged(one, ReplacementStage.READY)
+                numbered = stage.registry.upcoming.get(group, 0)
+                trial.add(stage.templates[group], count, UPCOMING, numbered=numbered)
+            forecast = _moves(stage, progress.memory, context).look(planned)
+            if forecast.kept is not None or forecast.lacks:
+                return progress
+            after = states.staged(replacement, ReplacementStage.READY)
             if proposal.buys:
-                p, after = self._procuring.exactly(p, one, proposal.buys)
-                p = self._repairing.judged_again(p)
+                stage, after = self._procuring.buy_exactly(stage, replacement, proposal.buys)
+                stage = with_current_registry(stage, self._cloud)
             if after.stage in (ReplacementStage.READY, ReplacementStage.BOUGHT):
                 fork.keep()
-        return self._filed(p, after, seen, outlooks)
+        return self._filed(replace(progress, stage=stage), after, forecast)
 
 
-def _due(seen: ReplacementForecast | None) -> tuple[Removal, ...]:
+def _wanted(config: Config, groups: Groups) -> bool:
+    """Whether any node is to be replaced at all."""
+    options = config.replacement
+    aged = options.max_node_age_s > 0 or any(group.settings.max_node_age_s for group in groups.all)
+    on = aged or options.replace_annotated_nodes or options.consolidation
+    return on and config.scale_down.scale_down_enabled
+
+
+def _moves(stage: Simulated, memory: ReplacementMemory, context: ScaleDownContext) -> Relocations:
+    avoided = [*_in_progress(memory), *(removal.node.name for removal in stage.memory.unneeded)]
+    return Relocations(stage.placer, context, stage.templates, stage.registry.upcoming, avoided)
+
+
+def _in_progress(memory: ReplacementMemory) -> list[str]:
+    return [name for replacement in memory.in_progress for name in replacement.nodes]
+
+
+def _resting(progress: ReplacementProgress) -> dict[str, ReplacementBackoff]:
+    rests = progress.memory.rests
+    return {name: rest for name, rest in rests.items() if rest.until.mono > progress.stage.now.mono}
+
+
+def _slots(progress: ReplacementProgress) -> int:
+    return progress.stage.config.replacement.max_replacements - len(progress.memory.in_progress)
+
+
+def _nodes(view: ClusterView, replacement: Replacement) -> list[Node]:
+    """Return the nodes of a replacement that still exist."""
+    return [node for name in replacement.nodes if (node := view.node(name)) is not None]
+
+
+def _rest_shortly(progress: ReplacementProgress, replacement: Replacement) -> ReplacementProgress:
+    """Look at nodes again after a while: something keeps them, or nothing could be bought for them."""
+    memory, stage = progress.memory, progress.stage
+    until = stage.now.later(stage.config.scale_down.unremovable_node_recheck_timeout_s)
+    rests = dict(memory.rests)
+    for name in replacement.nodes:
+        failures = rests[name].failures if name in rests else 0
+        rests[name] = ReplacementBackoff(
+            until=until,
+            hold=replacement.hold or ReplacementHold.NODE_KEPT,
+            detail=replacement.detail,
+            failures=failures,
+        )
+    return progress.remember(replace(memory, rests=rests))
+
+
+def _due(memory: ReplacementMemory, forecasts: Mapping[str, ReplacementForecast]) -> tuple[Removal, ...]:
     """Return the nodes whose pods have places on nodes that are ready."""
-    if seen is None or seen.lacks or seen.awaited or not seen.arrived or seen.kept is not None:
-        return ()
-    return seen.removals
+    return tuple(
+        removal
+        for replacement in memory.in_progress
+        if replacement.stage in (ReplacementStage.READY, ReplacementStage.DRAINING)
+        for removal in _removals(forecasts[replacement.id])
+    )
 
 
-def _spoken_for(memory: ReplacementMemory, outlooks: Mapping[str, ReplacementForecast]) -> dict[str, UnremovableNode]:
+def _removals(forecast: ReplacementForecast) -> tuple[Removal, ...]:
+    waits = forecast.lacks or forecast.awaited or not forecast.arrived
+    return () if waits or forecast.kept is not None else forecast.removals
+
+
+def _reserved(memory: ReplacementMemory, forecasts: Mapping[str, ReplacementForecast]) -> dict[str, UnremovableNode]:
     """Return the nodes that scale-down leaves alone: old ones, and the new ones meant for their pods."""
-    found: dict[str, UnremovableNode] = {}
-    for one in memory.in_progress:
-        why = "" if one.hold is None else f", {one.hold}: {one.detail}"
-        for name in one.nodes:
-            found[name] = UnremovableNode(name, UnremovableReason.BEING_REPLACED, f"{one.trigger}, {one.stage}{why}")
-        for name in outlooks[one.id].new if one.id in outlooks else ():
-            found.setdefault(
-                name,
-                UnremovableNode(
-                    name, UnremovableReason.REPLACES_OTHERS, f"holds room for pods of {', '.join(one.nodes)}"
-                ),
-            )
-    return found
+    reserved: dict[str, UnremovableNode] = {}
+    for replacement in memory.in_progress:
+        hold = "" if replacement.hold is None else f", {replacement.hold}: {replacement.detail}"
+        detail = f"{replacement.trigger}, {replacement.stage}{hold}"
+        for name in replacement.nodes:
+            reserved[name] = UnremovableNode(name, UnremovableReason.BEING_REPLACED, detail)
+        detail = f"holds room for pods of {', '.join(replacement.nodes)}"
+        for name in forecasts[replacement.id].new:
+            reserved.setdefault(name, UnremovableNode(name, UnremovableReason.REPLACES_OTHERS, detail))
+    return reserved
 
 
-def _price_of(p: PassState, names: list[str]) -> float | None:
-    groups = p.view.groups
-    prices = [group.node_price for name in names if (group := groups.get(groups.of_node.get(name, ""))) is not None]
+def _price_of(groups: Groups, names: list[str]) -> float | None:
+    owners = (groups.get(groups.of_node.get(name, "")) for name in names)
+    prices = [group.node_price for group in owners if group is not None]
     known = [price for price in prices if price is not None]
     return float(np.sum(known)) if len(known) == len(names) else None

@@ -5,7 +5,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from autoscaler.config.syntax import show_duration
-from autoscaler.objects.pod import PodClass
+from autoscaler.objects.capacity import consumed_request
+from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.reasons import Lack
 from autoscaler.registry.occurrence import Occurrence
 from autoscaler.scaledown.replacement import Replacement
@@ -15,6 +16,10 @@ from cloudprovider.interface import ErrorClass, InstanceError
 
 NODES_TOTAL_REACHED = "max total nodes in cluster reached"
 """Why nothing is tried for a pod when the cluster may not have more nodes."""
+
+NO_NODES = "Cluster has no nodes."
+NO_READY_NODES = "Cluster has no ready nodes."
+UNHEALTHY = "Cluster is unhealthy"
 
 _CLASSES = {ErrorClass.OUT_OF_RESOURCES: "OutOfResource", ErrorClass.OTHER: "Other"}
 
@@ -36,6 +41,21 @@ def not_reverted(failed: Resized) -> str:
     """When the target of a scale-up that timed out could not be lowered."""
     message = failed.error.message if failed.error else "unknown error"
     return f"Failed to decrease target size for group {failed.group} after scale-up timeout: {message}"
+
+
+def unregistered_removed(machine: str) -> str:
+    """When a machine that never registered was deleted."""
+    return f"Removed unregistered node {machine}"
+
+
+def unregistered_not_removed(machine: str, error: InstanceError) -> str:
+    """When a machine that never registered could not be deleted."""
+    return f"Failed to remove node {machine}: {error.message}"
+
+
+def nodes_total_reached(limit: int) -> str:
+    """When the cluster may not have more nodes."""
+    return f"Max total nodes in cluster reached: {limit}"
 
 
 def short_of_template(found: Shortfall) -> str:
@@ -94,6 +114,12 @@ def triggered(pods: str, increases: Iterable[Increase]) -> str:
 def not_triggered(pods: str, reasons: Iterable[str]) -> str:
     """On pods (`pod`, or `of_buffer`) for which nothing could be done; several kinds of them have several reasons."""
     return f"{pods} didn't trigger scale-up: {','.join(dict.fromkeys(reasons))}"
+
+
+def consumes_request(pod: Pod) -> str:
+    """On pods that use the capacity of a ProvisioningRequest."""
+    name = f"{pod.namespace}/{consumed_request(pod.cls.annotations)}"
+    return f"Unschedulable pod didn't trigger scale-up, because it's consuming ProvisioningRequest {name}"
 
 
 def of_buffer(count: int) -> str:

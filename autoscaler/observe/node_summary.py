@@ -45,11 +45,11 @@ def fates_of(report: PassReport, before: Iterable[NodeStatus]) -> NodeFates:
     wall = report.now.wall
     known = {node.name: node.unneeded_since_at for node in before if node.unneeded_since_at is not None}
     since_at = {}
-    for removal in report.unneeded:
+    for removal in report.scale_down.unneeded:
         node = removal.node
         marked = taint_time(node, DELETION_CANDIDATE)
         since_at[node.name] = known.get(node.name, min(wall, wall if marked is None else marked))
-    return NodeFates({name: _stay(kept) for name, kept in report.kept.items()}, since_at)
+    return NodeFates({name: _stay(kept) for name, kept in report.scale_down.unremovable.items()}, since_at)
 
 
 def _stay(kept: UnremovableNode) -> Stay:

@@ -45,13 +45,13 @@ class PassLog:
                 "template.corrected", group=found.group, node=found.node, text=event_texts.short_of_template(found)
             )
         self._write_unpriced(report)
-        for done in report.corrections:
+        for done in report.repairs.corrections:
             _write_correction(done)
-        for removed in (*report.unregistered_removed, *report.failed_removed):
+        for removed in (*report.repairs.unregistered_removed, *report.repairs.failed_removed):
             _write_removal(removed)
         self._write_answers(report)
         self._write_scale_up(report, status)
-        for removal in (*report.deletions.empty, *report.deletions.drained):
+        for removal in report.scale_down.begun:
             _write_deletion(removal)
         self._write_replacements(report)
         if log.shows(DETAIL):
@@ -59,9 +59,9 @@ class PassLog:
                 "pass.done",
                 number=None if status.last_pass is None else status.last_pass.number,
                 end=report.end,
-                scale_up=report.scale_up_result,
-                scale_down=report.scale_down_result,
-                unneeded=len(report.unneeded),
+                scale_up=report.scale_up.result,
+                scale_down=report.scale_down.result,
+                unneeded=len(report.scale_down.unneeded),
                 seconds=round(report.timings.get(WHOLE_PASS, 0.0), 4),
                 phases={name: round(took, 4) for name, took in report.timings.items() if name != WHOLE_PASS},
                 nodes=len(status.nodes),
@@ -95,9 +95,9 @@ class PassLog:
 
     def _write_answers(self, report: PassReport) -> None:
         """Say that the gRPC expander is of no help: when that begins, changes, and ends."""
-        if report.scale_up is None or not report.scale_up.answers:
+        if report.scale_up.plan is None or not report.scale_up.plan.answers:
             return
-        complaint = next(filter(None, (answer.complaint for answer in report.scale_up.answers)), "")
+        complaint = next(filter(None, (answer.complaint for answer in report.scale_up.plan.answers)), "")
         if complaint and complaint != self._complaint:
             log.warning("grpc_expander.trouble", error=complaint)
         elif self._complaint and not complaint:
@@ -138,27 +138,27 @@ class PassLog:
 
     def _write_stuck(self, report: PassReport, pods: tuple[PodStatus, ...]) -> None:
         """Say that pods cannot be helped: when that begins, or when it is others or for other reasons."""
-        if report.increases or report.scale_up_result not in _STUCK:
+        if report.increases or report.scale_up.result not in _STUCK:
             self._stuck = None
             return
-        plan = report.scale_up
+        plan = report.scale_up.plan
         skipped = {} if plan is None else {one.group: one.reason for one in plan.skipped}
         verdicts = Counter(pod.verdict for pod in pods if pod.verdict not in _WAITING)
-        stuck = (report.scale_up_result, skipped, verdicts)
+        stuck = (report.scale_up.result, skipped, verdicts)
         if stuck != self._stuck:
             log.info(
                 "scale_up.impossible",
-                result=report.scale_up_result,
+                result=report.scale_up.result,
                 pods=verdicts.total(),
                 verdicts=verdicts,
                 skipped=skipped,
-                error=report.scale_up_error,
+                error=report.scale_up.error,
             )
         self._stuck = stuck
 
     def _write_replacements(self, report: PassReport) -> None:
         """Say which replacements have come to another stage."""
-        for one in report.replacements:
+        for one in report.replacements.replacements:
             if self._stages.get(one.id) is not one.stage:
                 log.info(
                     "replacement.stage",
@@ -171,7 +171,7 @@ class PassLog:
                     hold=one.hold,
                     detail=one.detail,
                 )
-        self._stages = {one.id: one.stage for one in report.replacements if not one.over}
+        self._stages = {one.id: one.stage for one in report.replacements.replacements if not one.over}
 
 
 def _write_occurrence(one: Occurrence) -> None:

@@ -39,7 +39,7 @@ def pod_statuses(report: PassReport, expected: Mapping[str, float] | None = None
     `expected` has seconds until pods are ready, by pod key, as far as that is known.
     """
     expected = expected or {}
-    view, plan = report.view, report.scale_up
+    view, plan = report.view, report.scale_up.plan
     if view is None:
         return ()
     planned = {} if plan is None else _planned(report, plan)
@@ -52,7 +52,7 @@ def pod_statuses(report: PassReport, expected: Mapping[str, float] | None = None
     statuses = []
     for pod in view.pending:
         key, cls = pod.key, pod.cls
-        if (waiting := report.waiting.get(key)) is not None:
+        if (waiting := report.pods.waiting.get(key)) is not None:
             outcome = _WAITING[waiting]
         elif plan is not None and (key in remaining or held.get(key) is PodVerdict.NO_GROUP_FITS):
             if cls not in stuck:
@@ -127,7 +127,7 @@ def _sentence(one: Rejection) -> str:
 
 def _otherwise(report: PassReport) -> PodOutcome:
     """Return what became of pods about which the pass says nothing."""
-    plan = report.scale_up
+    plan = report.scale_up.plan
     if plan is not None and plan.capped_by_nodes_total:
         return _HELD[ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL]
     if plan is not None and plan.error:
@@ -136,7 +136,7 @@ def _otherwise(report: PassReport) -> PodOutcome:
         return _HELD[PodVerdict.NEXT_PASS]
     if report.end is not PassEnd.COMPLETE:
         return PodOutcome(ScaleUpResult.NOT_TRIED.value, report.error or f"the pass ended early: {report.end}")
-    result = report.scale_up_result or ScaleUpResult.NOT_TRIED
+    result = report.scale_up.result or ScaleUpResult.NOT_TRIED
     if result is ScaleUpResult.NO_OPTIONS:  # without a plan: what the rules of 1.31 call a cluster that is full
         return _HELD[ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL]
     return PodOutcome(result.value, reason_table.TABLE[ScaleUpResult][result].text)

@@ -1,6 +1,6 @@
 """What one pass saw, decided and did: the one value from which status, metrics, events and answers are made."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 import msgspec
@@ -11,8 +11,7 @@ from autoscaler.objects.pod import Pod
 from autoscaler.reasons import ScaleDownResult, ScaleUpResult, UnremovableNode, Waiting
 from autoscaler.registry.instances import InstanceRemoval
 from autoscaler.registry.state import Registry
-from autoscaler.scaledown.plan import NodesToDelete
-from autoscaler.scaledown.plan import Removal as ScaleDownRemoval
+from autoscaler.scaledown.plan import NodesToDelete, Removal
 from autoscaler.scaledown.replacement import Replacement, ReplacementBackoff
 from autoscaler.scaleup.plan import Resized, ScaleUpPlan
 from autoscaler.scaleup.shortfall import Shortfall
@@ -40,52 +39,94 @@ class RemovedInstances(msgspec.Struct, frozen=True):
     error: InstanceError | None = None
 
 
+class Repairs(msgspec.Struct, frozen=True, kw_only=True):
+    """What a pass put right in the cloud before it decided anything."""
+
+    corrections: tuple[Resized, ...] = ()
+    """Targets lowered because the machines never came."""
+    unregistered_removed: tuple[RemovedInstances, ...] = ()
+    failed_removed: tuple[RemovedInstances, ...] = ()
+
+    @property
+    def removed(self) -> tuple[RemovedInstances, ...]:
+        """All machines whose deletion was asked for."""
+        return (*self.unregistered_removed, *self.failed_removed)
+
+
+class PendingPods(msgspec.Struct, frozen=True, kw_only=True):
+    """Pending pods, by whether they need a node."""
+
+    unschedulable: tuple[Pod, ...] = ()
+    """Those that fit no node, those too young to be helped included, and the pods of requests to be served."""
+    waiting: Mapping[str, Waiting] = {}
+    """Why pods took no part in the scale-up, by key."""
+
+
+class ScaleUpReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of the scale-up."""
+
+    result: ScaleUpResult | None = None
+    """None: the pass ended before the cluster was understood."""
+    plan: ScaleUpPlan | None = None
+    """None: nothing was planned."""
+    error: str = ""
+    """What failed, even where other groups made up for it."""
+
+
+class ReplacementReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Nodes that are replaced, and those that should be."""
+
+    replacements: tuple[Replacement, ...] = ()
+    """Those in progress, then those that ended in this pass."""
+    held: Mapping[str, ReplacementBackoff] = {}
+    """Why nodes that should be replaced wait, by name."""
+
+
+class ScaleDownReport(msgspec.Struct, frozen=True, kw_only=True):
+    """Which nodes may go, and which do."""
+
+    result: ScaleDownResult | None = None
+    """None: the pass ended before scale-down."""
+    unneeded: tuple[Removal, ...] = ()
+    """Nodes that could go, all together; as of the last pass that looked."""
+    unremovable: Mapping[str, UnremovableNode] = {}
+    """Why other nodes stay, by name; as of then."""
+    deletions: NodesToDelete = NodesToDelete()
+    """What this pass did about those that were due."""
+
+    @property
+    def begun(self) -> tuple[Removal, ...]:
+        """Removals that this pass began."""
+        return (*self.deletions.empty, *self.deletions.drained)
+
+
 class PassReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One pass. What a pass that ended early never came to is empty."""
+    """One pass. What a pass that ended early never reached is empty."""
 
     now: Instant
     end: PassEnd = PassEnd.COMPLETE
     error: str = ""
     error_type: ErrorType | None = None
     view: ClusterView | None = None
+    """None: the cluster could not be observed."""
     silent_s: Mapping[str, float] = {}
     """Kinds that the API server has said nothing about for longer than the limit, by path, and since when."""
     registry: Registry | None = None
-    """As it was when the pass ended."""
+    """As it was when the pass ended; None: the cluster could not be observed, or is empty."""
     templates: Mapping[str, Template] = {}
     device_pools: Mapping[str, Mapping[str, tuple[int, ...]]] = {}
     """How many devices each complete pool of a new node of a group has, by driver."""
     shortfalls: tuple[Shortfall, ...] = ()
     """Groups whose nodes turned out to offer less than the template they were bought by."""
-    waiting: Mapping[str, Waiting] = {}
-    """Why pending pods took no part, by key."""
-    needy: tuple[Pod, ...] = ()
-    """Pending pods that fit no node, those too young to be helped included."""
-    scale_up_result: ScaleUpResult | None = None
-    """None: the pass ended before scale-up."""
-    scale_up: ScaleUpPlan | None = None
+    repairs: Repairs = Repairs()
+    pods: PendingPods = PendingPods()
+    scale_up: ScaleUpReport = ScaleUpReport()
     increases: tuple[Resized, ...] = ()
-    """What became of each planned increase that was tried, in order."""
-    scale_up_error: str = ""
-    """What failed, even where other groups made up for it."""
-    scale_down_result: ScaleDownResult | None = None
-    """None: the pass ended before scale-down."""
-    unneeded: tuple[ScaleDownRemoval, ...] = ()
-    """Nodes that could go, all together."""
-    kept: Mapping[str, UnremovableNode] = {}
-    """Why other nodes stay, by name."""
-    deletions: NodesToDelete = NodesToDelete()
-    """Removals that this pass began."""
-    replacements: tuple[Replacement, ...] = ()
-    """Those in progress, then those that ended in this pass."""
-    replacements_held: Mapping[str, ReplacementBackoff] = {}
-    """Why nodes that should be replaced wait, by name."""
-    corrections: tuple[Resized, ...] = ()
-    """Targets lowered because the machines never came."""
-    unregistered_removed: tuple[RemovedInstances, ...] = ()
-    failed_removed: tuple[RemovedInstances, ...] = ()
+    """What became of each increase that was tried, in order: for pods, replacements and minimum sizes."""
+    replacements: ReplacementReport = ReplacementReport()
+    scale_down: ScaleDownReport = ScaleDownReport()
     status_changes: tuple[StatusChange, ...] = ()
-    """What ProvisioningRequests and CapacityBuffers were told, in order; a write that failed is tried again."""
+    """Statuses written for ProvisioningRequests and CapacityBuffers, in order; a write that failed is tried again."""
     requests_served: int = 0
     """ProvisioningRequests that this pass looked for capacity for."""
     timings: Mapping[str, float] = {}
@@ -94,8 +135,7 @@ class PassReport(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def refused(self) -> frozenset[str]:
         """Ids of the groups that were to grow and have not, for an error."""
-        failed = {one.group for one in self.increases if one.error is not None}
-        return frozenset(failed - {one.group for one in self.increases if one.after > one.before})
+        return refused(self.increases)
 
     @property
     def acted(self) -> bool:
@@ -103,5 +143,12 @@ class PassReport(msgspec.Struct, frozen=True, kw_only=True):
 
         A resize that failed is no reason to look again at once.
         """
-        grew = any(one.after > one.before for one in self.increases)
-        return grew or self.requests_served > 0 or bool(self.deletions.empty or self.deletions.drained)
+        grew = any(increase.after > increase.before for increase in self.increases)
+        return grew or self.requests_served > 0 or bool(self.scale_down.begun)
+
+
+def refused(increases: Iterable[Resized]) -> frozenset[str]:
+    """Return the ids of the groups that were to grow and have not, for an error."""
+    done = tuple(increases)
+    failed = {increase.group for increase in done if increase.error is not None}
+    return frozenset(failed - {increase.group for increase in done if increase.after > increase.before})

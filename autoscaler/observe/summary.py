@@ -7,6 +7,7 @@ import msgspec
 
 from autoscaler.config.rules import Rules
 from autoscaler.objects import quantity
+from autoscaler.observe import event_texts
 from autoscaler.observe.node_summary import fates_of, node_statuses, unjudged_node_statuses
 from autoscaler.observe.pod_summary import pod_statuses
 from autoscaler.observe.report import PassEnd, PassReport, RemovedInstances
@@ -43,8 +44,6 @@ from autoscaler.snapshot.template import Template
 
 WHOLE_PASS = "pass"
 """The phase that is all of a pass."""
-NO_NODES = "Cluster has no nodes."
-NO_READY_NODES = "Cluster has no ready nodes."
 _NEVER_CAME = "machines that never came"
 _NEVER_REGISTERED = "machines that never became nodes"
 _NOT_CREATED = "machines that could not be created"
@@ -75,7 +74,7 @@ def summarise(
         return replace(
             shown,
             state=AutoscalerState.INITIALIZING,
-            message=NO_READY_NODES if view.nodes else NO_NODES,
+            message=event_texts.NO_READY_NODES if view.nodes else event_texts.NO_NODES,
             cluster=None,
             groups=(),
             nodes=unjudged_node_statuses(view),
@@ -100,15 +99,15 @@ def _pass(report: PassReport, number: int) -> PassStatus:
         started_at=report.now.wall,
         duration_s=report.timings.get(WHOLE_PASS, 0.0),
         phases=tuple(Phase(name, seconds) for name, seconds in report.timings.items() if name != WHOLE_PASS),
-        scale_up=report.scale_up_result,
-        scale_down_in_cooldown=report.scale_down_result is ScaleDownResult.IN_COOLDOWN,
+        scale_up=report.scale_up.result,
+        scale_down_in_cooldown=report.scale_down.result is ScaleDownResult.IN_COOLDOWN,
         error=report.error or None,
     )
 
 
 def _candidates_at(report: PassReport, before: PublishedStatus) -> float | None:
     """Return when it was last looked for nodes that could go, or given up what was known of them."""
-    looked = report.scale_down_result not in (None, ScaleDownResult.NOT_TRIED)
+    looked = report.scale_down.result not in (None, ScaleDownResult.NOT_TRIED)
     if looked or report.end is PassEnd.UNHEALTHY:
         return report.now.wall
     return None if before.cluster is None else before.cluster.scope.scale_down.probed_at
@@ -118,7 +117,7 @@ def _cluster(report: PassReport, view: ClusterView, registry: Registry, candidat
     growing = any(state.scaling_up for state in registry.groups.values())
     activity = ScaleUpActivity.IN_PROGRESS if growing else ScaleUpActivity.NO_ACTIVITY
     state = (registry.healthy, activity, registry.cluster)
-    scope = _scope(*state, len(report.unneeded), report.now.wall, candidates_at)
+    scope = _scope(*state, len(report.scale_down.unneeded), report.now.wall, candidates_at)
     return ClusterStatus(
         scope=scope,
         upcoming=sum(registry.upcoming.values()),
@@ -157,7 +156,7 @@ def _groups(
     report: PassReport, view: ClusterView, registry: Registry, rules: Rules, candidates_at: float | None
 ) -> Iterator[GroupStatus]:
     resources = gpu_resources(rules)
-    candidates = Counter(removal.group for removal in report.unneeded)
+    candidates = Counter(removal.group for removal in report.scale_down.unneeded)
     for group in view.groups.all:
         state, template = registry.groups[group.id], report.templates.get(group.id)
         shown = (state.healthy, _activity(state), state.buckets)
@@ -220,13 +219,13 @@ def _template(template: Template, resources: tuple[str, ...]) -> TemplateSummary
 def _decisions(report: PassReport, pods: Iterable[PodStatus]) -> Iterator[Decision]:
     at = report.now.wall
     helped = Counter(pod.planned_group for pod in pods if pod.verdict == PodVerdict.HELPED)
-    for done in report.corrections:
+    for done in report.repairs.corrections:
         yield _resized(at, DecisionKind.SCALE_DOWN, done, detail=_NEVER_CAME)
-    for removed in report.unregistered_removed:
+    for removed in report.repairs.unregistered_removed:
         yield _removed(at, removed, _NEVER_REGISTERED)
-    for removed in report.failed_removed:
+    for removed in report.repairs.failed_removed:
         yield _removed(at, removed, _NOT_CREATED)
-    partners = {} if report.scale_up is None else _partners(report.scale_up)
+    partners = {} if report.scale_up.plan is None else _partners(report.scale_up.plan)
     for done in report.increases:
         shared = ", ".join(partners.get(done.group, ()))
         detail = f"shared with {shared}" if shared else ""
@@ -237,7 +236,7 @@ def _decisions(report: PassReport, pods: Iterable[PodStatus]) -> Iterator[Decisi
 def _removals(report: PassReport) -> Iterator[Decision]:
     """Return the removals of nodes that began, one decision a group."""
     by_group: dict[str, list[Removal]] = {}
-    for removal in (*report.deletions.empty, *report.deletions.drained):
+    for removal in report.scale_down.begun:
         by_group.setdefault(removal.group, []).append(removal)
     for group, removals in by_group.items():
         yield Decision(

@@ -21,7 +21,7 @@ import yaml
 from autoscaler.actuation.answer_log import TYPES
 from autoscaler.config.flags import flags
 from autoscaler.config.headroom import MANAGER
-from autoscaler.loop.passing import PassMemory
+from autoscaler.loop.pass_memory import PassMemory
 from autoscaler.objects.class_form import ClassForm
 from autoscaler.scenario.format import ScenarioFile
 from autoscaler.snapshot.template import suffix_of, template_name

@@ -4,8 +4,8 @@ import threading
 from collections.abc import Callable
 
 from autoscaler.clock import Instant
-from autoscaler.config.tree import Config
-from autoscaler.loop.passing import PassState
+from autoscaler.loop.ended_pass import EndedPass
+from autoscaler.loop.stages import Observed
 from autoscaler.objects.meta import rfc3339
 from autoscaler.observe.http.endpoint import Endpoint, EndpointRoutes, JsonMapping, Nothing, SuccessResponse
 from autoscaler.observe.http.routing import JSON, HttpProblem, Request, Response
@@ -21,22 +21,21 @@ class FlightRecorder:
     name = "recorder"
     interval_s = None
 
-    def __init__(self, config: Config, shelf: RecordingDirectory | None, publish: Callable[[bytes], bytes]) -> None:
+    def __init__(self, shelf: RecordingDirectory | None, publish: Callable[[bytes], bytes]) -> None:
         """Without a `shelf` only the newest pass is kept, and only in memory. `publish` has the last word on files."""
-        self._config = config
         self._shelf = shelf
         self._publish = publish
-        self._latest: PassState | None = None
-        self._made: tuple[PassState, bytes | None] | None = None
+        self._latest: EndedPass | None = None
+        self._made: tuple[EndedPass, bytes | None] | None = None
         self._making = threading.Lock()
 
-    def before_pass(self, p: PassState) -> PassState:
+    def before_pass(self, observed: Observed) -> Observed:
         """Leave the pass as it is."""
-        return p
+        return observed
 
-    def after_pass(self, p: PassState) -> None:
+    def after_pass(self, p: EndedPass) -> None:
         """Keep the pass; writing it down is work for another thread."""
-        if p.observed is None or p.report.silent_s:
+        if p.report.view is None or p.report.silent_s:
             return
         self._latest = p
         if self._shelf is not None:
@@ -74,10 +73,10 @@ class FlightRecorder:
         )
         return {LATEST: {"GET": endpoint}}
 
-    def _file(self, p: PassState) -> bytes | None:
+    def _file(self, p: EndedPass) -> bytes | None:
         """Return the file of a pass, made once however many ask for it."""
         with self._making:
             if self._made is None or self._made[0] is not p:
-                body = record(p, p.config or self._config, f"pass-{rfc3339(p.report.now.wall)}")
+                body = record(p, p.config, f"pass-{rfc3339(p.report.now.wall)}")
                 self._made = p, None if body is None else self._publish(body)
             return self._made[1]

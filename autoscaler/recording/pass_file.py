@@ -15,7 +15,8 @@ from autoscaler.config.document import to_options
 from autoscaler.config.scheduler_profile import SchedulerProfile
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
-from autoscaler.loop.passing import PassMemory, PassState
+from autoscaler.loop.ended_pass import EndedPass
+from autoscaler.loop.pass_memory import PassMemory
 from autoscaler.objects.pod import PodInterner
 from autoscaler.scenario.encode import encode
 from autoscaler.scenario.recorded_values import RecordingDecoder, RecordingEncoder
@@ -46,7 +47,6 @@ _NOTHING: Mapping[QuestionKind, object] = {
 """Answers of which nothing follows."""
 
 
-_PLANNED = ("waiting", "needy", "scale_up", "unneeded", "kept", "deletions", "scale_down_result")
 _NOT_DECIDED = ("view", "registry", "timings")
 
 
@@ -60,10 +60,10 @@ class PassOrigin(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds for which nothing had been heard of a kind, by its path; only of kinds that were silent for too long."""
 
 
-def record(p: PassState, config: Config, name: str, description: str = "") -> bytes | None:
+def record(p: EndedPass, config: Config, name: str, description: str = "") -> bytes | None:
     """Return a scenario file (JSON) that replays a pass which has ended; None where it never saw the cluster."""
-    view, remembered, report = p.observed, p.began_with, p.report
-    if view is None or remembered is None:
+    view, remembered, report = p.report.view, p.memory_before, p.report
+    if view is None:
         return None
     frost = RecordingEncoder(view.groups)
     memory = {
@@ -85,12 +85,12 @@ def record(p: PassState, config: Config, name: str, description: str = "") -> by
         at_s=report.now.wall,
         options=options,
         description=description,
-        answers=() if report.scale_up is None else report.scale_up.answers,
+        answers=() if report.scale_up.plan is None else report.scale_up.plan.answers,
         memory=memory,
     )
 
 
-def decision(p: PassState) -> bytes:
+def decision(p: EndedPass) -> bytes:
     """Return all that a pass found, decided, did and leaves behind, as bytes (JSON): equal for equal decisions.
 
     What it took in seconds is not in it, nor is the cluster that it was shown.
@@ -102,18 +102,20 @@ def decision(p: PassState) -> bytes:
         found["registry"] = {
             name: getattr(registry, name) for name in registry.__struct_fields__ if name not in ("readings", "now")
         }
-    found["remembered"] = msgspec.structs.replace(p.remembered, readings=None)
+    found["remembered"] = msgspec.structs.replace(p.memory, readings=None)
     written = frost.freeze(found)
     return msgspec.json.encode({"decision": written, "classes": frost.classes})
 
 
-def plan_of(p: PassState) -> bytes:
+def plan_of(p: EndedPass) -> bytes:
     """Return what a pass means to do and why, as bytes (JSON): equal for a dry run and for the real one.
 
     What became of it is not in it: in a dry run nothing does.
     """
     frost = RecordingEncoder(Groups())
-    written = frost.freeze({name: getattr(p.report, name) for name in _PLANNED})
+    report = p.report
+    planned = {"pods": report.pods, "scale_up": report.scale_up.plan, "scale_down": report.scale_down}
+    written = frost.freeze(planned)
     return msgspec.json.encode({"plan": written, "classes": frost.classes})
 
 

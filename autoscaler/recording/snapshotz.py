@@ -6,7 +6,8 @@ from collections.abc import Callable
 import msgspec
 
 from autoscaler.clock import Clock, Instant
-from autoscaler.loop.passing import PassState
+from autoscaler.loop.ended_pass import EndedPass
+from autoscaler.loop.stages import Observed
 from autoscaler.objects.encode import Plain, PodForms, node_form
 from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.node import Node
@@ -33,13 +34,13 @@ class Snapshots:
         self._asking = threading.Lock()
         self._arrived = threading.Condition()
         self._since: float | None = None
-        self._pass: PassState | None = None
+        self._pass: EndedPass | None = None
 
-    def before_pass(self, p: PassState) -> PassState:
+    def before_pass(self, observed: Observed) -> Observed:
         """Leave the pass as it is."""
-        return p
+        return observed
 
-    def after_pass(self, p: PassState) -> None:
+    def after_pass(self, p: EndedPass) -> None:
         """Hand the pass over, if it began after somebody asked."""
         with self._arrived:
             if self._since is not None and p.report.now.mono >= self._since:
@@ -86,7 +87,7 @@ class Snapshots:
         content = snapshot(p)
         return Response(msgspec.json.encode(content), JSON, 500 if "Error" in content else 200)
 
-    def _next_pass(self, client_gone: Callable[[], bool]) -> PassState | None:
+    def _next_pass(self, client_gone: Callable[[], bool]) -> EndedPass | None:
         """Return the next pass; None where none comes in time, or nobody waits for it any more."""
         with self._arrived:
             self._since, self._pass = self._clock.now().mono, None
@@ -97,7 +98,7 @@ class Snapshots:
             return self._pass
 
 
-def snapshot(p: PassState) -> Plain:
+def snapshot(p: EndedPass) -> Plain:
     """Return what a pass saw: nodes with their pods, upcoming ones included, pods that found room, and templates."""
     report, forms = p.report, PodForms()
 
@@ -119,7 +120,7 @@ def snapshot(p: PassState) -> Plain:
     else:
         content["NodeList"] = [with_pods(node, report.view.pods[at]) for at, node in enumerate(report.view.nodes)]
     if report.view is not None:
-        fitting = [pod for pod in report.view.pending if report.waiting.get(pod.key) is Waiting.FITS]
+        fitting = [pod for pod in report.view.pending if report.pods.waiting.get(pod.key) is Waiting.FITS]
         content["UnscheduledPodsCanBeScheduled"] = [forms.form(pod) for pod in fitting]
     content["TemplateNodes"] = {group: with_pods(one.node, one.pods) for group, one in report.templates.items()}
     content["StartTimestamp"] = rfc3339(report.now.wall)

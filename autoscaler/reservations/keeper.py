@@ -14,7 +14,8 @@ from autoscaler.eta.estimate import LoopIntervals
 from autoscaler.eta.lead_time import Ahead, Lead
 from autoscaler.eta.lead_times import Leads
 from autoscaler.logs import Log
-from autoscaler.loop.passing import PassState
+from autoscaler.loop.ended_pass import EndedPass
+from autoscaler.loop.stages import Observed
 from autoscaler.objects.pod import Pod, PodClass, PodInterner
 from autoscaler.reasons import Unplaceable
 from autoscaler.reservations.inbox import ReservationInbox
@@ -72,14 +73,14 @@ class ReservationKeeper:
         self._seen: dict[str, _Seen] = {}
         self._ready: set[str] | None = None
 
-    def before_pass(self, p: PassState) -> PassState:
+    def before_pass(self, observed: Observed) -> Observed:
         """Return the pass with the pods that stand for reservations, after all others."""
         found: list[Pod] = []
         seen: dict[str, _Seen] = {}
         for target in self._commits.section.targets:
-            real = count_real(target, p.view)
+            real = count_real(target, observed.view)
             lead = self._lead(target)
-            wanted = demand(target, self._up_to_date(target, p.report.now), real, p.report.now.wall, lead.seconds)
+            wanted = demand(target, self._up_to_date(target, observed.now), real, observed.now.wall, lead.seconds)
             cls = self._classes.get(target.name)
             pods = () if cls is None else stand_ins(target, cls, wanted.virtual)
             self._metrics.demand(target.name, wanted)
@@ -88,24 +89,24 @@ class ReservationKeeper:
             seen[target.name] = _Seen(pods=pods, floor=wanted.floor, real=real, unplaceable=missing)
             found += pods
         self._seen = seen
-        return msgspec.structs.replace(p, room=(*p.room, *found))
+        return msgspec.structs.replace(observed, fake_pods=(*observed.fake_pods, *found))
 
-    def after_pass(self, p: PassState) -> None:
+    def after_pass(self, p: EndedPass) -> None:
         """Take in which of them have room."""
         if p.report.view is None or p.placer is None:
             return
         report, seen = p.report, dict(self._seen)
         groups = p.view.groups if p.report.registry is None else p.view.groups.sized(p.registry.targets)
         for name, one in seen.items():
-            homeless = unplaced(one.pods, report.waiting, report.scale_up)
+            homeless = unplaced(one.pods, report.pods.waiting, report.scale_up.plan)
             if homeless:
                 reason = why(
                     homeless[0].cls,
                     p.placer,
                     groups,
                     report.templates,
-                    report.scale_up_result,
-                    report.scale_up,
+                    report.scale_up.result,
+                    report.scale_up.plan,
                 )
                 one = msgspec.structs.replace(one, unplaceable={reason: len(homeless)})
                 seen[name] = one
@@ -156,11 +157,11 @@ class ReservationKeeper:
     def _lead(self, target: ReservationTarget) -> Lead:
         return self._leads.lead(target.lead_time_s, self._classes.get(target.name), Ahead())
 
-    def _note_ready(self, p: PassState, view: ClusterView) -> None:
+    def _note_ready(self, p: EndedPass, view: ClusterView) -> None:
         """Measure, once for each reservation, how long it took to get room on a node that is there."""
         first = self._ready is None
         ready, before = set[str](), self._ready or set()
-        hints, wall = p.remembered.hints, p.report.now.wall
+        hints, wall = p.memory.hints, p.report.now.wall
         for target in self._commits.section.targets:
             seen = self._seen.get(target.name, _NOTHING_SEEN)
             housed = seen.real + sum((hints.get(pod) or "") in view.positions for pod in seen.pods)

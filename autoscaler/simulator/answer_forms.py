@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from autoscaler.config.tree import Config
 from autoscaler.explain.answer import owner_of
 from autoscaler.explain.node import time_left_s, unneeded_since
-from autoscaler.loop.passing import PassState
+from autoscaler.loop.ended_pass import EndedPass
 from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.observe.pod_summary import pod_statuses
@@ -39,11 +39,11 @@ from autoscaler.simulator.answer import (
 
 
 def run_answer(
-    run: int, p: PassState, config: Config, calls: Sequence[CloudCall], targets: Mapping[str, int]
+    run: int, p: EndedPass, config: Config, calls: Sequence[CloudCall], targets: Mapping[str, int]
 ) -> RunAnswer:
     """Return the answer of one run. `calls` are those that its pass made, `targets` the sizes once they took effect."""
     report = p.report
-    plan = report.scale_up
+    plan = report.scale_up.plan
     played = None if plan is None or not plan.rounds else plan.rounds[0]
     options = [] if plan is None else [option for each in plan.rounds for option in each.options]
     return RunAnswer(
@@ -51,8 +51,8 @@ def run_answer(
         at=rfc3339(report.now.wall),
         end=report.end.value,
         error=report.error,
-        scale_up_error=report.scale_up_error,
-        pods_needing_scale_up=_keys(report.needy),
+        scale_up_error=report.scale_up.error,
+        pods_needing_scale_up=_keys(report.pods.unschedulable),
         scale_up_options=[_option(option) for option in options],
         chosen_option="" if played is None or played.chosen is None else played.chosen.group.id,
         scale_ups=_changes(calls, CloudVerb.INCREASE),
@@ -62,12 +62,12 @@ def run_answer(
         pods_remain_unschedulable=[] if plan is None else _keys(plan.remaining),
         pods_await_evaluation=[] if plan is None else _keys(plan.awaiting),
         no_scale_up_reasons={} if plan is None else _messages(plan),
-        unneeded_nodes=sorted(one.node.name for one in report.unneeded),
-        unremovable={name: _staying(one) for name, one in sorted(report.kept.items())},
+        unneeded_nodes=sorted(one.node.name for one in report.scale_down.unneeded),
+        unremovable={name: _staying(one) for name, one in sorted(report.scale_down.unremovable.items())},
         scale_down_result=_scale_down_result(report),
-        deleted_empty=_leaving(report.deletions.empty),
-        deleted_drain=_leaving(report.deletions.drained),
-        replacements=[_replacement(one) for one in report.replacements],
+        deleted_empty=_leaving(report.scale_down.deletions.empty),
+        deleted_drain=_leaving(report.scale_down.deletions.drained),
+        replacements=[_replacement(one) for one in report.replacements.replacements],
         target_sizes=dict(targets),
         expander_answers=[] if plan is None else list(plan.answers),
         conditions_set=[
@@ -114,14 +114,14 @@ def deletes_in(calls: Iterable[CloudCall]) -> list[CloudDelete]:
 
 def _result(report: PassReport) -> str:
     """Return the result as Cluster Autoscaler's status has it: none where the pass ended before there was one."""
-    if report.scale_up_result is not None:
-        return report.scale_up_result.value
+    if report.scale_up.result is not None:
+        return report.scale_up.result.value
     return "" if report.registry is None else ScaleUpResult.NOT_TRIED.value
 
 
 def _scale_down_result(report: PassReport) -> str:
-    if report.scale_down_result is not None:
-        return report.scale_down_result.value
+    if report.scale_down.result is not None:
+        return report.scale_down.result.value
     return "" if report.registry is None else ScaleDownResult.NOT_TRIED.value
 
 
@@ -170,31 +170,33 @@ def _messages(plan: ScaleUpPlan) -> dict[str, NotHelped]:
     return {pod.key: by_class.get(pod.cls, nothing) for pod in plan.remaining}
 
 
-def _reasons(p: PassState, config: Config) -> Reasons:
+def _reasons(p: EndedPass, config: Config) -> Reasons:
     report = p.report
     waiting: dict[Waiting, list[str]] = defaultdict(list)
-    for key, reason in report.waiting.items():
+    for key, reason in report.pods.waiting.items():
         waiting[reason].append(key)
-    plan = report.scale_up
+    plan = report.scale_up.plan
     statuses = {f"{one.namespace}/{one.name}": one for one in pod_statuses(report)}
     held: dict[tuple[str, str], list[str]] = defaultdict(list)
     for key, one in statuses.items():
-        if key not in report.waiting and one.verdict not in (PodVerdict.HELPED, PodVerdict.NO_GROUP_FITS):
+        if key not in report.pods.waiting and one.verdict not in (PodVerdict.HELPED, PodVerdict.NO_GROUP_FITS):
             held[one.verdict, one.detail].append(key)
     elsewhere = {key for keys in held.values() for key in keys}
     full = {} if plan is None else {key: why for key, why in plan.held.items() if why is PodVerdict.NO_GROUP_FITS}
-    stuck = () if plan is None else (*plan.remaining, *(pod for pod in report.needy if pod.key in full))
+    stuck = () if plan is None else (*plan.remaining, *(pod for pod in report.pods.unschedulable if pod.key in full))
     return Reasons(
         waiting=[WaitingPods(reason=reason, pods=sorted(keys)) for reason, keys in sorted(waiting.items())],
         helped=[] if plan is None else _helped(plan, elsewhere),
         unschedulable=[] if plan is None else _stuck(plan, [pod for pod in stuck if pod.key not in elsewhere]),
         held=[HeldPods(reason=why, detail=detail, pods=sorted(keys)) for (why, detail), keys in sorted(held.items())],
         skipped_groups=[] if plan is None else list(plan.skipped),
-        unneeded=[_unneeded(one, p, config) for one in sorted(report.unneeded, key=lambda one: one.node.name)],
+        unneeded=[
+            _unneeded(one, p, config) for one in sorted(report.scale_down.unneeded, key=lambda one: one.node.name)
+        ],
     )
 
 
-def _unneeded(removal: Removal, p: PassState, config: Config) -> UnneededNode:
+def _unneeded(removal: Removal, p: EndedPass, config: Config) -> UnneededNode:
     name, now = removal.node.name, p.report.now
     since = unneeded_since(p, name) or now
     group = p.view.groups.get(removal.group)

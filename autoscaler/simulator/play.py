@@ -11,7 +11,7 @@ from autoscaler.explain.answer import PlanExplanation
 from autoscaler.explain.explain import ExplainTarget, explain
 from autoscaler.kube.election import Unopposed
 from autoscaler.loop.companion import Companions
-from autoscaler.loop.passing import PassState
+from autoscaler.loop.ended_pass import EndedPass
 from autoscaler.objects.node import Node
 from autoscaler.ports import EventType, Subject
 from autoscaler.reasons import RemovedAs
@@ -52,7 +52,7 @@ def play(scenario: Scenario) -> PlanAnswer:
     return _play(ScenarioWorld(scenario), lambda run, p: None)
 
 
-def play_and_look(scenario: Scenario, look: Callable[[int, PassState], None]) -> PlanAnswer:
+def play_and_look(scenario: Scenario, look: Callable[[int, EndedPass], None]) -> PlanAnswer:
     """Play as `play` does; `look` is shown each pass when it has ended, before anything else happens."""
     return _play(ScenarioWorld(scenario), look)
 
@@ -68,7 +68,7 @@ def play_and_explain(scenario: Scenario, targets: Sequence[ExplainTarget], run: 
     world = ScenarioWorld(scenario)
     found: list[PlanExplanation] = []
 
-    def look(number: int, p: PassState) -> None:
+    def look(number: int, p: EndedPass) -> None:
         if number == wanted:
             found.append(explain(targets, p, scenario.config, world.cluster.pods, scenario.name, number))
 
@@ -82,7 +82,7 @@ def play_with(scenario: Scenario, companions: Companions) -> PlanAnswer:
 
 
 def _play(
-    world: ScenarioWorld, look: Callable[[int, PassState], None], companions: Companions | None = None
+    world: ScenarioWorld, look: Callable[[int, EndedPass], None], companions: Companions | None = None
 ) -> PlanAnswer:
     """Play every run; `look` is shown each pass when it has ended, before anything else happens."""
     scenario = world.scenario
@@ -95,7 +95,7 @@ def _play(
         around = _surroundings(world, executor, remote, tape, companions)
         autoscaler = build_autoscaler(config, around, scenario.interner)
         if origin is not None:
-            autoscaler.remembered = origin.remembered
+            autoscaler.memory = origin.remembered
             world.silence_s = origin.silence_s
         for run in range(scenario.runs):
             world.begin_run(run)

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from autoscaler.loop.passing import PassState
+from autoscaler.loop.ended_pass import EndedPass
 from autoscaler.recording.anonymizer import Pseudonyms, anonymize
 from autoscaler.recording.pass_file import record
 from autoscaler.scenario.codec import decode
@@ -81,7 +81,7 @@ def test_anonymous_recordings_decide_the_same() -> None:
     for seed in range(60):
         content = random_scenario(seed)
         scenario = decode(json.dumps(content).encode(), "x.json")
-        seen: list[PassState] = []
+        seen: list[EndedPass] = []
         play_and_look(scenario, lambda run, p: seen.append(p))  # noqa: B023
         body = record(seen[1], scenario.config, "recording")
         assert body is not None
@@ -95,7 +95,7 @@ def test_no_chosen_name_is_left() -> None:
     for seed in range(60):
         content = random_scenario(seed)
         scenario = decode(json.dumps(content).encode(), "x.json")
-        seen: list[PassState] = []
+        seen: list[EndedPass] = []
         play_and_look(scenario, lambda run, p: seen.append(p))  # noqa: B023
         body = record(seen[1], scenario.config, "recording")
         assert body is not None

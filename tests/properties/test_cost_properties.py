@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from autoscaler.explain.explain import parse_targets
-from autoscaler.loop.passing import PassState
+from autoscaler.loop.ended_pass import EndedPass
 from autoscaler.reasons import NoFit, UnremovableReason
 from autoscaler.recording.pass_file import record
 from autoscaler.scenario.codec import decode
@@ -58,7 +58,7 @@ def peak_bytes(action: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
-def look_at(body: bytes) -> PassState:
+def look_at(body: bytes) -> EndedPass:
     """Run a pass over a scenario, and record it."""
     scenario, seen = decode(body, "hostile.json"), []
     play_and_look(scenario, lambda run, p: seen.append(p))
@@ -148,12 +148,12 @@ def test_selectors_of_all_pods_together_are_held_to_a_limit_and_pods_with_few_of
     modest = a_hostile_pod("modest", HOSTILE["affinity terms about everybody"](1))
     plain = a_plain_pod("shop")
     report = look_at(a_cluster(*greedy, modest, plain, options={"max-pod-evaluation-work": "40"})).report
-    assert report.waiting.keys() >= {"default/modest", "default/shop"}
-    assert report.waiting
-    assert 10 < len(report.needy) < 50
+    assert report.pods.waiting.keys() >= {"default/modest", "default/shop"}
+    assert report.pods.waiting
+    assert 10 < len(report.pods.unschedulable) < 50
 
 
-def limited(*pods: Json) -> PassState:
+def limited(*pods: Json) -> EndedPass:
     """Run a pass over one node with these pods, where constraints are few."""
     return look_at(a_cluster(*pods, nodes=1, options={"max-pod-evaluation-work": "300"}))
 
@@ -162,7 +162,7 @@ def test_a_pod_with_too_many_constraints_is_put_aside_and_others_are_served() ->
     hostile = HOSTILE["anti-affinity terms about everybody"](200)
     running = a_hostile_pod("running", {}, node="node-0", cpu="200m")
     p = limited(running, a_hostile_pod("greedy", hostile), a_hostile_pod("large", {}, cpu="3900m"))
-    plan = p.report.scale_up
+    plan = p.report.scale_up.plan
     assert plan is not None
     assert [pod.name for pod in plan.triggered] == ["large"]
     assert [pod.name for pod in plan.remaining] == ["greedy"]
@@ -173,7 +173,7 @@ def test_a_pod_with_too_many_constraints_is_put_aside_and_others_are_served() ->
 def test_a_node_stays_that_a_pod_with_too_many_constraints_would_have_to_leave() -> None:
     hostile = HOSTILE["affinity terms"](200)
     p = limited(a_hostile_pod("greedy", hostile, node="node-0"))
-    kept = {one.node: one for one in p.report.kept.values()}
+    kept = {one.node: one for one in p.report.scale_down.unremovable.values()}
     assert (kept["node-0"].reason, kept["node-0"].pod) == (UnremovableReason.NO_PLACE, "default/greedy")
     assert "too many constraints" in kept["node-0"].detail
 
@@ -182,5 +182,5 @@ def test_anti_affinity_that_is_too_much_keeps_everybody_away() -> None:
     hostile = HOSTILE["anti-affinity terms"](400)
     pods = [a_hostile_pod("greedy", hostile, node="node-0"), a_hostile_pod("plain", {}, cpu="10m")]
     near = look_at(a_cluster(*pods, nodes=1))
-    assert near.report.waiting == {"default/plain": "FitsOnExistingOrUpcomingNode"}
-    assert [pod.name for pod in limited(*pods).report.needy] == ["plain"]
+    assert near.report.pods.waiting == {"default/plain": "FitsOnExistingOrUpcomingNode"}
+    assert [pod.name for pod in limited(*pods).report.pods.unschedulable] == ["plain"]

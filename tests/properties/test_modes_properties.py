@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from autoscaler.loop.passing import PassState
+from autoscaler.loop.ended_pass import EndedPass
 from autoscaler.recording.pass_file import decision, plan_of, record
 from autoscaler.scenario.codec import decode
 from autoscaler.simulator.play import play, play_and_look
@@ -17,24 +17,24 @@ SEEDS = range(1000)
 BATCH = 50
 
 
-def passes(content: bytes | dict[str, Any], **options: str) -> list[PassState]:
+def passes(content: bytes | dict[str, Any], **options: str) -> list[EndedPass]:
     body = content if isinstance(content, bytes) else json.dumps(content).encode()
-    seen: list[PassState] = []
+    seen: list[EndedPass] = []
     answer = play_and_look(decode(body, "state.json", options), lambda run, p: seen.append(p))
     assert len(answer.runs) == len(seen)
     return seen
 
 
-def comparable(p: PassState, live: PassState) -> dict[str, Any]:
+def comparable(p: EndedPass, live: EndedPass) -> dict[str, Any]:
     """Return the plan of a pass as far as it does not go by what became of it.
 
     What the cloud refuses it refuses in a live pass alone, and nodes that were bought count when others are removed.
     """
     plan: dict[str, Any] = json.loads(plan_of(p))["plan"]
-    acted = live.report.increases or live.report.corrections or live.report.failed_removed
+    acted = live.report.increases or live.report.repairs.corrections or live.report.repairs.failed_removed
     if any(one.error is not None for one in live.report.increases):
-        return {name: plan[name] for name in ("waiting", "needy")}
-    return {name: plan[name] for name in ("waiting", "needy", "scale_up")} if acted else plan
+        return {"pods": plan["pods"]}
+    return {name: plan[name] for name in ("pods", "scale_up")} if acted else plan
 
 
 def answered(content: dict[str, Any]) -> bytes:
@@ -58,7 +58,7 @@ def test_live_dry_run_and_replay_plan_the_same(batch: int) -> None:
             (again,) = passes(body)
             assert decision(again) == decision(p), seed
             grew += bool(p.report.increases)
-            shrank += bool(p.report.deletions.empty or p.report.deletions.drained)
+            shrank += bool(p.report.scale_down.deletions.empty or p.report.scale_down.deletions.drained)
     assert grew > 5
     assert shrank > 2
 

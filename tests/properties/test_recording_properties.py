@@ -8,7 +8,8 @@ import pytest
 from autoscaler.clock import Instant
 from autoscaler.config.load import from_options
 from autoscaler.config.tree import Config
-from autoscaler.loop.passing import PassState
+from autoscaler.loop.ended_pass import EndedPass
+from autoscaler.loop.stages import Observed
 from autoscaler.observe.report import PassEnd
 from autoscaler.recording.pass_file import decision, record
 from autoscaler.scenario.codec import decode
@@ -31,17 +32,17 @@ class Witness:
         self.differing: list[str] = []
         self._every = every
 
-    def before_pass(self, p: PassState) -> PassState:
-        return p
+    def before_pass(self, observed: Observed) -> Observed:
+        return observed
 
-    def after_pass(self, p: PassState) -> None:
+    def after_pass(self, p: EndedPass) -> None:
         self.passes += 1
         if self.passes % self._every and not _is_rare(p):
             return
         body = record(p, self.config, f"pass-{self.passes}")
         if body is None:
             return
-        again: list[PassState] = []
+        again: list[EndedPass] = []
         for kind in _kinds(p):
             self.replayed[kind] += 1
         try:
@@ -59,18 +60,20 @@ class Witness:
         """Nothing is left."""
 
 
-def _kinds(p: PassState) -> list[str]:
+def _kinds(p: EndedPass) -> list[str]:
     report = p.report
     kinds = [report.end.value]
     kinds += ["grew"] * any(one.error is None for one in report.increases)
     kinds += ["refused"] * any(one.error is not None for one in report.increases)
-    kinds += ["deleted"] * bool(report.deletions.empty)
-    kinds += ["drained"] * bool(report.deletions.drained)
-    kinds += ["repaired"] * bool(report.corrections or report.failed_removed or report.unregistered_removed)
+    kinds += ["deleted"] * bool(report.scale_down.deletions.empty)
+    kinds += ["drained"] * bool(report.scale_down.deletions.drained)
+    kinds += ["repaired"] * bool(
+        report.repairs.corrections or report.repairs.failed_removed or report.repairs.unregistered_removed
+    )
     return kinds
 
 
-def _is_rare(p: PassState) -> bool:
+def _is_rare(p: EndedPass) -> bool:
     return any(kind not in (PassEnd.COMPLETE, "deleted", "grew") for kind in _kinds(p))
 
 

@@ -107,7 +107,7 @@ class EtaWorld(LoopWorld):
 def test_a3_a_cluster_without_nodes_is_accounted_for_and_passes_go_on() -> None:
     world = EtaWorld(a_spec("web"))
     world.submit(waiting("a"))
-    assert world.run().scale_up_result is ScaleUpResult.SUCCESSFUL
+    assert world.run().scale_up.result is ScaleUpResult.SUCCESSFUL
     assert world.scraped('capacity_wanted_ratio{resource="cpu"} +Inf')
     assert world.ask("/api/v1/eta")[1]["capacity"]["wantedRatio"]["cpu"] is None
 

@@ -331,8 +331,8 @@ def test_b21_at_the_maximum_work_runs_and_unneeded_nodes_still_go(make: Make) ->
     assert list(world.on_nodes("more").values()) == [1]
     assert sum(world.on_nodes("headroom").values()) == 2
     assert len(world.pods("headroom")) == 4
-    assert world.report.waiting == {} or "default/more" not in world.report.waiting
-    assert world.report.scale_down_result is not None
+    assert world.report.pods.waiting == {} or "default/more" not in world.report.pods.waiting
+    assert world.report.scale_down.result is not None
     assert world.bought == 0
 
 
@@ -376,9 +376,9 @@ def test_b24_pause_pods_do_not_make_a_node_needed(make: Make) -> None:
     (held,) = world.on_nodes("headroom")
     empty = next(name for name in world.nodes if name != held)
     world.run_for(30)
-    unneeded = {one.node.name for one in world.report.unneeded}
-    assert unneeded
-    assert held not in world.report.kept or world.report.kept[held].reason.value != "NotUnderutilized"
+    scale_down = world.report.scale_down
+    assert scale_down.unneeded
+    assert held not in scale_down.unremovable or scale_down.unremovable[held].reason.value != "NotUnderutilized"
     world.run_for(400)
     assert len(world.nodes) == 1
     assert sum(world.on_nodes("headroom").values()) == 1
@@ -390,7 +390,7 @@ def test_counted_they_make_it_needed(make: Make) -> None:
     world = make(a_pool(policies=[always(1)], cpu="3600m"), machines=1, flags=["--count-headroom-in-utilization=true"])
     world.run_for(90)
     (held,) = world.on_nodes("headroom")
-    assert world.report.kept[held].reason.value == "NotUnderutilized"
+    assert world.report.scale_down.unremovable[held].reason.value == "NotUnderutilized"
 
 
 # The end of a leader, orphans, reloads.

@@ -230,7 +230,7 @@ def many_namespaces() -> Steps:
 def an_unneeded_node_is_held_up() -> Steps:
     world = a_world(a_spec(min_size=1), nodes=[(a_node("n1"), "web"), (a_node("n2"), "web")], **QUICK)
     world.run()
-    (going,) = world.run(after_s=61).deletions.empty
+    (going,) = world.run(after_s=61).scale_down.deletions.empty
     world.submit(a_pod("comes", cpu="3", node="n1" if going.node.name == "n2" else "n2"))
     world.run(after_s=2)
     yield world

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from autoscaler.config.load import from_options
-from autoscaler.loop.passing import PassState
+from autoscaler.loop.ended_pass import EndedPass
 from autoscaler.ports import Stopwatch
 from autoscaler.recording.pass_file import decision, record
 from autoscaler.sandbox.held_objects import hold
@@ -161,8 +161,8 @@ def with_requests(limits: Stopwatch) -> LoopWorld:
     return world
 
 
-def replayed(body: bytes) -> PassState:
-    seen: list[PassState] = []
+def replayed(body: bytes) -> EndedPass:
+    seen: list[EndedPass] = []
     play_and_look(decode(body, "recording.json"), lambda run, p: seen.append(p))
     return seen[0]
 

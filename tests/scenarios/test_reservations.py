@@ -387,7 +387,7 @@ def test_c26_c27_reservations_buy_once_and_real_pods_use_them_up(nodes: Callable
     assert world.world.calls == [("increase", "web", 1)]
     status = world.status()
     assert (status.virtual, status.active, status.queued) == (3, 3, 2)
-    assert len(report.scale_up.triggered) == 1
+    assert len(report.scale_up.plan.triggered) == 1
     assert not report.view.pending
     assert world.world.reasons("Pod") == []
     created = world.cluster.clock.now().wall - 60

@@ -11,7 +11,7 @@ import pytest
 from autoscaler.config.rules import Rules, rules_of_1_31
 from autoscaler.config.scaleup import Balancing, GroupsPerPass, HealthOptions, ScaleUp
 from autoscaler.config.tree import Config
-from autoscaler.loop.passing import PassMemory
+from autoscaler.loop.pass_memory import PassMemory
 from autoscaler.objects.node import Node
 from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.metrics.pass_metrics import PassMetrics
@@ -85,12 +85,12 @@ class World(LoopWorld):
 
     def restart(self) -> None:
         """Lose all memory, as a process that crashed."""
-        self.autoscaler.remembered = PassMemory(registry=memories.born(self.clock.now()))
+        self.autoscaler.memory = PassMemory(registry=memories.born(self.clock.now()))
 
 
 def plan_of(report: PassReport) -> ScaleUpPlan:
-    assert report.scale_up is not None
-    return report.scale_up
+    assert report.scale_up.plan is not None
+    return report.scale_up.plan
 
 
 def first_fails(error: ProviderError, *, takes_effect: bool = False, config: Config = Config()) -> World:  # noqa: B008
@@ -114,7 +114,7 @@ class TestRefusedIncrease:
     def test_another_group_helps_in_the_same_pass(self, error: ProviderError, code: str) -> None:
         world = first_fails(error)
         report = world.run()
-        assert (report.end, report.scale_up_result, report.scale_up_error) == (
+        assert (report.end, report.scale_up.result, report.scale_up.error) == (
             PassEnd.COMPLETE,
             ScaleUpResult.SUCCESSFUL,
             str(error),
@@ -134,8 +134,8 @@ class TestRefusedIncrease:
         world = first_fails(ProviderError("broken"))
         world.run()
         report = world.run(PASS_S)
-        assert report.scale_up_result is ScaleUpResult.NOT_NEEDED
-        assert report.waiting == {"default/web": Waiting.FITS}
+        assert report.scale_up.result is ScaleUpResult.NOT_NEEDED
+        assert report.pods.waiting == {"default/web": Waiting.FITS}
         assert world.sizes() == {"tight": 0, "roomy": 1}
 
     def test_a_group_that_fails_always_is_asked_once_a_pass(self) -> None:
@@ -143,11 +143,11 @@ class TestRefusedIncrease:
         world = World(*groups)
         world.submit(waiting("web"))
         report = world.run()
-        assert report.scale_up_result is ScaleUpResult.ERROR
+        assert report.scale_up.result is ScaleUpResult.ERROR
         assert world.increases() == [("g0", 0), ("g1", 0), ("g2", 0), ("g3", 0)]
         assert world.count("failed_scale_ups_total", reason="cloudProviderError") == 4
         assert world.reasons("Pod") == []
-        assert world.run(PASS_S).scale_up_result is ScaleUpResult.NO_OPTIONS
+        assert world.run(PASS_S).scale_up.result is ScaleUpResult.NO_OPTIONS
         assert world.increases() == []
 
     def test_what_failed_and_what_helped_are_both_in_the_report(self) -> None:
@@ -164,7 +164,7 @@ class TestRefusedIncrease:
         world = World(a_spec("a", cpu="4"), a_spec("b", cpu="8", call_faults=[BROKEN]), a_spec("c", cpu="16"))
         world.submit(waiting("s", cpu="3500m"), waiting("m", cpu="7500m"), waiting("l", cpu="15500m"))
         report = world.run()
-        assert report.scale_up_result is ScaleUpResult.SUCCESSFUL
+        assert report.scale_up.result is ScaleUpResult.SUCCESSFUL
         assert world.increases() == [("a", 1), ("b", 0), ("c", 1), ("c", 1)]
         assert world.sizes() == {"a": 1, "b": 0, "c": 2}
         assert sorted(world.messages("TriggeredScaleUp")) == [
@@ -177,17 +177,17 @@ class TestRefusedIncrease:
         world = World(a_spec("small", cpu="4"), a_spec("large", cpu="16", call_faults=[BROKEN]))
         world.submit(waiting("s", cpu="3500m"), waiting("l", cpu="15500m"))
         report = world.run()
-        assert (report.scale_up_result, report.scale_up_error) == (ScaleUpResult.ERROR, "broken")
+        assert (report.scale_up.result, report.scale_up.error) == (ScaleUpResult.ERROR, "broken")
         assert world.sizes() == {"small": 1, "large": 0}
         assert world.messages("TriggeredScaleUp") == ["pod triggered scale-up: [{small 0->1 (max: 10)}]"]
         assert world.remembered.registry.scale_ups["small"].increase == 1
         assert world.remembered.registry.last.scale_up == report.now, "scale-down waits for nodes that come"
-        assert world.run(PASS_S).waiting["default/s"] is Waiting.FITS
+        assert world.run(PASS_S).pods.waiting["default/s"] is Waiting.FITS
 
     def test_a_throttled_cloud_is_left_alone_until_the_next_pass(self) -> None:
         world = first_fails(Throttled("slow down", retry_after=20.0))
         report = world.run()
-        assert (report.scale_up_result, report.scale_up_error) == (ScaleUpResult.ERROR, "slow down")
+        assert (report.scale_up.result, report.scale_up.error) == (ScaleUpResult.ERROR, "slow down")
         assert world.increases() == [("tight", 0)]
         world.run(PASS_S)
         assert world.sizes() == {"tight": 0, "roomy": 1}
@@ -205,10 +205,10 @@ class TestRefusedIncrease:
     def test_the_next_pass_takes_another_group_where_asked_for(self, config: Config) -> None:
         world = first_fails(ProviderError("broken"), config=config)
         first = world.run()
-        assert (first.scale_up_result, world.sizes()) == (ScaleUpResult.ERROR, {"tight": 0, "roomy": 0})
+        assert (first.scale_up.result, world.sizes()) == (ScaleUpResult.ERROR, {"tight": 0, "roomy": 0})
         assert first.end is (PassEnd.FAILED if config.rules.return_scale_up_error else PassEnd.COMPLETE)
         second = world.run(PASS_S)
-        assert (second.scale_up_result, world.sizes()) == (ScaleUpResult.SUCCESSFUL, {"tight": 0, "roomy": 1})
+        assert (second.scale_up.result, world.sizes()) == (ScaleUpResult.SUCCESSFUL, {"tight": 0, "roomy": 1})
 
 
 class TestPartialIncrease:
@@ -219,7 +219,7 @@ class TestPartialIncrease:
         world.static.fail_next("half", OutOfCapacity("no more than one"), takes_effect=True, at_most=1)
         world.submit(*replicas(waiting("web"), 2))
         report = world.run()
-        assert report.scale_up_result is ScaleUpResult.SUCCESSFUL
+        assert report.scale_up.result is ScaleUpResult.SUCCESSFUL
         assert world.increases() == [("half", 1), ("roomy", 1)]
         assert world.sizes() == {"half": 1, "roomy": 1}
         assert world.remembered.registry.scale_ups["half"].increase == 1
@@ -232,7 +232,7 @@ class TestPartialIncrease:
             "pod triggered scale-up: [{half 0->2 (max: 3)}]",
             "pod triggered scale-up: [{roomy 0->1 (max: 10)}]",
         ]
-        assert world.run(PASS_S).scale_up_result is ScaleUpResult.NOT_NEEDED
+        assert world.run(PASS_S).scale_up.result is ScaleUpResult.NOT_NEEDED
         assert world.sizes() == {"half": 1, "roomy": 1}
 
     def test_an_error_that_took_full_effect_leaves_machines_to_count_on_and_a_group_to_leave_alone(
@@ -240,10 +240,10 @@ class TestPartialIncrease:
     ) -> None:
         world = first_fails(OutOfCapacity("none left"), takes_effect=True)
         report = world.run()
-        assert report.scale_up_result is ScaleUpResult.SUCCESSFUL
+        assert report.scale_up.result is ScaleUpResult.SUCCESSFUL
         assert world.sizes() == {"tight": 1, "roomy": 0}
         assert world.state("tight").backoff is not None
-        assert world.run(PASS_S).scale_up_result is ScaleUpResult.NOT_NEEDED
+        assert world.run(PASS_S).scale_up.result is ScaleUpResult.NOT_NEEDED
         assert world.sizes() == {"tight": 1, "roomy": 0}
 
     def test_an_earlier_request_of_the_refusing_group_is_still_counted_on(self) -> None:
@@ -254,7 +254,7 @@ class TestPartialIncrease:
         world.submit(waiting("late"))
         world.run(PASS_S)
         assert world.sizes() == {"tight": 1, "roomy": 1}
-        assert world.run(PASS_S).scale_up_result is ScaleUpResult.NOT_NEEDED
+        assert world.run(PASS_S).scale_up.result is ScaleUpResult.NOT_NEEDED
         assert world.sizes() == {"tight": 1, "roomy": 1}
 
 
@@ -262,7 +262,7 @@ class TestLostAnswer:
     def test_a_time_out_that_took_effect_is_a_success(self) -> None:
         world = first_fails(Transient("no answer"), takes_effect=True)
         report = world.run()
-        assert (report.scale_up_result, report.scale_up_error) == (ScaleUpResult.SUCCESSFUL, "")
+        assert (report.scale_up.result, report.scale_up.error) == (ScaleUpResult.SUCCESSFUL, "")
         assert world.sizes() == {"tight": 1, "roomy": 0}
         assert world.state("tight").backoff is None
         assert world.messages("ScaledUpGroup")[-1] == "Scale-up: group tight size set to 1 instead of 0 (max: 10)"
@@ -273,9 +273,9 @@ class TestLostAnswer:
         world = World(a_spec("half", cpu="4", max_size=3, boot_s=60), a_spec("roomy", cpu="9", boot_s=60))
         world.static.fail_next("half", Transient("no answer"), takes_effect=True, at_most=1)
         world.submit(*replicas(waiting("web"), 2))
-        assert world.run().scale_up_result is ScaleUpResult.SUCCESSFUL
+        assert world.run().scale_up.result is ScaleUpResult.SUCCESSFUL
         assert world.increases() == [("half", 1), ("roomy", 1)]
-        assert world.run(PASS_S).scale_up_result is ScaleUpResult.NOT_NEEDED
+        assert world.run(PASS_S).scale_up.result is ScaleUpResult.NOT_NEEDED
 
 
 class ForgetfulGroup(RecordedGroup):
@@ -323,11 +323,11 @@ def test_an_increase_of_which_nobody_can_tell_what_became_is_waited_for() -> Non
     world.forgetful.forgetful[0].loses_answer = True
     world.submit(waiting("web"))
     first = world.run()
-    assert (first.scale_up_result, world.increases()) == (ScaleUpResult.ERROR, [("tight", 0)])
+    assert (first.scale_up.result, world.increases()) == (ScaleUpResult.ERROR, [("tight", 0)])
     assert world.messages("FailedToScaleUpGroup") == ["Scale-up failed for group tight: no answer"]
     assert world.count("failed_scale_ups_total", reason="TRANSIENT") == 1
     second = world.run(PASS_S)
-    assert (second.scale_up_result, second.waiting["default/web"]) == (ScaleUpResult.NOT_NEEDED, Waiting.FITS)
+    assert (second.scale_up.result, second.pods.waiting["default/web"]) == (ScaleUpResult.NOT_NEEDED, Waiting.FITS)
     assert world.state("tight").backoff is not None
     assert world.sizes() == {"tight": 1, "roomy": 0}
 
@@ -341,7 +341,7 @@ class TestCrash:
         world.run()
         world.restart()
         report = world.run(PASS_S)
-        assert report.scale_up_result is ScaleUpResult.NOT_NEEDED
+        assert report.scale_up.result is ScaleUpResult.NOT_NEEDED
         assert world.sizes() == {"web": 2}
         assert (world.state("web").upcoming, world.remembered.registry.scale_ups["web"].increase) == (2, 2)
         assert world.count("scaled_up_nodes_total") == 2
@@ -363,7 +363,7 @@ class TestVanishedGroup:
         error = NotFound("node group tight was not found")
         world = first_fails(error)
         report = world.run()
-        assert report.scale_up_result is ScaleUpResult.SUCCESSFUL
+        assert report.scale_up.result is ScaleUpResult.SUCCESSFUL
         assert world.increases() == [("tight", 0), ("roomy", 1)]
         assert world.messages("FailedToScaleUpGroup") == [f"Scale-up failed for group tight: {error}"]
         assert world.count("failed_scale_ups_total", reason="NOT_FOUND") == 1
@@ -377,8 +377,8 @@ class TestMachinesThatFail:
         world.run()
         assert world.sizes() == {"tight": 1, "roomy": 0}
         report = world.run(PASS_S)
-        assert [one.removal.group for one in report.failed_removed] == ["tight"]
-        assert report.scale_up_result is ScaleUpResult.SUCCESSFUL
+        assert [one.removal.group for one in report.repairs.failed_removed] == ["tight"]
+        assert report.scale_up.result is ScaleUpResult.SUCCESSFUL
         assert world.sizes() == {"tight": 0, "roomy": 1}
         assert world.messages("ScaleUpFailed") == [
             "Failed adding 1 nodes to group tight due to OutOfResource.STOCKOUT; source errors: no more machines"
@@ -416,7 +416,7 @@ class TestMachinesThatFail:
         world.run()
         assert world.sizes() == {"gang": 3}
         report = world.run(PASS_S)
-        assert [len(one.removal.instances) for one in report.failed_removed] == ([3] if left == 0 else [])
+        assert [len(one.removal.instances) for one in report.repairs.failed_removed] == ([3] if left == 0 else [])
         assert world.sizes() == {"gang": left}
         assert world.state("gang").backoff is not None
         assert world.count("failed_scale_ups_total", reason="other") == 1  # no cloud has this code
@@ -429,7 +429,7 @@ class TestMachinesThatNeverRegister:
         world.run()
         world.run(60)
         late = world.run(PROVISION_S + 61)
-        assert [one.removal.group for one in late.unregistered_removed] == ["web"]
+        assert [one.removal.group for one in late.repairs.unregistered_removed] == ["web"]
         assert world.sizes() == {"web": 0}
         assert world.state("web").backoff is not None
         assert world.reasons("ConfigMap").count("ScaleUpTimedOut") == 1
@@ -441,7 +441,7 @@ class TestMachinesThatNeverRegister:
         world.submit(waiting("web"))
         world.run()
         report = world.run(PROVISION_S + 1)
-        assert [(one.group, one.before, one.after) for one in report.corrections] == [("web", 1, 0)]
+        assert [(one.group, one.before, one.after) for one in report.repairs.corrections] == [("web", 1, 0)]
         assert world.messages("ScaleUpTimedOut") == ["Nodes added to group web failed to register within 15m1s"]
         assert world.count("failed_scale_ups_total", reason="timeout") == 1
         assert world.sizes() == {"web": 0, "other": 1}
@@ -492,7 +492,7 @@ class TestGates:
         world = World(a_spec("web"), a_spec("other", cpu="8"), nodes=nodes)
         world.submit(waiting("web", cpu="3900m"))
         report = world.run()
-        assert (report.end, report.scale_up_result) == (PassEnd.UNHEALTHY, ScaleUpResult.NOT_TRIED)
+        assert (report.end, report.scale_up.result) == (PassEnd.UNHEALTHY, ScaleUpResult.NOT_TRIED)
         assert world.messages("ClusterUnhealthy") == ["Cluster is unhealthy"]
         assert world.count("cluster_safe_to_autoscale") == 0
         assert world.calls == []
@@ -503,7 +503,7 @@ class TestGates:
         world = World(a_spec("sick"), a_spec("fine", cpu="1", max_size=20), a_spec("other", cpu="8"), nodes=sick + fine)
         world.submit(waiting("web"))
         report = world.run()
-        assert (report.end, report.scale_up_result) == (PassEnd.COMPLETE, ScaleUpResult.SUCCESSFUL)
+        assert (report.end, report.scale_up.result) == (PassEnd.COMPLETE, ScaleUpResult.SUCCESSFUL)
         assert [(one.group, one.reason) for one in plan_of(report).skipped] == [("sick", Skip.NOT_READY)]
         assert world.increases() == [("other", 1)]
         assert not world.state("sick").healthy
@@ -517,11 +517,11 @@ class TestBalancedIncrease:
         world.static.fail_next("b", OutOfCapacity("none left"))
         world.submit(*replicas(waiting("web"), 6))
         report = world.run()
-        assert report.scale_up_result is ScaleUpResult.SUCCESSFUL
+        assert report.scale_up.result is ScaleUpResult.SUCCESSFUL
         assert world.sizes() == {"a": 3, "b": 0, "c": 3}
         assert sum(len(each.helped) for each in plan_of(report).rounds) == 6
         assert world.reasons("Pod") == ["TriggeredScaleUp"] * 6
-        assert world.run(PASS_S).scale_up_result is ScaleUpResult.NOT_NEEDED
+        assert world.run(PASS_S).scale_up.result is ScaleUpResult.NOT_NEEDED
         assert world.sizes() == {"a": 3, "b": 0, "c": 3}
 
 
@@ -534,7 +534,7 @@ class TestAtTheSameTime:
     def test_all_groups_are_announced_before_any_is_done(self) -> None:
         world = World(a_spec("a", cpu="4"), a_spec("b", cpu="8"), config=self.CONFIG)
         world.submit(waiting("s", cpu="3500m"), waiting("m", cpu="7500m"))
-        assert world.run().scale_up_result is ScaleUpResult.SUCCESSFUL
+        assert world.run().scale_up.result is ScaleUpResult.SUCCESSFUL
         assert world.sizes() == {"a": 1, "b": 1}
         assert [text.split(": ")[1].split(" size")[0] for text in world.messages("ScaledUpGroup")] == [
             "setting group a",
@@ -555,11 +555,11 @@ class TestAtTheSameTime:
         world = World(*broken, a_spec("c", cpu="16"), config=config)
         world.submit(waiting("s", cpu="3500m"), waiting("m", cpu="7500m"), waiting("l", cpu="15500m"))
         report = world.run()
-        assert report.scale_up_result is ScaleUpResult.ERROR
-        assert report.scale_up_error == 'bad ...and other concurrent errors: ["worse"]'
+        assert report.scale_up.result is ScaleUpResult.ERROR
+        assert report.scale_up.error == 'bad ...and other concurrent errors: ["worse"]'
         assert world.increases() == [("a", 0), ("b", 0), ("c", 1)]
 
     def test_another_group_makes_up_for_one_that_fails(self) -> None:
         world = first_fails(ProviderError("broken"), config=self.CONFIG)
-        assert world.run().scale_up_result is ScaleUpResult.SUCCESSFUL
+        assert world.run().scale_up.result is ScaleUpResult.SUCCESSFUL
         assert world.sizes() == {"tight": 0, "roomy": 1}

@@ -294,7 +294,7 @@ class TestScaleDownProbe:
         world = PublishedWorld(a_spec("web"), nodes=[(a_node("n1"), "web")], config=AS_1_31)
         world.run()
         world.submit(waiting("p1"), waiting("p2"))
-        assert world.run(after_s=901).scale_down_result is ScaleDownResult.NOT_TRIED
+        assert world.run(after_s=901).scale_down.result is ScaleDownResult.NOT_TRIED
         assert times(world, "scaleDown") == ("2026-08-01T10:00:00Z", "2026-08-01T10:00:00Z")
         assert times(world, "scaleUp")[0] == "2026-08-01T10:15:01Z"
         assert world.group("web")["scaleDown"]["candidates"] == 1
@@ -303,7 +303,7 @@ class TestScaleDownProbe:
         world = PublishedWorld(a_spec("web"), nodes=[(a_node("n1"), "web")])
         world.run()
         world.submit(waiting("p1"), waiting("p2"))
-        assert world.run(after_s=901).scale_down_result is ScaleDownResult.IN_COOLDOWN
+        assert world.run(after_s=901).scale_down.result is ScaleDownResult.IN_COOLDOWN
         assert times(world, "scaleDown")[0] == T1
 
     def test_is_unknown_until_it_has_been_looked_for_any(self) -> None:

@@ -145,7 +145,7 @@ def test_a_promise_that_nodes_do_not_keep_is_believed_for_a_minute_or_so(
         (said,) = world.messages("NodesShortOfTemplate")
         assert said.startswith("Nodes of group web offer less than its template says (seen on web-")
         assert learnt[1] in said
-        assert world.reports[-1].scale_up_result is ScaleUpResult.NO_OPTIONS
+        assert world.reports[-1].scale_up.result is ScaleUpResult.NO_OPTIONS
 
 
 def old_and_large() -> list[tuple[Node, str]]:

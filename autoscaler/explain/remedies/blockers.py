@@ -16,7 +16,7 @@ from autoscaler.explain.remedies.changes import (
 )
 from autoscaler.explain.remedies.filters import changes_to_fit
 from autoscaler.explain.remedies.remedy import CulpritKind, Obstacle, Remedy, remedy
-from autoscaler.loop.passing import PassState
+from autoscaler.loop.ended_pass import EndedPass
 from autoscaler.objects.pod import SAFE_LOCAL_VOLUMES, SAFE_TO_EVICT, Pod
 from autoscaler.reasons import BlockingReason
 from autoscaler.scaledown.arrivals import arrived
@@ -29,7 +29,7 @@ from autoscaler.snapshot.hints import Hints
 _NEAREST = 5
 
 
-def pods_on(name: str, p: PassState) -> Sequence[Pod]:
+def pods_on(name: str, p: EndedPass) -> Sequence[Pod]:
     """Return the pods of a node, and the pending ones that it is to take."""
     assert p.placer is not None
     trial = p.placer.trial
@@ -37,18 +37,18 @@ def pods_on(name: str, p: PassState) -> Sequence[Pod]:
     return arrived(trial).together(position, trial.view.pods[position])
 
 
-def drain_terms(p: PassState, config: Config) -> DrainContext:
+def drain_terms(p: EndedPass, config: Config) -> DrainContext:
     """Return what the drain rules look at; removals that the pass has planned have taken their share of budgets."""
     related = p.view.related
     budgets = RemainingPdbTracker(related.budgets.values())
-    for removal in p.report.unneeded:
+    for removal in p.report.scale_down.unneeded:
         budgets.take(removal.pods)
     return DrainContext(
         options=config.drain, rules=config.rules, wall=p.report.now.wall, related=related, budgets=budgets
     )
 
 
-def pod_blocks(pod: Pod, p: PassState, config: Config, terms: DrainContext) -> Iterator[Remedy]:
+def pod_blocks(pod: Pod, p: EndedPass, config: Config, terms: DrainContext) -> Iterator[Remedy]:
     """Yield what would let a pod go, one for each rule that stands against it."""
     for verdict in blocks(pod, terms):
         assert verdict.reason is not None
@@ -58,7 +58,7 @@ def pod_blocks(pod: Pod, p: PassState, config: Config, terms: DrainContext) -> I
 
 
 def _unblocked(
-    reason: BlockingReason, detail: str, pod: Pod, p: PassState, config: Config, terms: DrainContext
+    reason: BlockingReason, detail: str, pod: Pod, p: EndedPass, config: Config, terms: DrainContext
 ) -> Iterator[Remedy]:
     code, key, owner = Obstacle(reason.value), pod.key, pod.cls.owner
     kind, name = CulpritKind.POD, key
@@ -102,7 +102,7 @@ _FLAGS = {
 }
 
 
-def to_drain(name: str, p: PassState, config: Config) -> tuple[list[Remedy], list[Remedy]]:
+def to_drain(name: str, p: EndedPass, config: Config) -> tuple[list[Remedy], list[Remedy]]:
     """Return what would let all pods leave a node and find room elsewhere: all of the first are needed; alternatives.
 
     Nothing: nothing stands against it.
@@ -118,16 +118,16 @@ def to_drain(name: str, p: PassState, config: Config) -> tuple[list[Remedy], lis
     return [*needed, *_homeless(name, p, terms)], others
 
 
-def _homeless(name: str, p: PassState, terms: DrainContext) -> Iterator[Remedy]:
+def _homeless(name: str, p: EndedPass, terms: DrainContext) -> Iterator[Remedy]:
     """Yield what each pod that has no other place would need; nothing where all have one."""
     placer = p.placer
     assert placer is not None
     trial = placer.trial
     moving = [pod for pod in pods_on(name, p) if not pod.cls.daemonset and _moves(judge(pod, terms))]
-    hints = Hints() if p.remembered.scale_down is None else p.remembered.scale_down.hints
+    hints = Hints() if p.memory.scale_down is None else p.memory.scale_down.hints
     with trial.fork():
         trial.remove(trial.view.positions[name])
-        for removal in p.report.unneeded:
+        for removal in p.report.scale_down.unneeded:
             if removal.node.name != name and trial.alive[trial.view.positions[removal.node.name]]:
                 trial.remove(trial.view.positions[removal.node.name])
                 for pod in removal.pods:
@@ -150,7 +150,7 @@ def _moves(verdict: DrainVerdict) -> bool:
     return verdict.outcome in (DrainOutcome.EVICT, DrainOutcome.BLOCK)
 
 
-def _housed(pod: Pod, p: PassState, among: Mask) -> Remedy:
+def _housed(pod: Pod, p: EndedPass, among: Mask) -> Remedy:
     """Return what the nearest other node would need for the pod."""
     placer = p.placer
     assert placer is not None

@@ -7,8 +7,8 @@ from autoscaler.config.scaleup import TieBreak
 from autoscaler.config.tree import Config
 from autoscaler.explain.remedies.changes import AnyChange, RankFirst, ResizeGroup, SetFlag, Wait, spelled
 from autoscaler.explain.remedies.remedy import CulpritKind, Obstacle, Remedy, remedy
-from autoscaler.loop.growing import counted_nodes
-from autoscaler.loop.passing import PassState
+from autoscaler.loop.buying import counted_nodes
+from autoscaler.loop.ended_pass import EndedPass
 from autoscaler.reasons import Skip, Skipped
 from autoscaler.registry.backoff import backed_off
 from autoscaler.scaleup.expander import ExpanderInputs, build_chain
@@ -24,7 +24,7 @@ _BY_FIGURES = ("least-waste", "most-pods", "least-nodes")
 MAX_NODES = "max-nodes-total"
 
 
-def held_group(skipped: Skipped, p: PassState, config: Config) -> Remedy:
+def held_group(skipped: Skipped, p: EndedPass, config: Config) -> Remedy:
     """Return what would let a group grow that was not considered."""
     group = p.view.groups.by_id[skipped.group]
     match skipped.reason:
@@ -44,9 +44,9 @@ def held_group(skipped: Skipped, p: PassState, config: Config) -> Remedy:
             return remedy(Obstacle.NO_TEMPLATE, CulpritKind.GROUP, group.id, text)
 
 
-def paused(code: Obstacle, group_id: str, p: PassState, error: str) -> Remedy:
+def paused(code: Obstacle, group_id: str, p: EndedPass, error: str) -> Remedy:
     """Return how long a group that failed is left alone."""
-    pause = backed_off(p.remembered.registry.backoffs, group_id, p.report.now)
+    pause = backed_off(p.memory.registry.backoffs, group_id, p.report.now)
     error = error or (pause.error.code if pause is not None else "no reason given")
     if pause is None:
         return remedy(code, CulpritKind.GROUP, group_id, f"it grows once the cloud can: {error}")
@@ -56,23 +56,25 @@ def paused(code: Obstacle, group_id: str, p: PassState, error: str) -> Remedy:
     )
 
 
-def _target(group: Group, p: PassState) -> int:
+def _target(group: Group, p: EndedPass) -> int:
     return p.registry.targets.get(group.id, group.target_size)
 
 
-def more_nodes(wanted: int, p: PassState, config: Config, code: Obstacle = Obstacle.MAX_NODES_TOTAL) -> Remedy:
+def more_nodes(wanted: int, p: EndedPass, config: Config, code: Obstacle = Obstacle.MAX_NODES_TOTAL) -> Remedy:
     """Return the limit on nodes that leaves room for so many more."""
     upcoming = sum(p.registry.upcoming.values())
-    present = max(len(counted_nodes(p, config)) + upcoming, sum(1 for _ in p.registry.readings.ready()))
+    present = max(
+        len(counted_nodes(p.view, p.registry, config.rules)) + upcoming, sum(1 for _ in p.registry.readings.ready())
+    )
     changes = [SetFlag(flag=MAX_NODES, value=str(present + wanted))]
     count = f"{present} of {config.limits.max_nodes_total} nodes are there or on their way"
     text = f"{count}; more may come with {spelled(changes)}"
     return remedy(code, CulpritKind.FLAG, MAX_NODES, text, changes)
 
 
-def _limited(group: Group, p: PassState, config: Config) -> Remedy:
+def _limited(group: Group, p: EndedPass, config: Config) -> Remedy:
     sized = p.view.groups.sized(p.registry.targets)
-    nodes, templates = counted_nodes(p, config), p.report.templates
+    nodes, templates = counted_nodes(p.view, p.registry, config.rules), p.report.templates
     used = usage(config.limits, config.rules, sized, templates, nodes, p.registry.upcoming)
     if isinstance(used, Uncountable):
         text = f"nothing may grow until the provider describes nodes of group {used.group}, which limits have to count"
@@ -106,7 +108,7 @@ def _raised(
         yield SetFlag(flag="gpu-total", value=values)
 
 
-def _unhealthy(group: Group, p: PassState) -> Remedy:
+def _unhealthy(group: Group, p: EndedPass) -> Remedy:
     state = p.registry.groups[group.id]
     buckets = state.buckets
     missing = max(0, state.acceptable.min_nodes - len(buckets.ready) - len(buckets.suspended))

@@ -19,7 +19,7 @@ from autoscaler.explain.remedies.changes import (
 )
 from autoscaler.explain.remedies.passes import ended_early, next_pass
 from autoscaler.explain.remedies.remedy import CulpritKind, Obstacle, Remedy, remedy, together
-from autoscaler.loop.passing import PassState
+from autoscaler.loop.ended_pass import EndedPass
 from autoscaler.objects.pod import SAFE_TO_EVICT
 from autoscaler.reasons import ScaleDownResult, ScaleUpResult, UnremovableNode, UnremovableReason
 from autoscaler.scaledown.eligibility import SCALE_DOWN_DISABLED
@@ -49,7 +49,7 @@ class NodeCase:
         kept: UnremovableNode | None,
         group: Group | None,
         time_left_s: float | None,
-        p: PassState,
+        p: EndedPass,
         config: Config,
     ) -> None:
         self.name = name
@@ -78,7 +78,7 @@ class NodeCase:
 
     def _not_kept(self) -> Iterator[Remedy]:
         report, options = self.p.report, self.config.scale_down
-        if report.scale_down_result is ScaleDownResult.IN_COOLDOWN:
+        if report.scale_down.result is ScaleDownResult.IN_COOLDOWN:
             yield self._cooling(Obstacle.COOLING_DOWN)
         elif not options.scale_down_enabled:
             flag = SetFlag(flag="scale-down-enabled", value="true")
@@ -89,7 +89,7 @@ class NodeCase:
                 f"no node is removed; they are with {flag}",
                 [flag],
             )
-        elif report.scale_up_result in (ScaleUpResult.SUCCESSFUL, ScaleUpResult.ERROR) and self.removal is None:
+        elif report.scale_up.result in (ScaleUpResult.SUCCESSFUL, ScaleUpResult.ERROR) and self.removal is None:
             yield next_pass(Obstacle.SCALE_UP_FIRST, "the pass scaled up; nodes are looked at", self.p, self.config)
         elif self.group is None:
             yield self._stranger()
@@ -100,9 +100,9 @@ class NodeCase:
 
     def _cooling(self, code: Obstacle) -> Remedy:
         """Return when the delays after what happened last are over."""
-        options, last = self.config.scale_down, self.p.remembered.registry.last
+        options, last = self.config.scale_down, self.p.memory.registry.last
         if code is Obstacle.GROUP_COOLING_DOWN and self.group is not None:
-            last = self.p.remembered.registry.last_by_group.get(self.group.id, last)
+            last = self.p.memory.registry.last_by_group.get(self.group.id, last)
         delays = {
             "scale-down-delay-after-add": (last.scale_up, options.scale_down_delay_after_add_s),
             "scale-down-delay-after-delete": (last.scale_down, options.scale_down_delay_after_delete_s),
@@ -135,7 +135,7 @@ class NodeCase:
 
     def _looked_at_again(self, kept: UnremovableNode) -> Iterator[Remedy]:
         """Yield what keeps the node, and when that is looked at again."""
-        memory = self.p.remembered.scale_down
+        memory = self.p.memory.scale_down
         known: RecentlyUnremovable | None = None if memory is None else memory.unremovable.get(self.name)
         left_s = 0.0 if known is None else max(0.0, known.until.mono - self.p.report.now.mono)
         needed, _ = to_drain(self.name, self.p, self.config)
@@ -220,7 +220,7 @@ class NodeCase:
     @property
     def removal_wait_s(self) -> float | None:
         """How long the node has to be unneeded."""
-        memory = self.p.remembered.scale_down
+        memory = self.p.memory.scale_down
         since: Instant | None = None if memory is None else memory.unneeded.get(self.name)
         if since is None or self.kept is None or self.kept.time_left_s is None:
             return None
@@ -228,7 +228,11 @@ class NodeCase:
 
     def _minimum(self, group: Group) -> Iterator[Remedy]:
         """Yield the minimum at which the node goes after the others of its group that the minimum keeps."""
-        kept, owner_of, begun = self.p.report.kept, self.p.view.groups.of_node, self.p.report.deletions
+        kept, owner_of, begun = (
+            self.p.report.scale_down.unremovable,
+            self.p.view.groups.of_node,
+            self.p.report.scale_down.deletions,
+        )
         before = 1 + sum(one.group == group.id for one in (*begun.empty, *begun.drained))
         for node in self.p.view.nodes:
             if node.name == self.name:
@@ -242,10 +246,10 @@ class NodeCase:
         yield remedy(Obstacle.MIN_SIZE, CulpritKind.GROUP, group.id, text, [change])
 
     def _parallelism(self) -> Iterator[Remedy]:
-        options, begun = self.config.scale_down, self.p.report.deletions
+        options, begun = self.config.scale_down, self.p.report.scale_down.deletions
         drained = self.removal is not None and self.removal.drained
         going = len(begun.empty) + len(begun.drained)
-        count = len(self.p.report.unneeded)
+        count = len(self.p.report.scale_down.unneeded)
         flags = [SetFlag(flag="max-scale-down-parallelism", value=str(max(count, options.max_scale_down_parallelism)))]
         crowded = going >= options.max_scale_down_parallelism
         if drained:
@@ -261,12 +265,12 @@ class NodeCase:
         """Yield what lets all other nodes of the group go."""
         found: list[Remedy] = []
         for node in self.p.view.nodes:
-            one = self.p.report.kept.get(node.name)
+            one = self.p.report.scale_down.unremovable.get(node.name)
             if node.name == self.name or one is None or self.p.view.groups.of_node.get(node.name) != group.id:
                 continue
             if one.reason is UnremovableReason.ATOMIC:
                 continue
-            removal = next((each for each in self.p.report.unneeded if each.node.name == node.name), None)
+            removal = next((each for each in self.p.report.scale_down.unneeded if each.node.name == node.name), None)
             other = NodeCase(node.name, removal, one, group, one.time_left_s, self.p, self.config)
             first = next(other.remedies(), None)
             if first is not None:
@@ -312,7 +316,7 @@ class NodeCase:
             rules=config.rules,
         )
         reserve = Reserve(p.placer.trial, situation)
-        for one in (*p.report.deletions.empty, *p.report.deletions.drained):
+        for one in p.report.scale_down.begun:
             owner = p.view.groups.get(one.group)
             if owner is not None and reserve.scarce_without(one.node, owner) is None:
                 reserve.take(one.node, owner)

@@ -4,14 +4,14 @@ from autoscaler.config.tree import Config
 from autoscaler.explain.remedies.changes import SetFlag, Wait, spelled
 from autoscaler.explain.remedies.groups import more_nodes
 from autoscaler.explain.remedies.remedy import CulpritKind, Obstacle, Remedy, remedy
-from autoscaler.loop.passing import PassState
+from autoscaler.loop.ended_pass import EndedPass
 from autoscaler.objects.meta import rfc3339
 from autoscaler.observe.report import PassEnd
 from autoscaler.reasons import ScaleUpResult
 from autoscaler.scaleup.pending import new_for_s
 
 
-def ended_early(p: PassState, config: Config) -> Remedy | None:
+def ended_early(p: EndedPass, config: Config) -> Remedy | None:
     """Return why the pass ended before it decided anything; None where it went through."""
     match p.report.end:
         case PassEnd.EMPTY_CLUSTER:
@@ -33,25 +33,25 @@ def ended_early(p: PassState, config: Config) -> Remedy | None:
             return None
 
 
-def next_pass(code: Obstacle, text: str, p: PassState, config: Config) -> Remedy:
+def next_pass(code: Obstacle, text: str, p: EndedPass, config: Config) -> Remedy:
     """Return that the next pass is to be waited for."""
     return after(code, text, config.loop.scan_interval_s, p)
 
 
-def after(code: Obstacle, text: str, seconds: float, p: PassState) -> Remedy:
+def after(code: Obstacle, text: str, seconds: float, p: EndedPass) -> Remedy:
     """Return that so much time is to pass."""
     wait = Wait(seconds=seconds)
     return remedy(code, CulpritKind.TIME, rfc3339(p.report.now.wall + seconds), f"{text} {wait}", [wait])
 
 
-def held_back(p: PassState, config: Config) -> Remedy | None:
+def held_back(p: EndedPass, config: Config) -> Remedy | None:
     """Return why the pass helped no pod at all although some need nodes."""
-    result, limit = p.report.scale_up_result, config.limits.max_nodes_total
+    result, limit = p.report.scale_up.result, config.limits.max_nodes_total
     if result is ScaleUpResult.IN_COOLDOWN:
-        work = [pod for pod in p.report.needy if pod.cls.headroom is None]
+        work = [pod for pod in p.report.pods.unschedulable if pod.cls.headroom is None]
         text = "the pods are so new that more may follow; they are helped together"
         return after(Obstacle.PODS_TOO_NEW, text, new_for_s(work, p.report.now), p)
-    plan = p.report.scale_up
+    plan = p.report.scale_up.plan
     capped = plan is not None and plan.capped_by_nodes_total
     ready = sum(1 for _ in p.registry.readings.ready())
     if result is ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL or capped or (plan is None and 0 < limit <= ready):

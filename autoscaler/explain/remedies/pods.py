@@ -18,7 +18,7 @@ from autoscaler.explain.remedies.filters import changes_to_fit
 from autoscaler.explain.remedies.groups import chosen_instead, held_group, more_nodes, paused
 from autoscaler.explain.remedies.passes import ended_early, held_back, next_pass
 from autoscaler.explain.remedies.remedy import CulpritKind, Obstacle, Remedy, remedy, together
-from autoscaler.loop.passing import PassState
+from autoscaler.loop.ended_pass import EndedPass
 from autoscaler.objects.capacity import CONSUMES, CONSUMES_FORMERLY, consumed_request
 from autoscaler.objects.pod import SCALE_UP_DELAY, Pod
 from autoscaler.reasons import NoFit, PodVerdict, ScaleUpResult, Skipped, Waiting
@@ -32,7 +32,7 @@ _NEAREST = 5
 _MOST = 4
 
 
-def waiting_remedies(pod: Pod, reason: Waiting, p: PassState, config: Config, nodes: Sequence[int]) -> Iterator[Remedy]:
+def waiting_remedies(pod: Pod, reason: Waiting, p: EndedPass, config: Config, nodes: Sequence[int]) -> Iterator[Remedy]:
     """Yield what would have a pod take part that the pass left alone; nothing where that is as it should be."""
     key, options = pod.key, config.pods
     match reason:
@@ -75,7 +75,7 @@ def waiting_remedies(pod: Pod, reason: Waiting, p: PassState, config: Config, no
             return
 
 
-def _older(pod: Pod, p: PassState, config: Config) -> Iterator[Remedy]:
+def _older(pod: Pod, p: EndedPass, config: Config) -> Iterator[Remedy]:
     delay_s = scale_up_delay_s(pod.cls, config.pods)
     wait = Wait(seconds=max(0.0, delay_s - (p.report.now.wall - pod.created)))
     own = delay_s > config.pods.new_pod_scale_up_delay_s
@@ -90,7 +90,7 @@ def _older(pod: Pod, p: PassState, config: Config) -> Iterator[Remedy]:
 def needy_remedies(
     pod: Pod,
     verdict: str,
-    p: PassState,
+    p: EndedPass,
     config: Config,
     groups: Sequence[tuple[str, Skipped | None]],
     nodes: Sequence[int],
@@ -119,9 +119,9 @@ def needy_remedies(
             yield back or next_pass(Obstacle.NEXT_PASS, "nothing was decided for it; that is tried again", p, config)
 
 
-def _not_chosen(pod: Pod, p: PassState, config: Config) -> Remedy:
+def _not_chosen(pod: Pod, p: EndedPass, config: Config) -> Remedy:
     """Return how the expander would take a group for a pod, if what it was offered is known."""
-    rounds = () if p.report.scale_up is None else p.report.scale_up.rounds
+    rounds = () if p.report.scale_up.plan is None else p.report.scale_up.plan.rounds
     for each in rounds if rounds and rounds[0].chosen is None else ():
         for option in each.options:
             if any(one.key == pod.key for one in option.pods):
@@ -129,22 +129,22 @@ def _not_chosen(pod: Pod, p: PassState, config: Config) -> Remedy:
     return next_pass(Obstacle.NOT_CHOSEN, "the expander wants no group for it; it is asked again", p, config)
 
 
-def _nodes_for(pod: Pod, p: PassState, groups: Sequence[str]) -> int:
+def _nodes_for(pod: Pod, p: EndedPass, groups: Sequence[str]) -> int:
     """Return how many more nodes it takes until a pod has its place, others before it included."""
-    held = {} if p.report.scale_up is None else p.report.scale_up.held
-    keys = [one.key for one in p.report.needy]
+    held = {} if p.report.scale_up.plan is None else p.report.scale_up.plan.held
+    keys = [one.key for one in p.report.pods.unschedulable]
     before = keys[: keys.index(pod.key)] if pod.key in keys else []
     limited = {key for key in before if held.get(key) is ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL}
-    pods = [*(one for one in p.report.needy if one.key in limited), pod]
+    pods = [*(one for one in p.report.pods.unschedulable if one.key in limited), pod]
     if p.placer is None or not groups:
         return 1
     template = p.report.templates[groups[0]]
     return max(1, estimate(p.placer, template, pod_groups(pods), len(pods), topology_fallback=True).nodes)
 
 
-def _refused(p: PassState) -> Iterator[Remedy]:
+def _refused(p: EndedPass) -> Iterator[Remedy]:
     """Yield when each group that could not grow is tried again, soonest first."""
-    backoffs, now = p.remembered.registry.backoffs, p.report.now
+    backoffs, now = p.memory.registry.backoffs, p.report.now
     failed = {one.group: one.error.message for one in p.report.increases if one.error is not None}
     pauses = {group: backed_off(backoffs, group, now) for group in failed}
     for group in sorted(failed, key=lambda one: now.mono if (found := pauses[one]) is None else found.until.mono):
@@ -152,7 +152,7 @@ def _refused(p: PassState) -> Iterator[Remedy]:
 
 
 def _fits(
-    pod: Pod, p: PassState, config: Config, groups: Sequence[tuple[str, Skipped | None]], nodes: Sequence[int]
+    pod: Pod, p: EndedPass, config: Config, groups: Sequence[tuple[str, Skipped | None]], nodes: Sequence[int]
 ) -> Iterator[Remedy]:
     assert p.placer is not None
     found = 0
@@ -170,7 +170,7 @@ def _fits(
         yield remedy(code, CulpritKind.POD, pod.key, text)
 
 
-def _stuck_on(pod: Pod, group_id: str, skipped: Skipped | None, p: PassState) -> Obstacle:
+def _stuck_on(pod: Pod, group_id: str, skipped: Skipped | None, p: EndedPass) -> Obstacle:
     """Return what keeps the pod off the nearest group."""
     if skipped is not None:
         return Obstacle(skipped.reason.value)
@@ -180,7 +180,7 @@ def _stuck_on(pod: Pod, group_id: str, skipped: Skipped | None, p: PassState) ->
         return Obstacle(p.placer.why(pod.cls, at)[0].reason.value)
 
 
-def into_group(pod: Pod, group_id: str, skipped: Skipped | None, p: PassState, config: Config) -> Remedy | None:
+def into_group(pod: Pod, group_id: str, skipped: Skipped | None, p: EndedPass, config: Config) -> Remedy | None:
     """Return all that must change for a group to grow for the pod; None where that cannot be told."""
     placer, template = p.placer, p.report.templates.get(group_id)
     assert placer is not None
@@ -209,7 +209,7 @@ def into_group(pod: Pod, group_id: str, skipped: Skipped | None, p: PassState, c
     return remedy(first.code, first.culprit.kind, first.culprit.name, text, every)
 
 
-def _onto_nodes(pod: Pod, p: PassState, nodes: Sequence[int], code: Obstacle | None) -> Iterator[Remedy]:
+def _onto_nodes(pod: Pod, p: EndedPass, nodes: Sequence[int], code: Obstacle | None) -> Iterator[Remedy]:
     """Yield what must change for nodes that exist to take the pod."""
     placer = p.placer
     assert placer is not None
@@ -226,7 +226,7 @@ def _onto_nodes(pod: Pod, p: PassState, nodes: Sequence[int], code: Obstacle | N
 def beyond(
     remedies: Iterator[Remedy],
     pod: Pod,
-    p: PassState,
+    p: EndedPass,
     config: Config,
     groups: Sequence[tuple[str, Skipped | None]],
     nodes: Sequence[int],

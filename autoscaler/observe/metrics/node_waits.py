@@ -33,9 +33,9 @@ class RemovalWaits:
 
     def passed(self, report: PassReport) -> Iterator[NodeWait]:
         """Yield the waits that ended with a pass; in a cool-down nobody can tell which nodes could go."""
-        if report.scale_down_result is ScaleDownResult.IN_COOLDOWN:
+        if report.scale_down.result is ScaleDownResult.IN_COOLDOWN:
             return
-        going = {one.node.name for one in (*report.deletions.empty, *report.deletions.drained)}
+        going = {one.node.name for one in report.scale_down.begun}
         eligible = dict(_eligible(report))
         for name in (*self._since, *(going - self._since.keys())):
             if name in going or name not in eligible:
@@ -48,8 +48,8 @@ class RemovalWaits:
 
 
 def _eligible(report: PassReport) -> Iterator[tuple[str, str]]:
-    for name in (removal.node.name for removal in report.unneeded):
-        kept = report.kept.get(name)
+    for name in (removal.node.name for removal in report.scale_down.unneeded):
+        kept = report.scale_down.unremovable.get(name)
         if kept is None or kept.reason not in _NOT_YET:
             yield name, NO_REASON if kept is None else kept.reason
 
@@ -66,8 +66,12 @@ class SkippedNodes:
         """Return for how long any node in a group has not been looked at; 0 where all have been."""
         now = report.now.mono
         before = now if self._looked is None else self._looked
-        seen = {name for name, kept in report.kept.items() if kept.reason is not UnremovableReason.NOT_TRIED}
-        seen |= {removal.node.name for removal in report.unneeded}
+        seen = {
+            name
+            for name, kept in report.scale_down.unremovable.items()
+            if kept.reason is not UnremovableReason.NOT_TRIED
+        }
+        seen |= {removal.node.name for removal in report.scale_down.unneeded}
         self._since = {name: self._since.get(name, before) for name in managed if name not in seen}
         self._looked = now
         return max((now - since for since in self._since.values()), default=0.0)

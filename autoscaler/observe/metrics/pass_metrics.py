@@ -123,9 +123,9 @@ class PassMetrics:
             self._metrics.buffers_reconciled(report.now.wall)
         self._troubles(report, report.view, report.registry)
         self._decisions(report)
-        if report.scale_up_result not in (None, ScaleUpResult.NOT_TRIED):
+        if report.scale_up.result not in (None, ScaleUpResult.NOT_TRIED):
             self._scale_up(report, report.view)
-        if report.scale_down_result not in (None, ScaleDownResult.NOT_TRIED):
+        if report.scale_down.result not in (None, ScaleDownResult.NOT_TRIED):
             self._scale_down(report)
             self._tracked(report, report.view)
         self._replacements(report)
@@ -159,21 +159,21 @@ class PassMetrics:
                 self._metrics.scale_up_failed(reason, one.nodes, self._devices(report, view, one.group))
         for lack in (kind for found in report.shortfalls for kind in {one.kind for one in found.lacking}):
             self._metrics.short_of_template(lack)
-        gone = sum(len(one.removal.instances) for one in report.unregistered_removed if one.error is None)
+        gone = sum(len(one.removal.instances) for one in report.repairs.unregistered_removed if one.error is None)
         if gone:
             self._metrics.unregistered_removed(gone)
 
     def _decisions(self, report: PassReport) -> None:
-        if report.scale_up_result is not None:
-            self._metrics.decided(PassActivity.SCALE_UP, report.scale_up_result)
-        if report.scale_down_result is not None:
-            self._metrics.decided(PassActivity.SCALE_DOWN, report.scale_down_result)
-        self._metrics.waiting(Counter(report.waiting.values()))
-        if report.scale_up is not None:
-            self._metrics.skipped_groups(Counter(one.reason.value for one in report.scale_up.skipped))
+        if report.scale_up.result is not None:
+            self._metrics.decided(PassActivity.SCALE_UP, report.scale_up.result)
+        if report.scale_down.result is not None:
+            self._metrics.decided(PassActivity.SCALE_DOWN, report.scale_down.result)
+        self._metrics.waiting(Counter(report.pods.waiting.values()))
+        if report.scale_up.plan is not None:
+            self._metrics.skipped_groups(Counter(one.reason.value for one in report.scale_up.plan.skipped))
 
     def _scale_up(self, report: PassReport, view: ClusterView) -> None:
-        metrics, config, plan = self._metrics, self._config, report.scale_up
+        metrics, config, plan = self._metrics, self._config, report.scale_up.plan
         metrics.step_began(PassActivity.AUTOSCALING, report.now)
         pending = sort_pending(view.pending, config.pods, config.rules)
         # Pause pods are counted apart, as headroom_pods.
@@ -207,16 +207,16 @@ class PassMetrics:
             self._metrics.packed(node.instance_type or "", cpus, option.namespaces, option.kinds)
 
     def _scale_down(self, report: PassReport) -> None:
-        metrics, result = self._metrics, report.scale_down_result
-        metrics.unneeded(len(report.unneeded))
-        metrics.unremovable(Counter(kept.reason.value for kept in report.kept.values()))
+        metrics, result = self._metrics, report.scale_down.result
+        metrics.unneeded(len(report.scale_down.unneeded))
+        metrics.unremovable(Counter(kept.reason.value for kept in report.scale_down.unremovable.values()))
         metrics.scale_down_cooldown(result is ScaleDownResult.IN_COOLDOWN)
         if result is not ScaleDownResult.IN_COOLDOWN:
             metrics.step_began(PassActivity.SCALE_DOWN, report.now)
 
     def _replacements(self, report: PassReport) -> None:
-        self._metrics.replacements(Counter(one.trigger for one in report.replacements if not one.over))
-        for one in report.replacements:
+        self._metrics.replacements(Counter(one.trigger for one in report.replacements.replacements if not one.over))
+        for one in report.replacements.replacements:
             if one.over:
                 saved = (one.saving or 0.0) if one.stage is ReplacementStage.DONE else 0.0
                 self._metrics.replacement_ended(one.trigger, one.stage, saved)

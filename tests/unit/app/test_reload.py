@@ -245,12 +245,12 @@ def test_a_loop_with_other_options_goes_on_with_what_is_under_way() -> None:
     world.autoscaler = build_autoscaler(Config(scale_down=options), world.around, PodInterner(), underway)
     world.run()
     first = world.run(after_s=15)
-    assert [one.node.name for one in first.deletions.empty] == ["n1"]
+    assert [one.node.name for one in first.scale_down.deletions.empty] == ["n1"]
     remembered = world.remembered
     world.autoscaler = build_autoscaler(Config(), world.around, PodInterner(), underway)
-    world.autoscaler.remembered = remembered
+    world.autoscaler.memory = remembered
     again = world.run(after_s=15)
-    assert again.deletions.empty == ()
+    assert again.scale_down.deletions.empty == ()
     world.executor.run_until(world.clock.now().mono + 600)
     assert world.calls == [("delete", "web", -1)]
     assert underway.tracker.under_way().nodes == set()

@@ -13,7 +13,7 @@ from autoscaler.kube.election import Unopposed
 from autoscaler.kube.paths import ObjectRef
 from autoscaler.kube.whole_objects import JsonObject
 from autoscaler.loop.companion import Companions
-from autoscaler.loop.passing import PassMemory
+from autoscaler.loop.pass_memory import PassMemory
 from autoscaler.objects.node import Node, Taint
 from autoscaler.objects.pod import Pod, PodInterner
 from autoscaler.objects.workload import DisruptionBudget
@@ -168,7 +168,7 @@ class LoopWorld:
         # As if a pass had seen the groups before: whatever is missing is nothing new.
         targets = {group.id: group.target_size() for group in self.static.groups()}
         registry = replace(self.remembered.registry, targets=targets)
-        self.autoscaler.remembered = replace(self.remembered, registry=registry)
+        self.autoscaler.memory = replace(self.remembered, registry=registry)
 
     def recorded(self, static: StaticCloud) -> RecordedCloud:
         """Return the cloud as the loop sees it."""
@@ -211,8 +211,8 @@ class LoopWorld:
     @property
     def remembered(self) -> PassMemory:
         """What the next pass starts from."""
-        assert self.autoscaler.remembered is not None
-        return self.autoscaler.remembered
+        assert self.autoscaler.memory is not None
+        return self.autoscaler.memory
 
     def boot(self, *, ready: bool = True) -> list[Node]:
         """Let every machine that runs and has no node register; return the new nodes."""

@@ -7,7 +7,8 @@ from autoscaler.clock import Instant, VirtualClock
 from autoscaler.errors import RetryLater
 from autoscaler.kube.election import Unopposed
 from autoscaler.loop.companion import Companions
-from autoscaler.loop.passing import PassState
+from autoscaler.loop.ended_pass import EndedPass
+from autoscaler.loop.stages import Observed
 from autoscaler.observe.report import PassEnd
 from autoscaler.reasons import ScaleUpResult
 from autoscaler.simulator.executor import VirtualExecutor
@@ -31,12 +32,12 @@ class Diary:
         if self._raises is not None:
             raise self._raises
 
-    def before_pass(self, p: PassState) -> PassState:
-        self._note(f"before: {len(p.view.pending)} pending")
-        return p
+    def before_pass(self, observed: Observed) -> Observed:
+        self._note(f"before: {len(observed.view.pending)} pending")
+        return observed
 
-    def after_pass(self, p: PassState) -> None:
-        self._note(f"after: {p.report.scale_up_result}")
+    def after_pass(self, p: EndedPass) -> None:
+        self._note(f"after: {p.report.scale_up.result}")
 
     def tick(self, now: Instant) -> None:
         self.ticks.append(now.mono)
@@ -78,7 +79,7 @@ def test_a_companion_that_fails_stops_neither_the_pass_nor_the_next_companion(er
     bad, good = Diary("bad", raises=error), Diary("good")
     world = LoopWorld(a_spec("web"), companions=Companions([bad, good], failed.append))
     world.submit(waiting("a"))
-    assert world.run().scale_up_result is ScaleUpResult.SUCCESSFUL
+    assert world.run().scale_up.result is ScaleUpResult.SUCCESSFUL
     assert len(good.entries) == 2
     assert failed == ["bad", "bad"]
     world.autoscaler.close()

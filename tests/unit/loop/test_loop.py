@@ -26,7 +26,7 @@ def test_pods_that_fit_nowhere_get_nodes_and_hear_of_it() -> None:
     world = LoopWorld(a_spec("web"))
     world.submit(*replicas(waiting("web"), 2))
     report = world.run()
-    assert (report.end, report.scale_up_result) == (PassEnd.COMPLETE, ScaleUpResult.SUCCESSFUL)
+    assert (report.end, report.scale_up.result) == (PassEnd.COMPLETE, ScaleUpResult.SUCCESSFUL)
     assert world.calls == [("increase", "web", 2)]
     assert world.reasons("Pod") == ["TriggeredScaleUp"] * 2
     assert world.messages("TriggeredScaleUp")[0] == "pod triggered scale-up: [{web 0->2 (max: 10)}]"
@@ -41,8 +41,8 @@ def test_nodes_on_their_way_are_not_asked_for_twice() -> None:
     world.submit(*replicas(waiting("web"), 2))
     world.run()
     second = world.run(after_s=15)
-    assert second.scale_up_result is ScaleUpResult.NOT_NEEDED
-    assert set(second.waiting.values()) == {Waiting.FITS}
+    assert second.scale_up.result is ScaleUpResult.NOT_NEEDED
+    assert set(second.pods.waiting.values()) == {Waiting.FITS}
     assert world.calls == [("increase", "web", 2)]
 
 
@@ -68,8 +68,8 @@ def test_repairs_come_before_scale_up() -> None:
     world.submit(waiting("web", cpu="12"))
     report = world.run()
     assert world.calls == [("delete", "late", -1), ("delete", "broken", -1), ("increase", "good", 1)]
-    assert [one.removal.group for one in report.unregistered_removed] == ["late"]
-    assert [one.removal.group for one in report.failed_removed] == ["broken"]
+    assert [one.removal.group for one in report.repairs.unregistered_removed] == ["late"]
+    assert [one.removal.group for one in report.repairs.failed_removed] == ["broken"]
     assert "DeleteUnregistered" in world.reasons("ConfigMap")
 
 
@@ -83,7 +83,7 @@ class TestEndsEarly:
         report = world.run(after_s=15)
         assert (report.end, report.error_type) == (PassEnd.FAILED, ErrorType.CLOUD_PROVIDER)
         assert "down for maintenance" in report.error
-        assert (report.view, report.registry, report.scale_up_result) == (None, None, None)
+        assert (report.view, report.registry, report.scale_up.result) == (None, None, None)
         assert world.remembered is before
         assert world.run(after_s=15).end is PassEnd.COMPLETE
 
@@ -102,7 +102,7 @@ class TestEndsEarly:
         world.run()
         report = world.run(after_s=PROVISION_S + 1)
         assert report.end is PassEnd.UNHEALTHY
-        assert report.scale_up_result is ScaleUpResult.NOT_TRIED
+        assert report.scale_up.result is ScaleUpResult.NOT_TRIED
         assert world.calls == [("delete", "late", -1)]
         assert world.messages("ClusterUnhealthy") == ["Cluster is unhealthy"] * 2
 
@@ -113,8 +113,8 @@ class TestEndsEarly:
         world.cloud.calls.clear()
         report = world.run(after_s=PROVISION_S + 1)
         assert report.end is PassEnd.SIZES_FIXED
-        assert report.scale_up_result is ScaleUpResult.NOT_TRIED
-        assert [(one.group, one.before, one.after) for one in report.corrections] == [("web", 3, 1)]
+        assert report.scale_up.result is ScaleUpResult.NOT_TRIED
+        assert [(one.group, one.before, one.after) for one in report.repairs.corrections] == [("web", 3, 1)]
         assert report.registry is not None
         assert report.registry.groups["web"].acceptable.target == 1
 
@@ -164,18 +164,18 @@ class TestFailedIncrease:
         world.static.fail_next("web", OutOfCapacity("no m5 left"))
         world.submit(waiting("web"))
         first = world.run()
-        assert (first.end, first.scale_up_result, first.scale_up_error) == (
+        assert (first.end, first.scale_up.result, first.scale_up.error) == (
             PassEnd.COMPLETE,
             ScaleUpResult.ERROR,
             "no m5 left",
         )
         assert world.messages("FailedToScaleUpGroup") == ["Scale-up failed for group web: no m5 left"]
         second = world.run(after_s=15)
-        assert second.scale_up_result is ScaleUpResult.NO_OPTIONS
-        assert second.scale_up is not None
-        assert [one.reason for one in second.scale_up.skipped] == [Skip.BACKED_OFF]
+        assert second.scale_up.result is ScaleUpResult.NO_OPTIONS
+        assert second.scale_up.plan is not None
+        assert [one.reason for one in second.scale_up.plan.skipped] == [Skip.BACKED_OFF]
         third = world.run(after_s=HealthOptions().initial_node_group_backoff_duration_s)
-        assert third.scale_up_result is ScaleUpResult.SUCCESSFUL
+        assert third.scale_up.result is ScaleUpResult.SUCCESSFUL
         assert [call[2] for call in world.calls] == [0, 1]
 
     def test_pods_do_not_hear_of_an_error(self) -> None:
@@ -191,10 +191,10 @@ class TestFailedIncrease:
         world.static.fail_next("b", ProviderError("broken"))
         world.submit(waiting("s", cpu="3500m"), waiting("m", cpu="7500m"), waiting("l", cpu="15500m"))
         report = world.run()
-        assert report.scale_up is not None
-        assert [one.group for one in report.scale_up.increases] == ["a", "b", "c"]
+        assert report.scale_up.plan is not None
+        assert [one.group for one in report.scale_up.plan.increases] == ["a", "b", "c"]
         assert [(one.group, one.after) for one in report.increases] == [("a", 1), ("b", 0)]
-        assert report.scale_up_result is ScaleUpResult.ERROR
+        assert report.scale_up.result is ScaleUpResult.ERROR
         assert set(world.remembered.registry.scale_ups) == {"a"}
 
     def test_a_time_out_that_took_effect_is_a_success(self) -> None:
@@ -202,7 +202,7 @@ class TestFailedIncrease:
         world.static.fail_next("web", Transient("timed out"), takes_effect=True)
         world.submit(waiting("web"))
         report = world.run()
-        assert report.scale_up_result is ScaleUpResult.SUCCESSFUL
+        assert report.scale_up.result is ScaleUpResult.SUCCESSFUL
         assert world.remembered.registry.scale_ups["web"].increase == 1
         assert world.remembered.registry.backoffs == {}
         assert world.reasons("Pod") == ["TriggeredScaleUp"]
@@ -211,7 +211,7 @@ class TestFailedIncrease:
         world = LoopWorld(a_spec("web"))
         world.static.fail_next("web", Transient("timed out"))
         world.submit(waiting("web"))
-        assert world.run().scale_up_result is ScaleUpResult.ERROR
+        assert world.run().scale_up.result is ScaleUpResult.ERROR
         assert set(world.remembered.registry.backoffs) == {"web"}
 
 
@@ -234,7 +234,7 @@ def test_a_scale_up_that_never_comes_is_reverted() -> None:
     world.submit(waiting("web"))
     world.run()
     report = world.run(after_s=PROVISION_S + 1)
-    assert [(one.group, one.before, one.after) for one in report.corrections][:1] == [("web", 1, 0)]
+    assert [(one.group, one.before, one.after) for one in report.repairs.corrections][:1] == [("web", 1, 0)]
     assert world.reasons("ConfigMap").count("ScaleUpTimedOut") == 1
 
 
@@ -250,7 +250,7 @@ class TestMinimumSizes:
         world = LoopWorld(a_spec("web", min_size=2), config=self.ASKED)
         report = world.run()
         assert world.calls == [("increase", "web", 2)]
-        assert report.scale_up_result is ScaleUpResult.SUCCESSFUL
+        assert report.scale_up.result is ScaleUpResult.SUCCESSFUL
 
     def test_count_what_the_scale_up_has_bought(self) -> None:
         world = LoopWorld(a_spec("web", min_size=3), config=self.ASKED)
@@ -272,7 +272,7 @@ class TestMinimumSizes:
         world = LoopWorld(a_spec("base", min_size=1), a_spec("other", min_size=1), config=config)
         world.static.fail_next("base", ProviderError("broken"))
         report = world.run()
-        assert (report.end, report.scale_up_result, report.scale_up_error) == (end, ScaleUpResult.ERROR, "broken")
+        assert (report.end, report.scale_up.result, report.scale_up.error) == (end, ScaleUpResult.ERROR, "broken")
         assert world.calls == [("increase", "base", 0), ("increase", "other", 1)]
 
     def test_do_not_hide_an_earlier_error(self) -> None:
@@ -281,7 +281,7 @@ class TestMinimumSizes:
         world.submit(waiting("web"))
         report = world.run()
         assert world.calls == [("increase", "web", 0), ("increase", "base", 1)]
-        assert (report.scale_up_result, report.scale_up_error) == (ScaleUpResult.ERROR, "broken")
+        assert (report.scale_up.result, report.scale_up.error) == (ScaleUpResult.ERROR, "broken")
 
 
 class TestHeldBack:
@@ -289,7 +289,7 @@ class TestHeldBack:
         config = Config(limits=ResourceLimits(max_nodes_total=1))
         world = LoopWorld(a_spec("web"), config=config, nodes=[(a_node("n1", cpu="1"), "web")])
         world.submit(waiting("web"))
-        assert world.run().scale_up_result is ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL
+        assert world.run().scale_up.result is ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL
         assert world.messages("MaxNodesTotalReached") == ["Max total nodes in cluster reached: 1"]
         assert world.calls == []
 
@@ -297,28 +297,28 @@ class TestHeldBack:
         config = Config(limits=ResourceLimits(max_nodes_total=1), rules=rules_of_1_31())
         world = LoopWorld(a_spec("web"), config=config, nodes=[(a_node("n1", cpu="1"), "web")])
         world.submit(waiting("web"))
-        assert world.run().scale_up_result is ScaleUpResult.NO_OPTIONS
+        assert world.run().scale_up.result is ScaleUpResult.NO_OPTIONS
         assert world.events == []
 
     def test_while_all_pods_are_new(self) -> None:
         world = LoopWorld(a_spec("web"))
         world.submit(waiting("web", created=NOW))
-        assert world.run(after_s=1).scale_up_result is ScaleUpResult.IN_COOLDOWN
+        assert world.run(after_s=1).scale_up.result is ScaleUpResult.IN_COOLDOWN
         assert world.calls == []
-        assert world.run(after_s=1).scale_up_result is ScaleUpResult.SUCCESSFUL
+        assert world.run(after_s=1).scale_up.result is ScaleUpResult.SUCCESSFUL
 
     def test_not_when_one_pod_is_older(self) -> None:
         world = LoopWorld(a_spec("web"))
         world.submit(waiting("new", created=NOW), waiting("old"))
-        assert world.run(after_s=1).scale_up_result is ScaleUpResult.SUCCESSFUL
+        assert world.run(after_s=1).scale_up.result is ScaleUpResult.SUCCESSFUL
 
     def test_for_pods_younger_than_the_delay(self) -> None:
         config = Config(pods=Pods(new_pod_scale_up_delay_s=60))
         world = LoopWorld(a_spec("web"), config=config)
         world.submit(waiting("young", created=NOW), waiting("old"))
         report = world.run(after_s=60)
-        assert report.waiting == {"default/young": Waiting.TOO_YOUNG}
-        assert [pod.name for pod in report.needy] == ["young", "old"]
+        assert report.pods.waiting == {"default/young": Waiting.TOO_YOUNG}
+        assert [pod.name for pod in report.pods.unschedulable] == ["young", "old"]
         assert world.calls == [("increase", "web", 1)]
         world.run(after_s=1)
         assert world.calls == [("increase", "web", 1), ("increase", "web", 1)]
@@ -329,7 +329,7 @@ class TestPodsNobodyCanHelp:
         world = LoopWorld(a_spec("small", cpu="2"), a_spec("tiny", cpu="1"), a_spec("full", cpu="64", max_size=0))
         world.submit(waiting("huge", cpu="32"))
         report = world.run()
-        assert report.scale_up_result is ScaleUpResult.NO_OPTIONS
+        assert report.scale_up.result is ScaleUpResult.NO_OPTIONS
         assert world.messages("NotTriggerScaleUp") == [
             "pod didn't trigger scale-up: 2 Insufficient cpu, 1 max node group size reached"
         ]

@@ -56,12 +56,12 @@ def test_metrics_tell_when_buffers_were_last_brought_up_to_date(*, enabled: bool
 
 def test_room_is_resolved_then_bought() -> None:
     world = a_world(a_buffer(replicas=3), nodes=1)
-    assert world.run().scale_up_result is ScaleUpResult.NOT_NEEDED
+    assert world.run().scale_up.result is ScaleUpResult.NOT_NEEDED
     assert (status(world)["replicas"], status(world)["podTemplateRef"]) == (3, {"name": "worker"})
     report = world.run(after_s=15)
-    assert (report.scale_up_result, world.calls) == (ScaleUpResult.SUCCESSFUL, [("increase", "web", 2)])
+    assert (report.scale_up.result, world.calls) == (ScaleUpResult.SUCCESSFUL, [("increase", "web", 2)])
     assert status(world)["conditions"] == {"ReadyForProvisioning": "True", "Provisioning": "True"}
-    assert world.run(after_s=15).scale_up_result is ScaleUpResult.NOT_NEEDED
+    assert world.run(after_s=15).scale_up.result is ScaleUpResult.NOT_NEEDED
     assert world.calls == [("increase", "web", 2)]
 
 
@@ -97,7 +97,7 @@ def test_nodes_whose_room_is_kept_stay_and_others_go() -> None:
     world.run()
     for _ in range(8):
         report = world.run(after_s=15)
-        assert len(report.unneeded) == 2
+        assert len(report.scale_down.unneeded) == 2
 
 
 def test_a_share_of_a_deployment_follows_it() -> None:
@@ -142,5 +142,5 @@ def test_room_that_one_group_refuses_is_bought_in_another() -> None:
     world = LoopWorld(a_spec("a", call_faults=[refusal]), a_spec("b"), config=from_options(BOTH))
     hold(world.writes, a_template(), a_buffer(replicas=1))
     world.run()
-    assert world.run(after_s=15).scale_up_result is ScaleUpResult.SUCCESSFUL
+    assert world.run(after_s=15).scale_up.result is ScaleUpResult.SUCCESSFUL
     assert [call for call in world.calls if call[2] > 0] == [("increase", "b", 1)]

@@ -30,7 +30,7 @@ def draining(*, cpu_left: str = "1", owner: str | None = "ReplicaSet", rules: Ru
     world.submit(a_pod("fills", cpu="4", node="full", annotations={SAFE: "false"}))
     world.run()
     report = world.run(after_s=15)
-    assert [one.node.name for one in report.deletions.drained] == ["leaving"]
+    assert [one.node.name for one in report.scale_down.deletions.drained] == ["leaving"]
     return world
 
 
@@ -41,16 +41,16 @@ def test_a_pending_pod_does_not_count_on_the_room_that_a_drained_pod_needs() -> 
     world = draining(cpu_left="1")
     world.submit(waiting("new", "1"))
     report = world.run(after_s=15)
-    assert report.scale_up_result is ScaleUpResult.SUCCESSFUL
+    assert report.scale_up.result is ScaleUpResult.SUCCESSFUL
     assert world.calls == [("increase", "web", 1)]
-    assert report.waiting == {"default/new": Waiting.FITS}
+    assert report.pods.waiting == {"default/new": Waiting.FITS}
 
 
 def test_nothing_is_bought_where_there_is_room_for_both() -> None:
     world = draining(cpu_left="2")
     world.submit(waiting("new", "1"))
     report = world.run(after_s=15)
-    assert (report.scale_up_result, world.calls) == (ScaleUpResult.NOT_NEEDED, [])
+    assert (report.scale_up.result, world.calls) == (ScaleUpResult.NOT_NEEDED, [])
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_nothing_is_bought_where_there_is_room_for_both() -> None:
 def test_a_pod_that_nothing_makes_anew(rules: Rules, result: ScaleUpResult) -> None:
     world = draining(cpu_left="1", owner=None, rules=rules)
     world.submit(waiting("new", "1"))
-    assert world.run(after_s=15).scale_up_result is result
+    assert world.run(after_s=15).scale_up.result is result
 
 
 def test_mirror_and_static_pods_are_never_expected() -> None:
@@ -83,5 +83,5 @@ def test_a_drained_pod_counts_once_for_further_removals(spare_cpu: str, goes: bo
     world.submit(a_pod("stays", cpu=used, node="staying", annotations={SAFE: "false"}))
     world.submit(a_pod("fills", cpu="1900m", node="full"))
     report = world.run(after_s=301)
-    assert report.scale_up_result is ScaleUpResult.NOT_NEEDED
-    assert ("full" in {one.node.name for one in report.unneeded}) is goes
+    assert report.scale_up.result is ScaleUpResult.NOT_NEEDED
+    assert ("full" in {one.node.name for one in report.scale_down.unneeded}) is goes

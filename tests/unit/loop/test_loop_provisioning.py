@@ -51,14 +51,14 @@ class TestCheckCapacity:
         world = a_world(fresh(count=2), nodes=2)
         report = world.run()
         assert conditions(world) == {"Accepted": ACCEPTED, "Provisioned": FOUND}
-        assert (report.scale_up_result, world.calls) == (ScaleUpResult.SUCCESSFUL, [])
+        assert (report.scale_up.result, world.calls) == (ScaleUpResult.SUCCESSFUL, [])
         assert report.acted
 
     def test_finds_none_and_buys_nothing(self) -> None:
         world = a_world(fresh(count=3), nodes=2)
         report = world.run()
         assert conditions(world) == {"Accepted": ACCEPTED, "Provisioned": NOT_FOUND}
-        assert (report.scale_up_result, world.calls) == (ScaleUpResult.NO_OPTIONS, [])
+        assert (report.scale_up.result, world.calls) == (ScaleUpResult.NO_OPTIONS, [])
 
     def test_is_tried_again_after_its_wait(self) -> None:
         world = a_world(fresh(count=2), nodes=1)
@@ -89,13 +89,13 @@ class TestAtomicScaleUp:
     def test_buys_what_is_missing_in_one_group(self) -> None:
         world = a_world(fresh(count=3, kind=ATOMIC), nodes=1)
         report = world.run()
-        assert (report.scale_up_result, world.calls) == (ScaleUpResult.SUCCESSFUL, [("increase", "web", 2)])
+        assert (report.scale_up.result, world.calls) == (ScaleUpResult.SUCCESSFUL, [("increase", "web", 2)])
         assert conditions(world) == {"Accepted": ACCEPTED, "Provisioned": BOUGHT}
 
     def test_buys_nothing_where_all_fits(self) -> None:
         world = a_world(fresh(count=1, kind=ATOMIC), nodes=1)
         report = world.run()
-        assert (report.scale_up_result, world.calls) == (ScaleUpResult.NOT_NEEDED, [])
+        assert (report.scale_up.result, world.calls) == (ScaleUpResult.NOT_NEEDED, [])
         assert conditions(world)["Provisioned"] == FOUND
 
     @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ class TestAtomicScaleUp:
         faults = [CreationFault(error=short, when=When(every=2))]
         world = a_world(fresh(count=2, kind=ATOMIC), nodes=0, groups=[a_spec(creation_faults=faults)])
         report = world.run()
-        assert report.scale_up_result is ScaleUpResult.ERROR
+        assert report.scale_up.result is ScaleUpResult.ERROR
         assert conditions(world)["Provisioned"] == NOT_FOUND
         assert world.static.groups()[0].target_size() == 0
 
@@ -185,12 +185,14 @@ class TestBooking:
         }
         world = a_world(fresh(count=1), nodes=2, **options)
         report = world.run()
-        assert [(name, kept.reason) for name, kept in report.kept.items()] == [("n0", UnremovableReason.BLOCKED_BY_POD)]
-        assert [one.node.name for one in report.unneeded] == ["n1"]
-        assert [one.node.name for one in world.run(after_s=400).unneeded] == ["n1"]
+        assert [(name, kept.reason) for name, kept in report.scale_down.unremovable.items()] == [
+            ("n0", UnremovableReason.BLOCKED_BY_POD)
+        ]
+        assert [one.node.name for one in report.scale_down.unneeded] == ["n1"]
+        assert [one.node.name for one in world.run(after_s=400).scale_down.unneeded] == ["n1"]
         world.run(after_s=202)
         assert conditions(world)["BookingExpired"] == ("True", "CapacityReservationTimeExpired")
-        assert {one.node.name for one in world.run(after_s=15).unneeded} == {"n0", "n1"}
+        assert {one.node.name for one in world.run(after_s=15).scale_down.unneeded} == {"n0", "n1"}
 
     def test_keeps_the_room_from_other_requests(self) -> None:
         world = a_world(fresh("first", 1), fresh("second", 1), nodes=1)
@@ -215,7 +217,7 @@ class TestBooking:
             )
         report = world.run()
         assert world.calls == []
-        assert set(report.waiting.values()) == {Waiting.CONSUMES_REQUEST}
+        assert set(report.pods.waiting.values()) == {Waiting.CONSUMES_REQUEST}
         told = [one for one in world.events if one.about.kind == "Pod"]
         assert (len(told), told[0].reason) == (50, "")
         assert "consuming ProvisioningRequest default/full" in told[0].message
@@ -298,5 +300,5 @@ class TestFaults:
 def test_as_version_1_31_a_request_waits_with_the_pods() -> None:
     young = msgspec.structs.replace(fresh(count=1, kind=ATOMIC), metadata=fresh(created=NOW).metadata)
     world = a_world(young, nodes=0, compatibility="1.31")
-    assert world.run().scale_up_result is ScaleUpResult.IN_COOLDOWN
-    assert world.run(after_s=10).scale_up_result is ScaleUpResult.SUCCESSFUL
+    assert world.run().scale_up.result is ScaleUpResult.IN_COOLDOWN
+    assert world.run(after_s=10).scale_up.result is ScaleUpResult.SUCCESSFUL

@@ -27,19 +27,19 @@ def test_nothing_is_removed_once_a_kind_is_silent_for_too_long(path: str) -> Non
     world = with_an_idle_node()
     world.silence_s = {path: LIMIT_S + 1, "/other": 3.0}
     report = world.run(after_s=UNNEEDED_S + 1)
-    assert (world.calls, report.scale_down_result) == ([], ScaleDownResult.NOT_TRIED)
-    assert {name: one.reason for name, one in report.kept.items()} == {
+    assert (world.calls, report.scale_down.result) == ([], ScaleDownResult.NOT_TRIED)
+    assert {name: one.reason for name, one in report.scale_down.unremovable.items()} == {
         "a": UnremovableReason.SILENT,
         "b": UnremovableReason.SILENT,
     }
-    assert path in report.kept["a"].detail
+    assert path in report.scale_down.unremovable["a"].detail
     assert report.silent_s == {path: LIMIT_S + 1}
 
 
 def test_at_the_limit_removals_go_on() -> None:
     world = with_an_idle_node()
     world.silence_s = {NODES: LIMIT_S, PODS: LIMIT_S}
-    assert world.run(after_s=UNNEEDED_S + 1).deletions.empty
+    assert world.run(after_s=UNNEEDED_S + 1).scale_down.deletions.empty
 
 
 def test_a_node_has_to_be_unneeded_anew_afterwards() -> None:
@@ -47,8 +47,8 @@ def test_a_node_has_to_be_unneeded_anew_afterwards() -> None:
     world.silence_s = {BUDGETS: LIMIT_S + 1}
     world.run(after_s=UNNEEDED_S + 1)
     world.silence_s = {}
-    assert not world.run(after_s=15).deletions.empty
-    assert world.run(after_s=UNNEEDED_S + 1).deletions.empty
+    assert not world.run(after_s=15).scale_down.deletions.empty
+    assert world.run(after_s=UNNEEDED_S + 1).scale_down.deletions.empty
 
 
 @pytest.mark.parametrize(

@@ -40,9 +40,9 @@ def test_the_old_node_stays_until_the_new_one_is_ready() -> None:
     world.pass_for(60)
     assert "old" in world.nodes
     assert [call for call in world.calls if call[0] == "delete"] == []
-    waiting = world.reports[-1].replacements[0]
+    waiting = world.reports[-1].replacements.replacements[0]
     assert (waiting.stage, waiting.hold) == (ReplacementStage.BOUGHT, ReplacementHold.NOT_READY)
-    assert world.reports[-1].kept["old"].reason is UnremovableReason.BEING_REPLACED
+    assert world.reports[-1].scale_down.unremovable["old"].reason is UnremovableReason.BEING_REPLACED
 
 
 def test_nothing_is_replaced_unless_it_is_asked_for() -> None:
@@ -75,7 +75,7 @@ def test_the_oldest_goes_first_and_only_as_many_at_once_as_allowed() -> None:
     gone: list[str] = []
     for _ in range(120):
         report = world.step()
-        assert len([one for one in report.replacements if not one.over]) <= 1
+        assert len([one for one in report.replacements.replacements if not one.over]) <= 1
         gone += [name for name in ("n8", "n12", "n10") if name not in world.nodes and name not in gone]
     assert gone == ["n12", "n10", "n8"]
     assert (world.homeless, world.bought(), len(world.nodes)) == (0, 3, 3)
@@ -98,14 +98,14 @@ def test_a_group_at_minimum_and_maximum_cannot_replace_and_says_so() -> None:
     world = ReplacingWorld(*specs, config=AGED, nodes=nodes, pods=[on("old"), on("other", "b")])
     world.pass_for(60)
     assert world.calls == []
-    assert world.reports[-1].replacements_held["old"].hold is ReplacementHold.MAX_SIZE
+    assert world.reports[-1].replacements.held["old"].hold is ReplacementHold.MAX_SIZE
 
 
 def test_a_full_group_leaves_its_node_and_says_why() -> None:
     world = one_old_node(max_size=1)
     world.pass_for(60)
     assert world.calls == []
-    assert world.reports[-1].replacements_held["old"].hold is ReplacementHold.NO_CAPACITY
+    assert world.reports[-1].replacements.held["old"].hold is ReplacementHold.NO_CAPACITY
 
 
 def test_an_annotation_asks_for_a_replacement() -> None:
@@ -140,7 +140,7 @@ def test_a_blocking_pod_keeps_the_node_and_nothing_is_bought() -> None:
     world = ReplacingWorld(a_spec("web", boot_s=60), config=AGED, nodes=[(old_node(), "web")], pods=pods)
     world.pass_for(120)
     assert world.calls == []
-    rest = world.reports[-1].replacements_held["old"]
+    rest = world.reports[-1].replacements.held["old"]
     assert rest.hold is ReplacementHold.NODE_KEPT
     assert "default/bare" in rest.detail
 
@@ -151,7 +151,7 @@ def test_a_spent_disruption_budget_keeps_the_node_until_it_allows_again() -> Non
     )
     world.pass_for(120)
     assert world.calls == []
-    assert "NotEnoughPdb" in world.reports[-1].replacements_held["old"].detail
+    assert "NotEnoughPdb" in world.reports[-1].replacements.held["old"].detail
 
 
 def test_a_disabled_node_is_not_replaced() -> None:
@@ -209,9 +209,9 @@ def test_new_nodes_that_wait_for_pods_are_not_unneeded() -> None:
     world.related = msgspec.structs.replace(world.related, budgets={blocked.key: blocked})
     world.pass_for(600)
     assert len(world.nodes) == 2
-    assert world.reports[-1].replacements[0].hold is ReplacementHold.NODE_KEPT
+    assert world.reports[-1].replacements.replacements[0].hold is ReplacementHold.NODE_KEPT
     new = next(name for name in world.nodes if name != "old")
-    assert world.reports[-1].kept[new].reason is UnremovableReason.REPLACES_OTHERS
+    assert world.reports[-1].scale_down.unremovable[new].reason is UnremovableReason.REPLACES_OTHERS
     world.related = msgspec.structs.replace(world.related, budgets={})
     world.pass_for(300)
     assert world.nodes == {new}
@@ -226,7 +226,7 @@ def test_a_replacement_that_takes_too_long_is_given_up_and_its_new_node_goes() -
     world.pass_for(1200)
     assert world.nodes == {"old"}
     assert world.bought() == 1
-    assert world.reports[-1].replacements_held["old"].hold is ReplacementHold.TIMED_OUT
+    assert world.reports[-1].replacements.held["old"].hold is ReplacementHold.TIMED_OUT
 
 
 def test_people_hear_of_every_stage() -> None:

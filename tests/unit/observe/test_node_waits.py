@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from autoscaler.clock import Instant
 from autoscaler.observe.metrics.node_waits import NodeWait, RemovalWaits, SkippedNodes
-from autoscaler.observe.report import PassReport
+from autoscaler.observe.report import PassReport, ScaleDownReport
 from autoscaler.reasons import UnremovableNode, UnremovableReason
 from autoscaler.scaledown.plan import NodesToDelete, Removal
 from tests.builders import a_node
@@ -17,9 +17,11 @@ def a_pass(after_s: float, *unneeded: str, going: tuple[str, ...] = (), **kept: 
     removals = {name: Removal(node=a_node(name), group="web") for name in (*unneeded, *going)}
     return PassReport(
         now=START.later(after_s),
-        unneeded=tuple(removals.values()),
-        kept={name: UnremovableNode(name, reason) for name, reason in kept.items()},
-        deletions=NodesToDelete(empty=tuple(removals[name] for name in going)),
+        scale_down=ScaleDownReport(
+            unneeded=tuple(removals.values()),
+            unremovable={name: UnremovableNode(name, reason) for name, reason in kept.items()},
+            deletions=NodesToDelete(empty=tuple(removals[name] for name in going)),
+        ),
     )
 
 
@@ -46,9 +48,7 @@ def test_nodes_that_the_simulation_did_not_come_to() -> None:
     assert skipped.longest_s(["a", "b"], a_pass(0, "a", b=UnremovableReason.MIN_SIZE)) == 0.0
     assert skipped.longest_s(["a", "b"], a_pass(15, "a")) == 15.0
     assert skipped.longest_s(["a", "b"], a_pass(45, "a", b=UnremovableReason.NOT_TRIED)) == 45.0
-    assert (
-        skipped.longest_s(
-            ["a", "b"], replace(a_pass(60, "a"), kept={"b": UnremovableNode("b", UnremovableReason.MIN_SIZE)})
-        )
-        == 0.0
-    )
+    stays = {"b": UnremovableNode("b", UnremovableReason.MIN_SIZE)}
+    report = a_pass(60, "a")
+    report = replace(report, scale_down=replace(report.scale_down, unremovable=stays))
+    assert skipped.longest_s(["a", "b"], report) == 0.0

@@ -134,8 +134,9 @@ def test_a_scale_up_that_came_and_one_that_did_not(journal: Journal) -> None:
 
 def test_removals(journal: Journal) -> None:
     world = LoopWorld(a_spec("web"), nodes=[(a_node("n1"), "web")])
-    deletions = NodesToDelete(empty=(Removal(node=a_node("n1"), group="web", utilization=0.0),))
-    assert journal.of(replace(world.run(), deletions=deletions)) == [
+    report, removal = world.run(), Removal(node=a_node("n1"), group="web", utilization=0.0)
+    scale_down = replace(report.scale_down, deletions=NodesToDelete(empty=(removal,)))
+    assert journal.of(replace(report, scale_down=scale_down)) == [
         "scale_down.decided node=n1 group=web pods=0 utilization=0.0 ready=true"
     ]
 

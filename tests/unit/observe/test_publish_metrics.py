@@ -13,7 +13,7 @@ from autoscaler.objects.pod import Pod
 from autoscaler.observe.metrics.devices import devices_of
 from autoscaler.observe.metrics.metrics import NO_DEVICES, DeviceLabels, Metrics
 from autoscaler.observe.metrics.pass_metrics import PassMetrics
-from autoscaler.observe.report import PassReport
+from autoscaler.observe.report import PassReport, ScaleDownReport
 from autoscaler.observe.status import ProcessStatus, PublishedStatus
 from autoscaler.observe.summary import summarise
 from autoscaler.ports import ExpanderAnswer
@@ -194,8 +194,9 @@ def test_answers_of_the_grpc_expander(answer: ExpanderAnswer, result: str) -> No
     world = LoopWorld(a_spec("web"))
     world.submit(waiting("p1"))
     report = world.run()
-    assert report.scale_up is not None
-    found = Gauges().take(replace(report, scale_up=replace(report.scale_up, answers=(answer,))))
+    assert report.scale_up.plan is not None
+    plan = replace(report.scale_up.plan, answers=(answer,))
+    found = Gauges().take(replace(report, scale_up=replace(report.scale_up, plan=plan)))
     assert {name: value for name, value in found.items() if name.startswith("grpc_expander_calls_total")} == {
         of("grpc_expander_calls_total", result=result): 1
     }
@@ -213,18 +214,18 @@ def test_an_outage_changes_nothing_but_the_errors() -> None:
 
 def test_scale_down() -> None:
     world = LoopWorld(a_spec("web"), nodes=[(a_node("n1"), "web")])
-    report = replace(
-        world.run(),
+    scale_down = ScaleDownReport(
         unneeded=(Removal(node=a_node("n1"), group="web"),),
-        kept={name: UnremovableNode(name, UnremovableReason.BLOCKED_BY_POD) for name in ("a", "b")},
-        scale_down_result=ScaleDownResult.IN_COOLDOWN,
+        unremovable={name: UnremovableNode(name, UnremovableReason.BLOCKED_BY_POD) for name in ("a", "b")},
+        result=ScaleDownResult.IN_COOLDOWN,
     )
+    report = replace(world.run(), scale_down=scale_down)
     gauges = Gauges()
     series = gauges.take(report)
     assert (series["unneeded_nodes_count"], series["scale_down_in_cooldown"]) == (1, 1)
     assert series[of("unremovable_nodes_count", reason="BlockedByPod")] == 2
     assert of("last_activity", activity="scaleDown") not in series
-    series = gauges.take(replace(report, scale_down_result=ScaleDownResult.NO_UNNEEDED))
+    series = gauges.take(replace(report, scale_down=replace(scale_down, result=ScaleDownResult.NO_UNNEEDED)))
     assert series["scale_down_in_cooldown"] == 0
     assert series[of("last_activity", activity="scaleDown")] == NOW
 

@@ -214,7 +214,9 @@ def test_the_message_goes_once_the_cluster_has_nodes() -> None:
 class TestScaleDown:
     def report(self, **fields: object) -> PassReport:
         world = LoopWorld(a_spec("web"), nodes=[(a_node("idle"), "web"), (a_node("busy"), "web")])
-        return msgspec.structs.replace(world.run(), **{"unneeded": (), "kept": {}, **fields})
+        report = world.run()
+        found = {"unneeded": (), "unremovable": {}, **fields}
+        return msgspec.structs.replace(report, scale_down=msgspec.structs.replace(report.scale_down, **found))
 
     def test_unneeded_nodes_are_candidates_since_they_were_first_seen(self) -> None:
         report = self.report(unneeded=(Removal(node=a_node("idle"), group="web"),))
@@ -258,7 +260,7 @@ class TestScaleDown:
         ],
     )
     def test_nodes_that_stay_say_why(self, kept: UnremovableNode, stay: Stay) -> None:
-        nodes = {node.name: node for node in shown(self.report(kept={"busy": kept})).nodes}
+        nodes = {node.name: node for node in shown(self.report(unremovable={"busy": kept})).nodes}
         assert (nodes["busy"].stays, nodes["idle"].stays) == (stay, None)
 
     def test_removals_are_one_decision_a_group(self) -> None:
@@ -280,7 +282,7 @@ class TestScaleDown:
         )
 
     def test_the_cool_down_shows(self) -> None:
-        last = shown(self.report(scale_down_result=ScaleDownResult.IN_COOLDOWN)).last_pass
+        last = shown(self.report(result=ScaleDownResult.IN_COOLDOWN)).last_pass
         assert last is not None
         assert last.scale_down_in_cooldown
 

@@ -190,8 +190,8 @@ class TestInAPass:
         world.submit(waiting("p1"))
         report = world.run()
         assert world.calls == [("increase", "big", 1)]
-        assert report.scale_up is not None
-        assert report.scale_up.answers == (ExpanderAnswer(asked=("big", "small"), named=("big",)),)
+        assert report.scale_up.plan is not None
+        assert report.scale_up.plan.answers == (ExpanderAnswer(asked=("big", "small"), named=("big",)),)
 
     def test_the_next_expander_decides_between_what_it_leaves(self, serve: Serve, connect: Connect) -> None:
         server = serve(lambda request: response("huge", "big"))
@@ -209,7 +209,7 @@ class TestInAPass:
         world = LoopWorld(*specs, config=chained("grpc", "least-waste"), remote=connect(server.url))
         world.submit(waiting("p1"), waiting("p2", cpu="4"), waiting("p3", cpu="4"))
         report = world.run()
-        assert report.scale_up is not None
-        assert len(report.scale_up.rounds) > 1
-        assert report.scale_up_result is ScaleUpResult.SUCCESSFUL
+        assert report.scale_up.plan is not None
+        assert len(report.scale_up.plan.rounds) > 1
+        assert report.scale_up.result is ScaleUpResult.SUCCESSFUL
         assert len(server.requests) == 1

@@ -1,0 +1,164 @@
+"""Plan a scale-up on the simulated cluster, and carry out increases: what is reported of them, what is remembered."""
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from autoscaler.config.rules import Rules
+from autoscaler.config.scaleup import GroupsPerPass
+from autoscaler.config.tree import Config
+from autoscaler.loop.pass_ports import PassPorts
+from autoscaler.loop.stages import Observed, ObservedT, Simulated, SimulatedT, remember
+from autoscaler.objects.node import Node
+from autoscaler.objects.pod import Pod
+from autoscaler.observe import event_texts
+from autoscaler.observe.report import ScaleUpReport
+from autoscaler.reasons import ScaleUpResult
+from autoscaler.registry import memory as memories
+from autoscaler.registry.buckets import provision_time_s
+from autoscaler.registry.memory import Memory
+from autoscaler.registry.state import Registry
+from autoscaler.scaleup.context import ScaleUpContext
+from autoscaler.scaleup.expander import ExpanderChain, ExpanderInputs, build_chain
+from autoscaler.scaleup.grpc_expander import GrpcExpander
+from autoscaler.scaleup.limits import allowance
+from autoscaler.scaleup.plan import Increase, Resized, ScaleUpPlan
+from autoscaler.scaleup.planner import plan_scale_up
+from autoscaler.scaleup.priority import config_map_in
+from autoscaler.scaleup.similarity import comparison, similar_groups
+from autoscaler.snapshot.cluster import ClusterView
+
+
+def counted_nodes(view: ClusterView, registry: Registry, rules: Rules) -> tuple[Node, ...]:
+    """Return the nodes that limits of the cluster count: those not counted as upcoming, or, by rule, ready ones."""
+    if rules.limits_count_group_targets:
+        return tuple(registry.readings.ready())
+    upcoming = {name for names in registry.upcoming_registered.values() for name in names}
+    return tuple(node for node in view.nodes if node.name not in upcoming)
+
+
+def tries_other_groups(config: Config) -> bool:
+    """Whether a failed increase leaves other groups to be tried in the same pass."""
+    one = config.scale_up.groups_per_pass is GroupsPerPass.ONE
+    return config.rules.next_group_after_failed_increase and not one
+
+
+class Buying:
+    """Makes groups grow: one after the other, or at the same time (`--parallel-scale-up`)."""
+
+    def __init__(self, ports: PassPorts) -> None:
+        self._cloud = ports.cloud
+        self._events = ports.events
+        self._remote = ports.remote
+
+    def context(self, stage: Observed) -> ScaleUpContext:
+        """Return the groups as a scale-up finds them now."""
+        config, registry = stage.config, stage.registry
+        groups = stage.view.groups.sized(registry.targets)
+        nodes = counted_nodes(stage.view, registry, config.rules)
+        balancing = config.balancing
+        return ScaleUpContext(
+            groups=groups,
+            templates=stage.templates,
+            states=registry.groups,
+            allowance=allowance(config.limits, config.rules, groups, stage.templates, nodes, registry.upcoming),
+            present=len(nodes) + sum(registry.upcoming.values()),
+            max_nodes_total=config.limits.max_nodes_total,
+            similar=similar_groups(stage.templates, comparison(balancing, self._cloud.provider.name))
+            if balancing.balance_similar_node_groups
+            else {},
+        )
+
+    def plan_room(self, stage: Simulated, pods: Sequence[Pod], context: ScaleUpContext) -> ScaleUpPlan:
+        """Decide how to find room for pods that have to leave their nodes, in as many groups as that takes."""
+        options = replace(stage.config.scale_up, groups_per_pass=GroupsPerPass.ALL)
+        _, chain = self._chain(stage)  # nothing is chosen yet, so the seed stays
+        return plan_scale_up(stage.placer, pods, context, chain, options, stage.config.rules)
+
+    def attempt(
+        self, stage: SimulatedT, pods: Sequence[Pod], *, atomic: bool = False
+    ) -> tuple[SimulatedT, ScaleUpPlan, tuple[Resized, ...]]:
+        """Plan nodes for the pods and buy them; `atomic`: for all the pods in one group and those like it, or none.
+
+        Returns the stage with the increases, the plan, and what became of the increases.
+        """
+        config = stage.config
+        stage, chain = self._chain(stage)
+        with stage.time.phase("estimate"):
+            plan = plan_scale_up(
+                stage.placer,
+                pods,
+                self.context(stage),
+                chain,
+                config.scale_up,
+                config.rules,
+                all_or_nothing=atomic,
+            )
+        self._events.expanders(plan)
+        if plan.capped_by_nodes_total:
+            self._events.nodes_total_reached(config.limits.max_nodes_total)
+        stage, done = self.buy(stage, plan.increases, atomic=atomic)
+        return stage, plan, done
+
+    def buy(
+        self, stage: ObservedT, increases: Sequence[Increase], *, atomic: bool = False
+    ) -> tuple[ObservedT, tuple[Resized, ...]]:
+        """Return the stage with each increase that was tried, and what became of these; no cool-down begins.
+
+        What grew stays, whatever fails. Where a result says that all else waits the rest is not tried; nor is it after
+        any failure where rules say so.
+        """
+        config = stage.config
+        done: list[Resized] = []
+        step = max(1, len(increases)) if config.scale_up.parallel_scale_up else 1
+        for start in range(0, len(increases), step):
+            together = increases[start : start + step]
+            for increase in together:
+                self._events.resizing(increase)
+            for increase, resized in zip(together, self._cloud.increase_together(together, atomic=atomic), strict=True):
+                stage = remember(stage, registry=_noted(stage, increase, resized))
+                self._events.resized(resized, increase.max_size)
+                done.append(resized)
+            if any(resized.hold or (resized.error is not None and not tries_other_groups(config)) for resized in done):
+                break
+        return replace(stage, increases=(*stage.increases, *done)), tuple(done)
+
+    def _chain(self, stage: SimulatedT) -> tuple[SimulatedT, ExpanderChain]:
+        """Return the stage with the seed of the next plan, and the expanders for one plan."""
+        config, seed = stage.config, stage.memory.luck
+        inputs = ExpanderInputs(
+            dice=seed.dice(),
+            tie_break=config.scale_up.tie_break,
+            rules=config.rules,
+            cluster_nodes=len(stage.view.nodes),
+            gpu_label=stage.view.groups.gpu_label,
+            prices=self._cloud.prices(),
+            priorities=config_map_in(stage.view.related.config_maps, config.kube.namespace),
+            remote=None
+            if self._remote is None
+            else GrpcExpander(self._remote, stage.templates, empty_declines=config.rules.grpc_empty_answer_declines),
+        )
+        return remember(stage, luck=seed.next()), build_chain(config.scale_up.expander, inputs)
+
+
+def scale_up_report(plan: ScaleUpPlan, done: Sequence[Resized], result: ScaleUpResult) -> ScaleUpReport:
+    """Return what became of a plan and its increases; some may have failed although others made up for it."""
+    errors = [resized.error for resized in done if resized.error is not None]
+    return ScaleUpReport(
+        result=result,
+        plan=plan,
+        error=event_texts.resize_errors(errors) if errors else plan.error,
+    )
+
+
+def _noted(stage: Observed, increase: Increase, resized: Resized) -> Memory:
+    """Return the memory of groups with the result of a resize: the size read back counts, whatever the error says."""
+    health, now, memory = stage.config.health, stage.now, stage.memory.registry
+    group = stage.view.groups.get(increase.group)
+    provision_s = health.max_node_provision_time_s if group is None else provision_time_s(group, health)
+    grown = resized.after - resized.before
+    if grown > 0:
+        memory = memories.scaled_up(memory, increase.group, grown, now, provision_s)
+    if resized.error is not None:
+        memory = memories.scale_up_failed(memory, increase.group, resized.error, now, health)
+    return memory

@@ -1,0 +1,117 @@
+"""A pass that has ended, however far it came: for companions, recordings and explanations."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from autoscaler.actuation.answer_log import LoggedAnswer
+from autoscaler.config.tree import Config
+from autoscaler.loop.pass_memory import PassMemory
+from autoscaler.loop.stages import (
+    EmptyCluster,
+    Ended,
+    Grown,
+    Observed,
+    PodsSorted,
+    Replaced,
+    Shrunk,
+    Simulated,
+    Started,
+)
+from autoscaler.observe.report import (
+    PassEnd,
+    PassReport,
+    PendingPods,
+    ReplacementReport,
+    ScaleDownReport,
+    ScaleUpReport,
+)
+from autoscaler.reasons import ScaleDownResult, ScaleUpResult
+from autoscaler.registry.state import Registry
+from autoscaler.scheduling.placement import Placer
+from autoscaler.snapshot.cluster import ClusterView
+
+
+class EndedPass(msgspec.Struct, frozen=True):
+    """One pass, its simulated cluster included."""
+
+    stage: Started
+    """As far as it came."""
+    report: PassReport
+    answers: tuple[LoggedAnswer, ...]
+    """What cloud and cluster said in the course of the pass."""
+
+    @property
+    def config(self) -> Config:
+        """What decided."""
+        return self.stage.config
+
+    @property
+    def memory(self) -> PassMemory:
+        """What it leaves to the next pass."""
+        return self.stage.memory
+
+    @property
+    def memory_before(self) -> PassMemory:
+        """What earlier passes left to it."""
+        return self.stage.memory_before
+
+    @property
+    def placer(self) -> Placer | None:
+        """The simulated cluster; None: the pass ended before there was one."""
+        return self.stage.placer if isinstance(self.stage, Simulated) else None
+
+    @property
+    def view(self) -> ClusterView:
+        """The cluster as observed; raises `LookupError` where it could not be."""
+        if self.report.view is None:
+            raise LookupError("the pass never saw the cluster")
+        return self.report.view
+
+    @property
+    def registry(self) -> Registry:
+        """The state of nodes and groups; raises `LookupError` where the pass ended before it was known."""
+        if self.report.registry is None:
+            raise LookupError("the pass ended before it knew the state of groups")
+        return self.report.registry
+
+
+def report_of(ended: Ended, timings: Mapping[str, float]) -> PassReport:
+    """Return what a pass saw, decided and did."""
+    stage = ended.stage
+    report = PassReport(now=stage.now, end=ended.end, error=ended.error, error_type=ended.error_type, timings=timings)
+    match stage:
+        case EmptyCluster():
+            return msgspec.structs.replace(report, view=stage.view, silent_s=stage.silent_s)
+        case Observed():
+            return _filled(report, stage)
+        case _:
+            return report
+
+
+def _filled(report: PassReport, stage: Observed) -> PassReport:
+    return msgspec.structs.replace(
+        report,
+        view=stage.view,
+        silent_s=stage.silent_s,
+        registry=stage.registry,
+        templates=stage.templates,
+        device_pools=stage.device_pools,
+        shortfalls=stage.shortfalls,
+        repairs=stage.repairs,
+        pods=stage.pods if isinstance(stage, PodsSorted) else PendingPods(),
+        scale_up=stage.scale_up if isinstance(stage, Grown) else ScaleUpReport(result=ScaleUpResult.NOT_TRIED),
+        increases=stage.increases,
+        replacements=stage.replacements if isinstance(stage, Replaced) else ReplacementReport(),
+        scale_down=_scale_down(report.end, stage),
+        status_changes=stage.status_changes,
+        requests_served=stage.requests_served if isinstance(stage, Grown) else 0,
+    )
+
+
+def _scale_down(end: PassEnd, stage: Observed) -> ScaleDownReport:
+    found = ScaleDownReport(unneeded=stage.memory.unneeded, unremovable=stage.memory.kept)
+    if isinstance(stage, Shrunk):
+        return msgspec.structs.replace(found, result=stage.scale_down_result, deletions=stage.deletions)
+    silent = end is PassEnd.SILENT
+    return msgspec.structs.replace(found, result=ScaleDownResult.NOT_TRIED if silent else None)

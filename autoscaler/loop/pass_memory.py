@@ -1,0 +1,44 @@
+"""What one pass leaves to the next."""
+
+from collections.abc import Mapping
+
+import msgspec
+from msgspec.structs import replace
+
+from autoscaler.reasons import UnremovableNode
+from autoscaler.registry.memory import Memory
+from autoscaler.registry.readiness import Readings
+from autoscaler.scaledown.memory import ScaleDownMemory, forgotten
+from autoscaler.scaledown.plan import Removal
+from autoscaler.scaledown.replacement import ReplacementMemory
+from autoscaler.scaleup.request_memory import RequestMemory
+from autoscaler.scaleup.templates import TemplateCache
+from autoscaler.snapshot.hints import Hints
+from autoscaler.tie_break import TieBreakSeed
+
+
+class PassMemory(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that one pass leaves to the next. Recordings have it by the names of its fields."""
+
+    registry: Memory
+    scale_down: ScaleDownMemory | None = None
+    """None until the first pass has read the taints that an earlier process left."""
+    templates: TemplateCache = TemplateCache()
+    readings: Readings | None = None
+    hints: Hints = Hints()
+    unneeded: tuple[Removal, ...] = ()
+    """Nodes that could go, as of the last pass that looked."""
+    kept: Mapping[str, UnremovableNode] = {}
+    """Why other nodes stay, as of then."""
+    requests: RequestMemory = RequestMemory()
+    replacements: ReplacementMemory | None = None
+    """None until a pass has read the annotations that an earlier process left."""
+    luck: TieBreakSeed = TieBreakSeed()
+    """Moves on with every scale-up that is planned."""
+
+
+def without_timers(memory: PassMemory) -> PassMemory:
+    """Forget since when nodes are unneeded: nothing is removed on the word of a cluster in trouble."""
+    if memory.scale_down is None:
+        return memory
+    return replace(memory, scale_down=forgotten(memory.scale_down), unneeded=())

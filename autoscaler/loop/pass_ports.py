@@ -1,0 +1,35 @@
+"""Everything outside that a pass sees and acts through."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from autoscaler.actuation.cloud import Cloud
+from autoscaler.actuation.node_removal import NodeRemoval
+from autoscaler.actuation.status_writes import Statuses
+from autoscaler.loop.event_writer import PassEventWriter
+from autoscaler.objects.node import Node
+from autoscaler.scaleup.grpc_expander import RemoteExpander
+from autoscaler.snapshot.cluster import ClusterView
+from autoscaler.snapshot.groups import Groups
+
+
+class ClusterSource(Protocol):
+    """Where a pass gets the cluster from."""
+
+    def observe(self, read_groups: Callable[[Sequence[Node]], Groups]) -> ClusterView:
+        """Return the cluster as it is now; raises `RetryLater` where that cannot be told."""
+        ...
+
+
+class PassPorts(msgspec.Struct, frozen=True, kw_only=True):
+    """The cluster, the cloud, and where effects and events go."""
+
+    source: ClusterSource
+    cloud: Cloud
+    removal: NodeRemoval
+    statuses: Statuses
+    events: PassEventWriter
+    remote: RemoteExpander | None = None
+    """Whom the grpc expander asks; needed only where it is chosen."""

@@ -1,0 +1,151 @@
+"""Sort the pending pods on a simulated cluster: those that fit, those that wait, those that need nodes."""
+
+from collections.abc import Collection, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from autoscaler.config.tree import Config
+from autoscaler.loop.event_writer import PassEventWriter
+from autoscaler.loop.stages import Observed, PodsSorted, Simulated, next_stage, remember
+from autoscaler.objects.capacity import consumed_request
+from autoscaler.objects.pod import Pod
+from autoscaler.observe.report import PendingPods
+from autoscaler.reasons import ScaleUpResult, Waiting
+from autoscaler.scaledown.displaced_pods import displaced
+from autoscaler.scaleup.fake_placement import place_where_fits
+from autoscaler.scaleup.pause_pods import filter_yielding
+from autoscaler.scaleup.pending import UnschedulablePods, all_new, expendable, sort_pending, too_young
+from autoscaler.scheduling.placement import Placer
+from autoscaler.scheduling.profile import Profile, profile_of
+from autoscaler.snapshot.overlay import Trial
+from autoscaler.snapshot.template import UPCOMING
+
+
+class FilteredPods(msgspec.Struct, frozen=True):
+    """Pods that fit nowhere on the simulated cluster, which has the others and all bookings."""
+
+    pods: UnschedulablePods
+    displaced_placed: frozenset[str]
+    """Keys of pods on nodes being removed that have found room on nodes that stay."""
+
+
+def simulate(stage: Observed) -> Simulated:
+    """Return the stage with a simulated cluster: its upcoming nodes are there, and nothing has moved yet."""
+    return next_stage(stage, Simulated, placer=simulated_cluster(stage))
+
+
+def simulated_cluster(stage: Observed) -> Placer:
+    """Return the cluster with its upcoming nodes, those that registered but have not started counted only once."""
+    trial = Trial(stage.view)
+    for group_id, count in stage.registry.upcoming.items():
+        template = stage.templates.get(group_id)
+        if template is None:
+            continue
+        for name in stage.registry.upcoming_registered.get(group_id, ()):
+            trial.remove(stage.view.positions[name])
+        trial.add(template, count, UPCOMING, numbered=0)
+    return Placer(trial, _profile(stage.config))
+
+
+def _profile(config: Config) -> Profile:
+    profile = profile_of(config.scheduler, config.rules, device_claims=config.device_claims_count)
+    return replace(profile, most_work=config.pods.max_pod_evaluation_work)
+
+
+def filter_pods(stage: Simulated) -> FilteredPods:
+    """Place what fits on the simulated cluster, then the pods of bookings; return what fits nowhere."""
+    config, placer = stage.config, stage.placer
+    classified = sort_pending(stage.view.pending, config.pods, config.rules)
+    for pod in classified.nominated:
+        position = stage.view.positions.get(pod.nominated_node or "")
+        if position is not None and not expendable(pod, config.pods.expendable_pods_priority_cutoff):
+            placer.place(pod.cls, position)
+    moving = _displaced(stage)
+    pods = (*classified.unschedulable, *classified.unprocessed, *moving, *stage.fake_pods)
+    filtered = filter_yielding(placer, pods, config.pods, stage.memory.hints, config.rules, stage.now)
+    nominated = {pod.key: Waiting.NOMINATED for pod in classified.nominated}
+    keys = {pod.key for pod in moving}
+    verdicts = {key: reason for key, reason in filtered.waiting.items() if key not in keys}
+    for booked in stage.bookings:
+        place_where_fits(placer, booked)
+    return FilteredPods(
+        pods=replace(filtered, waiting={**classified.waiting, **nominated, **verdicts}),
+        displaced_placed=_placed(moving, filtered, stage.tracked_deletions.nodes),
+    )
+
+
+def _displaced(stage: Simulated) -> tuple[Pod, ...]:
+    """Return pods of nodes being removed; those of replaced nodes have had room bought for them."""
+    memory = stage.memory.replacements
+    replaced = () if memory is None else memory.in_progress
+    names = stage.tracked_deletions.nodes - {name for replacement in replaced for name in replacement.nodes}
+    return displaced(stage.view, names, stage.now.wall, stage.config.rules)
+
+
+def _placed(moving: Sequence[Pod], filtered: UnschedulablePods, leaving: Collection[str]) -> frozenset[str]:
+    fits = (Waiting.FITS, Waiting.TAKES_HEADROOM)
+    return frozenset(
+        pod.key for pod in moving if filtered.waiting.get(pod.key) in fits and filtered.hints.get(pod) not in leaving
+    )
+
+
+class PodSorting:
+    """Sorts pods, and decides whose turn it is: that of pods or of ProvisioningRequests."""
+
+    def __init__(self, events: PassEventWriter) -> None:
+        self._events = events
+
+    def run(self, stage: Simulated) -> PodsSorted:
+        """Return the stage with pods sorted, and what a scale-up is to be tried for."""
+        config, now = stage.config, stage.now
+        with stage.time.phase("filter_schedulable"):
+            filtered = filter_pods(stage)
+            needing = filtered.pods
+            if config.features.enable_provisioning_requests:
+                needing = self._without_consumers(needing)
+        young = {pod.key: Waiting.TOO_YOUNG for pod in needing.pods if too_young(pod, config.pods, now)}
+        candidates = tuple(pod for pod in needing.pods if pod.key not in young)
+        represented = tuple(pod for accepted in stage.accepted for pod in accepted.pods)
+        held_back = self._held_back(stage, candidates)
+        requests = stage.accepted
+        if requests and not config.rules.requests_force_scale_up:
+            held_back = self._held_back(stage, (*candidates, *represented))
+            requests = requests if held_back is None else ()
+        # Requests and pods take turns where both wait.
+        pods_first = held_back is None and bool(candidates) and stage.memory.requests.pods_next
+        return next_stage(
+            remember(stage, hints=needing.hints),
+            PodsSorted,
+            pods=PendingPods(unschedulable=(*needing.pods, *represented), waiting={**needing.waiting, **young}),
+            candidates=candidates,
+            displaced_placed=filtered.displaced_placed,
+            served_now=() if pods_first else requests,
+            held_back=held_back,
+        )
+
+    def _without_consumers(self, needing: UnschedulablePods) -> UnschedulablePods:
+        """Return which pods need nodes: not those that use a request's capacity."""
+        consumers = [pod for pod in needing.pods if consumed_request(pod.cls.annotations)]
+        if not consumers:
+            return needing
+        self._events.consume_requests(consumers)
+        waiting = {pod.key: Waiting.CONSUMES_REQUEST for pod in consumers}
+        pods = tuple(pod for pod in needing.pods if pod.key not in waiting)
+        return replace(needing, pods=pods, waiting={**needing.waiting, **waiting})
+
+    def _held_back(self, stage: Simulated, pods: Sequence[Pod]) -> ScaleUpResult | None:
+        """Return why no scale-up is tried; None where one is."""
+        config = stage.config
+        if not pods:
+            return ScaleUpResult.NOT_NEEDED
+        ready = sum(1 for _ in stage.registry.readings.ready())
+        if 0 < config.limits.max_nodes_total <= ready:
+            if not config.rules.max_nodes_total_result_limited:
+                return ScaleUpResult.NO_OPTIONS
+            self._events.no_more_nodes(pods, config.limits.max_nodes_total)
+            return ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL
+        ordinary = [pod for pod in pods if pod.cls.headroom is None]
+        if not config.pods.bypassed_scheduler_names and all_new(ordinary, stage.now):
+            return ScaleUpResult.IN_COOLDOWN
+        return None
