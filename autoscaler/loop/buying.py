@@ -39,8 +39,8 @@ def counted_nodes(view: ClusterView, registry: Registry, rules: Rules) -> tuple[
 
 def tries_other_groups(config: Config) -> bool:
     """Whether a failed increase leaves other groups to be tried in the same pass."""
-    one = config.scale_up.groups_per_pass is GroupsPerPass.ONE
-    return config.rules.next_group_after_failed_increase and not one
+    several = config.scale_up.groups_per_pass is not GroupsPerPass.ONE
+    return config.rules.next_group_after_failed_increase and several
 
 
 class Buying:
