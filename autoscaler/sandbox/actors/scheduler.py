@@ -16,7 +16,7 @@ from autoscaler.sandbox.actors.informers import SharedInformers
 from autoscaler.sandbox.actors.preemption import Preemption
 from autoscaler.sandbox.actors.replicas import delete_pod
 from autoscaler.sandbox.actors.scheduling_cycle import SchedulingCycle
-from autoscaler.sandbox.actors.scheduling_queue import PendingPods
+from autoscaler.sandbox.actors.scheduling_queue import SchedulingQueue
 from autoscaler.sandbox.actors.timing import Timing
 from autoscaler.sandbox.actors.wire import condition, new_condition
 from autoscaler.sandbox.apiserver.errors import ApiError, JsonObject
@@ -45,7 +45,7 @@ class Scheduler:
         self._flush_at: float | None = None
         self._name = name
         self._objects = feed.mirror("pods").objects
-        self._pending = PendingPods()
+        self._pending = SchedulingQueue()
         self._gated: dict[Key, None] = {}
         self._picture = DecodedCluster(feed, self._node_changed, self._pod_changed, self._pending.wake)
 

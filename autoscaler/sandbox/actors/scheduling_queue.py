@@ -5,7 +5,7 @@ from collections.abc import Callable
 from autoscaler.objects.pod import Pod, PodClass
 
 
-class PendingPods:
+class SchedulingQueue:
     """Unassigned pods of one scheduler, by `namespace/name`."""
 
     def __init__(self) -> None:
