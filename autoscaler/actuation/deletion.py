@@ -18,7 +18,7 @@ from autoscaler.actuation.drain import Drainer
 from autoscaler.actuation.evict import Evictor
 from autoscaler.actuation.machine_deletion import CALL_S, MachineDeleter, MachineDeletion
 from autoscaler.actuation.recheck import Recheck
-from autoscaler.actuation.removal_events import RemovalEventWriter
+from autoscaler.actuation.removal_events import RemovalEvents
 from autoscaler.actuation.removal_job import FreshReader, RemovalJob
 from autoscaler.actuation.removal_outcome import Aborted, AbortReason, Finished, RemovalOutcome
 from autoscaler.actuation.taint_latency import TaintLatency
@@ -52,7 +52,7 @@ class RemovalPorts(msgspec.Struct, frozen=True, kw_only=True):
     writes: ClusterWrites
     machines: MachineDeleter
     fresh: FreshReader
-    news: RemovalEventWriter
+    news: RemovalEvents
     executor: Executor
     clock: Clock
     leadership: Leadership

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from autoscaler.actuation.deletion_tracker import NodeDeletionTracker
-from autoscaler.actuation.removal_events import RemovalEventWriter
+from autoscaler.actuation.removal_events import RemovalEvents
 from autoscaler.actuation.removal_job import RemovalJob
 from autoscaler.actuation.removal_outcome import Eviction
 from autoscaler.actuation.write_gate import WriteGate
@@ -46,7 +46,7 @@ class Evictor:
     """
 
     def __init__(
-        self, writes: ClusterWrites, permit: WriteGate, news: RemovalEventWriter, tracker: NodeDeletionTracker
+        self, writes: ClusterWrites, permit: WriteGate, news: RemovalEvents, tracker: NodeDeletionTracker
     ) -> None:
         self._writes = writes
         self._permit = permit

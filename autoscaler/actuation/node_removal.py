@@ -5,7 +5,7 @@ from typing import Protocol
 
 from autoscaler.actuation.deletion import Deleter, StartedRemovals
 from autoscaler.actuation.deletion_tracker import NodeDeletionTracker, TrackedDeletions
-from autoscaler.actuation.removal_events import RemovalEventWriter
+from autoscaler.actuation.removal_events import RemovalEvents
 from autoscaler.actuation.removal_outcome import Finished
 from autoscaler.actuation.taints import CleanUp, apply_soft_taints
 from autoscaler.clock import Clock
@@ -67,7 +67,7 @@ class NodeRemover:
         deleter: Deleter | DryRunDeleter,
         writes: ClusterWrites,
         clock: Clock,
-        news: RemovalEventWriter,
+        news: RemovalEvents,
         options: ScaleDown,
         drain: Drain,
     ) -> None:

@@ -5,7 +5,7 @@ from functools import partial
 
 import msgspec
 
-from autoscaler.actuation.removal_events import RemovalEventWriter
+from autoscaler.actuation.removal_events import RemovalEvents
 from autoscaler.actuation.write_gate import WriteGate
 from autoscaler.clock import Clock, Instant
 from autoscaler.config.scaledown import ScaleDown
@@ -131,7 +131,7 @@ def apply_soft_taints(writes: ClusterWrites, clock: Clock, plan: SoftTaints, tim
 class CleanUp:
     """Removes, once after the start, the taints that an earlier process left."""
 
-    def __init__(self, writes: ClusterWrites, clock: Clock, news: RemovalEventWriter) -> None:
+    def __init__(self, writes: ClusterWrites, clock: Clock, news: RemovalEvents) -> None:
         self._writes = writes
         self._clock = clock
         self._news = news

@@ -11,7 +11,7 @@ from autoscaler.actuation.deletion_tracker import NodeDeletionTracker
 from autoscaler.actuation.logging_ports import LoggingCloud, LoggingDryRunCloud, LoggingRemoval, LoggingStatuses
 from autoscaler.actuation.machine_deletion import call_s
 from autoscaler.actuation.node_removal import DryRunDeleter, NodeRemover
-from autoscaler.actuation.removal_events import RemovalEventWriter, RemovalListener
+from autoscaler.actuation.removal_events import RemovalListener
 from autoscaler.actuation.removal_job import FreshReader
 from autoscaler.actuation.status_writes import ClusterStatuses
 from autoscaler.clock import Clock
@@ -25,6 +25,7 @@ from autoscaler.loop.event_writer import PassEventWriter
 from autoscaler.loop.pass_memory import PassMemory
 from autoscaler.loop.pass_ports import ClusterSource, PassPorts
 from autoscaler.loop.pass_time import PassTime
+from autoscaler.loop.removal_event_writer import RemovalEventWriter
 from autoscaler.objects.pod import PodInterner
 from autoscaler.ports import EventSink, Executor, Leadership, Stopwatch
 from autoscaler.registry.memory import born

@@ -116,7 +116,7 @@ class PassEventWriter:
     def consume_requests(self, pods: Sequence[Pod]) -> None:
         """These pods buy nothing, since they use the capacity of ProvisioningRequests; a few of them get an event."""
         for pod in pods[:_MOST_CONSUMERS]:
-            self._events.event(_subject(pod), EventType.NORMAL, "", event_texts.consumes_request(pod))
+            self._events.event(about_pod(pod), EventType.NORMAL, "", event_texts.consumes_request(pod))
 
     def replacement(self, replacement: Replacement, nodes: Iterable[Node]) -> None:
         """A replacement has reached another stage; `nodes` are those of its nodes that still exist."""
@@ -126,8 +126,7 @@ class PassEventWriter:
             kind, reason = EventType.WARNING, "NodeReplacementFailed"
         self._on_status(kind, reason, message)
         for node in nodes:
-            subject = Subject(kind="Node", name=node.name, uid=node.uid)
-            self._events.event(subject, kind, reason, message)
+            self._events.event(about_node(node), kind, reason, message)
 
     def no_more_nodes(self, pods: Iterable[Pod], limit: int) -> None:
         """The cluster has as many nodes as it may have, so nothing is tried for these pods."""
@@ -156,7 +155,7 @@ def _subjects(pods: Iterable[Pod]) -> Iterator[tuple[Subject, str, tuple[PodClas
         if stands_for(RESERVATION_KIND, pod):
             continue
         if owner is None or not stands_for(BUFFER_KIND, pod):
-            yield _subject(pod), "pod", (pod.cls,)
+            yield about_pod(pod), "pod", (pod.cls,)
         else:
             about = Subject(owner.kind, owner.name, pod.namespace, owner.uid, owner.api_version)
             buffers.setdefault(about, []).append(pod.cls)
@@ -164,5 +163,11 @@ def _subjects(pods: Iterable[Pod]) -> Iterator[tuple[Subject, str, tuple[PodClas
         yield about, event_texts.of_buffer(len(classes)), tuple(classes)
 
 
-def _subject(pod: Pod) -> Subject:
+def about_node(node: Node) -> Subject:
+    """Return the object that events about a node are about."""
+    return Subject(kind="Node", name=node.name, uid=node.uid)
+
+
+def about_pod(pod: Pod) -> Subject:
+    """Return the object that events about a pod are about."""
     return Subject(kind="Pod", name=pod.name, namespace=pod.namespace, uid=pod.uid)

@@ -1,7 +1,7 @@
 """The time that a pass takes: how long its phases took, which is only told, and which limits on time have run out.
 
-Decisions never see a duration. They ask whether a limit has run out, and the tape notes that one has, so that a replay
-stops where the recorded pass stopped, however fast or slow the machine is that replays it.
+Decisions never see a duration. They ask whether a limit has run out, and the answer log has that one has, so that a
+replay stops where the recorded pass stopped, however fast or slow the machine is that replays it.
 """
 
 from collections import Counter
@@ -24,11 +24,11 @@ class TimeBox(StrEnum):
 class PassTime:
     """Belongs to one pass."""
 
-    def __init__(self, phases: Stopwatch, limits: Stopwatch, tape: AnswerLog) -> None:
+    def __init__(self, phases: Stopwatch, limits: Stopwatch, answer_log: AnswerLog) -> None:
         """`phases` measures what is only told, `limits` what may end work early."""
         self._phases = phases
         self._limits = limits
-        self._tape = tape
+        self._answer_log = answer_log
         self._spent: dict[str, float] = {}
         self._asked: Counter[TimeBox] = Counter()
 
@@ -51,6 +51,6 @@ class PassTime:
         def over() -> bool:
             self._asked[name] += 1
             about = (name.value, f"{self._asked[name]}")
-            return self._tape.ask(QuestionKind.TIME_OVER, about, lambda: self._limits() - began > limit_s)
+            return self._answer_log.ask(QuestionKind.TIME_OVER, about, lambda: self._limits() - began > limit_s)
 
         return over

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Sequence
 
 from autoscaler.config.syntax import show_duration
 from autoscaler.objects.capacity import consumed_request
+from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.reasons import Lack
 from autoscaler.registry.occurrence import Occurrence
+from autoscaler.scaledown.plan import Removal
 from autoscaler.scaledown.replacement import Replacement
 from autoscaler.scaleup.plan import Increase, Resized, ScaleUpPlan
 from autoscaler.scaleup.shortfall import Lacking, Shortfall
@@ -20,6 +22,9 @@ NODES_TOTAL_REACHED = "max total nodes in cluster reached"
 NO_NODES = "Cluster has no nodes."
 NO_READY_NODES = "Cluster has no ready nodes."
 UNHEALTHY = "Cluster is unhealthy"
+NODE_MARKED = "marked the node as toBeDeleted/unschedulable"
+NODE_REMOVED = "nodes removed by cluster autoscaler"
+EVICTING = "deleting pod for node scale down"
 
 _CLASSES = {ErrorClass.OUT_OF_RESOURCES: "OutOfResource", ErrorClass.OTHER: "Other"}
 
@@ -151,3 +156,46 @@ def replacement(one: Replacement) -> str:
     if one.price_before is not None and one.price_after is not None:
         text += f"; price per hour {one.price_before:g} -> {one.price_after:g}"
     return text
+
+
+def node_not_marked(error: str) -> str:
+    """When a node could not be tainted for deletion."""
+    return f"failed to mark the node as toBeDeleted/unschedulable: {error}"
+
+
+def removing(removal: Removal) -> str:
+    """When the removal of a node begins."""
+    name = removal.node.name
+    if not removal.drained:
+        return f'Scale-down: removing empty node "{name}"'
+    used = "unknown" if removal.utilization is None else f"{removal.utilization:g}"
+    pods = ",".join(pod.name for pod in removal.pods)
+    return f"Scale-down: removing node {name}, utilization: {used}, pods to reschedule: {pods}"
+
+
+def removed(removal: Removal) -> str:
+    """When the cloud deletes a node's machine."""
+    name = removal.node.name
+    return (
+        f"Scale-down: node {name} removed with drain" if removal.drained else f"Scale-down: empty node {name} removed"
+    )
+
+
+def removal_aborted(removal: Removal, message: str) -> str:
+    """When a removal that had begun was given up."""
+    return f"failed to {'drain and delete node' if removal.drained else 'delete empty node'}: {message}"
+
+
+def not_evicted(error: str) -> str:
+    """On pods that have to go and could not be evicted in time."""
+    return f"failed to delete pod for ScaleDown: {error}"
+
+
+def taint_removed(node: Node, taint: str) -> str:
+    """When a taint that an earlier process left was removed."""
+    return f"removed {taint} taint from node {node.name}"
+
+
+def taint_not_removed(node: Node, taint: str, error: str) -> str:
+    """When a taint that an earlier process left could not be removed."""
+    return f"failed to clean {taint} on node {node.name}: {error}"

@@ -10,12 +10,12 @@ from autoscaler.actuation.cloud import Cloud, DeleteResult
 from autoscaler.actuation.deletion import Deleter, RemovalPorts, StartedRemovals
 from autoscaler.actuation.deletion_tracker import NodeDeletionTracker
 from autoscaler.actuation.machine_deletion import CALL_S
-from autoscaler.actuation.removal_events import RemovalEventWriter
 from autoscaler.actuation.removal_outcome import Finished
 from autoscaler.clock import Instant, ThreadExecutor, VirtualClock
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaledown import Drain
 from autoscaler.errors import AutoscalerError, LeadershipLost, RetryLater
+from autoscaler.loop.removal_event_writer import RemovalEventWriter
 from autoscaler.objects.node import TO_BE_DELETED, Node, Taint
 from autoscaler.objects.pod import Pod
 from autoscaler.objects.workload import DisruptionBudget

@@ -4,12 +4,12 @@ import pytest
 
 from autoscaler.actuation.deletion_tracker import NodeDeletionTracker
 from autoscaler.actuation.evict import EvictionRetry, Evictor
-from autoscaler.actuation.removal_events import RemovalEventWriter
 from autoscaler.actuation.removal_job import RemovalJob
 from autoscaler.actuation.taints import DeletionTaint
 from autoscaler.actuation.write_gate import WriteGate
 from autoscaler.clock import VirtualClock
 from autoscaler.kube.writes import Writes
+from autoscaler.loop.removal_event_writer import RemovalEventWriter
 from autoscaler.objects.node import Taint
 from autoscaler.objects.pod import Pod, PodInterner
 from autoscaler.scaledown.plan import Removal

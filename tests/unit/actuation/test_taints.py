@@ -2,10 +2,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from autoscaler.actuation.removal_events import RemovalEventWriter
 from autoscaler.actuation.taints import CleanUp, SoftTainted, apply_soft_taints
 from autoscaler.config.scaledown import ScaleDown
 from autoscaler.errors import LeadershipLost, RetryLater
+from autoscaler.loop.removal_event_writer import RemovalEventWriter
 from autoscaler.objects.node import DELETION_CANDIDATE, TO_BE_DELETED, Node, Taint
 from autoscaler.scaledown.taints import SoftTaint, SoftTaints
 from tests.unit.actuation.stage import START_WALL, Stage

@@ -1,0 +1,75 @@
+"""Events about removals; reasons as Cluster Autoscaler's, so that alerts on them keep working."""
+
+from autoscaler.actuation.removal_events import RemovalListener
+from autoscaler.actuation.removal_outcome import AbortReason, removed_as
+from autoscaler.loop.event_writer import about_node, about_pod
+from autoscaler.objects.node import Node
+from autoscaler.objects.pod import Pod
+from autoscaler.observe import event_texts
+from autoscaler.ports import EventSink, EventType, Subject
+from autoscaler.scaledown.plan import Removal
+
+
+class RemovalEventWriter:
+    """Sends events about nodes, their pods and, where `status` is given, about the status object."""
+
+    def __init__(self, events: EventSink, listener: RemovalListener, status: Subject | None) -> None:
+        self._events = events
+        self._status = status
+        self.listener = listener
+
+    def marked(self, node: Node) -> None:
+        """A node was tainted for deletion."""
+        self._on_node(node, "ScaleDown", event_texts.NODE_MARKED)
+
+    def not_marked(self, node: Node, error: str) -> None:
+        """A node could not be tainted."""
+        self._on_node(node, "ScaleDownFailed", event_texts.node_not_marked(error))
+
+    def begun(self, removal: Removal) -> None:
+        """The removal of a node begins."""
+        reason = "ScaleDown" if removal.drained else "ScaleDownEmpty"
+        self._on_status(reason, event_texts.removing(removal))
+
+    def removed(self, removal: Removal) -> None:
+        """The cloud deletes the node's machine."""
+        self._on_node(removal.node, "ScaleDown", event_texts.NODE_REMOVED)
+        reason = "ScaleDown" if removal.drained else "ScaleDownEmpty"
+        self._on_status(reason, event_texts.removed(removal))
+        self.listener.node_removed(removal.group, removal.node, removed_as(removal))
+
+    def aborted(self, removal: Removal, why: AbortReason, message: str) -> None:
+        """A removal that had begun was given up."""
+        self.listener.removal_failed(why)
+        self._on_node(removal.node, "ScaleDownFailed", event_texts.removal_aborted(removal, message))
+
+    def evicting(self, pod: Pod) -> None:
+        """A pod is about to be evicted."""
+        self._events.event(about_pod(pod), EventType.NORMAL, "ScaleDown", event_texts.EVICTING)
+
+    def evicted(self) -> None:
+        """A pod was evicted."""
+        self.listener.pod_evicted(True)
+
+    def not_evicted(self, pod: Pod, error: str) -> None:
+        """A pod that has to go could not be evicted in time."""
+        text = event_texts.not_evicted(error)
+        self._events.event(about_pod(pod), EventType.WARNING, "ScaleDownFailed", text)
+        self.listener.pod_evicted(False)
+
+    def cleaned(self, node: Node, taint: str) -> None:
+        """A taint that an earlier process left was removed."""
+        self._on_node(node, "ClusterAutoscalerCleanup", event_texts.taint_removed(node, taint))
+
+    def not_cleaned(self, node: Node, taint: str, error: str) -> None:
+        """A taint that an earlier process left could not be removed."""
+        text = event_texts.taint_not_removed(node, taint, error)
+        self._events.event(about_node(node), EventType.WARNING, "ClusterAutoscalerCleanup", text)
+
+    def _on_node(self, node: Node, reason: str, message: str) -> None:
+        kind = EventType.WARNING if reason == "ScaleDownFailed" else EventType.NORMAL
+        self._events.event(about_node(node), kind, reason, message)
+
+    def _on_status(self, reason: str, message: str) -> None:
+        if self._status is not None:
+            self._events.event(self._status, EventType.NORMAL, reason, message)
