@@ -53,7 +53,7 @@ class Autoscaler:
         answer_log: AnswerLog,
         pass_time: Callable[[], PassTime],
     ) -> None:
-        """`answer_log` lies between `ports` and the world, and has what was said in a pass."""
+        """`answer_log` records what `ports` answer in a pass."""
         buying = Buying(ports)
         self._config = config
         self._cloud = ports.cloud

@@ -53,7 +53,7 @@ class Companions:
     """All companions of a process, each on its own: a fault in one reaches neither the pass nor another one."""
 
     def __init__(self, members: Sequence[Companion] = (), failed: Callable[[str], None] = lambda name: None) -> None:
-        """`failed` hears the name of a companion that raised."""
+        """`failed` is called with the name of a companion that raised."""
         self.members = tuple(members)
         self._failed = failed
 

@@ -1,4 +1,4 @@
-"""What a search for cheaper nodes goes by in a pass, and what its proposals mean."""
+"""What a search for cheaper nodes depends on in a pass, and what its proposals mean."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence

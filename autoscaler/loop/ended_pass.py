@@ -39,7 +39,7 @@ class EndedPass(msgspec.Struct, frozen=True):
     """As far as it came."""
     report: PassReport
     answers: tuple[LoggedAnswer, ...]
-    """What cloud and cluster said in the course of the pass."""
+    """What cloud and cluster answered in the course of the pass."""
 
     @property
     def config(self) -> Config:

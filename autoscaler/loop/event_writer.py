@@ -78,7 +78,7 @@ class PassEventWriter:
                     self._warn("DeleteUnregisteredFailed", text)
 
     def expanders(self, plan: ScaleUpPlan) -> None:
-        """Expanders found something wrong with what they go by."""
+        """Expanders found something wrong with their input."""
         for warning in plan.occurrences:
             self._events.event(warning.about, EventType.WARNING, warning.reason.value, warning.message)
 
@@ -98,7 +98,7 @@ class PassEventWriter:
             self._warn("FailedToScaleUpGroup", event_texts.resize_failed(done))
 
     def pods(self, plan: ScaleUpPlan, result: ScaleUpResult | None, refused: Collection[str]) -> None:
-        """Every pod hears whether nodes are on their way for it; of groups that `refused` to grow nobody does."""
+        """Every pod gets an event: are nodes on their way for it? Groups that `refused` to grow do not count."""
         if result is ScaleUpResult.ERROR and not self._reports_partial:
             return
         for chosen in plan.rounds:

@@ -143,7 +143,7 @@ def late(silence_s: Mapping[str, float], limit_s: float) -> dict[str, float]:
 
 
 def without_removals(stage: ObservedT) -> ObservedT:
-    """Return a stage whose knowledge is too old for removals: every node has to be found unneeded anew."""
+    """Return a stage whose knowledge is too old for removals: the unneeded times of all nodes start again."""
     path, silent_s = max(stage.silent_s.items(), key=lambda silence: silence[1])
     detail = f"the API server has said nothing about {path} for {silent_s:.0f}s"
     unremovable = {node.name: UnremovableNode(node.name, UnremovableReason.SILENT, detail) for node in stage.view.nodes}

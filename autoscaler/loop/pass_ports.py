@@ -19,7 +19,7 @@ class ClusterSource(Protocol):
     """Where a pass gets the cluster from."""
 
     def observe(self, read_groups: Callable[[Sequence[Node]], Groups]) -> ClusterView:
-        """Return the cluster as it is now; raises `RetryLater` where that cannot be told."""
+        """Return the cluster as it is now; raises `RetryLater` if it is not known."""
         ...
 
 
@@ -32,4 +32,4 @@ class PassPorts(msgspec.Struct, frozen=True, kw_only=True):
     statuses: Statuses
     events: PassEventWriter
     remote: RemoteExpander | None = None
-    """Whom the grpc expander asks; needed only where it is chosen."""
+    """The client of the grpc expander; needed only if that is configured."""

@@ -1,4 +1,4 @@
-"""The time that a pass takes: how long its phases took, which is only told, and which limits on time have run out.
+"""The time that a pass takes: how long its phases took, for reports, and which limits on time have run out.
 
 Decisions never see a duration. They ask whether a limit has run out, and the answer log has that one has, so that a
 replay stops where the recorded pass stopped, however fast or slow the machine is that replays it.
@@ -25,7 +25,7 @@ class PassTime:
     """Belongs to one pass."""
 
     def __init__(self, phases: Stopwatch, limits: Stopwatch, answer_log: AnswerLog) -> None:
-        """`phases` measures what is only told, `limits` what may end work early."""
+        """`phases` measures for reports, `limits` measures work that may end early."""
         self._phases = phases
         self._limits = limits
         self._answer_log = answer_log
@@ -34,7 +34,7 @@ class PassTime:
 
     @property
     def spent(self) -> Mapping[str, float]:
-        """Seconds by phase, of phases that came to their end so far."""
+        """Seconds by phase, of the phases that have ended."""
         return dict(self._spent)
 
     @contextmanager
@@ -45,7 +45,7 @@ class PassTime:
         self._spent[name] = self._spent.get(name, 0.0) + self._phases() - began
 
     def box(self, name: TimeBox, limit_s: float) -> Callable[[], bool]:
-        """Return what tells whether more than `limit_s` seconds have gone by since now."""
+        """Return a function: whether more than `limit_s` seconds have passed since now."""
         began = self._limits()
 
         def over() -> bool:

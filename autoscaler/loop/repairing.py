@@ -13,7 +13,7 @@ from autoscaler.registry.state import recalculated
 
 
 class Repairing:
-    """Deletes machines that failed and lowers targets that nothing stands behind."""
+    """Deletes machines that failed and lowers targets for which no machines came."""
 
     def __init__(self, ports: PassPorts) -> None:
         self._cloud = ports.cloud

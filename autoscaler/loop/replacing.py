@@ -1,4 +1,4 @@
-"""Replacing nodes that are needed: those too old, those somebody asks for, and those that cheaper ones can stand for.
+"""Replacing nodes that are needed: those too old, those a user asks for, and those that cheaper ones can replace.
 
 Two steps of a pass. `reserve`, before pods are sorted, moves the pods of replacements in progress on the simulated
 cluster, so that pending pods do not count on the room bought for them. `run`, after scale-up, takes every replacement

@@ -1,4 +1,4 @@
-"""Find the nodes that nobody needs and begin to remove those that are due."""
+"""Find the unneeded nodes and begin to remove those that are due."""
 
 from collections.abc import Mapping
 

@@ -88,7 +88,7 @@ class Simulated(Observed, frozen=True, kw_only=True):
 
     placer: Placer
     forecasts: Mapping[str, ReplacementForecast] = {}
-    """What replacements in progress would come to, by their id, as found before pods were sorted."""
+    """What each replacement in progress would lead to, by its id, as simulated before pods were sorted."""
     bookings: tuple[tuple[Pod, ...], ...] = ()
     """The pods of each ProvisioningRequest for which capacity is held."""
     accepted: tuple[AcceptedRequest, ...] = ()

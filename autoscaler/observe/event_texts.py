@@ -128,7 +128,7 @@ def consumes_request(pod: Pod) -> str:
 
 
 def of_buffer(count: int) -> str:
-    """Return what the pods that only stand for a CapacityBuffer are called."""
+    """Return what the pods that represent a CapacityBuffer are called."""
     return f"capacity buffer {count} fake pods"
 
 
