@@ -84,7 +84,7 @@ def unneeded_since(p: EndedPass, name: str) -> Instant | None:
 
 
 def _replacement(p: EndedPass, name: str) -> ExplainedReplacement | None:
-    one = next((one for one in p.report.replacements.replacements if name in one.nodes), None)
+    one = next((one for one in p.report.replacements.all if name in one.nodes), None)
     rest = p.report.replacements.held.get(name)
     if one is None:
         if rest is None:

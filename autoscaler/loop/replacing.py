@@ -106,7 +106,7 @@ class Replacing:
         replaced = next_stage(
             remember(progress.stage, replacements=memory),
             Replaced,
-            replacements=ReplacementReport(replacements=(*memory.in_progress, *progress.ended), held=held),
+            replacements=ReplacementReport(all=(*memory.in_progress, *progress.ended), held=held),
             due=_due(memory, forecasts),
             reserved_nodes=_reserved(memory, forecasts),
         )

@@ -158,7 +158,7 @@ class PassLog:
 
     def _write_replacements(self, report: PassReport) -> None:
         """Say which replacements have come to another stage."""
-        for one in report.replacements.replacements:
+        for one in report.replacements.all:
             if self._stages.get(one.id) is not one.stage:
                 log.info(
                     "replacement.stage",
@@ -171,7 +171,7 @@ class PassLog:
                     hold=one.hold,
                     detail=one.detail,
                 )
-        self._stages = {one.id: one.stage for one in report.replacements.replacements if not one.over}
+        self._stages = {one.id: one.stage for one in report.replacements.all if not one.over}
 
 
 def _write_occurrence(one: Occurrence) -> None:

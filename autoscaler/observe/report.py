@@ -76,7 +76,7 @@ class ScaleUpReport(msgspec.Struct, frozen=True, kw_only=True):
 class ReplacementReport(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes that are replaced, and those that should be."""
 
-    replacements: tuple[Replacement, ...] = ()
+    all: tuple[Replacement, ...] = ()
     """Those in progress, then those that ended in this pass."""
     held: Mapping[str, ReplacementBackoff] = {}
     """Why nodes that should be replaced wait, by name."""

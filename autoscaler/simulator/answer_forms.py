@@ -67,7 +67,7 @@ def run_answer(
         scale_down_result=_scale_down_result(report),
         deleted_empty=_leaving(report.scale_down.deletions.empty),
         deleted_drain=_leaving(report.scale_down.deletions.drained),
-        replacements=[_replacement(one) for one in report.replacements.replacements],
+        replacements=[_replacement(one) for one in report.replacements.all],
         target_sizes=dict(targets),
         expander_answers=[] if plan is None else list(plan.answers),
         conditions_set=[

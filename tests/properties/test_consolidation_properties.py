@@ -63,7 +63,7 @@ def saved_by_us(instance: Instance) -> float:
         for index, (cpu, memory) in enumerate(node.pods):
             world.submit(a_pod(f"p{number}-{index}", cpu=f"{cpu}m", memory=f"{memory}Mi", node=f"n{number}"))
     report = world.run()
-    savings = [one.saving or 0.0 for one in report.replacements.replacements]
+    savings = [one.saving or 0.0 for one in report.replacements.all]
     bought = sum(increase.after > increase.before for increase in report.increases)
     assert len(savings) <= 1
     assert bought == 0 or savings

@@ -215,8 +215,8 @@ class PassMetrics:
             metrics.step_began(PassActivity.SCALE_DOWN, report.now)
 
     def _replacements(self, report: PassReport) -> None:
-        self._metrics.replacements(Counter(one.trigger for one in report.replacements.replacements if not one.over))
-        for one in report.replacements.replacements:
+        self._metrics.replacements(Counter(one.trigger for one in report.replacements.all if not one.over))
+        for one in report.replacements.all:
             if one.over:
                 saved = (one.saving or 0.0) if one.stage is ReplacementStage.DONE else 0.0
                 self._metrics.replacement_ended(one.trigger, one.stage, saved)

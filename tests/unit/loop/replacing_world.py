@@ -121,7 +121,7 @@ class ReplacingWorld(LoopWorld):
         """Every stage that a replacement was seen to come to, repetitions left out."""
         seen: list[ReplacementStage] = []
         for report in self.reports:
-            for one in report.replacements.replacements:
+            for one in report.replacements.all:
                 if not seen or seen[-1] is not one.stage:
                     seen.append(one.stage)
         return seen

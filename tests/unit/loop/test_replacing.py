@@ -40,7 +40,7 @@ def test_the_old_node_stays_until_the_new_one_is_ready() -> None:
     world.pass_for(60)
     assert "old" in world.nodes
     assert [call for call in world.calls if call[0] == "delete"] == []
-    waiting = world.reports[-1].replacements.replacements[0]
+    waiting = world.reports[-1].replacements.all[0]
     assert (waiting.stage, waiting.hold) == (ReplacementStage.BOUGHT, ReplacementHold.NOT_READY)
     assert world.reports[-1].scale_down.unremovable["old"].reason is UnremovableReason.BEING_REPLACED
 
@@ -75,7 +75,7 @@ def test_the_oldest_goes_first_and_only_as_many_at_once_as_allowed() -> None:
     gone: list[str] = []
     for _ in range(120):
         report = world.step()
-        assert len([one for one in report.replacements.replacements if not one.over]) <= 1
+        assert len([one for one in report.replacements.all if not one.over]) <= 1
         gone += [name for name in ("n8", "n12", "n10") if name not in world.nodes and name not in gone]
     assert gone == ["n12", "n10", "n8"]
     assert (world.homeless, world.bought(), len(world.nodes)) == (0, 3, 3)
@@ -209,7 +209,7 @@ def test_new_nodes_that_wait_for_pods_are_not_unneeded() -> None:
     world.related = msgspec.structs.replace(world.related, budgets={blocked.key: blocked})
     world.pass_for(600)
     assert len(world.nodes) == 2
-    assert world.reports[-1].replacements.replacements[0].hold is ReplacementHold.NODE_KEPT
+    assert world.reports[-1].replacements.all[0].hold is ReplacementHold.NODE_KEPT
     new = next(name for name in world.nodes if name != "old")
     assert world.reports[-1].scale_down.unremovable[new].reason is UnremovableReason.REPLACES_OTHERS
     world.related = msgspec.structs.replace(world.related, budgets={})
