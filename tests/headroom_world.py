@@ -17,6 +17,7 @@ from autoscaler.errors import Conflict, Gone, Refused, RetryLater
 from autoscaler.headroom.cluster import ClusterHeadroom
 from autoscaler.headroom.keeper import HeadroomKeeper
 from autoscaler.headroom.metrics import HEADROOM, HeadroomMetrics
+from autoscaler.headroom.writer import PoolWriter
 from autoscaler.kube.client import Call
 from autoscaler.kube.writes import Writes
 from autoscaler.loop.companion import Companion, Companions
@@ -211,11 +212,10 @@ class HeadroomWorld:
         self.metrics.start()
         self.keeper = HeadroomKeeper(
             self.headroom,
-            ClusterHeadroom(self.client, writes),
+            PoolWriter(ClusterHeadroom(self.client, writes), self.config.pods.expendable_pods_priority_cutoff),
             self,
             HeadroomMetrics(self.metrics.companion(HEADROOM)),
             self.clock,
-            self.config.pods.expendable_pods_priority_cutoff,
             changed=self._changed,
         )
         self.failed: list[str] = []

@@ -27,6 +27,7 @@ from autoscaler.headroom.keeper import HeadroomKeeper
 from autoscaler.headroom.metrics import HEADROOM, HeadroomMetrics
 from autoscaler.headroom.page import headroom_block
 from autoscaler.headroom.status import headroom_routes
+from autoscaler.headroom.writer import PoolWriter
 from autoscaler.kube.client import Client
 from autoscaler.kube.writes import ClusterWrites
 from autoscaler.loop.companion import Companion, Companions
@@ -212,11 +213,10 @@ def _headroom(config: Config, headroom: Headroom, around: CompanionContext, lead
     cutoff = config.pods.expendable_pods_priority_cutoff
     return HeadroomKeeper(
         headroom,
-        ClusterHeadroom(around.client, around.writes),
+        PoolWriter(ClusterHeadroom(around.client, around.writes), cutoff),
         around.events,
         HeadroomMetrics(around.metrics.companion(HEADROOM)),
         around.clock,
-        cutoff,
         changed=around.fresh_headroom.take,
         leads=leads,
     )

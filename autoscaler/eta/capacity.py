@@ -1,4 +1,4 @@
-"""What the cluster has and what is asked of it, resource by resource: accounting only, nothing is scaled by it."""
+"""What the cluster offers and what pods request, by resource. Only figures for people: no decision reads them."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from autoscaler.objects import quantity
-from autoscaler.objects.pod import Pod, PodClass
+from autoscaler.objects.pod import Pod
 from autoscaler.objects.requests import Requests
 from autoscaler.registry.readiness import Readings
 from autoscaler.registry.state import Registry
@@ -40,7 +40,7 @@ class ResourceTotals(msgspec.Struct, frozen=True, kw_only=True):
     headroom_pending: Requests = {}
 
     def wanted_ratio(self, resource: str) -> float:
-        """Return what pods ask for per what is provisioned; infinite where something is asked of nothing."""
+        """Return the ratio of what pods request to what is provisioned; infinite where nothing is provisioned."""
         wanted = sum(part.get(resource, 0) for part in (self.running, self.starting, self.pending))
         there = self.provisioned.get(resource, 0)
         if there:
@@ -77,48 +77,22 @@ def capacity(
 
     Pods of an unknown phase are counted and never added to a sum.
     """
-    sums: dict[str, _Sums] = {}
-    of_node = view.groups.of_node
-    if view.nodes:
-        codes: dict[str, int] = {}
-        group_of = np.fromiter(
-            (codes.setdefault(of_node.get(node.name, NO_GROUP), len(codes)) for node in view.nodes),
-            dtype=np.int64,
-            count=len(view.nodes),
-        )
-        sums = {group: _Sums() for group in codes}
-        if readings is not None:
-            _add_provisioned(sums, view, readings, group_of)
-        _add_used(sums, view, group_of)
-    unknown = 0
-    for pod in starting:
-        own = sums.setdefault(of_node.get(pod.node or "", NO_GROUP), _Sums())
-        if pod.cls.headroom is not None:
-            continue
-        wanted = _asked(pod)
-        own.add("running", wanted, -1)
-        if pod.phase == "Pending":
-            own.add("starting", wanted)
-        else:
-            unknown += 1
+    sums = _of_nodes(view, readings)
+    unknown = _add_starting(sums, view, starting)
     for group, count in ({} if registry is None else registry.upcoming).items():
         template = (templates or {}).get(group)
         if template is not None:
             sums.setdefault(group, _Sums()).add("upcoming", template.node.allocatable, count)
-    whole = _Sums()
-    for one in sums.values():
-        whole.take(one)
-    counts: Counter[PodClass] = Counter()
-    for pod in view.pending:
-        if pod.phase == "Pending":
-            counts[pod.cls] += 1
-        else:
-            unknown += 1
-    for cls, number in counts.items():
+    cluster = _Sums()
+    for own in sums.values():
+        cluster.take(own)
+    pending = Counter(pod.cls for pod in view.pending if pod.phase == "Pending")
+    for cls, number in pending.items():
         part = "pending" if cls.headroom is None else "headroom_pending"
-        whole.add(part, {**cls.requests, quantity.PODS: 1}, number)
-    totals = {group: one.totals() for group, one in sums.items()}
-    return ClusterCapacity(at=at, cluster=whole.totals(), groups=totals, unknown=unknown)
+        cluster.add(part, {**cls.requests, quantity.PODS: 1}, number)
+    unknown += len(view.pending) - pending.total()
+    totals = {group: own.totals() for group, own in sums.items()}
+    return ClusterCapacity(at=at, cluster=cluster.totals(), groups=totals, unknown=unknown)
 
 
 class _Sums:
@@ -140,14 +114,50 @@ class _Sums:
         return ResourceTotals(nodes=self.nodes, **self._parts)
 
 
+def _of_nodes(view: ClusterView, readings: Readings | None) -> dict[str, _Sums]:
+    """Return what the nodes of each group offer and hold."""
+    if not view.nodes:
+        return {}
+    codes: dict[str, int] = {}
+    group_of = np.fromiter(
+        (codes.setdefault(view.groups.of_node.get(node.name, NO_GROUP), len(codes)) for node in view.nodes),
+        dtype=np.int64,
+        count=len(view.nodes),
+    )
+    sums = {group: _Sums() for group in codes}
+    if readings is not None:
+        _add_provisioned(sums, view, readings, group_of)
+    _add_used(sums, view, group_of)
+    return sums
+
+
+def _add_starting(sums: dict[str, _Sums], view: ClusterView, starting: Iterable[Pod]) -> int:
+    """Move pods that do not run yet from `running` to `starting`; return how many are in an unknown phase."""
+    unknown = 0
+    for pod in starting:
+        own = sums.setdefault(view.groups.of_node.get(pod.node or "", NO_GROUP), _Sums())
+        if pod.cls.headroom is not None:
+            continue
+        requests = {**pod.cls.requests, quantity.PODS: 1}
+        own.add("running", requests, -1)
+        if pod.phase == "Pending":
+            own.add("starting", requests)
+        else:
+            unknown += 1
+    return unknown
+
+
 def _add_provisioned(sums: dict[str, _Sums], view: ClusterView, readings: Readings, group_of: Positions) -> None:
     """Add what ready nodes offer that stay; `sums` are in the order of the codes in `group_of`."""
     counted = np.fromiter(
-        (one.readiness.ready and not one.to_be_deleted and one.node.deleted is None for one in readings.items),
+        (
+            reading.readiness.ready and not reading.to_be_deleted and reading.node.deleted is None
+            for reading in readings.items
+        ),
         dtype=np.bool_,
         count=len(view.nodes),
     )
-    by_name = [(name, [one.node.capacity.get(name, 0) for one in readings.items]) for name in _SHOWN]
+    by_name = [(name, [reading.node.capacity.get(name, 0) for reading in readings.items]) for name in _SHOWN]
     capacities = [(name, np.array(amounts, dtype=np.int64)) for name, amounts in by_name]
     for code, own in enumerate(sums.values()):
         mine = counted & (group_of == code)
@@ -175,7 +185,3 @@ def _named(view: ClusterView, amounts: Amounts) -> dict[str, int]:
     totals = amounts.sum(axis=1)
     rows = tuple(view.columns.vocabulary.rows.items())
     return {name: int(totals[row]) for name, row in rows if row < len(totals) and totals[row]}
-
-
-def _asked(pod: Pod) -> dict[str, int]:
-    return {**pod.cls.requests, quantity.PODS: 1}

@@ -8,7 +8,6 @@ from autoscaler.config.scaleup import Pods
 from autoscaler.errors import AutoscalerError, LeadershipLost, Refused
 from autoscaler.eta.estimate import LoopIntervals
 from autoscaler.eta.lead_times import Leads
-from autoscaler.headroom.cluster import HeadroomObjects
 from autoscaler.headroom.metrics import HeadroomMetrics
 from autoscaler.headroom.objects import JsonObject, owner_labels, read_deployment
 from autoscaler.headroom.plan import plan_orphans
@@ -37,21 +36,17 @@ class HeadroomKeeper:
     def __init__(
         self,
         headroom: Headroom,
-        objects: HeadroomObjects,
+        writer: PoolWriter,
         events: EventSink,
         metrics: HeadroomMetrics,
         clock: Clock,
-        cutoff: int,
         changed: Callable[[], Headroom | None] = lambda: None,
         leads: Leads | None = None,
     ) -> None:
-        """`leads` None: nothing is known of boots, ever. `changed` returns a new configuration once there is one.
-
-        `cutoff` is the priority below which pods are expendable.
-        """
+        """`leads` None: boot times are never known. `changed` returns a new configuration once there is one."""
         self._headroom = headroom
-        self._objects = objects
-        self._writer = PoolWriter(objects, cutoff)
+        self._objects = writer.objects
+        self._writer = writer
         self._events = events
         self._metrics = metrics
         self._clock = clock

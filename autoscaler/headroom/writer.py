@@ -44,7 +44,8 @@ class PoolWriter:
 
     def __init__(self, objects: HeadroomObjects, cutoff: int) -> None:
         """`cutoff` is the priority below which pods are expendable."""
-        self._objects = objects
+        self.objects = objects
+        """What reads and writes the pools."""
         self._cutoff = cutoff
 
     def reconcile(
@@ -82,12 +83,12 @@ class PoolWriter:
         if present is None or not present.of(pool, headroom) or headroom.on_shutdown is OnShutdown.KEEP:
             return
         if headroom.on_shutdown is OnShutdown.DELETE:
-            self._objects.delete_deployment(present.namespace, present.name, present.uid)
+            self.objects.delete_deployment(present.namespace, present.name, present.uid)
         elif present.replicas:
             metadata = present.obj["metadata"]
             noted = {**(metadata.get("annotations") or {}), **notes(present.template_hash, 0, wall, wall)}
             spec = {**present.obj["spec"], "replicas": 0}
-            self._objects.replace({**present.obj, "metadata": {**metadata, "annotations": noted}, "spec": spec})
+            self.objects.replace({**present.obj, "metadata": {**metadata, "annotations": noted}, "spec": spec})
 
     def check_class(self, pool: HeadroomPool, lowest_active: int | None) -> HeadroomTrouble | None:
         """Make the managed PriorityClass where it is missing; raises `PoolFailed` where pause pods would not do.
@@ -96,7 +97,7 @@ class PoolWriter:
         """
         try:
             with _failing_as(HeadroomTrouble.PRIORITY_CLASS):
-                found = self._objects.priority_class(pool.priority_class)
+                found = self.objects.priority_class(pool.priority_class)
         except _Forbidden as error:
             log.warning("headroom.priority_class_not_seen", name=pool.priority_class, error=str(error))
             return HeadroomTrouble.PRIORITY_CLASS
@@ -118,20 +119,20 @@ class PoolWriter:
             raise PoolFailed(HeadroomTrouble.PRIORITY_CLASS, text)
         try:
             with _failing_as(HeadroomTrouble.PRIORITY_CLASS):
-                self._objects.create(priority_class(pool))
+                self.objects.create(priority_class(pool))
         except Conflict:
             return  # somebody else was faster
         except _Forbidden as error:
             raise PoolFailed(HeadroomTrouble.PRIORITY_CLASS, error) from error
 
     def _present(self, pool: HeadroomPool) -> CurrentDeployment | None:
-        obj = self._objects.deployment(pool.namespace, deployment_name(pool))
+        obj = self.objects.deployment(pool.namespace, deployment_name(pool))
         return None if obj is None else read_deployment(obj)
 
     def _apply(self, plan: PoolPlan) -> None:
         if plan.obj is not None:
             write: Callable[..., None] = (
-                self._objects.create if plan.action is DeploymentAction.CREATE else self._objects.replace
+                self.objects.create if plan.action is DeploymentAction.CREATE else self.objects.replace
             )
             write(plan.obj)
 
@@ -146,7 +147,7 @@ class PoolWriter:
             changes = []
         for pod, goes in changes:
             try:
-                self._objects.mark(pod, given_up=goes)
+                self.objects.mark(pod, given_up=goes)
             except LeadershipLost:
                 raise
             except Gone:

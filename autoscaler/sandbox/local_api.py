@@ -64,10 +64,8 @@ class _Connections:
         body: bytes | None,
         headers: Mapping[str, str],
         timeout: urllib3.Timeout,
-        retries: bool,
-        redirect: bool,
-        assert_same_host: bool,
         preload_content: bool,
+        **_options: bool,
     ) -> urllib3.BaseHTTPResponse:
         """Serve one request."""
         parts = urlsplit(url)

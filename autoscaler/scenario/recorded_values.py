@@ -107,6 +107,16 @@ def _is_default(item: Any, field: msgspec.structs.FieldInfo) -> bool:
     return type(item) is type(default) and bool(item == default)
 
 
+def _plain(data: Any, kind: type, path: str) -> Any:
+    if kind is float:
+        number = isinstance(data, int | float) and not isinstance(data, bool)
+        return float(_checked(data, number, "a number", path))
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
 class RecordingDecoder:
     """Reads values again. `templates` has what the cloud says of each group; raises `ValueError` naming the place."""
 
@@ -143,13 +153,7 @@ class RecordingDecoder:
             return _checked(self._templates.get(data[_SAME_AS]), data[_SAME_AS] in self._templates, "a group", path)
         if issubclass(kind, msgspec.Struct):
             return self._struct(data, kind, path)
-        if kind is float:
-            number = isinstance(data, int | float) and not isinstance(data, bool)
-            return float(_checked(data, number, "a number", path))
-        try:
-            return msgspec.convert(data, kind)
-        except msgspec.ValidationError as error:
-            raise ValueError(f"{path}: {error}") from error
+        return _plain(data, kind, path)
 
     def _one_of(self, data: Any, kinds: tuple[Any, ...], path: str) -> Any:
         if data is None and NoneType in kinds:

@@ -110,10 +110,7 @@ def _discovery(spec: str, complain: Callable[[str], None]) -> Discovery | None:
     for key, equals, _ in pairs:
         if not equals or key not in _DISCOVERY_KEYS:
             complain(f"{key!r} is not one of {', '.join(f'{known}=' for known in _DISCOVERY_KEYS)}")
-    least, most = (parse_count(values.get(key, "0"), MOST_NODES) for key in ("min", "max"))
-    for key, size in (("min", least), ("max", most)):
-        if size is None:
-            complain(f"{key}={values[key]} is not a whole number")
+    limits = _limits(values, complain)
     if "namePrefix" not in values:
         complain("has no namePrefix")
     pattern = f"{values.get('namePrefix', '')}.+"
@@ -122,14 +119,21 @@ def _discovery(spec: str, complain: Callable[[str], None]) -> Discovery | None:
     except ValueError as error:
         complain(f"namePrefix: {error}")
         return None
+    return None if limits is None else Discovery(pattern, limits)
+
+
+def _limits(values: Mapping[str, str], complain: Callable[[str], None]) -> Limits | None:
+    least, most = (parse_count(values.get(key, "0"), MOST_NODES) for key in ("min", "max"))
+    for key, size in (("min", least), ("max", most)):
+        if size is None:
+            complain(f"{key}={values[key]} is not a whole number")
     if least is None or most is None:
         return None
-    limits = Limits(least, most)
-    if limits.max_size < 1:
+    if most < 1:
         complain("max must be at least 1")
-    elif limits.min_size > limits.max_size:
-        complain(f"min {limits.min_size} is above max {limits.max_size}")
-    return Discovery(pattern, limits)
+    elif least > most:
+        complain(f"min {least} is above max {most}")
+    return Limits(least, most)
 
 
 def _read_cloud_config(path: str, problems: Problems) -> CloudConfig:

@@ -2,7 +2,7 @@
 
 import hmac
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
@@ -10,6 +10,7 @@ from autoscaler.sandbox.apiserver import discovery, openapi, watching
 from autoscaler.sandbox.apiserver.errors import ApiError, internal, no_such_resource, unauthorized
 from autoscaler.sandbox.apiserver.faults import Fault, Faults
 from autoscaler.sandbox.apiserver.http_messages import ApiRequest, ApiResponse, answer, plain, refusal
+from autoscaler.sandbox.apiserver.kinds import Kind
 from autoscaler.sandbox.apiserver.request_log import RequestAttributes, RequestLog
 from autoscaler.sandbox.apiserver.routes import Route, is_resource_path, route
 from autoscaler.sandbox.apiserver.storage import Storage
@@ -91,35 +92,49 @@ class ApiDispatcher:
 
     def _document(self, request: ApiRequest) -> ApiResponse:
         rows = self._storage.registry.rows
-        parts = [part for part in request.path.split("/") if part]
-        match parts:
-            case ["healthz" | "livez" | "readyz" as check] if "verbose" in request.query:
-                return plain(f"[+]ping ok\n[+]log ok\n{check} check passed\n")
-            case ["healthz" | "livez" | "readyz", *_]:
-                return plain("ok")
+        match [part for part in request.path.split("/") if part]:
+            case ["healthz" | "livez" | "readyz" as check, *rest]:
+                verbose = not rest and "verbose" in request.query
+                return plain(f"[+]ping ok\n[+]log ok\n{check} check passed\n" if verbose else "ok")
             case ["version"]:
                 return answer(discovery.VERSION)
-            case ["api" | "apis"] if "g=apidiscovery.k8s.io;v=v2;" in request.accept:
-                document = discovery.aggregated(rows, legacy=parts == ["api"])
+            case ["api" | "apis" as root] if "g=apidiscovery.k8s.io;v=v2;" in request.accept:
+                document = discovery.aggregated(rows, legacy=root == "api")
                 return ApiResponse(200, msgspec.json.encode(document), discovery.AGGREGATED)
-            case ["api"]:
-                return answer(discovery.legacy_versions(request.host))
-            case ["api", version]:
-                return answer(discovery.resources(rows, "", version))
-            case ["apis"]:
-                return answer(discovery.groups(rows))
-            case ["apis", group]:
-                return answer(discovery.group(rows, group))
-            case ["apis", group, version]:
-                return answer(discovery.resources(rows, group, version))
-            case ["openapi", "v2"]:
-                request.form()
-                return answer(openapi.version_2(rows))
-            case ["openapi", "v3"]:
-                return answer(openapi.index(rows))
-            case ["openapi", "v3", *rest]:
-                return answer(openapi.document(rows, "/".join(rest)))
+            case ["api" | "apis" as root, *rest]:
+                return _discovery(rows, root, rest, request.host)
+            case ["openapi", version, *rest]:
+                return _schema(rows, version, rest, request)
         raise no_such_resource()
+
+
+def _discovery(rows: Sequence[Kind], root: str, path: list[str], host: str) -> ApiResponse:
+    """Answer with one of the documents that list groups, versions and resources."""
+    match root, path:
+        case "api", []:
+            return answer(discovery.legacy_versions(host))
+        case "api", [version]:
+            return answer(discovery.resources(rows, "", version))
+        case "apis", []:
+            return answer(discovery.groups(rows))
+        case "apis", [group]:
+            return answer(discovery.group(rows, group))
+        case "apis", [group, version]:
+            return answer(discovery.resources(rows, group, version))
+    raise no_such_resource()
+
+
+def _schema(rows: Sequence[Kind], version: str, path: list[str], request: ApiRequest) -> ApiResponse:
+    """Answer with an OpenAPI document."""
+    match version, path:
+        case "v2", []:
+            request.form()
+            return answer(openapi.version_2(rows))
+        case "v3", []:
+            return answer(openapi.index(rows))
+        case "v3", _:
+            return answer(openapi.document(rows, "/".join(path)))
+    raise no_such_resource()
 
 
 def _asked(verb: str, target: Route, request: ApiRequest) -> RequestAttributes:

@@ -60,12 +60,7 @@ def _merge_map(target: Any, patch: JsonObject, field: str) -> JsonObject:
         return {}
     if directive not in (None, "merge"):
         raise bad_request(f"unrecognized type in the patch map: {directive!r}")
-    if _RETAIN in patch:
-        base = {key: value for key, value in base.items() if key in patch[_RETAIN]}
-    for key, value in patch.items():
-        if key.startswith(_DELETE_PRIMITIVES):
-            name = key.removeprefix(_DELETE_PRIMITIVES)
-            base[name] = [one for one in base.get(name) or [] if one not in value]
+    base = _without_deleted(base, patch)
     for key, value in patch.items():
         if not key.startswith("$"):
             _merge_field(base, field, key, value, patch.get(_ORDER + key))
@@ -73,6 +68,17 @@ def _merge_map(target: Any, patch: JsonObject, field: str) -> JsonObject:
         name = key.removeprefix(_ORDER)
         if key.startswith(_ORDER) and name not in patch and isinstance(base.get(name), list):
             base[name] = _ordered(base[name], base[name], order, merge_key(field, name))
+    return base
+
+
+def _without_deleted(base: JsonObject, patch: JsonObject) -> JsonObject:
+    """Return `base` without the fields and the primitive members that directives of the patch delete."""
+    if _RETAIN in patch:
+        base = {key: value for key, value in base.items() if key in patch[_RETAIN]}
+    for key, value in patch.items():
+        if key.startswith(_DELETE_PRIMITIVES):
+            name = key.removeprefix(_DELETE_PRIMITIVES)
+            base[name] = [member for member in base.get(name) or [] if member not in value]
     return base
 
 

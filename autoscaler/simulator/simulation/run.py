@@ -8,7 +8,7 @@ import msgspec
 from autoscaler.config.syntax import show_duration
 from autoscaler.config.tree import Config
 from autoscaler.sandbox.actors.timing import Timing
-from autoscaler.simulator.simulation.file import Interruption, ScheduledEvent, Simulation, seconds_of
+from autoscaler.simulator.simulation.file import Interruption, JobStream, ScheduledEvent, Simulation, seconds_of
 from autoscaler.simulator.simulation.measure import MeasuringListener, Meter
 from autoscaler.simulator.simulation.result import SimulationResult, binned, judged
 from autoscaler.simulator.simulation.traffic import (
@@ -83,21 +83,25 @@ def _schedule(simulation: Simulation, world: World, seed: int, missed: dict[str,
             if resize.at_s > 0:
                 world.at(resize.at_s, partial(_resize, world, resize))
     for stream in simulation.file.jobs:
-        for job in job_runs_of(simulation, stream, seed):
-            world.at(job.at_s, partial(world.apply, job.job))
-            if stream.announced is not None:
-                told = stream.announced
-                ahead_s = job.at_s - parse_duration_s(told.ahead)
-                lasts_s = parse_duration_s(told.lasts)
-                world.at(max(0.0, ahead_s), partial(world.announce, told.target, stream.pods, lasts_s))
-            if job.until_s < simulation.duration_s:
-                world.at(job.until_s, partial(_clean_up, world, job))
+        _schedule_jobs(simulation, world, stream, seed)
     for index, event in enumerate(simulation.file.events):
         for at_s in _times(event, simulation.duration_s):
             world.at(at_s, partial(_happen, world, event))
             if event.interruption is not None:
                 place = f"events[{index}].interruption"
                 world.at(at_s, partial(_interrupt, world, event.interruption, missed, place))
+
+
+def _schedule_jobs(simulation: Simulation, world: World, stream: JobStream, seed: int) -> None:
+    announced = stream.announced
+    for job in job_runs_of(simulation, stream, seed):
+        world.at(job.at_s, partial(world.apply, job.job))
+        if announced is not None:
+            announced_s = max(0.0, job.at_s - parse_duration_s(announced.ahead))
+            lasts_s = parse_duration_s(announced.lasts)
+            world.at(announced_s, partial(world.announce, announced.target, stream.pods, lasts_s))
+        if job.until_s < simulation.duration_s:
+            world.at(job.until_s, partial(_clean_up, world, job))
 
 
 def _resize(world: World, resize: WorkloadResize) -> None:
