@@ -46,14 +46,14 @@ class _DeletionBudget:
         self.drained: list[Removal] = []
         self.kept: dict[str, UnremovableNode] = {}
 
-    def affords(self, bucket: _AtomicBucket) -> bool:
+    def allows(self, bucket: _AtomicBucket) -> bool:
         """Whether so many may be removed beside those under way; nothing is drained for empty nodes."""
         return bucket.size <= self.nodes and (not bucket.drained or len(bucket.drained) <= self.drains)
 
-    def affords_whole(self, bucket: _AtomicBucket) -> bool:
+    def allows_group(self, bucket: _AtomicBucket) -> bool:
         """Whether a whole group may go; the first may cost more than is left, so that big groups get their turn."""
         overflows = self._may_overflow and self.nodes > 0 and (not bucket.drained or self.drains > 0)
-        return self.affords(bucket) or overflows
+        return self.allows(bucket) or overflows
 
     def begin(self, group: str, bucket: _AtomicBucket) -> bool:
         """Let nodes go; False where too many did within the minute."""
@@ -69,7 +69,7 @@ class _DeletionBudget:
         self.drained += bucket.drained
         return True
 
-    def begin_whole(self, group: str, bucket: _AtomicBucket) -> None:
+    def start_atomic(self, group: str, bucket: _AtomicBucket) -> None:
         """Let a whole group go, unless too many nodes did within the minute."""
         if self.begin(group, bucket):
             self._may_overflow = False
@@ -98,33 +98,33 @@ def within_budgets(
     options: ScaleDown,
     under_way: OngoingRemovals,
     rates: Rates,
-    goes_whole: Callable[[str, int], bool],
+    is_atomic: Callable[[str, int], bool],
 ) -> BudgetedRemovals:
     """Return which of these removals begin now.
 
-    `goes_whole` tells whether so many nodes are all of a group. Groups that go as a whole come first, those with empty
+    `is_atomic` tells whether so many nodes are all of a group. Groups that go as a whole come first, those with empty
     nodes before others; one that cannot be afforded ends their turn.
     """
-    purse = _DeletionBudget(options, under_way, rates)
+    budget = _DeletionBudget(options, under_way, rates)
     whole = _buckets((one for one in empty if one.atomic), (one for one in drained if one.atomic))
     for having_empty in (True, False):
         turn = True
         for group, bucket in whole.items():
             if bool(bucket.empty) is not having_empty:
                 continue
-            turn = turn and purse.affords_whole(bucket)
-            if turn and goes_whole(group, bucket.size):
-                purse.begin_whole(group, bucket)
+            turn = turn and budget.allows_group(bucket)
+            if turn and is_atomic(group, bucket.size):
+                budget.start_atomic(group, bucket)
             else:
-                purse.keep_beyond(bucket)
+                budget.keep_beyond(bucket)
     single = [_AtomicBucket((one,), ()) for one in _by_group(one for one in empty if not one.atomic)]
     single += [_AtomicBucket((), (one,)) for one in _by_group(one for one in drained if not one.atomic)]
     for bucket in single:
-        if purse.affords(bucket):
-            purse.begin((*bucket.empty, *bucket.drained)[0].group, bucket)
+        if budget.allows(bucket):
+            budget.begin((*bucket.empty, *bucket.drained)[0].group, bucket)
         else:
-            purse.keep_beyond(bucket)
-    return BudgetedRemovals(tuple(purse.empty), tuple(purse.drained), purse.kept)
+            budget.keep_beyond(bucket)
+    return BudgetedRemovals(tuple(budget.empty), tuple(budget.drained), budget.kept)
 
 
 def _buckets(empty: Iterable[Removal], drained: Iterable[Removal]) -> Mapping[str, _AtomicBucket]:

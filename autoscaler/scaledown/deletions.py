@@ -47,7 +47,7 @@ def plan_deletions(
     drained = [one for one in complete if one.drained]
     options = situation.options
     rates = Rates(options.max_node_deletions_per_minute, update.memory, situation.now)
-    started = within_budgets(empty, drained, options, situation.under_way, rates, choice.goes_whole)
+    started = within_budgets(empty, drained, options, situation.under_way, rates, choice.is_atomic)
     for name, one in started.kept.items():
         if situation.rules.reason_for_every_node or one.reason is not UnremovableReason.MAX_DELETIONS:
             kept[name] = one
@@ -151,12 +151,12 @@ class _Choice:
             else:
                 yield one, _waiting(one)
         for group, members in together.items():
-            whole = self.goes_whole(group, len(members))
+            whole = self.is_atomic(group, len(members))
             detail = f"all of group {group} must go at once, {len(members)} of its nodes can"
             for one in members:
                 yield one, _waiting(one) if whole else _kept(one, UnremovableReason.ATOMIC, detail)
 
-    def goes_whole(self, group_id: str, count: int) -> bool:
+    def is_atomic(self, group_id: str, count: int) -> bool:
         """Whether so many nodes are all that a group has asked for or, where rules say so, all that have come."""
         if count == self._groups[group_id].target_size:
             return True

@@ -66,7 +66,7 @@ class Removals:
             return UnremovableNode(name, UnremovableReason.BLOCKED_BY_POD, verdict.detail, pod.key, verdict.reason)
         homeless = self._move(position, pods, leaving.move)
         if homeless is not None:
-            aside = self._placer.put_aside(homeless.cls)
+            aside = self._placer.has_too_many_constraints(homeless.cls)
             detail = (
                 "it has too many constraints to be tried elsewhere" if aside else "no other node has a place for it"
             )

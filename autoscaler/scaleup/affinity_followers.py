@@ -19,7 +19,7 @@ def follow(placer: Placer, waiting: Sequence[Pod], newcomers: Iterable[PodClass]
     stays on the trial.
     """
     groups = (group for group in pod_groups(waiting) if group.cls.pod_affinity)
-    wanting = {group.cls: deque(group.pods) for group in groups if not placer.put_aside(group.cls)}
+    wanting = {group.cls: deque(group.pods) for group in groups if not placer.has_too_many_constraints(group.cls)}
     by_company = placer.by_company(wanting)
     placed: list[tuple[Pod, int]] = []
     turn = list(dict.fromkeys(newcomers))

@@ -19,7 +19,7 @@ from autoscaler.objects.capacity import (
 )
 from autoscaler.objects.pod import SAFE_TO_EVICT, SIMULATED, Pod, PodInterner, Unscheduled
 from autoscaler.reasons import BufferReason
-from autoscaler.scaleup.fake_pods import BUFFER_KIND, class_of_stand_ins
+from autoscaler.scaleup.fake_pods import BUFFER_KIND, class_of_fake_pods
 from autoscaler.scaleup.status_change import StatusChange, change_of, condition
 
 READY = "ReadyForProvisioning"
@@ -85,7 +85,7 @@ def _pods_of(buffer: CapacityBuffer, templates: Mapping[str, StoredTemplate], in
     if stored is None:
         raise _Unfilled(BufferReason.NO_TEMPLATE, f"there is no PodTemplate {ref.name}")
     try:
-        cls = class_of_stand_ins(f"capacity-buffer-{buffer.name}", buffer, BUFFER_KIND, stored, _FAKE, interner)
+        cls = class_of_fake_pods(f"capacity-buffer-{buffer.name}", buffer, BUFFER_KIND, stored, _FAKE, interner)
     except ValueError as error:
         raise _Unfilled(BufferReason.NO_PODS, f"PodTemplate {ref.name}: {error}") from error
     for index in range(1, status.replicas + 1):

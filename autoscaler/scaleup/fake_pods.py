@@ -13,7 +13,7 @@ REQUEST_KIND = "ProvisioningRequest"
 RESERVATION_KIND = "CapacityReservation"
 
 
-def class_of_stand_ins(
+def class_of_fake_pods(
     name: str,
     owner: ProvisioningRequest | CapacityBuffer,
     kind: str,

@@ -40,7 +40,7 @@ class ExpansionOptions:
         """Return the groups whose fresh node each class fits, by class."""
         found: dict[PodClass, set[str]] = {each.cls: set() for each in pods}
         for group in groups:
-            with self.one_more(situation, group.id) as position:
+            with self.with_new_node(situation, group.id) as position:
                 for cls, ids in found.items():
                     if self.placer.fits(cls, position):
                         ids.add(group.id)
@@ -52,7 +52,7 @@ class ExpansionOptions:
         """Return why each class does not fit a fresh node, by group."""
         rejected: dict[PodClass, dict[str, tuple[Rejection, ...]]] = {pod.cls: {} for pod in pods}
         for group in groups if rejected else ():
-            with self.one_more(situation, group.id) as position:
+            with self.with_new_node(situation, group.id) as position:
                 why = {cls: self.placer.why(cls, position) for cls in rejected}
             template = situation.templates[group.id]
             for cls, by_group in rejected.items():
@@ -75,7 +75,7 @@ class ExpansionOptions:
         return {cls: ids | wide.get(cls, set()) for cls, ids in fitting.items()} if wide else fitting
 
     @contextmanager
-    def one_more(self, situation: ScaleUpContext, group_id: str) -> Iterator[int]:
+    def with_new_node(self, situation: ScaleUpContext, group_id: str) -> Iterator[int]:
         """Yield the position of one more node of the group, gone afterwards."""
         in_hand("group", group_id)
         with self.placer.trial.fork():

@@ -83,7 +83,7 @@ class _Decision:
         self._chain = chain
         self._options = options
         self._rules = rules
-        self._market = ExpansionOptions(placer, options, rules)
+        self._expansion_options = ExpansionOptions(placer, options, rules)
         self._needs = situation.needs(rules)
         self._capped_by_nodes_total = False
         self._choices: list[Choice] = []
@@ -95,9 +95,9 @@ class _Decision:
         skipped, valid = considered(self._situation, self._needs, self._rules)
         usable = valid
         groups = pod_groups(self._pods)
-        fitting = self._market.fitting(self._situation, valid, groups)
+        fitting = self._expansion_options.fitting(self._situation, valid, groups)
         remaining = tuple(pod for pod in self._pods if not fitting.get(pod.cls))
-        rejected = self._market.rejections(self._situation, valid, remaining)
+        rejected = self._expansion_options.rejections(self._situation, valid, remaining)
         rounds: list[Round] = []
         helped: set[str] = set()
         left = self._pods
@@ -109,9 +109,9 @@ class _Decision:
             if rounds:
                 _, valid = considered(self._situation, self._needs, self._rules)
                 groups = pod_groups(left)
-                fitting = self._market.fitting(self._situation, valid, groups)
-            in_time = self._market.in_time(self._situation, valid, fitting, groups)
-            offers = self._market.offers(self._situation, valid, in_time, groups)
+                fitting = self._expansion_options.fitting(self._situation, valid, groups)
+            in_time = self._expansion_options.in_time(self._situation, valid, fitting, groups)
+            offers = self._expansion_options.offers(self._situation, valid, in_time, groups)
             turn, error = self._turn(self._acceptable(offers), groups)
             if not turn[0].increases:
                 declined = bool(offers) and turn[0].chosen is None
@@ -139,7 +139,7 @@ class _Decision:
             held=held,
             full=full,
             rejected={cls: reasons for cls, reasons in rejected.items() if cls in unfit}
-            | self._market.rejections(self._situation, usable, stuck),
+            | self._expansion_options.rejections(self._situation, usable, stuck),
             skipped=skipped,
             occurrences=tuple(dict.fromkeys(one for choice in self._choices for one in choice.occurrences)),
             answers=tuple(answer for choice in self._choices for answer in choice.answers),
@@ -206,7 +206,7 @@ class _Decision:
             terms = OptimiserInput(
                 self._situation, self._needs, chain.cost, self._options.cost_stability_margin, self._rules
             )
-            combined = combine(self._market, wanted, groups, terms)
+            combined = combine(self._expansion_options, wanted, groups, terms)
             scores = {one.group.id: score for one, score in zip(kept, chain.cost.weigh(kept).scores, strict=True)}
             grown = tuple(dict.fromkeys(offer.option.group.id for offer in combined))
             return combined, (*choice.steps, ExpanderStep(COST, grown, scores))
@@ -280,7 +280,7 @@ class _Decision:
             for each in rounds:
                 situation = situation.after(each.increases, self._needs)
         full, valid = considered(situation, self._needs, self._rules)
-        fitting = self._market.fitting(situation, valid, pod_groups(left)) if left else {}
+        fitting = self._expansion_options.fitting(situation, valid, pod_groups(left)) if left else {}
         otherwise: HeldReason = PodVerdict.NOT_CHOSEN if declined else PodVerdict.NEXT_PASS
         if situation.nodes_left == 0:
             otherwise = ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL

@@ -23,7 +23,7 @@ from autoscaler.objects.capacity import (
 )
 from autoscaler.objects.pod import Pod, PodInterner, Unscheduled
 from autoscaler.reasons import RequestReason
-from autoscaler.scaleup.fake_pods import REQUEST_KIND, class_of_stand_ins
+from autoscaler.scaleup.fake_pods import REQUEST_KIND, class_of_fake_pods
 from autoscaler.scaleup.status_change import StatusChange, change_of, condition
 
 BOOKING_S = 600.0
@@ -155,7 +155,7 @@ def _pods_of(
         if stored is None:
             raise NoPods(f"there is no PodTemplate {pod_set.pod_template_ref.name} in namespace {request.namespace}")
         try:
-            cls = class_of_stand_ins(f"{request.name}-{number}", request, REQUEST_KIND, stored, mark, interner)
+            cls = class_of_fake_pods(f"{request.name}-{number}", request, REQUEST_KIND, stored, mark, interner)
         except ValueError as error:
             raise NoPods(f"PodTemplate {stored.name}: {error}") from error
         for index in range(pod_set.count):

@@ -26,7 +26,7 @@ NOT_NEAR = "node(s) didn't match pod affinity rules"
 """The scheduler's words for a domain without the pods that a pod has to be near to."""
 
 
-def company_of(cls: PodClass, namespaces: Mapping[str, Namespace]) -> Selection:
+def affinity_peers(cls: PodClass, namespaces: Mapping[str, Namespace]) -> Selection:
     """Return what all required affinity of a class, which has some, is about."""
     return all_of(selection_of(term, cls, namespaces) for term in cls.pod_affinity)
 
@@ -55,9 +55,9 @@ class AffinityGuard:
             return None
         return gate(self.mask(window), bool(self.mask(slice(fresh, fresh + 1))[0]))
 
-    def felt_elsewhere(self, cls: PodClass) -> bool:
+    def affects_other_nodes(self, cls: PodClass) -> bool:
         """Whether pods of the class are company; see `placement.Guard`."""
-        return any(tally.felt_elsewhere(cls) for tally in self._tallies)
+        return any(tally.affects_other_nodes(cls) for tally in self._tallies)
 
     @property
     def _first_of_its_kind(self) -> bool:
@@ -117,9 +117,9 @@ class AvoidGuard:
                 bounds.append(None if shared is None else msgspec.structs.replace(gate(present, free), total=1))
         return strictest(bounds, window)
 
-    def felt_elsewhere(self, cls: PodClass) -> bool:
+    def affects_other_nodes(self, cls: PodClass) -> bool:
         """Whether pods of the class are to be avoided; see `placement.Guard`."""
-        return any(tally.felt_elsewhere(cls) for tally in self._tallies())
+        return any(tally.affects_other_nodes(cls) for tally in self._tallies())
 
     def why(self, position: int) -> Rejection | None:
         """Return why a node does not pass."""
@@ -241,7 +241,7 @@ def affinity_guards(
     """Yield the guards of a class, in the order the scheduler asks them."""
     tallies = others.tallies
     if cls.pod_affinity:
-        near = company_of(cls, namespaces)
+        near = affinity_peers(cls, namespaces)
         company, keys = tallies.counted((near,)), dict.fromkeys(term.topology_key for term in cls.pod_affinity)
         yield AffinityGuard([company.tally(key) for key in keys], near.covers(cls))
     if cls.pod_anti_affinity:

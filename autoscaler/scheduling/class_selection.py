@@ -16,7 +16,7 @@ from autoscaler.objects.meta import LabelSelector, Operator, Requirement, intege
 from autoscaler.objects.pod import PodClass
 from autoscaler.objects.podspec import PodAffinityTerm, SpreadConstraint
 from autoscaler.objects.workload import Namespace
-from autoscaler.scheduling.index_keys import IndexKey, hooks_of, sibling_hook
+from autoscaler.scheduling.index_keys import IndexKey, index_keys_of, sibling_hook
 from autoscaler.snapshot.columns import Mask
 
 Numbers = NDArray[np.int64]
@@ -61,7 +61,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         return (
             all(one.matches(cls.labels.get(one.key)) for one in self.labels)
             and all(one.holds(cls.namespace) for one in self.inside)
-            and (self.hooks is None or not self.hooks.isdisjoint(hooks_of(cls)))
+            and (self.hooks is None or not self.hooks.isdisjoint(index_keys_of(cls)))
         )
 
     def demanded(self) -> Iterator[Sequence[IndexKey]]:
@@ -183,7 +183,7 @@ class Classes:
         """Return the number of a class; get to know it if it is new."""
         known = self._numbers.get(cls)
         if known is None:
-            known = self._numbers[cls] = self._index.add(cls.labels, hooks_of(cls))
+            known = self._numbers[cls] = self._index.add(cls.labels, index_keys_of(cls))
             self.all.append(cls)
             if cls.leaving is not None:
                 self._leaving.append(known)

@@ -151,7 +151,7 @@ class WorkGuard:
         """Return that none may come."""
         return gate(self.mask(window), fresh=False)
 
-    def felt_elsewhere(self, cls: PodClass) -> bool:
+    def affects_other_nodes(self, cls: PodClass) -> bool:
         """No pod changes that; see `placement.Guard`."""
         return False
 

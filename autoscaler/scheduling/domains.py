@@ -363,7 +363,7 @@ class DomainTally:
         eligible[old] = self._eligible.mask[positions[old]]
         return has_key & eligible
 
-    def felt_elsewhere(self, cls: PodClass) -> bool:
+    def affects_other_nodes(self, cls: PodClass) -> bool:
         """Whether pods of the class are counted in domains that may have several nodes."""
         return self.key not in (HOSTNAME, None) and self.counts(cls)
 

@@ -17,7 +17,7 @@ Uses = Mapping[tuple[str, ...], bool]
 """Disks by kind and identity; True: in a way that no other pod on the node may share."""
 
 
-def hooks_of(cls: PodClass) -> Iterator[IndexKey]:
+def index_keys_of(cls: PodClass) -> Iterator[IndexKey]:
     """Yield everything that a class can be found by."""
     yield (cls.namespace,)
     for pair in cls.labels.items():
@@ -26,8 +26,8 @@ def hooks_of(cls: PodClass) -> Iterator[IndexKey]:
     if cls.owner is not None:
         yield sibling_hook(cls.namespace, cls.owner)
     for port in cls.host_ports:
-        yield port_hook(port, port.ip)
-        yield port_hook(port, None)
+        yield port_key(port, port.ip)
+        yield port_key(port, None)
     for disk, alone in disks_of(cls.volumes).items() if cls.volumes else ():
         yield disk_hook(disk, alone=False)
         if alone:
@@ -41,7 +41,7 @@ def sibling_hook(namespace: str, owner: OwnerReference) -> IndexKey:
     return "siblings", namespace, owner
 
 
-def port_hook(port: HostPort, address: str | None) -> IndexKey:
+def port_key(port: HostPort, address: str | None) -> IndexKey:
     """Return what pods have in common that claim a port on an address; None: on any."""
     return "port", port.port, port.protocol, address
 

@@ -95,7 +95,7 @@ class ReachGuard:
 
         return next((demand for demand in self._demands if not demand.met(select)[0]), None)
 
-    def felt_elsewhere(self, cls: PodClass) -> bool:
+    def affects_other_nodes(self, cls: PodClass) -> bool:
         """No pod changes what a node has; see `placement.Guard`."""
         return False
 

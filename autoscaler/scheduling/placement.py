@@ -17,7 +17,7 @@ from autoscaler.objects.pod import PodClass
 from autoscaler.objects.requests import Requests, add_amounts
 from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling import fit, masks
-from autoscaler.scheduling.affinity import AntiAffinityOfOthers, AvoidGuard, affinity_guards, company_of
+from autoscaler.scheduling.affinity import AntiAffinityOfOthers, AvoidGuard, affinity_guards, affinity_peers
 from autoscaler.scheduling.bounds import Bound, strictest
 from autoscaler.scheduling.constraint_cost import WorkGuard, WorkLimit
 from autoscaler.scheduling.devices import device_demands
@@ -51,7 +51,7 @@ class Guard(Protocol):
         """
         ...
 
-    def felt_elsewhere(self, cls: PodClass) -> bool:
+    def affects_other_nodes(self, cls: PodClass) -> bool:
         """Whether a pod of the class (not the guarded one) on one node may open or close other nodes."""
         ...
 
@@ -103,10 +103,10 @@ class Placer:
         """Return an index of the required affinity of classes, all of which have some."""
         index = TermIndex(self._others.tallies.classes)
         for cls in classes:
-            index.note(cls, [company_of(cls, self.trial.view.related.namespaces)])
+            index.note(cls, [affinity_peers(cls, self.trial.view.related.namespaces)])
         return index
 
-    def put_aside(self, cls: PodClass) -> bool:
+    def has_too_many_constraints(self, cls: PodClass) -> bool:
         """Whether the class has so many constraints that it is not tried."""
         return self._work.exceeded(cls)
 
@@ -164,7 +164,7 @@ class Placer:
     def may_guard(self, cls: PodClass) -> bool:
         """Whether the class, by itself, can have guards; placed pods may keep it away even if not."""
         return bool(
-            self.put_aside(cls)
+            self.has_too_many_constraints(cls)
             or cls.host_ports
             or cls.spread
             or cls.pod_affinity
@@ -178,7 +178,7 @@ class Placer:
         """Return the filters of the class that depend on other pods; empty where counting is enough."""
         known = self._guards.get(cls)
         if known is None:
-            aside = (WorkGuard(self.trial),) if self.put_aside(cls) else ()
+            aside = (WorkGuard(self.trial),) if self.has_too_many_constraints(cls) else ()
             known = self._guards[cls] = aside or tuple(self._build_guards(cls))
         if not self._profile.asks(NoFit.POD_AFFINITY):
             return known
@@ -267,7 +267,7 @@ class Placer:
     def bound(self, cls: PodClass, window: slice, fresh: int) -> Bound | None:
         """Return how many pods of the class the added nodes of one template can take; None where trying must tell."""
         guards, template = self.guards(cls), self.trial.template(fresh)
-        if template is None or any(guard.felt_elsewhere(pod.cls) for guard in guards for pod in template.pods):
+        if template is None or any(guard.affects_other_nodes(pod.cls) for guard in guards for pod in template.pods):
             return None
         others = strictest((guard.bound(window, fresh) for guard in guards), window)
         if others is None:
@@ -279,7 +279,7 @@ class Placer:
     def why(self, cls: PodClass, position: int) -> tuple[Rejection, ...]:
         """Return every reason that keeps one more pod of the class off a node, in the scheduler's order."""
         trial = self.trial
-        if self.put_aside(cls):
+        if self.has_too_many_constraints(cls):
             return (WorkGuard.rejection,)
         free = {resource: int(trial.free[row, position]) for resource, row in trial.vocabulary.rows.items()}
         resizing = self._resizing(position) if self._some_resize else fit.NOTHING

@@ -8,7 +8,7 @@ from autoscaler.reasons import NoFit, Rejection
 from autoscaler.scheduling.bounds import Bound, gate
 from autoscaler.scheduling.class_selection import having
 from autoscaler.scheduling.domains import DomainTallies
-from autoscaler.scheduling.index_keys import EVERY_ADDRESS, port_hook
+from autoscaler.scheduling.index_keys import EVERY_ADDRESS, port_key
 from autoscaler.snapshot.columns import Mask
 
 Addresses = Mapping[tuple[int, str], Collection[str]]
@@ -39,7 +39,7 @@ class PortGuard:
     def __init__(self, cls: PodClass, tallies: DomainTallies) -> None:
         self._cls = cls
         self._trial = tallies.trial
-        clashing = (port_hook(port, address) for port in cls.host_ports for address in _overlapping(port))
+        clashing = (port_key(port, address) for port in cls.host_ports for address in _overlapping(port))
         self._holders = tallies.counted((having(clashing),)).tally(None)
 
     def mask(self, window: slice) -> Mask:
@@ -56,7 +56,7 @@ class PortGuard:
         message = "node(s) didn't have free ports for the requested pod ports"
         return Rejection(NoFit.PORTS, message, f"host port {clash.port}/{clash.protocol} is taken")
 
-    def felt_elsewhere(self, cls: PodClass) -> bool:
+    def affects_other_nodes(self, cls: PodClass) -> bool:
         """Ports are taken on one node only; see `placement.Guard`."""
         return False
 

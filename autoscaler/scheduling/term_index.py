@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from autoscaler.objects.pod import PodClass
 from autoscaler.scheduling.class_selection import Classes, Numbers, Selection
-from autoscaler.scheduling.index_keys import IndexKey, hooks_of
+from autoscaler.scheduling.index_keys import IndexKey, index_keys_of
 
 
 class TermIndex:
@@ -75,7 +75,7 @@ class TermIndex:
         number = self._classes.number(cls)
         self._sort()
         groups: set[int] = set()
-        for hook in hooks_of(cls):
+        for hook in index_keys_of(cls):
             for group, term in reversed(self._narrow.get(hook, ())):
                 if group < start:
                     break

@@ -67,9 +67,9 @@ class SpreadGuard:
         count = int(self.tally.at(slice(fresh, fresh + 1))[0])
         return msgspec.structs.replace(bound, total=max(0, others + self.constraint.max_skew - count))
 
-    def felt_elsewhere(self, cls: PodClass) -> bool:
+    def affects_other_nodes(self, cls: PodClass) -> bool:
         """Whether pods of the class count; see `placement.Guard`."""
-        return self.tally.felt_elsewhere(cls)
+        return self.tally.affects_other_nodes(cls)
 
     def skew(self, position: int) -> int:
         """Return the skew that one more pod of the class would make on a node that has the topology key."""

@@ -65,7 +65,7 @@ class RestrictionGuard:
         free: Mask = self._clashing.at(window) == 0
         return free
 
-    def felt_elsewhere(self, cls: PodClass) -> bool:
+    def affects_other_nodes(self, cls: PodClass) -> bool:
         """Whether pods of the class use a claim that only one pod may; see `placement.Guard`."""
         return self._uses(cls)
 
@@ -200,7 +200,7 @@ class LimitGuard:
         room: Mask = (new == 0) | (self._attachments.attached(driver) + new <= self._attachments.limits(driver))
         return room
 
-    def felt_elsewhere(self, cls: PodClass) -> bool:
+    def affects_other_nodes(self, cls: PodClass) -> bool:
         """Volumes are attached to one node only; see `placement.Guard`."""
         return False
 

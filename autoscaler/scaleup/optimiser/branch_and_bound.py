@@ -1,9 +1,9 @@
-"""The cheapest filling, by branch and bound: exact where the search ends before its steps are used up.
+"""The cheapest packing, by branch and bound: exact where the search ends before its steps are used up.
 
-Pods are placed one after the other, each on a node that is there or on a new one of any good. A branch ends where it
-leaves out more pods than the best answer so far, or as many and cannot become cheaper: what the rest is worth, less
-what the open nodes still have room for, is the least that it costs. Nodes of one good with the same pods are alike, and
-what was reached once is not looked at again. Figures come first; a referee, where there is one, has the last word.
+The search places one pod after the other, each on an open node or on a new one of any offer. A branch ends where it
+leaves out more pods than the best answer so far, or as many and cannot become cheaper: the least that the rest costs is
+its value by dual prices, less that of the room on open nodes. Nodes of one offer with the same pods are alike, and no
+state is searched twice. Integers decide first; where there is a feasibility check, it has the last word.
 """
 
 import math
@@ -23,29 +23,29 @@ TINY = 1e-9
 
 
 class FeasibilityCheck(Protocol):
-    """Says whether the scheduler would agree."""
+    """Says whether the scheduler would accept a move."""
 
     def move(self, cls: int, node: int, opens: int | None) -> AbstractContextManager[bool]:
-        """Put a pod on a node, for the length of the block; `opens`: the good of which new nodes come first."""
+        """Put a pod on a node, for the length of the block; `opens`: the offer of which new nodes come first."""
         ...
 
 
 class TrialCheck:
-    """A referee that tries everything on the trial."""
+    """Tries every move on the trial with the scheduler's filters."""
 
-    def __init__(self, market: ExpansionOptions, model: PackingModel, templates: list[Template]) -> None:
-        self._placer: Placer = market.placer
+    def __init__(self, options: ExpansionOptions, model: PackingModel, templates: list[Template]) -> None:
+        self._placer: Placer = options.placer
         self._model = model
         self._templates = templates
-        self._first = self._placer.trial.count - len(model.standing)
+        self._first = self._placer.trial.count - len(model.open_nodes)
 
     @contextmanager
     def move(self, cls: int, node: int, opens: int | None) -> Iterator[bool]:
-        """Put a pod on a node, for the length of the block; `opens`: the good of which new nodes come first."""
+        """Put a pod on a node, for the length of the block; `opens`: the offer of which new nodes come first."""
         placer, pod_class = self._placer, self._model.pods[cls].cls
         with placer.trial.fork():
             if opens is not None:
-                placer.trial.add(self._templates[opens], self._model.goods[opens].unit)
+                placer.trial.add(self._templates[opens], self._model.offers[opens].unit)
             fits = placer.fits(pod_class, self._first + node)
             if fits:
                 placer.place(pod_class, self._first + node)
@@ -53,34 +53,35 @@ class TrialCheck:
 
 
 class PackingSearch:
-    """One search. `best` is None until something better than the bar is found; `proven`: nothing else is better."""
+    """One search. `best` is None until something is better than the bar; `optimal`: nothing is better than that."""
 
     def __init__(
         self,
         model: PackingModel,
-        worth: DualPrices,
+        dual_prices: DualPrices,
         steps: int,
         bar: tuple[int, float],
-        referee: FeasibilityCheck | None = None,
+        check: FeasibilityCheck | None = None,
     ) -> None:
+        """`bar`: the pods that the best answer so far leaves out, and its price."""
         self._model = model
-        self._worth = worth
+        self._dual_prices = dual_prices
         self._steps = steps
         self._bar = bar
-        self._referee = referee
+        self._check = check
         self._left = list(model.demand)
         self._out = 0
-        self._bought = [0] * len(model.goods)
+        self._bought = [0] * len(model.offers)
         self._cost = 0.0
         self._nodes: list[int] = []
-        self._free = [list(held) for held in model.standing_holds]
-        self._contents = [[0] * len(model.pods) for _ in model.standing]
-        self._dear = _dearest(model, worth)
-        self._credits = [self._credit(node) for node in range(len(model.standing))]
+        self._free = [list(free) for free in model.open_free]
+        self._contents = [[0] * len(model.pods) for _ in model.open_nodes]
+        self._highest_prices = _highest_prices(model, dual_prices)
+        self._credits = [self._credit(node) for node in range(len(model.open_nodes))]
         self._moves: list[Assignment] = []
         self._seen: set[object] = set()
         self.best: Packing | None = None
-        self.proven = True
+        self.optimal = True
 
     def run(self) -> "PackingSearch":
         """Search until nothing is left to try, or no steps are left."""
@@ -89,7 +90,7 @@ class PackingSearch:
 
     def _explore(self) -> None:
         if self._steps <= 0:
-            self.proven = False
+            self.optimal = False
             return
         self._steps -= 1
         waiting = [cls for cls, count in enumerate(self._left) if count]
@@ -103,7 +104,7 @@ class PackingSearch:
         if key in self._seen:
             return
         self._seen.add(key)
-        for cls in waiting if self._referee is not None else waiting[:1]:
+        for cls in waiting if self._check is not None else waiting[:1]:
             self._onto_open(cls)
             self._onto_new(cls)
         self._without(waiting[0])
@@ -112,64 +113,64 @@ class PackingSearch:
         out, cost = self._bar
         if self._out != out:
             return self._out < out
-        worth = sum(self._worth.pod[cls] * self._left[cls] for cls in waiting)
-        if worth:
-            worth -= sum(self._credits)
-        return self._cost + max(0.0, worth) < cost - TINY * max(1.0, cost)
+        value = sum(self._dual_prices.by_class[cls] * self._left[cls] for cls in waiting)
+        if value:
+            value -= sum(self._credits)
+        return self._cost + max(0.0, value) < cost - TINY * max(1.0, cost)
 
     def _credit(self, node: int) -> float:
-        """Return the most that the free room of a node can be worth."""
-        free, standing = self._free[node], len(self._model.standing)
-        each = (have * dear for have, dear in zip(free, self._dear, strict=True) if dear is not None)
-        credit = min(each, default=math.inf)
-        if node < standing:
+        """Return the highest value that the free room of a node can have."""
+        free, first = self._free[node], len(self._model.open_nodes)
+        values = (have * price for have, price in zip(free, self._highest_prices, strict=True) if price is not None)
+        credit = min(values, default=math.inf)
+        if node < first:
             return credit
-        amounts = self._worth.amount[self._nodes[node - standing]]
-        return min(credit, sum(have * one for have, one in zip(free, amounts, strict=True)))
+        prices = self._dual_prices.by_dimension[self._nodes[node - first]]
+        return min(credit, sum(have * price for have, price in zip(free, prices, strict=True)))
 
     def _state(self) -> object:
-        standing = len(self._model.standing)
-        there = tuple(tuple(counts) for counts in self._contents[:standing])
-        new = sorted(zip(self._nodes, map(tuple, self._contents[standing:]), strict=True))
-        return tuple(self._left), there, tuple(new)
+        first = len(self._model.open_nodes)
+        opened = tuple(tuple(counts) for counts in self._contents[:first])
+        new = sorted(zip(self._nodes, map(tuple, self._contents[first:]), strict=True))
+        return tuple(self._left), opened, tuple(new)
 
     def _onto_open(self, cls: int) -> None:
-        model, standing, size = self._model, len(self._model.standing), self._model.sizes[cls]
+        model, first, request = self._model, len(self._model.open_nodes), self._model.requests[cls]
         tried: set[object] = set()
         for node, free in enumerate(self._free):
-            if node < standing:
+            if node < first:
                 alike: object = node
-                suits = model.standing_suits[node]
+                accepted = model.open_accepts[node]
             else:
-                good = self._nodes[node - standing]
-                alike, suits = (good, tuple(self._contents[node])), model.suits[good]
-            roomy = cls in suits and all(have >= one for one, have in zip(size, free, strict=True))
-            if roomy and alike not in tried:
+                offer = self._nodes[node - first]
+                alike, accepted = (offer, tuple(self._contents[node])), model.accepts[offer]
+            fits = cls in accepted and all(have >= amount for amount, have in zip(request, free, strict=True))
+            if fits and alike not in tried:
                 tried.add(alike)
                 self._put(cls, node, None)
 
     def _onto_new(self, cls: int) -> None:
         model = self._model
-        for good, offered in enumerate(model.goods):
-            fits = cls in model.suits[good] and all(
-                have >= one for one, have in zip(model.sizes[cls], model.holds[good], strict=True)
+        for offer, unit in enumerate(node_offer.unit for node_offer in model.offers):
+            fits = cls in model.accepts[offer] and all(
+                have >= amount for amount, have in zip(model.requests[cls], model.capacity[offer], strict=True)
             )
-            if not fits or model.means.nodes(self._bought, good) < offered.unit:
+            if not fits or model.limits.nodes_left(self._bought, offer) < unit:
                 continue
-            self._bought[good] += offered.unit
-            cost, self._cost = self._cost, price_of(model, [*self._nodes, *[good] * offered.unit])
-            self._nodes.extend([good] * offered.unit)
-            self._free.extend(list(model.holds[good]) for _ in range(offered.unit))
-            self._contents.extend([0] * len(model.pods) for _ in range(offered.unit))
-            self._credits.extend([self._credit(len(self._free) - 1)] * offered.unit)
-            self._put(cls, len(self._free) - offered.unit, good)
-            for each in (self._nodes, self._free, self._contents, self._credits):
-                del each[-offered.unit :]
-            self._bought[good] -= offered.unit
+            self._bought[offer] += unit
+            cost, self._cost = self._cost, price_of(model, [*self._nodes, *[offer] * unit])
+            self._nodes.extend([offer] * unit)
+            self._free.extend(list(model.capacity[offer]) for _ in range(unit))
+            self._contents.extend([0] * len(model.pods) for _ in range(unit))
+            self._credits.extend([self._credit(len(self._free) - 1)] * unit)
+            self._put(cls, len(self._free) - unit, offer)
+            for by_node in (self._nodes, self._free, self._contents, self._credits):
+                del by_node[-unit:]
+            self._bought[offer] -= unit
             self._cost = cost
 
     def _put(self, cls: int, node: int, opens: int | None) -> None:
-        agreed = nullcontext(True) if self._referee is None else self._referee.move(cls, node, opens)
+        agreed = nullcontext(True) if self._check is None else self._check.move(cls, node, opens)
         with agreed as fits:
             if not fits:
                 return
@@ -181,8 +182,8 @@ class PackingSearch:
 
     def _change(self, cls: int, node: int, sign: int) -> None:
         free = self._free[node]
-        for dimension, one in enumerate(self._model.sizes[cls]):
-            free[dimension] -= sign * one
+        for dimension, amount in enumerate(self._model.requests[cls]):
+            free[dimension] -= sign * amount
         self._contents[node][cls] += sign
         self._left[cls] -= sign
         self._credits[node] = self._credit(node)
@@ -195,11 +196,13 @@ class PackingSearch:
         self._left[cls] = count
 
 
-def _dearest(model: PackingModel, worth: DualPrices) -> list[float | None]:
-    """Return the most that an amount of each dimension can be worth by itself; None where a class takes none of it."""
+def _highest_prices(model: PackingModel, dual_prices: DualPrices) -> list[float | None]:
+    """Return the highest price of a unit of each dimension by itself; None where a class requests none of it."""
     return [
         None
-        if any(size[dimension] == 0 for size in model.sizes)
-        else max(one / size[dimension] for one, size in zip(worth.pod, model.sizes, strict=True))
-        for dimension in model.figures
+        if any(request[dimension] == 0 for request in model.requests)
+        else max(
+            price / request[dimension] for price, request in zip(dual_prices.by_class, model.requests, strict=True)
+        )
+        for dimension in model.dimensions
     ]

@@ -1,8 +1,8 @@
-"""The backlog and the groups as figures: what pods ask for, what a node of each group holds and costs, what limits say.
+"""The backlog and the groups as integers: the requests of pods, the capacity and price of nodes, the limits.
 
-Every amount is a dimension. A class of which filters allow only so many on a node, whatever its room (host ports, pods
-that keep apart), gets a dimension of its own, of which a pod takes one. What depends on more than one node or on other
-classes does not show in figures: such classes are entangled, and only the scheduler's filters can tell.
+Every amount is a dimension. Where filters limit the pods of a class on a node, whatever room it has (host ports,
+anti-affinity), the class gets a dimension of its own, of which each pod takes one. Integers cannot express what depends
+on more than one node or on other classes: such classes are interdependent, and only the scheduler's filters decide.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,20 +20,20 @@ from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.contribution import Contribution
 
 Counts = tuple[int, ...]
-_MOST_PAIRS = 2000
-"""Beyond so many pairs of classes that may get in each other's way, constrained classes count as entangled untried."""
+_MAX_PAIRS = 2000
+"""With more pairs of classes than this, all constrained classes count as interdependent without a try."""
 
 
 class NodeOffer(msgspec.Struct, frozen=True):
-    """Nodes of one group, as something to buy."""
+    """Nodes of one group that can be bought."""
 
     option: Option
     """What the group offers by itself."""
     price: float
     """Of one node for an hour."""
     unit: int
-    """Nodes that come together: 1, or all that a group has room for where it grows at once."""
-    most: int
+    """Nodes that come together: 1, or all that an atomic group has room for."""
+    max_nodes: int
 
     @property
     def group(self) -> str:
@@ -42,178 +42,182 @@ class NodeOffer(msgspec.Struct, frozen=True):
 
 
 class PurchaseLimits(msgspec.Struct, frozen=True):
-    """How many nodes of each good may be bought, alone and together."""
+    """How many nodes of each offer may be bought, alone and together."""
 
-    most: Counts
-    together: tuple[tuple[int, Counts], ...] = ()
-    """What is left of each shared limit, and how much of it one node of each good takes."""
+    max_nodes: Counts
+    """By offer."""
+    shared: tuple[tuple[int, Counts], ...] = ()
+    """What is left of each shared limit, and how much of it one node of each offer takes."""
 
-    def nodes(self, bought: Sequence[int], good: int) -> int:
-        """Return how many more nodes of a good may be bought after those that are."""
-        room = self.most[good] - bought[good]
-        for left, each in self.together:
-            if each[good]:
-                rest = left - sum(one * count for one, count in zip(each, bought, strict=True))
-                room = min(room, rest // each[good])
+    def nodes_left(self, bought: Sequence[int], offer: int) -> int:
+        """Return how many more nodes of an offer may be bought; `bought` has those of each offer."""
+        room = self.max_nodes[offer] - bought[offer]
+        for left, shares in self.shared:
+            if shares[offer]:
+                room = min(room, _left_after(left, shares, bought) // shares[offer])
         return max(0, room)
 
     def after(self, bought: Sequence[int]) -> "PurchaseLimits":
-        """Return what is left once so many nodes of each good are bought."""
+        """Return the limits once these nodes of each offer are bought."""
         return PurchaseLimits(
-            tuple(limit - count for limit, count in zip(self.most, bought, strict=True)),
-            tuple(
-                (left - sum(one * count for one, count in zip(each, bought, strict=True)), each)
-                for left, each in self.together
-            ),
+            tuple(limit - count for limit, count in zip(self.max_nodes, bought, strict=True)),
+            tuple((_left_after(left, shares, bought), shares) for left, shares in self.shared),
         )
 
 
-class PackingModel(msgspec.Struct, frozen=True):
-    """The question in figures. Classes, goods, dimensions and standing nodes go by index."""
+def _left_after(left: int, shares: Counts, bought: Sequence[int]) -> int:
+    return left - sum(share * count for share, count in zip(shares, bought, strict=True))
 
-    goods: tuple[NodeOffer, ...]
+
+class PackingModel(msgspec.Struct, frozen=True):
+    """The problem in integers. Classes, offers, dimensions and open nodes are known by their index."""
+
+    offers: tuple[NodeOffer, ...]
     pods: tuple[PodGroup, ...]
-    sizes: tuple[Counts, ...]
-    """By class: what one pod takes of each dimension."""
-    holds: tuple[Counts, ...]
-    """By good: what a fresh node has of each dimension."""
-    suits: tuple[frozenset[int], ...]
-    """By good: classes that a fresh node takes."""
-    means: PurchaseLimits
-    entangled: frozenset[int] = frozenset()
-    """Classes that figures do not say everything about."""
-    standing: tuple[int, ...] = ()
+    requests: tuple[Counts, ...]
+    """(classes, dimensions): what a pod takes."""
+    capacity: tuple[Counts, ...]
+    """(offers, dimensions): what a new node has."""
+    accepts: tuple[frozenset[int], ...]
+    """By offer: classes that a new node accepts."""
+    limits: PurchaseLimits
+    interdependent: frozenset[int] = frozenset()
+    """Classes whose places depend on other classes or on more than one node."""
+    open_nodes: tuple[int, ...] = ()
     """Positions of nodes that are bought already."""
-    standing_holds: tuple[Counts, ...] = ()
-    standing_suits: tuple[frozenset[int], ...] = ()
+    open_free: tuple[Counts, ...] = ()
+    """(open nodes, dimensions): what they have left."""
+    open_accepts: tuple[frozenset[int], ...] = ()
+    """By open node: classes that it accepts."""
 
     @property
     def demand(self) -> Counts:
         """Pods of each class."""
-        return tuple(len(each.pods) for each in self.pods)
+        return tuple(len(group.pods) for group in self.pods)
 
     @property
-    def figures(self) -> range:
-        """Every dimension."""
-        return range(len(self.sizes[0])) if self.sizes else range(0)
+    def dimensions(self) -> range:
+        """Indices of the dimensions."""
+        return range(len(self.requests[0])) if self.requests else range(0)
 
 
-def means_of(
-    goods: Sequence[NodeOffer], situation: ScaleUpContext, needs: Mapping[str, Contribution]
+def purchase_limits(
+    offers: Sequence[NodeOffer], situation: ScaleUpContext, needs: Mapping[str, Contribution]
 ) -> PurchaseLimits:
-    """Return what the limits of groups and cluster leave."""
-    together: list[tuple[int, Counts]] = []
+    """Return what the limits of groups and of the cluster leave; `needs`: what a node of each group takes of them."""
+    shared: list[tuple[int, Counts]] = []
     if situation.nodes_left is not None:
-        together.append((situation.nodes_left, (1,) * len(goods)))
+        shared.append((situation.nodes_left, (1,) * len(offers)))
     if isinstance(situation.allowance, Allowance):
-        taken = [dict(needs[good.group].shares()) for good in goods]
+        taken = [dict(needs[offer.group].shares()) for offer in offers]
         for name, left in situation.allowance.left.items():
             known = left or 0
-            # Groups that take what nobody can count are not among the goods; were one, it could not grow.
-            each = tuple(known + 1 if one.get(name, 0) is None else one.get(name, 0) or 0 for one in taken)
-            together.append((known, each))
-    return PurchaseLimits(tuple(good.most for good in goods), tuple(together))
+            # Groups that take an unknown amount are not among the offers; if one were, it could not grow.
+            shares = tuple(known + 1 if node.get(name, 0) is None else node.get(name, 0) or 0 for node in taken)
+            shared.append((known, shares))
+    return PurchaseLimits(tuple(offer.max_nodes for offer in offers), tuple(shared))
 
 
 def measure(
-    market: ExpansionOptions,
+    options: ExpansionOptions,
     situation: ScaleUpContext,
-    goods: Sequence[NodeOffer],
+    offers: Sequence[NodeOffer],
     pods: Sequence[PodGroup],
     fitting: Fitting,
-    means: PurchaseLimits,
-    standing: Sequence[int] = (),
+    limits: PurchaseLimits,
+    open_nodes: Sequence[int] = (),
 ) -> PackingModel:
-    """Take the measures of goods and pods; `standing` are positions of nodes already bought, the trial's last ones."""
-    placer = market.placer
-    window = slice(standing[0], standing[-1] + 1) if standing else slice(placer.trial.count, placer.trial.count)
-    wanted = np.array([_padded(placer, each) for each in pods], dtype=np.int64)
-    rows = np.flatnonzero(wanted.any(axis=0))
+    """Return the model of offers and pods; `open_nodes`: positions of nodes already bought, the trial's last ones."""
+    placer = options.placer
+    window = slice(open_nodes[0], open_nodes[-1] + 1) if open_nodes else slice(placer.trial.count, placer.trial.count)
+    needs = np.array([_padded(placer, group) for group in pods], dtype=np.int64)
+    rows = np.flatnonzero(needs.any(axis=0))
     free = placer.trial.free[rows][:, window].T
-    holds: list[Counts] = []
-    suits: list[frozenset[int]] = []
+    capacity: list[Counts] = []
+    accepts: list[frozenset[int]] = []
     bounds: list[dict[int, Bound]] = []
-    entangled: set[int] = set()
-    asked: set[tuple[int, int]] = set()
-    for good in goods:
-        with market.one_more(situation, good.group) as position:
-            holds.append(_ints(placer.trial.free[rows, position]))
-            suits.append(frozenset(at for at, each in enumerate(pods) if good.group in fitting.get(each.cls, ())))
-            found = {
-                at: placer.bound(pods[at].cls, window, position) for at in suits[-1] if placer.guards(pods[at].cls)
-            }
-            entangled.update(at for at, one in found.items() if one is None or one.total < UNBOUNDED)
-            bounds.append({at: one for at, one in found.items() if one is not None})
-            entangled.update(_in_the_way(placer, pods, suits[-1], position, asked))
-    capped = sorted({at for each in bounds for at in each} - entangled)
-    sizes = tuple((*_ints(one[rows]), *(int(at == other) for other in capped)) for at, one in enumerate(wanted))
+    interdependent: set[int] = set()
+    compared: set[tuple[int, int]] = set()
+    for offer in offers:
+        with options.with_new_node(situation, offer.group) as position:
+            capacity.append(_ints(placer.trial.free[rows, position]))
+            accepted = frozenset(cls for cls, group in enumerate(pods) if offer.group in fitting.get(group.cls, ()))
+            accepts.append(accepted)
+            guarded = [cls for cls in accepted if placer.guards(pods[cls].cls)]
+            known = {cls: placer.bound(pods[cls].cls, window, position) for cls in guarded}
+            interdependent.update(cls for cls, bound in known.items() if bound is None or bound.total < UNBOUNDED)
+            bounds.append({cls: bound for cls, bound in known.items() if bound is not None})
+            interdependent.update(_interdependent(placer, pods, accepted, position, compared))
+    capped = sorted({cls for by_class in bounds for cls in by_class} - interdependent)
+    requests = tuple((*_ints(need[rows]), *(int(cls == other) for other in capped)) for cls, need in enumerate(needs))
     return PackingModel(
-        goods=tuple(goods),
+        offers=tuple(offers),
         pods=tuple(pods),
-        sizes=sizes,
-        holds=tuple(
-            (*held, *(each[at].fresh if at in each else 0 for at in capped))
-            for held, each in zip(holds, bounds, strict=True)
+        requests=requests,
+        capacity=tuple(
+            (*amounts, *(by_class[cls].fresh if cls in by_class else 0 for cls in capped))
+            for amounts, by_class in zip(capacity, bounds, strict=True)
         ),
-        suits=tuple(suits),
-        means=means,
-        entangled=frozenset(entangled),
-        standing=tuple(standing),
-        standing_holds=tuple(
-            (*_ints(free[offset]), *(_present(bounds, at, offset) for at in capped)) for offset in range(len(standing))
+        accepts=tuple(accepts),
+        limits=limits,
+        interdependent=frozenset(interdependent),
+        open_nodes=tuple(open_nodes),
+        open_free=tuple(
+            (*_ints(free[offset]), *(_present(bounds, cls, offset) for cls in capped))
+            for offset in range(len(open_nodes))
         ),
-        standing_suits=_takers(placer, pods, window),
+        open_accepts=_accepted(placer, pods, window),
     )
 
 
-def _padded(placer: Placer, each: PodGroup) -> Sequence[int]:
-    need = placer.need(each.cls)
+def _padded(placer: Placer, group: PodGroup) -> Sequence[int]:
+    need = placer.need(group.cls)
     return [*need.tolist(), *[0] * (len(placer.trial.vocabulary.rows) - len(need))]
 
 
 def _ints(amounts: Sequence[int]) -> Counts:
-    return tuple(int(one) for one in amounts)
+    return tuple(int(amount) for amount in amounts)
 
 
-def _present(bounds: Sequence[Mapping[int, Bound]], at: int, offset: int) -> int:
-    return max((int(each[at].present[offset]) for each in bounds if at in each), default=0)
+def _present(bounds: Sequence[Mapping[int, Bound]], cls: int, offset: int) -> int:
+    return max((int(by_class[cls].present[offset]) for by_class in bounds if cls in by_class), default=0)
 
 
-def _takers(placer: Placer, pods: Sequence[PodGroup], window: slice) -> tuple[frozenset[int], ...]:
-    masks = [placer.passing(each.cls, window) for each in pods]
+def _accepted(placer: Placer, pods: Sequence[PodGroup], window: slice) -> tuple[frozenset[int], ...]:
+    masks = [placer.passing(group.cls, window) for group in pods]
     return tuple(
-        frozenset(at for at, mask in enumerate(masks) if mask[offset]) for offset in range(window.stop - window.start)
+        frozenset(cls for cls, mask in enumerate(masks) if mask[offset]) for offset in range(window.stop - window.start)
     )
 
 
-def _in_the_way(
-    placer: Placer, pods: Sequence[PodGroup], suits: frozenset[int], position: int, asked: set[tuple[int, int]]
+def _interdependent(
+    placer: Placer, pods: Sequence[PodGroup], accepted: frozenset[int], position: int, compared: set[tuple[int, int]]
 ) -> set[int]:
-    """Return constrained classes, and those they are about: a pod keeps another off its node, or opens or shuts others.
+    """Return classes of which a pod changes which nodes pods of another class may use, and those other classes.
 
-    Templates make no difference to that: pairs that were `asked` about before are passed over.
+    Templates make no difference to that: pairs that were `compared` before are skipped.
     """
-    caring = sorted(at for at in suits if placer.may_guard(pods[at].cls))
-    if len(caring) * len(suits) > _MOST_PAIRS:
-        return set(caring)
-    found: set[int] = set()
-    for at in caring:
-        guards = placer.guards(pods[at].cls)
-        for other in sorted(suits - {at}):
-            if (at, other) in asked:
+    constrained = sorted(cls for cls in accepted if placer.may_guard(pods[cls].cls))
+    if len(constrained) * len(accepted) > _MAX_PAIRS:
+        return set(constrained)
+    classes: set[int] = set()
+    for first in constrained:
+        guards = placer.guards(pods[first].cls)
+        for second in sorted(accepted - {first}):
+            if (first, second) in compared:
                 continue
-            asked.update(((at, other), (other, at)) if other in caring else ((at, other),))
-            cls = pods[other].cls
-            heard = any(guard.felt_elsewhere(cls) for guard in guards)
-            heard = heard or any(guard.felt_elsewhere(pods[at].cls) for guard in placer.guards(cls))
-            if heard or _apart(placer, pods[at], pods[other], position):
-                found.update((at, other))
-    return found
+            compared.update(((first, second), (second, first)) if second in constrained else ((first, second),))
+            other = pods[second].cls
+            affected = any(guard.affects_other_nodes(other) for guard in guards)
+            affected = affected or any(guard.affects_other_nodes(pods[first].cls) for guard in placer.guards(other))
+            if affected or _exclusive(placer, pods[first], pods[second], position):
+                classes.update((first, second))
+    return classes
 
 
-def _apart(placer: Placer, one: PodGroup, other: PodGroup, position: int) -> bool:
+def _exclusive(placer: Placer, group: PodGroup, other: PodGroup, position: int) -> bool:
     """Whether a pod keeps another off its node although there is room for both."""
-    for first, second in ((one, other), (other, one)):
+    for first, second in ((group, other), (other, group)):
         with placer.trial.fork():
             placer.place(first.cls, position)
             need = placer.need(second.cls)

@@ -1,4 +1,4 @@
-"""Answers in figures: nodes of goods, and which pods go where."""
+"""Solutions of a packing model: nodes to buy, and which pods go where."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -9,7 +9,7 @@ from autoscaler.scaleup.optimiser.model import PackingModel
 
 
 class Assignment(msgspec.Struct, frozen=True):
-    """Pods of a class put on a node. Standing nodes come first, then new ones in the order in which they are bought."""
+    """Pods of a class on a node. Open nodes come first, then new ones in the order in which they are bought."""
 
     cls: int
     node: int
@@ -17,35 +17,38 @@ class Assignment(msgspec.Struct, frozen=True):
 
 
 class Packing(msgspec.Struct, frozen=True):
-    """Nodes to buy, by good, in order; and moves in an order in which every one of them is possible."""
+    """Nodes to buy, as indices of offers, in order; and assignments in an order in which each is possible."""
 
     nodes: tuple[int, ...] = ()
     moves: tuple[Assignment, ...] = ()
-    left: int = 0
-    """Pods that are not helped."""
+    left_out: int = 0
+    """Pods that get no place."""
 
     def cost(self, model: PackingModel) -> float:
         """Return what the nodes cost for an hour."""
         return price_of(model, self.nodes)
 
     def contents(self, model: PackingModel) -> list[list[int]]:
-        """Return pods by class on each node, standing ones first."""
-        found = [[0] * len(model.pods) for _ in range(len(model.standing) + len(self.nodes))]
+        """Return (nodes, classes): how many pods each node has, open nodes first."""
+        counts = [[0] * len(model.pods) for _ in range(len(model.open_nodes) + len(self.nodes))]
         for move in self.moves:
-            found[move.node][move.cls] += move.count
-        return found
+            counts[move.node][move.cls] += move.count
+        return counts
 
 
 def price_of(model: PackingModel, nodes: Iterable[int]) -> float:
-    """Return what nodes of these goods cost for an hour, the same for any order."""
-    return math.fsum(model.goods[good].price for good in nodes)
+    """Return what nodes of these offers cost for an hour; their order makes no difference."""
+    return math.fsum(model.offers[offer].price for offer in nodes)
 
 
-def filling_of(model: PackingModel, nodes: Sequence[int], contents: Sequence[Sequence[int]], left: int) -> Packing:
-    """Return the filling with these contents (standing nodes first), nodes of one good next to each other."""
-    first = len(model.standing)
+def packing_of(model: PackingModel, nodes: Sequence[int], contents: Sequence[Sequence[int]], left_out: int) -> Packing:
+    """Return the packing with these contents (open nodes first), nodes of one offer next to each other."""
+    first = len(model.open_nodes)
     order = [*range(first), *sorted(range(first, first + len(nodes)), key=lambda node: nodes[node - first])]
     moves = [
-        Assignment(cls, at, count) for at, node in enumerate(order) for cls, count in enumerate(contents[node]) if count
+        Assignment(cls, new_index, count)
+        for new_index, node in enumerate(order)
+        for cls, count in enumerate(contents[node])
+        if count
     ]
-    return Packing(tuple(sorted(nodes)), tuple(moves), left)
+    return Packing(tuple(sorted(nodes)), tuple(moves), left_out)

@@ -1,4 +1,4 @@
-"""From figures to offers: a filling is packed on the trial, and the scheduler's filters have to agree to all of it."""
+"""From a packing to offers: it is packed on the trial, and the scheduler's filters have to accept all of it."""
 
 from collections.abc import Iterable
 
@@ -13,19 +13,19 @@ from autoscaler.scaleup.options import PackedOption
 from autoscaler.scheduling.placement import Placer
 
 
-def proven(
-    placer: Placer, model: PackingModel, filling: Packing, before: tuple[PackedOption, ...]
+def verified_options(
+    placer: Placer, model: PackingModel, packing: Packing, before: tuple[PackedOption, ...]
 ) -> tuple[PackedOption, ...] | None:
-    """Return a filling as offers that follow those `before`; None where the filters refuse some of it.
+    """Return a packing as offers that follow those `before`; None where the filters refuse some of it.
 
-    The model's standing nodes are the trial's last ones. The trial is left as it was.
+    The model's open nodes are the trial's last ones. The trial is left as it was.
     """
-    first = placer.trial.count - len(model.standing)
-    waiting = [iter(each.pods) for each in model.pods]
+    first = placer.trial.count - len(model.open_nodes)
+    waiting = [iter(group.pods) for group in model.pods]
     offers = list(before)
     with placer.trial.fork():
-        for good, nodes, moves in _purchases(model, filling):
-            option = None if good is None else model.goods[good].option
+        for offer, nodes, moves in _purchases(model, packing):
+            option = None if offer is None else model.offers[offer].option
             if option is not None:
                 placer.trial.add(option.template, nodes)
             pods: list[Pod] = []
@@ -33,14 +33,13 @@ def proven(
             for move in moves:
                 if not _takes(placer, model.pods[move.cls], first + move.node, move.count):
                     return None
-                one = Packed(model.pods[move.cls].cls, np.array([first + move.node]), np.array([move.count]))
-                packed.append(one)
-                pods.extend(pod for pod, _ in spread_over(waiting[move.cls], one.positions, one.counts))
+                placed = Packed(model.pods[move.cls].cls, np.array([first + move.node]), np.array([move.count]))
+                packed.append(placed)
+                pods.extend(pod for pod, _ in spread_over(waiting[move.cls], placed.positions, placed.counts))
             if option is not None:
-                whole = option.group.settings.zero_or_max_node_scaling
-                size = option.group.max_size if whole else nodes
-                wanted = msgspec.structs.replace(option, nodes=size, pods=tuple(pods))
-                offers.append(PackedOption(wanted, tuple(packed)))
+                size = option.group.max_size if option.group.settings.zero_or_max_node_scaling else nodes
+                verified = msgspec.structs.replace(option, nodes=size, pods=tuple(pods))
+                offers.append(PackedOption(verified, tuple(packed)))
             elif packed:
                 last = offers[-1]
                 joined = msgspec.structs.replace(last.option, pods=(*last.option.pods, *pods))
@@ -49,7 +48,7 @@ def proven(
 
 
 def _takes(placer: Placer, pods: PodGroup, position: int, count: int) -> bool:
-    """Place some pods on one node if the scheduler would."""
+    """Place some pods on one node if the scheduler would; return whether it would."""
     if not placer.guards(pods.cls):
         enough = placer.fits(pods.cls, position)
         enough = enough and int(placer.copies(pods.cls, slice(position, position + 1))[0]) >= count
@@ -63,23 +62,23 @@ def _takes(placer: Placer, pods: PodGroup, position: int, count: int) -> bool:
     return True
 
 
-def _purchases(model: PackingModel, filling: Packing) -> Iterable[tuple[int | None, int, list[Assignment]]]:
-    """Yield goods with how many nodes of each to buy, and the moves that follow; first those that need no purchase.
+def _purchases(model: PackingModel, packing: Packing) -> Iterable[tuple[int | None, int, list[Assignment]]]:
+    """Yield offers with how many nodes of each to buy, and the moves that follow; first those that need no purchase.
 
-    Moves stay in order; a purchase ends where a node of another good is needed.
+    Moves stay in order; a purchase ends where a node of another offer is needed.
     """
-    standing, opened = len(model.standing), 0
-    good: int | None = None
+    first, opened = len(model.open_nodes), 0
+    offer: int | None = None
     nodes = 0
     moves: list[Assignment] = []
-    for move in filling.moves:
-        while move.node - standing >= opened:
-            wanted = filling.nodes[opened]
-            if wanted != good:
-                yield good, nodes, moves
-                good, nodes, moves = wanted, 0, []
-            unit = model.goods[wanted].unit
+    for move in packing.moves:
+        while move.node - first >= opened:
+            needed = packing.nodes[opened]
+            if needed != offer:
+                yield offer, nodes, moves
+                offer, nodes, moves = needed, 0, []
+            unit = model.offers[needed].unit
             nodes += unit
             opened += unit
         moves.append(move)
-    yield good, nodes, moves
+    yield offer, nodes, moves

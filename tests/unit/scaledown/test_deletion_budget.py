@@ -27,11 +27,11 @@ def start(
 ) -> tuple[list[str], list[str]]:
     options = ScaleDown(max_scale_down_parallelism=nodes, max_drain_parallelism=drains)
 
-    def goes_whole(group: str, count: int) -> bool:
+    def is_atomic(group: str, count: int) -> bool:
         return (sizes or {}).get(group, count) == count
 
     started = within_budgets(
-        empty, drained, options, under_way or Begun(), Rates((), ScaleDownMemory(), NOW), goes_whole
+        empty, drained, options, under_way or Begun(), Rates((), ScaleDownMemory(), NOW), is_atomic
     )
     return names(started.empty), names(started.drained)
 

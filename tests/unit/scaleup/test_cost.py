@@ -9,7 +9,7 @@ from autoscaler.scaleup.estimator import PodGroup
 from autoscaler.scaleup.expander import ExpanderInputs, build_chain
 from autoscaler.scaleup.optimiser.branch_and_bound import PackingSearch
 from autoscaler.scaleup.optimiser.combine import Combination, simplest
-from autoscaler.scaleup.optimiser.dual_prices import worth
+from autoscaler.scaleup.optimiser.dual_prices import solve_dual
 from autoscaler.scaleup.optimiser.model import NodeOffer, PackingModel, PurchaseLimits
 from autoscaler.scaleup.option import Option
 from autoscaler.scaleup.options import PackedOption
@@ -116,34 +116,34 @@ def test_the_simplest_of_the_cheapest_that_help_most(candidates: list[Combinatio
 def a_model(pods: int) -> PackingModel:
     """Two classes of pods, one good: a node takes two of each."""
     return PackingModel(
-        goods=(NodeOffer(an_option("a", 1, 1), 1.0, 1, 99),),
+        offers=(NodeOffer(an_option("a", 1, 1), 1.0, 1, 99),),
         pods=tuple(PodGroup(a_pod(cpu=f"{number}").cls, tuple(replicas(a_pod(), pods))) for number in (1, 2)),
-        sizes=((3, 1), (1, 3)),
-        holds=((8, 8),),
-        suits=(frozenset((0, 1)),),
-        means=PurchaseLimits((99,)),
+        requests=((3, 1), (1, 3)),
+        capacity=((8, 8),),
+        accepts=(frozenset((0, 1)),),
+        limits=PurchaseLimits((99,)),
     )
 
 
-def test_a_search_says_whether_it_looked_at_everything() -> None:
+def test_a_search_says_whether_its_answer_is_optimal() -> None:
     model = a_model(4)
-    ample = PackingSearch(model, worth(model), 1000, (8, 0.0)).run()
-    assert ample.proven
+    ample = PackingSearch(model, solve_dual(model), 1000, (8, 0.0)).run()
+    assert ample.optimal
     assert ample.best is not None
-    assert (ample.best.left, ample.best.cost(model)) == (0, 2.0)
-    short = PackingSearch(model, worth(model), 3, (8, 0.0)).run()
-    assert (short.proven, short.best) == (False, None)
+    assert (ample.best.left_out, ample.best.cost(model)) == (0, 2.0)
+    short = PackingSearch(model, solve_dual(model), 3, (8, 0.0)).run()
+    assert (short.optimal, short.best) == (False, None)
 
 
 def test_a_search_is_over_at_once_where_nothing_can_beat_what_is_known() -> None:
     model = a_model(20)
-    search = PackingSearch(model, worth(model), 1, (0, 10.0)).run()
-    assert (search.proven, search.best) == (True, None)
+    search = PackingSearch(model, solve_dual(model), 1, (0, 10.0)).run()
+    assert (search.optimal, search.best) == (True, None)
 
 
-def test_a_pod_is_worth_what_room_for_it_costs_in_the_right_mix() -> None:
-    """Two of one class and two of the other fill a node of price 1: together they are worth that."""
+def test_the_price_of_a_pod_is_what_room_for_it_costs_in_the_right_mix() -> None:
+    """Two of one class and two of the other fill a node of price 1: together they cost that."""
     model = a_model(20)
-    value = worth(model)
-    assert 2 * value.pod[0] + 2 * value.pod[1] == pytest.approx(1.0, abs=0.01)
-    assert value.of((20, 20)) <= 10.0 + 1e-9
+    prices = solve_dual(model)
+    assert 2 * prices.by_class[0] + 2 * prices.by_class[1] == pytest.approx(1.0, abs=0.01)
+    assert prices.value_of((20, 20)) <= 10.0 + 1e-9
