@@ -89,7 +89,7 @@ class ConditionedStatus(Wire, frozen=True):
 
 def condition_in(conditions: list[StatusCondition], kind: str) -> StatusCondition | None:
     """Return the condition of a type; None where it is not set."""
-    return next((one for one in conditions if one.type == kind), None)
+    return next((condition for condition in conditions if condition.type == kind), None)
 
 
 class ProvisioningRequest(Resource, frozen=True):
@@ -102,8 +102,8 @@ class ProvisioningRequest(Resource, frozen=True):
     def check(self) -> None:
         """Raise `ValueError` where a quantity or a time in it, read later on, cannot be read."""
         optional_seconds(self.metadata.creation_timestamp)
-        for one in self.status.conditions:
-            unix_seconds(one.last_transition_time)
+        for condition in self.status.conditions:
+            unix_seconds(condition.last_transition_time)
 
     def condition(self, kind: RequestCondition) -> StatusCondition | None:
         """Return the condition of a type; None where it is not set."""
@@ -117,7 +117,7 @@ class ProvisioningRequest(Resource, frozen=True):
     @property
     def pod_count(self) -> int:
         """How many pods are asked for."""
-        return sum(one.count for one in self.spec.pod_sets)
+        return sum(pod_set.count for pod_set in self.spec.pod_sets)
 
     @property
     def created(self) -> float:
@@ -163,8 +163,8 @@ class CapacityBuffer(Resource, frozen=True):
 
     def check(self) -> None:
         """Raise `ValueError` where a quantity or a time in it, read later on, cannot be read."""
-        for one in self.status.conditions:
-            unix_seconds(one.last_transition_time)
+        for condition in self.status.conditions:
+            unix_seconds(condition.last_transition_time)
 
     def condition(self, kind: str) -> StatusCondition | None:
         """Return the condition of a type; None where it is not set."""

@@ -20,8 +20,8 @@ def term_matches(term: NodeSelectorTerm, labels: Mapping[str, str], name: str) -
     if not term.match_expressions and not term.match_fields:
         return False
     fields = {"metadata.name": name}
-    return all(one.matches(labels.get(one.key)) for one in term.match_expressions) and all(
-        one.matches(fields.get(one.key)) for one in term.match_fields
+    return all(expression.matches(labels.get(expression.key)) for expression in term.match_expressions) and all(
+        field.matches(fields.get(field.key)) for field in term.match_fields
     )
 
 

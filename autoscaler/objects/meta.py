@@ -204,7 +204,7 @@ class LabelSelector(Wire, frozen=True):
         for key, value in self.match_labels.items():
             if labels.get(key) != value:
                 return False
-        return all(one.matches(labels.get(one.key)) for one in self.match_expressions)
+        return all(expression.matches(labels.get(expression.key)) for expression in self.match_expressions)
 
     @property
     def empty(self) -> bool:

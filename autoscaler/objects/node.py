@@ -118,7 +118,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, gc=False, dict=False):
 
     def condition(self, kind: str) -> NodeCondition | None:
         """Return the condition of this type."""
-        return next((one for one in self.conditions if one.type == kind), None)
+        return next((condition for condition in self.conditions if condition.type == kind), None)
 
 
 def keep_node(wire: NodeWire) -> Node:

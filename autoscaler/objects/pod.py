@@ -153,7 +153,7 @@ class PodClass(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True
 
     def tolerates(self, taint: Taint) -> bool:
         """Whether some toleration covers the taint, or the taint only asks."""
-        return not taint.hard or any(one.tolerates(taint) for one in self.tolerations)
+        return not taint.hard or any(toleration.tolerates(taint) for toleration in self.tolerations)
 
     @property
     def tolerates_unschedulable(self) -> bool:

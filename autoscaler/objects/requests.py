@@ -37,8 +37,10 @@ def resize_of(spec: PodSpec, status: PodStatusWire) -> PodResize:
     """Return the resize of a pod; init containers that end are passed over. Raises `ValueError`."""
     if not (status.container_statuses or status.init_container_statuses or spec.resources.requests):
         return NO_RESIZE
-    asked = {one.name: one.resources.requests for one in spec.containers}
-    asked.update((one.name, one.resources.requests) for one in spec.init_containers if one.sidecar)
+    asked = {container.name: container.resources.requests for container in spec.containers}
+    asked.update(
+        (container.name, container.resources.requests) for container in spec.init_containers if container.sidecar
+    )
     containers: dict[str, Quantities] = {}
     for name, held in _held((*status.container_statuses, *status.init_container_statuses)):
         if name in asked and held != asked[name]:
@@ -50,9 +52,9 @@ def resize_of(spec: PodSpec, status: PodStatusWire) -> PodResize:
 
 
 def _held(statuses: Sequence[ContainerStatus]) -> Iterator[tuple[str, Quantities]]:
-    for one in statuses:
-        if one.allocated_resources or one.resources.requests:
-            yield one.name, _larger(one.allocated_resources, one.resources.requests)
+    for status in statuses:
+        if status.allocated_resources or status.resources.requests:
+            yield status.name, _larger(status.allocated_resources, status.resources.requests)
 
 
 def _of_pod(spec: PodSpec, status: PodStatusWire) -> Quantities:
@@ -64,12 +66,12 @@ def _of_pod(spec: PodSpec, status: PodStatusWire) -> Quantities:
     return {} if kept == quantity.amounts(spec.resources.requests) else _texts(kept)
 
 
-def _larger(one: Quantities, other: Quantities) -> Quantities:
-    if not other or one == other:
-        return one
-    if not one:
+def _larger(quantities: Quantities, other: Quantities) -> Quantities:
+    if not other or quantities == other:
+        return quantities
+    if not quantities:
         return other
-    return _texts(_merged(quantity.amounts(one), quantity.amounts(other), max))
+    return _texts(_merged(quantity.amounts(quantities), quantity.amounts(other), max))
 
 
 def _texts(amounts: Requests) -> Quantities:
@@ -78,7 +80,9 @@ def _texts(amounts: Requests) -> Quantities:
 
 def _pending(status: PodStatusWire) -> str:
     """Return why a resize waits: the reason of its condition, or the field that told before Kubernetes 1.33."""
-    reason = next((one.reason for one in status.conditions if one.type == _RESIZE_PENDING), status.resize)
+    reason = next(
+        (condition.reason for condition in status.conditions if condition.type == _RESIZE_PENDING), status.resize
+    )
     return reason if reason in (INFEASIBLE, DEFERRED) else ""
 
 
@@ -87,9 +91,9 @@ def without_cloud_tpus(spec: PodSpec) -> PodSpec:
 
     Source: Cluster Autoscaler's `utils/tpu`.
     """
-    if not any(name.startswith(_CLOUD_TPU) for one in spec.containers for name in one.resources.requests):
+    if not any(name.startswith(_CLOUD_TPU) for container in spec.containers for name in container.resources.requests):
         return spec
-    return replace(spec, containers=[_without_cloud_tpus(one) for one in spec.containers])
+    return replace(spec, containers=[_without_cloud_tpus(container) for container in spec.containers])
 
 
 def _without_cloud_tpus(container: Container) -> Container:
@@ -159,7 +163,7 @@ def add_amounts(total: dict[str, int], more: Requests) -> None:
         total[resource] = total.get(resource, 0) + value
 
 
-def _merged(one: Requests, other: Requests, pick: Pick) -> dict[str, int]:
+def _merged(requests: Requests, other: Requests, pick: Pick) -> dict[str, int]:
     """Return what either names; of what both name, what `pick` chooses."""
-    both = {resource: pick(value, other[resource]) for resource, value in one.items() if resource in other}
-    return {**one, **other, **both}
+    both = {resource: pick(value, other[resource]) for resource, value in requests.items() if resource in other}
+    return {**requests, **other, **both}

@@ -58,7 +58,7 @@ def backed_off(backoffs: Backoffs, group_id: str, now: Instant) -> Backoff | Non
 def expire(backoffs: Backoffs, now: Instant, health: HealthOptions) -> Backoffs:
     """Forget groups whose last failure is older than the reset time-out."""
     reset_s = health.node_group_backoff_reset_timeout_s
-    return {group: one for group, one in backoffs.items() if one.last_failure.mono + reset_s >= now.mono}
+    return {group: backoff for group, backoff in backoffs.items() if backoff.last_failure.mono + reset_s >= now.mono}
 
 
 def _shortened(error: InstanceError) -> InstanceError:

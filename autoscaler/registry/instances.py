@@ -65,7 +65,11 @@ def unregistered(
     since: dict[str, Instant] = {}
     by_group: dict[str, Unregistered] = {}
     for group in groups:
-        expected = [one.provider_id for one in group.instances if one.provider_id not in registered and _expected(one)]
+        expected = [
+            instance.provider_id
+            for instance in group.instances
+            if instance.provider_id not in registered and _expected(instance)
+        ]
         if not expected:
             continue
         provision_s = provision_time_s(group, health)
@@ -83,7 +87,7 @@ def failed_creations(groups: Iterable[Group]) -> Mapping[str, tuple[str, ...]]:
     """Return ids of the machines that failed to be created, for each group that has any."""
     found: dict[str, tuple[str, ...]] = {}
     for group in groups:
-        if failed := tuple(one.provider_id for one in group.instances if _failed(one)):
+        if failed := tuple(instance.provider_id for instance in group.instances if _failed(instance)):
             found[group.id] = failed
     return found
 
@@ -91,15 +95,15 @@ def failed_creations(groups: Iterable[Group]) -> Mapping[str, tuple[str, ...]]:
 def new_failures(group: Group, seen: Collection[str]) -> tuple[CreationFailure, ...]:
     """Return the failed creations of a group that were not seen before, by error class and code."""
     by_cause: dict[tuple[str, str], list[tuple[str, InstanceError]]] = {}
-    for one in group.instances:
-        if one.error is not None and _failed(one) and one.provider_id not in seen:
-            cause = (one.error.error_class, one.error.code)
-            by_cause.setdefault(cause, []).append((one.provider_id, one.error))
+    for instance in group.instances:
+        if instance.error is not None and _failed(instance) and instance.provider_id not in seen:
+            cause = (instance.error.error_class, instance.error.code)
+            by_cause.setdefault(cause, []).append((instance.provider_id, instance.error))
     failures = []
     for failed in by_cause.values():
         messages = tuple(dict.fromkeys(error.message for _, error in failed if error.message))
         error = msgspec.structs.replace(failed[0][1], message=", ".join(messages))
-        failures.append(CreationFailure(error, tuple(instance for instance, _ in failed), messages))
+        failures.append(CreationFailure(error, tuple(provider_id for provider_id, _ in failed), messages))
     return tuple(failures)
 
 
@@ -138,7 +142,7 @@ def _removal(
         return None
     if not group.settings.zero_or_max_node_scaling:
         return InstanceRemoval(group=group.id, instances=machines, because_of=machines, reason=reason, force=force)
-    everything = tuple(one.provider_id for one in group.instances)
+    everything = tuple(instance.provider_id for instance in group.instances)
     may_stay = rules.non_atomic_scale_up_to_max and group.settings.allow_non_atomic_scale_up_to_max
     if may_stay and len(machines) != len(everything):
         return None

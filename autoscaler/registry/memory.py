@@ -130,12 +130,12 @@ def rebase(memory: Memory, was: Instant, now: Instant) -> Memory:
         memory,
         started=moved(memory.started),
         last=moved_activity(memory.last),
-        last_by_group={group: moved_activity(one) for group, one in memory.last_by_group.items()},
-        scale_ups={group: replace(one, asked=moved(one.asked)) for group, one in memory.scale_ups.items()},
-        scale_downs=tuple(replace(one, asked=moved(one.asked)) for one in memory.scale_downs),
+        last_by_group={group: moved_activity(actions) for group, actions in memory.last_by_group.items()},
+        scale_ups={group: replace(request, asked=moved(request.asked)) for group, request in memory.scale_ups.items()},
+        scale_downs=tuple(replace(request, asked=moved(request.asked)) for request in memory.scale_downs),
         unregistered={instance: moved(since) for instance, since in memory.unregistered.items()},
-        incorrect_sizes={g: replace(one, since=moved(one.since)) for g, one in memory.incorrect_sizes.items()},
-        backoffs={g: replace(one, last_failure=moved(one.last_failure)) for g, one in memory.backoffs.items()},
+        incorrect_sizes={g: replace(size, since=moved(size.since)) for g, size in memory.incorrect_sizes.items()},
+        backoffs={g: replace(entry, last_failure=moved(entry.last_failure)) for g, entry in memory.backoffs.items()},
     )
 
 

@@ -103,7 +103,7 @@ class Readings(msgspec.Struct, frozen=True):
 
     def ready(self) -> Iterator[Node]:
         """Yield the nodes that are usable and not cordoned."""
-        return (one.node for one in self.items if one.readiness.ready and not one.node.unschedulable)
+        return (reading.node for reading in self.items if reading.readiness.ready and not reading.node.unschedulable)
 
 
 def read(
@@ -115,7 +115,9 @@ def read(
         if before.nodes is nodes and before.devices == devices:
             return before
         known = {
-            one.node.name: one for one in before.items if before.devices.of(one.node.name) == devices.of(one.node.name)
+            reading.node.name: reading
+            for reading in before.items
+            if before.devices.of(reading.node.name) == devices.of(reading.node.name)
         }
     items = []
     for node in nodes:

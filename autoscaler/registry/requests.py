@@ -66,7 +66,7 @@ def with_increase(
     before = requests.get(group_id)
     increase = delta if before is None else before.increase + delta
     if increase <= 0:
-        return {group: one for group, one in requests.items() if group != group_id}
+        return {group: request for group, request in requests.items() if group != group_id}
     if before is None or delta > 0:
         return {**requests, group_id: ScaleUpRequest(increase, now, provision_time_s)}
     return {**requests, group_id: msgspec.structs.replace(before, increase=increase)}

@@ -67,12 +67,12 @@ def size_fixes(
     """
     fixes = []
     for group in groups:
-        one = incorrect.get(group.id)
-        if one is None or one.registered >= one.target:
+        size = incorrect.get(group.id)
+        if size is None or size.registered >= size.target:
             continue
         surplus = (
-            one.target - one.registered - one.unregistered - len(failed.get(group.id, ())) - reverts.get(group.id, 0)
+            size.target - size.registered - size.unregistered - len(failed.get(group.id, ())) - reverts.get(group.id, 0)
         )
-        if surplus > 0 and one.since.mono + provision_time_s(group, health) < now.mono:
+        if surplus > 0 and size.since.mono + provision_time_s(group, health) < now.mono:
             fixes.append(SizeFix(group.id, surplus))
     return tuple(fixes)

@@ -153,7 +153,7 @@ def update(
     after = msgspec.structs.replace(
         failures.memory, unregistered=since, failed_creations=failed, incorrect_sizes=incorrect
     )
-    overdue = {group: one.overdue for group, one in waiting.items()}
+    overdue = {group: machines.overdue for group, machines in waiting.items()}
     removals, kept = removals_of_unregistered(groups, overdue, health, rules)
     reverts = {late.group: late.revert for late in requests.timed_out}
     return Registry(
@@ -204,13 +204,15 @@ def _with_unregistered(
     complete = {}
     for group in groups.all:
         buckets = by_group.get(group.id, none)
-        if (one := waiting.get(group.id)) is not None:
-            buckets = msgspec.structs.replace(buckets, unregistered=one.waiting, long_unregistered=one.overdue)
+        if (machines := waiting.get(group.id)) is not None:
+            buckets = msgspec.structs.replace(
+                buckets, unregistered=machines.waiting, long_unregistered=machines.overdue
+            )
         complete[group.id] = buckets
     cluster = msgspec.structs.replace(
         cluster,
-        unregistered=tuple(instance for one in waiting.values() for instance in one.waiting),
-        long_unregistered=tuple(instance for one in waiting.values() for instance in one.overdue),
+        unregistered=tuple(instance for machines in waiting.values() for instance in machines.waiting),
+        long_unregistered=tuple(instance for machines in waiting.values() for instance in machines.overdue),
     )
     return cluster, complete
 
@@ -220,8 +222,8 @@ def _without(buckets: Buckets, removed: Collection[str]) -> Buckets:
         return buckets
     return msgspec.structs.replace(
         buckets,
-        unregistered=tuple(one for one in buckets.unregistered if one not in removed),
-        long_unregistered=tuple(one for one in buckets.long_unregistered if one not in removed),
+        unregistered=tuple(instance for instance in buckets.unregistered if instance not in removed),
+        long_unregistered=tuple(instance for instance in buckets.long_unregistered if instance not in removed),
     )
 
 

@@ -79,7 +79,8 @@ class _Search:
         self._base = len(bins)
         self._bins = tuple(bins)
         scale = [
-            max((each[row] for each in (*bins, *(kind.free for kind in kinds))), default=0) for row in _rows(items)
+            max((amounts[row] for amounts in (*bins, *(kind.free for kind in kinds))), default=0)
+            for row in _rows(items)
         ]
         self._order = sorted(range(len(items)), key=lambda number: -_weight(items[number].need, scale))
         self._items = [items[number] for number in self._order]
@@ -108,7 +109,7 @@ class _Search:
             self._pack(opened)
 
     def _pack(self, opened: int | None) -> None:
-        free = [list(each) for each in self._bins]
+        free = [list(amounts) for amounts in self._bins]
         new: list[int] = []
         places: list[int] = []
         for item in self._items:
@@ -128,8 +129,8 @@ class _Search:
         """Return the kind to open for an item: the one that was asked for, else the cheapest that can take it."""
         usable = [
             kind
-            for kind, one in enumerate(self._kinds)
-            if item.kinds >> kind & 1 and new.count(kind) < one.most and _within(item.need, one.free)
+            for kind, bin_type in enumerate(self._kinds)
+            if item.kinds >> kind & 1 and new.count(kind) < bin_type.most and _within(item.need, bin_type.free)
         ]
         if opened in usable:
             return opened
@@ -139,15 +140,15 @@ class _Search:
         """Return the kinds of the new nodes, each as cheap as what it holds allows."""
         kinds = list(new)
         for number in range(len(new)):
-            held = [item for item, at in zip(self._items, places, strict=True) if at == self._base + number]
+            held = [item for item, place in zip(self._items, places, strict=True) if place == self._base + number]
             need = [sum(amounts) for amounts in zip(*(item.need for item in held), strict=True)]
             for kind in sorted(range(len(self._kinds)), key=lambda kind: self._kinds[kind].price):
-                one = self._kinds[kind]
-                if one.price >= self._kinds[kinds[number]].price:
+                bin_type = self._kinds[kind]
+                if bin_type.price >= self._kinds[kinds[number]].price:
                     break
-                if kinds.count(kind) >= one.most or not all(item.kinds >> kind & 1 for item in held):
+                if kinds.count(kind) >= bin_type.most or not all(item.kinds >> kind & 1 for item in held):
                     continue
-                if _within(need, one.free):
+                if _within(need, bin_type.free):
                     kinds[number] = kind
                     break
         return kinds
@@ -168,7 +169,7 @@ class _Search:
         """Look for cheaper mixes among all there are, as long as steps last."""
         self._allowed = SearchBudget(min(_EACH, max(0, self._steps.left)))
         before = self._allowed.left
-        self._descend(0, 0.0, [list(each) for each in self._bins], [], [])
+        self._descend(0, 0.0, [list(amounts) for amounts in self._bins], [], [])
         self._steps.take(before - max(0, self._allowed.left))
 
     def _descend(self, depth: int, price: float, free: list[list[int]], new: list[int], places: list[int]) -> None:
@@ -181,31 +182,31 @@ class _Search:
         same = depth > 0 and self._items[depth - 1] == item
         tried: set[tuple[int, ...]] = set()
         # Equal pods go to places in ascending order: every other order is the same packing.
-        for at in range(places[-1] if same else 0, len(free)):
+        for place in range(places[-1] if same else 0, len(free)):
             if not self._allowed.take():
                 return
-            if not self._fits(item, free[at], at, new):
+            if not self._fits(item, free[place], place, new):
                 continue
-            look = (new[at - self._base], *free[at]) if at >= self._base else ()
-            if look and not same and look in tried:
+            state = (new[place - self._base], *free[place]) if place >= self._base else ()
+            if state and not same and state in tried:
                 continue
-            tried.add(look)
-            _take(free[at], item.need)
-            places.append(at)
+            tried.add(state)
+            _take(free[place], item.need)
+            places.append(place)
             self._descend(depth + 1, price, free, new, places)
             places.pop()
-            _give(free[at], item.need)
-        for kind, one in enumerate(self._kinds):
+            _give(free[place], item.need)
+        for kind, bin_type in enumerate(self._kinds):
             if not self._allowed.take():
                 return
-            if not item.kinds >> kind & 1 or new.count(kind) >= one.most or not _within(item.need, one.free):
+            if not item.kinds >> kind & 1 or new.count(kind) >= bin_type.most or not _within(item.need, bin_type.free):
                 continue
-            rest = list(one.free)
+            rest = list(bin_type.free)
             _take(rest, item.need)
             free.append(rest)
             new.append(kind)
             places.append(len(free) - 1)
-            self._descend(depth + 1, price + one.price, free, new, places)
+            self._descend(depth + 1, price + bin_type.price, free, new, places)
             places.pop()
             new.pop()
             free.pop()
@@ -213,7 +214,8 @@ class _Search:
     def _at_least(self, depth: int, free: Sequence[Sequence[int]]) -> float:
         """Return what the items from a depth on cost at least."""
         lacking = (
-            (need - sum(each[row] for each in free)) * self._rates[row] for row, need in enumerate(self._rests[depth])
+            (need - sum(amounts[row] for amounts in free)) * self._rates[row]
+            for row, need in enumerate(self._rests[depth])
         )
         return max(0.0, max(lacking, default=0.0))
 

@@ -103,7 +103,7 @@ class _Problem:
         self._offers = tuple(offers)
         self._steps = SearchBudget(options.consolidation_steps)
         self._seen: dict[tuple[int, ...], Proposal | None] = {}
-        classes = list(dict.fromkeys(pod.cls for one in candidates for pod in one.pods))
+        classes = list(dict.fromkeys(pod.cls for candidate in candidates for pod in candidate.pods))
         self._model(placer, classes, destinations)
 
     @property
@@ -177,12 +177,12 @@ class _Problem:
                         yield tuple(sorted(changed))
 
     def _waste(self, number: int) -> float:
-        """Return what a node costs for what its pods do not ask for: the larger, the more a cheaper one may save."""
-        one = self._candidates[number]
+        """Return how much more a node costs than the cheapest room for its pods in fractions of nodes."""
+        candidate = self._candidates[number]
         if not self._kinds:
-            return one.price
-        need = [sum(amounts) for amounts in zip(*(self._bits[pod.cls].need for pod in one.pods), strict=True)]
-        worth = (
+            return candidate.price
+        need = [sum(amounts) for amounts in zip(*(self._bits[pod.cls].need for pod in candidate.pods), strict=True)]
+        cheapest = (
             min(
                 (
                     max((n / f if f else float("inf")) for n, f in zip(need, kind.free, strict=True) if n) * kind.price
@@ -193,7 +193,7 @@ class _Problem:
             if any(need)
             else 0.0
         )
-        return one.price - worth
+        return candidate.price - cheapest
 
     # What a set comes to.
 
@@ -202,10 +202,10 @@ class _Problem:
         if chosen in self._seen:
             return
         members = [self._candidates[number] for number in chosen]
-        before = sum(one.price for one in members)
+        before = sum(member.price for member in members)
         least = max(self._options.consolidation_margin * before, self._options.consolidation_min_saving)
-        pods = [pod for one in members for pod in one.pods]
-        gone = {one.position for one in members}
+        pods = [pod for member in members for pod in member.pods]
+        gone = {member.position for member in members}
         # A node that leaves keeps its number, and has no room for anything.
         nothing = tuple(-1 for _ in next(iter(self._amounts.values()), ()))
         bins = [nothing if at in gone else self._amounts[at] for at in self._bins]
@@ -218,7 +218,7 @@ class _Problem:
         self, members: Sequence[Candidate], pods: Sequence[Pod], before: float, mix: NodeMix
     ) -> Proposal | None:
         buys = Counter(self._offers[kind].group for kind in mix.new)
-        for group_id, count in Counter(one.group for one in members).items():
+        for group_id, count in Counter(candidate.group for candidate in members).items():
             group = self._groups.by_id[group_id]
             if group.target_size - count + buys[group_id] < group.min_size:
                 return None
@@ -233,19 +233,19 @@ class _Problem:
             pod.uid: ("", self._bins[place]) if place < base else new[place - base]
             for pod, place in zip(pods, mix.places, strict=True)
         }
-        positions = tuple(one.position for one in members)
+        positions = tuple(candidate.position for candidate in members)
         return Proposal(positions=positions, buys=dict(buys), places=places, price_before=before, price_after=mix.price)
 
     def _ranked(self) -> list[tuple[int, ...]]:
         """Return the sets that save something, the one that saves most first; of equals, the smaller disruption."""
-        saving = [(chosen, one) for chosen, one in self._seen.items() if one is not None]
+        saving = [(chosen, plan) for chosen, plan in self._seen.items() if plan is not None]
         saving.sort(key=lambda pair: (-round(pair[1].saving, 9), len(pair[1].places), len(pair[0]), pair[0]))
         return [chosen for chosen, _ in saving]
 
     def best(self) -> tuple[Proposal, ...]:
         """Return the best few."""
         found = (self._seen[chosen] for chosen in self._ranked()[:_PROPOSED])
-        return tuple(one for one in found if one is not None)
+        return tuple(plan for plan in found if plan is not None)
 
 
 def _of_template(placer: Placer, template: Template, rows: Sequence[int]) -> Amount:

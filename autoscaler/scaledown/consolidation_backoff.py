@@ -16,27 +16,27 @@ def settled(
     Where a simulation finds room the scheduler may not, for it spreads pods where we pack them. A plan that is undone
     by scale-up would be made again and again; so it is not, until other pods run, and less often each time.
     """
-    one = memory.settling
-    if one is None:
+    unproven = memory.settling
+    if unproven is None:
         return memory
     replace = msgspec.structs.replace
-    if one.classes & grown_for:
+    if unproven.classes & grown_for:
         return doubted(memory, now, options)
-    if one.until is None:
-        if any(each.id == one.id for each in memory.in_progress):
+    if unproven.until is None:
+        if any(replacement.id == unproven.id for replacement in memory.in_progress):
             return memory
-        return replace(memory, settling=replace(one, until=now.later(options.consolidation_interval_s)))
-    return replace(memory, settling=None, doubt=None) if one.until.mono <= now.mono else memory
+        return replace(memory, settling=replace(unproven, until=now.later(options.consolidation_interval_s)))
+    return replace(memory, settling=None, doubt=None) if unproven.until.mono <= now.mono else memory
 
 
 def doubted(memory: ReplacementMemory, now: Instant, options: Options) -> ReplacementMemory:
     """Return the memory after a consolidation that came to nothing: a pause, twice as long each time."""
-    one = memory.settling
-    if one is None:
+    unproven = memory.settling
+    if unproven is None:
         return memory
     failures = (0 if memory.doubt is None else memory.doubt.failures) + 1
     until = now.later(options.replacement_retry_delay_s * 2 ** min(failures - 1, LONGEST_REST))
-    doubt = ConsolidationBackoff(until=until, failures=failures, workload=one.workload)
+    doubt = ConsolidationBackoff(until=until, failures=failures, workload=unproven.workload)
     return msgspec.structs.replace(memory, settling=None, doubt=doubt)
 
 

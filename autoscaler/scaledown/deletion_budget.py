@@ -78,9 +78,9 @@ class _DeletionBudget:
         self, bucket: _AtomicBucket, reason: UnremovableReason, detail: str, time_left_s: float | None = None
     ) -> None:
         """Note why nodes stay."""
-        for one in (*bucket.empty, *bucket.drained):
-            name = one.node.name
-            self.kept[name] = UnremovableNode(name, reason, detail, None, None, one.utilization, time_left_s)
+        for removal in (*bucket.empty, *bucket.drained):
+            name = removal.node.name
+            self.kept[name] = UnremovableNode(name, reason, detail, None, None, removal.utilization, time_left_s)
 
     def keep_beyond(self, bucket: _AtomicBucket) -> None:
         """Note that nodes stay because others go."""
@@ -106,7 +106,9 @@ def within_budgets(
     nodes before others; one that cannot be afforded ends their turn.
     """
     budget = _DeletionBudget(options, under_way, rates)
-    whole = _buckets((one for one in empty if one.atomic), (one for one in drained if one.atomic))
+    whole = _buckets(
+        (removal for removal in empty if removal.atomic), (removal for removal in drained if removal.atomic)
+    )
     for having_empty in (True, False):
         turn = True
         for group, bucket in whole.items():
@@ -117,8 +119,12 @@ def within_budgets(
                 budget.start_atomic(group, bucket)
             else:
                 budget.keep_beyond(bucket)
-    single = [_AtomicBucket((one,), ()) for one in _by_group(one for one in empty if not one.atomic)]
-    single += [_AtomicBucket((), (one,)) for one in _by_group(one for one in drained if not one.atomic)]
+    single = [
+        _AtomicBucket((removal,), ()) for removal in _by_group(removal for removal in empty if not removal.atomic)
+    ]
+    single += [
+        _AtomicBucket((), (removal,)) for removal in _by_group(removal for removal in drained if not removal.atomic)
+    ]
     for bucket in single:
         if budget.allows(bucket):
             budget.begin((*bucket.empty, *bucket.drained)[0].group, bucket)
@@ -129,18 +135,18 @@ def within_budgets(
 
 def _buckets(empty: Iterable[Removal], drained: Iterable[Removal]) -> Mapping[str, _AtomicBucket]:
     found: dict[str, _AtomicBucket] = {}
-    for one in empty:
-        bucket = found.get(one.group, _AtomicBucket((), ()))
-        found[one.group] = _AtomicBucket((*bucket.empty, one), bucket.drained)
-    for one in drained:
-        bucket = found.get(one.group, _AtomicBucket((), ()))
-        found[one.group] = _AtomicBucket(bucket.empty, (*bucket.drained, one))
+    for removal in empty:
+        bucket = found.get(removal.group, _AtomicBucket((), ()))
+        found[removal.group] = _AtomicBucket((*bucket.empty, removal), bucket.drained)
+    for removal in drained:
+        bucket = found.get(removal.group, _AtomicBucket((), ()))
+        found[removal.group] = _AtomicBucket(bucket.empty, (*bucket.drained, removal))
     return found
 
 
 def _by_group(removals: Iterable[Removal]) -> list[Removal]:
     """Return removals group after group, groups in order of their first node."""
     groups: dict[str, list[Removal]] = {}
-    for one in removals:
-        groups.setdefault(one.group, []).append(one)
-    return [one for members in groups.values() for one in members]
+    for removal in removals:
+        groups.setdefault(removal.group, []).append(removal)
+    return [member for members in groups.values() for member in members]

@@ -43,14 +43,14 @@ def plan_deletions(
             complete.append(removal)
         elif situation.rules.reason_for_every_node or reason.reason is not UnremovableReason.ATOMIC:
             kept[removal.node.name] = reason
-    empty = [one for one in complete if not one.drained]
-    drained = [one for one in complete if one.drained]
+    empty = [removal for removal in complete if not removal.drained]
+    drained = [removal for removal in complete if removal.drained]
     options = situation.options
     rates = Rates(options.max_node_deletions_per_minute, update.memory, situation.now)
     started = within_budgets(empty, drained, options, situation.under_way, rates, choice.is_atomic)
-    for name, one in started.kept.items():
-        if situation.rules.reason_for_every_node or one.reason is not UnremovableReason.MAX_DELETIONS:
-            kept[name] = one
+    for name, unremovable in started.kept.items():
+        if situation.rules.reason_for_every_node or unremovable.reason is not UnremovableReason.MAX_DELETIONS:
+            kept[name] = unremovable
     return NodesToDelete(empty=started.empty, drained=started.drained, kept=kept)
 
 
@@ -86,7 +86,8 @@ class _Choice:
         """Return empty nodes, then those to drain, those that budgets let go at once first; longest unneeded first."""
         since = self._update.memory.unneeded
         return sorted(
-            self._update.unneeded, key=lambda one: (one.drained, one.drained and one.risky, since[one.node.name].mono)
+            self._update.unneeded,
+            key=lambda removal: (removal.drained, removal.drained and removal.risky, since[removal.node.name].mono),
         )
 
     def reason_to_stay(self, removal: Removal) -> UnremovableNode | None:
@@ -145,16 +146,16 @@ class _Choice:
         Single nodes come first.
         """
         together: dict[str, list[Removal]] = {}
-        for one in due:
-            if one.atomic:
-                together.setdefault(one.group, []).append(one)
+        for removal in due:
+            if removal.atomic:
+                together.setdefault(removal.group, []).append(removal)
             else:
-                yield one, _waiting(one)
+                yield removal, _waiting(removal)
         for group, members in together.items():
             whole = self.is_atomic(group, len(members))
             detail = f"all of group {group} must go at once, {len(members)} of its nodes can"
-            for one in members:
-                yield one, _waiting(one) if whole else _kept(one, UnremovableReason.ATOMIC, detail)
+            for member in members:
+                yield member, _waiting(member) if whole else _kept(member, UnremovableReason.ATOMIC, detail)
 
     def is_atomic(self, group_id: str, count: int) -> bool:
         """Whether so many nodes are all that a group has asked for or, where rules say so, all that have come."""

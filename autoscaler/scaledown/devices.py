@@ -44,7 +44,7 @@ def _use(pools: tuple[DevicePool, ...], allocated: Mapping[tuple[str, str], Set[
             there, wanted = len(pool.slices), pool.slices[0].spec.pool.resource_slice_count
             return DeviceUse(0.0, pool.label, gpus, f"pool {pool.label} has {there} of its {wanted} ResourceSlices")
     shares = [(pool_share(pool, allocated.get((pool.driver, pool.name), frozenset())), pool.label) for pool in pools]
-    share, label = max(shares, key=lambda one: one[0])
+    share, label = max(shares, key=lambda pair: pair[0])
     return DeviceUse(share, label, gpus)
 
 
@@ -61,16 +61,16 @@ def _allocated(view: ClusterView, positions: Iterable[int]) -> Mapping[tuple[str
     for key, claim in view.related.resource_claims.items():
         if claim.status.allocation is None or not (key in named or _is_used(claim, uids)):
             continue
-        for one in claim.status.allocation.devices.results:
-            if not one.admin_access:
-                found[one.driver, one.pool].add(one.device)
+        for result in claim.status.allocation.devices.results:
+            if not result.admin_access:
+                found[result.driver, result.pool].add(result.device)
     return found
 
 
 def _is_used(claim: ResourceClaim, uids: Mapping[str, str]) -> bool:
     """Whether it is reserved for one of the pods, given by key and uid, or belongs to one."""
-    users = [(one.name, one.uid) for one in claim.status.reserved_for if one.resource == "pods"]
-    users += [(one.name, one.uid) for one in claim.metadata.owner_references if one.kind == "Pod"]
+    users = [(consumer.name, consumer.uid) for consumer in claim.status.reserved_for if consumer.resource == "pods"]
+    users += [(owner.name, owner.uid) for owner in claim.metadata.owner_references if owner.kind == "Pod"]
     for name, uid in users:
         known = uids.get(f"{claim.namespace}/{name}")
         if known is not None and (not uid or not known or uid == known):
@@ -106,11 +106,11 @@ def _consumed(pool: DevicePool, taken: Iterable[Device]) -> float:
         for use in device.uses:
             for name, counter in use.counters.items():
                 consumed[use.counter_set, name] += counter.whole
-    sets: Iterable[CounterSet] = (one for part in pool.slices for one in part.spec.shared_counters)
+    sets: Iterable[CounterSet] = (counter_set for part in pool.slices for counter_set in part.spec.shared_counters)
     available: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    for one in sets:
-        for name, counter in one.counters.items():
-            available[one.name][name] += counter.whole
+    for counter_set in sets:
+        for name, counter in counter_set.counters.items():
+            available[counter_set.name][name] += counter.whole
     return sum(
         max((consumed[piece, name] / total for name, total in counters.items() if total), default=0.0)
         for piece, counters in available.items()

@@ -197,7 +197,7 @@ def local_storage(pod: Pod, terms: DrainContext) -> DrainVerdict | None:
 
 def local_volumes(cls: PodClass) -> tuple[str, ...]:
     """Return the names of the volumes that are on the node's disk."""
-    return tuple(one.name for one in cls.volumes if _is_local(one))
+    return tuple(volume.name for volume in cls.volumes if _is_local(volume))
 
 
 def _is_local(volume: Volume) -> bool:

@@ -67,10 +67,10 @@ def eligible(trial: Trial, situation: ScaleDownContext, memory: ScaleDownMemory,
     )
     gpus = gpu_resources(situation.rules)
     used = utilization(trial, arrivals, situation.now.wall, left_out, situation.groups.gpu_label, gpus)
-    for position, one in _single_reasons(trial, situation, memory, used, candidate):
+    for position, unremovable in _single_reasons(trial, situation, memory, used, candidate):
         if candidate[position]:
             candidate[position] = False
-            kept[one.node] = one
+            kept[unremovable.node] = unremovable
     _keep_used(trial, situation, facts, used, candidate, kept)
     return Eligible(
         order=_ordered(trial, situation, memory, candidate, arrivals),
@@ -144,10 +144,10 @@ def _candidates(
                 kept[name] = UnremovableNode(name, reason)
         candidate &= ~mask
     positions = trial.view.positions
-    for name, one in situation.spoken_for.items():
+    for name, unremovable in situation.spoken_for.items():
         if name in positions:
             candidate[positions[name]] = False
-            kept[name] = one
+            kept[name] = unremovable
     return candidate, kept
 
 
@@ -301,7 +301,7 @@ def _ordered(
     for position in np.flatnonzero(candidate).tolist():
         occupied, waiting = _weight(arrivals.together(position, trial.view.pods[position]), terms)
         ranked.append((occupied, waiting, nodes[position].name not in before, position))
-    return tuple(one[-1] for one in sorted(ranked))
+    return tuple(rank[-1] for rank in sorted(ranked))
 
 
 def _weight(pods: Sequence[Pod], terms: DrainContext) -> tuple[bool, bool]:

@@ -16,8 +16,8 @@ from autoscaler.config.windows import MaintenanceWindow
 
 def windows_of(windows: Sequence[MaintenanceWindow], group: str) -> tuple[MaintenanceWindow, ...]:
     """Return the windows that a group keeps to: its own or, without any, those of all groups."""
-    own = tuple(one for one in windows if one.group == group)
-    return own or tuple(one for one in windows if one.group is None)
+    own = tuple(window for window in windows if window.group == group)
+    return own or tuple(window for window in windows if window.group is None)
 
 
 def closed_for_s(windows: Sequence[MaintenanceWindow], wall: float) -> float:
@@ -25,7 +25,7 @@ def closed_for_s(windows: Sequence[MaintenanceWindow], wall: float) -> float:
 
     Windows that overlap are open as one.
     """
-    return max(0.0, min((_latest_start(one, wall) - wall for one in windows), default=0.0))
+    return max(0.0, min((_latest_start(window, wall) - wall for window in windows), default=0.0))
 
 
 def _latest_start(window: MaintenanceWindow, wall: float) -> float:

@@ -72,7 +72,7 @@ def seeded(nodes: Iterable[Node], ttl_s: float, now: Instant) -> ScaleDownMemory
 
 def removals_begun(memory: ScaleDownMemory, groups: Iterable[str], now: Instant) -> ScaleDownMemory:
     """Remember that removals begin now, each given by its group."""
-    recent = (one for one in memory.begun if one.at.mono + RATE_SPAN_S > now.mono)
+    recent = (removal for removal in memory.begun if removal.at.mono + RATE_SPAN_S > now.mono)
     return msgspec.structs.replace(memory, begun=(*recent, *(StartedRemoval(group, now) for group in groups)))
 
 
@@ -97,8 +97,8 @@ def rebase(memory: ScaleDownMemory, was: Instant, now: Instant) -> ScaleDownMemo
     return replace(
         memory,
         unneeded={node: moved(since) for node, since in memory.unneeded.items()},
-        unremovable={node: replace(one, until=moved(one.until)) for node, one in memory.unremovable.items()},
-        begun=tuple(replace(one, at=moved(one.at)) for one in memory.begun),
+        unremovable={node: replace(recent, until=moved(recent.until)) for node, recent in memory.unremovable.items()},
+        begun=tuple(replace(removal, at=moved(removal.at)) for removal in memory.begun),
         since=None if memory.since is None else moved(memory.since),
         last_update=None if memory.last_update is None else moved(memory.last_update),
     )

@@ -64,6 +64,8 @@ def _clues(budget: DisruptionBudget) -> list[PdbKey]:
         return []
     if selector.match_labels:
         return [(budget.namespace, next(iter(selector.match_labels.items())))]
-    listed = (one for one in selector.match_expressions if one.operator == Operator.IN)
-    values = next(([(one.key, value) for value in dict.fromkeys(one.values)] for one in listed), None)
+    listed = (expression for expression in selector.match_expressions if expression.operator == Operator.IN)
+    values = next(
+        ([(expression.key, value) for value in dict.fromkeys(expression.values)] for expression in listed), None
+    )
     return [(budget.namespace, None)] if values is None else [(budget.namespace, label) for label in values]

@@ -58,7 +58,9 @@ def _looked_at(memory: ScaleDownMemory, trial: Trial, now: Instant) -> ScaleDown
     return msgspec.structs.replace(
         memory,
         unremovable={
-            name: one for name, one in memory.unremovable.items() if name in positions and one.until.mono > now.mono
+            name: recent
+            for name, recent in memory.unremovable.items()
+            if name in positions and recent.until.mono > now.mono
         },
         last_update=now,
         shortest_interval_s=shortest,
@@ -71,11 +73,11 @@ def unneeded_limit(memory: ScaleDownMemory, options: ScaleDown) -> int:
     With N removals at a time, N more than there are plus N to spare; and no more than can be removed within the
     unneeded time, at one look per shortest interval, plus N.
     """
-    each, unneeded_s = options.max_scale_down_parallelism, options.scale_down_unneeded_time_s
+    parallelism, unneeded_s = options.max_scale_down_parallelism, options.scale_down_unneeded_time_s
     looks = 1
     if memory.shortest_interval_s is not None and memory.shortest_interval_s < unneeded_s:
         looks = int(unneeded_s / max(memory.shortest_interval_s, _SHORTEST_S))
-    return min(len(memory.unneeded) + 2 * each, each * looks + each)
+    return min(len(memory.unneeded) + 2 * parallelism, parallelism * looks + parallelism)
 
 
 def _simulated(
@@ -109,7 +111,7 @@ def _simulated(
         unneeded.append(_removal(position, group, outcome, situation, found, removals))
         removals.take(outcome)
         single += not group.settings.zero_or_max_node_scaling
-    since = {one.node.name: memory.unneeded.get(one.node.name, situation.now) for one in unneeded}
+    since = {removal.node.name: memory.unneeded.get(removal.node.name, situation.now) for removal in unneeded}
     after = msgspec.structs.replace(memory, unneeded=since, unremovable=unremovable, hints=removals.hints)
     return UnneededNodes(memory=after, unneeded=tuple(unneeded), kept=kept, candidates=found.candidates)
 

@@ -65,7 +65,7 @@ class Relocations:
     def _destinations(self, avoided: Collection[str]) -> Mask:
         """Return the nodes of the view that pods may be put on: ready, and not about to go."""
         readings, positions = self._situation.readings.items, self._trial.view.positions
-        ready = np.fromiter((one.readiness.ready for one in readings), dtype=np.bool_, count=self._trial.base)
+        ready = np.fromiter((reading.readiness.ready for reading in readings), dtype=np.bool_, count=self._trial.base)
         leaving = (*self._situation.under_way.nodes, *avoided)
         ready[[positions[name] for name in leaving if name in positions]] = False
         mask: Mask = ready & self._trial.alive[: self._trial.base]
@@ -76,16 +76,16 @@ class Relocations:
         """The nodes of the view that pods may be put on."""
         return self._open.copy()
 
-    def look(self, one: Replacement) -> ReplacementForecast:
+    def look(self, replacement: Replacement) -> ReplacementForecast:
         """Move the pods of a replacement's nodes, unless something keeps a node; then nothing has changed."""
-        standing, leaving = self._standing(one)
-        new, arrived = self._arrivals(one)
+        standing, leaving = self._standing(replacement)
+        new, arrived = self._arrivals(replacement)
         removals: list[Removal] = []
         for name in standing:
             found = self.removal(name)
             if isinstance(found, UnremovableNode):
                 return ReplacementForecast(
-                    leaving=leaving, kept=found, withdrawn=self._withdrawn(one), new=new, arrived=arrived
+                    leaving=leaving, kept=found, withdrawn=self._withdrawn(replacement), new=new, arrived=arrived
                 )
             removals.append(found)
         # Those whose pods are hardest to place go first, while there is room to choose from.
@@ -97,14 +97,14 @@ class Relocations:
             self._trial.add(self._templates[group], count, UPCOMING, numbered=self._upcoming.get(group, 0))
         pods = [pod for removal in removals for pod in removal.pods]
         pods += [pod for name in leaving for pod in self._left_on(name)]
-        places = self._moved(one, (*standing, *leaving), pods, new)
+        places = self._moved(replacement, (*standing, *leaving), pods, new)
         awaited = [
             pod for pod, place in zip(pods, places, strict=True) if place is not None and place >= self._trial.base
         ]
         return ReplacementForecast(
             removals=tuple(removals),
             leaving=leaving,
-            withdrawn=self._withdrawn(one),
+            withdrawn=self._withdrawn(replacement),
             short=short,
             homeless=tuple(pod for pod, place in zip(pods, places, strict=True) if place is None),
             awaited=len(awaited),
@@ -112,15 +112,15 @@ class Relocations:
             new=new,
         )
 
-    def _standing(self, one: Replacement) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _standing(self, replacement: Replacement) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return which old nodes are still whole, and which are being removed."""
         under_way = self._situation.under_way.nodes
-        there = [name for name in one.nodes if name in self._trial.view.positions]
+        there = [name for name in replacement.nodes if name in self._trial.view.positions]
         return tuple(name for name in there if name not in under_way), tuple(n for n in there if n in under_way)
 
-    def _withdrawn(self, one: Replacement) -> bool:
-        nodes = (self._trial.view.node(name) for name in one.nodes)
-        return one.trigger is ReplacementTrigger.REQUESTED and not any(
+    def _withdrawn(self, replacement: Replacement) -> bool:
+        nodes = (self._trial.view.node(name) for name in replacement.nodes)
+        return replacement.trigger is ReplacementTrigger.REQUESTED and not any(
             node is not None and requested(node) for node in nodes
         )
 
@@ -172,15 +172,15 @@ class Relocations:
                 short[group_id] = lacking
         return short
 
-    def _arrivals(self, one: Replacement) -> tuple[tuple[str, ...], bool]:
+    def _arrivals(self, replacement: Replacement) -> tuple[tuple[str, ...], bool]:
         """Return the new nodes that came for a replacement, and whether no more are to come.
 
         Nodes of a group are all alike: the first that joined since the replacement began, and that no other claims.
         """
         new: list[str] = []
         complete = True
-        for purchase in one.bought:
-            names = [name for name in self._fresh(purchase, one.began.wall) if name not in self._claimed]
+        for purchase in replacement.bought:
+            names = [name for name in self._fresh(purchase, replacement.began.wall) if name not in self._claimed]
             names = names[: purchase.count]
             self._claimed.update(names)
             new += names
@@ -197,7 +197,9 @@ class Relocations:
         ]
         return [node.name for node in sorted(nodes, key=lambda node: (node.created, node.name))]
 
-    def _moved(self, one: Replacement, old: Sequence[str], pods: Sequence[Pod], new: Sequence[str]) -> list[int | None]:
+    def _moved(
+        self, replacement: Replacement, old: Sequence[str], pods: Sequence[Pod], new: Sequence[str]
+    ) -> list[int | None]:
         """Empty the old nodes and take them away; return where each pod goes."""
         positions = [self._trial.view.positions[name] for name in old]
         self._open[positions] = False
@@ -205,11 +207,11 @@ class Relocations:
             for pod in self._trial.view.pods[position]:
                 if pod.deleted is None:
                     self._trial.lift(pod.cls, position)
-        targets = self._targets(one, new)
+        targets = self._targets(replacement, new)
         best: list[int | None] = []
         for snug in (False, True):
             with self._trial.fork() as fork:
-                best = self._placed(one, pods, targets, snug=snug)
+                best = self._placed(replacement, pods, targets, snug=snug)
                 if None not in best or snug:
                     fork.keep()
                     break
@@ -217,12 +219,12 @@ class Relocations:
             self._trial.remove(position)
         return best
 
-    def _targets(self, one: Replacement, new: Sequence[str]) -> Mapping[str, int]:
+    def _targets(self, replacement: Replacement, new: Sequence[str]) -> Mapping[str, int]:
         """Return the nodes that a plan's places name, by place: new ones that have come first, then upcoming ones."""
         view, owners = self._trial.view, self._situation.groups.of_node
-        wanted = set(one.places.values())
+        wanted = set(replacement.places.values())
         targets = {place_on(name): view.positions[name] for name in view.positions if place_on(name) in wanted}
-        for purchase in one.bought:
+        for purchase in replacement.bought:
             there = [view.positions[name] for name in new if owners.get(name) == purchase.group]
             # Of the nodes on their way, the last ones are the latest bought.
             missing = max(0, purchase.count - len(there))
@@ -238,13 +240,13 @@ class Relocations:
                 yield position
 
     def _placed(
-        self, one: Replacement, pods: Sequence[Pod], targets: Mapping[str, int], *, snug: bool
+        self, replacement: Replacement, pods: Sequence[Pod], targets: Mapping[str, int], *, snug: bool
     ) -> list[int | None]:
         """Place pods, those with a planned place first, then the largest first."""
         places: list[int | None] = [None] * len(pods)
         rest: list[int] = []
         for number, pod in enumerate(pods):
-            wished = targets.get(one.places.get(pod.uid, ""))
+            wished = targets.get(replacement.places.get(pod.uid, ""))
             if wished is not None and self._may_take(wished) and self._placer.fits(pod.cls, wished):
                 self._placer.place(pod.cls, wished)
                 places[number] = wished

@@ -39,7 +39,7 @@ class Rates:
 def _counted(limit: GroupLimit, memory: ScaleDownMemory, now: Instant) -> list[float]:
     """Return when (monotonic seconds) removals began that count still, oldest first."""
     unknown = [memory.since.mono] * limit.most if memory.since is not None else []
-    known = [one.at.mono for one in memory.begun if limit.group in (None, one.group)]
+    known = [removal.at.mono for removal in memory.begun if limit.group in (None, removal.group)]
     return [moment for moment in (*unknown, *known) if moment + RATE_SPAN_S > now.mono]
 
 

@@ -159,54 +159,54 @@ class ReplacementMemory(msgspec.Struct, frozen=True, kw_only=True):
     doubt: ConsolidationBackoff | None = None
 
 
-def advance(one: Replacement, seen: ReplacementForecast, now: Instant, options: Options) -> Replacement:
+def advance(replacement: Replacement, seen: ReplacementForecast, now: Instant, options: Options) -> Replacement:
     """Return the replacement one step on; one that lacks machines stays where it is, for the loop to buy them."""
     if not seen.removals and not seen.leaving and seen.kept is None:
-        return staged(one, ReplacementStage.DONE)
+        return staged(replacement, ReplacementStage.DONE)
     if seen.leaving:
         # What has begun is finished: its end comes back from the removal itself.
-        return staged(one, ReplacementStage.DRAINING)
+        return staged(replacement, ReplacementStage.DRAINING)
     if seen.withdrawn:
-        return staged(one, ReplacementStage.ABANDONED, ReplacementHold.WITHDRAWN, "the annotation was removed")
-    if now.mono - one.began.mono > options.replacement_timeout_s:
-        waited = "" if one.hold is None else f": {one.hold}, {one.detail}"
+        return staged(replacement, ReplacementStage.ABANDONED, ReplacementHold.WITHDRAWN, "the annotation was removed")
+    if now.mono - replacement.began.mono > options.replacement_timeout_s:
+        waited = "" if replacement.hold is None else f": {replacement.hold}, {replacement.detail}"
         return staged(
-            one,
+            replacement,
             ReplacementStage.ABANDONED,
             ReplacementHold.TIMED_OUT,
             f"not done in {options.replacement_timeout_s:g}s{waited}",
         )
-    waiting = ReplacementStage.BOUGHT if one.bought else ReplacementStage.PROPOSED
+    waiting = ReplacementStage.BOUGHT if replacement.bought else ReplacementStage.PROPOSED
     if seen.kept is not None:
-        return staged(one, waiting, ReplacementHold.NODE_KEPT, words(seen.kept))
+        return staged(replacement, waiting, ReplacementHold.NODE_KEPT, words(seen.kept))
     if seen.lacks:
-        if one.buys >= _MOST_BUYS:
+        if replacement.buys >= _MOST_BUYS:
             return staged(
-                one,
+                replacement,
                 ReplacementStage.ABANDONED,
                 ReplacementHold.NEVER_CAME,
                 "its pods still have no place after what was bought",
             )
-        return staged(one, waiting, ReplacementHold.NO_CAPACITY, _lacking(seen))
+        return staged(replacement, waiting, ReplacementHold.NO_CAPACITY, _lacking(seen))
     if seen.awaited or not seen.arrived:
-        return staged(one, waiting, ReplacementHold.NOT_READY, f"pods that wait for new nodes: {seen.awaited}")
-    return staged(one, ReplacementStage.READY)
+        return staged(replacement, waiting, ReplacementHold.NOT_READY, f"pods that wait for new nodes: {seen.awaited}")
+    return staged(replacement, ReplacementStage.READY)
 
 
 def staged(
-    one: Replacement, stage: ReplacementStage, hold: ReplacementHold | None = None, detail: str = ""
+    replacement: Replacement, stage: ReplacementStage, hold: ReplacementHold | None = None, detail: str = ""
 ) -> Replacement:
     """Return the replacement at a stage."""
-    return msgspec.structs.replace(one, stage=stage, hold=hold, detail=detail)
+    return msgspec.structs.replace(replacement, stage=stage, hold=hold, detail=detail)
 
 
-def bought(one: Replacement, purchases: Iterable[Purchase]) -> Replacement:
+def bought(replacement: Replacement, purchases: Iterable[Purchase]) -> Replacement:
     """Return the replacement after machines were bought for it."""
-    counts = {purchase.group: purchase.count for purchase in one.bought}
+    counts = {purchase.group: purchase.count for purchase in replacement.bought}
     for purchase in purchases:
         counts[purchase.group] = counts.get(purchase.group, 0) + purchase.count
     merged = tuple(Purchase(group, count) for group, count in counts.items())
-    after = msgspec.structs.replace(one, bought=merged, buys=one.buys + 1)
+    after = msgspec.structs.replace(replacement, bought=merged, buys=replacement.buys + 1)
     return staged(after, ReplacementStage.BOUGHT, ReplacementHold.NOT_READY, "new nodes are on their way")
 
 
@@ -222,12 +222,17 @@ def _lacking(seen: ReplacementForecast) -> str:
     return "; ".join(part for part in (pods, short) if part)
 
 
-def rested(rest: ReplacementBackoff | None, one: Replacement, now: Instant, options: Options) -> ReplacementBackoff:
+def rested(
+    rest: ReplacementBackoff | None, replacement: Replacement, now: Instant, options: Options
+) -> ReplacementBackoff:
     """Return how long a node rests after its replacement was given up: twice as long each time."""
     failures = (0 if rest is None else rest.failures) + 1
     delay_s = options.replacement_retry_delay_s * 2 ** min(failures - 1, LONGEST_REST)
     return ReplacementBackoff(
-        until=now.later(delay_s), hold=one.hold or ReplacementHold.TIMED_OUT, detail=one.detail, failures=failures
+        until=now.later(delay_s),
+        hold=replacement.hold or ReplacementHold.TIMED_OUT,
+        detail=replacement.detail,
+        failures=failures,
     )
 
 

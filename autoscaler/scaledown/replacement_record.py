@@ -32,16 +32,16 @@ class _Record(msgspec.Struct, frozen=True, omit_defaults=True):
 _decoder = msgspec.json.Decoder(_Record)
 
 
-def record_of(one: Replacement, rest: ReplacementBackoff | None = None) -> str:
+def record_of(replacement: Replacement, rest: ReplacementBackoff | None = None) -> str:
     """Return what to write to each of the old nodes before buying, or (with a rest) after giving up."""
     record = _Record(
-        trigger=one.trigger,
-        nodes=one.nodes,
-        began=round(one.began.wall, 3),
-        bought=one.bought,
-        buys=one.buys,
-        price_before=one.price_before,
-        price_after=one.price_after,
+        trigger=replacement.trigger,
+        nodes=replacement.nodes,
+        began=round(replacement.began.wall, 3),
+        bought=replacement.bought,
+        buys=replacement.buys,
+        price_before=replacement.price_before,
+        price_after=replacement.price_after,
         until=None if rest is None else round(rest.until.wall, 3),
         hold=None if rest is None else rest.hold,
         failures=0 if rest is None else rest.failures,
@@ -78,7 +78,7 @@ def restored(nodes: Iterable[Node], now: Instant) -> ReplacementMemory:
                 price_before=record.price_before,
                 price_after=record.price_after,
             )
-    in_progress = sorted(found.values(), key=lambda one: (one.began.wall, one.id))
+    in_progress = sorted(found.values(), key=lambda replacement: (replacement.began.wall, replacement.id))
     return ReplacementMemory(in_progress=tuple(in_progress), rests=rests)
 
 

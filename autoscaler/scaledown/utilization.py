@@ -111,9 +111,9 @@ class _Counter:
         amounts = np.zeros(len(view.classes), dtype=np.int64)
         amounts[numbers] = [self._amount(view.classes[number], row) for number in numbers]
         total = np.zeros(self._trial.base, dtype=np.int64)
-        each = amounts[view.pod_classes]
-        having = np.flatnonzero(each)
-        np.add.at(total, view.pod_nodes[having], each[having])
+        by_pod = amounts[view.pod_classes]
+        counted = np.flatnonzero(by_pod)
+        np.add.at(total, view.pod_nodes[counted], by_pod[counted])
         for cls, position, count in self._placed:
             if wanted(cls):
                 total[position] += self._amount(cls, row) * count

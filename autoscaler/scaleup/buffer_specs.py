@@ -99,7 +99,7 @@ def _within_quotas(
     buffer: CapacityBuffer, stored: StoredTemplate, asked: int, related: Related, taken: QuotaUsage
 ) -> tuple[int, QuotaUsage]:
     """Return how many of the pods the quotas of the namespace allow, and what is taken of those then."""
-    quotas = [one for one in related.resource_quotas.values() if one.namespace == buffer.namespace]
+    quotas = [quota for quota in related.resource_quotas.values() if quota.namespace == buffer.namespace]
     try:
         requests = effective_requests(stored.template.spec)
         allowed = pods_allowed(quotas, requests, taken)

@@ -42,7 +42,7 @@ def condition_of(
 def if_new(buffer: CapacityBuffer, change: StatusChange) -> StatusChange | None:
     """Return the change of a buffer's status; None where the status says it already."""
     status = msgspec.to_builtins(buffer.status)
-    told = all(buffer.condition(one.type) == one for one in change.conditions)
+    told = all(buffer.condition(wanted.type) == wanted for wanted in change.conditions)
     return None if told and all(status.get(name) == value for name, value in change.fields.items()) else change
 
 

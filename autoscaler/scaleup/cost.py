@@ -32,11 +32,11 @@ class CostExpander:
 
         Nodes that the group has no room for are not bought: one that grows all at once offers its maximum.
         """
-        one = self.node_price(option)
-        if one is None:
+        node_price = self.node_price(option)
+        if node_price is None:
             return None
         whole = option.group.settings.zero_or_max_node_scaling
-        return one * (min(option.nodes, option.group.room) if whole else option.nodes)
+        return node_price * (min(option.nodes, option.group.room) if whole else option.nodes)
 
     def node_price(self, option: Option) -> float | None:
         """Return what one node of an option's group costs for an hour: the group's own price, else its template's."""

@@ -177,20 +177,20 @@ class _Packing:
         self._put(cls, np.flatnonzero(taken), taken[taken > 0])
         return count - left
 
-    def _fill_new(self, cls: PodClass, count: int, each: int, allowed: int) -> int:
+    def _fill_new(self, cls: PodClass, count: int, per_node: int, allowed: int) -> int:
         """Pass B by counting: at most `each` pods a node, `allowed` in all; return how many found room.
 
         Where pods are left that would be allowed nowhere, the node that shows it stays, empty.
         """
         if len(self._used) and self._used[-1] == 0:
             return 0
-        placeable = min(count, allowed) if each else 0
-        full = -(-placeable // each) if each else 0
+        placeable = min(count, allowed) if per_node else 0
+        full = -(-placeable // per_node) if per_node else 0
         first = len(self._used)
         nodes = self._add(full + (placeable < count))
-        counts = np.full(min(nodes, full), each, dtype=np.int64)
+        counts = np.full(min(nodes, full), per_node, dtype=np.int64)
         if nodes >= full > 0:
-            counts[-1] = placeable - each * (full - 1)
+            counts[-1] = placeable - per_node * (full - 1)
         self._put(cls, np.arange(first, first + len(counts)), counts)
         return int(counts.sum())
 

@@ -54,32 +54,32 @@ class Allowance(msgspec.Struct, frozen=True):
 
     left: Mapping[str, int | None] = {}
 
-    def exceeded_by(self, one: Contribution, nodes: int = 1) -> Exceeded | None:
+    def exceeded_by(self, node: Contribution, nodes: int = 1) -> Exceeded | None:
         """Return what so many nodes would break, None where they are fine."""
-        resources = tuple(name for name, each in one.shares() if not self._covers(name, each, nodes))
+        resources = tuple(name for name, share in node.shares() if not self._covers(name, share, nodes))
         return Exceeded(resources) if resources else None
 
-    def cap(self, one: Contribution, nodes: int) -> int:
+    def cap(self, node: Contribution, nodes: int) -> int:
         """Return how many of `nodes` such nodes may be added."""
-        for name, each in one.shares():
-            if not self._covers(name, each, nodes):
-                nodes = (self.left[name] or 0) // each if each else 0
+        for name, share in node.shares():
+            if not self._covers(name, share, nodes):
+                nodes = (self.left[name] or 0) // share if share else 0
         return nodes
 
-    def after(self, one: Contribution, nodes: int) -> "Allowance":
+    def after(self, node: Contribution, nodes: int) -> "Allowance":
         """Return what remains once so many nodes are added; never below nothing."""
         left = dict(self.left)
-        for name, each in one.shares():
+        for name, share in node.shares():
             amount = left.get(name)
             if amount is not None:
-                left[name] = max(0, amount - (each or 0) * nodes)
+                left[name] = max(0, amount - (share or 0) * nodes)
         return Allowance(left)
 
-    def _covers(self, name: str, each: int | None, nodes: int) -> bool:
-        if name not in self.left or each == 0:
+    def _covers(self, name: str, share: int | None, nodes: int) -> bool:
+        if name not in self.left or share == 0:
             return True
         amount = self.left[name]
-        return amount is not None and each is not None and each * nodes <= amount
+        return amount is not None and share is not None and share * nodes <= amount
 
 
 def allowance(

@@ -38,7 +38,7 @@ class ExpansionOptions:
 
     def fitting(self, situation: ScaleUpContext, groups: Sequence[Group], pods: Sequence[PodGroup]) -> Fitting:
         """Return the groups whose fresh node each class fits, by class."""
-        found: dict[PodClass, set[str]] = {each.cls: set() for each in pods}
+        found: dict[PodClass, set[str]] = {pod_group.cls: set() for pod_group in pods}
         for group in groups:
             with self.with_new_node(situation, group.id) as position:
                 for cls, ids in found.items():
@@ -69,9 +69,9 @@ class ExpansionOptions:
             for fresh in () if zones is None else zones.templates.values():
                 with self.placer.trial.fork():
                     position = self.placer.trial.add(fresh, 1)[0]
-                    for one in pods:
-                        if group.id not in fitting[one.cls] and self.placer.fits(one.cls, position):
-                            wide.setdefault(one.cls, set()).add(group.id)
+                    for pod_group in pods:
+                        if group.id not in fitting[pod_group.cls] and self.placer.fits(pod_group.cls, position):
+                            wide.setdefault(pod_group.cls, set()).add(group.id)
         return {cls: ids | wide.get(cls, set()) for cls, ids in fitting.items()} if wide else fitting
 
     @contextmanager
@@ -100,7 +100,7 @@ class ExpansionOptions:
         self, situation: ScaleUpContext, group: Group, fitting: Fitting, pods: Sequence[PodGroup], ceiling: int | None
     ) -> PackedOption | None:
         in_hand("group", group.id)
-        candidates = [one for one in pods if group.id in fitting.get(one.cls, ())]
+        candidates = [pod_group for pod_group in pods if group.id in fitting.get(pod_group.cls, ())]
         if not candidates:
             return None
         similar = _similar(situation, group, fitting)
@@ -125,7 +125,7 @@ class ExpansionOptions:
             pods=estimated.pods,
             similar=tuple(similar),
             kinds=len(candidates),
-            namespaces=len({one.cls.namespace for one in candidates}),
+            namespaces=len({candidate.cls.namespace for candidate in candidates}),
         )
         return PackedOption(option, estimated.packed)
 

@@ -114,7 +114,11 @@ def filter_schedulable(
 
 def planned(hints: Hints, plan: ScaleUpPlan) -> Hints:
     """Add the upcoming nodes for which a plan means its pods, so that the next pass finds them room there again."""
-    places = {identity(pod): name for each in plan.rounds for pod, name in zip(each.helped, each.places, strict=False)}
+    places = {
+        identity(pod): name
+        for plan_round in plan.rounds
+        for pod, name in zip(plan_round.helped, plan_round.places, strict=False)
+    }
     return msgspec.structs.replace(hints, newer={**hints.newer, **places})
 
 

@@ -90,8 +90,8 @@ class ScaleUpPlan(msgspec.Struct, frozen=True, kw_only=True):
     def increases(self) -> tuple[Increase, ...]:
         """All increases, each group once, in the order decided."""
         merged: dict[str, Increase] = {}
-        for each in self.rounds:
-            for increase in each.increases:
+        for plan_round in self.rounds:
+            for increase in plan_round.increases:
                 earlier = merged.get(increase.group)
                 if earlier is not None:
                     total = earlier.delta + increase.delta
@@ -109,10 +109,12 @@ def continued(earlier: ScaleUpPlan, later: ScaleUpPlan, left: Sequence[Pod], ref
     helped = {pod.key for pod in later.triggered}
     unhelped = {pod.key for pod in left if pod.key not in helped}
     rounds = tuple(
-        each.without(helped if all(one.group in refused for one in each.increases) else helped | unhelped)
-        for each in earlier.rounds
-    ) + tuple(each for each in later.rounds if each.increases)
-    planned = {pod.key for each in rounds for pod in each.helped}
+        plan_round.without(
+            helped if all(increase.group in refused for increase in plan_round.increases) else helped | unhelped
+        )
+        for plan_round in earlier.rounds
+    ) + tuple(plan_round for plan_round in later.rounds if plan_round.increases)
+    planned = {pod.key for plan_round in rounds for pod in plan_round.helped}
     pods = {pod.key: pod for pod in (*earlier.triggered, *later.triggered) if pod.key in planned}
     return msgspec.structs.replace(
         later,

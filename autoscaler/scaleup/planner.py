@@ -119,11 +119,11 @@ class _Decision:
                 break
             turn = self._joined(turn, left)
             rounds.extend(turn)
-            helped.update(pod.key for each in turn for pod in each.helped)
+            helped.update(pod.key for plan_round in turn for pod in plan_round.helped)
             left = tuple(pod for pod in left if pod.key not in helped)
         remaining = tuple(pod for pod in remaining if pod.key not in helped)
         unfit = {pod.cls for pod in remaining}
-        grown = any(each.increases for each in rounds)
+        grown = any(plan_round.increases for plan_round in rounds)
         first_chosen = rounds[0].chosen if rounds else None
         plan_error = "" if grown else error
         left = tuple(pod for pod in left if pod.cls not in unfit)
@@ -141,7 +141,9 @@ class _Decision:
             rejected={cls: reasons for cls, reasons in rejected.items() if cls in unfit}
             | self._expansion_options.rejections(self._situation, usable, stuck),
             skipped=skipped,
-            occurrences=tuple(dict.fromkeys(one for choice in self._choices for one in choice.occurrences)),
+            occurrences=tuple(
+                dict.fromkeys(occurrence for choice in self._choices for occurrence in choice.occurrences)
+            ),
             answers=tuple(answer for choice in self._choices for answer in choice.answers),
             capped_by_nodes_total=self._capped_by_nodes_total
             or ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL in held.values(),
@@ -152,8 +154,8 @@ class _Decision:
         """Return the rounds of a turn; the last is also for pods that had to wait for those that the turn helps."""
         if self._one_round or not self._rules.company_is_awaited:
             return list(turn)
-        helped = {pod.key for each in turn for pod in each.helped}
-        newcomers = [pod.cls for each in turn for pod in each.helped]
+        helped = {pod.key for plan_round in turn for pod in plan_round.helped}
+        newcomers = [pod.cls for plan_round in turn for pod in plan_round.helped]
         joining = follow(self._placer, [pod for pod in left if pod.key not in helped], newcomers)
         names = tuple(self._placer.trial.name(position) for _, position in joining)
         last = turn[-1]
@@ -207,7 +209,10 @@ class _Decision:
                 self._situation, self._needs, chain.cost, self._options.cost_stability_margin, self._rules
             )
             combined = combine(self._expansion_options, wanted, groups, terms)
-            scores = {one.group.id: score for one, score in zip(kept, chain.cost.weigh(kept).scores, strict=True)}
+            scores = {
+                kept_option.group.id: score
+                for kept_option, score in zip(kept, chain.cost.weigh(kept).scores, strict=True)
+            }
             grown = tuple(dict.fromkeys(offer.option.group.id for offer in combined))
             return combined, (*choice.steps, ExpanderStep(COST, grown, scores))
         choice = chain.choose(options)
@@ -231,7 +236,7 @@ class _Decision:
         if nodes < 1:
             return Round(options=options, chosen=option), "max resource limit reached"
         increases = self._shared(option, nodes)
-        if self._all_or_nothing and sum(one.delta for one in increases) < nodes:
+        if self._all_or_nothing and sum(increase.delta for increase in increases) < nodes:
             increases = ()
         return Round(options=options, chosen=option, increases=increases), ""
 
@@ -277,8 +282,8 @@ class _Decision:
         """Return the groups that may grow no further, and why no node was asked for these pods."""
         situation = self._situation
         if self._options.groups_per_pass is GroupsPerPass.ONE:
-            for each in rounds:
-                situation = situation.after(each.increases, self._needs)
+            for plan_round in rounds:
+                situation = situation.after(plan_round.increases, self._needs)
         full, valid = considered(situation, self._needs, self._rules)
         fitting = self._expansion_options.fitting(situation, valid, pod_groups(left)) if left else {}
         otherwise: HeldReason = PodVerdict.NOT_CHOSEN if declined else PodVerdict.NEXT_PASS
@@ -307,6 +312,6 @@ class _Decision:
 def _as_offered(played: Round) -> bool:
     """Whether a round gives the chosen group all the nodes of the choice, and no other group any."""
     chosen = played.chosen
-    return chosen is not None and [(one.group, one.delta) for one in played.increases] == [
+    return chosen is not None and [(increase.group, increase.delta) for increase in played.increases] == [
         (chosen.group.id, chosen.nodes)
     ]

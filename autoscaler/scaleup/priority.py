@@ -64,9 +64,9 @@ def _number(key: object) -> int:
 def _patterns(key: str, expressions: object) -> tuple[Expression, ...]:
     if expressions == "":
         return ()
-    if not isinstance(expressions, list) or not all(isinstance(one, str) for one in expressions):
+    if not isinstance(expressions, list) or not all(isinstance(expression, str) for expression in expressions):
         raise ValueError(f"has no list of regular expressions under {key}")
-    return tuple(_pattern(key, one) for one in expressions)
+    return tuple(_pattern(key, expression) for expression in expressions)
 
 
 def _pattern(key: str, expression: str) -> Expression:

@@ -40,8 +40,8 @@ def pods_allowed(quotas: Iterable[ResourceQuota], requests: Mapping[str, int], t
 def taking(taken: QuotaUsage, requests: Mapping[str, int], pods: int) -> dict[str, int]:
     """Return what is given away once so many more pods have their room."""
     after = dict(taken)
-    for resource, each in {**requests, quantity.PODS: 1}.items():
-        after[resource] = after.get(resource, 0) + each * pods
+    for resource, amount in {**requests, quantity.PODS: 1}.items():
+        after[resource] = after.get(resource, 0) + amount * pods
     return after
 
 

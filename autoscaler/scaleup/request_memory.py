@@ -34,7 +34,7 @@ class DecidedStatus(msgspec.Struct, frozen=True):
         """Whether the API server shows it, or should have by now, so that somebody else must have changed it."""
         if self.written and now.mono - self.at.mono > _LATEST_S:
             return True
-        return all(_shows(request, one) for one in self.change.conditions)
+        return all(_shows(request, condition) for condition in self.change.conditions)
 
 
 def _shows(request: ProvisioningRequest, told: StatusCondition) -> bool:

@@ -43,13 +43,13 @@ def lacking(promised: Node, real: Node, taints: PassingTaints) -> tuple[Lacking,
     return (*_amounts(promised, real), *_labels(promised, real, values=True), *_taints(promised, real, taints))
 
 
-def smaller(one: Node, other: Node) -> tuple[Lacking, ...]:
+def smaller(node: Node, other: Node) -> tuple[Lacking, ...]:
     """Return what a node lacks of another of its group, as far as that lies in what such nodes are.
 
     Taints are put on single nodes, devices fail on single nodes, and labels have values of their own there.
     """
-    basic = (short for short in _amounts(one, other) if short.name in _FROM_THE_START)
-    return (*basic, *_labels(one, other, values=False))
+    basic = (short for short in _amounts(node, other) if short.name in _FROM_THE_START)
+    return (*basic, *_labels(node, other, values=False))
 
 
 def _amounts(promised: Node, real: Node) -> Iterator[Lacking]:

@@ -4,6 +4,7 @@ Compared are templates: capacity, allocatable, what pods leave free, and labels.
 and of the label lists: Cluster Autoscaler's comparators.
 """
 
+import itertools
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -97,19 +98,17 @@ def similar_groups(templates: Mapping[str, Template], how: SimilarityOptions) ->
     """Return, for each group, the other groups that are similar to it, in the order of `templates`."""
     profiles = {group_id: _profile(template, how) for group_id, template in templates.items()}
     similar: dict[str, list[str]] = {group_id: [] for group_id in profiles}
-    ids = list(profiles)
-    for position, one in enumerate(ids):
-        for other in ids[position + 1 :]:
-            if _alike(profiles[one], profiles[other], how):
-                similar[one].append(other)
-                similar[other].append(one)
-    order = {group_id: position for position, group_id in enumerate(ids)}
+    for first, second in itertools.combinations(profiles, 2):
+        if _alike(profiles[first], profiles[second], how):
+            similar[first].append(second)
+            similar[second].append(first)
+    order = {group_id: position for position, group_id in enumerate(profiles)}
     return {group_id: tuple(sorted(others, key=order.__getitem__)) for group_id, others in similar.items()}
 
 
-def alike(one: Template, other: Template, how: SimilarityOptions) -> bool:
+def alike(template: Template, other: Template, how: SimilarityOptions) -> bool:
     """Whether two templates are similar."""
-    return _alike(_profile(one, how), _profile(other, how), how)
+    return _alike(_profile(template, how), _profile(other, how), how)
 
 
 def _profile(template: Template, how: SimilarityOptions) -> _TemplateProfile:
@@ -133,30 +132,32 @@ def _profile(template: Template, how: SimilarityOptions) -> _TemplateProfile:
     )
 
 
-def _alike(one: _TemplateProfile, other: _TemplateProfile, how: SimilarityOptions) -> bool:
-    if any(pool and pool == same for pool, same in zip(one.pools, other.pools, strict=True)):
+def _alike(profile: _TemplateProfile, other: _TemplateProfile, how: SimilarityOptions) -> bool:
+    if any(pool and pool == same for pool, same in zip(profile.pools, other.pools, strict=True)):
         return True
-    if one.labels != other.labels:
+    if profile.labels != other.labels:
         return False
     if how.only_labels:
-        return one.complete
+        return profile.complete
     return (
-        one.exact == other.exact
-        and _near_memory(one.memory_bytes, other.memory_bytes, how.memory_ratio)
-        and _near(one.allocatable, other.allocatable, how.allocatable_ratio)
-        and _near(one.free, other.free, how.free_ratio)
+        profile.exact == other.exact
+        and _near_memory(profile.memory_bytes, other.memory_bytes, how.memory_ratio)
+        and _near(profile.allocatable, other.allocatable, how.allocatable_ratio)
+        and _near(profile.free, other.free, how.free_ratio)
     )
 
 
-def _near_memory(one: int | None, other: int | None, ratio: float) -> bool:
-    if one is None or other is None:
-        return one is other
-    return _within((one, other), ratio)
+def _near_memory(memory: int | None, other: int | None, ratio: float) -> bool:
+    if memory is None or other is None:
+        return memory is other
+    return _within((memory, other), ratio)
 
 
-def _near(one: Mapping[str, int], other: Mapping[str, int], ratio: float) -> bool:
+def _near(amounts: Mapping[str, int], other: Mapping[str, int], ratio: float) -> bool:
     """Whether both have the same resources, in amounts that are close."""
-    return one.keys() == other.keys() and all(_within((amount, other[name]), ratio) for name, amount in one.items())
+    return amounts.keys() == other.keys() and all(
+        _within((amount, other[name]), ratio) for name, amount in amounts.items()
+    )
 
 
 def _within(amounts: Sequence[int], ratio: float) -> bool:

@@ -59,6 +59,6 @@ def condition(kind: str, status: str, reason: str, message: str, wall: float, ge
 
 def merged(present: Iterable[StatusCondition], new: Iterable[StatusCondition]) -> list[StatusCondition]:
     """Return conditions with new ones in the place of those of the same type."""
-    by_type = {one.type: one for one in present}
-    by_type.update((one.type, one) for one in new)
+    by_type = {old.type: old for old in present}
+    by_type.update((changed.type, changed) for changed in new)
     return list(by_type.values())

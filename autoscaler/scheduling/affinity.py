@@ -177,7 +177,7 @@ class AntiAffinityOfOthers:
             for term in cls.pod_anti_affinity:
                 selection = selection_of(term, cls, self._namespaces)
                 by_key.setdefault(term.topology_key, {})[selection.identity] = selection
-            known = self._terms[cls] = {key: tuple(each.values()) for key, each in by_key.items()}
+            known = self._terms[cls] = {key: tuple(terms.values()) for key, terms in by_key.items()}
         return known
 
     def by_key(self) -> Iterator[tuple[str, TermIndex]]:

@@ -23,9 +23,9 @@ class Bound(msgspec.Struct, frozen=True):
     total: int = UNBOUNDED
 
 
-def gate(present: Mask, fresh: bool, each: int = UNBOUNDED) -> Bound:
-    """Return the bound of a filter that lets `each` pods onto the nodes that pass and none onto the others."""
-    return Bound(np.where(present, each, 0), each if fresh else 0)
+def gate(present: Mask, fresh: bool, per_node: int = UNBOUNDED) -> Bound:
+    """Return the bound of a filter that lets `per_node` pods onto the nodes that pass and none onto the others."""
+    return Bound(np.where(present, per_node, 0), per_node if fresh else 0)
 
 
 def strictest(bounds: Iterable[Bound | None], window: slice) -> Bound | None:

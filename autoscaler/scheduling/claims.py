@@ -148,8 +148,8 @@ def _provisioning(storage: StorageClass) -> tuple[NodeSelector | None, ...]:
     terms = [
         NodeSelectorTerm(
             match_expressions=[
-                Requirement(key=one.key, operator=Operator.IN, values=one.values)
-                for one in topology.match_label_expressions
+                Requirement(key=expression.key, operator=Operator.IN, values=expression.values)
+                for expression in topology.match_label_expressions
             ]
         )
         for topology in storage.allowed_topologies
@@ -209,6 +209,6 @@ def _zone_selector(key: str, values: Sequence[str]) -> NodeSelector:
         absent = Requirement(key=key, operator=Operator.DOES_NOT_EXIST)
         inside = Requirement(key=today, operator=Operator.IN, values=list(values))
         terms.append(NodeSelectorTerm(match_expressions=[absent, inside]))
-    nowhere = [Requirement(key=one, operator=Operator.DOES_NOT_EXIST) for one in (*ZONES, *REGIONS)]
+    nowhere = [Requirement(key=label, operator=Operator.DOES_NOT_EXIST) for label in (*ZONES, *REGIONS)]
     terms.append(NodeSelectorTerm(match_expressions=nowhere))
     return NodeSelector(node_selector_terms=terms)

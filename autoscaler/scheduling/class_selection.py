@@ -59,18 +59,18 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     def covers(self, cls: PodClass) -> bool:
         """Whether a class is among them."""
         return (
-            all(one.matches(cls.labels.get(one.key)) for one in self.labels)
-            and all(one.holds(cls.namespace) for one in self.inside)
+            all(requirement.matches(cls.labels.get(requirement.key)) for requirement in self.labels)
+            and all(namespaces.holds(cls.namespace) for namespaces in self.inside)
             and (self.hooks is None or not self.hooks.isdisjoint(index_keys_of(cls)))
         )
 
     def demanded(self) -> Iterator[Sequence[IndexKey]]:
         """Yield sets of hooks: every class that is covered has a hook of each set."""
-        for one in self.labels:
-            if one.operator == Operator.IN:
-                yield [(one.key, value) for value in one.values]
-            elif one.operator not in (Operator.NOT_IN, Operator.DOES_NOT_EXIST):
-                yield [one.key]
+        for requirement in self.labels:
+            if requirement.operator == Operator.IN:
+                yield [(requirement.key, value) for value in requirement.values]
+            elif requirement.operator not in (Operator.NOT_IN, Operator.DOES_NOT_EXIST):
+                yield [requirement.key]
         for place in self.inside:
             if place.selector is None:
                 yield [(name,) for name in place.names]
@@ -105,19 +105,19 @@ class KeyIndex:
 
     def restrict(self, mask: Mask, demands: Iterable[Requirement]) -> None:
         """Take out of a set of all things those that do not meet the demands on labels."""
-        for one in demands:
-            match one.operator:
+        for requirement in demands:
+            match requirement.operator:
                 case Operator.IN:
-                    self.keep(mask, ((one.key, value) for value in one.values))
+                    self.keep(mask, ((requirement.key, value) for value in requirement.values))
                 case Operator.EXISTS:
-                    self.keep(mask, (one.key,))
+                    self.keep(mask, (requirement.key,))
                 case Operator.NOT_IN:
-                    for value in one.values:
-                        mask[self._array((one.key, value))] = False
+                    for value in requirement.values:
+                        mask[self._array((requirement.key, value))] = False
                 case Operator.DOES_NOT_EXIST:
-                    mask[self._array(one.key)] = False
+                    mask[self._array(requirement.key)] = False
                 case Operator.GT | Operator.LT:
-                    self._compare(mask, one)
+                    self._compare(mask, requirement)
                 case _:
                     mask[:] = False
 
@@ -171,7 +171,7 @@ class Classes:
         self._index = KeyIndex()
         self._numbers: dict[PodClass, int] = {}
         self._places = KeyIndex()
-        self._place_numbers = {name: self._places.add(*_place(one)) for name, one in namespaces.items()}
+        self._place_numbers = {name: self._places.add(*_place(namespace)) for name, namespace in namespaces.items()}
         self._place_of: list[int] = []
         self._place_array: Numbers = NO_NUMBERS
 
@@ -198,7 +198,7 @@ class Classes:
     def rarest(self, selection: Selection) -> Sequence[IndexKey] | None:
         """Return hooks that few classes have, and at least one of which a class needs to be covered; None: no such."""
         sets = [(sum(len(self._index.at(hook)) for hook in hooks), hooks) for hooks in selection.demanded()]
-        count, rarest = min(sets, key=lambda one: one[0], default=(_FEW + 1, ()))
+        count, rarest = min(sets, key=lambda counter_set: counter_set[0], default=(_FEW + 1, ()))
         return rarest if count <= _FEW else None
 
     def covered(self, selections: Iterable[Selection]) -> Numbers:
@@ -311,10 +311,10 @@ def having(hooks: Iterable[IndexKey]) -> Selection:
 
 def all_of(selections: Iterable[Selection]) -> Selection:
     """Return what all selections cover, none of which names hooks."""
-    parts = {one.identity: one for one in selections}
+    parts = {selection.identity: selection for selection in selections}
     return Selection(
         identity=_identity("all", sorted(parts)),
-        labels=tuple(one for part in parts.values() for one in part.labels),
+        labels=tuple(requirement for part in parts.values() for requirement in part.labels),
         inside=tuple(place for part in parts.values() for place in part.inside),
     )
 

@@ -84,22 +84,24 @@ class WorkLimit:
         """Yield the identities of selectors that are compared with all classes."""
         classes, namespaces = self._tallies.classes, self._trial.view.related.namespaces
         terms = (selection_of(term, cls, namespaces) for term in (*cls.pod_affinity, *cls.pod_anti_affinity))
-        for one in (*terms, *(selection_for(constraint, cls) for constraint in cls.spread)):
-            if classes.rarest(one) is None:
-                yield one.identity
+        for selection in (*terms, *(selection_for(constraint, cls) for constraint in cls.spread)):
+            if classes.rarest(selection) is None:
+                yield selection.identity
 
     def on_nodes(self, cls: PodClass) -> int:
         """Return the work of finding the nodes whose labels and taints suit the class."""
         terms = () if cls.node_affinity is None else cls.node_affinity.node_selector_terms
-        asked = [one for term in terms for one in (*term.match_expressions, *term.match_fields)]
-        each = len(cls.node_selector) + len(asked)
-        return each * self._trial.base + _values(asked) + len(cls.tolerations) * len(self._trial.vocabulary.taints)
+        asked = [requirement for term in terms for requirement in (*term.match_expressions, *term.match_fields)]
+        compared = len(cls.node_selector) + len(asked)
+        return compared * self._trial.base + _values(asked) + len(cls.tolerations) * len(self._trial.vocabulary.taints)
 
     def among_pods(self, cls: PodClass) -> int:
         """Return the work of everything that depends on other pods, volumes and devices."""
         view = self._trial.view
         compared = sum(map(_size, cls.pod_affinity)) + self._repelled(cls)
-        compared += sum(2 + _parts(one.label_selector) + len(one.match_label_keys) for one in cls.spread)
+        compared += sum(
+            2 + _parts(constraint.label_selector) + len(constraint.match_label_keys) for constraint in cls.spread
+        )
         on_each_node = len(cls.spread) + len(cls.claims) + len(cls.resource_claims)
         return (
             compared * len(view.classes)
@@ -132,7 +134,7 @@ def _parts(selector: LabelSelector | None) -> int:
 
 
 def _values(requirements: Iterable[Requirement]) -> int:
-    return sum(len(one.values) for one in requirements)
+    return sum(len(requirement.values) for requirement in requirements)
 
 
 class WorkGuard:

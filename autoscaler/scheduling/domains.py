@@ -39,7 +39,7 @@ class Eligibility:
 
     def of_kinds(self, templates: Sequence[Template]) -> Mask:
         """Return which of a trial's templates make nodes that may be counted."""
-        self._verdicts.extend(self._judge(one.node) for one in templates[len(self._verdicts) :])
+        self._verdicts.extend(self._judge(template.node) for template in templates[len(self._verdicts) :])
         return np.array(self._verdicts, dtype=np.bool_)
 
 
@@ -104,7 +104,7 @@ class DomainTallies:
 
     def counted(self, selections: Sequence[Selection]) -> "CountedClasses":
         """Return the classes that any of the selections covers, by now and from now on."""
-        identity, classes = frozenset(one.identity for one in selections), self.classes
+        identity, classes = frozenset(selection.identity for selection in selections), self.classes
         return self.shared(identity, lambda: classes.covered(selections), lambda: len(classes))
 
     def shared(self, identity: Hashable, find: Callable[[], Numbers], stamp: Callable[[], int]) -> "CountedClasses":
@@ -348,9 +348,9 @@ class DomainTally:
         if first:
             self._all.hold(self, _SIZE + len(self._pods) + len(numbers))
 
-    def _count_of_view(self, positions: Positions, each: int) -> None:
+    def _count_of_view(self, positions: Positions, step: int) -> None:
         kinds = np.full(len(positions), -1, dtype=np.int32)
-        self._count(positions, np.full(len(positions), each, dtype=np.int64), kinds)
+        self._count(positions, np.full(len(positions), step, dtype=np.int64), kinds)
 
     def _countable(self, positions: Positions, kinds: Codes, codes: Codes) -> Mask:
         has_key: Mask = codes >= 0

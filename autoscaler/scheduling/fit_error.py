@@ -93,9 +93,9 @@ def _named_nodes(cls: PodClass) -> frozenset[str] | None:
 
 def _names(term: NodeSelectorTerm) -> frozenset[str] | None:
     found: frozenset[str] | None = None
-    for one in term.match_fields:
-        if one.key == NAME_FIELD and one.operator == Operator.IN:
-            found = frozenset(one.values) if found is None else found.intersection(one.values)
+    for field in term.match_fields:
+        if field.key == NAME_FIELD and field.operator == Operator.IN:
+            found = frozenset(field.values) if found is None else found.intersection(field.values)
     return found
 
 
@@ -107,7 +107,9 @@ def _said(placer: Placer, cls: PodClass, position: int) -> tuple[NoFit, Sequence
     first = rejections[0]
     if first.reason is not NoFit.RESOURCES:
         return first.reason, (first.message,)
-    return first.reason, tuple(dict.fromkeys(one.message for one in rejections if one.reason is first.reason))
+    return first.reason, tuple(
+        dict.fromkeys(rejection.message for rejection in rejections if rejection.reason is first.reason)
+    )
 
 
 def _outlook(placer: Placer, cls: PodClass, evictable: Sequence[int], *, awaits_victims: bool) -> str:

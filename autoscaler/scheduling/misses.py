@@ -32,7 +32,7 @@ class Miss(msgspec.Struct, frozen=True, kw_only=True):
 
         Filters that do not go by amounts are missed by the whole.
         """
-        filters = {one.reason for one in self.rejections}
+        filters = {rejection.reason for rejection in self.rejections}
         missed = self.shortfall if NoFit.RESOURCES in filters else 1.0
         return len(filters), missed if filters else 0.0
 
@@ -48,7 +48,7 @@ def near_misses(placer: Placer, cls: PodClass, window: slice) -> tuple[Miss, ...
             continue
         position = window.start + offset
         rejections = _rejections(placer, cls, position)
-        words = tuple((one.reason, one.message) for one in rejections)
+        words = tuple((rejection.reason, rejection.message) for rejection in rejections)
         if words not in by_words:
             by_words[words] = Miss(rejections=rejections, positions=(), shortfall=float(shortfalls[offset]))
         positions.setdefault(words, []).append(position)
@@ -57,15 +57,15 @@ def near_misses(placer: Placer, cls: PodClass, window: slice) -> tuple[Miss, ...
 
 
 def _order(miss: Miss) -> tuple[tuple[int, float], int, int, tuple[str, ...]]:
-    messages = tuple(one.message for one in miss.rejections)
+    messages = tuple(rejection.message for rejection in miss.rejections)
     return miss.distance, len(messages), -len(miss.positions), messages
 
 
 def _rejections(placer: Placer, cls: PodClass, position: int) -> tuple[Rejection, ...]:
     """Return why a node refuses; of several constraints with the same message the first speaks for all."""
     found: dict[tuple[NoFit, str], Rejection] = {}
-    for one in placer.why(cls, position):
-        found.setdefault((one.reason, one.message), one)
+    for rejection in placer.why(cls, position):
+        found.setdefault((rejection.reason, rejection.message), rejection)
     return tuple(found.values())
 
 

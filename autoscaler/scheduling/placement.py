@@ -119,7 +119,7 @@ class Placer:
         if window.stop <= trial.base:
             return known[window]
         verdicts = self._accepted_templates.setdefault(cls, [])
-        verdicts.extend(accepts(cls, one.node, self._profile) for one in trial.templates[len(verdicts) :])
+        verdicts.extend(accepts(cls, template.node, self._profile) for template in trial.templates[len(verdicts) :])
         kinds = trial.kinds[max(window.start, trial.base) : window.stop]
         added: Mask = np.array(verdicts, dtype=np.bool_)[kinds]
         return added if window.start >= trial.base else np.concatenate([known[window.start :], added])
@@ -285,7 +285,7 @@ class Placer:
         resizing = self._resizing(position) if self._some_resize else fit.NOTHING
         found = list(fit.rejections(cls, trial.node(position), free, self._profile, resizing))
         found.extend(rejection for guard in self.guards(cls) if (rejection := guard.why(position)) is not None)
-        return tuple(sorted(found, key=lambda one: _ORDER[one.reason]))
+        return tuple(sorted(found, key=lambda rejection: _ORDER[rejection.reason]))
 
     def _resizing(self, position: int) -> Requests:
         """Return what is reserved on a node only until resizes in place are finished."""

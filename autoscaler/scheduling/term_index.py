@@ -48,7 +48,7 @@ class TermIndex:
 
     def note(self, owner: PodClass, terms: Sequence[Selection]) -> None:
         """Take in a class with its terms."""
-        identity = frozenset(one.identity for one in terms)
+        identity = frozenset(selection.identity for selection in terms)
         group = self._groups.setdefault(identity, len(self._groups))
         if group > self._last:
             self._last = group

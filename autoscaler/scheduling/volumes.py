@@ -71,8 +71,8 @@ class RestrictionGuard:
 
     def bound(self, window: slice, fresh: int) -> Bound | None:
         """Return how many may come: one per node where disks are not shared, one at all where claims are not."""
-        each = 1 if self._alone else UNBOUNDED
-        bound = gate(self.mask(window), bool(self.mask(slice(fresh, fresh + 1))[0]), each)
+        per_node = 1 if self._alone else UNBOUNDED
+        bound = gate(self.mask(window), bool(self.mask(slice(fresh, fresh + 1))[0]), per_node)
         return msgspec.structs.replace(bound, total=1) if self._exclusive else bound
 
     def why(self, position: int) -> Rejection | None:
@@ -155,9 +155,10 @@ class Attachments:
             known = np.full(self._trial.base, UNBOUNDED, dtype=np.int64)
             for position, node in enumerate(self._trial.view.nodes):
                 csi = csi_nodes.get(node.name)
-                for one in () if csi is None else csi.spec.drivers:
-                    if one.name == driver and one.allocatable is not None and one.allocatable.count is not None:
-                        known[position] = one.allocatable.count
+                for installed in () if csi is None else csi.spec.drivers:
+                    room = installed.allocatable
+                    if installed.name == driver and room is not None and room.count is not None:
+                        known[position] = room.count
             self._limits[driver] = known
         return known
 

@@ -38,20 +38,20 @@ class Contribution(msgspec.Struct, frozen=True):
 def totals(resources: Iterable[str], counted: Iterable[tuple[Contribution, int]]) -> dict[str, int | None]:
     """Sum these resources over so many nodes of each kind; None where one of them cannot tell what it has."""
     sums: dict[str, int | None] = dict.fromkeys(resources, 0)
-    for one, count in counted:
+    for node, count in counted:
         if count <= 0:
             continue
-        for name, each in one.shares():
+        for name, share in node.shares():
             if name in sums:
                 before = sums[name]
-                sums[name] = None if before is None or each is None else before + each * count
+                sums[name] = None if before is None or share is None else before + share * count
     return sums
 
 
 def bounds(limits: ResourceLimits) -> Mapping[str, Range]:
     """Return what the cluster must keep and may have, by resource, in the units of contributions; 0 is no bound."""
     memory = Range(limits.memory_total.min * _GIB, limits.memory_total.max * _GIB)
-    gpus = {one.gpu_type: Range(one.min, one.max) for one in limits.gpu_total}
+    gpus = {limit.gpu_type: Range(limit.min, limit.max) for limit in limits.gpu_total}
     return {CORES: limits.cores_total, MEMORY: memory, **gpus}
 
 

@@ -29,21 +29,21 @@ class DevicePool(msgspec.Struct, frozen=True):
 
     def devices(self) -> Iterator[Device]:
         """Yield its devices, slice by slice."""
-        return (device for one in self.slices for device in one.spec.devices)
+        return (device for resource_slice in self.slices for device in resource_slice.spec.devices)
 
 
 def pools_by_node(slices: Mapping[str, ResourceSlice]) -> Mapping[str, tuple[DevicePool, ...]]:
     """Return the pools of every node that has some, in the order of the slices."""
     found: dict[str, dict[tuple[str, str], list[ResourceSlice]]] = {}
-    for one in slices.values():
-        spec = one.spec
+    for resource_slice in slices.values():
+        spec = resource_slice.spec
         if not spec.node_name:
             continue
         same = found.setdefault(spec.node_name, {}).setdefault((spec.driver, spec.pool.name), [])
         if same and same[0].spec.pool.generation < spec.pool.generation:
             same.clear()
         if not same or same[0].spec.pool.generation == spec.pool.generation:
-            same.append(one)
+            same.append(resource_slice)
     return {
         node: tuple(DevicePool(driver, name, tuple(same)) for (driver, name), same in pools.items())
         for node, pools in found.items()

@@ -279,7 +279,7 @@ class Trial:
         if counted:
             self._came[counted] = came + count
         variants = copies if counted else [template]
-        self._kinds[new] = [self._kind(one) for one in variants]
+        self._kinds[new] = [self._kind(variant) for variant in variants]
         start = len(self._added) if numbered is None else numbered
         self._added.extend(copies)
         self._suffixes.extend(f"{suffix}{start + offset}" for offset in range(count))
@@ -288,7 +288,7 @@ class Trial:
             if key == HOSTNAME:
                 codes[new] = np.arange(first, self.count) - self.base + self._hostnames
             else:
-                codes[new] = [self.vocabulary.code(key, one.node.labels.get(key)) for one in variants]
+                codes[new] = [self.vocabulary.code(key, variant.node.labels.get(key)) for variant in variants]
         self._log.append(_Added(count, counted))
         self._announce(template, first, count, 1)
         return range(first, self.count)
