@@ -67,7 +67,7 @@ class Rules(msgspec.Struct, frozen=True):
             False,
         ),
     ] = True
-    company_is_awaited: Annotated[
+    pods_wait_for_affinity: Annotated[
         bool,
         BehaviourChange(
             "A pod that has to be near pods that come after it is tried again once they have found room; otherwise "

@@ -73,12 +73,12 @@ class Procuring:
         rules = stage.config.rules
         needs = context.needs(rules)
         increases = _for_minimums(forecast, context, stage)
-        if isinstance(increases, tuple) or not forecast.homeless:
+        if isinstance(increases, tuple) or not forecast.unplaced:
             return increases
         context = context.after(tuple(increases.values()), needs)
-        plan = self._buying.plan_room(stage, forecast.homeless, context)
+        plan = self._buying.plan_room(stage, forecast.unplaced, context)
         helped = {pod.key for pod in plan.triggered}
-        missing = [pod.key for pod in forecast.homeless if pod.key not in helped]
+        missing = [pod.key for pod in forecast.unplaced if pod.key not in helped]
         if missing:
             detail = f"no group that may grow takes {len(missing)} pods, such as {missing[0]}"
             return ReplacementHold.NO_CAPACITY, detail

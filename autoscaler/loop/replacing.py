@@ -96,8 +96,8 @@ class Replacing:
         progress, options = self._continued(progress), progress.stage.config.replacement
         plan = progress.stage.scale_up.plan
         classes = frozenset(pod.cls for pod in plan.triggered) if plan is not None else frozenset()
-        settled = consolidation_backoff.settled(progress.memory, classes, progress.stage.now, options)
-        progress = progress.remember(settled)
+        memory = consolidation_backoff.prove_or_back_off(progress.memory, classes, progress.stage.now, options)
+        progress = progress.remember(memory)
         grew = progress.stage.scale_up.result in (ScaleUpResult.SUCCESSFUL, ScaleUpResult.ERROR)
         if not grew:
             progress = self._consolidated(self._begun(progress))
@@ -158,13 +158,13 @@ class Replacing:
             if replacement.hold is ReplacementHold.WITHDRAWN:
                 self._removal.annotate(name, {replacement_record.STATE: None})
                 continue
-            rests[name] = states.rested(memory.rests.get(name), replacement, stage.now, options)
+            rests[name] = states.next_backoff(memory.rests.get(name), replacement, stage.now, options)
             if replacement.bought:
                 text = replacement_record.record_of(replacement, rests[name])
                 self._removal.annotate(name, {replacement_record.STATE: text})
         memory = replace(memory, rests=rests)
         if replacement.trigger is ReplacementTrigger.CHEAPER:
-            memory = consolidation_backoff.doubted(memory, stage.now, options)
+            memory = consolidation_backoff.backed_off(memory, stage.now, options)
         return progress.remember(memory)
 
     # What is begun.

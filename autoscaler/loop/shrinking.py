@@ -39,8 +39,8 @@ def scale_down_context(
         rules=config.rules,
         last_by_group=stage.memory.registry.last_by_group,
         under_way=removal.under_way(),
-        housed=displaced_placed,
-        spoken_for=reserved_nodes,
+        displaced_placed=displaced_placed,
+        reserved_nodes=reserved_nodes,
     )
 
 

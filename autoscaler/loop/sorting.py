@@ -12,7 +12,7 @@ from autoscaler.objects.capacity import consumed_request
 from autoscaler.objects.pod import Pod
 from autoscaler.observe.report import PendingPods
 from autoscaler.reasons import ScaleUpResult, Waiting
-from autoscaler.scaledown.displaced_pods import displaced
+from autoscaler.scaledown.displaced_pods import pods_of_removed_nodes
 from autoscaler.scaleup.fake_placement import place_where_fits
 from autoscaler.scaleup.pause_pods import filter_yielding
 from autoscaler.scaleup.pending import UnschedulablePods, all_new, expendable, sort_pending, too_young
@@ -80,7 +80,7 @@ def _displaced(stage: Simulated) -> tuple[Pod, ...]:
     memory = stage.memory.replacements
     replaced = () if memory is None else memory.in_progress
     names = stage.tracked_deletions.nodes - {name for replacement in replaced for name in replacement.nodes}
-    return displaced(stage.view, names, stage.now.wall, stage.config.rules)
+    return pods_of_removed_nodes(stage.view, names, stage.now.wall, stage.config.rules)
 
 
 def _placed(moving: Sequence[Pod], filtered: UnschedulablePods, leaving: Collection[str]) -> frozenset[str]:

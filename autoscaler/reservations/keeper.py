@@ -22,7 +22,7 @@ from autoscaler.reservations.inbox import ReservationInbox
 from autoscaler.reservations.metrics import ReservationMetrics
 from autoscaler.reservations.outcome import unplaced, why
 from autoscaler.reservations.plan import plan
-from autoscaler.reservations.pods import class_of, count_real, demand, stand_ins
+from autoscaler.reservations.pods import class_of, count_real, demand, fake_pods
 from autoscaler.reservations.state import TargetState
 from autoscaler.reservations.status import TargetStatus, target_status
 from autoscaler.reservations.store import ReservationStore
@@ -82,7 +82,7 @@ class ReservationKeeper:
             lead = self._lead(target)
             wanted = demand(target, self._up_to_date(target, observed.now), real, observed.now.wall, lead.seconds)
             cls = self._classes.get(target.name)
-            pods = () if cls is None else stand_ins(target, cls, wanted.virtual)
+            pods = () if cls is None else fake_pods(target, cls, wanted.virtual)
             self._metrics.demand(target.name, wanted)
             self._metrics.lead(target.name, lead.seconds)
             missing = {} if cls is not None or not wanted.virtual else {Unplaceable.NO_TEMPLATE: wanted.virtual}

@@ -96,7 +96,7 @@ def class_of(target: ReservationTarget, template: Mapping[str, Any], interner: P
     return interner.class_of(meta, spec)
 
 
-def stand_ins(target: ReservationTarget, cls: PodClass, count: int) -> tuple[Pod, ...]:
+def fake_pods(target: ReservationTarget, cls: PodClass, count: int) -> tuple[Pod, ...]:
     """Return so many pods of a target; the same number is the same pod in every pass, so that it keeps its node."""
     return tuple(
         Pod(name=f"reservation-{target.name}-{number}", cls=cls, uid=f"reservation/{target.name}/{number}")

@@ -5,10 +5,10 @@ import msgspec
 from autoscaler.clock import Instant
 from autoscaler.config.scaledown import ReplacementOptions as Options
 from autoscaler.objects.pod import PodClass
-from autoscaler.scaledown.replacement import LONGEST_REST, ConsolidationBackoff, ReplacementMemory, WorkloadKey
+from autoscaler.scaledown.replacement import MAX_DOUBLINGS, ConsolidationBackoff, ReplacementMemory, WorkloadKey
 
 
-def settled(
+def prove_or_back_off(
     memory: ReplacementMemory, grown_for: frozenset[PodClass], now: Instant, options: Options
 ) -> ReplacementMemory:
     """Return the memory after a look at whether the last consolidation lasts; `grown_for` got new nodes just now.
@@ -21,7 +21,7 @@ def settled(
         return memory
     replace = msgspec.structs.replace
     if unproven.classes & grown_for:
-        return doubted(memory, now, options)
+        return backed_off(memory, now, options)
     if unproven.until is None:
         if any(replacement.id == unproven.id for replacement in memory.in_progress):
             return memory
@@ -29,13 +29,13 @@ def settled(
     return replace(memory, settling=None, doubt=None) if unproven.until.mono <= now.mono else memory
 
 
-def doubted(memory: ReplacementMemory, now: Instant, options: Options) -> ReplacementMemory:
+def backed_off(memory: ReplacementMemory, now: Instant, options: Options) -> ReplacementMemory:
     """Return the memory after a consolidation that came to nothing: a pause, twice as long each time."""
     unproven = memory.settling
     if unproven is None:
         return memory
     failures = (0 if memory.doubt is None else memory.doubt.failures) + 1
-    until = now.later(options.replacement_retry_delay_s * 2 ** min(failures - 1, LONGEST_REST))
+    until = now.later(options.replacement_retry_delay_s * 2 ** min(failures - 1, MAX_DOUBLINGS))
     doubt = ConsolidationBackoff(until=until, failures=failures, workload=unproven.workload)
     return msgspec.structs.replace(memory, settling=None, doubt=doubt)
 

@@ -1,7 +1,7 @@
 """Pods that removals under way leave without a node: the room they will need elsewhere is as good as taken.
 
 Those still on a node that is being removed, and those evicted already whose controllers have not made them anew. The
-former look for room with pending pods first (`displaced`); scale-down houses the rest.
+former look for room with pending pods first (`pods_of_removed_nodes`); scale-down houses the rest.
 Source: Cluster Autoscaler's `core/podlistprocessor` (nodes being drained) and `core/scaledown/planner` (evicted pods).
 """
 
@@ -29,19 +29,19 @@ def leaving_nodes(trial: Trial, situation: ScaleDownContext) -> Mask:
     return leaving
 
 
-def house(placer: Placer, situation: ScaleDownContext, leaving: Mask) -> None:
+def place_displaced_pods(placer: Placer, situation: ScaleDownContext, leaving: Mask) -> None:
     """Place homeless pods where they fit, upcoming nodes included; any that fits nowhere is left out."""
     trial, start = placer.trial, 0
     among = np.ones(trial.count, dtype=np.bool_)
     among[: trial.base] = ~leaving
-    for pod in homeless(trial.view, situation, leaving):
+    for pod in displaced_pods(trial.view, situation, leaving):
         position = placer.first(pod.cls, slice(0, trial.count), start, among)
         if position is not None:
             placer.place(pod.cls, position)
             start = (position + 1) % trial.count
 
 
-def displaced(view: ClusterView, names: Iterable[str], wall: float, rules: Rules) -> tuple[Pod, ...]:
+def pods_of_removed_nodes(view: ClusterView, names: Iterable[str], wall: float, rules: Rules) -> tuple[Pod, ...]:
     """Return the pods of nodes that are being removed which are expected again, as if they were pending already.
 
     Only of nodes that carry the taint by now: on others they would find their old place.
@@ -57,10 +57,10 @@ def displaced(view: ClusterView, names: Iterable[str], wall: float, rules: Rules
     )
 
 
-def homeless(view: ClusterView, situation: ScaleDownContext, leaving: Mask) -> Iterator[Pod]:
+def displaced_pods(view: ClusterView, situation: ScaleDownContext, leaving: Mask) -> Iterator[Pod]:
     """Yield pods that are expected again and have no room yet, first those not evicted yet."""
     for position in np.flatnonzero(leaving).tolist():
-        here = (pod for pod in view.pods[position] if pod.key not in situation.housed)
+        here = (pod for pod in view.pods[position] if pod.key not in situation.displaced_placed)
         yield from (pod for pod in here if pod.deleted is None and _recreatable(pod, situation.rules))
     if situation.rules.evicted_pods_need_room:
         yield from _awaited(view, situation)
@@ -79,7 +79,7 @@ def _awaited(view: ClusterView, situation: ScaleDownContext) -> Iterator[Pod]:
             continue
         key = pod.namespace, pod.cls.owner
         if key not in missing:
-            wanted = _wanted(view, pod)
+            wanted = _wanted_replicas(view, pod)
             missing[key] = None if wanted is None else wanted - _present(view, pod)
         left = missing[key]
         if left is None:
@@ -89,7 +89,7 @@ def _awaited(view: ClusterView, situation: ScaleDownContext) -> Iterator[Pod]:
             yield pod
 
 
-def _wanted(view: ClusterView, pod: Pod) -> int | None:
+def _wanted_replicas(view: ClusterView, pod: Pod) -> int | None:
     owner, related = pod.cls.owner, view.related
     if owner is None:
         return None

@@ -144,7 +144,7 @@ def _candidates(
                 kept[name] = UnremovableNode(name, reason)
         candidate &= ~mask
     positions = trial.view.positions
-    for name, unremovable in situation.spoken_for.items():
+    for name, unremovable in situation.reserved_nodes.items():
         if name in positions:
             candidate[positions[name]] = False
             kept[name] = unremovable
@@ -176,7 +176,7 @@ def _undecoded_pods(trial: Trial) -> Iterator[tuple[int, UnremovableNode]]:
         )
 
 
-def barred(trial: Trial, situation: ScaleDownContext, position: int) -> UnremovableNode | None:
+def replacement_blocker(trial: Trial, situation: ScaleDownContext, position: int) -> UnremovableNode | None:
     """Return why a node may not go even if others come in its place: what does not depend on whether it is needed."""
     node, reading = trial.view.nodes[position], situation.readings.items[position]
     group = situation.groups.get(situation.groups.of_node.get(node.name, ""))

@@ -73,9 +73,9 @@ class ScaleDownContext(msgspec.Struct, frozen=True, kw_only=True):
     rules: Rules = Rules()
     last_by_group: Mapping[str, LastActions] = {}
     under_way: OngoingRemovals = NoOngoingRemovals()
-    housed: frozenset[str] = frozenset()
+    displaced_placed: frozenset[str] = frozenset()
     """Keys of pods on nodes being removed that have found room elsewhere on the simulated cluster already."""
-    spoken_for: Mapping[str, UnremovableNode] = {}
+    reserved_nodes: Mapping[str, UnremovableNode] = {}
     """Nodes that a replacement in progress is about, by name: they are not judged."""
 
 

@@ -12,7 +12,7 @@ from autoscaler.clock import Instant
 from autoscaler.config.scaledown import ScaleDown
 from autoscaler.current_step import in_hand
 from autoscaler.reasons import UnremovableNode, UnremovableReason
-from autoscaler.scaledown.displaced_pods import house, leaving_nodes
+from autoscaler.scaledown.displaced_pods import leaving_nodes, place_displaced_pods
 from autoscaler.scaledown.drain import NodeDrain
 from autoscaler.scaledown.eligibility import Eligible, eligible
 from autoscaler.scaledown.memory import ScaleDownMemory, remembered
@@ -39,7 +39,7 @@ def plan_unneeded(
     memory = _looked_at(memory, placer.trial, situation.now)
     with placer.trial.fork():
         leaving = leaving_nodes(placer.trial, situation)
-        house(placer, situation, leaving)
+        place_displaced_pods(placer, situation, leaving)
         found = eligible(placer.trial, situation, memory, leaving)
         if not found.order:
             return UnneededNodes(

@@ -13,7 +13,7 @@ from autoscaler.objects import quantity
 from autoscaler.objects.pod import Pod
 from autoscaler.reasons import ReplacementTrigger, UnremovableNode, UnremovableReason
 from autoscaler.scaledown.drain import BlockingPod, DrainContext, DrainJudge, NodeDrain, departure
-from autoscaler.scaledown.eligibility import barred
+from autoscaler.scaledown.eligibility import replacement_blocker
 from autoscaler.scaledown.pdb import RemainingPdbTracker
 from autoscaler.scaledown.plan import Removal, ScaleDownContext
 from autoscaler.scaledown.replacement import (
@@ -106,7 +106,7 @@ class Relocations:
             leaving=leaving,
             withdrawn=self._withdrawn(replacement),
             short=short,
-            homeless=tuple(pod for pod, place in zip(pods, places, strict=True) if place is None),
+            unplaced=tuple(pod for pod, place in zip(pods, places, strict=True) if place is None),
             awaited=len(awaited),
             arrived=arrived and beyond == self._trial.count,
             new=new,
@@ -127,7 +127,7 @@ class Relocations:
     def removal(self, name: str) -> Removal | UnremovableNode:
         """Return the removal of a node as it would be, or why it may not go; nothing changes."""
         position = self._trial.view.positions[name]
-        reason = barred(self._trial, self._situation, position)
+        reason = replacement_blocker(self._trial, self._situation, position)
         if reason is not None:
             return reason
         leaving = self._departure(name)

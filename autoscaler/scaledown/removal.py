@@ -54,7 +54,7 @@ class Removals:
     @property
     def hints(self) -> Hints:
         """What to try first in the next pass."""
-        return self._hints.followed_by(self._places)
+        return self._hints.updated(self._places)
 
     def simulate(self, position: int) -> NodeDrain | UnremovableNode:
         """Remove a node, or say why that is impossible; then nothing has changed."""
@@ -64,13 +64,13 @@ class Removals:
         if isinstance(leaving, BlockingPod):
             pod, verdict = leaving.pod, leaving.verdict
             return UnremovableNode(name, UnremovableReason.BLOCKED_BY_POD, verdict.detail, pod.key, verdict.reason)
-        homeless = self._move(position, pods, leaving.move)
-        if homeless is not None:
-            aside = self._placer.has_too_many_constraints(homeless.cls)
+        unplaced = self._move(position, pods, leaving.move)
+        if unplaced is not None:
+            aside = self._placer.has_too_many_constraints(unplaced.cls)
             detail = (
                 "it has too many constraints to be tried elsewhere" if aside else "no other node has a place for it"
             )
-            return UnremovableNode(name, UnremovableReason.NO_PLACE, detail, homeless.key)
+            return UnremovableNode(name, UnremovableReason.NO_PLACE, detail, unplaced.key)
         return leaving
 
     def all_at_once(self, leaving: NodeDrain) -> bool:

@@ -23,7 +23,7 @@ REQUESTED = "replacement.autoscaler/requested"
 """Annotation on a node, `true`: replace it."""
 _MOST_BUYS = 3
 """Twice more after the first time, should other pods have taken the room, or the scheduler filled it otherwise."""
-LONGEST_REST = 5
+MAX_DOUBLINGS = 5
 """How often the rest doubles."""
 
 
@@ -99,7 +99,7 @@ class ReplacementForecast(msgspec.Struct, frozen=True, kw_only=True):
     """Nobody asks for it any more."""
     short: Mapping[str, int] = {}
     """Machines without which a group would fall below its minimum."""
-    homeless: tuple[Pod, ...] = ()
+    unplaced: tuple[Pod, ...] = ()
     """Pods that fit neither on nodes there are nor on those on their way."""
     awaited: int = 0
     """Pods that count on nodes which are not ready yet."""
@@ -111,7 +111,7 @@ class ReplacementForecast(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def lacks(self) -> bool:
         """Whether machines have to be bought."""
-        return bool(self.homeless or self.short)
+        return bool(self.unplaced or self.short)
 
 
 class ReplacementBackoff(msgspec.Struct, frozen=True, kw_only=True):
@@ -218,16 +218,16 @@ def words(kept: UnremovableNode) -> str:
 
 def _lacking(seen: ReplacementForecast) -> str:
     short = ", ".join(f"{group} lacks {count}" for group, count in seen.short.items())
-    pods = f"pods without a place: {len(seen.homeless)}" if seen.homeless else ""
+    pods = f"pods without a place: {len(seen.unplaced)}" if seen.unplaced else ""
     return "; ".join(part for part in (pods, short) if part)
 
 
-def rested(
+def next_backoff(
     rest: ReplacementBackoff | None, replacement: Replacement, now: Instant, options: Options
 ) -> ReplacementBackoff:
     """Return how long a node rests after its replacement was given up: twice as long each time."""
     failures = (0 if rest is None else rest.failures) + 1
-    delay_s = options.replacement_retry_delay_s * 2 ** min(failures - 1, LONGEST_REST)
+    delay_s = options.replacement_retry_delay_s * 2 ** min(failures - 1, MAX_DOUBLINGS)
     return ReplacementBackoff(
         until=now.later(delay_s),
         hold=replacement.hold or ReplacementHold.TIMED_OUT,

@@ -12,7 +12,9 @@ from autoscaler.scheduling.placement import Placer
 from autoscaler.scheduling.term_index import TermIndex
 
 
-def follow(placer: Placer, waiting: Sequence[Pod], newcomers: Iterable[PodClass]) -> tuple[tuple[Pod, int], ...]:
+def place_followers(
+    placer: Placer, waiting: Sequence[Pod], placed_before: Iterable[PodClass]
+) -> tuple[tuple[Pod, int], ...]:
     """Place waiting pods that want newcomers near, then those that want these near, and so on; return their positions.
 
     Pods of a class are tried once in each round in which others that they want near have found room. What is placed
@@ -20,12 +22,12 @@ def follow(placer: Placer, waiting: Sequence[Pod], newcomers: Iterable[PodClass]
     """
     groups = (group for group in pod_groups(waiting) if group.cls.pod_affinity)
     wanting = {group.cls: deque(group.pods) for group in groups if not placer.has_too_many_constraints(group.cls)}
-    by_company = placer.by_company(wanting)
+    by_affinity = placer.by_affinity(wanting)
     placed: list[tuple[Pod, int]] = []
-    turn = list(dict.fromkeys(newcomers))
+    turn = list(dict.fromkeys(placed_before))
     while turn and wanting:
         next_turn: list[PodClass] = []
-        for cls in _concerned(turn, by_company):
+        for cls in _concerned(turn, by_affinity):
             if cls in wanting and (here := _placed(placer, cls, wanting[cls])):
                 placed.extend(here)
                 next_turn.append(cls)
@@ -35,12 +37,12 @@ def follow(placer: Placer, waiting: Sequence[Pod], newcomers: Iterable[PodClass]
     return tuple(placed)
 
 
-def _concerned(newcomers: Iterable[PodClass], by_company: TermIndex) -> Iterable[PodClass]:
+def _concerned(placed_before: Iterable[PodClass], by_affinity: TermIndex) -> Iterable[PodClass]:
     """Return the classes that want one of the newcomers near."""
     classes: dict[PodClass, None] = {}
-    for newcomer in newcomers:
-        classes.update(dict.fromkeys(by_company.owners_about(newcomer)))
-        if len(classes) >= by_company.owners:
+    for placed_class in placed_before:
+        classes.update(dict.fromkeys(by_affinity.owners_about(placed_class)))
+        if len(classes) >= by_affinity.owners:
             break
     return classes
 

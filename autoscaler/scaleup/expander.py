@@ -117,7 +117,7 @@ class ExpanderInputs(msgspec.Struct, frozen=True, kw_only=True):
     """What expanders may need to know beside the options, as one pass sees it."""
 
     dice: RandomSource
-    """Of this choice alone: a seed and what has been chosen so far fix them (`luck`)."""
+    """Of this choice alone: a seed and what has been chosen so far fix them (`seed`)."""
     tie_break: TieBreak = TieBreak.STABLE
     rules: Rules = Rules()
     cluster_nodes: int | None = None

@@ -17,7 +17,7 @@ from autoscaler.config.scaleup import Pods
 from autoscaler.current_step import in_hand
 from autoscaler.objects.pod import SCALE_UP_DELAY, Pod, PodClass
 from autoscaler.reasons import Waiting
-from autoscaler.scaleup.affinity_followers import follow
+from autoscaler.scaleup.affinity_followers import place_followers
 from autoscaler.scaleup.plan import ScaleUpPlan
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.hints import Hints, identity
@@ -96,20 +96,22 @@ def filter_schedulable(
         else:
             important.append(pod)
     placed = _place_by_priority(placer, important, hints, hints_first=rules.hints_by_priority)
-    if rules.company_is_awaited:
-        newcomers = [pod.cls for pod in important if pod.key in placed]
+    if rules.pods_wait_for_affinity:
+        placed_before = [pod.cls for pod in important if pod.key in placed]
         left = [pod for pod in important if pod.key not in placed]
-        placed |= {pod.key: placer.trial.name(position) for pod, position in follow(placer, left, newcomers)}
-    needy: list[Pod] = []
+        placed |= {
+            pod.key: placer.trial.name(position) for pod, position in place_followers(placer, left, placed_before)
+        }
+    unschedulable: list[Pod] = []
     for pod in important:
         if pod.key in placed:
             waiting[pod.key] = Waiting.FITS
         elif pod.cls.daemonset:
             waiting[pod.key] = Waiting.DAEMONSET
         else:
-            needy.append(pod)
+            unschedulable.append(pod)
     places = {identity(pod): placed[pod.key] for pod in important if pod.key in placed}
-    return UnschedulablePods(tuple(needy), waiting, hints.followed_by(places))
+    return UnschedulablePods(tuple(unschedulable), waiting, hints.updated(places))
 
 
 def planned(hints: Hints, plan: ScaleUpPlan) -> Hints:

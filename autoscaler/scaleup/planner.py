@@ -16,7 +16,7 @@ from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import GroupsPerPass, ScaleUp
 from autoscaler.objects.pod import Pod
 from autoscaler.reasons import PodVerdict, ScaleUpResult, Skipped
-from autoscaler.scaleup.affinity_followers import follow
+from autoscaler.scaleup.affinity_followers import place_followers
 from autoscaler.scaleup.balancing import balance, within_limits
 from autoscaler.scaleup.choice import Choice, ExpanderStep
 from autoscaler.scaleup.context import ScaleUpContext, considered
@@ -152,11 +152,11 @@ class _Decision:
 
     def _joined(self, turn: Sequence[Round], left: Sequence[Pod]) -> list[Round]:
         """Return the rounds of a turn; the last is also for pods that had to wait for those that the turn helps."""
-        if self._one_round or not self._rules.company_is_awaited:
+        if self._one_round or not self._rules.pods_wait_for_affinity:
             return list(turn)
         helped = {pod.key for plan_round in turn for pod in plan_round.helped}
-        newcomers = [pod.cls for plan_round in turn for pod in plan_round.helped]
-        joining = follow(self._placer, [pod for pod in left if pod.key not in helped], newcomers)
+        placed_before = [pod.cls for plan_round in turn for pod in plan_round.helped]
+        joining = place_followers(self._placer, [pod for pod in left if pod.key not in helped], placed_before)
         names = tuple(self._placer.trial.name(position) for _, position in joining)
         last = turn[-1]
         last = msgspec.structs.replace(

@@ -1,6 +1,6 @@
 """Which classes of pods a term is about: sets of class numbers, found by set arithmetic.
 
-A selection demands hooks (see `hooks`), labels and namespaces. The classes that have a hook are known, so that what a
+A selection demands hooks (see `index_keys`), labels and namespaces. The classes that have a hook are known, so that what a
 selection covers is a union, an intersection or a complement of few sets, and no class is asked on its own. Where a
 selection demands a hook that only few classes have, these few are asked instead, which is cheaper still.
 """
@@ -16,7 +16,7 @@ from autoscaler.objects.meta import LabelSelector, Operator, Requirement, intege
 from autoscaler.objects.pod import PodClass
 from autoscaler.objects.podspec import PodAffinityTerm, SpreadConstraint
 from autoscaler.objects.workload import Namespace
-from autoscaler.scheduling.index_keys import IndexKey, index_keys_of, sibling_hook
+from autoscaler.scheduling.index_keys import IndexKey, index_keys_of, sibling_key
 from autoscaler.snapshot.columns import Mask
 
 Numbers = NDArray[np.int64]
@@ -53,7 +53,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     """Equal for selections that cover the same."""
     labels: tuple[Requirement, ...] = ()
     inside: tuple[NamespaceSelection, ...] = ()
-    hooks: frozenset[IndexKey] | None = None
+    index_keys: frozenset[IndexKey] | None = None
     """One of these hooks; None: no matter which."""
 
     def covers(self, cls: PodClass) -> bool:
@@ -61,7 +61,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         return (
             all(requirement.matches(cls.labels.get(requirement.key)) for requirement in self.labels)
             and all(namespaces.holds(cls.namespace) for namespaces in self.inside)
-            and (self.hooks is None or not self.hooks.isdisjoint(index_keys_of(cls)))
+            and (self.index_keys is None or not self.index_keys.isdisjoint(index_keys_of(cls)))
         )
 
     def demanded(self) -> Iterator[Sequence[IndexKey]]:
@@ -74,8 +74,8 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         for place in self.inside:
             if place.selector is None:
                 yield [(name,) for name in place.names]
-        if self.hooks is not None:
-            yield list(self.hooks)
+        if self.index_keys is not None:
+            yield list(self.index_keys)
 
 
 class KeyIndex:
@@ -83,7 +83,7 @@ class KeyIndex:
 
     def __init__(self) -> None:
         self._labels: list[Mapping[str, str]] = []
-        self._by_hook: dict[IndexKey, list[int]] = {}
+        self._by_key: dict[IndexKey, list[int]] = {}
         self._arrays: dict[IndexKey, Numbers] = {}
         self._integers: dict[str, tuple[int, Numbers, Numbers]] = {}
 
@@ -91,17 +91,17 @@ class KeyIndex:
         """Return how many things there are."""
         return len(self._labels)
 
-    def add(self, labels: Mapping[str, str], hooks: Iterable[IndexKey]) -> int:
+    def add(self, labels: Mapping[str, str], index_keys: Iterable[IndexKey]) -> int:
         """Add something; return its number."""
         number = len(self._labels)
         self._labels.append(labels)
-        for hook in hooks:
-            self._by_hook.setdefault(hook, []).append(number)
+        for index_key in index_keys:
+            self._by_key.setdefault(index_key, []).append(number)
         return number
 
-    def at(self, hook: IndexKey) -> Sequence[int]:
+    def at(self, index_key: IndexKey) -> Sequence[int]:
         """Return what has a hook; it may repeat."""
-        return self._by_hook.get(hook, ())
+        return self._by_key.get(index_key, ())
 
     def restrict(self, mask: Mask, demands: Iterable[Requirement]) -> None:
         """Take out of a set of all things those that do not meet the demands on labels."""
@@ -121,25 +121,25 @@ class KeyIndex:
                 case _:
                     mask[:] = False
 
-    def keep(self, mask: Mask, hooks: Iterable[IndexKey]) -> None:
+    def keep(self, mask: Mask, index_keys: Iterable[IndexKey]) -> None:
         """Take out of a set of all things those that have none of these hooks."""
-        mask &= self.having(hooks)
+        mask &= self.having(index_keys)
 
-    def having(self, hooks: Iterable[IndexKey]) -> Mask:
+    def having(self, index_keys: Iterable[IndexKey]) -> Mask:
         """Return which things have one of these hooks."""
         inside = np.zeros(len(self), dtype=np.bool_)
-        for hook in hooks:
-            if hook in self._by_hook:
-                inside[self._array(hook)] = True
+        for index_key in index_keys:
+            if index_key in self._by_key:
+                inside[self._array(index_key)] = True
         return inside
 
-    def _array(self, hook: IndexKey) -> Numbers:
-        listed = self._by_hook.get(hook, ())
+    def _array(self, index_key: IndexKey) -> Numbers:
+        listed = self._by_key.get(index_key, ())
         if len(listed) <= _FEW:
             return np.array(listed, dtype=np.int64)
-        known = self._arrays.get(hook)
+        known = self._arrays.get(index_key)
         if known is None or len(known) < len(listed):
-            known = self._arrays[hook] = np.array(listed, dtype=np.int64)
+            known = self._arrays[index_key] = np.array(listed, dtype=np.int64)
         return known
 
     def _compare(self, mask: Mask, demand: Requirement) -> None:
@@ -197,7 +197,10 @@ class Classes:
 
     def rarest(self, selection: Selection) -> Sequence[IndexKey] | None:
         """Return hooks that few classes have, and at least one of which a class needs to be covered; None: no such."""
-        sets = [(sum(len(self._index.at(hook)) for hook in hooks), hooks) for hooks in selection.demanded()]
+        sets = [
+            (sum(len(self._index.at(index_key)) for index_key in index_keys), index_keys)
+            for index_keys in selection.demanded()
+        ]
         count, rarest = min(sets, key=lambda counter_set: counter_set[0], default=(_FEW + 1, ()))
         return rarest if count <= _FEW else None
 
@@ -206,9 +209,11 @@ class Classes:
         few: set[int] = set()
         many: Mask | None = None
         for selection in selections:
-            hooks = self.rarest(selection)
-            if hooks is not None:
-                asked = (number for hook in hooks for number in self._index.at(hook) if number not in few)
+            index_keys = self.rarest(selection)
+            if index_keys is not None:
+                asked = (
+                    number for index_key in index_keys for number in self._index.at(index_key) if number not in few
+                )
                 few.update(number for number in asked if selection.covers(self.all[number]))
             elif many is None:
                 many = self._among_all(selection)
@@ -224,8 +229,8 @@ class Classes:
         self._index.restrict(mask, selection.labels)
         for place in selection.inside:
             self._keep_inside(mask, place)
-        if selection.hooks is not None:
-            self._index.keep(mask, selection.hooks)
+        if selection.index_keys is not None:
+            self._index.keep(mask, selection.index_keys)
         return mask
 
     def _keep_inside(self, mask: Mask, place: NamespaceSelection) -> None:
@@ -299,14 +304,14 @@ def selection_for(constraint: SpreadConstraint, cls: PodClass) -> Selection:
 
 def siblings(cls: PodClass) -> Selection:
     """Return the classes of the same controller, which the class has."""
-    hooks = () if cls.owner is None else (sibling_hook(cls.namespace, cls.owner),)
-    return Selection(identity=_identity("siblings", cls.namespace, cls.owner), hooks=frozenset(hooks))
+    index_keys = () if cls.owner is None else (sibling_key(cls.namespace, cls.owner),)
+    return Selection(identity=_identity("siblings", cls.namespace, cls.owner), index_keys=frozenset(index_keys))
 
 
-def having(hooks: Iterable[IndexKey]) -> Selection:
+def having(index_keys: Iterable[IndexKey]) -> Selection:
     """Return what has one of these hooks."""
-    known = frozenset(hooks)
-    return Selection(identity=_identity("hooks", sorted(known, key=repr)), hooks=known)
+    known = frozenset(index_keys)
+    return Selection(identity=_identity("hooks", sorted(known, key=repr)), index_keys=known)
 
 
 def all_of(selections: Iterable[Selection]) -> Selection:

@@ -24,19 +24,19 @@ def index_keys_of(cls: PodClass) -> Iterator[IndexKey]:
         yield pair[0]
         yield pair
     if cls.owner is not None:
-        yield sibling_hook(cls.namespace, cls.owner)
+        yield sibling_key(cls.namespace, cls.owner)
     for port in cls.host_ports:
         yield port_key(port, port.ip)
         yield port_key(port, None)
     for disk, alone in disks_of(cls.volumes).items() if cls.volumes else ():
-        yield disk_hook(disk, alone=False)
+        yield disk_key(disk, alone=False)
         if alone:
-            yield disk_hook(disk, alone=True)
+            yield disk_key(disk, alone=True)
     for name in cls.claims:
-        yield claim_hook(f"{cls.namespace}/{name}")
+        yield claim_key(f"{cls.namespace}/{name}")
 
 
-def sibling_hook(namespace: str, owner: OwnerReference) -> IndexKey:
+def sibling_key(namespace: str, owner: OwnerReference) -> IndexKey:
     """Return what pods of one controller have in common."""
     return "siblings", namespace, owner
 
@@ -46,12 +46,12 @@ def port_key(port: HostPort, address: str | None) -> IndexKey:
     return "port", port.port, port.protocol, address
 
 
-def disk_hook(disk: tuple[str, ...], *, alone: bool) -> IndexKey:
+def disk_key(disk: tuple[str, ...], *, alone: bool) -> IndexKey:
     """Return what users of a disk have in common; with `alone`, those that share it with nobody."""
     return "disk", disk, alone
 
 
-def claim_hook(key: str) -> IndexKey:
+def claim_key(key: str) -> IndexKey:
     """Return what users of a claim on a volume have in common."""
     return "claim", key, None
 

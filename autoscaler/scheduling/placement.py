@@ -99,7 +99,7 @@ class Placer:
         """What the scheduler asks."""
         return self._profile
 
-    def by_company(self, classes: Iterable[PodClass]) -> TermIndex:
+    def by_affinity(self, classes: Iterable[PodClass]) -> TermIndex:
         """Return an index of the required affinity of classes, all of which have some."""
         index = TermIndex(self._others.tallies.classes)
         for cls in classes:

@@ -75,8 +75,8 @@ class TermIndex:
         number = self._classes.number(cls)
         self._sort()
         groups: set[int] = set()
-        for hook in index_keys_of(cls):
-            for group, term in reversed(self._narrow.get(hook, ())):
+        for index_key in index_keys_of(cls):
+            for group, term in reversed(self._narrow.get(index_key, ())):
                 if group < start:
                     break
                 if group not in groups and term.covers(cls):
@@ -100,10 +100,10 @@ class TermIndex:
         for group, terms in self._fresh:
             wide: list[Selection] = []
             for term in terms:
-                hooks = self._classes.rarest(term)
-                for hook in dict.fromkeys(hooks or ()):
-                    self._narrow.setdefault(hook, []).append((group, term))
-                if hooks is None:
+                index_keys = self._classes.rarest(term)
+                for index_key in dict.fromkeys(index_keys or ()):
+                    self._narrow.setdefault(index_key, []).append((group, term))
+                if index_keys is None:
                     wide.append(term)
             if wide:
                 self._add_row(wide)

@@ -15,7 +15,7 @@ from autoscaler.scheduling.bounds import UNBOUNDED, Bound, gate
 from autoscaler.scheduling.claims import binding_demands, zone_demands
 from autoscaler.scheduling.class_selection import having
 from autoscaler.scheduling.domains import DomainTallies
-from autoscaler.scheduling.index_keys import claim_hook, disk_hook, disks_of
+from autoscaler.scheduling.index_keys import claim_key, disk_key, disks_of
 from autoscaler.scheduling.node_requirements import ReachGuard
 from autoscaler.scheduling.profile import Profile
 from autoscaler.snapshot.cluster import Related
@@ -42,10 +42,10 @@ class RestrictionGuard:
             key for key in _claim_keys(cls) if key in claims and _ONE_POD in claims[key].spec.access_modes
         )
         """Claims that one pod alone may use, whatever its node."""
-        clashing = [disk_hook(disk, alone=not alone) for disk, alone in disks.items()]
+        clashing = [disk_key(disk, alone=not alone) for disk, alone in disks.items()]
         self._alone = any(disks.values())
         self._clashing = tallies.counted((having(clashing),)).tally(None) if disks else None
-        users = map(claim_hook, self._exclusive)
+        users = map(claim_key, self._exclusive)
         self._users = tallies.counted((having(users),)).tally(None) if self._exclusive else None
 
     def _uses(self, other: PodClass) -> bool:

@@ -18,7 +18,7 @@ class Hints(msgspec.Struct, frozen=True):
         who = identity(pod)
         return self.newer.get(who) or self.older.get(who)
 
-    def followed_by(self, places: Mapping[str, str]) -> "Hints":
+    def updated(self, places: Mapping[str, str]) -> "Hints":
         """Return the hints of the next pass, when this one placed pods so."""
         return Hints(places, self.newer)
 

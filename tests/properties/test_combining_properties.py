@@ -91,7 +91,7 @@ class Case:
         )
         chain = build_chain(expanders, ExpanderInputs(dice=dice(1), tie_break=TieBreak.STABLE, prices=NoPrices()))
         # Pods that follow others onto nodes that were bought for those are no part of the combination.
-        rules = Rules(company_is_awaited=False)
+        rules = Rules(pods_wait_for_affinity=False)
         return plan_scale_up(Placer(Trial(view_of([], []))), self.pods, situation, chain, options, rules)
 
     def price(self, plan: ScaleUpPlan) -> float:

@@ -113,7 +113,7 @@ class ReplacingWorld(LoopWorld):
         return set(self.cluster.nodes)
 
     @property
-    def homeless(self) -> int:
+    def unplaced(self) -> int:
         """Pods that run nowhere."""
         return sum(pod.node is None for pod in self.cluster.pods.values())
 

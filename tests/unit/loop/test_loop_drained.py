@@ -9,7 +9,7 @@ from autoscaler.config.tree import Config
 from autoscaler.objects.node import TO_BE_DELETED
 from autoscaler.objects.pod import MIRROR
 from autoscaler.reasons import ScaleUpResult, Waiting
-from autoscaler.scaledown.displaced_pods import displaced
+from autoscaler.scaledown.displaced_pods import pods_of_removed_nodes
 from autoscaler.snapshot.cluster import view_of
 from tests.builders import a_node, a_pod
 from tests.unit.loop.loop_world import NOW, LoopWorld, a_spec, waiting
@@ -70,7 +70,7 @@ def test_mirror_and_static_pods_are_never_expected() -> None:
     for annotations in ({MIRROR: "x"}, {"kubernetes.io/config.source": "file"}):
         node = a_node("n", taints=[f"{TO_BE_DELETED}={NOW}"])
         view = view_of([node], [a_pod("p", node="n", owner=None, annotations=annotations)])
-        assert displaced(view, ["n"], NOW, Rules(bare_pods_are_expected=True)) == ()
+        assert pods_of_removed_nodes(view, ["n"], NOW, Rules(bare_pods_are_expected=True)) == ()
 
 
 @pytest.mark.parametrize(

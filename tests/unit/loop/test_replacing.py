@@ -25,7 +25,7 @@ def test_an_old_node_goes_once_another_has_come_for_its_pods() -> None:
     world.pass_for(600)
     assert "old" not in world.nodes
     assert len(world.nodes) == 1
-    assert world.homeless == 0
+    assert world.unplaced == 0
     assert world.bought() == 1
     assert world.stages() == [
         ReplacementStage.BOUGHT,
@@ -78,7 +78,7 @@ def test_the_oldest_goes_first_and_only_as_many_at_once_as_allowed() -> None:
         assert len([one for one in report.replacements.all if not one.over]) <= 1
         gone += [name for name in ("n8", "n12", "n10") if name not in world.nodes and name not in gone]
     assert gone == ["n12", "n10", "n8"]
-    assert (world.homeless, world.bought(), len(world.nodes)) == (0, 3, 3)
+    assert (world.unplaced, world.bought(), len(world.nodes)) == (0, 3, 3)
 
 
 def test_a_group_at_its_minimum_grows_before_it_shrinks() -> None:
@@ -114,7 +114,7 @@ def test_an_annotation_asks_for_a_replacement() -> None:
     world = ReplacingWorld(a_spec("web", boot_s=60), config=config, nodes=[(node, "web")], pods=[on("old")])
     world.pass_for(600)
     assert "old" not in world.nodes
-    assert world.homeless == 0
+    assert world.unplaced == 0
 
 
 def test_without_its_flag_the_annotation_means_nothing() -> None:
@@ -166,7 +166,7 @@ def test_a_stock_out_leaves_the_node_and_does_not_buy_without_end() -> None:
     world = one_old_node(call_faults=[fault])
     world.pass_for(7200)
     assert world.nodes == {"old"}
-    assert world.homeless == 0
+    assert world.unplaced == 0
     tries = [call for call in world.cloud.calls if call.verb.value == "increase"]
     assert len(tries) <= 3
 
@@ -175,7 +175,7 @@ def test_machines_that_never_come_are_given_up_and_tried_again_later() -> None:
     world = ReplacingWorld(a_spec("web"), config=AGED, nodes=[(old_node(), "web")], pods=[on("old")])
     world.pass_for(4 * 3600)
     assert world.nodes == {"old"}
-    assert world.homeless == 0
+    assert world.unplaced == 0
     assert world.bought() <= 6
     assert ReplacementStage.ABANDONED in world.stages()
     assert STATE in world.cluster.nodes["old"].annotations
@@ -188,7 +188,7 @@ def test_a_restart_in_the_middle_neither_buys_twice_nor_loses_anything(after_s: 
     world.restart()
     world.pass_for(900)
     assert "old" not in world.nodes
-    assert (world.bought(), len(world.nodes), world.homeless) == (1, 1, 0)
+    assert (world.bought(), len(world.nodes), world.unplaced) == (1, 1, 0)
 
 
 def test_pending_pods_do_not_count_on_the_room_of_a_replacement() -> None:
@@ -197,7 +197,7 @@ def test_pending_pods_do_not_count_on_the_room_of_a_replacement() -> None:
     world._wanted["default/late"] = on("", "late")
     world.pass_for(1200)
     assert "old" not in world.nodes
-    assert (world.bought(), world.homeless) == (2, 0)
+    assert (world.bought(), world.unplaced) == (2, 0)
 
 
 def test_new_nodes_that_wait_for_pods_are_not_unneeded() -> None:

@@ -50,7 +50,7 @@ def paid(**about: object) -> Replacement:
         ),
         pytest.param(
             a_replacement(),
-            ReplacementForecast(removals=STANDS, homeless=(POD,)),
+            ReplacementForecast(removals=STANDS, unplaced=(POD,)),
             ReplacementStage.PROPOSED,
             ReplacementHold.NO_CAPACITY,
             id="pods need room",
@@ -103,7 +103,7 @@ def paid(**about: object) -> Replacement:
         ),
         pytest.param(
             msgspec.structs.replace(paid(), buys=3),
-            ReplacementForecast(removals=STANDS, homeless=(POD,)),
+            ReplacementForecast(removals=STANDS, unplaced=(POD,)),
             ReplacementStage.ABANDONED,
             ReplacementHold.NEVER_CAME,
             id="bought often enough",
@@ -130,7 +130,7 @@ def test_a_node_rests_twice_as_long_each_time_but_not_without_end() -> None:
     rest: ReplacementBackoff | None = None
     delays = []
     for _ in range(8):
-        rest = states.rested(rest, paid(), NOW, OPTIONS)
+        rest = states.next_backoff(rest, paid(), NOW, OPTIONS)
         delays.append(rest.until.mono - NOW.mono)
     assert delays[:3] == [1800, 3600, 7200]
     assert delays[-1] == delays[-2] == 1800 * 32
@@ -192,16 +192,18 @@ def unsettled(**about: object) -> ReplacementMemory:
 
 
 def test_no_other_plan_is_made_before_the_last_one_has_settled() -> None:
-    memory = consolidation_backoff.settled(unsettled(), frozenset(), NOW, OPTIONS)
+    memory = consolidation_backoff.prove_or_back_off(unsettled(), frozenset(), NOW, OPTIONS)
     assert not consolidation_backoff.may_consolidate(memory, frozenset(), NOW, OPTIONS)
-    memory = consolidation_backoff.settled(memory, frozenset(), NOW.later(OPTIONS.consolidation_interval_s), OPTIONS)
+    memory = consolidation_backoff.prove_or_back_off(
+        memory, frozenset(), NOW.later(OPTIONS.consolidation_interval_s), OPTIONS
+    )
     assert consolidation_backoff.may_consolidate(
         memory, frozenset(), NOW.later(OPTIONS.consolidation_interval_s), OPTIONS
     )
 
 
 def test_a_plan_that_scale_up_undid_is_not_repeated_for_the_same_pods_nor_soon_for_others() -> None:
-    memory = consolidation_backoff.settled(unsettled(), frozenset((POD.cls,)), NOW, OPTIONS)
+    memory = consolidation_backoff.prove_or_back_off(unsettled(), frozenset((POD.cls,)), NOW, OPTIONS)
     same, other = frozenset(((POD.cls, 1),)), frozenset(((POD.cls, 2),))
     much_later = NOW.later(1e6)
     assert not consolidation_backoff.may_consolidate(memory, same, much_later, OPTIONS)
@@ -211,4 +213,4 @@ def test_a_plan_that_scale_up_undid_is_not_repeated_for_the_same_pods_nor_soon_f
 
 def test_nodes_for_other_pods_do_not_speak_against_a_plan() -> None:
     other = a_pod("other", cpu="7").cls
-    assert consolidation_backoff.settled(unsettled(), frozenset((other,)), NOW, OPTIONS).doubt is None
+    assert consolidation_backoff.prove_or_back_off(unsettled(), frozenset((other,)), NOW, OPTIONS).doubt is None
