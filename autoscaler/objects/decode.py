@@ -56,7 +56,7 @@ class WatchEventType(StrEnum):
 
 
 class Undecoded(msgspec.Struct, frozen=True):
-    """An object that cannot be decoded: as much as can be told of it, and why. `why` repeats nothing of its content."""
+    """An object that cannot be decoded: what is known of it, and why. `why` repeats nothing of its content."""
 
     metadata: ObjectMeta
     why: str
@@ -66,7 +66,7 @@ class Undecoded(msgspec.Struct, frozen=True):
     """Of a node, if it can be read."""
 
     def marked(self, mark: str) -> ObjectMeta:
-        """Return the metadata of what stands for it, without times: those may be what cannot be read."""
+        """Return the metadata of its substitute, without times: those may be what cannot be read."""
         annotations = {**self.metadata.annotations, UNDECODED: mark}
         timeless = {"creation_timestamp": None, "deletion_timestamp": None}
         return msgspec.structs.replace(self.metadata, annotations=annotations, **timeless)
@@ -96,7 +96,7 @@ class DecodedEvent(msgspec.Struct, Generic[T]):
     code: int = 0
     message: str = ""
     undecoded: Undecoded | None = None
-    """What the event is about, in place of `item`, where that cannot be decoded."""
+    """The object of the event where it cannot be decoded, in place of `item`."""
 
 
 class Decoder(Protocol[T]):
@@ -250,7 +250,7 @@ class WireDecoder(Generic[W, T]):
         version = _metadata(event.object).resource_version
         if isinstance(read, Undecoded):
             if not read.key:
-                raise msgspec.ValidationError("an event that does not tell which object it is about")
+                raise msgspec.ValidationError("an event that does not name its object")
             return DecodedEvent(event.type, None, version, undecoded=read)
         return DecodedEvent(event.type, read, version)
 
@@ -281,7 +281,7 @@ def _text(part: dict[str, Any], name: str) -> str:
 
 
 def _metadata(plain: Any) -> ObjectMeta:
-    """Return the metadata of plain data, or who it is about where no more can be read."""
+    """Return the metadata of plain data, or only its names where no more can be read."""
     part = _part(plain, "metadata")
     try:
         return msgspec.convert(part, ObjectMeta)

@@ -58,7 +58,7 @@ class Device(Wire, frozen=True):
 
     @property
     def uses(self) -> Sequence[CounterUse]:
-        """What it takes of shared counters; empty for a device that stands for itself."""
+        """What it takes of shared counters; empty for a device that takes none."""
         return self.consumes_counters if self.basic is None else self.basic.consumes_counters
 
 

@@ -1,6 +1,6 @@
-"""Kept objects in the API's form again: for recordings, and for whoever is told about them.
+"""Writes kept objects in the API's form: for recordings, answers and remote expanders.
 
-Only what the engine keeps of an object is written, so no environment variable, secret or image ever is.
+Only what the engine keeps of an object is written, so environment variables, secrets and images never are.
 """
 
 from collections.abc import Mapping

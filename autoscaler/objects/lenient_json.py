@@ -18,7 +18,7 @@ _STRUCTURE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 def loads(body: bytes) -> Any:
     """Return plain JSON data without nulls. Raises `msgspec.DecodeError` for what is no JSON.
 
-    As Go does, U+FFFD stands for what is no text. What is nested deeper than any object of the API is left out, and
+    As in Go, U+FFFD replaces what is no text. What is nested deeper than any object of the API is left out, and
     integers beyond 64 bits are given as text.
     """
     try:

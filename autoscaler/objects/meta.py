@@ -14,7 +14,7 @@ from cloudprovider.quoted import quoted
 
 
 class Wire(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """Base of everything that is decoded as the API spells it; unknown fields are passed over."""
+    """Base of everything that is decoded as the API spells it; unknown fields are ignored."""
 
 
 class OwnerReference(Wire, frozen=True):
@@ -96,7 +96,7 @@ def rfc3339(wall: float) -> str:
 
 
 def read_annotations(annotations: Mapping[str, str]) -> dict[str, str]:
-    """Return the annotations that decisions read, on whatever kind of object; what else there is may be secret."""
+    """Return the annotations that decisions read, on an object of any kind; others may be secret."""
     return {key: value for key, value in annotations.items() if key.startswith(_READ_ANNOTATIONS)}
 
 
@@ -122,7 +122,7 @@ def published(resource: R) -> R:
 
 
 UNDECODED = "cluster-autoscaler.kubernetes.io/undecoded"
-"""Annotation of what stands for an object that cannot be decoded; it is set here only, never in the cluster."""
+"""Annotation of the substitute of an object that cannot be decoded; it is never set in the cluster."""
 NEVER_KNOWN = "never-known"
 LAST_KNOWN = "last-known"
 

@@ -155,7 +155,7 @@ def node_decoder() -> WireDecoder[NodeWire, Node]:
 
 
 def undecoded_node(odd: Undecoded) -> NodeWire:
-    """Return what stands for a node that cannot be decoded and never was: it has no room, and is to stay."""
+    """Return the substitute of a node that was never decoded: it has no room, and must stay."""
     return NodeWire(
         metadata=odd.marked(NEVER_KNOWN),
         spec=_NodeSpec(provider_id=odd.provider_id, unschedulable=True),

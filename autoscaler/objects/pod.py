@@ -63,9 +63,9 @@ SCALE_UP_DELAY = OURS + "pod-scale-up-delay"
 DAEMONSET_POD = OURS + "daemonset-pod"
 ENABLE_DS_EVICTION = OURS + "enable-ds-eviction"
 GIVEN_UP = OURS + "headroom-given-up"
-"""On pause pods that their controller is about to delete."""
+"""Annotation of pause pods that their controller will delete next."""
 SIMULATED = {"podType": "capacityBufferFakePod", "podtype": "fakepod"}
-"""Annotations of pods that nobody has made: they keep room, or stand for pods to come."""
+"""Annotations of fake pods, which exist in simulations only: they keep room, or represent pods to come."""
 _KEPT_ANNOTATIONS = (OURS, "autoscaling.x-k8s.io/", SOURCE, "podtype", "podType")
 
 
@@ -113,7 +113,7 @@ class PodClass(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True
     headroom: str | None = None
     """The pool of a pause pod, which holds room for others; None for any other pod."""
     leaving: "PodClass | None" = None
-    """In simulations only: the class whose pods on their way out this one stands for. Spread does not count them."""
+    """In simulations only: the class whose terminating pods this one represents. Spread does not count them."""
 
     @property
     def mirror(self) -> bool:
@@ -122,12 +122,12 @@ class PodClass(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True
 
     @property
     def undecoded(self) -> bool:
-        """Whether it stands for pods that cannot be decoded."""
+        """Whether it represents pods that cannot be decoded."""
         return UNDECODED in self.annotations
 
     @property
     def unmeasured(self) -> bool:
-        """Whether nobody knows how much room it takes."""
+        """Whether its requests are unknown."""
         return self.annotations.get(UNDECODED) == NEVER_KNOWN
 
     @property

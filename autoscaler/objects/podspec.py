@@ -46,7 +46,7 @@ class NodeSelectorTerm(Wire, frozen=True):
 
 
 class NodeSelector(Wire, frozen=True):
-    """Terms of which one must hold."""
+    """Terms; at least one must hold."""
 
     node_selector_terms: list[NodeSelectorTerm] = []
 
@@ -123,7 +123,7 @@ class Disk(Wire, frozen=True):
 
 
 class Present(Wire, frozen=True):
-    """A volume source of which only the presence counts."""
+    """A volume source; only its presence matters."""
 
 
 class EmptyDir(Wire, frozen=True):
@@ -205,7 +205,7 @@ class Port(Wire, frozen=True):
 
 
 class Container(Wire, frozen=True):
-    """What of a container counts: its requests and its ports; its image tells how long it takes to start."""
+    """The part of a container that is read: decisions depend on requests and ports, start-up estimates on the image."""
 
     name: str = ""
     resources: Resources = Resources()
@@ -287,7 +287,7 @@ class PodWire(Wire, frozen=True):
 
 
 def undecoded_pod(odd: Undecoded) -> PodWire | None:
-    """Return what stands for a pod that cannot be decoded and never was: it takes all room of its node, and stays.
+    """Return the substitute of a pod that was never decoded: it takes all room of its node, and stays.
 
     None for one that has no node yet: nothing can be done for it.
     """

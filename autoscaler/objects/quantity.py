@@ -37,7 +37,7 @@ def amount(resource: str, text: str) -> int:
 
 
 def amounts(quantities: Mapping[str, str | int | float]) -> dict[str, int]:
-    """Convert a resource list of the API; numbers stand for their decimal text."""
+    """Convert a resource list of the API; numbers are read as their decimal text."""
     return {resource: amount(resource, str(quantity)) for resource, quantity in quantities.items()}
 
 

@@ -34,7 +34,7 @@ NO_RESIZE = PodResize()
 
 
 def resize_of(spec: PodSpec, status: PodStatusWire) -> PodResize:
-    """Return the resize of a pod; init containers that end are passed over. Raises `ValueError`."""
+    """Return the resize of a pod; init containers that end are ignored. Raises `ValueError`."""
     if not (status.container_statuses or status.init_container_statuses or spec.resources.requests):
         return NO_RESIZE
     asked = {container.name: container.resources.requests for container in spec.containers}
@@ -79,7 +79,7 @@ def _texts(amounts: Requests) -> Quantities:
 
 
 def _pending(status: PodStatusWire) -> str:
-    """Return why a resize waits: the reason of its condition, or the field that told before Kubernetes 1.33."""
+    """Return why a resize waits: the reason of its condition, or the status field of before Kubernetes 1.33."""
     reason = next(
         (condition.reason for condition in status.conditions if condition.type == _RESIZE_PENDING), status.resize
     )

@@ -60,7 +60,7 @@ class PersistentVolumeClaim(Resource, frozen=True):
 
 
 def undecoded_claim(odd: Undecoded) -> PersistentVolumeClaim:
-    """Return what stands for a claim that cannot be decoded and never was: no pod that uses it is placed."""
+    """Return the substitute of a claim that was never decoded: no pod that uses it is placed."""
     return PersistentVolumeClaim(metadata=odd.marked(NEVER_KNOWN))
 
 

@@ -157,7 +157,7 @@ def checked(wire: R) -> R:
 
 
 def undecoded_budget(odd: Undecoded) -> DisruptionBudget:
-    """Return what stands for a budget that cannot be decoded and never was: it spares every pod of its namespace."""
+    """Return the substitute of a budget that was never decoded: it protects every pod of its namespace."""
     return DisruptionBudget(metadata=odd.marked(NEVER_KNOWN), spec=BudgetSpec(selector=LabelSelector()))
 
 

@@ -30,7 +30,7 @@ class Buckets(msgspec.Struct, frozen=True, kw_only=True):
     """The unready ones that lack a promised resource."""
     suspended: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()
-    """Nodes whose machine is gone, or on its way out where the provider cannot tell."""
+    """Nodes whose machine is gone, or being deleted where the provider cannot tell."""
     unregistered: tuple[str, ...] = ()
     long_unregistered: tuple[str, ...] = ()
 

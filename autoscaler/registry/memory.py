@@ -34,7 +34,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     started: Instant
     """When the process began."""
     last: LastActions
-    """In the whole cluster; at the start an hour ago, so that nothing waits for what nobody saw."""
+    """In the whole cluster; at the start an hour ago, so that no cool-down holds back the first pass."""
     last_by_group: Mapping[str, LastActions] = {}
     targets: Mapping[str, int] = {}
     """Target size of each group as far as we know of it: read at the last look, plus what we asked for since."""
@@ -56,7 +56,7 @@ def born(now: Instant) -> Memory:
 
 
 def scaled_up(memory: Memory, group_id: str, delta: int, now: Instant, provision_time_s: float) -> Memory:
-    """Remember that a group's target was raised by `delta`, or that it will get so many fewer where negative."""
+    """Remember that a group's target was raised by `delta`, or lowered where it is negative."""
     scale_ups = with_increase(memory.scale_ups, group_id, delta, now, provision_time_s)
     targets = {**memory.targets, group_id: memory.targets.get(group_id, 0) + delta}
     memory = msgspec.structs.replace(memory, scale_ups=scale_ups, targets=targets)
@@ -74,7 +74,7 @@ def scale_up_succeeded(memory: Memory, now: Instant) -> Memory:
 
 
 def deletion_started(memory: Memory, group_id: str, node: str, now: Instant) -> Memory:
-    """Remember that the cloud was told to delete a node."""
+    """Remember that the deletion of a node was requested from the cloud."""
     request = ScaleDownRequest(group_id, node, now)
     memory = msgspec.structs.replace(memory, scale_downs=(*memory.scale_downs, request))
     return _group_active(memory, group_id, scale_down=now)

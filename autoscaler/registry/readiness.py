@@ -82,7 +82,7 @@ def usable_readiness(node: Node, terms: ReadyTerms, devices: NodeDevices = NO_DE
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """What one look at a node tells, whatever the time."""
+    """The state of a node, which does not depend on the time."""
 
     node: Node
     readiness: Readiness

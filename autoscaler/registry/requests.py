@@ -20,7 +20,7 @@ class ScaleUpRequest(msgspec.Struct, frozen=True):
     """The last time more were asked for."""
     provision_time_s: float
     failing: bool = False
-    """Whether the cloud has failed to create some of them: then nobody may count on the others either."""
+    """Whether the cloud failed to create some of them: then the others are not relied on either."""
 
     def overdue(self, now: Instant) -> bool:
         """Whether the nodes should have registered before now."""
@@ -91,7 +91,7 @@ def growing(target: int, buckets: Buckets, rules: Rules) -> bool:
 
 
 def revert_of(request: ScaleUpRequest, target: int, buckets: Buckets, failed: int, rules: Rules) -> int:
-    """By how much to lower the target of a timed-out scale-up: only what no machine stands for.
+    """By how much to lower the target of a timed-out scale-up: only by the machines that do not exist.
 
     `failed` machines are deleted in the same pass, which lowers the target by itself.
     """

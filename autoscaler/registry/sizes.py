@@ -21,7 +21,7 @@ class IncorrectSize(msgspec.Struct, frozen=True):
 
 
 class SizeFix(msgspec.Struct, frozen=True):
-    """A target to lower: so many machines were asked for and do not exist."""
+    """A target to lower: some of its machines were requested and do not exist."""
 
     group: str
     decrease: int

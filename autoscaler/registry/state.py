@@ -1,7 +1,7 @@
 """The cluster state registry: from what is remembered and what is seen to what is healthy, on the way, or wrong.
 
 One `update` a pass, at its start, as a pure function; behaviour as Cluster Autoscaler's. What the pass then does to
-targets and machines is told to `recalculated`, and to the functions of `registry.memory`.
+targets and machines goes to `recalculated`, and to the functions of `registry.memory`.
 """
 
 from collections.abc import Collection, Mapping
@@ -228,9 +228,9 @@ def _without(buckets: Buckets, removed: Collection[str]) -> Buckets:
 
 
 def _with_adopted(memory: Memory, groups: tuple[Group, ...], buckets: Mapping[str, Buckets], judge: _Judge) -> Memory:
-    """Expect machines that somebody else asked for: an earlier process, an operator, or a call that seemed to fail.
+    """Expect machines that another client requested: an earlier process, an operator, or a call that seemed to fail.
 
-    They are on their way as much as our own; without a request nobody would count on them, and pods that wait for
+    They are on their way as much as our own; without a request they would not count as upcoming, and pods that wait for
     them would have others bought. What never came within its time is not expected again: its target has not grown.
     """
     for group in groups:
@@ -300,7 +300,7 @@ def _too_late(group_id: str, request: ScaleUpRequest, now: Instant) -> InstanceE
 
 
 def _take_failures(memory: Memory, groups: tuple[Group, ...], judge: _Judge) -> _Settled:
-    """Back off groups whose scale-up ran into machines that could not be created, and expect so many fewer.
+    """Back off groups whose scale-up ran into machines that could not be created, and expect fewer by their number.
 
     The requests must be settled: a group that has one is scaling up, and only such groups are to blame.
     """

@@ -1,1 +1,1 @@
-"""Which nodes nobody needs, and which of them go now."""
+"""Which nodes are unneeded, and which of them are removed now."""

@@ -42,6 +42,6 @@ def arrived(trial: Trial) -> Arrivals:
 
 
 def _virtual(cls: PodClass) -> Pod:
-    """Return a pod that stands for one which nobody has made yet."""
+    """Return a fake pod for one that does not exist yet."""
     name = "virtual" if cls.owner is None else cls.owner.name
     return Pod(name=name, cls=cls, uid=f"{cls.namespace}/{name}/virtual")

@@ -13,7 +13,7 @@ Amount = tuple[int, ...]
 """An amount of each resource, in one order."""
 
 _MOST_PODS = 60
-"""Beyond so many pods only the greedy packings are made."""
+"""Most pods that are also packed exactly."""
 _EACH = 6000
 """Most places tried by one branch and bound."""
 _EPSILON = 1e-9

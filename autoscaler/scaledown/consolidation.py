@@ -24,7 +24,7 @@ from autoscaler.snapshot.template import Template
 _MOST_BINS = 64
 """Nodes whose room counts: those with the most."""
 _ALL_SETS_UP_TO = 8
-"""With so many candidates every set is looked at."""
+"""Most candidates of which every set is examined."""
 _CLIMBED = 3
 """How many of the best sets are tried with a node more or less."""
 _PROPOSED = 5
@@ -86,7 +86,7 @@ def propose(
 
 
 class _Problem:
-    """The candidates as numbers, and every set looked at so far."""
+    """The candidates as numbers, and every set examined so far."""
 
     def __init__(
         self,
@@ -195,7 +195,7 @@ class _Problem:
         )
         return candidate.price - cheapest
 
-    # What a set comes to.
+    # What a set saves.
 
     def look(self, chosen: tuple[int, ...]) -> None:
         """Find out what a set saves."""

@@ -1,4 +1,4 @@
-"""Whether consolidations last: what keeps them from being made, undone and made again."""
+"""Back-off of consolidations: it keeps them from being made, undone and made again."""
 
 import msgspec
 
@@ -11,10 +11,10 @@ from autoscaler.scaledown.replacement import MAX_DOUBLINGS, ConsolidationBackoff
 def prove_or_back_off(
     memory: ReplacementMemory, grown_for: frozenset[PodClass], now: Instant, options: Options
 ) -> ReplacementMemory:
-    """Return the memory after a look at whether the last consolidation lasts; `grown_for` got new nodes just now.
+    """Return the memory after a check of the last consolidation; new nodes were just bought for pods of `grown_for`.
 
-    Where a simulation finds room the scheduler may not, for it spreads pods where we pack them. A plan that is undone
-    by scale-up would be made again and again; so it is not, until other pods run, and less often each time.
+    The scheduler spreads pods that a simulation packs, so it may find no room where the simulation did. A plan that
+    scale-up undoes would be repeated for ever: it is not repeated until other pods run, and less often each time.
     """
     unproven = memory.settling
     if unproven is None:
@@ -30,7 +30,7 @@ def prove_or_back_off(
 
 
 def backed_off(memory: ReplacementMemory, now: Instant, options: Options) -> ReplacementMemory:
-    """Return the memory after a consolidation that came to nothing: a pause, twice as long each time."""
+    """Return the memory after a consolidation that failed: a pause, twice as long each time."""
     unproven = memory.settling
     if unproven is None:
         return memory
@@ -41,7 +41,7 @@ def backed_off(memory: ReplacementMemory, now: Instant, options: Options) -> Rep
 
 
 def may_consolidate(memory: ReplacementMemory, workload: WorkloadKey, now: Instant, options: Options) -> bool:
-    """Whether cheaper nodes may be looked for: not too often, and not while the last plan may yet be undone."""
+    """Whether cheaper nodes may be looked for: not too often, and not while the last plan is unproven."""
     last, doubt = memory.consolidated, memory.doubt
     if last is not None and now.mono - last.mono < options.consolidation_interval_s:
         return False

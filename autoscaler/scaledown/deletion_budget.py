@@ -1,4 +1,4 @@
-"""How many removals may begin now: all of a group that goes as a whole, then single empty nodes, then drains.
+"""How many removals may begin now: atomic groups first, then single empty nodes, then drains.
 
 Source: Cluster Autoscaler's `core/scaledown/budgets`; limits on the rate of removals are ours.
 """
@@ -22,7 +22,7 @@ class BudgetedRemovals(msgspec.Struct, frozen=True):
 
 
 class _AtomicBucket(msgspec.Struct, frozen=True):
-    """Nodes of one group that go together."""
+    """Nodes of one group that are removed together."""
 
     empty: tuple[Removal, ...]
     drained: tuple[Removal, ...]
@@ -47,16 +47,16 @@ class _DeletionBudget:
         self.kept: dict[str, UnremovableNode] = {}
 
     def allows(self, bucket: _AtomicBucket) -> bool:
-        """Whether so many may be removed beside those under way; nothing is drained for empty nodes."""
+        """Whether the bucket may be removed beside the removals under way; empty nodes need no drain."""
         return bucket.size <= self.nodes and (not bucket.drained or len(bucket.drained) <= self.drains)
 
     def allows_group(self, bucket: _AtomicBucket) -> bool:
-        """Whether a whole group may go; the first may cost more than is left, so that big groups get their turn."""
+        """Whether an atomic group may go; the first may exceed what is left, so that big groups are not starved."""
         overflows = self._may_overflow and self.nodes > 0 and (not bucket.drained or self.drains > 0)
         return self.allows(bucket) or overflows
 
     def begin(self, group: str, bucket: _AtomicBucket) -> bool:
-        """Let nodes go; False where too many did within the minute."""
+        """Accept removals; return False where too many began within the minute."""
         wait_s = self._rates.wait_s(group, bucket.size)
         if wait_s > 0:
             detail = f"too many removals began within a minute; the next may in {wait_s:.0f}s"
@@ -70,7 +70,7 @@ class _DeletionBudget:
         return True
 
     def start_atomic(self, group: str, bucket: _AtomicBucket) -> None:
-        """Let a whole group go, unless too many nodes did within the minute."""
+        """Accept an atomic group, unless too many removals began within the minute."""
         if self.begin(group, bucket):
             self._may_overflow = False
 
@@ -102,8 +102,8 @@ def within_budgets(
 ) -> BudgetedRemovals:
     """Return which of these removals begin now.
 
-    `is_atomic` tells whether so many nodes are all of a group. Groups that go as a whole come first, those with empty
-    nodes before others; one that cannot be afforded ends their turn.
+    `is_atomic(group, count)` says whether that is every node of the group. Atomic groups come first, those with empty
+    nodes before others; the first that the budget does not allow holds back all that follow.
     """
     budget = _DeletionBudget(options, under_way, rates)
     whole = _buckets(

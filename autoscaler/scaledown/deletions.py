@@ -26,7 +26,7 @@ def plan_deletions(
 ) -> NodesToDelete:
     """Return which replaced and which unneeded nodes go now, in this order, and why all other nodes stay.
 
-    `trial` is the one of the update: it tells which nodes the cluster has, upcoming ones included.
+    `trial` is the one of the update: it has the nodes of the cluster, upcoming ones included.
     """
     kept = dict(update.kept)
     choice = _Choice(update, trial, situation)
@@ -158,7 +158,7 @@ class _Choice:
                 yield member, _waiting(member) if whole else _kept(member, UnremovableReason.ATOMIC, detail)
 
     def is_atomic(self, group_id: str, count: int) -> bool:
-        """Whether so many nodes are all that a group has asked for or, where rules say so, all that have come."""
+        """Whether this many nodes are all that were requested for a group or, by a rule, all that have registered."""
         if count == self._groups[group_id].target_size:
             return True
         if not self._situation.rules.atomic_scale_down_registered_size:

@@ -24,7 +24,7 @@ class DeviceUse(msgspec.Struct, frozen=True):
     gpus: bool
     """Whether GPUs are among the devices."""
     unreadable: str = ""
-    """Why `share` cannot be told; empty where it can."""
+    """Why `share` is unknown; empty where it is known."""
 
 
 def device_uses(view: ClusterView) -> Mapping[int, DeviceUse]:
@@ -81,7 +81,7 @@ def _is_used(claim: ResourceClaim, uids: Mapping[str, str]) -> bool:
 def pool_share(pool: DevicePool, allocated: Set[str]) -> float:
     """Return how much of a complete pool is allocated, 0 to 1.
 
-    Devices that stand for themselves are counted. Of hardware that devices cut up among them, each piece, which is a
+    Devices without shared counters are counted. Of hardware that devices cut up among them, each piece, which is a
     counter set, counts as much as its scarcest counter is consumed. Where devices of both sorts are allocated, both
     shares count by how many devices and pieces there are; where only one sort is, its share alone does.
     """

@@ -1,7 +1,7 @@
-"""Pods that removals under way leave without a node: the room they will need elsewhere is as good as taken.
+"""Pods displaced by removals under way: the room that they will need elsewhere counts as taken.
 
-Those still on a node that is being removed, and those evicted already whose controllers have not made them anew. The
-former look for room with pending pods first (`pods_of_removed_nodes`); scale-down houses the rest.
+They are pods on nodes that are being removed, and evicted pods that their controllers have not recreated. The former
+look for room together with pending pods (`pods_of_removed_nodes`); scale-down places the rest.
 Source: Cluster Autoscaler's `core/podlistprocessor` (nodes being drained) and `core/scaledown/planner` (evicted pods).
 """
 
@@ -30,7 +30,7 @@ def leaving_nodes(trial: Trial, situation: ScaleDownContext) -> Mask:
 
 
 def place_displaced_pods(placer: Placer, situation: ScaleDownContext, leaving: Mask) -> None:
-    """Place homeless pods where they fit, upcoming nodes included; any that fits nowhere is left out."""
+    """Place displaced pods where they fit, upcoming nodes included; those that fit nowhere are left out."""
     trial, start = placer.trial, 0
     among = np.ones(trial.count, dtype=np.bool_)
     among[: trial.base] = ~leaving
@@ -42,9 +42,9 @@ def place_displaced_pods(placer: Placer, situation: ScaleDownContext, leaving: M
 
 
 def pods_of_removed_nodes(view: ClusterView, names: Iterable[str], wall: float, rules: Rules) -> tuple[Pod, ...]:
-    """Return the pods of nodes that are being removed which are expected again, as if they were pending already.
+    """Return the pods that are expected to come again from nodes being removed, as pending pods.
 
-    Only of nodes that carry the taint by now: on others they would find their old place.
+    Only nodes that carry the taint count: on others the pods would find their old place.
     """
     positions = (view.positions[name] for name in sorted(names) if name in view.positions)
     gone = [position for position in positions if view.nodes[position].taint(TO_BE_DELETED) is not None]
@@ -58,7 +58,7 @@ def pods_of_removed_nodes(view: ClusterView, names: Iterable[str], wall: float, 
 
 
 def displaced_pods(view: ClusterView, situation: ScaleDownContext, leaving: Mask) -> Iterator[Pod]:
-    """Yield pods that are expected again and have no room yet, first those not evicted yet."""
+    """Yield pods that are expected to come again and have no place yet; those not evicted yet come first."""
     for position in np.flatnonzero(leaving).tolist():
         here = (pod for pod in view.pods[position] if pod.key not in situation.displaced_placed)
         yield from (pod for pod in here if pod.deleted is None and _recreatable(pod, situation.rules))

@@ -136,7 +136,7 @@ def daemonset(pod: Pod, terms: DrainContext) -> DrainVerdict | None:
 
 
 def safe_to_evict(pod: Pod, terms: DrainContext) -> DrainVerdict | None:
-    """Its annotation says that it may go, whatever comes below."""
+    """Its annotation says that it may go; the rules below do not matter."""
     return EVICT if pod.cls.annotations.get(SAFE_TO_EVICT) == "true" else None
 
 
@@ -154,7 +154,7 @@ def on_completion(pod: Pod, terms: DrainContext) -> DrainVerdict | None:
 
 
 def replicated(pod: Pod, terms: DrainContext) -> DrainVerdict | None:
-    """Something must make the pod anew elsewhere."""
+    """A controller must recreate the pod elsewhere."""
     owner = pod.cls.owner
     if owner is None:
         return _block(BlockingReason.NOT_REPLICATED, "no controller would make the pod again")

@@ -1,7 +1,7 @@
-"""Which nodes are worth a simulation, in which order, and why the others stay.
+"""Which nodes to simulate, in which order, and why the others stay.
 
-All nodes are judged at once, from columns; only those that stand out are looked at one by one. The order of the
-questions is Cluster Autoscaler's (`processors/nodes`, `core/scaledown/eligibility`).
+All nodes are judged at once, from columns; only exceptional ones are examined one by one. The order of the rules is
+Cluster Autoscaler's (`processors/nodes`, `core/scaledown/eligibility`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -163,7 +163,7 @@ def _ordered_to_stay(node: Node) -> UnremovableNode | None:
 
 
 def _undecoded_pods(trial: Trial) -> Iterator[tuple[int, UnremovableNode]]:
-    """Yield why nodes stay that have pods which cannot be decoded: nobody knows how much these use."""
+    """Yield why nodes with pods that cannot be decoded stay: what these request is unknown."""
     view = trial.view
     classes = [number for number, cls in enumerate(view.classes) if cls.undecoded]
     for position in np.unique(view.pod_nodes[np.isin(view.pod_classes, classes)]).tolist() if classes else ():

@@ -18,7 +18,7 @@ RATE_SPAN_S = 60.0
 
 
 class RecentlyUnremovable(msgspec.Struct, frozen=True, gc=False):
-    """A node that a simulation could not remove, and why; not looked at again until `until`."""
+    """A node that a simulation could not remove, and why; it is not tried again before `until`."""
 
     until: Instant
     reason: UnremovableReason
@@ -28,7 +28,7 @@ class RecentlyUnremovable(msgspec.Struct, frozen=True, gc=False):
 
 
 class StartedRemoval(msgspec.Struct, frozen=True, gc=False):
-    """A removal that began, whatever became of it."""
+    """A removal that began; its result does not matter."""
 
     group: str
     at: Instant
@@ -47,7 +47,7 @@ class ScaleDownMemory(msgspec.Struct, frozen=True, kw_only=True):
     since: Instant | None = None
     """When the process that remembers began; None: nothing happened before."""
     last_update: Instant | None = None
-    """When nodes were last looked at."""
+    """When nodes were last examined."""
     shortest_interval_s: float | None = None
     """Shortest time between two looks so far; None before the second."""
 
@@ -58,7 +58,7 @@ def forgotten(memory: ScaleDownMemory) -> ScaleDownMemory:
 
 
 def seeded(nodes: Iterable[Node], ttl_s: float, now: Instant) -> ScaleDownMemory:
-    """Return the memory of a process that starts now: unneeded times as the soft taints on nodes tell them.
+    """Return the memory of a process that starts now: unneeded times are read from the soft taints on nodes.
 
     Taints older than `ttl_s` count for nothing; a `ttl_s` of 0 leaves them all out. A time in the future counts as now.
     """
@@ -82,7 +82,7 @@ def remembered(kept: UnremovableNode, until: Instant) -> RecentlyUnremovable:
 
 
 def left_alone(memory: ScaleDownMemory, nodes: Iterable[str], why: RecentlyUnremovable) -> ScaleDownMemory:
-    """Remember that nodes need not be looked at for a while."""
+    """Remember that nodes are not tried again for a while."""
     return msgspec.structs.replace(memory, unremovable={**memory.unremovable, **dict.fromkeys(nodes, why)})
 
 

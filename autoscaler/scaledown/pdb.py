@@ -58,7 +58,7 @@ class RemainingPdbTracker:
 
 
 def _clues(budget: DisruptionBudget) -> list[PdbKey]:
-    """Return labels of which every pod that the budget counts has one; None where there is no such label."""
+    """Return labels such that every pod of the budget has at least one; None where there are none."""
     selector = budget.spec.selector
     if selector is None:
         return []

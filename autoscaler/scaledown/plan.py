@@ -1,4 +1,4 @@
-"""Scale-down as values: what it goes by, the removals it considers, and what it decides."""
+"""Scale-down as values: what it depends on, the removals it considers, and what it decides."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -76,7 +76,7 @@ class ScaleDownContext(msgspec.Struct, frozen=True, kw_only=True):
     displaced_placed: frozenset[str] = frozenset()
     """Keys of pods on nodes being removed that have found room elsewhere on the simulated cluster already."""
     reserved_nodes: Mapping[str, UnremovableNode] = {}
-    """Nodes that a replacement in progress is about, by name: they are not judged."""
+    """Nodes of replacements in progress, by name: they are not judged."""
 
 
 class Removal(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,7 +106,7 @@ class Removal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UnneededNodes(msgspec.Struct, frozen=True, kw_only=True):
-    """Which nodes nobody needs now."""
+    """Which nodes are unneeded now."""
 
     memory: ScaleDownMemory
     """To carry on from; it has the time since which each node is unneeded."""
@@ -115,7 +115,7 @@ class UnneededNodes(msgspec.Struct, frozen=True, kw_only=True):
     kept: Mapping[str, UnremovableNode] = {}
     """Why other nodes stay, by name."""
     candidates: int = 0
-    """How many nodes were looked at: those of groups above their minimum."""
+    """How many nodes were examined: those of groups above their minimum."""
 
 
 class NodesToDelete(msgspec.Struct, frozen=True, kw_only=True):

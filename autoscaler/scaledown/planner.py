@@ -1,4 +1,4 @@
-"""From a simulated cluster to the nodes that nobody needs, once a pass, as a pure function.
+"""From a simulated cluster to the unneeded nodes, once a pass, as a pure function.
 
 Behaviour as Cluster Autoscaler's `core/scaledown/planner`: a node must be found removable in every pass to collect
 unneeded time, and removals that are considered together must work together.
@@ -34,7 +34,7 @@ def plan_unneeded(
     """Return which nodes could go, all together, and why the others stay.
 
     The placer's trial has pending pods that fit already placed, and upcoming nodes, which are no destinations; it is
-    left as it was. `out_of_time` ends the simulation: nodes not looked at by then are not unneeded.
+    left as it was. `out_of_time` ends the simulation: nodes not examined by then are not unneeded.
     """
     memory = _looked_at(memory, placer.trial, situation.now)
     with placer.trial.fork():
@@ -50,7 +50,7 @@ def plan_unneeded(
 
 
 def _looked_at(memory: ScaleDownMemory, trial: Trial, now: Instant) -> ScaleDownMemory:
-    """Return the memory without what is over, knowing that nodes are looked at now."""
+    """Return the memory without what has expired; nodes are examined now."""
     interval_s = None if memory.last_update is None else now.mono - memory.last_update.mono
     known = memory.shortest_interval_s
     shortest = known if interval_s is None else interval_s if known is None else min(known, interval_s)

@@ -2,7 +2,7 @@
 
 Which pods may go is judged by the rules of `drain`, which nodes by `eligibility.barred`, where pods fit by the
 scheduling filters. Pods stay where the simulation put them and old nodes stay gone, so that pending pods and other
-removals count neither on room that is spoken for nor on nodes that leave.
+removals rely neither on room that is reserved nor on nodes that leave.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -157,7 +157,7 @@ class Relocations:
         return found
 
     def _left_on(self, name: str) -> list[Pod]:
-        """Return the pods that have yet to leave a node which is being drained; others stand for those that have."""
+        """Return the pods still on a node that is being drained; the others have been recreated, or will be."""
         pods = [pod for pod in self._trial.view.pods_on(name) if pod.deleted is None and not pod.cls.mirror]
         return [pod for pod in pods if not pod.cls.daemonset]
 

@@ -1,7 +1,7 @@
 """How many removals may begin within any minute.
 
-A removal counts from its beginning, whatever becomes of it. What began before the process did is not known: the limit
-counts as spent at that moment, so that a restart, or a change of leaders, never lets more go than the limit.
+A removal counts from its beginning, whether it succeeds or fails. Removals before the start of the process are unknown:
+the limit counts as used up then, so that neither a restart nor a change of leader lets more nodes go.
 """
 
 from collections.abc import Iterable
@@ -19,10 +19,10 @@ class Rates:
         self._limits = tuple((limit, _counted(limit, memory, now)) for limit in limits)
 
     def wait_s(self, group: str, count: int) -> float:
-        """Return in how many seconds so many removals of a group may begin at once; 0: now.
+        """Return in how many seconds `count` removals of a group may begin at once; 0: now.
 
-        More than a limit may begin only where nothing else did within the minute: a group that goes as a whole would
-        never go otherwise.
+        More than a limit may begin only where nothing else did within the minute: otherwise a large atomic group would
+        never go.
         """
         free_at = (_free_at(limit.most, moments, count) for limit, moments in self._of(group))
         return max(0.0, max(free_at, default=self._now) - self._now)
@@ -44,6 +44,6 @@ def _counted(limit: GroupLimit, memory: ScaleDownMemory, now: Instant) -> list[f
 
 
 def _free_at(most: int, moments: list[float], count: int) -> float:
-    """Return when so many more fit: `moments` are those that count, oldest first."""
+    """Return when `count` more fit: `moments` are those that count, oldest first."""
     may_remain = max(0, most - count)
     return moments[-may_remain - 1] + RATE_SPAN_S if len(moments) > may_remain else float("-inf")

@@ -87,7 +87,7 @@ def place_on_new(group: str, number: int) -> str:
 
 
 class ReplacementForecast(msgspec.Struct, frozen=True, kw_only=True):
-    """What a replacement would come to now, as simulated."""
+    """The result of a replacement if it were made now, as simulated."""
 
     removals: tuple[Removal, ...] = ()
     """Old nodes that are still whole, each with the pods that would move."""
@@ -115,7 +115,7 @@ class ReplacementForecast(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReplacementBackoff(msgspec.Struct, frozen=True, kw_only=True):
-    """Why and until when a node is not looked at again."""
+    """Why and until when no replacement of a node is tried."""
 
     until: Instant
     hold: ReplacementHold
@@ -154,7 +154,7 @@ class ReplacementMemory(msgspec.Struct, frozen=True, kw_only=True):
     consolidated: Instant | None = None
     """When cheaper nodes were last looked for."""
     fruitless: int | None = None
-    """What the last search that led to nothing had looked at, as a hash; None: it led to something."""
+    """Hash of the input of the last search if it found nothing; None: it found something."""
     settling: UnprovenConsolidation | None = None
     doubt: ConsolidationBackoff | None = None
 
@@ -244,5 +244,5 @@ def due_age_s(group: Group, options: Options) -> float | None:
 
 
 def requested(node: Node) -> bool:
-    """Whether somebody asks for the node to be replaced."""
+    """Whether an operator requests the replacement of the node."""
     return node.annotations.get(REQUESTED) == "true"

@@ -50,10 +50,10 @@ def record_of(replacement: Replacement, rest: ReplacementBackoff | None = None) 
 
 
 def restored(nodes: Iterable[Node], now: Instant) -> ReplacementMemory:
-    """Return the memory of a process that starts now, as the annotations on nodes tell it.
+    """Return the memory of a process that starts now, read from the annotations on nodes.
 
     A record counts only where all nodes it names carry it, as far as they still exist: it is written to all of them
-    before anything is bought. What nobody can read counts for nothing.
+    before anything is bought. What cannot be read is ignored.
     """
     present: dict[str, str | None] = {node.name: node.annotations.get(STATE) for node in nodes}
     found: dict[str, Replacement] = {}

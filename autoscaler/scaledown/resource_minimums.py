@@ -11,7 +11,7 @@ from autoscaler.snapshot.overlay import Trial
 
 
 class Reserve:
-    """What may still be taken away, by resource; None: nobody can tell, so nothing. Only `take` changes it."""
+    """What may still be taken away, by resource; None: unknown, so nothing. Only `take` changes it."""
 
     def __init__(self, trial: Trial, situation: ScaleDownContext) -> None:
         self._situation = situation
@@ -25,7 +25,7 @@ class Reserve:
             self._left[resource] = None if amount is None else max(0, amount - least)
 
     def scarce_without(self, node: Node, group: Group) -> str | None:
-        """Return the resource of which too little would remain without the node; None where all is well."""
+        """Return the resource that would become scarce without the node; None where none would."""
         for name, amount in self._shares(node, group):
             left = self._left[name]
             if amount != 0 and (left is None or amount is None or amount > left):

@@ -1,6 +1,6 @@
-"""Pods that have to be near others, and came before them: they go where those went, once those have found room.
+"""Pods that have to be near pods which come after them: they follow once those have found room.
 
-So whole chains find their place in one pass, whatever the order of the pods.
+So whole chains find their place in one pass, in any order of the pods.
 """
 
 from collections import deque
@@ -15,10 +15,10 @@ from autoscaler.scheduling.term_index import TermIndex
 def place_followers(
     placer: Placer, waiting: Sequence[Pod], placed_before: Iterable[PodClass]
 ) -> tuple[tuple[Pod, int], ...]:
-    """Place waiting pods that want newcomers near, then those that want these near, and so on; return their positions.
+    """Place waiting pods with affinity to those `placed_before`, then those with affinity to these, and so on.
 
-    Pods of a class are tried once in each round in which others that they want near have found room. What is placed
-    stays on the trial.
+    Return their positions. Pods of a class are tried once in each round in which pods that their affinity names have
+    found room. What is placed stays on the trial.
     """
     groups = (group for group in pod_groups(waiting) if group.cls.pod_affinity)
     wanting = {group.cls: deque(group.pods) for group in groups if not placer.has_too_many_constraints(group.cls)}
@@ -38,7 +38,7 @@ def place_followers(
 
 
 def _concerned(placed_before: Iterable[PodClass], by_affinity: TermIndex) -> Iterable[PodClass]:
-    """Return the classes that want one of the newcomers near."""
+    """Return the classes with affinity to one of these classes."""
     classes: dict[PodClass, None] = {}
     for placed_class in placed_before:
         classes.update(dict.fromkeys(by_affinity.owners_about(placed_class)))

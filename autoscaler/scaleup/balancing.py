@@ -28,7 +28,7 @@ def balance(groups: Sequence[Group], nodes: int) -> Mapping[str, int]:
             open_groups[at] = open_groups[0]
             del open_groups[0]
             at -= 1
-        # The groups before `at` have all grown to the same size; whoever follows and is smaller is next in turn.
+        # The groups before `at` have all grown to the same size; a smaller one that follows is next in turn.
         larger = 0 <= at < len(open_groups) - 1 and sizes[open_groups[at].id] > sizes[open_groups[at + 1].id]
         at = at + 1 if larger else 0
     growth = {group.id: sizes[group.id] - group.target_size for group in smallest_first}
@@ -38,7 +38,7 @@ def balance(groups: Sequence[Group], nodes: int) -> Mapping[str, int]:
 def within_limits(
     increases: Mapping[str, int], needs: Mapping[str, Contribution], allowance: Allowance
 ) -> Mapping[str, int]:
-    """Return the increases that limits allow, each taking its share before the next is looked at.
+    """Return the increases that limits allow, each taking its share before the next is considered.
 
     What one group may not have is not given to another. `needs` says what one node of each group adds.
     """

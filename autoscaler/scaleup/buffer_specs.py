@@ -1,4 +1,4 @@
-"""What the specs of CapacityBuffers come to: a template and a number of pods, in their statuses.
+"""Resolves the specs of CapacityBuffers into a template and a number of pods, in their statuses.
 
 Source: Cluster Autoscaler's `capacitybuffer`.
 """
@@ -37,7 +37,7 @@ class Unresolvable(Exception):
 
 
 class ResolvedBuffer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a buffer's spec comes to."""
+    """The resolved spec of a buffer."""
 
     change: StatusChange | None = None
     """None: the status says it already."""

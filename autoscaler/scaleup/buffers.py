@@ -47,7 +47,7 @@ def if_new(buffer: CapacityBuffer, change: StatusChange) -> StatusChange | None:
 
 
 class FilledBuffer(msgspec.Struct, frozen=True):
-    """The pods that stand for a buffer, and what to say of it where that is new."""
+    """The fake pods of a buffer, and the change of its status where there is one."""
 
     pods: tuple[Pod, ...] = ()
     change: StatusChange | None = None

@@ -40,11 +40,11 @@ class ExpanderStep(msgspec.Struct, frozen=True):
     expander: str
     kept: tuple[str, ...]
     scores: Mapping[str, float | None] = {}
-    """Its figure for every group that it was asked about; empty where it does not go by figures."""
+    """Its score of every group that it compared; empty where it uses no scores."""
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """The option chosen, how it came to be, warnings on the way, and answers that came from elsewhere."""
+    """The option chosen, the steps that led to it, warnings on the way, and answers of remote expanders."""
 
     option: Option | None
     """None: the expanders want none of the options."""

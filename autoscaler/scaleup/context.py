@@ -105,7 +105,7 @@ def _crowded(group: Group, wanted: int, situation: ScaleUpContext) -> Skipped | 
 def over_limits(
     group: Group, wanted: int, situation: ScaleUpContext, needs: Mapping[str, Contribution], rules: Rules
 ) -> Skipped | None:
-    """Return the resource limits that so many more nodes of a group would break."""
+    """Return the resource limits that this many more nodes of a group would exceed."""
     if isinstance(situation.allowance, Uncountable):
         return Skipped(group.id, Skip.LIMIT, "total resources cannot be computed", situation.allowance.group)
     exceeded = situation.allowance.exceeded_by(needs[group.id], wanted)

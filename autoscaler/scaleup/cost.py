@@ -1,7 +1,7 @@
 """The cost expander: what the nodes cost, and nothing else.
 
 It compares options by the price of their nodes for each pod that they help. Where a pass may take several options the
-planner asks `combining` for the cheapest combination instead, at the prices told here.
+planner asks `optimiser` for the cheapest combination instead, at these prices.
 """
 
 from collections.abc import Sequence

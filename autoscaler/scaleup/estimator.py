@@ -121,7 +121,7 @@ class _Packing:
 
     def pack(self, cls: PodClass, count: int) -> int:
         """Place as many of `count` pods as can be; return how many."""
-        # A search passes over cordoned nodes, the last node is asked by name: counting cannot tell these apart.
+        # A search skips cordoned nodes, but the last node is tried by name: counting cannot distinguish the two.
         bound = None if self._template.node.unschedulable else self._bound(cls)
         if bound is None:
             return self._pack_singly(cls, count)

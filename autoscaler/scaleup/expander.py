@@ -37,7 +37,7 @@ class ExplainsChoice(Protocol):
     """Ability of an expander: says what people should know about its choice."""
 
     def weigh(self, options: Sequence[Option]) -> RatedOptions:
-        """Return what `best` would, with figures, with warnings, and with what somebody else answered."""
+        """Return what `best` would, with scores, warnings, and answers of remote expanders."""
         ...
 
 
@@ -139,7 +139,7 @@ class ExpanderChain:
         self._dice = dice
 
     def choose(self, options: Sequence[Option]) -> Choice:
-        """Choose one option; `options` come in the order of their groups, which is what a stable tie-break goes by."""
+        """Choose one option; `options` come in the order of their groups, which a stable tie-break follows."""
         left, choice = _narrowed(self._expanders, options)
         return msgspec.structs.replace(choice, option=self._only(left))
 
@@ -150,7 +150,7 @@ class ExpanderChain:
         return last if isinstance(last, CostExpander) else None
 
     def before_cost(self, options: Sequence[Option]) -> tuple[Sequence[Option], Choice]:
-        """Return the options that the expanders before the last one leave to it, and how these came to be."""
+        """Return the options that the expanders before the last one leave to it, and the steps so far."""
         return _narrowed(self._expanders[:-1], options)
 
     def _only(self, options: Sequence[Option]) -> Option | None:
@@ -160,7 +160,7 @@ class ExpanderChain:
 
 
 def _narrowed(expanders: Sequence[tuple[str, Expander]], options: Sequence[Option]) -> tuple[Sequence[Option], Choice]:
-    """Return what expanders leave of the options, and how it came to be: a choice without an option yet."""
+    """Return what expanders leave of the options, and their steps: a choice without an option yet."""
     steps: list[ExpanderStep] = []
     occurrences: list[ExpanderWarning] = []
     answers: list[ExpanderAnswer] = []

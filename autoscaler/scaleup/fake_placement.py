@@ -1,4 +1,4 @@
-"""Putting pods that nobody has made yet on the simulated cluster, to see whether they fit or to keep their room."""
+"""Placing fake pods on the simulated cluster, to see whether they fit or to keep their room."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The grpc expander: somebody else's server chooses between the options.
+"""The grpc expander: a remote server chooses between the options.
 
 Whatever goes wrong there, the choice goes on without it: with no answer, or none that makes sense, all options stay for
 the next expander of the chain. Source: Cluster Autoscaler's `expander/grpcplugin`.
@@ -25,7 +25,7 @@ class RemoteExpander(Protocol):
 
 
 class GrpcExpander:
-    """Keeps the options that a remote expander names. Made anew for each pass.
+    """Keeps the options that a remote expander names. Make a new one for each pass.
 
     After a question without answer it asks no more: each could take as long, and a pass may have many rounds.
     `empty_declines`: an empty answer means that it wants none of the options; otherwise they all stay.

@@ -26,7 +26,7 @@ QUOTA = "cluster-wide"
 
 
 class Exceeded(msgspec.Struct, frozen=True):
-    """Resources of which the cluster would have more than it may: `cpu`, `memory`, GPU types, in that order."""
+    """Resources that would exceed the limits of the cluster: `cpu`, `memory`, GPU types, in that order."""
 
     resources: tuple[str, ...]
 
@@ -41,7 +41,7 @@ class Exceeded(msgspec.Struct, frozen=True):
 
 
 class Uncountable(msgspec.Struct, frozen=True):
-    """Nobody can tell what the cluster has: the group has no template, so nothing may be scaled up."""
+    """What the cluster has is unknown: the group has no template, so nothing may be scaled up."""
 
     group: str
 
@@ -49,13 +49,13 @@ class Uncountable(msgspec.Struct, frozen=True):
 class Allowance(msgspec.Struct, frozen=True):
     """What may still be added, by resource; one that is absent has no limit.
 
-    None marks a limited resource of which the use is not known, so none of it may be added.
+    None marks a limited resource whose use is unknown, so none of it may be added.
     """
 
     left: Mapping[str, int | None] = {}
 
     def exceeded_by(self, node: Contribution, nodes: int = 1) -> Exceeded | None:
-        """Return what so many nodes would break, None where they are fine."""
+        """Return the limits that this many nodes would exceed; None where they exceed none."""
         resources = tuple(name for name, share in node.shares() if not self._covers(name, share, nodes))
         return Exceeded(resources) if resources else None
 
@@ -67,7 +67,7 @@ class Allowance(msgspec.Struct, frozen=True):
         return nodes
 
     def after(self, node: Contribution, nodes: int) -> "Allowance":
-        """Return what remains once so many nodes are added; never below nothing."""
+        """Return what remains once this many nodes are added; at least 0."""
         left = dict(self.left)
         for name, share in node.shares():
             amount = left.get(name)
@@ -106,7 +106,7 @@ def usage(
     nodes: Iterable[Node],
     upcoming: Mapping[str, int] | None = None,
 ) -> Mapping[str, int | None] | Uncountable:
-    """Return how much of each limited resource is in use, None where a node cannot tell.
+    """Return how much of each limited resource is in use, None where a node does not say.
 
     In use is what `nodes` and the `upcoming` ones (count by group) have or, where rules say so, what groups have
     asked for and nodes of no group have. Nodes that are no machines do not count.

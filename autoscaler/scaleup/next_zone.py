@@ -38,7 +38,7 @@ def balanced(
 ) -> Mapping[str, Template]:
     """Return the templates; that of a group with several zones is a node of the zone in which the next one comes.
 
-    `described`: groups of which only the cloud tells what their nodes look like.
+    `described`: groups whose templates come from the cloud's description alone.
     """
     stated = {group.id: group.template.zones for group in view.groups.all if group.template is not None}
     stated = {group_id: zones for group_id, zones in stated.items() if zones}
@@ -93,7 +93,7 @@ def zones_of(
     """Return the zones of a group's next nodes, in the `stated` ones or those of its `nodes`.
 
     Of `due` nodes on their way the `starting` ones are among the nodes already. A zone that machines newer than that
-    (Unix seconds) have passed over, for want of capacity say, is left out.
+    (Unix seconds) have not come in, for want of capacity for example, is left out.
     """
     inside: dict[str, list[Node]] = {zone: [] for zone in stated}
     for node in nodes:
@@ -115,7 +115,7 @@ def zones_of(
 
 
 def _passed_over(zone: str, inside: Mapping[str, Sequence[Node]], unseen: int, newer_than: float) -> bool:
-    """Whether a new node came where there were more, even if all that nobody has seen yet come in this zone."""
+    """Whether a new node came where there were more, even if all that have not registered come in this zone."""
     at_most = len(inside[zone]) + unseen
     return any(
         len(nodes) - 1 > at_most and max(node.created for node in nodes) > newer_than for nodes in inside.values()
@@ -130,7 +130,7 @@ def _in_zone(template: Template, zone: str, nodes: Sequence[Node], stated: Mappi
 
 
 def _zonal(labels: Mapping[str, str]) -> dict[str, str]:
-    """Return the labels that tell the zone: Kubernetes' own, and those of volume drivers that repeat it."""
+    """Return the labels that name the zone: Kubernetes' own, and those of volume drivers that repeat it."""
     zone = next((labels[key] for key in ZONES if key in labels), None)
     return {
         key: value

@@ -1,4 +1,4 @@
-"""One way to help pending pods: so many nodes of one group."""
+"""One way to help pending pods: a number of nodes of one group."""
 
 import msgspec
 

@@ -91,7 +91,7 @@ class ExpansionOptions:
     ) -> tuple[PackedOption, ...]:
         """Return the offers of these groups, in their order; a group that can help no pod makes none.
 
-        `ceiling`: no more than so many nodes each.
+        `ceiling`: most nodes of each.
         """
         found = (self._offer(situation, group, fitting, pods, ceiling) for group in groups)
         return tuple(offer for offer in found if offer is not None)
@@ -141,7 +141,7 @@ class ExpansionOptions:
 
 
 def _similar(situation: ScaleUpContext, group: Group, fitting: Fitting) -> list[str]:
-    """Return similar groups that may grow and can host whatever this group can."""
+    """Return similar groups that may grow and can host every class that this group can."""
     if group.settings.zero_or_max_node_scaling:
         return []
     return [

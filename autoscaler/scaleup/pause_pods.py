@@ -1,7 +1,7 @@
-"""Pause pods give way: what waits for room takes theirs, and what has to go counts as pending in the same pass.
+"""Preemption of pause pods: pending pods take their room, and the preempted count as pending in the same pass.
 
 So capacity is bought once, for the pause pods that went, neither twice nor not at all. Pause pods come after all other
-pods, whatever their priorities.
+pods; priorities do not matter.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

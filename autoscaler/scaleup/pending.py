@@ -186,7 +186,7 @@ def too_young(pod: Pod, options: Pods, now: Instant) -> bool:
 def scale_up_delay_s(cls: PodClass, options: Pods) -> float:
     """Return how old a pod of a class must be to cause a scale-up: the longer of the flag and its annotation.
 
-    An annotation that is shorter than the flag, or no duration, is passed over.
+    An annotation that is shorter than the flag, or no duration, is ignored.
     """
     delay = options.new_pod_scale_up_delay_s
     own = cls.annotations.get(SCALE_UP_DELAY)

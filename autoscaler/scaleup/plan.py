@@ -30,7 +30,7 @@ class Resized(msgspec.Struct, frozen=True, kw_only=True):
     after: int
     error: InstanceError | None = None
     hold: bool = False
-    """Whatever else there is to ask for waits: the cloud wants fewer calls, or cannot tell what this came to."""
+    """All further requests wait: the cloud wants fewer calls, or the result of this one is unknown."""
 
 
 class Round(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,10 +44,10 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
     helped: tuple[Pod, ...] = ()
     """Pods that these machines are for."""
     places: tuple[str, ...] = ()
-    """Names of the upcoming nodes they would go to, one for each of `helped`; empty where nobody worked it out."""
+    """Names of the upcoming nodes they would go to, one for each of `helped`; empty where they are not known."""
 
     def without(self, keys: Collection[str]) -> "Round":
-        """Return the round as if it had not been for the pods with these keys."""
+        """Return the round without the pods with these keys."""
         staying = [number for number, pod in enumerate(self.helped) if pod.key not in keys]
         if len(staying) == len(self.helped):
             return self

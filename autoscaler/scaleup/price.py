@@ -32,7 +32,7 @@ GPU_UNFITNESS = 1000.0
 _MIB = 1024**2
 _STABILISING: Requests = {quantity.CPU: 500, quantity.MEMORY: 500 * _MIB}
 _PREFERRED_CPU_MILLI = ((2, 1000), (6, 2000), (20, 4000), (60, 8000), (200, 16000))
-"""Up to so many nodes in the cluster, nodes of this CPU capacity are preferred."""
+"""Upper bounds of the number of nodes in the cluster, and the CPU capacity of nodes that is preferred up to it."""
 _LARGEST_CPU_MILLI = 32000
 _SIZE_UNKNOWN_CPU_MILLI = 4000
 
@@ -50,14 +50,14 @@ class Prices(Protocol):
 
 
 class ProviderPrices:
-    """Prices as a provider tells them; remembers what it asked, so make a new one for each pass."""
+    """Prices of a provider; remembers its answers, so make a new one for each pass."""
 
     def __init__(self, pricing: Pricing) -> None:
         self._pricing = pricing
         self._known: dict[tuple[tuple[str, int], ...], float | None] = {}
 
     def node(self, node: Node) -> float | None:
-        """Price of a node, None where the provider fails to tell."""
+        """Price of a node, None where the provider gives none."""
         described = NodeTemplate(
             labels=node.labels,
             annotations=node.annotations,
@@ -71,7 +71,7 @@ class ProviderPrices:
             return None
 
     def requests(self, requests: Requests) -> float | None:
-        """Price of so much of each resource, None where the provider fails to tell."""
+        """Price of an amount of each resource, None where the provider gives none."""
         key = tuple(sorted(requests.items()))
         if key not in self._known:
             try:
@@ -86,7 +86,7 @@ def _texts(amounts: Requests) -> Mapping[str, str]:
 
 
 def preferred_cpu_milli(cluster_nodes: int | None) -> int:
-    """Return the CPU capacity of the node that suits a cluster of so many nodes; None: their number is not known."""
+    """Return the CPU capacity of the node that suits a cluster of this size; None: the size is unknown."""
     if cluster_nodes is None:
         return _SIZE_UNKNOWN_CPU_MILLI
     return next((cpu for nodes, cpu in _PREFERRED_CPU_MILLI if cluster_nodes <= nodes), _LARGEST_CPU_MILLI)

@@ -1,4 +1,4 @@
-"""The priority expander: people rank node groups in a ConfigMap, which is read anew for every decision.
+"""The priority expander: people rank node groups in a ConfigMap, which is read again for every decision.
 
 The entry `priorities` is YAML: a whole number, then regular expressions that are searched (not anchored) in group
 ids. The options at the highest number that matches any of them stay. Source: Cluster Autoscaler's priority expander.

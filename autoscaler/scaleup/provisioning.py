@@ -1,4 +1,4 @@
-"""ProvisioningRequests: which one is next, which pods stand for it, and which conditions it gets.
+"""ProvisioningRequests: which one is next, its fake pods, and the conditions it gets.
 
 Source: Cluster Autoscaler's `processors/provreq` and `provisioningrequest`. Everything is a function of the requests
 as they are known: the API server's, brought up to date by `scaleup.request_memory`.
@@ -63,7 +63,7 @@ def served_here(request: ProvisioningRequest, features: Features) -> bool:
 
 
 def retired(requests: Iterable[ProvisioningRequest], now: Instant) -> Retirement:
-    """Return bookings that nobody used, requests that nobody could meet, and those that are long over."""
+    """Return bookings that no pod used, requests that could not be met, and those that are long over."""
     changes: list[StatusChange] = []
     deleted: list[ProvisioningRequest] = []
     for request in requests:
@@ -139,7 +139,7 @@ class NoPods(Exception):
 def pods_of(
     request: ProvisioningRequest, templates: Mapping[str, StoredTemplate], interner: PodInterner
 ) -> tuple[Pod, ...]:
-    """Return the pods that stand for a request: named, owned and annotated so that they are one family.
+    """Return the fake pods of a request; name, owner and annotations make them one equivalence group.
 
     Raises `NoPods` where a template is missing.
     """

@@ -1,6 +1,6 @@
 """How many more pods the ResourceQuotas of a namespace allow.
 
-Quotas with scopes are passed over: which pods they count is not known before those exist.
+Quotas with scopes are ignored: which pods they count is not known before those exist.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ QuotaUsage = Mapping[str, int]
 
 
 def pods_allowed(quotas: Iterable[ResourceQuota], requests: Mapping[str, int], taken: QuotaUsage) -> int | None:
-    """Return how many pods with these requests the quotas leave room for; None: no quota is about them.
+    """Return how many pods with these requests the quotas leave room for; None: no quota counts them.
 
     Raises `ValueError` on amounts that cannot be read.
     """
@@ -38,7 +38,7 @@ def pods_allowed(quotas: Iterable[ResourceQuota], requests: Mapping[str, int], t
 
 
 def taking(taken: QuotaUsage, requests: Mapping[str, int], pods: int) -> dict[str, int]:
-    """Return what is given away once so many more pods have their room."""
+    """Return what is taken once `pods` more pods have their room."""
     after = dict(taken)
     for resource, amount in {**requests, quantity.PODS: 1}.items():
         after[resource] = after.get(resource, 0) + amount * pods

@@ -1,6 +1,6 @@
 """What passes remember of ProvisioningRequests: statuses that have not come back yet, and how long each waits.
 
-A status that was decided holds from then on, whatever becomes of its write and however late a watch shows it.
+A status that was decided holds from then on, even if its write fails or the watch shows it late.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class DecidedStatus(msgspec.Struct, frozen=True):
     written: bool = False
 
     def settled(self, request: ProvisioningRequest, now: Instant) -> bool:
-        """Whether the API server shows it, or should have by now, so that somebody else must have changed it."""
+        """Whether the API server shows it, or should have by now, so that another client must have changed it."""
         if self.written and now.mono - self.at.mono > _LATEST_S:
             return True
         return all(_shows(request, condition) for condition in self.change.conditions)

@@ -47,7 +47,7 @@ IGNORED_BY_PROVIDER: Mapping[str, frozenset[str]] = {
 }
 """Labels that differ between groups which are otherwise the same, by the name of the provider."""
 POOLS_BY_PROVIDER: Mapping[str, tuple[str, ...]] = {"azure": ("agentpool", "kubernetes.azure.com/agentpool")}
-"""Labels of which one equal, non-empty value makes two groups similar whatever else they are."""
+"""Labels that make two groups similar if both have the same non-empty value of one."""
 _ALWAYS_REQUESTED = (quantity.CPU, quantity.MEMORY, quantity.PODS, quantity.EPHEMERAL_STORAGE)
 
 

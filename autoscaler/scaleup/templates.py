@@ -93,7 +93,7 @@ class TemplateCache(msgspec.Struct, frozen=True, kw_only=True):
     daemon_sets: tuple[DaemonSet, ...] = ()
     daemons: tuple[TemplateDaemonSet, ...] = ()
     faults: Mapping[str, str] = {}
-    """What is wrong with a cloud's description, by group id; such a group is treated as if it had none."""
+    """What is wrong with a cloud's description, by group id; such a group is treated as one without a description."""
     lowered: Mapping[str, Lowered] = {}
     """Templates that nodes which have just come have cut down, by group id."""
     shortfalls: tuple[Shortfall, ...] = ()
@@ -213,7 +213,7 @@ class _Maker(msgspec.Struct, frozen=True):
         return self.unfit(group, examples, before)
 
     def unfit(self, group: Group, examples: Examples, before: CachedTemplate | None) -> CachedTemplate | None:
-        """Return the entry of a group of which nothing better is known."""
+        """Return the entry of a group for which there is nothing better."""
         if examples.unfit is None:
             return None
         return self.from_node(group, examples.unfit, TemplateSource.UNFIT_NODE, before)

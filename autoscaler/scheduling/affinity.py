@@ -1,6 +1,6 @@
 """Required affinity and anti-affinity between pods.
 
-A term names the pods it is about (namespaces and selector) and a topology key; being near means a node in the same
+A term selects pods (by namespaces and selector) and names a topology key; being near means a node in the same
 domain. Anti-affinity works both ways: a pod already placed keeps others out of its domains too. Source: the
 scheduler's InterPodAffinity plug-in.
 """
@@ -27,7 +27,7 @@ NOT_NEAR = "node(s) didn't match pod affinity rules"
 
 
 def affinity_peers(cls: PodClass, namespaces: Mapping[str, Namespace]) -> Selection:
-    """Return what all required affinity of a class, which has some, is about."""
+    """Return the pods that all required affinity terms of a class select; it has at least one."""
     return all_of(selection_of(term, cls, namespaces) for term in cls.pod_affinity)
 
 
@@ -35,7 +35,7 @@ class AffinityGuard:
     """Lets a class only into domains where all its affinity terms find a pod."""
 
     def __init__(self, tallies: list[DomainTally], matches_itself: bool) -> None:
-        """`tallies`, one for each topology key, count the pods that all terms are about."""
+        """`tallies`, one for each topology key, count the pods that all terms select."""
         self._tallies = tallies
         self._matches_itself = matches_itself
 
@@ -50,18 +50,18 @@ class AffinityGuard:
         return mask
 
     def bound(self, window: slice, fresh: int) -> Bound | None:
-        """Return how many may come: as many as like where one may, since that one keeps the others company."""
+        """Return how many may come: any number where one may, since the others may then join it."""
         if any(tally.key == HOSTNAME or tally.shared_code(window, fresh) is None for tally in self._tallies):
             return None
         return gate(self.mask(window), bool(self.mask(slice(fresh, fresh + 1))[0]))
 
     def affects_other_nodes(self, cls: PodClass) -> bool:
-        """Whether pods of the class are company; see `placement.Guard`."""
+        """Whether terms select pods of the class; see `placement.Guard`."""
         return any(tally.affects_other_nodes(cls) for tally in self._tallies)
 
     @property
     def _first_of_its_kind(self) -> bool:
-        """No pod anywhere matches and this one matches itself: somebody has to be first."""
+        """No pod anywhere matches and this one matches itself: one has to be the first."""
         return self._matches_itself and all(tally.total == 0 for tally in self._tallies)
 
     def why(self, position: int) -> Rejection | None:
@@ -77,7 +77,7 @@ class AffinityGuard:
 
 
 class AvoidGuard:
-    """Keeps a class out of domains in which certain pods are; `message` says whose wish that is."""
+    """Keeps a class out of domains in which certain pods are; `message` says whose anti-affinity that is."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class AvoidGuard:
         others: "OpposingTallies | None" = None,
     ) -> None:
         self.others = others
-        """Those whose wish it is; None: the class's own."""
+        """The pods whose anti-affinity it is; None: the class's own."""
         self._cls = cls
         self._tallies = tallies
         self._message = message
@@ -134,7 +134,7 @@ class AntiAffinityOfOthers:
     """Every required anti-affinity term of pods that are, or get, placed; shared by all classes of a trial."""
 
     def __init__(self, tallies: DomainTallies, too_many: Callable[[PodClass], bool]) -> None:
-        """`too_many` tells whose terms are too many to be read: they count as being about any pod."""
+        """`too_many` says which classes have too many terms to be read: they count as selecting any pod."""
         self._trial = trial = tallies.trial
         self._too_many = too_many
         self.tallies = tallies
@@ -168,7 +168,7 @@ class AntiAffinityOfOthers:
         return len(self._known), len(self._trial.templates)
 
     def terms(self, cls: PodClass) -> Mapping[str, Sequence[Selection]]:
-        """Return what the anti-affinity terms of a class are about, by topology key, each once."""
+        """Return what the anti-affinity terms of a class select, by topology key, without repetition."""
         known = self._terms.get(cls)
         if known is None:
             if self._too_many(cls):
@@ -225,7 +225,7 @@ class OpposingTallies:
         return counted.tally(key)
 
     def owners(self) -> tuple[PodClass, ...]:
-        """Return the classes whose wish it is to be away from this one."""
+        """Return the classes with anti-affinity to this one."""
         classes = self._others.tallies.classes
         numbers = {number for tally in self.tallies() for number in tally.classes.tolist()}
         return tuple(classes.all[number] for number in sorted(numbers))
@@ -242,8 +242,8 @@ def affinity_guards(
     tallies = others.tallies
     if cls.pod_affinity:
         near = affinity_peers(cls, namespaces)
-        company, keys = tallies.counted((near,)), dict.fromkeys(term.topology_key for term in cls.pod_affinity)
-        yield AffinityGuard([company.tally(key) for key in keys], near.covers(cls))
+        peers, keys = tallies.counted((near,)), dict.fromkeys(term.topology_key for term in cls.pod_affinity)
+        yield AffinityGuard([peers.tally(key) for key in keys], near.covers(cls))
     if cls.pod_anti_affinity:
         own = [tallies.counted(about).tally(key) for key, about in others.terms(cls).items()]
         message = "node(s) didn't match pod anti-affinity rules"

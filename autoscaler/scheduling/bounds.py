@@ -29,7 +29,7 @@ def gate(present: Mask, fresh: bool, per_node: int = UNBOUNDED) -> Bound:
 
 
 def strictest(bounds: Iterable[Bound | None], window: slice) -> Bound | None:
-    """Return the bound that meets all of them; None where one cannot be told."""
+    """Return the bound that meets all of them; None where one is unknown."""
     present, fresh, total = np.full(window.stop - window.start, UNBOUNDED, dtype=np.int64), UNBOUNDED, UNBOUNDED
     for bound in bounds:
         if bound is None:

@@ -100,7 +100,7 @@ def claim_obstacle(cls: PodClass, related: Related) -> str | None:
 
 
 def _obstacle(name: str, claim: PersistentVolumeClaim | None, related: Related, *, made_for_pod: bool) -> str | None:
-    """Return what is wrong with a claim whatever the node."""
+    """Return what is wrong with a claim on every node."""
     if claim is None:
         if made_for_pod:
             return f'waiting for ephemeral volume controller to create the persistentvolumeclaim "{name}"'

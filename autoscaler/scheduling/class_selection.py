@@ -1,8 +1,8 @@
-"""Which classes of pods a term is about: sets of class numbers, found by set arithmetic.
+"""Which classes of pods a term selects: sets of class numbers, found by set arithmetic.
 
-A selection demands hooks (see `index_keys`), labels and namespaces. The classes that have a hook are known, so that what a
-selection covers is a union, an intersection or a complement of few sets, and no class is asked on its own. Where a
-selection demands a hook that only few classes have, these few are asked instead, which is cheaper still.
+A selection demands index keys (see `index_keys`), labels and namespaces. The classes that have a key are known, so that
+what a selection covers is a union, an intersection or a complement of few sets, and no class is compared on its own.
+Where a selection demands a key that only few classes have, these few are compared instead, which is cheaper still.
 """
 
 import hashlib
@@ -54,7 +54,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     labels: tuple[Requirement, ...] = ()
     inside: tuple[NamespaceSelection, ...] = ()
     index_keys: frozenset[IndexKey] | None = None
-    """One of these hooks; None: no matter which."""
+    """It covers classes with at least one of these keys; None: with any keys."""
 
     def covers(self, cls: PodClass) -> bool:
         """Whether a class is among them."""
@@ -65,7 +65,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def demanded(self) -> Iterator[Sequence[IndexKey]]:
-        """Yield sets of hooks: every class that is covered has a hook of each set."""
+        """Yield sets of index keys: every class that is covered has a key of each set."""
         for requirement in self.labels:
             if requirement.operator == Operator.IN:
                 yield [(requirement.key, value) for value in requirement.values]
@@ -79,7 +79,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeyIndex:
-    """Things with labels, by number in the order in which they were added, and by hook."""
+    """Things with labels, by number in the order in which they were added, and by index key."""
 
     def __init__(self) -> None:
         self._labels: list[Mapping[str, str]] = []
@@ -100,7 +100,7 @@ class KeyIndex:
         return number
 
     def at(self, index_key: IndexKey) -> Sequence[int]:
-        """Return what has a hook; it may repeat."""
+        """Return the things that have a key; some may be repeated."""
         return self._by_key.get(index_key, ())
 
     def restrict(self, mask: Mask, demands: Iterable[Requirement]) -> None:
@@ -122,11 +122,11 @@ class KeyIndex:
                     mask[:] = False
 
     def keep(self, mask: Mask, index_keys: Iterable[IndexKey]) -> None:
-        """Take out of a set of all things those that have none of these hooks."""
+        """Take out of a set of all things those that have none of these keys."""
         mask &= self.having(index_keys)
 
     def having(self, index_keys: Iterable[IndexKey]) -> Mask:
-        """Return which things have one of these hooks."""
+        """Return which things have at least one of these keys."""
         inside = np.zeros(len(self), dtype=np.bool_)
         for index_key in index_keys:
             if index_key in self._by_key:
@@ -196,7 +196,7 @@ class Classes:
         return np.array(self._leaving, dtype=np.int64)
 
     def rarest(self, selection: Selection) -> Sequence[IndexKey] | None:
-        """Return hooks that few classes have, and at least one of which a class needs to be covered; None: no such."""
+        """Return keys that few classes have and of which every covered class has one; None: there are none."""
         sets = [
             (sum(len(self._index.at(index_key)) for index_key in index_keys), index_keys)
             for index_keys in selection.demanded()
@@ -261,7 +261,7 @@ def _having(labels: Mapping[str, str], operator: Operator = Operator.IN) -> Iter
 
 
 def selection_of(term: PodAffinityTerm, owner: PodClass, namespaces: Mapping[str, Namespace]) -> Selection:
-    """Return which classes a term of `owner` is about.
+    """Return which classes a term of `owner` selects.
 
     Namespaces are those listed and those selected; with neither, the owner's own. `matchLabelKeys` add the owner's own
     value of a label to the selector, `mismatchLabelKeys` exclude it.
@@ -309,13 +309,13 @@ def siblings(cls: PodClass) -> Selection:
 
 
 def having(index_keys: Iterable[IndexKey]) -> Selection:
-    """Return what has one of these hooks."""
+    """Return the selection of classes with at least one of these keys."""
     known = frozenset(index_keys)
-    return Selection(identity=_identity("hooks", sorted(known, key=repr)), index_keys=known)
+    return Selection(identity=_identity("index keys", sorted(known, key=repr)), index_keys=known)
 
 
 def all_of(selections: Iterable[Selection]) -> Selection:
-    """Return what all selections cover, none of which names hooks."""
+    """Return what all selections cover together; none of them may have index keys."""
     parts = {selection.identity: selection for selection in selections}
     return Selection(
         identity=_identity("all", sorted(parts)),

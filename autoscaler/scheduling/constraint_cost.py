@@ -1,6 +1,6 @@
 """How much work a pod's constraints make, counted in advance: classes that would make too much are put aside.
 
-A pod's author decides how many constraints there are, the cluster how often each is looked at: on every node, or for
+A pod's author decides how many constraints there are, the cluster how often each is evaluated: on every node, or for
 every class of placed pods. The product is a pure count, so that the same cluster has the same pods put aside on any
 machine.
 """
@@ -21,11 +21,11 @@ from autoscaler.snapshot.overlay import Trial
 TOO_MUCH = "node(s) were not tried for the pod, which has too many constraints"
 
 _TOGETHER = 100
-"""All classes may make so many times the work of one."""
+"""The work that all classes together may make, as a multiple of that of one class."""
 
 
 class WorkLimit:
-    """Tells which classes make more work than the limit allows. Units: one part of a constraint, looked at once.
+    """Tells which classes make more work than the limit allows. Units: one part of a constraint, evaluated once.
 
     A selector that is not narrow, as no label it demands is one that only few classes have, is compared with all
     classes. Such selectors of all classes together, each counted once, may make a hundred times the work of one class;

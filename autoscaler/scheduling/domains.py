@@ -2,7 +2,7 @@
 
 A domain is one value of a label key. A `Tally` counts the placed pods of the classes it is asked to count, over
 the nodes it may count. It reads the view's columns at the first question, and from then on, whenever it is asked, what
-the trial has moved since; one that nobody asks costs nothing.
+the trial has moved since; one that is not read costs nothing.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -26,7 +26,7 @@ _MOST_MOVES = 1 << 20
 _SIZE = 64
 """What an empty tally takes, in numbers."""
 _FEW = 32
-"""The pods of so many classes are gathered class by class."""
+"""Most classes whose pods are gathered class by class."""
 
 
 class Eligibility:
@@ -64,7 +64,7 @@ class Moves:
         self.count = end
 
     def since(self, start: int) -> DomainCounts:
-        """Return what was added after the first so many."""
+        """Return what was added from number `start` on."""
         return self._rows[:, start : self.count]
 
 
@@ -108,7 +108,7 @@ class DomainTallies:
         return self.shared(identity, lambda: classes.covered(selections), lambda: len(classes))
 
     def shared(self, identity: Hashable, find: Callable[[], Numbers], stamp: Callable[[], int]) -> "CountedClasses":
-        """Return the classes of an identity; those who ask first tell how to find them, see `Counted`."""
+        """Return the classes of an identity; `find` and `stamp` as in `CountedClasses`."""
         known = self._shared.get(identity)
         if known is None:
             known = self._shared[identity] = CountedClasses(self, find, stamp)
@@ -137,7 +137,7 @@ class DomainTallies:
         return self.moves
 
     def hold(self, tally: "DomainTally", size: int) -> None:
-        """Take in that a tally has been loaded, which takes so many numbers; others may have to go."""
+        """Count a loaded tally of `size` numbers; others may be unloaded for it."""
         self._held += size
         if self._held > self._most_held:
             self._unload()
@@ -234,7 +234,7 @@ class DomainTally:
         self.unload()
 
     def unload(self) -> None:
-        """Give up what has been counted until somebody asks again."""
+        """Drop the counts until they are read again."""
         self._classes = -1
         self._seen = 0
         self._total = 0
@@ -250,7 +250,7 @@ class DomainTally:
 
     @property
     def total(self) -> int:
-        """All pods counted, in whatever domain."""
+        """All pods counted, in all domains."""
         self._read()
         return self._total
 

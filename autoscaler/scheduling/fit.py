@@ -21,10 +21,10 @@ NOTHING: Requests = MappingProxyType({})
 def rejections(
     cls: PodClass, node: Node, free: Requests, profile: Profile, resizing: Requests = NOTHING
 ) -> Iterator[Rejection]:
-    """Yield why one more pod of the class cannot go to the node, other pods' wishes aside.
+    """Yield why one more pod of the class cannot go to the node, apart from constraints of other pods.
 
-    `free` is what nobody has reserved yet, `pods` included; `resizing` is what is reserved only until resizes in place
-    are finished.
+    `free` is what no pod has reserved yet, the resource `pods` included; `resizing` is what is reserved only until
+    resizes in place are finished.
     """
     if node.unschedulable and not cls.tolerates_unschedulable and profile.asks(NoFit.UNSCHEDULABLE):
         yield Rejection(NoFit.UNSCHEDULABLE, "node(s) were unschedulable", "the node is cordoned")
@@ -41,7 +41,7 @@ def rejections(
 
 
 def shortages(cls: PodClass, free: Requests, profile: Profile, resizing: Requests = NOTHING) -> Iterator[Rejection]:
-    """Yield each resource of which the node has too little left; `resizing` as for `rejections`."""
+    """Yield each resource that the node has too little of; `resizing` as for `rejections`."""
     if free.get(quantity.PODS, 0) < 1:
         yield Rejection(NoFit.RESOURCES, "Too many pods", "no pod slot left")
     for resource, needed in cls.requests.items():

@@ -1,4 +1,4 @@
-"""By what classes of pods can be found: their labels, namespace and controller, and what they hold on their nodes."""
+"""Keys of an index of classes of pods: labels, namespace, controller, and what they hold on their nodes."""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 
@@ -18,7 +18,7 @@ Uses = Mapping[tuple[str, ...], bool]
 
 
 def index_keys_of(cls: PodClass) -> Iterator[IndexKey]:
-    """Yield everything that a class can be found by."""
+    """Yield all keys of a class."""
     yield (cls.namespace,)
     for pair in cls.labels.items():
         yield pair[0]
@@ -47,7 +47,7 @@ def port_key(port: HostPort, address: str | None) -> IndexKey:
 
 
 def disk_key(disk: tuple[str, ...], *, alone: bool) -> IndexKey:
-    """Return what users of a disk have in common; with `alone`, those that share it with nobody."""
+    """Return what users of a disk have in common; with `alone`, those that share it with no other pod."""
     return "disk", disk, alone
 
 

@@ -30,7 +30,7 @@ class Miss(msgspec.Struct, frozen=True, kw_only=True):
     def distance(self) -> tuple[int, float]:
         """How far off the nearest node is, to sort by: failing filters, then the shortfall.
 
-        Filters that do not go by amounts are missed by the whole.
+        Filters that do not compare amounts are missed by the whole.
         """
         filters = {rejection.reason for rejection in self.rejections}
         missed = self.shortfall if NoFit.RESOURCES in filters else 1.0

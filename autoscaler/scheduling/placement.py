@@ -32,7 +32,7 @@ from autoscaler.snapshot.columns import MOST, Amounts, Mask
 from autoscaler.snapshot.overlay import Positions, Trial
 
 _BLOCK = 512
-"""Nodes looked at in one step of a search: most searches end in the first block."""
+"""Nodes examined in one step of a search: most searches end in the first block."""
 
 _ORDER = {reason: number for number, reason in enumerate(NoFit)}
 
@@ -47,7 +47,7 @@ class Guard(Protocol):
     def bound(self, window: slice, fresh: int) -> Bound | None:
         """Return how many pods of the class may come to added nodes of one template; None where that varies.
 
-        `window` are those that are there, `fresh` is the position of one that has nothing on it yet.
+        `window` are the nodes that exist, `fresh` is the position of one without pods.
         """
         ...
 
@@ -107,7 +107,7 @@ class Placer:
         return index
 
     def has_too_many_constraints(self, cls: PodClass) -> bool:
-        """Whether the class has so many constraints that it is not tried."""
+        """Whether the class has more constraints than are evaluated; then no node is tried."""
         return self._work.exceeded(cls)
 
     def accepted(self, cls: PodClass, window: slice) -> Mask:
@@ -265,7 +265,7 @@ class Placer:
         return counts
 
     def bound(self, cls: PodClass, window: slice, fresh: int) -> Bound | None:
-        """Return how many pods of the class the added nodes of one template can take; None where trying must tell."""
+        """Return how many pods of the class added nodes of one template can take; None where only a try can show it."""
         guards, template = self.guards(cls), self.trial.template(fresh)
         if template is None or any(guard.affects_other_nodes(pod.cls) for guard in guards for pod in template.pods):
             return None

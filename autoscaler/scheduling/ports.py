@@ -29,7 +29,7 @@ def _taken(port: HostPort, claimed: Addresses) -> bool:
 
 
 def _overlapping(port: HostPort) -> tuple[str | None, ...]:
-    """Return the addresses of which another pod must claim none; None: any."""
+    """Return the addresses that no other pod may claim; None: any address."""
     return (None,) if port.ip == EVERY_ADDRESS else (port.ip, EVERY_ADDRESS)
 
 

@@ -29,7 +29,7 @@ class Profile(msgspec.Struct, frozen=True):
     disabled: frozenset[NoFit] = frozenset()
     """Filters that are not asked."""
     passes_over_cordoned: bool = False
-    """Whether a search never tries cordoned nodes, whatever the pod tolerates."""
+    """Whether a search never tries cordoned nodes, even for pods that tolerate them."""
     most_work: int = Pods().max_pod_evaluation_work
     """Pods whose constraints make more work are not tried; see `work.WorkLimit`."""
     device_claims: bool = True

@@ -1,4 +1,4 @@
-"""Which classes have terms about a given class: the other direction of `selection`."""
+"""Which classes have terms that select a given class: the other direction of `class_selection`."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -12,10 +12,10 @@ from autoscaler.scheduling.index_keys import IndexKey, index_keys_of
 
 
 class TermIndex:
-    """Terms of classes, to be found by the classes that they are about.
+    """Terms of classes, to be found by the classes that they select.
 
-    Classes with the same terms make a group. A term about few classes is kept by a hook of these; of a group's other
-    terms, the set of classes that they cover is kept as a row of bits.
+    Classes with the same terms make a group. A term that selects few classes is kept by an index key of these; a
+    group's other terms are kept as a row of bits, which is the set of classes that they select.
     """
 
     def __init__(self, classes: Classes) -> None:
@@ -66,12 +66,12 @@ class TermIndex:
         return owners[chosen[group_of]]
 
     def owners_about(self, cls: PodClass) -> list[PodClass]:
-        """Return the classes that have a term about a class, in the order in which they were noted."""
+        """Return the classes with a term that selects a class, in the order in which they were noted."""
         groups = self.about(cls, 0)
         return [self._classes.all[number] for number in self.members(groups).tolist()]
 
     def about(self, cls: PodClass, start: int) -> Numbers:
-        """Return the groups with a term about a class, but for the first so many groups."""
+        """Return the groups with a term that selects a class, from group number `start` on."""
         number = self._classes.number(cls)
         self._sort()
         groups: set[int] = set()

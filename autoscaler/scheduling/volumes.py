@@ -41,7 +41,7 @@ class RestrictionGuard:
         self._exclusive = frozenset(
             key for key in _claim_keys(cls) if key in claims and _ONE_POD in claims[key].spec.access_modes
         )
-        """Claims that one pod alone may use, whatever its node."""
+        """Claims that only one pod may use, on any node."""
         clashing = [disk_key(disk, alone=not alone) for disk, alone in disks.items()]
         self._alone = any(disks.values())
         self._clashing = tallies.counted((having(clashing),)).tally(None) if disks else None

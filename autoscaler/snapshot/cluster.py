@@ -1,7 +1,7 @@
 """The cluster at one moment, and the builder that follows watch events from one moment to the next.
 
 A `ClusterView` never changes; everything a pass decides is a function of one. The builder is owned by the deciding
-thread: between passes it is told what changed, and the next view costs what changed, not what exists. Pods that are
+thread: between passes it takes in what changed, and the next view costs what changed, not what exists. Pods that are
 expendable (priority below the cut-off) are left out, so their room counts as free; pods of unknown nodes wait until
 the node appears.
 """
@@ -67,7 +67,7 @@ class ClusterView(msgspec.Struct, frozen=True, kw_only=True):
     pods: Sequence[tuple[Pod, ...]]
     """Placed pods by node position."""
     pending: tuple[Pod, ...]
-    """Pods without a node, whatever the reason."""
+    """Pods without a node, for any reason."""
     columns: Columns
     classes: Sequence[PodClass]
     pod_nodes: Codes

@@ -154,5 +154,5 @@ class Columns:
             self.fill(position)
 
     def fill(self, positions: int | NDArray[np.int32]) -> None:
-        """Leave no room on nodes, whatever their pods are known to take."""
+        """Leave no room on nodes, however little their pods are known to take."""
         self.used[:, positions] = np.maximum(self.used[:, positions], self.allocatable[:, positions])

@@ -27,7 +27,7 @@ class Contribution(msgspec.Struct, frozen=True):
     memory_bytes: int
     gpu_type: str | None = None
     gpus: int | None = 0
-    """None: it should have some, but nothing tells how many."""
+    """None: it should have some, but their number is unknown."""
 
     def shares(self) -> tuple[tuple[str, int | None], ...]:
         """Return resources and amounts in the order of messages: cores, memory, then GPUs under their type."""
@@ -36,7 +36,7 @@ class Contribution(msgspec.Struct, frozen=True):
 
 
 def totals(resources: Iterable[str], counted: Iterable[tuple[Contribution, int]]) -> dict[str, int | None]:
-    """Sum these resources over so many nodes of each kind; None where one of them cannot tell what it has."""
+    """Sum these resources over a number of nodes of each kind; None where a node does not say what it has."""
     sums: dict[str, int | None] = dict.fromkeys(resources, 0)
     for node, count in counted:
         if count <= 0:

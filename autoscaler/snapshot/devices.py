@@ -7,7 +7,7 @@ import msgspec
 from autoscaler.objects.devices import Device, ResourceSlice
 
 GPU_DRIVERS = frozenset(("gpu.nvidia.com", "gpu.amd.com", "gpu.intel.com", "gaudi.intel.com"))
-"""Drivers whose devices stand for the GPUs that a node's label promises."""
+"""Drivers whose devices are the GPUs that a node's label promises."""
 
 
 class DevicePool(msgspec.Struct, frozen=True):

@@ -19,10 +19,10 @@ class Hints(msgspec.Struct, frozen=True):
         return self.newer.get(who) or self.older.get(who)
 
     def updated(self, places: Mapping[str, str]) -> "Hints":
-        """Return the hints of the next pass, when this one placed pods so."""
+        """Return the hints of the next pass; `places` are nodes by pod identity, as this pass placed them."""
         return Hints(places, self.newer)
 
 
 def identity(pod: Pod) -> str:
-    """Return what tells a pod from every other: its uid, or its key where it has none."""
+    """Return what identifies a pod: its uid, or its key where it has none."""
     return pod.uid or pod.key

@@ -239,7 +239,7 @@ class Trial:
 
     @contextmanager
     def fork(self) -> Iterator[Fork]:
-        """Undo on exit whatever happens inside, unless the fork is kept."""
+        """Undo on exit what happens inside, unless the fork is kept."""
         fork = Fork()
         start = len(self._log)
         try:

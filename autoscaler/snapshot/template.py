@@ -49,7 +49,7 @@ class Template(msgspec.Struct, frozen=True):
     """The zones that nodes of the group come in; None: only the one of `node`."""
 
     def copies(self, start: int, count: int) -> list["Template"]:
-        """Return so many nodes as they join the group one after the other, once `start` others have."""
+        """Return `count` nodes as they join the group one after the other, once `start` others have."""
         if self.zones is None or not self.zones.turns:
             return [self] * count
         return [self.zones.coming(number) for number in range(start, start + count)]
@@ -58,7 +58,7 @@ class Template(msgspec.Struct, frozen=True):
 class Zones(msgspec.Struct, frozen=True):
     """In which zones the next nodes of a group come: the cloud keeps a balance, so where the group has the fewest.
 
-    Zones with equally many get theirs in the order of their names. Without `turns` nothing tells.
+    Zones with equally many get theirs in the order of their names. Without `turns` the order is unknown.
     """
 
     nodes: Mapping[str, int] = {}
@@ -106,7 +106,7 @@ class PassingTaints(msgspec.Struct, frozen=True):
         return ours or key in self.condition or self.is_startup(key) or self.is_status(key)
 
     def starting(self, node: Node) -> bool:
-        """Whether the node carries a startup taint: it counts as not ready, whatever its conditions say."""
+        """Whether the node carries a startup taint: it counts as not ready, even if its conditions say otherwise."""
         return any(self.is_startup(taint.key) for taint in node.taints)
 
 
