@@ -75,7 +75,7 @@ class Term(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PodEstimate(msgspec.Struct, frozen=True, kw_only=True):
-    """When one pod will be ready, in seconds from when that was computed; None where nobody knows, for `reason`."""
+    """When one pod will be ready, in seconds from the time of the estimate; None where it is unknown, for `reason`."""
 
     namespace: str
     name: str
@@ -127,8 +127,8 @@ def summary(status: EtaStatus, wall: float) -> EtaSummary:
         age_s=None if status.computed_at is None else round(max(0.0, wall - status.computed_at), 3),
         capacity=None if status.capacity is None else capacity_answer(status.capacity),
         boots={
-            group: Boots(samples=len(status.knowledge.boots.get(group, ())), p50_s=one.expected, p90_s=one.worst)
-            for group, one in status.boots.items()
+            group: Boots(samples=len(status.knowledge.boots.get(group, ())), p50_s=boot.expected, p90_s=boot.worst)
+            for group, boot in status.boots.items()
         },
         accuracy=AccuracyAnswer(
             pods=accuracy.pods,
@@ -201,7 +201,7 @@ def capacity_answer(capacity: accounting.ClusterCapacity) -> CapacityAnswer:
     ratios = {resource: capacity.cluster.wanted_ratio(resource) for resource in capacity.resources}
     return CapacityAnswer(
         cluster=_totals(capacity.cluster),
-        groups={group: _totals(one) for group, one in capacity.groups.items()},
+        groups={group: _totals(totals) for group, totals in capacity.groups.items()},
         wanted_ratio={name: round(ratio, 6) if math.isfinite(ratio) else None for name, ratio in ratios.items()},
         unknown_pods=capacity.unknown,
     )
@@ -240,8 +240,8 @@ def _shown(pod: Pod, found: StartEstimate, status: EtaStatus) -> PodEstimate:
         overdue=found.overdue,
         assumed=found.assumed,
         terms={
-            name: Term(expected_s=round(one.expected, 3), worst_s=round(one.worst, 3))
-            for name, one in found.terms.items()
+            name: Term(expected_s=round(term.expected, 3), worst_s=round(term.worst, 3))
+            for name, term in found.terms.items()
         },
     )
 

@@ -144,7 +144,7 @@ class EtaPages:
 
 
 def _stay(request: Request) -> None:
-    """Raise `HttpProblem`, which nobody hears, where nobody waits for the answer any more."""
+    """Raise `HttpProblem` where the client has gone and no longer waits for the answer."""
     if request.client_gone():
         raise HttpProblem(408, "client_gone", "the client has hung up")
 

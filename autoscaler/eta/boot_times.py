@@ -72,7 +72,7 @@ class ClusterBootTimes:
         kept: dict[str, Any] = {}
         size = 0
         for group, own in samples.items():
-            pairs = [(round(one.at, 1), round(one.seconds, 1)) for one in own]
+            pairs = [(round(sample.at, 1), round(sample.seconds, 1)) for sample in own]
             size += len(msgspec.json.encode({group: pairs}))
             if size > _MOST_BYTES:
                 break
@@ -81,10 +81,10 @@ class ClusterBootTimes:
 
 
 class GivenBootTimes:
-    """Samples that somebody gives for an offline run, in seconds by node group; nothing is stored."""
+    """Samples given for an offline run, in seconds by node group; nothing is stored."""
 
     def __init__(self, seconds: Mapping[str, Sequence[float]], wall: float) -> None:
-        self._samples = {group: tuple(Sample(wall, one) for one in own) for group, own in seconds.items()}
+        self._samples = {group: tuple(Sample(wall, duration_s) for duration_s in own) for group, own in seconds.items()}
 
     def load(self) -> Samples:
         """Return them."""

@@ -53,9 +53,9 @@ class BootTracker:
     ) -> BootsSeen:
         """Take in a pass: nodes as it saw them, then what it asked for.
 
-        Nodes that were there before the first look tell nothing.
+        Nodes that existed before the first call give no sample.
         """
-        names = {one.node.name for one in readings.items}
+        names = {reading.node.name for reading in readings.items}
         if self._known is None:
             self._known = names
         self._register(readings, groups, now)
@@ -80,17 +80,17 @@ class BootTracker:
     def ages(self, now: Instant) -> Mapping[str, Sequence[float]]:
         """Return since how many seconds nodes are on their way, by group, the oldest first."""
         asked: dict[str, list[float]] = {}
-        for one in self._booting.values():
-            asked.setdefault(one.group, []).append(now.mono - one.asked.mono)
+        for booting in self._booting.values():
+            asked.setdefault(booting.group, []).append(now.mono - booting.asked.mono)
         for group, waiting in self._asked.items():
-            asked.setdefault(group, []).extend(now.mono - one.mono for one in waiting)
+            asked.setdefault(group, []).extend(now.mono - since.mono for since in waiting)
         return {group: sorted(ages, reverse=True) for group, ages in asked.items()}
 
     def _register(self, readings: Readings, groups: Groups, now: Instant) -> None:
-        """Give each new node to the oldest request of its group; one that nobody here asked for tells nothing."""
+        """Give each new node to the oldest request of its group; a node without a request gives no sample."""
         assert self._known is not None
-        for one in readings.items:
-            name = one.node.name
+        for reading in readings.items:
+            name = reading.node.name
             if name in self._known:
                 continue
             group = groups.of_node.get(name)
@@ -101,12 +101,12 @@ class BootTracker:
     def _ready(self, readings: Readings, now: Instant) -> Iterable[Boot]:
         if not self._booting:
             return
-        for one in readings.items:
-            if one.node.name not in self._booting or not one.readiness.ready:
+        for reading in readings.items:
+            if reading.node.name not in self._booting or not reading.readiness.ready:
                 continue
-            booting = self._booting.pop(one.node.name)
-            since = one.readiness.since
+            booting = self._booting.pop(reading.node.name)
+            since = reading.readiness.since
             ready = now.wall if since is None or not booting.asked.wall <= since <= now.wall else since
             seconds = min(ready - booting.asked.wall, now.mono - booting.asked.mono)
             registered_s = booting.registered.mono - booting.asked.mono
-            yield Boot(booting.group, one.node.name, Sample(now.wall, max(0.0, seconds)), registered_s)
+            yield Boot(booting.group, reading.node.name, Sample(now.wall, max(0.0, seconds)), registered_s)

@@ -2,7 +2,7 @@
 
 Quantiles of parts do not add up to the quantile of the whole, and a ring of fifty samples is a rough one. So the
 distance between expected and worst case is multiplied by a factor that each outcome moves a little; in the long run
-that holds nine times in ten, whatever the distributions are.
+that holds nine times in ten for every distribution.
 """
 
 import math

@@ -181,7 +181,7 @@ def _add_used(sums: dict[str, _Sums], view: ClusterView, group_of: Positions) ->
 
 
 def _named(view: ClusterView, amounts: Amounts) -> dict[str, int]:
-    """Return the sum of some columns by resource; resources of which there is nothing are left out."""
+    """Return the sum of some columns by resource; resources without any amount are left out."""
     totals = amounts.sum(axis=1)
     rows = tuple(view.columns.vocabulary.rows.items())
     return {name: int(totals[row]) for name, row in rows if row < len(totals) and totals[row]}

@@ -105,8 +105,8 @@ def estimate(place: PodPlacement, workload: str, knowledge: Knowledge, times: Lo
         cold = place.cold or place.level in (WaitLevel.UPCOMING, WaitLevel.PLANNED)
         terms["start"] = knowledge.start(workload, group, cold=cold).spread
     total = NOTHING
-    for one in terms.values():
-        total = total.plus(one)
+    for spread in terms.values():
+        total = total.plus(spread)
     return StartEstimate(
         level=place.level,
         expected_s=total.expected,
@@ -120,7 +120,7 @@ def estimate(place: PodPlacement, workload: str, knowledge: Knowledge, times: Lo
 
 
 def remaining_boot(boot: Duration, age_s: float, times: LoopIntervals) -> Remaining | None:
-    """Return how much longer a node takes that was asked for `age_s` ago; None: nobody may count on it any more."""
+    """Return how much longer a node takes that was requested `age_s` ago; None: it is not expected any more."""
     if age_s >= times.max_provision_s:
         return None
     return remaining(boot, age_s, times.scan_s)

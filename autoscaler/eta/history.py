@@ -1,6 +1,6 @@
 """The life of each pod, from its request to its end, with what was estimated against what came. Owned by one thread.
 
-Pods are told apart by uid, for names are used again. A time once set is never moved, and what nobody saw stays None:
+Pods are known by uid, since names are used again. A time once set is never moved, and what was not seen stays None:
 pods that were ready before the first look have no record of their own until they end, and no estimate.
 """
 
@@ -106,7 +106,7 @@ class PodHistory:
         self._ended: deque[PodRecord] = deque(maxlen=MOST_ENDED)
         self._marks: dict[str, DeleteReason] = {}
         self.unknown_updates = 0
-        """Updates for pods of which there is no record."""
+        """Updates for pods without a record."""
 
     @property
     def starting(self) -> Iterable[Pod]:
@@ -150,7 +150,7 @@ class PodHistory:
             if self._pending.get(uid) is not pod:
                 self._waits(pod, wall)
         gone.update((uid, pod) for uid, pod in self._pending.items() if uid not in pending)
-        arrivals = [one for pod in appeared.values() if (one := self._on_node(pod, wall)) is not None]
+        arrivals = [arrival for pod in appeared.values() if (arrival := self._on_node(pod, wall)) is not None]
         leaving = set(leaving_nodes)
         ends = [
             self._end(pod, leaving, wall) for uid, pod in gone.items() if uid not in appeared and uid not in pending
@@ -159,7 +159,7 @@ class PodHistory:
         while self._ended and wall - (_end_of(self._ended[0]) or wall) > ENDED_S:
             self._ended.popleft()
         records = tuple(record for record, _ in ends)
-        ran = tuple(one for _, one in ends if one is not None)
+        ran = tuple(seconds for _, seconds in ends if seconds is not None)
         return HistoryChanges(tuple(arrivals), records, ran)
 
     def estimated(self, uid: str, estimate: StartEstimate, wall: float) -> None:
@@ -247,7 +247,7 @@ class PodHistory:
 
 
 def rebuilt(pod: Pod) -> PodRecord:
-    """Return the record of a pod of which nothing is known but what the API says now: no estimate, no error."""
+    """Return the record of a pod as the API shows it now, without an estimate and without an error."""
     state = (
         PodStage.READY if pod.ready is not None else PodStage.SCHEDULED if pod.node is not None else PodStage.REQUESTED
     )
@@ -264,7 +264,7 @@ def rebuilt(pod: Pod) -> PodRecord:
 
 
 def records_of(live: Mapping[str, PodRecord], view: ClusterView) -> Iterator[PodRecord]:
-    """Yield a record for each pod of a view, made anew for those that have none."""
+    """Yield a record for each pod of a view; pods without one get a new one."""
     for pods in (view.pending, *view.pods):
         for pod in pods:
             yield live.get(pod.uid) or rebuilt(pod)

@@ -1,4 +1,4 @@
-"""Pods that do not exist, as somebody describes them who asks when they would start.
+"""Hypothetical pods, as a client describes them to learn when they would start.
 
 What placing a pod costs grows with what it asks for, in places with the product of two lists, so all of it is bounded.
 """
@@ -34,7 +34,7 @@ _LONGEST_TEXT = 4096
 
 
 class HypotheticalPodSpec(PodSpec, frozen=True, kw_only=True):
-    """The part of a v1.PodSpec that is read; a node that it names is passed over."""
+    """The part of a v1.PodSpec that is read; a node that it names is ignored."""
 
     containers: Annotated[list[Container], msgspec.Meta(min_length=1)]
 

@@ -122,7 +122,7 @@ class EtaKeeper:
         report, readings = p.report, p.memory.readings
         if readings is None or report.registry is None:
             return
-        increases = [(one.group, one.after - one.before) for one in report.increases]
+        increases = [(increase.group, increase.after - increase.before) for increase in report.increases]
         seen = self._boots.look(readings, view.groups, report.registry, increases, report.now)
         for boot in seen.booted:
             self._learning.booted(boot.group, boot.sample)
@@ -213,17 +213,17 @@ class EtaKeeper:
             ended=self.history.ended(),
         )
 
-    def _noted(self, pod: Pod, one: StartEstimate, wall: float) -> None:
+    def _noted(self, pod: Pod, estimate: StartEstimate, wall: float) -> None:
         """Keep an estimate, and count the first of each pod, or the first reason for there being none."""
-        if one.expected_s is None:
-            if pod.uid not in self._first and one.reason is not None:
-                self._first[pod.uid] = one.reason
-                self._metrics.unknown(one.reason)
+        if estimate.expected_s is None:
+            if pod.uid not in self._first and estimate.reason is not None:
+                self._first[pod.uid] = estimate.reason
+                self._metrics.unknown(estimate.reason)
             return
         record = self.history.get(pod.uid)
         if record is not None and record.estimated_ready_at is None:
-            self._metrics.estimated(one)
-        self.history.estimated(pod.uid, one, wall)
+            self._metrics.estimated(estimate)
+        self.history.estimated(pod.uid, estimate, wall)
 
     def _outcome(self, p: EndedPass, view: ClusterView, runs: Sequence[float]) -> PassOutcome:
         report = p.report
@@ -238,7 +238,7 @@ class EtaKeeper:
             waiting=report.pods.waiting,
             plan=report.scale_up.plan,
             result=report.scale_up.result,
-            grown=frozenset(one.group for one in report.increases if one.after > one.before),
+            grown=frozenset(increase.group for increase in report.increases if increase.after > increase.before),
             ages=self._boots.ages(report.now),
             capacity=self._capacity,
             next_pass_s=self._times.scan_s,
@@ -268,14 +268,16 @@ def _requested(outcome: PassOutcome) -> Mapping[str, str]:
     plan = outcome.plan
     rounds = () if plan is None else plan.rounds
     found: dict[str, str] = {}
-    for each in rounds:
-        group = next((one.group for one in each.increases if one.group in outcome.grown), None)
+    for plan_round in rounds:
+        group = next((increase.group for increase in plan_round.increases if increase.group in outcome.grown), None)
         if group is not None:
-            found.update(dict.fromkeys((pod.key for pod in each.helped), group))
+            found.update(dict.fromkeys((pod.key for pod in plan_round.helped), group))
     return found
 
 
 def _leaving(p: EndedPass) -> set[str]:
     begun = {removal.node.name for removal in p.report.scale_down.begun}
     readings = p.memory.readings
-    return begun | {one.node.name for one in (() if readings is None else readings.items) if one.to_be_deleted}
+    return begun | {
+        reading.node.name for reading in (() if readings is None else readings.items) if reading.to_be_deleted
+    }

@@ -61,7 +61,7 @@ class Ahead(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def configured_lead(seconds: float) -> Lead:
-    """Return the lead that somebody has set."""
+    """Return the lead that the configuration sets."""
     return Lead(seconds=seconds, basis=LeadBasis.CONFIGURED)
 
 
@@ -77,7 +77,7 @@ def learned_lead(knowledge: Knowledge, groups: Collection[str], ahead: Ahead, ti
     if not known:
         return NO_LEAD
     bounds = {group: unlikely(boots, _LATE_BOOT) for group, boots in known.items()}
-    group = max(bounds, key=lambda one: bounds[one])
+    group = max(bounds, key=lambda candidate: bounds[candidate])
     terms = {"ask": ahead.asks_s, "passes": _PASSES * times.scan_s, "boot": min(bounds[group], times.max_provision_s)}
     if ahead.workload is not None:
         bind, start = knowledge.binding(), knowledge.start(ahead.workload, group or None, cold=True)
@@ -100,7 +100,7 @@ def suitable(cls: PodClass | None, templates: Mapping[str, Template]) -> tuple[s
 def unlikely(ordered: Sequence[float], chance: float) -> float:
     """Return what the next of at least two sorted samples exceeds with no more than that chance."""
     count = len(ordered)
-    excess = sum(one - ordered[0] for one in ordered) / (count - 1)
+    excess = sum(sample - ordered[0] for sample in ordered) / (count - 1)
     return ordered[-1] + excess * _stretch(count, chance)
 
 
@@ -126,4 +126,4 @@ def _exceeded(count: int, stretch: float) -> float:
     """Return the chance that the next exponential draw exceeds the longest of `count`, stretched so far."""
     others = count - 1
     logs = (math.log1p(1 / rank + stretch / others) for rank in range(1, count))
-    return math.exp(math.fsum(chain((math.log(count / (count + 1)),), (-one for one in logs))))
+    return math.exp(math.fsum(chain((math.log(count / (count + 1)),), (-logarithm for logarithm in logs))))

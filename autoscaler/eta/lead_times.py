@@ -17,14 +17,14 @@ class Leads:
     """Answers from any thread. What a node looks like is as the last pass that knew had it."""
 
     def __init__(self, times: LoopIntervals, pods: Pods, starts: Callable[[], EtaStatus | None] = lambda: None) -> None:
-        """`starts` returns what is known of starts; None: nothing, as where nobody estimates them."""
+        """`starts` returns what is known of start-up times; None: nothing, since they are not estimated."""
         self._times = times
         self._pods = pods
         self._starts = starts
         self._templates: Mapping[str, Template] = {}
 
     def lead(self, configured_s: float | None, cls: PodClass | None, ahead: Ahead) -> Lead:
-        """Return how long before a window pods of a class are asked for; `cls` None: nobody knows where they can go."""
+        """Return how long before a window pods of a class are asked for; `cls` None: where they can go is unknown."""
         if configured_s is not None:
             return configured_lead(configured_s)
         status = self._starts()

@@ -23,7 +23,7 @@ class StartLearning:
         """Of every group; replaced as a whole, so that another thread may read it."""
 
     def take(self, loaded: Samples) -> None:
-        """Take in what an earlier process learned: it is older than whatever this one has."""
+        """Take in what an earlier process learned: it is older than all that this one has."""
         own, self._boots = self._boots.samples(), Rings()
         for samples in (loaded, own):
             for group, of_group in samples.items():
@@ -69,7 +69,7 @@ class StartLearning:
         )
 
     def _room_appeared(self, pod: Pod, record: PodRecord, view: ClusterView) -> float | None:
-        """Return when the pod could first have been bound; None where nobody can tell."""
+        """Return when the pod could first have been bound; None where that is unknown."""
         node = view.node(pod.node or "")
         since = None if node is None else readiness(node).since
         if since is not None and since > pod.created:

@@ -30,7 +30,7 @@ ETA: tuple[Metric, ...] = (
         "resource",
         "state",
         "node_group",
-        state=", ".join(f"`{one}`" for one in (*_STATES, *_CLUSTER_STATES)),
+        state=", ".join(f"`{state}`" for state in (*_STATES, *_CLUSTER_STATES)),
         node_group="empty: nodes of none, and pending pods",
     ),
     _metric("capacity_wanted_ratio", MetricType.GAUGE, "What pods ask for per what is provisioned.", "resource"),
@@ -52,7 +52,7 @@ ETA: tuple[Metric, ...] = (
         "level",
         buckets=_SECONDS,
         direction="`early`, `late`",
-        level=", ".join(f"`{one.value}`" for one in WaitLevel),
+        level=", ".join(f"`{level.value}`" for level in WaitLevel),
     ),
     _metric(
         "pod_start_estimate_within_worst_total",
@@ -67,7 +67,7 @@ ETA: tuple[Metric, ...] = (
         MetricType.COUNTER,
         "Pods for which no estimate could be made, each counted once for a reason.",
         "reason",
-        reason=", ".join(f"`{one}`" for one in UnknownStart),
+        reason=", ".join(f"`{reason}`" for reason in UnknownStart),
     ),
     _metric(
         "node_boot_seconds", MetricType.HISTOGRAM, "From the request of a node to ready.", "node_group", buckets=_BOOTS
@@ -145,7 +145,7 @@ class EtaMetrics:
         self._series.add("pod_start_unknown_total", 1, reason)
 
     def started(self, seconds: float) -> None:
-        """Count a pod that became ready, so many seconds after its request."""
+        """Count a pod that became ready, and the seconds since its request."""
         self._series.observe("pod_start_actual_seconds", max(0.0, seconds))
 
     def erred(self, error_s: float, level: WaitLevel, within_worst: bool) -> None:

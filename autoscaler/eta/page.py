@@ -43,7 +43,9 @@ def _groups(status: EtaStatus) -> Html:
     for group in status.outcome.view.groups.all:
         state = status.outcome.registry.groups.get(group.id)
         upcoming = sorted(
-            one.expected_s for one in status.estimates.values() if one.group == group.id and one.expected_s is not None
+            estimate.expected_s
+            for estimate in status.estimates.values()
+            if estimate.group == group.id and estimate.expected_s is not None
         )
         boot = status.knowledge.boot(group.id)
         target = group.target_size if state is None else state.acceptable.target

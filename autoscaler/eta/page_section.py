@@ -30,7 +30,7 @@ def _shown(status: EtaStatus, all_link: str | None) -> SectionContent:
         return SectionContent(
             html('<p class="muted">{}</p>', "Nothing was estimated yet: only the replica that leads does so.")
         )
-    reasons = Counter(str(one.reason) for one in status.estimates.values() if one.reason is not None)
+    reasons = Counter(str(estimate.reason) for estimate in status.estimates.values() if estimate.reason is not None)
     given: list[GivenReason] = [(reason, OF_STARTS) for reason in reasons]
     parts = (
         html("<p>{}</p>", _accuracy(status.accuracy)),
@@ -50,8 +50,8 @@ def _accuracy(accuracy: Accuracy) -> str:
 
 
 def _pending(status: EtaStatus, reasons: Counter[str]) -> str:
-    known = [one for one in status.estimates.values() if one.expected_s is not None]
-    overdue = sum(one.overdue for one in known)
+    known = [estimate for estimate in status.estimates.values() if estimate.expected_s is not None]
+    overdue = sum(estimate.overdue for estimate in known)
     parts = [f"{count(len(known), 'pending pod')} with an estimate"]
     parts += [f"{overdue:,} of them overdue"] if overdue else []
     parts += [f"{number:,} unknown ({reason})" for reason, number in reasons.most_common()]

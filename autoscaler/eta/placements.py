@@ -36,7 +36,7 @@ _TRIED = (Waiting.TOO_YOUNG, Waiting.NOT_JUDGED)
 
 
 class PassOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What a pass found and did, as far as estimates go by it."""
+    """What a pass found and did, as far as estimates depend on it."""
 
     view: ClusterView
     registry: Registry
@@ -95,7 +95,7 @@ class PlacementFinder:
         return self._without_help(pod.cls)
 
     def new(self, pod: Pod, checkpoint: Callable[[], None] = lambda: None) -> PodPlacement:
-        """Return where a pod would go of which the pass knows nothing.
+        """Return where a pod that the pass does not know would go.
 
         `checkpoint` is called between steps of work, and may raise to end it.
         """
@@ -140,9 +140,9 @@ class PlacementFinder:
         )
 
     def _nominated(self, pod: Pod) -> PodPlacement:
-        """Return the node that the scheduler makes room on: its victims have been told to go."""
+        """Return the node that the scheduler makes room on: its victims have been evicted."""
         view, name = self._outcome.view, pod.nominated_node or ""
-        leaving = [one.cls.grace_s for one in view.pods_on(name) if one.deleted is not None]
+        leaving = [pod.cls.grace_s for pod in view.pods_on(name) if pod.deleted is not None]
         return PodPlacement(
             level=WaitLevel.PREEMPTION,
             node=name,
@@ -164,7 +164,7 @@ class PlacementFinder:
         if limited or (plan is not None and plan.capped_by_nodes_total):
             return UnknownStart.MAX_NODES_TOTAL
         found = set()
-        skipped = {one.group: _SKIPPED.get(one.reason) for one in plan.skipped} if plan is not None else {}
+        skipped = {skip.group: _SKIPPED.get(skip.reason) for skip in plan.skipped} if plan is not None else {}
         for group_id, template in outcome.templates.items():
             if not suits(cls, template):
                 continue
@@ -175,7 +175,7 @@ class PlacementFinder:
                 found.add(UnknownStart.MAX_SIZE)
             elif state is not None and not state.may_scale_up:
                 found.add(UnknownStart.BACKOFF)
-        return next((one for one in _WORST_FIRST if one in found), UnknownStart.NO_GROUP_FITS)
+        return next((reason for reason in _WORST_FIRST if reason in found), UnknownStart.NO_GROUP_FITS)
 
     def _queued(self, cls: PodClass, reason: UnknownStart) -> PodPlacement:
         """Return the wait for pods that end by themselves and hold room that the class could use, if there are any."""
@@ -191,7 +191,7 @@ class PlacementFinder:
 
     def _may_inherit(self, cls: PodClass) -> bool:
         view, placer = self._outcome.view, self._outcome.placer
-        codes = [code for code, one in enumerate(view.classes) if finite(one)]
+        codes = [code for code, pod_class in enumerate(view.classes) if finite(pod_class)]
         if placer is None or not codes or not view.nodes:
             return False
         vocabulary, wanted = placer.trial.vocabulary, placer.need(cls)
@@ -231,8 +231,11 @@ def has_image(view: ClusterView, node: str, pod: Pod) -> bool:
     """
     came = pod.scheduled
     return any(
-        one.image == pod.image and one.uid != pod.uid and one.ready is not None and (came is None or one.ready <= came)
-        for one in view.pods_on(node)
+        other.image == pod.image
+        and other.uid != pod.uid
+        and other.ready is not None
+        and (came is None or other.ready <= came)
+        for other in view.pods_on(node)
     )
 
 
@@ -291,11 +294,11 @@ def _upcoming(outcome: PassOutcome) -> Mapping[str, tuple[str, float]]:
 def _planned(plan: ScaleUpPlan | None) -> Mapping[str, tuple[str, ...]]:
     """Return the groups that are to grow for each pod, the chosen one first, by pod key."""
     groups: dict[str, tuple[str, ...]] = {}
-    for each in () if plan is None else plan.rounds:
-        if each.increases:
-            chosen = () if each.chosen is None else (each.chosen.group.id,)
-            names = tuple(dict.fromkeys((*chosen, *(one.group for one in each.increases))))
-            groups.update(dict.fromkeys((pod.key for pod in each.helped), names))
+    for plan_round in () if plan is None else plan.rounds:
+        if plan_round.increases:
+            chosen = () if plan_round.chosen is None else (plan_round.chosen.group.id,)
+            names = tuple(dict.fromkeys((*chosen, *(increase.group for increase in plan_round.increases))))
+            groups.update(dict.fromkeys((pod.key for pod in plan_round.helped), names))
     return groups
 
 

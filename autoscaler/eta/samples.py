@@ -8,7 +8,7 @@ import msgspec
 
 RING = 50
 FEWEST = 5
-"""Below so many samples something more general is asked."""
+"""With fewer samples a more general distribution is used."""
 MAX_AGE_S = 7 * 86400.0
 _MOST_KEYS = 2000
 EXPECTED, WORST = 0.5, 0.9
@@ -119,7 +119,7 @@ class Ring:
             self._samples.popleft()
             self._ordered = None
         if self._ordered is None:
-            self._ordered = tuple(sorted(one.seconds for one in self._samples))
+            self._ordered = tuple(sorted(sample.seconds for sample in self._samples))
         return self._ordered
 
 
@@ -164,7 +164,7 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def pooled_boots(self) -> Sequence[float]:
         """Boot times of all groups together."""
-        return tuple(sorted(one for samples in self.boots.values() for one in samples))
+        return tuple(sorted(sample for samples in self.boots.values() for sample in samples))
 
     def boot(self, group: str) -> Duration:
         """Return how long a new node of a group takes: by its own samples, or by those of all groups."""

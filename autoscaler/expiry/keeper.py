@@ -1,4 +1,4 @@
-"""The clean-up of expired pods as a companion: a sweep a minute while this replica leads, whatever the passes do."""
+"""The clean-up of expired pods as a companion: a sweep a minute while this replica leads, apart from the passes."""
 
 from collections.abc import Callable
 

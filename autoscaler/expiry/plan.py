@@ -21,7 +21,7 @@ _VALID = re.compile(r"[0-9]{1,11}", re.ASCII)
 
 
 class ExpiringPod(Wire, frozen=True):
-    """A pod as far as its expiry goes by it."""
+    """A pod, as far as its expiry depends on it."""
 
     metadata: ObjectMeta
 
@@ -38,7 +38,7 @@ class Expired(msgspec.Struct, frozen=True):
 
 
 class Sweep(msgspec.Struct, frozen=True):
-    """What one look at all pods came to."""
+    """The result of one sweep over all pods."""
 
     delete: tuple[Expired, ...] = ()
     """The oldest deadline first, each pod once, at most as many as allowed."""
@@ -77,7 +77,7 @@ def plan_sweep(
             expired.append(_gone(meta, deadline, DeleteReason.EXPIRED))
         elif earlier_generations and _is_earlier(meta.labels, terms.generation):
             expired.append(_gone(meta, deadline, DeleteReason.OLD_GENERATION))
-    expired.sort(key=lambda one: (one.deadline, one.namespace, one.name))
+    expired.sort(key=lambda pod: (pod.deadline, pod.namespace, pod.name))
     return Sweep(tuple(expired[: terms.most]), tuple(invalid))
 
 

@@ -25,7 +25,7 @@ class PoolAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """How long before a policy begins its pods are asked for."""
     lead_basis: str
     early_policy: str
-    """The policy that is about to begin and wants more than the one that holds; empty where none is."""
+    """The next policy where it wants more than the one in force; empty where there is none."""
     early_from: str
     """When it begins."""
     active: int
@@ -49,7 +49,7 @@ def answers(
     now: Instant,
 ) -> list[PoolAnswer]:
     """Return what a leader that just began would do; `active` replaces the counted pods of pools by name."""
-    present = {(one.namespace, one.name): one for one in deployments}
+    present = {(deployment.namespace, deployment.name): deployment for deployment in deployments}
     found = []
     for pool in headroom.pools:
         pods: PoolPods = pods_of(view, pool, headroom)

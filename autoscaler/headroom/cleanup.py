@@ -28,12 +28,16 @@ def clean_up(config: Config, headroom: Headroom, clock: Clock, *, pretend: bool)
     objects = ClusterHeadroom(client, writes)
     try:
         ours = owner_labels(headroom)
-        everyones = [read_deployment(one) for one in objects.deployments("", {MANAGED_BY: MANAGER})]
-        mine = [one for one in everyones if POOL in one.labels and ours.items() <= one.labels.items()]
-        for one in mine:
-            objects.delete_deployment(one.namespace, one.name, one.uid)
-            yield f"deployment {one.namespace}/{one.name}"
-        if any(POOL in one.labels and one not in mine for one in everyones):
+        everyones = [read_deployment(deployment) for deployment in objects.deployments("", {MANAGED_BY: MANAGER})]
+        mine = [
+            deployment
+            for deployment in everyones
+            if POOL in deployment.labels and ours.items() <= deployment.labels.items()
+        ]
+        for deployment in mine:
+            objects.delete_deployment(deployment.namespace, deployment.name, deployment.uid)
+            yield f"deployment {deployment.namespace}/{deployment.name}"
+        if any(POOL in deployment.labels and deployment not in mine for deployment in everyones):
             return
         known = objects.priority_class(MANAGED_CLASS)
         meta = {} if known is None else known["metadata"]

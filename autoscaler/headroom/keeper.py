@@ -87,7 +87,7 @@ class HeadroomKeeper:
             member.look(self._headroom, view, now)
         if now.mono - self._orphans_at >= _ORPHANS_S or self._removed:
             self._collect_orphans(now)
-        self.status = HeadroomStatus(looked_at=now.wall, pools=tuple(one.status for one in self._members.values()))
+        self.status = HeadroomStatus(looked_at=now.wall, pools=tuple(pool.status for pool in self._members.values()))
         self._metrics.took(self._clock.now().mono - began)
 
     def leave(self) -> None:
@@ -131,26 +131,32 @@ class HeadroomKeeper:
         """Delete Deployments of ours that have no pool; what fails is tried again by the next look."""
         try:
             orphans = plan_orphans(map(read_deployment, self._owned()), self._headroom, self._removed, now)
-            for one in orphans.delete:
-                self._objects.delete_deployment(one.namespace, one.name, one.uid)
+            for orphan in orphans.delete:
+                self._objects.delete_deployment(orphan.namespace, orphan.name, orphan.uid)
                 self._metrics.orphan_deleted()
-                log.info("headroom.orphan_deleted", namespace=one.namespace, name=one.name)
+                log.info("headroom.orphan_deleted", namespace=orphan.namespace, name=orphan.name)
         except LeadershipLost:
             raise
         except AutoscalerError as error:
             log.warning("headroom.orphans_not_collected", error=error)
             return
-        for one in orphans.unreadable:
-            log.warning("headroom.heartbeat_unreadable", namespace=one.namespace, name=one.name, value=one.heartbeat)
+        for orphan in orphans.unreadable:
+            log.warning(
+                "headroom.heartbeat_unreadable", namespace=orphan.namespace, name=orphan.name, value=orphan.heartbeat
+            )
         self._removed.clear()
         self._orphans_at = now.mono
 
     def _owned(self) -> Iterable[JsonObject]:
-        """Return every Deployment of ours; in the namespaces of pools where the rest may not be looked at."""
+        """Return every Deployment of ours; only in the namespaces of pools where others may not be read."""
         labels = owner_labels(self._headroom)
         try:
             return self._objects.deployments("", labels)
         except Refused as error:
             if error.status != _FORBIDDEN:
                 raise
-        return [one for namespace in sorted(self._namespaces) for one in self._objects.deployments(namespace, labels)]
+        return [
+            deployment
+            for namespace in sorted(self._namespaces)
+            for deployment in self._objects.deployments(namespace, labels)
+        ]

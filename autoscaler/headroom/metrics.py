@@ -33,7 +33,7 @@ HEADROOM: tuple[Metric, ...] = (
         "What kept a pool from being as it should be.",
         "reason",
         kind=MetricType.COUNTER,
-        reason=", ".join(f"`{one}`" for one in HeadroomTrouble),
+        reason=", ".join(f"`{trouble}`" for trouble in HeadroomTrouble),
     ),
     _of_pool(
         "headroom_drift_corrected_total",
@@ -57,7 +57,9 @@ HEADROOM: tuple[Metric, ...] = (
     ),
 )
 
-_GAUGES_OF_POOL = tuple(one.name for one in HEADROOM if one.kind is MetricType.GAUGE and one.labels == ("pool",))
+_GAUGES_OF_POOL = tuple(
+    metric.name for metric in HEADROOM if metric.kind is MetricType.GAUGE and metric.labels == ("pool",)
+)
 _STATES = ("bound", "pending")
 
 

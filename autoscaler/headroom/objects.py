@@ -116,9 +116,9 @@ def template(pool: HeadroomPool, headroom: Headroom) -> JsonObject:
     placement: JsonObject = {
         "imagePullSecrets": [{"name": name} for name in pool.image_pull_secrets],
         "nodeSelector": dict(pool.node_selector),
-        "tolerations": [dict(one) for one in pool.tolerations],
+        "tolerations": [dict(toleration) for toleration in pool.tolerations],
         "affinity": dict(pool.affinity),
-        "topologySpreadConstraints": [dict(one) for one in pool.topology_spread_constraints],
+        "topologySpreadConstraints": [dict(constraint) for constraint in pool.topology_spread_constraints],
         "schedulerName": pool.scheduler_name,
         "runtimeClassName": pool.runtime_class_name,
         "serviceAccountName": pool.service_account_name,

@@ -15,7 +15,7 @@ from autoscaler.reasons import HeadroomTrouble
 
 _MOST_POOLS = 15
 _HARMLESS = frozenset({HeadroomTrouble.PAUSED, HeadroomTrouble.DELETION_COST})
-"""Troubles that somebody wanted, or that cost little."""
+"""Troubles that an operator wanted, or that cost little."""
 _COLUMNS = (
     Column("Pool"),
     Column("State"),

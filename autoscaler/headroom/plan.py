@@ -1,4 +1,4 @@
-"""What to do about one pool's Deployment, and about Deployments whose pool nobody knows."""
+"""What to do about one pool's Deployment, and about Deployments without a configured pool."""
 
 from collections.abc import Collection, Iterable
 from enum import StrEnum
@@ -31,11 +31,11 @@ class DeploymentAction(StrEnum):
     HEARTBEAT = "heartbeat"
     """Only its annotations are written."""
     CONFLICT = "nameConflict"
-    """The name belongs to somebody else: nothing is touched."""
+    """Another owner has the name: nothing is touched."""
 
 
 class Drift(StrEnum):
-    """What somebody else changed."""
+    """Fields that another client changed."""
 
     REPLICAS = "replicas"
     TEMPLATE = "template"
@@ -132,7 +132,7 @@ def _notes(hash_: str, wanted: DesiredReplicas, now: Instant) -> dict[str, str]:
 
 
 class Orphans(msgspec.Struct, frozen=True):
-    """Deployments of ours whose pool is in nobody's configuration."""
+    """Deployments of ours whose pool no configuration has."""
 
     delete: tuple[CurrentDeployment, ...] = ()
     unreadable: tuple[CurrentDeployment, ...] = ()
@@ -146,16 +146,16 @@ def plan_orphans(
     delete: list[CurrentDeployment] = []
     unreadable: list[CurrentDeployment] = []
     known = {(pool.namespace, pool.name) for pool in headroom.pools}
-    for one in deployments:
-        pool = one.labels.get(POOL)
-        if not owner_labels(headroom).items() <= one.labels.items() or pool is None:
+    for found in deployments:
+        pool = found.labels.get(POOL)
+        if not owner_labels(headroom).items() <= found.labels.items() or pool is None:
             continue
-        if (one.namespace, pool) in known:
+        if (found.namespace, pool) in known:
             continue
         if pool in removed:
-            delete.append(one)
-        elif one.heartbeat_at is None:
-            unreadable.append(one)
-        elif 0 < headroom.orphan_after_s < now.wall - one.heartbeat_at:
-            delete.append(one)
+            delete.append(found)
+        elif found.heartbeat_at is None:
+            unreadable.append(found)
+        elif 0 < headroom.orphan_after_s < now.wall - found.heartbeat_at:
+            delete.append(found)
     return Orphans(tuple(delete), tuple(unreadable))

@@ -40,9 +40,9 @@ class DesiredReplicas(msgspec.Struct, frozen=True, kw_only=True):
     """Name of the policy that holds; `none` where none does."""
     active: int
     desired: int
-    """By the policy, now, or by one that is about to begin."""
+    """By the policy in force, or by the next one."""
     early: EarlyPolicy | None = None
-    """The policy that is about to begin and wants more than the one that holds; None: none does."""
+    """The next policy where it wants more than the one in force; None: there is none."""
     target: int
     """After the cool-down: what is written."""
     held: CoolDown
@@ -64,7 +64,7 @@ def _holds(policy: Policy, moment: datetime) -> bool:
 
 
 def desired(pool: HeadroomPool, policy: Policy | None, active: int) -> tuple[int, Headcount]:
-    """Return how many pause pods a policy wants beside so many active pods, and what decided that."""
+    """Return how many pause pods a policy wants beside `active` pods, and what decided that."""
     if policy is None:
         return 0, Headcount.NO_POLICY
     scaled, by_factor = math.ceil(policy.scale_factor * active), Headcount.SCALE_FACTOR
@@ -101,11 +101,11 @@ def want(pool: HeadroomPool, active: int, held: CoolDown, now: Instant, lead_s: 
     policy = policy_at(pool, now.wall)
     count, reason = desired(pool, policy, active)
     wait_s, early = idle_s(policy), None
-    for at, one in coming(pool, now.wall, lead_s):
-        more, why = desired(pool, one, active)
+    for at, window in coming(pool, now.wall, lead_s):
+        more, why = desired(pool, window, active)
         if more > count:
-            count, reason, early = more, why, EarlyPolicy(one.name, at)
-            wait_s = max(one.idle_time_s, at - now.wall)
+            count, reason, early = more, why, EarlyPolicy(window.name, at)
+            wait_s = max(window.idle_time_s, at - now.wall)
     if count < held.count and now.mono < held.allowed.mono:
         target, reason = held.count, Headcount.COOL_DOWN
     else:
@@ -127,5 +127,5 @@ def restored(pool: HeadroomPool, count: int, allowed_at: float, now: Instant) ->
 
 
 def adopted(pool: HeadroomPool, replicas: int, now: Instant) -> CoolDown:
-    """Return the cool-down of pause pods of which nothing is known: they stay for the idle time in force."""
+    """Return the cool-down of pause pods with an unknown history: they stay for the idle time in force."""
     return CoolDown(replicas, now.later(idle_s(policy_at(pool, now.wall))))

@@ -1,4 +1,4 @@
-"""One pool from look to look: what is remembered of it, and what is told to people about it."""
+"""One pool: what is remembered of it from one reconciliation to the next, and its events and status."""
 
 from collections import deque
 
@@ -24,7 +24,7 @@ from autoscaler.snapshot.cluster import ClusterView
 log = Log(__name__)
 
 _CLASS_S = 600.0
-"""How long a PriorityClass that was found in order is not looked at again."""
+"""How long a PriorityClass that was in order is not read again."""
 _CONTENDED_S, _CONTENDED = 300.0, 5
 
 
@@ -146,7 +146,7 @@ class ManagedPool:
         self._contended = contended
 
     def _count_preempted(self, pods: PoolPods, view: ClusterView) -> None:
-        """Count pods that went although all were wanted and their node stays: somebody took their room."""
+        """Count pods that went although all were wanted and their node stays: other pods took their room."""
         there = {pod.uid for pod in pods.bound}
         gone = [pod for pod in self._bound if pod.uid not in there and view.node(pod.node or "") is not None]
         wanted = self._held is not None and len(self._bound) <= self._held.count

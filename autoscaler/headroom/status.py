@@ -21,7 +21,7 @@ class PoolStatus(msgspec.Struct, frozen=True, kw_only=True):
     lead: Lead = NO_LEAD
     """What that is made of."""
     early: EarlyPolicy | None = None
-    """The policy that is about to begin and wants more than the one that holds."""
+    """The next policy where it wants more than the one in force."""
     active: int = 0
     desired: int = 0
     target: int = 0

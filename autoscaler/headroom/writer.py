@@ -33,7 +33,7 @@ class PoolFailed(Exception):
 
 
 class Reconciled(msgspec.Struct, frozen=True):
-    """What was done, and what is amiss all the same."""
+    """What was done, and the troubles that remain."""
 
     plan: PoolPlan
     troubles: tuple[HeadroomTrouble, ...] = ()
@@ -73,8 +73,8 @@ class PoolWriter:
             except Conflict as error:
                 conflict = error
                 continue
-            amiss = ((HeadroomTrouble.PAUSED, plan.paused), (HeadroomTrouble.DELETION_COST, not marked))
-            return Reconciled(plan, tuple(trouble for trouble, there in amiss if there))
+            remaining = ((HeadroomTrouble.PAUSED, plan.paused), (HeadroomTrouble.DELETION_COST, not marked))
+            return Reconciled(plan, tuple(trouble for trouble, there in remaining if there))
         raise PoolFailed(HeadroomTrouble.APPLY_STATE, conflict)
 
     def leave(self, pool: HeadroomPool, headroom: Headroom, wall: float) -> None:
@@ -93,7 +93,7 @@ class PoolWriter:
     def check_class(self, pool: HeadroomPool, lowest_active: int | None) -> HeadroomTrouble | None:
         """Make the managed PriorityClass where it is missing; raises `PoolFailed` where pause pods would not do.
 
-        Returns what is amiss and tolerable. `lowest_active` is the lowest priority of pods that the pool is for.
+        Returns the troubles that are tolerable. `lowest_active` is the lowest priority of pods that the pool is for.
         """
         try:
             with _failing_as(HeadroomTrouble.PRIORITY_CLASS):
@@ -121,7 +121,7 @@ class PoolWriter:
             with _failing_as(HeadroomTrouble.PRIORITY_CLASS):
                 self.objects.create(priority_class(pool))
         except Conflict:
-            return  # somebody else was faster
+            return  # another client was faster
         except _Forbidden as error:
             raise PoolFailed(HeadroomTrouble.PRIORITY_CLASS, error) from error
 

@@ -28,7 +28,7 @@ class LoadOutcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def connect(config: Config, clock: Clock, sleep: Callable[[float], bool], allowed: Sequence[str] = ()) -> Client:
-    """Prepare to talk to a cluster that may get load; raises `ConfigError` for one that nobody named.
+    """Prepare to talk to a cluster that may get load; raises `ConfigError` for a cluster that was not named.
 
     `allowed` are host names of API servers, beside this machine's own, that may get load.
     """
@@ -58,7 +58,7 @@ class Generator:
         steady_sleep: Callable[[float], bool],
         namespace: str,
     ) -> None:
-        """`sleep` returns False once somebody has asked to stop; `steady_sleep` never does: it serves the clean-up."""
+        """`sleep` returns False once a stop was requested; `steady_sleep` never does: it serves the clean-up."""
         self._clock = clock
         self._sleep = sleep
         self._steady_sleep = steady_sleep

@@ -1,4 +1,4 @@
-"""Waiting for a generated pod to leave Pending, through whatever befalls the connection."""
+"""Waiting for a generated pod to leave Pending, through all failures of the connection."""
 
 from collections.abc import Callable
 from typing import Protocol

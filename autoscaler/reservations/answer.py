@@ -1,4 +1,4 @@
-"""What reservations come to, for people and programs that ask without a daemon."""
+"""Results of operations on reservations, for people and programs that use no daemon."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -22,7 +22,7 @@ class ReservationAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OperationAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What one operation came to."""
+    """The result of one operation."""
 
     result: str
     reason: str
@@ -64,7 +64,7 @@ def answers(
     """Return what every target is once the operations are applied at a time (Unix seconds)."""
     found = []
     for target in section.targets:
-        mine = [one for one in operations if one.target == target.name]
+        mine = [operation for operation in operations if operation.target == target.name]
         done = plan(states.get(target.name, TargetState()), mine, target, wall, section.replay_ttl_s)
         lead = leads.get(target.name, NO_LEAD)
         wanted = demand(target, done.state, count_real(target, view), wall, lead.seconds)
@@ -85,8 +85,8 @@ def answers(
                 expired=done.expired,
                 extended=done.extended,
                 effects=tuple(
-                    OperationAnswer(result=one.verdict, reason=one.reason or "", amount=one.amount)
-                    for one in done.effects
+                    OperationAnswer(result=effect.verdict, reason=effect.reason or "", amount=effect.amount)
+                    for effect in done.effects
                 ),
                 entries=tuple(_entries(done.state, wall)),
             )
@@ -95,7 +95,7 @@ def answers(
 
 
 def _entries(state: TargetState, wall: float) -> Iterable[ReservationAnswer]:
-    for one in state.entries:
-        effective, expiration = map(timestamp, one.shown(wall))
-        name = "queued" if one.activated is None else "active"
-        yield ReservationAnswer(id=one.id, state=name, effective=effective, expiration=expiration)
+    for entry in state.entries:
+        effective, expiration = map(timestamp, entry.shown(wall))
+        name = "queued" if entry.activated is None else "active"
+        yield ReservationAnswer(id=entry.id, state=name, effective=effective, expiration=expiration)

@@ -233,7 +233,7 @@ class ReservationApi:
     def _show(self, request: Request) -> Response:
         prove(request, self._authenticator.authenticate_api)
         name = self._known_target(request)
-        return _answer(200, next(one for one in self._targets() if one.name == name))
+        return _answer(200, next(target for target in self._targets() if target.name == name))
 
     def _health(self, request: Request) -> Response:
         self._authenticator.ready()

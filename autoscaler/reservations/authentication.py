@@ -1,4 +1,4 @@
-"""Who may announce work: heads are looked at before bodies are read, and signatures made while these arrive."""
+"""Who may announce work: heads are checked before bodies are read, and signatures computed while these arrive."""
 
 import ipaddress
 from collections.abc import Callable, Iterable
@@ -17,7 +17,7 @@ _GITHUB_HEADERS = ("x-github-event", "x-github-delivery")
 
 
 class IntakeStatus(Protocol):
-    """What has to be so for anybody to be let in."""
+    """Conditions under which clients are admitted."""
 
     @property
     def section(self) -> Reservations:
@@ -87,7 +87,7 @@ class RequestAuthenticator:
     def _verifier(self, head: Request, signed_in: str, keys: Iterable[bytes], begins: bytes = b"") -> BodyVerifier:
         """Return what checks the body's signature. Raises `HttpProblem` where there is none, before the body is read.
 
-        Whoever was wrong too often may still prove to be somebody else at the same address.
+        After too many failures a client may still be another one at the same address.
         """
         auth = self._opening.section.auth
         if auth.insecure_allow_unsigned and not auth.files and not list(keys):
@@ -152,7 +152,7 @@ class _Unsigned:
 
 
 def prove(request: Request, authenticate: Callable[[Request], BodyVerifier]) -> None:
-    """Raise `HttpProblem` for a request from nobody known; it was admitted before its body came, or is now."""
+    """Raise `HttpProblem` for a request of an unknown client; it was admitted before its body came, or is now."""
     verifier = request.verifier
     if verifier is None:
         verifier = authenticate(request)

@@ -59,7 +59,7 @@ class JobEvent(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def asked_for(self) -> frozenset[str]:
-        """Labels that tell targets apart."""
+        """Labels that distinguish targets."""
         return frozenset(map(str.lower, self.labels)) - {_SELF_HOSTED}
 
 
@@ -68,7 +68,9 @@ def read_event(data: Mapping[str, Any]) -> JobEvent:
     job, repository = _of(data, "workflow_job", dict), _of(data, "repository", dict)
     owner = _of(repository, "owner", dict, "repository.")
     labels = _of(job, "labels", list, "workflow_job.")
-    if len(labels) > _MOST_LABELS or not all(isinstance(one, str) and len(one) <= _LONGEST_TEXT for one in labels):
+    if len(labels) > _MOST_LABELS or not all(
+        isinstance(label, str) and len(label) <= _LONGEST_TEXT for label in labels
+    ):
         raise BadField("workflow_job.labels", f"is not a list of at most {_MOST_LABELS} texts")
     conclusion, runner = job.get("conclusion"), job.get("runner_id")
     if conclusion is not None and not isinstance(conclusion, str):
@@ -139,9 +141,9 @@ def choose(targets: Iterable[ReservationTarget], event: JobEvent) -> Reservation
 def _rank(rule: GitHub, event: JobEvent) -> int | None:
     """Return how well a repository matches, 0 best; None: not at all."""
     name = event.repository.lower()
-    matching = [one for one in map(str.lower, rule.repositories) if fnmatchcase(name, one)]
+    matching = [repository for repository in map(str.lower, rule.repositories) if fnmatchcase(name, repository)]
     if matching:
-        return int(all(_WILDCARDS & set(one) for one in matching))
+        return int(all(_WILDCARDS & set(repository) for repository in matching))
     if event.organization and event.owner.lower() in map(str.lower, rule.organizations):
         return 2
     return None

@@ -221,7 +221,7 @@ class ReservationInbox:
         self._attempt(name)
 
     def _attempt(self, name: str) -> None:
-        """Plan and write what waits for a target; nobody else does so for it meanwhile."""
+        """Plan and write what waits for a target; no other thread does so for it meanwhile."""
         with self._lock:
             line, target = self._lines.get(name), self._section.by_name.get(name)
             if line is None or target is None or line.busy:
@@ -248,7 +248,7 @@ class ReservationInbox:
     def _commit(
         self, name: str, line: _TargetQueue, target: ReservationTarget, operations: list[Operation]
     ) -> ReservationPlan:
-        """Read, plan and write until nobody comes between; raises `AutoscalerError` and `Unreadable`."""
+        """Read, plan and write until there is no conflict; raises `AutoscalerError` and `Unreadable`."""
         conflict: Conflict | None = None
         for _ in range(1 + _CONFLICTS):
             kept = self._store.read(name)

@@ -32,7 +32,7 @@ log = Log(__name__)
 
 _INTERVAL_S = 3.0
 _TEMPLATES_S = 60.0
-"""How long a PodTemplate of the cluster is not looked at again."""
+"""How long a PodTemplate of the cluster is not read again."""
 
 
 class _Seen(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,20 +97,20 @@ class ReservationKeeper:
             return
         report, seen = p.report, dict(self._seen)
         groups = p.view.groups if p.report.registry is None else p.view.groups.sized(p.registry.targets)
-        for name, one in seen.items():
-            homeless = unplaced(one.pods, report.pods.waiting, report.scale_up.plan)
-            if homeless:
+        for name, target_demand in seen.items():
+            missing = unplaced(target_demand.pods, report.pods.waiting, report.scale_up.plan)
+            if missing:
                 reason = why(
-                    homeless[0].cls,
+                    missing[0].cls,
                     p.placer,
                     groups,
                     report.templates,
                     report.scale_up.result,
                     report.scale_up.plan,
                 )
-                one = msgspec.structs.replace(one, unplaceable={reason: len(homeless)})
-                seen[name] = one
-            self._metrics.unplaceable(name, one.unplaceable)
+                target_demand = msgspec.structs.replace(target_demand, unplaceable={reason: len(missing)})
+                seen[name] = target_demand
+            self._metrics.unplaceable(name, target_demand.unplaceable)
         self._seen = seen
         self._note_ready(p, p.view)
 
@@ -165,13 +165,15 @@ class ReservationKeeper:
         for target in self._commits.section.targets:
             seen = self._seen.get(target.name, _NOTHING_SEEN)
             housed = seen.real + sum((hints.get(pod) or "") in view.positions for pod in seen.pods)
-            entries = [one for one in self._up_to_date(target, p.report.now).entries if one.activated is not None]
+            entries = [entry for entry in self._up_to_date(target, p.report.now).entries if entry.activated is not None]
             for entry in entries[: max(0, housed - seen.floor)]:
                 ready.add(entry.id)
                 if not first and entry.id not in before:
                     self._metrics.capacity_ready(max(0.0, wall - entry.accepted))
         self._ready = ready | before & {
-            one.id for target in self._commits.section.targets for one in self._up_to_date(target, p.report.now).entries
+            reservation.id
+            for target in self._commits.section.targets
+            for reservation in self._up_to_date(target, p.report.now).entries
         }
 
     def configure(self, section: Reservations) -> None:
@@ -199,7 +201,7 @@ class ReservationKeeper:
             if target.pod_template_ref is not None:
                 template: dict[str, Any] | None = self._store.template(target.pod_template_ref)
                 cls = self._class_of(target, template)
-                classes = {name: one for name, one in self._classes.items() if name != target.name}
+                classes = {name: pod_class for name, pod_class in self._classes.items() if name != target.name}
                 self._classes = classes if cls is None else {**classes, target.name: cls}
         self._templates_at = now.mono
 

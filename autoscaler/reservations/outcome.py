@@ -1,4 +1,4 @@
-"""Why a pass found no room for pods that stand for reservations."""
+"""Why a pass found no room for fake pods of reservations."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -45,8 +45,8 @@ def why(
         return _RESULTS[result]
     if plan is not None and plan.capped_by_nodes_total:
         return Unplaceable.MAX_NODES_TOTAL
-    skipped = {} if plan is None else {one.group: one.reason for one in plan.skipped}
-    grown = Counter[str]() if plan is None else Counter({one.group: one.delta for one in plan.increases})
+    skipped = {} if plan is None else {skip.group: skip.reason for skip in plan.skipped}
+    grown = Counter[str]() if plan is None else Counter({increase.group: increase.delta for increase in plan.increases})
     found: set[Unplaceable] = set()
     for group in groups.all:
         template = templates.get(group.id)

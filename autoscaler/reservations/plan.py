@@ -25,7 +25,7 @@ from autoscaler.reservations.state import (
 )
 
 _EARLY_S = 600.0
-"""How long the end of a job that nobody announced is remembered."""
+"""How long the end of a job that was not announced is remembered."""
 
 
 class OperationVerdict(StrEnum):
@@ -64,7 +64,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OperationResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What one operation came to."""
+    """The result of one operation."""
 
     verdict: OperationVerdict
     reason: NoReservation | None = None
@@ -98,7 +98,7 @@ def plan(
 
 def active(state: TargetState) -> int:
     """Return how many entries have slots."""
-    return sum(one.activated is not None for one in state.entries)
+    return sum(entry.activated is not None for entry in state.entries)
 
 
 class _Planning:
@@ -119,7 +119,7 @@ class _Planning:
     def run(self, operations: Sequence[Operation]) -> ReservationPlan:
         self._stop_clocks()
         self._expire()
-        adding = [self._apply(one) for one in operations]
+        adding = [self._apply(item) for item in operations]
         refused = self._trim({id_ for ids, _ in adding for id_ in ids})
         effects = tuple(
             self._after_trim(operation, ids, effect, refused)
@@ -136,25 +136,25 @@ class _Planning:
             effects=effects,
             expired=self._expired,
             too_old=self._too_old,
-            extended=sum(one.id in self._waited for one in started),
-            waits_s=tuple(max(0.0, self._now - one.accepted) for one in started),
+            extended=sum(entry.id in self._waited for entry in started),
+            waits_s=tuple(max(0.0, self._now - entry.accepted) for entry in started),
         )
 
     def _stop_clocks(self) -> None:
-        """Extend what has no slot: its clock starts anew once it gets one."""
+        """Extend entries without a slot: their clocks restart once they get one."""
         if self._slots is not None:
-            self._entries[self._slots :] = [replace(one, activated=None) for one in self._entries[self._slots :]]
-        self._waited = {one.id for one in self._entries if one.activated is None}
+            self._entries[self._slots :] = [replace(entry, activated=None) for entry in self._entries[self._slots :]]
+        self._waited = {entry.id for entry in self._entries if entry.activated is None}
 
     def _expire(self) -> None:
         oldest = self._now - self._target.max_duration_s
-        running = [one for one in self._entries if one.expires is None or one.expires > self._now]
+        running = [entry for entry in self._entries if entry.expires is None or entry.expires > self._now]
         self._expired = len(self._entries) - len(running)
-        self._entries = [one for one in running if one.activated is not None or one.accepted >= oldest]
+        self._entries = [entry for entry in running if entry.activated is not None or entry.accepted >= oldest]
         self._too_old = len(running) - len(self._entries)
 
     def _apply(self, operation: Operation) -> tuple[tuple[str, ...], OperationResult]:
-        """Return the ids of the entries that an operation adds, and what it comes to unless some are refused."""
+        """Return the ids of the entries that an operation adds, and its result unless some are refused."""
         if operation.delivery:
             if known(self._deliveries, operation.delivery, self._now):
                 return (), OperationResult(verdict=OperationVerdict.DUPLICATE, reason=NoReservation.DUPLICATE)
@@ -163,7 +163,7 @@ class _Planning:
         job = operation.job
         matched = job is not None and self._target.removal is RemovalOrder.MATCHED
         if operation.entry:
-            gone = self._remove(one for one in self._entries if one.id == operation.entry)
+            gone = self._remove(entry for entry in self._entries if entry.id == operation.entry)
             return (), _removed(gone)
         if operation.amount > 0:
             if matched and job is not None and (why := self._queued(job)) is not None:
@@ -189,7 +189,7 @@ class _Planning:
         announced = known(self._jobs, job.queued, self._now)
         self._jobs[job.completed] = self._until(self._ttl_s if announced else _EARLY_S)
         self._recorded = True
-        gone = self._remove(one for one in self._entries if one.job == job.queued)
+        gone = self._remove(entry for entry in self._entries if entry.job == job.queued)
         if not gone and not announced:
             return OperationResult(verdict=OperationVerdict.IGNORED, reason=NoReservation.UNKNOWN_JOB)
         return _removed(gone)
@@ -206,11 +206,13 @@ class _Planning:
             for number in range(operation.amount)
         ]
         self._entries += made
-        return tuple(one.id for one in made), OperationResult(verdict=OperationVerdict.ADDED, amount=operation.amount)
+        return tuple(entry.id for entry in made), OperationResult(
+            verdict=OperationVerdict.ADDED, amount=operation.amount
+        )
 
     def _remove(self, gone: Iterable[Reservation]) -> int:
-        ids = {one.id for one in gone}
-        self._entries = [one for one in self._entries if one.id not in ids]
+        ids = {entry.id for entry in gone}
+        self._entries = [entry for entry in self._entries if entry.id not in ids]
         return len(ids)
 
     def _trim(self, added: set[str]) -> set[str]:
@@ -219,14 +221,14 @@ class _Planning:
             return set()
         most = len(self._entries) if self._slots is None else self._slots + self._target.max_queued
         most = min(most, entries_that_fit(tuple(self._entries)))
-        refused = {one.id for one in self._entries[most:]} & added
-        self._entries = [one for one in self._entries if one.id not in refused]
+        refused = {entry.id for entry in self._entries[most:]} & added
+        self._entries = [entry for entry in self._entries if entry.id not in refused]
         return refused
 
     def _after_trim(
         self, operation: Operation, ids: tuple[str, ...], effect: OperationResult, refused: set[str]
     ) -> OperationResult:
-        left = sum(one not in refused for one in ids)
+        left = sum(group_id not in refused for group_id in ids)
         if left == len(ids):
             return effect
         if left:
@@ -239,10 +241,10 @@ class _Planning:
 
     def _promote(self) -> list[Reservation]:
         started = []
-        for position, one in enumerate(self._entries[: self._slots]):
-            if one.activated is None:
-                self._entries[position] = replace(one, activated=self._now)
-                started.append(one)
+        for position, entry in enumerate(self._entries[: self._slots]):
+            if entry.activated is None:
+                self._entries[position] = replace(entry, activated=self._now)
+                started.append(entry)
         return started
 
     def _rows(self, ledger: dict[str, int]) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""From reservations to the pods that stand for them in decisions. They exist nowhere."""
+"""From reservations to their fake pods, which decisions see and the cluster does not have."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -29,7 +29,7 @@ class TargetDemand(msgspec.Struct, frozen=True, kw_only=True):
     floor: int
     """Of these, those planned for whatever is reserved."""
     early_from: float | None = None
-    """When the floor holds (Unix seconds), where it is that of a window that is about to begin; None: it holds now."""
+    """When the floor holds (Unix seconds), where it is that of the next window; None: it holds now."""
     real: int
     """Pods that use the reservations up already."""
 
@@ -77,7 +77,7 @@ def counts_for(target: ReservationTarget, cls: PodClass) -> bool:
 
 
 def class_of(target: ReservationTarget, template: Mapping[str, Any], interner: PodInterner) -> PodClass:
-    """Return the class of pods that stand for a target's; raises `ValueError` for a template that is none."""
+    """Return the class of a target's fake pods; raises `ValueError` for a template that is none."""
     try:
         read = msgspec.convert(without_nulls(template), PodTemplate, strict=False)
     except msgspec.ValidationError as error:
@@ -97,7 +97,7 @@ def class_of(target: ReservationTarget, template: Mapping[str, Any], interner: P
 
 
 def fake_pods(target: ReservationTarget, cls: PodClass, count: int) -> tuple[Pod, ...]:
-    """Return so many pods of a target; the same number is the same pod in every pass, so that it keeps its node."""
+    """Return `count` fake pods of a target; each keeps its name in every pass, and so its node."""
     return tuple(
         Pod(name=f"reservation-{target.name}-{number}", cls=cls, uid=f"reservation/{target.name}/{number}")
         for number in range(count)

@@ -18,7 +18,7 @@ ABOUT = About(
     version="1",
     description="Reserves capacity for work before its pods exist.",
 )
-"""The same for every installation: it tells strangers nothing of this one."""
+"""The same for every installation: it reveals nothing of this one to strangers."""
 
 WEBHOOK, SCALE = "/webhooks/github", "/v1/targets/{name}/scale"
 """Where work is announced."""

@@ -1,4 +1,4 @@
-"""Secrets in mounted files, and how often somebody may be wrong about them."""
+"""Secrets in mounted files, and how often a client may fail to prove that it knows them."""
 
 import threading
 from collections import OrderedDict, deque
@@ -17,7 +17,7 @@ _LARGEST_SECRET = 64 * 1024
 
 
 class SecretFiles:
-    """Secrets by their files, read anew each time: a mounted file is replaced without notice.
+    """Secrets by their files, read again each time: a mounted file is replaced without notice.
 
     While a file cannot be used, what it held before stays in force.
     """
@@ -61,7 +61,7 @@ class FailureLimiter:
     """Turns a source away for a minute that was wrong twenty times within one. Safe to share between threads."""
 
     def __init__(self, mono: Callable[[], float]) -> None:
-        """`mono` tells seconds of a clock that never jumps."""
+        """`mono` returns seconds of a clock that never jumps."""
         self._mono = mono
         self._lock = threading.Lock()
         self._failures: OrderedDict[str, deque[float]] = OrderedDict()

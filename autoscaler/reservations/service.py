@@ -177,7 +177,7 @@ class ReservationService:
         problems: list[str] = []
         for files in (auth.github_secrets, auth.api_secrets):
             try:
-                secrets.append(SecretFiles([one.file for one in files]))
+                secrets.append(SecretFiles([file.file for file in files]))
             except ConfigError as error:
                 problems += error.problems
         if problems:

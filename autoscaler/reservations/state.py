@@ -114,14 +114,14 @@ def read_state(text: str) -> TargetState:
         stored = msgspec.json.decode(text, type=_Stored)
         entries = tuple(
             Reservation(
-                id=one.id,
-                accepted=unix_seconds(one.effective),
-                length_s=one.length / 1000,
-                activated=None if one.activated is None else unix_seconds(one.activated),
-                job=one.job,
-                source=one.source,
+                id=entry.id,
+                accepted=unix_seconds(entry.effective),
+                length_s=entry.length / 1000,
+                activated=None if entry.activated is None else unix_seconds(entry.activated),
+                job=entry.job,
+                source=entry.source,
             )
-            for one in stored.entries
+            for entry in stored.entries
         )
     except (msgspec.MsgspecError, ValueError) as error:
         raise Unreadable(str(error)) from error
@@ -130,7 +130,7 @@ def read_state(text: str) -> TargetState:
 
 def write_state(state: TargetState) -> str:
     """Return the text to store, with the oldest rows of the ledgers left out where it would be too large."""
-    entries = [_stored(one) for one in state.entries]
+    entries = [_stored(entry) for entry in state.entries]
     rows = LEDGER_ROWS
     while True:
         stored = _Stored(
@@ -155,22 +155,22 @@ def newest(ledger: Ledger, rows: int) -> dict[str, int]:
 def entries_that_fit(entries: tuple[Reservation, ...]) -> int:
     """Return how many of the entries, from the oldest on, can be stored with all ledgers empty, once all have slots."""
     left = LARGEST_BYTES - 100
-    for number, one in enumerate(entries):
-        running = one if one.activated is not None else msgspec.structs.replace(one, activated=one.accepted)
+    for number, entry in enumerate(entries):
+        running = entry if entry.activated is not None else msgspec.structs.replace(entry, activated=entry.accepted)
         left -= len(msgspec.json.encode(_stored(running))) + 1
         if left < 0:
             return number
     return len(entries)
 
 
-def _stored(one: Reservation) -> _StoredEntry:
+def _stored(entry: Reservation) -> _StoredEntry:
     return _StoredEntry(
-        id=one.id,
-        state="queued" if one.activated is None else "active",
-        effective=timestamp(one.accepted),
-        activated=None if one.activated is None else timestamp(one.activated),
-        expiration=None if one.expires is None else timestamp(one.expires),
-        length=round(one.length_s * 1000),
-        job=one.job,
-        source=one.source,
+        id=entry.id,
+        state="queued" if entry.activated is None else "active",
+        effective=timestamp(entry.accepted),
+        activated=None if entry.activated is None else timestamp(entry.activated),
+        expiration=None if entry.expires is None else timestamp(entry.expires),
+        length=round(entry.length_s * 1000),
+        job=entry.job,
+        source=entry.source,
     )

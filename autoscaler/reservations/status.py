@@ -107,20 +107,22 @@ def target_status(
         real=demand.real,
         virtual=demand.virtual,
         unplaceable=dict(unplaceable),
-        next_expiry_at=min((one.shown(now)[1] for one in state.entries if one.activated is not None), default=None),
+        next_expiry_at=min(
+            (entry.shown(now)[1] for entry in state.entries if entry.activated is not None), default=None
+        ),
         backlog=standing.waiting,
         floor=target.floor_at(now),
         override=None if window is None else OverrideStatus(began_at=window[0], ends_at=window[1]),
-        entries=tuple(_entry(one, now) for one in state.entries),
+        entries=tuple(_entry(entry, now) for entry in state.entries),
     )
 
 
-def _entry(one: Reservation, now: float) -> EntryStatus:
-    effective, expires = one.shown(now)
+def _entry(entry: Reservation, now: float) -> EntryStatus:
+    effective, expires = entry.shown(now)
     return EntryStatus(
-        id=one.id,
-        state="queued" if one.activated is None else "active",
-        source=one.source,
+        id=entry.id,
+        state="queued" if entry.activated is None else "active",
+        source=entry.source,
         effective_at=effective,
         expires_at=expires,
     )

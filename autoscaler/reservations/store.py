@@ -72,9 +72,11 @@ class ConfigMapStore:
         """Return what is stored, by target."""
         selector = ",".join(f"{key}={value}" for key, value in _MANAGED.items())
         body = self._reads.get(paths.collection("v1", "ConfigMap", self._store.namespace), {"labelSelector": selector})
-        found = (StoredTarget({"apiVersion": "v1", "kind": "ConfigMap", **one}) for one in whole_objects(body))
+        found = (
+            StoredTarget({"apiVersion": "v1", "kind": "ConfigMap", **config_map}) for config_map in whole_objects(body)
+        )
         prefix = self._store.prefix
-        return {one.name.removeprefix(prefix): one for one in found if one.name.startswith(prefix)}
+        return {stored.name.removeprefix(prefix): stored for stored in found if stored.name.startswith(prefix)}
 
     def write(self, target: str, text: str, before: StoredTarget | None) -> None:
         """Store a state."""
