@@ -34,7 +34,8 @@ from tests.worlds import QUICK, a_bare_pod, a_budget, a_cloud, a_daemon_set, a_d
 
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
-_QUIET_S = 2400.0
+_QUIET_S = 3000.0
+_LONGEST_S = 14_400.0
 _EXPENDABLE = -10
 _DEDICATED = TaintSpec("dedicated")
 _SCRATCH = [{"name": "scratch", "emptyDir": {}}]
@@ -73,12 +74,16 @@ class RandomWorld:
         self.world.jump_clock(-self.world.wall_error_s)
 
     def settle(self) -> None:
-        """Leave the world alone until all jobs are over, and long enough after that for every timer."""
-        for _ in range(24):
+        """Leave the world alone until nothing has happened for longer than any timer and the longest job take."""
+        quiet_s, before = 0.0, self._has_happened()
+        while quiet_s < _QUIET_S and self.world.elapsed_s < self._until + _LONGEST_S:
             self.world.run_for(600)
-            if all((job.get("status") or {}).get("completionTime") for job in self.world.storage.list("jobs")):
-                break
-        self.world.run_for(_QUIET_S)
+            after = self._has_happened()
+            quiet_s, before = quiet_s + 600 if after == before else 0.0, after
+
+    def _has_happened(self) -> tuple[object, ...]:
+        pods = [(pod["metadata"]["name"], pod["status"].get("phase")) for pod in self.world.storage.list("pods")]
+        return len(self.world.calls), self.auditor.evicted, pods, len(self.world.storage.list("nodes"))
 
     def _next_change(self, every_s: float) -> None:
         pause_s = self._dice.expovariate(1 / every_s)

@@ -4,7 +4,8 @@ import json
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ NOBODY = "http://127.0.0.1:1"
 """No API server listens there: mistakes have to be found without one."""
 
 Files = Mapping[str, str]
+Run = Callable[[Sequence[str], Files], int]
 
 
 def a_kubeconfig(**cluster: str) -> str:
@@ -128,32 +130,44 @@ CASES = [
 ]
 
 
-def run(folder: Path, flags: list[str] | tuple[str, ...], files: Files) -> "subprocess.CompletedProcess[str]":
-    for name, text in {**GOOD, **files}.items():
-        (folder / name).write_text(text)
-    words = ["run", "--kubeconfig=kubeconfig", "--address=127.0.0.1:0", *flags]
-    return subprocess.run(
-        [sys.executable, "-m", "autoscaler", *words],
-        cwd=folder,
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run in a folder with good files, replaced by those given."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(flags: Sequence[str], files: Files) -> int:
+        for name, text in {**GOOD, **files}.items():
+            Path(name).write_text(text)
+        return main(["run", "--kubeconfig=kubeconfig", "--address=127.0.0.1:0", *flags])
+
+    return run
+
+
+@pytest.mark.parametrize(("flags", "files", "said"), CASES)
+def test_a_mistake_is_named_before_anything_starts(
+    run: Run, capsys: pytest.CaptureFixture[str], flags: list[str], files: Files, said: list[str]
+) -> None:
+    assert run(flags, files) == 2
+    printed = capsys.readouterr()
+    problems = [line for line in printed.err.splitlines() if "daemon.started" not in line]
+    assert [text for text in said if not any(text in line for line in problems)] == []
+    assert len(problems) <= len(said), "one line for each problem"
+    assert printed.out == ""
+
+
+def test_a_process_ends_with_the_status_and_no_traceback(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "autoscaler", "run", "--cloud-provider=awz"],
+        cwd=tmp_path,
         env={"PYTHONPATH": str(ROOT), "PATH": ""},
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
-
-
-@pytest.mark.parametrize(("flags", "files", "said"), CASES)
-def test_a_mistake_is_named_before_anything_starts(
-    tmp_path: Path, flags: list[str], files: Files, said: list[str]
-) -> None:
-    done = run(tmp_path, flags, files)
-    assert done.returncode == 2, done.stderr
+    assert done.returncode == 2
+    assert "cloud-provider: 'awz' is not installed" in done.stderr
     assert "Traceback" not in done.stderr
-    problems = [line for line in done.stderr.splitlines() if "daemon.started" not in line]
-    assert [text for text in said if not any(text in line for line in problems)] == []
-    assert len(problems) <= len(said), "one line for each problem"
-    assert done.stdout == ""
 
 
 def test_no_kubeconfig_outside_a_cluster_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
@@ -172,18 +186,18 @@ def taken_port() -> Iterator[int]:
         yield int(listening.getsockname()[1])
 
 
-def test_a_port_in_use_is_named(tmp_path: Path, taken_port: int) -> None:
-    done = run(tmp_path, [*STATIC, f"--address=127.0.0.1:{taken_port}"], {})
-    assert done.returncode == 2
-    assert done.stderr == f"address: cannot listen on 127.0.0.1:{taken_port}: Address already in use\n"
+def test_a_port_in_use_is_named(run: Run, capsys: pytest.CaptureFixture[str], taken_port: int) -> None:
+    assert run([*STATIC, f"--address=127.0.0.1:{taken_port}"], {}) == 2
+    assert capsys.readouterr().err == f"address: cannot listen on 127.0.0.1:{taken_port}: Address already in use\n"
 
 
 @pytest.mark.parametrize("option", ["--port", "--api-port"])
-def test_a_port_of_the_demo_in_use_is_named(tmp_path: Path, taken_port: int, option: str) -> None:
-    done = demo(tmp_path, option, str(taken_port))
-    assert done.returncode == 2, done.stderr
-    assert "Address already in use" in done.stderr
-    assert "Traceback" not in done.stderr
+def test_a_port_of_the_demo_in_use_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], taken_port: int, option: str
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert main(["demo", option, str(taken_port)]) == 2
+    assert "Address already in use" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == []
 
 
@@ -202,23 +216,9 @@ def test_a_port_of_the_demo_in_use_is_named(tmp_path: Path, taken_port: int, opt
         pytest.param(["--kubeconfig=/etc/x"], "--kubeconfig: the demo has a cluster", id="another cluster"),
     ],
 )
-def test_mistakes_of_the_demo_are_named(tmp_path: Path, words: list[str], said: str) -> None:
-    done = demo(tmp_path, *words)
-    assert done.returncode == 2, done.stderr
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def demo(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "autoscaler", "demo", *words],
-        cwd=ROOT,
-        env={"PATH": "", "TMPDIR": str(folder)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+def test_mistakes_of_the_demo_are_named(capsys: pytest.CaptureFixture[str], words: list[str], said: str) -> None:
+    assert main(["demo", *words]) == 2
+    assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
