@@ -6,7 +6,7 @@ target size is read back before anything is concluded.
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 import msgspec
@@ -72,9 +72,16 @@ class Cloud:
     Without an `executor` calls for several groups are made one after the other.
     """
 
-    def __init__(self, provider: CloudProvider, executor: Executor | None = None) -> None:
+    def __init__(
+        self,
+        provider: CloudProvider,
+        executor: Executor | None = None,
+        make_prices: Callable[[Pricing], Prices] = ProviderPrices,
+    ) -> None:
+        """`make_prices` is called for each pass that asks for prices."""
         self.provider = provider
         self._executor = executor
+        self._make_prices = make_prices
         self._groups: Mapping[str, NodeGroup] = {}
         self._deleting: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
@@ -119,7 +126,8 @@ class Cloud:
 
     def _read_nodes(self, nodes: Iterable[Node], groups: tuple[Group, ...]) -> Groups:
         provider = self.provider
-        knows = provider if isinstance(provider, KnowsInstances) else None
+        tells_gone = self.knows_instances()
+        knows = provider if tells_gone and isinstance(provider, KnowsInstances) else None
         owners: dict[str, str] = {}
         gone: set[str] = set()
         for node in nodes:
@@ -134,14 +142,18 @@ class Cloud:
             all=groups,
             of_node=owners,
             gone=frozenset(gone),
-            can_tell_gone=knows is not None,
+            can_tell_gone=tells_gone,
             gpu_label=provider.gpu_label if isinstance(provider, Accelerators) else "",
             gpu_types=frozenset(provider.gpu_types()) if isinstance(provider, Accelerators) else frozenset(),
         )
 
+    def knows_instances(self) -> bool:
+        """Whether the provider can tell that the machine of a node is gone."""
+        return isinstance(self.provider, KnowsInstances)
+
     def prices(self) -> Prices | None:
         """Return prices, to be asked in one pass; None where the provider knows none."""
-        return ProviderPrices(self.provider) if isinstance(self.provider, Pricing) else None
+        return self._make_prices(self.provider) if isinstance(self.provider, Pricing) else None
 
     def increase_together(self, increases: Sequence[Increase], *, atomic: bool = False) -> tuple[Resized, ...]:
         """Ask for several groups' machines at the same time; return what became of each, in the order given.
@@ -214,10 +226,10 @@ class Cloud:
         failed = failure_of(error)
         return Resized(group=group.id, before=before, wanted=wanted, after=after, error=failed, hold=hold)
 
-    def targets(self, group_ids: Iterable[str]) -> dict[str, int]:
+    def targets(self, group_ids: Collection[str]) -> dict[str, int]:
         """Read target sizes back; groups that cannot be read are left out."""
         found: dict[str, int] = {}
-        for group_id in group_ids:
+        for group_id in sorted(group_ids):
             try:
                 found[group_id] = self._groups[group_id].target_size()
             except (KeyError, ProviderError):

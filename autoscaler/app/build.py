@@ -8,7 +8,8 @@ from autoscaler.actuation.answer_log import AnswerLog
 from autoscaler.actuation.cloud import Cloud
 from autoscaler.actuation.deletion import Deleter, RemovalPorts
 from autoscaler.actuation.deletion_tracker import NodeDeletionTracker
-from autoscaler.actuation.logging_ports import LoggingCloud, LoggingDryRunCloud, LoggingRemoval, LoggingStatuses
+from autoscaler.actuation.dry_run import DryRunCloud
+from autoscaler.actuation.logging_ports import CLOUD, PRICES, REMOVAL, STATUSES, log_answers
 from autoscaler.actuation.machine_deletion import call_s
 from autoscaler.actuation.node_removal import DryRunDeleter, NodeRemover
 from autoscaler.actuation.removal_events import RemovalListener
@@ -31,6 +32,7 @@ from autoscaler.ports import EventSink, Executor, Leadership, Stopwatch
 from autoscaler.registry.memory import born
 from autoscaler.scaleup.expander import problems as expander_problems
 from autoscaler.scaleup.grpc_expander import RemoteExpander
+from autoscaler.scaleup.price import Prices, ProviderPrices
 from autoscaler.stopwatch import stopped, stopwatch
 from autoscaler.tie_break import TieBreakSeed
 from cloudprovider.interface import CloudProvider, NodeTemplate, Pricing, ProviderError
@@ -68,9 +70,12 @@ class CarriedOver(msgspec.Struct, frozen=True):
 
 def begin(config: Config, around: Environment) -> CarriedOver:
     """Make what outlives changes of the configuration; nothing is under way."""
-    make = LoggingDryRunCloud if config.loop.dry_run else LoggingCloud
-    cloud = make(around.provider, around.executor, around.tape)
-    return CarriedOver(cloud, NodeDeletionTracker())
+
+    def make_prices(pricing: Pricing) -> Prices:
+        return log_answers(ProviderPrices(pricing), PRICES, around.tape)
+
+    cloud = (DryRunCloud if config.loop.dry_run else Cloud)(around.provider, around.executor, make_prices)
+    return CarriedOver(log_answers(cloud, CLOUD, around.tape), NodeDeletionTracker())
 
 
 def build_autoscaler(
@@ -88,8 +93,8 @@ def build_autoscaler(
     ports = PassPorts(
         source=around.source,
         cloud=cloud,
-        removal=LoggingRemoval(_remover(config, around, writes, underway, events), tape),
-        statuses=LoggingStatuses(ClusterStatuses(writes), tape),
+        removal=log_answers(_remover(config, around, writes, underway, events), REMOVAL, tape),
+        statuses=log_answers(ClusterStatuses(writes), STATUSES, tape),
         events=events,
         remote=around.remote,
     )
