@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from autoscaler.actuation.fresh_reads import ClusterReader
+from autoscaler.actuation.removal_events import SilentRemovalListener
 from autoscaler.app.build import Environment, build_autoscaler
 from autoscaler.clock import Instant, VirtualClock
 from autoscaler.config.headroom import Headroom, read_headroom
@@ -35,7 +36,6 @@ from autoscaler.sandbox.apiserver.verbs import Verbs, verb_of
 from autoscaler.sandbox.cluster import SandboxCluster
 from autoscaler.sandbox.recorded_cloud import recorded
 from autoscaler.simulator.executor import VirtualExecutor
-from autoscaler.simulator.play import SilentEvents
 from autoscaler.snapshot.cluster import ClusterBuilder, ClusterView, Related
 from autoscaler.snapshot.groups import Groups
 from cloudprovider.interface import NodeTemplate
@@ -227,7 +227,7 @@ class HeadroomWorld:
             writes=writes,
             fresh=fresh,
             events=self,
-            listener=SilentEvents(),
+            listener=SilentRemovalListener(),
             executor=self.executor,
             clock=self.clock,
             leadership=self.lease,

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from autoscaler.observe.http.routing import Request, match_route, route
 from autoscaler.reservations.api import ReservationApi
 from autoscaler.reservations.metrics import RESERVATIONS, ReservationMetrics
-from autoscaler.reservations.service import ReservationService
 from autoscaler.reservations.signature import sign
 from autoscaler.sandbox.apiserver.errors import JsonObject
 from autoscaler.simulator.world import World
@@ -40,9 +39,12 @@ ROOM: Mapping[str, JsonObject] = {
 def post(world: World, target: str, secret: bytes = SECRET) -> int:
     """Announce one pod of a target, and return the status of the answer: 503, for nothing is stored within no time."""
     assert world.replica is not None
-    desk = next(one for one in world.replica.company.services if isinstance(one, ReservationService))
+    service = world.replica.companion_set.reservations
+    assert service is not None
     metrics = ReservationMetrics(world.metrics.companion(RESERVATIONS))
-    api = ReservationApi(desk.commits, desk.keeper.statuses, [SECRET], [SECRET], metrics, world.clock, answer_s=0.0)
+    api = ReservationApi(
+        service.commits, service.keeper.statuses, [SECRET], [SECRET], metrics, world.clock, answer_s=0.0
+    )
     now, path = world.clock.now(), f"/v1/targets/{target}/scale"
     body, stamp = json.dumps({"amount": 1, "requestId": f"at-{now.mono}"}).encode(), str(int(now.wall))
     headers = {

@@ -113,7 +113,7 @@ class Monitored(SilentPassListener):
         self._labels = labels
         self._config = with_sections(from_options(options, ()), sections)
         self.pass_takes_s: float | None = None
-        self.world = World(self._config, cloud, objects, audience=self, timing=timing)
+        self.world = World(self._config, cloud, objects, listener=self, timing=timing)
         self.world.metrics.start()
         self._heard_at = self.world.clock.now().mono
         self.database = Database()

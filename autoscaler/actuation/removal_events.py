@@ -29,6 +29,22 @@ class RemovalListener(Protocol):
         ...
 
 
+class SilentRemovalListener:
+    """A `RemovalListener` that does not listen."""
+
+    def deletions_pending(self, nodes: int) -> None:
+        """Ignore it."""
+
+    def pod_evicted(self, succeeded: bool) -> None:
+        """Ignore it."""
+
+    def node_removed(self, group: str, node: Node, removed_as: RemovedAs) -> None:
+        """Ignore it."""
+
+    def removal_failed(self, why: str) -> None:
+        """Ignore it."""
+
+
 class RemovalEvents(Protocol):
     """Hears what happens in the course of removals, and lets a listener count it. Called from many threads."""
 

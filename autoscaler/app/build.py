@@ -53,7 +53,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
     companions: Companions = msgspec.field(default_factory=Companions)
     remote: RemoteExpander | None = None
     """Whom the grpc expander asks; needed only where it is chosen."""
-    tape: AnswerLog = msgspec.field(default_factory=AnswerLog)
+    answer_log: AnswerLog = msgspec.field(default_factory=AnswerLog)
     """Between passes and the world; that of a replay answers in its place."""
     limits: Stopwatch = stopped
     """Measures work whose time is limited; stopped where the speed of the machine may decide nothing."""
@@ -68,41 +68,41 @@ class CarriedOver(msgspec.Struct, frozen=True):
     tracker: NodeDeletionTracker
 
 
-def begin(config: Config, around: Environment) -> CarriedOver:
+def begin(config: Config, environment: Environment) -> CarriedOver:
     """Make what outlives changes of the configuration; nothing is under way."""
 
     def make_prices(pricing: Pricing) -> Prices:
-        return log_answers(ProviderPrices(pricing), PRICES, around.tape)
+        return log_answers(ProviderPrices(pricing), PRICES, environment.answer_log)
 
-    cloud = (DryRunCloud if config.loop.dry_run else Cloud)(around.provider, around.executor, make_prices)
-    return CarriedOver(log_answers(cloud, CLOUD, around.tape), NodeDeletionTracker())
+    cloud = (DryRunCloud if config.loop.dry_run else Cloud)(environment.provider, environment.executor, make_prices)
+    return CarriedOver(log_answers(cloud, CLOUD, environment.answer_log), NodeDeletionTracker())
 
 
 def build_autoscaler(
-    config: Config, around: Environment, interner: PodInterner, underway: CarriedOver | None = None
+    config: Config, environment: Environment, interner: PodInterner, underway: CarriedOver | None = None
 ) -> Autoscaler:
     """Make the decision loop; raises `ConfigError` where the configuration does not suit the provider.
 
     `underway` is that of the loop whose place this one takes; None: there was none.
     """
-    refuse_unsuitable(config, around.provider, has_remote=around.remote is not None)
-    events = PassEventWriter(config, around.events)
-    underway = underway or begin(config, around)
-    cloud, tape = underway.cloud, around.tape
-    writes = DryRunWrites() if config.loop.dry_run else around.writes
+    refuse_unsuitable(config, environment.provider, has_remote=environment.remote is not None)
+    event_writer = PassEventWriter(config, environment.events)
+    underway = underway or begin(config, environment)
+    answer_log = environment.answer_log
+    writes = DryRunWrites() if config.loop.dry_run else environment.writes
     ports = PassPorts(
-        source=around.source,
-        cloud=cloud,
-        removal=log_answers(_remover(config, around, writes, underway, events), REMOVAL, tape),
-        statuses=log_answers(ClusterStatuses(writes), STATUSES, tape),
-        events=events,
-        remote=around.remote,
+        source=environment.source,
+        cloud=underway.cloud,
+        removal=log_answers(_remover(config, environment, writes, underway, event_writer), REMOVAL, answer_log),
+        statuses=log_answers(ClusterStatuses(writes), STATUSES, answer_log),
+        events=event_writer,
+        remote=environment.remote,
     )
-    pass_time = partial(PassTime, stopwatch, around.limits, tape)
-    autoscaler = Autoscaler(config, ports, interner, around.companions, tape, pass_time)
+    pass_time = partial(PassTime, stopwatch, environment.limits, answer_log)
+    autoscaler = Autoscaler(config, ports, interner, environment.companions, answer_log, pass_time)
     seed = config.scale_up.expander_seed
-    luck = TieBreakSeed(around.seed if seed is None else seed)
-    autoscaler.memory = PassMemory(registry=born(around.clock.now()), luck=luck)
+    tie_break = TieBreakSeed(environment.seed if seed is None else seed)
+    autoscaler.memory = PassMemory(registry=born(environment.clock.now()), luck=tie_break)
     return autoscaler
 
 
@@ -137,26 +137,30 @@ def _has_price(provider: CloudProvider, template: NodeTemplate) -> bool:
 
 
 def _remover(
-    config: Config, around: Environment, writes: ClusterWrites, underway: CarriedOver, events: PassEventWriter
+    config: Config,
+    environment: Environment,
+    writes: ClusterWrites,
+    underway: CarriedOver,
+    event_writer: PassEventWriter,
 ) -> NodeRemover:
-    news = RemovalEventWriter(
-        around.events, around.listener, events.status if config.observe.write_status_configmap else None
+    events = RemovalEventWriter(
+        environment.events, environment.listener, event_writer.status if config.observe.write_status_configmap else None
     )
-    deleter = DryRunDeleter() if config.loop.dry_run else _deleter(config, around, writes, underway, news)
-    return NodeRemover(deleter, writes, around.clock, news, config.scale_down, config.drain)
+    deleter = DryRunDeleter() if config.loop.dry_run else _deleter(config, environment, writes, underway, events)
+    return NodeRemover(deleter, writes, environment.clock, events, config.scale_down, config.drain)
 
 
 def _deleter(
-    config: Config, around: Environment, writes: ClusterWrites, underway: CarriedOver, news: RemovalEventWriter
+    config: Config, environment: Environment, writes: ClusterWrites, underway: CarriedOver, events: RemovalEventWriter
 ) -> Deleter:
     site = RemovalPorts(
         writes=writes,
         machines=underway.cloud,
-        fresh=around.fresh,
-        news=news,
-        executor=around.executor,
-        clock=around.clock,
-        leadership=around.leadership,
+        fresh=environment.fresh,
+        news=events,
+        executor=environment.executor,
+        clock=environment.clock,
+        leadership=environment.leadership,
         call_s=call_s(config.leader),
     )
     expendable_below = config.pods.expendable_pods_priority_cutoff

@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -31,7 +31,7 @@ from autoscaler.headroom.writer import PoolWriter
 from autoscaler.kube.client import Client
 from autoscaler.kube.writes import ClusterWrites
 from autoscaler.loop.companion import Companion, Companions
-from autoscaler.observe.http.endpoint import Endpoint, EndpointRoutes
+from autoscaler.observe.http.endpoint import EndpointRoutes
 from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.page.section import CompanionSection
 from autoscaler.ports import EventSink, Executor
@@ -41,7 +41,6 @@ from autoscaler.recording.flight_recorder import FlightRecorder
 from autoscaler.recording.snapshotz import Snapshots
 from autoscaler.reservations.metrics import RESERVATIONS, ReservationMetrics
 from autoscaler.reservations.page import reservations_block
-from autoscaler.reservations.plan import Operation
 from autoscaler.reservations.service import ReservationService
 from autoscaler.reservations.status import reservation_routes
 
@@ -77,91 +76,103 @@ class CompanionService(Protocol):
         ...
 
 
-class CompanionSet(msgspec.Struct, frozen=True):
+class CompanionPart(msgspec.Struct, frozen=True, kw_only=True):
+    """What one feature adds to a process."""
+
+    companion: Companion
+    routes: EndpointRoutes = {}
+    """Read-only; of every replica, leading or not."""
+    section: CompanionSection | None = None
+    """Of the status page."""
+    service: CompanionService | None = None
+    lead_times: Callable[[], Mapping[str, Lead]] = dict
+    """Returns how long before a window its capacity is asked for, by feature and name."""
+
+
+class CompanionSet(msgspec.Struct, frozen=True, kw_only=True):
     """The companions of a process."""
 
     companions: Companions
-    routes: EndpointRoutes = {}
-    """Read-only routes that they add; of every replica, leading or not."""
-    blocks: tuple[CompanionSection, ...] = ()
-    """What they add to the status page."""
-    services: tuple[CompanionService, ...] = ()
-    expected: Callable[[], Mapping[str, float]] = dict
-    """Returns the seconds until pending pods are ready, by pod key, as of the last pass."""
-    announce: Callable[[Operation], object] | None = None
-    """Takes announced work in, as the listener for it does; None: reservations are not configured."""
-    leads: Callable[[], Mapping[str, Lead]] = dict
-    """Returns how long before a window its capacity is asked for, by `headroom/POOL` and `reservations/TARGET`."""
+    parts: tuple[CompanionPart, ...]
+    sections: tuple[CompanionSection, ...]
+    """What they add to the status page, in its order."""
+    estimates: EtaKeeper | None = None
+    reservations: ReservationService | None = None
+
+    @property
+    def routes(self) -> EndpointRoutes:
+        """Read-only routes; of every replica, leading or not."""
+        return {path: endpoint for part in self.parts for path, endpoint in part.routes.items()}
 
     def start(self) -> None:
         """Begin what every replica does."""
-        for service in self.services:
-            service.start()
+        for part in self.parts:
+            if part.service is not None:
+                part.service.start()
 
     def close(self) -> None:
         """End what every replica does."""
-        for service in self.services:
-            service.close()
+        for part in self.parts:
+            if part.service is not None:
+                part.service.close()
+
+    def expected(self) -> Mapping[str, float]:
+        """Return the seconds until pending pods are ready, by pod key, as of the last pass."""
+        return {} if self.estimates is None else self.estimates.expected
+
+    def lead_times(self) -> Mapping[str, Lead]:
+        """Return how long before a window its capacity is asked for, by `headroom/POOL` and `reservations/TARGET`."""
+        return {name: lead for part in self.parts for name, lead in part.lead_times().items()}
 
 
-def make_company(config: Config, around: CompanionContext, others: Sequence[Companion] = ()) -> CompanionSet:
+def make_companions(config: Config, context: CompanionContext, others: Sequence[Companion] = ()) -> CompanionSet:
     """Make the flight recorder and the companions that the configuration asks for, beside `others`."""
-    shelf = _shelf(config, around)
-    recorder = FlightRecorder(None if shelf is None else shelf.shelf, _publishing(config))
-    members: list[Companion] = [recorder, *others]
-    routes: dict[str, Mapping[str, Endpoint[Any]]] = dict(recorder.routes() if config.observe.serve_recordings else {})
-    blocks: list[CompanionSection] = []
-    services: list[CompanionService] = [] if shelf is None else [shelf]
-    if config.observe.debugging_snapshot_enabled:
-        snapshots = Snapshots(around.clock)
-        members.append(snapshots)
-        routes.update(snapshots.routes())
-    expected: Callable[[], Mapping[str, float]] = dict
-    announce: Callable[[Operation], object] | None = None
-    keeper: EtaKeeper | None = None
-    if config.eta.pod_start_estimates:
-        keeper = starts = _starts(config, around)
-        members.append(starts)
-        routes.update(EtaPages(lambda: starts.status, lambda: around.clock.now().wall, starts_page).routes())
-        expected = lambda: starts.expected  # noqa: E731  # a property of what was just made
+    recorder = _flight_recorder(config, context)
+    snapshots = _snapshots(context) if config.observe.debugging_snapshot_enabled else None
+    keeper = _eta_keeper(config, context) if config.eta.pod_start_estimates else None
     leads = _leads(config, keeper)
-    leading: list[Callable[[], Mapping[str, Lead]]] = []
-    if config.headroom is not None:
-        pools = _headroom(config, config.headroom, around, leads)
-        leading.append(lambda: {f"headroom/{one.name}": one.lead for one in pools.status.pools})
-        members.append(pools)
-        routes.update(headroom_routes(lambda: pools.status))
-        blocks.append(headroom_block(lambda: pools.status))
-    if config.reservations is not None:
-        desk = _desk(config, around, leads)
-        leading.append(lambda: {f"reservations/{name}": lead for name, lead in desk.keeper.leads().items()})
-        members.append(desk.keeper)
-        routes.update(reservation_routes(desk.keeper.statuses))
-        blocks.append(reservations_block(desk.keeper.statuses))
-        services.append(desk)
-        announce = desk.commits.put
-    if keeper is not None:
-        blocks.append(starts_block(lambda: starts.status))
-    if config.eta.expired_pod_cleanup:
-        members.append(_expired_pods(config, around, keeper))
-    companions = Companions(members, around.metrics.companion_failed)
-    leads_of_all = lambda: {name: lead for each in leading for name, lead in each().items()}  # noqa: E731  # as above
-    return CompanionSet(companions, routes, tuple(blocks), tuple(services), expected, announce, leads_of_all)
+    estimates = None if keeper is None else _estimates(keeper, context)
+    headroom = None if config.headroom is None else _headroom(config, config.headroom, context, leads)
+    service = None if config.reservations is None else _reservation_service(config, context, leads)
+    reservations = None if service is None else _reservations(service)
+    expired_pods = _expired_pods(config, context, keeper) if config.eta.expired_pod_cleanup else None
+    given = [CompanionPart(companion=companion) for companion in others]
+    parts = [
+        part
+        for part in (recorder, *given, snapshots, estimates, headroom, reservations, expired_pods)
+        if part is not None
+    ]
+    return CompanionSet(
+        companions=Companions([part.companion for part in parts], context.metrics.companion_failed),
+        parts=tuple(parts),
+        sections=tuple(part.section for part in (headroom, reservations, estimates) if part and part.section),
+        estimates=keeper,
+        reservations=service,
+    )
 
 
-def _desk(config: Config, around: CompanionContext, leads: Leads) -> ReservationService:
-    metrics = ReservationMetrics(around.metrics.companion(RESERVATIONS))
-    desk = ReservationService(config, around.client, around.events, metrics, around.clock, around.executor, leads)
-    desk.commits.added = around.wake
-    if around.listens:
-        desk.listen()
-    return desk
+def _flight_recorder(config: Config, context: CompanionContext) -> CompanionPart:
+    path = config.observe.record_dir
+    writer = None if path is None else _RecordingWriter(config, path, context)
+    recorder = FlightRecorder(None if writer is None else writer.directory, _publishing(config))
+    routes = recorder.routes() if config.observe.serve_recordings else {}
+    return CompanionPart(companion=recorder, routes=routes, service=writer)
 
 
-def _starts(config: Config, around: CompanionContext) -> EtaKeeper:
-    kept = config.eta.persist_boot_times and not config.loop.dry_run
-    boot_times = ClusterBootTimes(around.client, around.writes, config.kube.namespace) if kept else None
-    return EtaKeeper(config, EtaMetrics(around.metrics.companion(ETA)), around.events, boot_times)
+def _snapshots(context: CompanionContext) -> CompanionPart:
+    snapshots = Snapshots(context.clock)
+    return CompanionPart(companion=snapshots, routes=snapshots.routes())
+
+
+def _eta_keeper(config: Config, context: CompanionContext) -> EtaKeeper:
+    persisted = config.eta.persist_boot_times and not config.loop.dry_run  # a dry run may not read ConfigMaps
+    boot_times = ClusterBootTimes(context.client, context.writes, config.kube.namespace) if persisted else None
+    return EtaKeeper(config, EtaMetrics(context.metrics.companion(ETA)), context.events, boot_times)
+
+
+def _estimates(keeper: EtaKeeper, context: CompanionContext) -> CompanionPart:
+    pages = EtaPages(lambda: keeper.status, lambda: context.clock.now().wall, starts_page)
+    return CompanionPart(companion=keeper, routes=pages.routes(), section=starts_block(lambda: keeper.status))
 
 
 def _leads(config: Config, keeper: EtaKeeper | None) -> Leads:
@@ -170,22 +181,62 @@ def _leads(config: Config, keeper: EtaKeeper | None) -> Leads:
     return Leads(times, config.pods, lambda: None if keeper is None else keeper.status)
 
 
-def _expired_pods(config: Config, around: CompanionContext, keeper: EtaKeeper | None) -> ExpiredPods:
-    pods = ClusterPods(around.client, around.writes)
-    metrics = ExpiryMetrics(around.metrics.companion(EXPIRY))
+def _headroom(config: Config, headroom: Headroom, context: CompanionContext, leads: Leads) -> CompanionPart:
+    keeper = HeadroomKeeper(
+        headroom,
+        PoolWriter(ClusterHeadroom(context.client, context.writes), config.pods.expendable_pods_priority_cutoff),
+        context.events,
+        HeadroomMetrics(context.metrics.companion(HEADROOM)),
+        context.clock,
+        changed=context.fresh_headroom.take,
+        leads=leads,
+    )
+    return CompanionPart(
+        companion=keeper,
+        routes=headroom_routes(lambda: keeper.status),
+        section=headroom_block(lambda: keeper.status),
+        lead_times=lambda: {f"headroom/{pool.name}": pool.lead for pool in keeper.status.pools},
+    )
+
+
+def _reservation_service(config: Config, context: CompanionContext, leads: Leads) -> ReservationService:
+    metrics = ReservationMetrics(context.metrics.companion(RESERVATIONS))
+    service = ReservationService(
+        config, context.client, context.events, metrics, context.clock, context.executor, leads
+    )
+    service.commits.added = context.wake
+    if context.listens:
+        service.listen()
+    return service
+
+
+def _reservations(service: ReservationService) -> CompanionPart:
+    keeper = service.keeper
+    return CompanionPart(
+        companion=keeper,
+        routes=reservation_routes(keeper.statuses),
+        section=reservations_block(keeper.statuses),
+        service=service,
+        lead_times=lambda: {f"reservations/{name}": lead for name, lead in keeper.leads().items()},
+    )
+
+
+def _expired_pods(config: Config, context: CompanionContext, keeper: EtaKeeper | None) -> CompanionPart:
+    pods = ClusterPods(context.client, context.writes)
+    metrics = ExpiryMetrics(context.metrics.companion(EXPIRY))
     if keeper is None:
-        return ExpiredPods(config.eta, pods, around.events, metrics)
-    return ExpiredPods(config.eta, pods, around.events, metrics, keeper.deleting)
+        return CompanionPart(companion=ExpiredPods(config.eta, pods, context.events, metrics))
+    return CompanionPart(companion=ExpiredPods(config.eta, pods, context.events, metrics, keeper.deleting))
 
 
 class _RecordingWriter:
-    """A shelf, and the thread that fills it."""
+    """A directory of recordings, and the thread that fills it."""
 
-    def __init__(self, config: Config, directory: str, around: CompanionContext) -> None:
-        self._own = ThreadExecutor(1) if around.executor is None else None
-        executor = around.executor or self._own
+    def __init__(self, config: Config, path: str, context: CompanionContext) -> None:
+        self._own = ThreadExecutor(1) if context.executor is None else None
+        executor = context.executor or self._own
         assert executor is not None
-        self.shelf = RecordingDirectory(Path(directory), config.observe.record_passes, executor, around.metrics)
+        self.directory = RecordingDirectory(Path(path), config.observe.record_passes, executor, context.metrics)
 
     def start(self) -> None:
         """Recordings come with passes."""
@@ -196,27 +247,9 @@ class _RecordingWriter:
             self._own.stop()
 
 
-def _shelf(config: Config, around: CompanionContext) -> _RecordingWriter | None:
-    directory = config.observe.record_dir
-    return None if directory is None else _RecordingWriter(config, directory, around)
-
-
 def _publishing(config: Config) -> Callable[[bytes], bytes]:
     """Return what is done to recordings before anybody sees them; nobody ever learns the key of the pseudonyms."""
     if not config.observe.anonymize:
         return lambda body: body
     key = secrets.token_bytes(32)
     return lambda body: anonymize(body, key)
-
-
-def _headroom(config: Config, headroom: Headroom, around: CompanionContext, leads: Leads) -> HeadroomKeeper:
-    cutoff = config.pods.expendable_pods_priority_cutoff
-    return HeadroomKeeper(
-        headroom,
-        PoolWriter(ClusterHeadroom(around.client, around.writes), cutoff),
-        around.events,
-        HeadroomMetrics(around.metrics.companion(HEADROOM)),
-        around.clock,
-        changed=around.fresh_headroom.take,
-        leads=leads,
-    )

@@ -2,7 +2,7 @@
 
 Threads: the caller's decides; each watch has one that only decodes and stores; the election has one; events have one;
 a companion with a timer has one; HTTP threads read published values. Whatever ends it, it leaves in this order: nothing
-more is taken in, no more passes and ticks, companions and provider cleaned up, news written, lease released.
+more is taken in, no more passes and ticks, companions and provider cleaned up, events written, lease released.
 """
 
 import gc
@@ -10,28 +10,23 @@ import secrets
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import metadata
 
-from autoscaler.actuation.fresh_reads import ClusterReader
 from autoscaler.actuation.status_map import ClusterStatusMap
-from autoscaler.app.build import CarriedOver, Environment, begin, build_autoscaler
-from autoscaler.app.companion_set import CompanionContext, make_company
-from autoscaler.app.companion_ticker import CompanionTicker
-from autoscaler.app.events import DaemonEvents
-from autoscaler.app.loop_trigger import LoopTrigger
+from autoscaler.app.build import begin
 from autoscaler.app.provider import provider_context, provider_maker
 from autoscaler.app.provider_clusters import ProviderClusters, client_settings
-from autoscaler.app.reload import ConfigReloader, FreshHeadroom
+from autoscaler.app.reload import ConfigReloader
 from autoscaler.app.watch_monitor import WatchMonitor
 from autoscaler.app.watchdog import NoWatchdog
-from autoscaler.app.watched_cluster import WatchedCluster
+from autoscaler.app.wiring import ProcessPorts, Wiring, make_metrics
 from autoscaler.clock import Clock, Instant, ThreadExecutor
 from autoscaler.config.flags import without_effect
 from autoscaler.config.tree import Config
 from autoscaler.current_step import begin_step
 from autoscaler.errors import ConfigError, ErrorType, RetryLater
 from autoscaler.kube.client import Client
-from autoscaler.kube.dry_run import open_writes
 from autoscaler.kube.election import LeaderElection, Unopposed, own_identity
 from autoscaler.kube.feed import ClusterFeed
 from autoscaler.kube.lease import LeaseState, LeaseTimings
@@ -39,12 +34,10 @@ from autoscaler.kube.writes import LeaseWrites
 from autoscaler.logs import Log
 from autoscaler.loop.autoscaler import Autoscaler
 from autoscaler.loop.event_writer import status_object
-from autoscaler.objects.pod import PodInterner
 from autoscaler.observe.api.api import read_routes
 from autoscaler.observe.http.health import HealthCheck, limits_of
 from autoscaler.observe.http.openapi import about_daemon, with_document
 from autoscaler.observe.http.server import WebServer
-from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.publish import Publisher
 from autoscaler.observe.report import PassEnd, PassReport
 from autoscaler.observe.status import ProcessStatus, StatusBoard
@@ -84,64 +77,54 @@ class Daemon:
         self._environment = environment
         self._watchdog = watchdog or NoWatchdog()
         self._stopping = threading.Event()
-        self._pace = LoopTrigger(config.loop, clock)
         self._lost = False
         self._executor = ThreadExecutor(_MOST_THREADS)
-        kube = config.kube
+        self._event_executor = ThreadExecutor(1)
+        kube, sleep = config.kube, self._executor.sleep
         self._client = Client.connect(
-            kube.kubeconfig,
-            kube.kubernetes,
-            clock=clock,
-            sleep=self._executor.sleep,
-            settings=client_settings(config),
+            kube.kubeconfig, kube.kubernetes, clock=clock, sleep=sleep, settings=client_settings(config)
         )
         self._identity = own_identity()
         self._election = None if self._unopposed else self._make_election()
         self._leadership: Leadership = self._election or Unopposed()
-        self._writes = open_writes(
-            self._client, self._leadership, clock, self._executor.sleep, dry_run=config.loop.dry_run
-        )
-        self._clusters = ProviderClusters(config, self._client, self._leadership, clock, self._executor.sleep)
-        self._interner = PodInterner()
+        self._clusters = ProviderClusters(config, self._client, self._leadership, clock, sleep)
         self._feed = ClusterFeed(self._client, clock, max_silence_s=kube.max_watch_silence_s)
-        self._source = WatchedCluster(self._feed, self._interner, config)
-        self._source.pods.subscribe(self._pace)
-        self._metrics = Metrics(
-            per_node_group=config.observe.emit_per_nodegroup_metrics,
-            removal_latency=config.observe.node_removal_latency_tracking_enabled,
-            skipped_nodes=config.observe.max_node_skip_eval_time_tracker_enabled,
-            wide_duration_buckets=config.rules.wide_duration_buckets,
-        )
+        self._metrics = make_metrics(config)
+        self._wiring = Wiring(config, self._ports())
+        self._trigger, self._events = self._wiring.trigger, self._wiring.events
+        self._companion_set = self._wiring.companion_set
+        self._timers = ThreadExecutor(max(1, len(self._companion_set.companions.members)))
+        self._reloading = ConfigReloader(config, read, self._metrics, self._events, status_object(config))
+        self._watch_monitor = WatchMonitor(self._feed, self._client)
         limits = limits_of(config.loop, config.rules.startup_health_limit, kube.max_watch_silence_s)
-        self._listening = WatchMonitor(self._feed, self._client)
-        self._health = HealthCheck(limits, clock.now(), self._listening.api_server)
+        self._health = HealthCheck(limits, clock.now(), self._watch_monitor.api_server)
         self._board = StatusBoard(self._process())
-        self._news = DaemonEvents(config, self._writes, clock, self._metrics)
-        self._reloading = ConfigReloader(config, read, self._metrics, self._news.sink, status_object(config))
-        self._fresh_headroom = FreshHeadroom()
-        neighbours = CompanionContext(
-            client=self._client,
-            writes=self._writes,
-            events=self._news.sink,
-            metrics=self._metrics,
-            clock=clock,
-            wake=self._pace.wake,
-            fresh_headroom=self._fresh_headroom,
-        )
-        self._company = make_company(config, neighbours)
-        self._publisher = Publisher(
-            config,
-            self._board,
-            self._metrics,
-            self._health,
-            self._news.tail,
-            self._status_map(),
-            self._company.expected,
-        )
-        self._timers = ThreadExecutor(max(1, len(self._company.companions.members)))
-        routes = read_routes(self._board, self._metrics, self._health, clock, self._company.blocks)
-        described = with_document({**routes, **self._company.routes}, about_daemon(version()))
+        self._publisher = self._make_publisher()
+        routes = read_routes(self._board, self._metrics, self._health, clock, self._companion_set.sections)
+        described = with_document({**routes, **self._companion_set.routes}, about_daemon(version()))
         self._web = WebServer(config.observe.address, described, clock)
+
+    def _ports(self) -> ProcessPorts:
+        return ProcessPorts(
+            client=self._client,
+            feed=self._feed,
+            leadership=self._leadership,
+            clock=self._clock,
+            executor=self._executor,
+            event_executor=self._event_executor,
+            metrics=self._metrics,
+            remote=self._remote,
+            limits=stopwatch,
+            seed=secrets.randbits(63),
+        )
+
+    def _make_publisher(self) -> Publisher:
+        config, events = self._config, self._events
+        status_map = ClusterStatusMap(
+            self._wiring.writes, config.kube.namespace, config.observe.status_config_map_name, events.identified
+        )
+        expected = self._companion_set.expected
+        return Publisher(config, self._board, self._metrics, self._health, events.tail, status_map, expected)
 
     @property
     def _unopposed(self) -> bool:
@@ -161,12 +144,12 @@ class Daemon:
         """Ask `run` to come to an orderly end."""
         self._watchdog.stopping()
         self._stopping.set()
-        self._pace.stop()
+        self._trigger.stop()
 
     def reload(self) -> None:
         """Read the configuration anew before the next pass; as `stop`, from anywhere."""
         self._reloading.ask()
-        self._pace.wake()
+        self._trigger.wake()
 
     def run(self, provider: CloudProvider | None = None) -> int:
         """Work until `stop`; return the exit status, 1 where leadership was lost.
@@ -179,7 +162,7 @@ class Daemon:
         self._say_hello()
         self._web.start()
         try:
-            self._company.start()
+            self._companion_set.start()
             if self._election is not None:
                 self._election.start()
             self._feed.start()
@@ -216,7 +199,7 @@ class Daemon:
         self._board.process_changed(self._process())
         self._metrics.leading(self._config.leader.leader_elect_resource_name, self.leading)
         if self.leading:
-            self._news.on_lease(f"{self._identity} became leader")
+            self._events.on_lease(f"{self._identity} became leader")
         self._health.start_monitoring(self._clock.now())
         return not self._stopping.is_set()
 
@@ -240,18 +223,18 @@ class Daemon:
             return
         autoscaler, rebuild = made
         self._publisher.starting(self._clock.now())
-        CompanionTicker(self._company.companions, self._timers, self._clock, self._leadership).start()
+        self._wiring.ticker(self._timers).start()
         while not self._stopping.is_set():
             with self._watchdog.busy():
                 autoscaler = self._reloaded(autoscaler, rebuild)
                 began = self._clock.now()
                 report = self._passed(autoscaler, began)
-            if not self._pace.wait(began, acted=report.acted and not self._config.loop.dry_run):
+            if not self._trigger.wait(began, acted=report.acted and not self._config.loop.dry_run):
                 break
-        self._company.close()
+        self._companion_set.close()
         self._timers.stop()
         if not self._lost:
-            self._company.companions.leave()
+            self._companion_set.companions.leave()
             self._clean_up(autoscaler)
 
     def _reloaded(self, autoscaler: Autoscaler, rebuild: Callable[[Config], Autoscaler]) -> Autoscaler:
@@ -262,10 +245,10 @@ class Daemon:
             fresh = rebuild(config)
             fresh.memory = autoscaler.memory
             found.append(fresh)
-            self._pace.configure(config.loop)
+            self._trigger.configure(config.loop)
             self._publisher.configure(config)
             if config.headroom != self._reloading.config.headroom:
-                self._fresh_headroom.put(config.headroom)
+                self._wiring.fresh_headroom.put(config.headroom)
 
         self._reloading.look(accept)
         return found[-1]
@@ -280,7 +263,7 @@ class Daemon:
             report = PassReport(now=began, end=PassEnd.FAILED, error=str(error), error_type=ErrorType.INTERNAL)
         begin_step("publish")
         self._publisher.passed(report)
-        self._listening.publish(self._metrics, self._board, began)
+        self._watch_monitor.publish(self._metrics, self._board, began)
         return report
 
     def _clean_up(self, autoscaler: Autoscaler) -> None:
@@ -301,43 +284,24 @@ class Daemon:
             try:
                 begin_step("make the provider")
                 with self._watchdog.busy():
-                    around = self._surroundings(make())
-                underway = begin(self._config, around)
-
-                def build(config: Config, around: Environment = around, underway: CarriedOver = underway) -> Autoscaler:
-                    return build_autoscaler(config, around, self._interner, underway)
-
+                    environment = self._wiring.environment(make(), self._publisher)
+                underway = begin(self._config, environment)
+                build = partial(self._wiring.autoscaler, environment=environment, underway=underway)
                 return build(self._config), build
             except RetryLater as error:
                 log.error("provider.unavailable", error=str(error), next="trying again")
                 self._stopping.wait(_PATIENCE_S)
         return None
 
-    def _surroundings(self, provider: CloudProvider) -> Environment:
-        return Environment(
-            source=self._source,
-            provider=provider,
-            writes=self._writes,
-            fresh=ClusterReader(self._client, self._interner, self._source.nodes.get, self._source.related),
-            events=self._news.sink,
-            listener=self._publisher,
-            executor=self._executor,
-            clock=self._clock,
-            leadership=self._leadership,
-            companions=self._company.companions,
-            remote=self._remote,
-            limits=stopwatch,
-            seed=secrets.randbits(63),
-        )
-
     def _leave(self) -> None:
         self._watchdog.stopping()
         begin_step("come to an end")
-        self._company.close()
+        self._companion_set.close()
         self._timers.stop()
         if self._election is not None and self.leading:
-            self._news.on_lease(f"{self._identity} stopped leading")
-        self._news.stop()
+            self._events.on_lease(f"{self._identity} stopped leading")
+        self._events.stop()
+        self._event_executor.stop()
         self._feed.stop()
         if self._election is not None:
             self._election.stop()
@@ -376,13 +340,6 @@ class Daemon:
             compatibility=self._config.source.compatibility,
             dry_run=self._config.loop.dry_run,
         )
-
-    def _status_map(self) -> ClusterStatusMap | None:
-        observe = self._config.observe
-        if self._config.loop.dry_run or not observe.write_status_configmap:
-            return None
-        namespace, name = self._config.kube.namespace, observe.status_config_map_name
-        return ClusterStatusMap(self._writes, namespace, name, self._news.identified)
 
     def _context(self) -> ProviderContext:
         return provider_context(self._config, self._clock, self._clusters, self._environment)

@@ -1,6 +1,6 @@
 """Events of a process: to the cluster, or in a dry run to the log alone."""
 
-from autoscaler.clock import Clock, ThreadExecutor
+from autoscaler.clock import Clock
 from autoscaler.config.tree import Config
 from autoscaler.logs import Log
 from autoscaler.loop.event_writer import status_object
@@ -13,25 +13,36 @@ from autoscaler.ports import EventSink, EventType, Executor, Subject
 log = Log(__name__)
 
 
-def recorder_of(
-    config: Config, writes: EventStore, executor: Executor, clock: Clock, metrics: Metrics
-) -> EventRecorder | None:
-    """Make what sends events to the cluster; None in a dry run, which sends none."""
-    if config.loop.dry_run:
-        return None
-    correlator = Correlator(status_object(config), duplicates=config.observe.record_duplicated_events)
-    return EventRecorder(writes, executor, clock, correlator, metrics)
+class ProcessEvents:
+    """The `ports.EventSink` of a process."""
 
-
-class DaemonEvents:
-    """The daemon's events, sent from a thread of their own."""
-
-    def __init__(self, config: Config, writes: EventStore, clock: Clock, metrics: Metrics) -> None:
-        self._executor = ThreadExecutor(1)
-        self._recorder = recorder_of(config, writes, self._executor, clock, metrics)
-        self.sink: EventSink = self._recorder or _LoggedEvents()
+    def __init__(
+        self,
+        config: Config,
+        store: EventStore,
+        executor: Executor,
+        clock: Clock,
+        metrics: Metrics,
+        other: EventSink | None = None,
+    ) -> None:
+        """`executor` sends them, so that nobody waits for it; `other` takes all events as well."""
         name = config.leader.leader_elect_resource_name
         self._lease = Subject("Lease", name, config.kube.namespace, api_version="coordination.k8s.io/v1")
+        self._other = other
+        self._recorder: EventRecorder | None = None
+        if not config.loop.dry_run:
+            correlator = Correlator(status_object(config), duplicates=config.observe.record_duplicated_events)
+            self._recorder = EventRecorder(store, executor, clock, correlator, metrics)
+
+    def event(self, about: Subject, kind: EventType, reason: str, message: str) -> None:
+        """Record one event."""
+        if self._other is not None:
+            self._other.event(about, kind, reason, message)
+        if self._recorder is not None:
+            self._recorder.event(about, kind, reason, message)
+            return
+        name = f"{about.namespace}/{about.name}" if about.namespace else about.name
+        log.detail("event.withheld", about=f"{about.kind} {name}", kind=kind, reason=reason, message=message)
 
     def tail(self) -> tuple[RecentEvent, ...]:
         """Return the latest events that were sent."""
@@ -44,16 +55,9 @@ class DaemonEvents:
 
     def on_lease(self, message: str) -> None:
         """Tell of the lease who came to lead, or ceased to, as client-go's resourcelock does."""
-        self.sink.event(self._lease, EventType.NORMAL, "LeaderElection", message)
+        self.event(self._lease, EventType.NORMAL, "LeaderElection", message)
 
     def stop(self) -> None:
         """Send what waits, as far as there is time, and no more."""
         if self._recorder is not None:
             self._recorder.stop()
-        self._executor.stop()
-
-
-class _LoggedEvents:
-    def event(self, about: Subject, kind: EventType, reason: str, message: str) -> None:
-        name = f"{about.namespace}/{about.name}" if about.namespace else about.name
-        log.detail("event.withheld", about=f"{about.kind} {name}", kind=kind, reason=reason, message=message)

@@ -47,7 +47,7 @@ class _Due(NamedTuple):
     work: Work | None
     """What begins; None: `sleeper` goes on."""
     sleeper: _Thread | None
-    crew: "ReplicaExecutor | None" = None
+    program: "ReplicaExecutor | None" = None
     quick: bool = False
     """Runs on the driving thread itself."""
 
@@ -109,13 +109,13 @@ class VirtualExecutor:
     ) -> None:
         self.stop()
 
-    def submit(self, work: Work, crew: ReplicaExecutor | None = None) -> None:
+    def submit(self, work: Work, program: ReplicaExecutor | None = None) -> None:
         """Run `work` at the present moment, after what is due by now; after `stop` it is dropped."""
-        self._push(_Due(self._clock.now().mono, self._next(), work, None, crew))
+        self._push(_Due(self._clock.now().mono, self._next(), work, None, program))
 
-    def call_at(self, when: Instant, work: Work, crew: ReplicaExecutor | None = None) -> None:
+    def call_at(self, when: Instant, work: Work, program: ReplicaExecutor | None = None) -> None:
         """Run `work` once the monotonic clock has reached `when`."""
-        self._push(_Due(max(when.mono, self._clock.now().mono), self._next(), work, None, crew))
+        self._push(_Due(max(when.mono, self._clock.now().mono), self._next(), work, None, program))
 
     def drive_at(self, mono: float, work: Work) -> None:
         """Run `work` at that monotonic second on the driving thread itself; cheap, but it must not sleep."""
@@ -126,9 +126,9 @@ class VirtualExecutor:
         for work in works:
             work()
 
-    def sleep(self, seconds: float, crew: ReplicaExecutor | None = None) -> bool:
+    def sleep(self, seconds: float, program: ReplicaExecutor | None = None) -> bool:
         """Let others run until so many seconds have passed; `False` means that the executor is stopping."""
-        if crew is not None and crew.stopping:
+        if program is not None and program.stopping:
             return False
         wake = self._clock.now().mono + max(0.0, seconds)
         sleeper = self._running
@@ -137,10 +137,10 @@ class VirtualExecutor:
         elif sleeper.thread is not threading.current_thread():
             raise RuntimeError("only the driving thread and the works of an executor may sleep on it")
         elif not self._stopping:
-            self._push(_Due(wake, self._next(), None, sleeper, crew))
+            self._push(_Due(wake, self._next(), None, sleeper, program))
             self._driver.release()
             sleeper.turn.acquire()
-        return not (self._stopping or (crew is not None and crew.stopping))
+        return not (self._stopping or (program is not None and program.stopping))
 
     @property
     def next_due(self) -> float | None:
@@ -165,13 +165,13 @@ class VirtualExecutor:
             self.after_each()
         self._advance_to(end)
 
-    def dismiss(self, crew: ReplicaExecutor) -> None:
-        """Drop a crew's works that have not begun, and let its sleepers run to their end; for
+    def dismiss(self, program: ReplicaExecutor) -> None:
+        """Drop a program's works that have not begun, and let its sleepers run to their end; for
         `ReplicaExecutor.stop`."""
         if self._running is not None:
-            raise RuntimeError("a work cannot end the crew of the executor that runs it")
-        theirs = sorted(due for due in self._queue if due.crew is crew)
-        self._queue = [due for due in self._queue if due.crew is not crew]
+            raise RuntimeError("a work cannot end its own program")
+        theirs = sorted(due for due in self._queue if due.program is program)
+        self._queue = [due for due in self._queue if due.program is not program]
         heapq.heapify(self._queue)
         for due in theirs:
             if due.sleeper is not None:
@@ -196,7 +196,7 @@ class VirtualExecutor:
         return self._serial
 
     def _push(self, due: _Due) -> None:
-        if not (self._stopping or (due.crew is not None and due.crew.stopping)):
+        if not (self._stopping or (due.program is not None and due.program.stopping)):
             heapq.heappush(self._queue, due)
 
     def _advance_to(self, mono: float) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from autoscaler.actuation.answer_log import AnswerLog, ReplayedAnswers
+from autoscaler.actuation.removal_events import SilentRemovalListener
 from autoscaler.app.build import Environment, build_autoscaler
 from autoscaler.errors import ConfigError
 from autoscaler.explain.answer import PlanExplanation
@@ -12,9 +13,7 @@ from autoscaler.explain.explain import ExplainTarget, explain
 from autoscaler.kube.election import Unopposed
 from autoscaler.loop.companion import Companions
 from autoscaler.loop.ended_pass import EndedPass
-from autoscaler.objects.node import Node
 from autoscaler.ports import EventType, Subject
-from autoscaler.reasons import RemovedAs
 from autoscaler.recording.pass_file import PassOrigin, recollect
 from autoscaler.sandbox.memory_reader import MemoryReader
 from autoscaler.scenario.scenario import Scenario
@@ -26,22 +25,10 @@ from autoscaler.simulator.scenario_world import FINISH_S, ScenarioWorld
 
 
 class SilentEvents:
-    """An event sink and a listener without an audience: the answer has the reasons."""
+    """A `ports.EventSink` that drops events: the answer has the reasons."""
 
     def event(self, about: Subject, kind: EventType, reason: str, message: str) -> None:
         """Drop one event."""
-
-    def deletions_pending(self, nodes: int) -> None:
-        """Count nothing."""
-
-    def pod_evicted(self, succeeded: bool) -> None:
-        """Count nothing."""
-
-    def node_removed(self, group: str, node: Node, removed_as: RemovedAs) -> None:
-        """Count nothing."""
-
-    def removal_failed(self, why: str) -> None:
-        """Count nothing."""
 
 
 def play(scenario: Scenario) -> PlanAnswer:
@@ -91,9 +78,9 @@ def _play(
     origin = _origin(world)
     config = scenario.config if origin is None else replace(scenario.config, scheduler=origin.scheduler)
     with VirtualExecutor(world.clock) as executor:
-        tape = AnswerLog() if origin is None else ReplayedAnswers(origin.answers)
-        around = _surroundings(world, executor, remote, tape, companions)
-        autoscaler = build_autoscaler(config, around, scenario.interner)
+        answer_log = AnswerLog() if origin is None else ReplayedAnswers(origin.answers)
+        environment = _environment(world, executor, remote, answer_log, companions)
+        autoscaler = build_autoscaler(config, environment, scenario.interner)
         if origin is not None:
             autoscaler.memory = origin.remembered
             world.silence_s = origin.silence_s
@@ -122,27 +109,26 @@ def _origin(world: ScenarioWorld) -> PassOrigin | None:
     return recollect(scenario.memory, scenario.interner, templates)
 
 
-def _surroundings(
+def _environment(
     world: ScenarioWorld,
     executor: VirtualExecutor,
     remote: RecordedAnswers,
-    tape: AnswerLog,
+    answer_log: AnswerLog,
     companions: Companions | None,
 ) -> Environment:
-    audience = SilentEvents()
     return Environment(
         source=world,
         provider=world.cloud,
         writes=world.writes,
         fresh=MemoryReader(world.cluster, world.scenario.related),
-        events=audience,
-        listener=audience,
+        events=SilentEvents(),
+        listener=SilentRemovalListener(),
         executor=executor,
         clock=world.clock,
         leadership=Unopposed(),
         companions=companions or Companions(),
         remote=remote,
-        tape=tape,
+        answer_log=answer_log,
     )
 
 

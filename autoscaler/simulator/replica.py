@@ -4,26 +4,15 @@ from typing import Protocol
 
 import msgspec
 
-from autoscaler.actuation.fresh_reads import ClusterReader
-from autoscaler.actuation.removal_events import RemovalListener
-from autoscaler.app.build import Environment, build_autoscaler
-from autoscaler.app.companion_set import CompanionContext, make_company
-from autoscaler.app.companion_ticker import CompanionTicker
-from autoscaler.app.events import recorder_of
-from autoscaler.app.loop_trigger import LoopTrigger
-from autoscaler.app.watched_cluster import WatchedCluster
+from autoscaler.actuation.removal_events import RemovalListener, SilentRemovalListener
+from autoscaler.app.provider_clusters import client_settings
+from autoscaler.app.wiring import ProcessPorts, Wiring
 from autoscaler.clock import Clock, Instant
 from autoscaler.config.tree import Config
-from autoscaler.kube.client import ClientSettings
-from autoscaler.kube.dry_run import open_writes
 from autoscaler.loop.companion import Companion
-from autoscaler.objects.node import Node
-from autoscaler.objects.pod import PodInterner
 from autoscaler.observe.events import CollectedEvents
 from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.report import PassReport
-from autoscaler.ports import EventSink, EventType, Subject
-from autoscaler.reasons import RemovedAs
 from autoscaler.sandbox.apiserver.storage import Storage
 from autoscaler.sandbox.journal_feed import JournalFeed
 from autoscaler.sandbox.local_api import LocalApi
@@ -46,26 +35,14 @@ class PassListener(RemovalListener, Protocol):
         ...
 
 
-class SilentPassListener:
+class SilentPassListener(SilentRemovalListener):
     """A `PassListener` that does not listen."""
 
     def begins(self, now: Instant) -> None:
-        """Hear that a pass begins."""
+        """Ignore it."""
 
     def passed(self, report: PassReport) -> None:
-        """Hear what a pass saw, decided and did."""
-
-    def deletions_pending(self, nodes: int) -> None:
-        """Hear that removals are about to begin, and how many of earlier ones have not ended."""
-
-    def pod_evicted(self, succeeded: bool) -> None:
-        """Hear that the eviction of a pod ended."""
-
-    def node_removed(self, group: str, node: Node, removed_as: RemovedAs) -> None:
-        """Hear that the cloud deletes a node's machine."""
-
-    def removal_failed(self, why: str) -> None:
-        """Hear that a removal that had begun was given up."""
+        """Ignore it."""
 
 
 class SkewedClock:
@@ -100,9 +77,9 @@ class ReplicaContext(msgspec.Struct, frozen=True, kw_only=True):
     provider: CloudProvider
     executor: VirtualExecutor
     clock: Clock
-    told: CollectedEvents
+    events: CollectedEvents
     metrics: Metrics
-    audience: PassListener
+    listener: PassListener
     companions: tuple[Companion, ...] = ()
     """Of every replica, beside those that are configured."""
     seed: int = 0
@@ -114,76 +91,57 @@ class ReplicaContext(msgspec.Struct, frozen=True, kw_only=True):
 class Replica:
     """The real loop with a feed, a client, events and removals of its own, from its start to `stop`."""
 
-    def __init__(self, setting: ReplicaContext) -> None:
-        config, self.clock = setting.config, setting.clock
-        self.crew = ReplicaExecutor(setting.executor)
+    def __init__(self, context: ReplicaContext) -> None:
+        config, self.clock = context.config, context.clock
+        self.executor = ReplicaExecutor(context.executor)
         self.lease = ReplicaLease()
-        self.feed = JournalFeed(setting.storage, self.clock)
-        interner = PodInterner()
-        source = WatchedCluster(self.feed, interner, config)
-        self._pace = LoopTrigger(config.loop, self.clock)
-        source.pods.subscribe(self._pace)
-        kube = config.kube
-        settings = ClientSettings(config.provider.user_agent, kube.kube_client_qps, kube.kube_client_burst)
-        client = setting.api.client(self.clock, self.crew.sleep, settings)
-        self.writes = open_writes(client, self.lease, self.clock, self.crew.sleep, dry_run=config.loop.dry_run)
-        events = _ReplicaEvents(setting.told, recorder_of(config, self.writes, self.crew, self.clock, setting.metrics))
-        neighbours = CompanionContext(
-            client=client,
-            writes=self.writes,
-            events=events,
-            metrics=setting.metrics,
-            clock=self.clock,
-            wake=self._pace.wake,
-            executor=self.crew,
-            listens=False,
-        )
-        self.company = make_company(config, neighbours, setting.companions)
-        self._timers = ReplicaExecutor(setting.executor)
-        self._audience = setting.audience
-        around = Environment(
-            source=source,
-            provider=setting.provider,
-            writes=self.writes,
-            fresh=ClusterReader(client, interner, source.nodes.get, source.related),
-            events=events,
-            listener=setting.audience,
-            executor=self.crew,
-            clock=self.clock,
+        self.feed = JournalFeed(context.storage, self.clock)
+        ports = ProcessPorts(
+            client=context.api.client(self.clock, self.executor.sleep, client_settings(config)),
+            feed=self.feed,
             leadership=self.lease,
+            clock=self.clock,
+            executor=self.executor,
+            event_executor=self.executor,
+            metrics=context.metrics,
+            events=context.events,
             remote=RecordedAnswers(()),
-            companions=self.company.companions,
-            seed=setting.seed,
+            companion_executor=self.executor,
+            companions=context.companions,
+            listens=False,
+            seed=context.seed,
         )
-        self.autoscaler = build_autoscaler(config, around, interner)
-        self._rehearses = config.loop.dry_run
+        wiring = Wiring(config, ports)
+        self.writes, self.companion_set, self._trigger = wiring.writes, wiring.companion_set, wiring.trigger
+        self._timers = ReplicaExecutor(context.executor)
+        self._listener = context.listener
+        self.autoscaler = wiring.autoscaler(config, wiring.environment(context.provider, context.listener))
+        self._dry_run = config.loop.dry_run
         self._began: Instant | None = None
         self._acted = False
-        CompanionTicker(
-            self.company.companions, self._timers, self.clock, self.lease, at_least_s=setting.tick_s
-        ).start()
+        wiring.ticker(self._timers, at_least_s=context.tick_s).start()
 
     @property
     def due(self) -> float:
         """Monotonic second of the next pass, as things are."""
         if self._began is None:
             return self.clock.now().mono
-        return self._pace.due(self._began, acted=self._acted)
+        return self._trigger.due(self._began, acted=self._acted)
 
     def run_pass(self) -> PassReport:
         """Run one pass now. What it raises is a bug."""
         began = self.clock.now()
-        self._pace.begins()
-        self._audience.begins(began)
+        self._trigger.begins()
+        self._listener.begins(began)
         report = self.autoscaler.run_once(began)
-        self._audience.passed(report)
-        self._began, self._acted = began, report.acted and not self._rehearses
+        self._listener.passed(report)
+        self._began, self._acted = began, report.acted and not self._dry_run
         return report
 
     def leave(self) -> None:
         """End in good order, as the daemon does when it is told to: companions and provider clean up first."""
         self._timers.stop()
-        self.company.companions.leave()
+        self.companion_set.companions.leave()
         self.autoscaler.close()
         self.stop()
 
@@ -191,17 +149,4 @@ class Replica:
         """End everything this process does, in the middle of it if need be; nothing is cleaned up."""
         self._timers.stop()
         self.feed.stop()
-        self.crew.stop()
-
-
-class _ReplicaEvents:
-    """Sends events to the cluster, where there is one to tell, and keeps a list of them."""
-
-    def __init__(self, kept: CollectedEvents, sent: EventSink | None) -> None:
-        self._kept = kept
-        self._sent = sent
-
-    def event(self, about: Subject, kind: EventType, reason: str, message: str) -> None:
-        self._kept.event(about, kind, reason, message)
-        if self._sent is not None:
-            self._sent.event(about, kind, reason, message)
+        self.executor.stop()

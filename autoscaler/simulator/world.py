@@ -14,11 +14,11 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from types import TracebackType
 
+from autoscaler.app.wiring import make_metrics
 from autoscaler.clock import VirtualClock
 from autoscaler.config.tree import Config
 from autoscaler.loop.companion import Companion
 from autoscaler.observe.events import CollectedEvents
-from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.report import PassReport
 from autoscaler.observe.status import RecentEvent
 from autoscaler.reservations.plan import Operation
@@ -58,7 +58,7 @@ class World:
         seed: int = 0,
         wall: float = START_WALL,
         timing: Timing = Timing(),  # noqa: B008 - frozen
-        audience: PassListener | None = None,
+        listener: PassListener | None = None,
         companions: tuple[Companion, ...] = (),
         tick_s: float = 0.0,
     ) -> None:
@@ -70,31 +70,26 @@ class World:
         self.cluster = SandboxCluster(self.clock, self.cloud, storage=self.storage, timing=timing)
         self.api = LocalApi(self.storage, self.clock)
         self.reports: deque[PassReport] = deque(maxlen=_REPORTS)
-        """The latest passes, newest last; an audience hears of all."""
+        """The latest passes, newest last; a listener hears of all."""
         self.passes = 0
         self._announced = 0
         self._executor = VirtualExecutor(self.clock)
         self._executor.after_each = self._look_around
         self._provider = recorded(self.cloud)
         self._machine = SkewedClock(self.clock)
-        self._told = CollectedEvents(self._machine)
-        self.metrics = Metrics(
-            per_node_group=config.observe.emit_per_nodegroup_metrics,
-            removal_latency=config.observe.node_removal_latency_tracking_enabled,
-            skipped_nodes=config.observe.max_node_skip_eval_time_tracker_enabled,
-            wide_duration_buckets=config.rules.wide_duration_buckets,
-        )
-        """What companions and events count; an audience may fill in the rest."""
-        self._setting = ReplicaContext(
+        self._events = CollectedEvents(self._machine)
+        self.metrics = make_metrics(config)
+        """What companions and events count; a listener may fill in the rest."""
+        self._replica_context = ReplicaContext(
             config=config,
             storage=self.storage,
             api=self.api,
             provider=self._provider,
             executor=self._executor,
             clock=self._machine,
-            told=self._told,
+            events=self._events,
             metrics=self.metrics,
-            audience=audience if audience is not None else SilentPassListener(),
+            listener=listener if listener is not None else SilentPassListener(),
             companions=companions,
             seed=seed,
             tick_s=tick_s,
@@ -104,7 +99,7 @@ class World:
         self._pump = _Alarm(self._executor, lambda: None)
         self.cluster.apply(objects)
         self.cluster.step()
-        self.replica: Replica | None = Replica(self._setting)
+        self.replica: Replica | None = Replica(self._replica_context)
         """The autoscaler; None while nobody leads."""
         self._look_around()
 
@@ -129,7 +124,7 @@ class World:
     @property
     def events(self) -> tuple[RecentEvent, ...]:
         """Every event that the autoscaler reported, oldest first; what reached the cluster is in the storage."""
-        return self._told.all
+        return self._events.all
 
     @property
     def elapsed_s(self) -> float:
@@ -177,9 +172,10 @@ class World:
 
         Nothing happens where nobody leads or reservations are not configured.
         """
-        if self.replica is not None and self.replica.company.announce is not None:
+        reservations = None if self.replica is None else self.replica.companion_set.reservations
+        if reservations is not None:
             self._announced += 1
-            self.replica.company.announce(
+            reservations.commits.put(
                 Operation(
                     target=target,
                     amount=amount,
@@ -228,7 +224,7 @@ class World:
 
     def _begin_replica(self) -> None:
         self._end_replica()
-        self.replica = Replica(self._setting)
+        self.replica = Replica(self._replica_context)
 
     def _turn(self, end: float) -> bool:
         """Run the next thing that is due by `end`; False when nothing is, and the clock stands at `end`."""

@@ -61,7 +61,7 @@ class RandomWorld:
         self.options = {**self._options(), **options}
         self.auditor = Auditor()
         config = from_options(self.options, ())
-        self.world = World(config, self.cloud, objects, seed=seed, audience=self.auditor, companions=companions)
+        self.world = World(config, self.cloud, objects, seed=seed, listener=self.auditor, companions=companions)
         self.auditor.watch(self.world)
 
     def churn(self, seconds: float, *, every_s: float) -> None:

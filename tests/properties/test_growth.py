@@ -61,7 +61,7 @@ class Churned:
         config = with_sections(from_options(OPTIONS, ()), ROOM)
         told = Told()
         groups = a_cloud(a_group("web", max_size=8), a_group("batch", cpu="8", max_size=5))
-        self.world = World(config, groups, [a_deployment("app", 6), a_daemon_set()], audience=told, tick_s=1200.0)
+        self.world = World(config, groups, [a_deployment("app", 6), a_daemon_set()], listener=told, tick_s=1200.0)
         now = self.world.clock.now()
         health = HealthCheck(limits_of(config.loop, config.rules.startup_health_limit), now)
         self.board = StatusBoard(ProcessStatus(identity="a", version="0", started_at=now.wall))
@@ -88,7 +88,14 @@ class Churned:
         replica = self.world.replica
         assert replica is not None
         gc.collect()
-        roots = [replica.autoscaler, replica.company, replica.writes, self.world.metrics, self.publisher, self.board]
+        roots = [
+            replica.autoscaler,
+            replica.companion_set,
+            replica.writes,
+            self.world.metrics,
+            self.publisher,
+            self.board,
+        ]
         return held(
             roots, bounded=(Correlator, Rings, Vocabulary), beside=("autoscaler.simulator", "cloudprovider.static")
         )

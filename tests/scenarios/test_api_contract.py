@@ -78,8 +78,8 @@ class Daemon:
         self.health = HealthCheck(StuckLimits(600, 900), clock.now())
         replica = self.world.replica
         assert replica is not None
-        self.company: CompanionSet = replica.company
-        publisher = Publisher(config, self.board, metrics, self.health, lambda: (), None, self.company.expected)
+        self.companion_set: CompanionSet = replica.companion_set
+        publisher = Publisher(config, self.board, metrics, self.health, lambda: (), None, self.companion_set.expected)
         if run_s:
             self.world.announce("gpu", 4, 3600)
             self.world.announce("huge", 1, 3600)
@@ -88,7 +88,7 @@ class Daemon:
             for report in self.world.reports:
                 publisher.passed(report)
         read = read_routes(self.board, metrics, self.health, clock)
-        self.routes = with_document({**read, **self.company.routes}, about_daemon("1.2.3"))
+        self.routes = with_document({**read, **self.companion_set.routes}, about_daemon("1.2.3"))
 
 
 @pytest.fixture(scope="module", params=STATES)

@@ -44,7 +44,7 @@ def test_the_directory_has_the_last_passes_and_each_replays_to_its_decision(
 def test_the_newest_recording_is_served_without_a_directory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with a_growing_world(serve_recordings=True) as world:
         assert world.replica is not None
-        routes = world.replica.company.routes
+        routes = world.replica.companion_set.routes
         early = route(routes, Request("GET", LATEST))
         assert (early.status, json.loads(early.body)["error"]["code"]) == (404, "no_recording")
         world.run_until(lambda: any(report.increases for report in world.reports))
@@ -92,10 +92,10 @@ def test_a_memory_of_another_release_is_refused_with_one_line(
 def test_what_shows_the_whole_cluster_is_off_by_default() -> None:
     with a_growing_world() as world:
         assert world.replica is not None
-        assert not {PATH, LATEST} & world.replica.company.routes.keys()
+        assert not {PATH, LATEST} & world.replica.companion_set.routes.keys()
     with a_growing_world(debugging_snapshot_enabled=True) as world:
         assert world.replica is not None
-        assert PATH in world.replica.company.routes
+        assert PATH in world.replica.companion_set.routes
 
 
 class Asked:

@@ -94,7 +94,7 @@ def pause_pods(world: World, phase: str | None = None) -> int:
 
 def lead_of(world: World, key: str) -> Lead:
     assert world.replica is not None
-    return world.replica.company.leads()[key]
+    return world.replica.companion_set.lead_times()[key]
 
 
 def headroom(**fields: Any) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def test_without_boots_to_go_by_nothing_is_asked_for_early(
     world = make(section, **nothing)
     until(world, EIGHT - 1)
     assert (pause_pods(world), len(world.cloud.machines())) == (0, 0)
-    (lead,) = world.replica.company.leads().values()  # type: ignore[union-attr]
+    (lead,) = world.replica.companion_set.lead_times().values()  # type: ignore[union-attr]
     assert (lead.seconds, lead.basis) == (0, LeadBasis.NOTHING_LEARNED)
     until(world, EIGHT + 300)
     assert ready_nodes(world) == 4

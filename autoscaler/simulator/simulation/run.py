@@ -45,7 +45,7 @@ def simulate(
     cloud = msgspec.structs.replace(simulation.cloud, seed=chosen)
     ear = MeasuringListener()
     with World(
-        config, cloud, objects_of(simulation), seed=chosen, wall=simulation.start_s, timing=_TIMING, audience=ear
+        config, cloud, objects_of(simulation), seed=chosen, wall=simulation.start_s, timing=_TIMING, listener=ear
     ) as world:
         windows = WindowMeter(world, config, simulation.start_s, simulation.duration_s)
         meter = Meter(world, ear, windows, simulation.sample_s)

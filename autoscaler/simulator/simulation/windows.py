@@ -91,7 +91,7 @@ class WindowMeter:
         replica = self._world.replica
         if replica is None or not self._not_known:
             return
-        for key, lead in replica.company.leads().items():
+        for key, lead in replica.companion_set.lead_times().items():
             if lead.basis is not LeadBasis.NOTHING_LEARNED:
                 self._known_since.setdefault(key, self._world.elapsed_s)
                 self._not_known.discard(key)

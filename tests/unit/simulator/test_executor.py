@@ -173,11 +173,11 @@ def test_a_work_cannot_drive(executor: VirtualExecutor) -> None:
         executor.run_until(0)
 
 
-def test_one_crew_is_stopped_and_the_others_go_on(executor: VirtualExecutor, diary: Diary) -> None:
+def test_one_program_is_stopped_and_the_others_go_on(executor: VirtualExecutor, diary: Diary) -> None:
     ends, stays = ReplicaExecutor(executor), ReplicaExecutor(executor)
 
-    def sleeper(name: str, crew: ReplicaExecutor) -> None:
-        diary.note(f"{name} {crew.sleep(10)}")
+    def sleeper(name: str, program: ReplicaExecutor) -> None:
+        diary.note(f"{name} {program.sleep(10)}")
 
     ends.submit(lambda: sleeper("ends", ends))
     stays.submit(lambda: sleeper("stays", stays))
@@ -190,9 +190,9 @@ def test_one_crew_is_stopped_and_the_others_go_on(executor: VirtualExecutor, dia
     assert ends.sleep(1) is False
 
 
-def test_a_crew_cannot_be_stopped_by_a_work(executor: VirtualExecutor) -> None:
+def test_a_program_cannot_be_stopped_by_a_work(executor: VirtualExecutor) -> None:
     executor.submit(ReplicaExecutor(executor).stop)
-    with pytest.raises(RuntimeError, match="cannot end the crew"):
+    with pytest.raises(RuntimeError, match="cannot end its own program"):
         executor.run_until(1)
 
 

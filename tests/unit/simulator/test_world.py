@@ -101,7 +101,7 @@ def test_waiting_for_a_condition_ends_at_once_or_in_time() -> None:
         assert world.elapsed_s == 40
 
 
-def test_an_audience_hears_of_every_pass() -> None:
+def test_a_listener_hears_of_every_pass() -> None:
     class Listening(SilentPassListener):
         def __init__(self) -> None:
             self.heard: list[PassReport] = []
@@ -109,10 +109,10 @@ def test_an_audience_hears_of_every_pass() -> None:
         def passed(self, report: PassReport) -> None:
             self.heard.append(report)
 
-    audience = Listening()
-    with World(from_options(QUICK, ()), a_cloud(a_group()), audience=audience) as world:
+    listener = Listening()
+    with World(from_options(QUICK, ()), a_cloud(a_group()), listener=listener) as world:
         world.run_for(60)
-        assert audience.heard == list(world.reports)
+        assert listener.heard == list(world.reports)
 
 
 class TestWatches:
