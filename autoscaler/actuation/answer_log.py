@@ -112,15 +112,15 @@ class AnswerLog:
         """Return the answers of this pass so far; the order among those that came at the same time means nothing."""
         return tuple(self._noted)
 
-    def ask(self, asked: QuestionKind, about: Sequence[str], do: Callable[[], T]) -> T:
+    def ask(self, question: QuestionKind, subject: Sequence[str], do: Callable[[], T]) -> T:
         """Return what `do` returns, or raise what it raises."""
         try:
             answer = do()
         except AutoscalerError as error:
             kind = "LeadershipLost" if isinstance(error, LeadershipLost) else "RetryLater"
-            self._noted.append(LoggedAnswer(asked=asked, about=tuple(about), raised=LoggedError(kind, str(error))))
+            self._noted.append(LoggedAnswer(asked=question, about=tuple(subject), raised=LoggedError(kind, str(error))))
             raise
-        self._noted.append(LoggedAnswer(asked=asked, about=tuple(about), answer=answer))
+        self._noted.append(LoggedAnswer(asked=question, about=tuple(subject), answer=answer))
         return answer
 
 
@@ -134,17 +134,19 @@ class ReplayedAnswers(AnswerLog):
         super().__init__()
         self._left = list(answers)
 
-    def ask(self, asked: QuestionKind, about: Sequence[str], do: Callable[[], T]) -> T:
+    def ask(self, question: QuestionKind, subject: Sequence[str], do: Callable[[], T]) -> T:
         """Return the recorded answer to this question."""
-        found = next((one for one in self._left if one.asked is asked and one.about == tuple(about)), None)
-        if found is None:
-            return super().ask(asked, about, do)
-        self._left.remove(found)
-        self._noted.append(found)
-        if found.raised is not None:
-            raise _ERRORS[found.raised.kind](found.raised.message)
-        if not found.failed:
+        recorded = next(
+            (answer for answer in self._left if answer.asked is question and answer.about == tuple(subject)), None
+        )
+        if recorded is None:
+            return super().ask(question, subject, do)
+        self._left.remove(recorded)
+        self._noted.append(recorded)
+        if recorded.raised is not None:
+            raise _ERRORS[recorded.raised.kind](recorded.raised.message)
+        if not recorded.failed:
             with contextlib.suppress(AutoscalerError):  # it worked then, whatever the world of today says
                 do()
-        answer: T = found.answer
+        answer: T = recorded.answer
         return answer

@@ -162,16 +162,18 @@ class Cloud:
         """
         done: dict[str, Resized] = {}
 
-        def ask(one: Increase) -> None:
-            done[one.group] = self.increase(one.group, one.delta, expected=one.before, atomic=atomic)
+        def ask(increase: Increase) -> None:
+            done[increase.group] = self.increase(
+                increase.group, increase.delta, expected=increase.before, atomic=atomic
+            )
 
-        works = [partial(ask, one) for one in increases]
+        works = [partial(ask, increase) for increase in increases]
         if self._executor is None or len(works) < 2:
             for work in works:
                 work()
         else:
             self._executor.run_all(works)
-        return tuple(done[one.group] for one in increases)
+        return tuple(done[increase.group] for increase in increases)
 
     def increase(self, group_id: str, delta: int, *, expected: int, atomic: bool = False) -> Resized:
         """Ask for `delta` more machines than the `expected` target; never raises `ProviderError`.
@@ -228,13 +230,13 @@ class Cloud:
 
     def targets(self, group_ids: Collection[str]) -> dict[str, int]:
         """Read target sizes back; groups that cannot be read are left out."""
-        found: dict[str, int] = {}
+        sizes: dict[str, int] = {}
         for group_id in sorted(group_ids):
             try:
-                found[group_id] = self._groups[group_id].target_size()
+                sizes[group_id] = self._groups[group_id].target_size()
             except (KeyError, ProviderError):
                 continue
-        return found
+        return sizes
 
     def delete_instances(
         self, group_id: str, provider_ids: Sequence[str], reason: str, *, force: bool = False

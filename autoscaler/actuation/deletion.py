@@ -52,7 +52,7 @@ class RemovalPorts(msgspec.Struct, frozen=True, kw_only=True):
     writes: ClusterWrites
     machines: MachineDeleter
     fresh: FreshReader
-    news: RemovalEvents
+    events: RemovalEvents
     executor: Executor
     clock: Clock
     leadership: Leadership
@@ -73,18 +73,18 @@ class Deleter:
     """Removes nodes. `start` belongs to the deciding thread; the tracker may be asked from any."""
 
     def __init__(
-        self, site: RemovalPorts, tracker: NodeDeletionTracker, config: Drain, rules: Rules, expendable_below: int
+        self, ports: RemovalPorts, tracker: NodeDeletionTracker, config: Drain, rules: Rules, expendable_below: int
     ) -> None:
         self.tracker = tracker
         self._config = config
-        self._news = site.news
-        self._executor = site.executor
-        self._permit = WriteGate(site.executor, site.clock, site.leadership)
-        self._hard_taint = HardTaint(site.writes, self._permit, cordon=config.cordon_node_before_terminating)
-        self._recheck = Recheck(site.fresh, self._permit, config, rules, expendable_below)
-        evictor = Evictor(site.writes, self._permit, site.news, tracker)
-        self._drainer = Drainer(evictor, self._recheck, self._permit, config)
-        self._commit = MachineDeletion(site.machines, self._recheck, evictor, self._permit, site.call_s)
+        self._events = ports.events
+        self._executor = ports.executor
+        self._gate = WriteGate(ports.executor, ports.clock, ports.leadership)
+        self._hard_taint = HardTaint(ports.writes, self._gate, cordon=config.cordon_node_before_terminating)
+        self._recheck = Recheck(ports.fresh, self._gate, config, rules, expendable_below)
+        evictor = Evictor(ports.writes, self._gate, ports.events, tracker)
+        self._drainer = Drainer(evictor, self._recheck, self._gate, config)
+        self._commit = MachineDeletion(ports.machines, self._recheck, evictor, self._gate, ports.call_s)
         self._windows: NodeDeletionBatcher[RemovalJob] = NodeDeletionBatcher()
         self._latency = TaintLatency()
         self._taints_at_once = _TAINTS_AT_ONCE if rules.parallel_tainting else 1
@@ -99,7 +99,7 @@ class Deleter:
         twice = under_way & {removal.node.name for removal in (*plan.empty, *plan.drained)}
         if twice:
             raise ValueError(f"already being removed: {', '.join(sorted(twice))}")
-        self._news.listener.deletions_pending(len(under_way))
+        self._events.listener.deletions_pending(len(under_way))
         sizes = Counter(removal.group for removal in (*plan.empty, *plan.drained) if removal.atomic)
         batches = {group: JobBatch(group, size) for group, size in sizes.items()}
         error = self._begin(plan.empty, batches)
@@ -123,19 +123,19 @@ class Deleter:
             return taint
 
         try:
-            self._permit.pause(0.0)
+            self._gate.pause(0.0)
             works = [tainting(removal.node) for removal in removals]
-            errors = self._permit.beside(works, self._taints_at_once)
+            errors = self._gate.beside(works, self._taints_at_once)
         except Stopping:
             return "the program is stopping"
         if any(error is not None for error in errors):
             return self._taint_failed([removal.node for removal in removals], marks, errors)
         for removal in removals:
-            self._news.marked(removal.node)
+            self._events.tainted(removal.node)
         for removal in removals:
             job = RemovalJob(removal, marks[removal.node.name], batches.get(removal.group) if removal.atomic else None)
-            self.tracker.begun(removal)
-            self._news.begun(removal)
+            self.tracker.started(removal)
+            self._events.started(removal)
             self._executor.submit(self._removing(job))
         return ""
 
@@ -150,12 +150,12 @@ class Deleter:
             if isinstance(error, LeadershipLost) or not isinstance(error, AutoscalerError):
                 raise error
             messages.append(str(error))
-            self._news.not_marked(node, str(error))
+            self._events.taint_failed(node, str(error))
         tried = [(node, marks[node.name]) for node in nodes if node.name in marks]
 
         def give_back() -> None:
             with contextlib.suppress(Stopping, LeadershipLost):
-                self._permit.pause(0.0)
+                self._gate.pause(0.0)
                 self._hard_taint.release(tried)
 
         self._executor.submit(give_back)
@@ -199,17 +199,17 @@ class Deleter:
         wait_s = self._config.node_delete_delay_after_taint_s
         if self._config.dynamic_node_delete_delay_after_taint_enabled:
             self._measure(job)
-            measured = self._latency.wait_s(self._permit.now())
+            measured = self._latency.wait_s(self._gate.now())
             wait_s = wait_s if measured is None else measured
-        self._permit.pause(wait_s)
+        self._gate.pause(wait_s)
 
     def _measure(self, job: RemovalJob) -> None:
         began = job.mark.at.mono
-        while (took := self._permit.now().mono - began) < _LONGEST_LATENCY_S:
+        while (took := self._gate.now().mono - began) < _LONGEST_LATENCY_S:
             if self._recheck.taint_seen(job):
-                self._latency.took(took, self._permit.now())
+                self._latency.took(took, self._gate.now())
                 return
-            self._permit.pause(_LATENCY_POLL_S)
+            self._gate.pause(_LATENCY_POLL_S)
 
     def _delete(self, jobs: Sequence[RemovalJob]) -> None:
         if jobs:
@@ -218,7 +218,7 @@ class Deleter:
     def _commit_all(self, jobs: Sequence[RemovalJob]) -> None:
         committed = self._commit.delete(jobs)
         for job in committed.going:
-            self._news.removed(job.removal)
+            self._events.removed(job.removal)
             self._end(job, RemovalOutcome.DELETED)
         self._roll_back(committed.kept)
 
@@ -241,10 +241,10 @@ class Deleter:
             return
         kept = [*kept, *self._left_alone(kept)]
         try:
-            self._permit.pause(0.0)  # neither stopping nor deposed: from here on it writes
+            self._gate.pause(0.0)  # neither stopping nor deposed: from here on it writes
             for job, aborted in kept:
                 log.warning("scale_down.aborted", node=job.name, reason=aborted.why, message=aborted.message)
-                self._news.aborted(job.removal, aborted.why, aborted.message)
+                self._events.aborted(job.removal, aborted.why, aborted.message)
             ours = [(job.removal.node, job.mark) for job, aborted in kept if aborted.why not in _NOT_OURS]
             free = self._hard_taint.release(ours)
         except (Stopping, LeadershipLost):
@@ -280,7 +280,7 @@ class Deleter:
             Finished(
                 removal=job.removal,
                 outcome=outcome,
-                at=self._permit.now(),
+                at=self._gate.now(),
                 why=None if aborted is None else aborted.why,
                 message="" if aborted is None else aborted.message,
                 evictions=tuple(job.evictions),

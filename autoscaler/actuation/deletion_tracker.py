@@ -49,7 +49,7 @@ class NodeDeletionTracker:
         self._evicted: dict[str, list[Pod]] = {}
         self._finished: list[Finished] = []
 
-    def begun(self, removal: Removal) -> None:
+    def started(self, removal: Removal) -> None:
         """Note that a removal begins."""
         with self._lock:
             self._under_way[removal.node.name] = removal

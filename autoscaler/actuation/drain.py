@@ -55,10 +55,10 @@ def daemons_to_evict(daemons: Iterable[Pod], by_default: bool) -> tuple[Pod, ...
 class Drainer:
     """Empties nodes. Safe to share between threads; raises `Aborted`, `LeadershipLost` and `Stopping`."""
 
-    def __init__(self, evictor: Evictor, recheck: Recheck, permit: WriteGate, config: Drain) -> None:
+    def __init__(self, evictor: Evictor, recheck: Recheck, gate: WriteGate, config: Drain) -> None:
         self._evictor = evictor
         self._recheck = recheck
-        self._permit = permit
+        self._gate = gate
         self._config = config
 
     def empty(self, job: RemovalJob, leaving: NodeDrain) -> None:
@@ -78,15 +78,15 @@ class Drainer:
 
     def await_consent(self, job: RemovalJob) -> None:
         """Wait while annotations on the node delay its deletion, up to the configured time."""
-        give_up = self._permit.now().mono + self._config.node_deletion_delay_timeout_s
+        give_up = self._gate.now().mono + self._config.node_deletion_delay_timeout_s
         while True:
             node = self._recheck.while_draining(job)
             if node is not None and not any(key.startswith(DELAY_DELETION) for key in node.annotations):
                 return
-            if self._permit.now().mono >= give_up:
+            if self._gate.now().mono >= give_up:
                 log.warning("scale_down.delay_over", node=job.name)
                 return
-            self._permit.pause(_POLL_S)
+            self._gate.pause(_POLL_S)
 
     def _evict_daemons(self, job: RemovalJob, daemons: Sequence[Pod]) -> None:
         self._evictor.evict(
@@ -107,7 +107,7 @@ class Drainer:
             patience=EvictionRetry(self._config.max_pod_eviction_time_s, _RETRY_S),
             check=lambda: self._recheck.while_draining(job),
         )
-        failed = [f"{one.pod.key}: {one.error}" for one in results if not one.succeeded]
+        failed = [f"{result.pod.key}: {result.error}" for result in results if not result.succeeded]
         if failed:
             raise Aborted(AbortReason.NOT_EVICTED, f"failed to evict {len(failed)} pods: {'; '.join(failed)}")
         self._await_departure(job, group)
@@ -115,7 +115,7 @@ class Drainer:
     def _await_departure(self, job: RemovalJob, group: DrainGroup) -> None:
         """Wait until the pods of a group are gone or elsewhere."""
         longest_s = group.limit_s or max((pod.cls.grace_s for pod in group.pods), default=0)
-        give_up = self._permit.now().mono + longest_s + _HEADROOM_S
+        give_up = self._gate.now().mono + longest_s + _HEADROOM_S
         pods: Sequence[Pod] = group.pods
         while True:
             remaining = self._recheck.remaining(job, pods)
@@ -123,8 +123,8 @@ class Drainer:
                 pods = remaining
             if not pods:
                 return
-            if self._permit.now().mono >= give_up:
+            if self._gate.now().mono >= give_up:
                 names = ", ".join(pod.key for pod in pods)
                 raise Aborted(AbortReason.PODS_REMAIN, f"pods remaining after timeout: {names}")
-            self._permit.pause(_POLL_S)
+            self._gate.pause(_POLL_S)
             self._recheck.while_draining(job)

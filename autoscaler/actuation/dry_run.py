@@ -1,26 +1,17 @@
 """The cloud of a dry run: everything is read, nothing is changed, and what would have been changed is counted."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from autoscaler.actuation.cloud import Cloud, DeleteResult
-from autoscaler.ports import Executor
 from autoscaler.scaleup.plan import Resized
-from autoscaler.scaleup.price import Prices, ProviderPrices
-from cloudprovider.interface import CloudProvider, InstanceError, NodeRef, Pricing
+from cloudprovider.interface import InstanceError, NodeRef
 
 
 class DryRunCloud(Cloud):
     """A `Cloud` whose changes stay on paper."""
 
-    def __init__(
-        self,
-        provider: CloudProvider,
-        executor: Executor | None = None,
-        make_prices: Callable[[Pricing], Prices] = ProviderPrices,
-    ) -> None:
-        super().__init__(provider, executor, make_prices)
-        self.withheld = 0
-        """Calls that a real run would have made."""
+    withheld = 0
+    """Calls that a real run would have made."""
 
     def increase(self, group_id: str, delta: int, *, expected: int, atomic: bool = False) -> Resized:
         """Count the call; the target stays."""

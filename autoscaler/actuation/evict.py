@@ -46,11 +46,11 @@ class Evictor:
     """
 
     def __init__(
-        self, writes: ClusterWrites, permit: WriteGate, news: RemovalEvents, tracker: NodeDeletionTracker
+        self, writes: ClusterWrites, gate: WriteGate, events: RemovalEvents, tracker: NodeDeletionTracker
     ) -> None:
         self._writes = writes
-        self._permit = permit
-        self._news = news
+        self._gate = gate
+        self._events = events
         self._tracker = tracker
 
     def evict(
@@ -69,13 +69,13 @@ class Evictor:
         out; then the first required pod that stays ends it for the others, which would be disrupted for nothing.
         Optional pods are tried as long as the required ones take. `check` is called before each round and may raise.
         """
-        start = self._permit.now().mono
+        start = self._gate.now().mono
         give_up = start + patience.total_s
         waiting = [_Attempt(pod, True, start) for pod in required]
         waiting += [_Attempt(pod, False, start) for pod in optional]
         results: list[Eviction] = []
         for attempt in waiting:
-            self._news.evicting(attempt.pod)
+            self._events.evicting(attempt.pod)
         while waiting:
             check()
             waiting, ended = self._round(job, waiting, limit_s, give_up, patience.pause_s)
@@ -84,16 +84,16 @@ class Evictor:
             if not any(attempt.required for attempt in waiting) and (required or not waiting):
                 break
             if waiting:
-                self._permit.pause(min(attempt.due for attempt in waiting) - self._permit.now().mono)
+                self._gate.pause(min(attempt.due for attempt in waiting) - self._gate.now().mono)
         return tuple(results)
 
     def last_call(self, pods: Sequence[Pod]) -> None:
         """Evict pods of a node that is about to be deleted, without waiting for any."""
         for pod in pods:
-            self._news.evicting(pod)
+            self._events.evicting(pod)
             try:
                 self._writes.evict(pod.namespace, pod.name, pod.uid, None)
-                self._news.evicted()
+                self._events.evicted()
             except LeadershipLost:
                 raise
             except AutoscalerError as error:
@@ -107,18 +107,18 @@ class Evictor:
         ended: list[Eviction] = []
         doomed = False
         for attempt in attempts:
-            if doomed or attempt.due > self._permit.now().mono:
+            if doomed or attempt.due > self._gate.now().mono:
                 waiting.append(attempt)
             elif (wait_s := self._try(job, attempt, limit_s, pause_s)) is None:
                 ended += [Eviction(pod=attempt.pod)] if attempt.required else []
-            elif self._permit.now().mono < give_up:
-                attempt.due = min(self._permit.now().mono + wait_s, give_up)
+            elif self._gate.now().mono < give_up:
+                attempt.due = min(self._gate.now().mono + wait_s, give_up)
                 waiting.append(attempt)
             else:
                 ended += self._given_up(attempt)
                 doomed = attempt.required
         if doomed:
-            ended += [one for attempt in waiting for one in self._given_up(attempt)]
+            ended += [eviction for attempt in waiting for eviction in self._given_up(attempt)]
             waiting = []
         return waiting, ended
 
@@ -127,7 +127,7 @@ class Evictor:
             log.info("scale_down.daemon_pod_stays", pod=attempt.pod.key, error=attempt.error)
             return []
         if attempt.error:
-            self._news.not_evicted(attempt.pod, attempt.error)
+            self._events.eviction_failed(attempt.pod, attempt.error)
         return [Eviction(pod=attempt.pod, error=attempt.error or _NOT_TRIED)]
 
     def _try(self, job: RemovalJob, attempt: _Attempt, limit_s: int, pause_s: float) -> float | None:
@@ -145,6 +145,6 @@ class Evictor:
             attempt.error = str(error)
             wished_s = error.retry_after_s if isinstance(error, RetryLater) else None
             return max(pause_s, wished_s or 0.0)
-        self._news.evicted()
+        self._events.evicted()
         self._tracker.evicted(job.removal, pod)
         return None

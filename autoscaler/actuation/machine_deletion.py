@@ -61,13 +61,13 @@ class MachineDeletion:
     """Deletes the machines of nodes that are ready to go. Safe to share between threads."""
 
     def __init__(
-        self, machines: MachineDeleter, recheck: Recheck, evictor: Evictor, permit: WriteGate, call_s: float
+        self, machines: MachineDeleter, recheck: Recheck, evictor: Evictor, gate: WriteGate, call_s: float
     ) -> None:
         """`call_s`: how long the lease has to last yet when a deletion is sent to the cloud."""
         self._machines = machines
         self._recheck = recheck
         self._evictor = evictor
-        self._permit = permit
+        self._gate = gate
         self._call_s = call_s
 
     def prepare(self, job: RemovalJob) -> None:
@@ -97,10 +97,10 @@ class MachineDeletion:
     def _last_look(self, jobs: Sequence[RemovalJob]) -> tuple[dict[str, NodeRef], list[tuple[RemovalJob, Aborted]]]:
         """Check every node again, and anew where the lease got short meanwhile; returns who may go now, and who not."""
         for _ in range(_LOOKS):
-            if not self._permit.await_lease(self._call_s):
+            if not self._gate.wait_for_lease(self._call_s):
                 break
             refs, kept = self._checked(jobs)
-            if not refs or self._permit.leads(self._call_s):
+            if not refs or self._gate.lease_lasts(self._call_s):
                 return refs, kept
         short = Aborted(AbortReason.NO_LEASE, f"the lease never outlasts a call of {self._call_s:g} s")
         return {}, [(job, short) for job in jobs]
@@ -115,10 +115,10 @@ class MachineDeletion:
             except Aborted as aborted:
                 kept.append((job, aborted))
                 if job.batch is not None:
-                    whole = Aborted(
+                    broken = Aborted(
                         AbortReason.ATOMIC, f"node {job.name} of the same group has to stay: {aborted.message}"
                     )
-                    return {}, [*kept, *((one, whole) for one in jobs if one is not job)]
+                    return {}, [*kept, *((other, broken) for other in jobs if other is not job)]
             else:
                 refs[job.name] = ref_of(node)
                 returned += pods
@@ -127,9 +127,9 @@ class MachineDeletion:
 
     def _settled(self, group: str, refs: Sequence[NodeRef], deleted: DeleteResult) -> DeleteResult:
         """Ask until the cloud can tell which machines go, as long as patience lasts."""
-        give_up = self._permit.now().mono + _SETTLE_PATIENCE_S
-        while self._permit.now().mono < give_up:
-            self._permit.pause(_SETTLE_PAUSE_S)
+        give_up = self._gate.now().mono + _SETTLE_PATIENCE_S
+        while self._gate.now().mono < give_up:
+            self._gate.pause(_SETTLE_PAUSE_S)
             gone = self._machines.gone_of(group, refs)
             if gone is not None:
                 return DeleteResult(gone, deleted.error)

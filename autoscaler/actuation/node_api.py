@@ -7,8 +7,8 @@ from typing import Any
 from autoscaler.errors import AutoscalerError, Gone, RetryLater
 from autoscaler.errors import Conflict as ObjectChanged
 from autoscaler.kube import paths
-from autoscaler.kube.client import Client
 from autoscaler.kube.paths import ObjectRef
+from autoscaler.kube.reader import ApiReader
 from autoscaler.kube.whole_objects import json_object, json_objects
 from autoscaler.kube.writes import ClusterWrites
 from cloudprovider.interface import Conflict, NotFound, ProviderError, Transient
@@ -32,7 +32,7 @@ def as_provider_errors() -> Iterator[None]:
 class ClusterNodeApi:
     """A `cloudprovider.interface.NodeApi` on the API server; it asks for `writes` when it first needs them."""
 
-    def __init__(self, client: Client, writes: Callable[[], ClusterWrites]) -> None:
+    def __init__(self, client: ApiReader, writes: Callable[[], ClusterWrites]) -> None:
         self._client = client
         self._writes = writes
 

@@ -67,14 +67,14 @@ class NodeRemover:
         deleter: Deleter | DryRunDeleter,
         writes: ClusterWrites,
         clock: Clock,
-        news: RemovalEvents,
+        events: RemovalEvents,
         options: ScaleDown,
         drain: Drain,
     ) -> None:
         self._deleter = deleter
         self._writes = writes
         self._clock = clock
-        self._clean_up = CleanUp(writes, clock, news)
+        self._clean_up = CleanUp(writes, clock, events)
         self._options = options
         self._drain = drain
 

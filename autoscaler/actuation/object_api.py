@@ -6,8 +6,8 @@ from typing import Any, Protocol
 from autoscaler.actuation.node_api import as_provider_errors
 from autoscaler.errors import RetryLater
 from autoscaler.kube import paths
-from autoscaler.kube.client import Client
 from autoscaler.kube.listing import read_all
+from autoscaler.kube.reader import ApiReader
 from autoscaler.kube.whole_objects import json_object, json_objects
 from cloudprovider.interface import NotFound, ObjectKind, Scale
 
@@ -27,7 +27,7 @@ class ObjectWrites(Protocol):
 class ClusterObjectApi:
     """A `cloudprovider.interface.ObjectApi` on an API server; it asks for `writes` when it first needs them."""
 
-    def __init__(self, client: Client, writes: Callable[[], ObjectWrites]) -> None:
+    def __init__(self, client: ApiReader, writes: Callable[[], ObjectWrites]) -> None:
         self._client = client
         self._writes = writes
 
@@ -35,17 +35,17 @@ class ClusterObjectApi:
         """Return the namespaced kinds of an API group by name, each in the version that the server prefers."""
         with as_provider_errors():
             versions = (version,) if version is not None else self._versions(group)
-            found: dict[str, ObjectKind] = {}
-            for one in versions:
-                for kind, plural in self._served(group, one):
-                    found.setdefault(kind, ObjectKind(group, one, plural))
-            return found
+            kinds: dict[str, ObjectKind] = {}
+            for served in versions:
+                for kind, plural in self._served(group, served):
+                    kinds.setdefault(kind, ObjectKind(group, served, plural))
+            return kinds
 
     def _versions(self, group: str) -> Sequence[str]:
         described = json_object(self._client.get(f"/apis/{paths.quoted(group)}"))
         try:
             preferred = [described["preferredVersion"]["version"]] if described.get("preferredVersion") else []
-            served = [one["version"] for one in described["versions"]]
+            served = [entry["version"] for entry in described["versions"]]
         except (KeyError, TypeError) as error:
             raise RetryLater(f"the API server describes the group {group} in a way that is not understood") from error
         return tuple(dict.fromkeys((*preferred, *served)))
@@ -54,9 +54,9 @@ class ClusterObjectApi:
         listed = json_object(self._client.get(f"/apis/{paths.quoted(group)}/{paths.quoted(version)}"))
         try:
             return [
-                (one["kind"], one["name"])
-                for one in listed.get("resources") or ()
-                if one.get("namespaced") and "/" not in one["name"]
+                (resource["kind"], resource["name"])
+                for resource in listed.get("resources") or ()
+                if resource.get("namespaced") and "/" not in resource["name"]
             ]
         except (KeyError, TypeError, AttributeError) as error:
             raise RetryLater(f"the API server describes {group}/{version} in a way that is not understood") from error
@@ -68,7 +68,7 @@ class ClusterObjectApi:
         where = paths.custom(kind.group, kind.version, kind.plural, namespace or "")
         selection = {"labelSelector": label_selector} if label_selector else {}
         with as_provider_errors():
-            return [one for page in read_all(self._client, where, selection) for one in json_objects(page)]
+            return [obj for page in read_all(self._client, where, selection) for obj in json_objects(page)]
 
     def annotate_object(
         self, kind: ObjectKind, namespace: str, name: str, uid: str, annotations: Mapping[str, str | None]

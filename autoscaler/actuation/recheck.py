@@ -27,12 +27,10 @@ T = TypeVar("T")
 class Recheck:
     """Raises `Aborted` where anything speaks against a removal. Safe to share between threads."""
 
-    def __init__(
-        self, fresh: FreshReader, permit: WriteGate, drain: Drain, rules: Rules, expendable_below: int
-    ) -> None:
+    def __init__(self, fresh: FreshReader, gate: WriteGate, drain: Drain, rules: Rules, expendable_below: int) -> None:
         """Pods of a priority lower than `expendable_below` may be lost with their node."""
         self._fresh = fresh
-        self._permit = permit
+        self._gate = gate
         self._drain = drain
         self._rules = rules
         self._expendable_below = expendable_below
@@ -100,11 +98,11 @@ class Recheck:
         budgets = self._read(self._fresh.budgets) if pods else ()
         if not spent_budgets_count:
             lifted = len(pods)
-            budgets = [replace(one, status=replace(one.status, disruptions_allowed=lifted)) for one in budgets]
+            budgets = [replace(budget, status=replace(budget.status, disruptions_allowed=lifted)) for budget in budgets]
         terms = DrainContext(
             options=self._drain,
             rules=self._rules,
-            wall=self._permit.now().wall,
+            wall=self._gate.now().wall,
             related=self._fresh.related(),
             budgets=RemainingPdbTracker(budgets),
         )
@@ -117,16 +115,16 @@ class Recheck:
 
     def _read(self, read: Callable[[], T]) -> T:
         """Read, trying again for a while."""
-        give_up = self._permit.now().mono + _READ_PATIENCE_S
+        give_up = self._gate.now().mono + _READ_PATIENCE_S
         while True:
             try:
                 return read()
             except RetryLater as error:
-                if self._permit.now().mono >= give_up:
+                if self._gate.now().mono >= give_up:
                     raise Aborted(AbortReason.UNREADABLE, f"the cluster cannot be read: {error}") from error
             except Refused as error:
                 raise Aborted(AbortReason.UNREADABLE, f"the cluster cannot be read: {error}") from error
-            self._permit.pause(_READ_PAUSE_S)
+            self._gate.pause(_READ_PAUSE_S)
 
 
 def _is_ours(job: RemovalJob, node: Node) -> bool:
@@ -142,9 +140,9 @@ def _no_newcomers(pods: Sequence[Pod]) -> None:
 def _came_back(pod: Pod, job: RemovalJob) -> bool:
     """Whether it is a new pod of a controller whose pod we evicted, and the taint does not keep it off."""
     planned = job.removal.pods
-    if pod.uid in {one.uid for one in planned} or not pod.cls.tolerates(job.mark.taint):
+    if pod.uid in {other.uid for other in planned} or not pod.cls.tolerates(job.mark.taint):
         return False
-    return _owner(pod) is not None and _owner(pod) in {_owner(one) for one in planned}
+    return _owner(pod) is not None and _owner(pod) in {_owner(other) for other in planned}
 
 
 def _owner(pod: Pod) -> tuple[str, str, str, str] | None:

@@ -53,15 +53,15 @@ class RemovalEvents(Protocol):
         """Who counts."""
         ...
 
-    def marked(self, node: Node) -> None:
+    def tainted(self, node: Node) -> None:
         """A node was tainted for deletion."""
         ...
 
-    def not_marked(self, node: Node, error: str) -> None:
+    def taint_failed(self, node: Node, error: str) -> None:
         """A node could not be tainted."""
         ...
 
-    def begun(self, removal: Removal) -> None:
+    def started(self, removal: Removal) -> None:
         """The removal of a node begins."""
         ...
 
@@ -81,14 +81,14 @@ class RemovalEvents(Protocol):
         """A pod was evicted."""
         ...
 
-    def not_evicted(self, pod: Pod, error: str) -> None:
+    def eviction_failed(self, pod: Pod, error: str) -> None:
         """A pod that has to go could not be evicted in time."""
         ...
 
-    def cleaned(self, node: Node, taint: str) -> None:
+    def cleaned_up(self, node: Node, taint: str) -> None:
         """A taint that an earlier process left was removed."""
         ...
 
-    def not_cleaned(self, node: Node, taint: str, error: str) -> None:
+    def clean_up_failed(self, node: Node, taint: str, error: str) -> None:
         """A taint that an earlier process left could not be removed."""
         ...

@@ -16,10 +16,14 @@ class ClusterStatusMap:
     """Writes and removes the ConfigMap that holds the status text."""
 
     def __init__(
-        self, writes: ClusterWrites, namespace: str, name: str, found: Callable[[Subject], None] = lambda about: None
+        self,
+        writes: ClusterWrites,
+        namespace: str,
+        name: str,
+        identified: Callable[[Subject], None] = lambda about: None,
     ) -> None:
-        """`found` hears which object it is, so that events about it are shown with it."""
-        self._found = found
+        """`identified` hears which object it is, so that events about it are shown with it."""
+        self._identified = identified
         self._writes = writes
         self._namespace = namespace
         self._name = name
@@ -27,7 +31,7 @@ class ClusterStatusMap:
     def put(self, text: str, last_updated: str) -> None:
         """Write the text; raises `AutoscalerError`."""
         uid = self._writes.put_config_map(self._namespace, self._name, {KEY: text}, {LAST_UPDATED: last_updated})
-        self._found(Subject("ConfigMap", self._name, self._namespace, uid))
+        self._identified(Subject("ConfigMap", self._name, self._namespace, uid))
 
     def remove(self) -> None:
         """Delete the ConfigMap; absent is fine; raises other `AutoscalerError`s."""

@@ -87,12 +87,16 @@ def _apply(change: StatusChange, held: JsonObject) -> bool:
     except msgspec.ValidationError as error:
         raise RetryLater(f"the conditions of {change.kind} {change.name} cannot be read: {words(error)}") from error
     wanted: JsonObject = {**status, **change.fields}
-    wanted["conditions"] = [_form(one) for one in merged(present, change.conditions)]
+    wanted["conditions"] = [_form(condition) for condition in merged(present, change.conditions)]
     held["status"] = {name: value for name, value in wanted.items() if value is not None}
     return bool(held["status"] != status)
 
 
-def _form(one: StatusCondition) -> JsonObject:
+def _form(condition: StatusCondition) -> JsonObject:
     """Return a condition with the fields that its schema requires, empty or not."""
-    required = {"reason": one.reason, "message": one.message, "lastTransitionTime": one.last_transition_time}
-    return {**required, **msgspec.to_builtins(one)}
+    required = {
+        "reason": condition.reason,
+        "message": condition.message,
+        "lastTransitionTime": condition.last_transition_time,
+    }
+    return {**required, **msgspec.to_builtins(condition)}

@@ -33,14 +33,14 @@ class DeletionTaint(msgspec.Struct, frozen=True):
 class HardTaint:
     """Taints nodes for deletion and gives them back. Safe to share between threads."""
 
-    def __init__(self, writes: ClusterWrites, permit: WriteGate, *, cordon: bool) -> None:
+    def __init__(self, writes: ClusterWrites, gate: WriteGate, *, cordon: bool) -> None:
         self._writes = writes
-        self._permit = permit
+        self._gate = gate
         self._cordon = cordon
 
     def mark(self, node: Node) -> DeletionTaint:
         """Return the taint that `put` is to write now."""
-        now = self._permit.now()
+        now = self._gate.now()
         taint = Taint(TO_BE_DELETED, TaintEffect.NO_SCHEDULE, str(int(now.wall)))
         ours = node.taint(TO_BE_DELETED) is not None or not node.unschedulable
         return DeletionTaint(taint, now, uncordon=self._cordon and ours)
@@ -62,7 +62,7 @@ class HardTaint:
         """
         waiting = list(marked)
         free: set[str] = set()
-        give_up = self._permit.now().mono + _RELEASE_PATIENCE_S
+        give_up = self._gate.now().mono + _RELEASE_PATIENCE_S
         while waiting:
             again = []
             for node, mark in waiting:
@@ -76,11 +76,11 @@ class HardTaint:
                 except AutoscalerError as error:
                     log.error("scale_down.taint_stays", node=node.name, error=str(error))
             waiting = again
-            if waiting and self._permit.now().mono >= give_up:
+            if waiting and self._gate.now().mono >= give_up:
                 log.error("scale_down.taint_stays", nodes=[node.name for node, _ in waiting], error="no API server")
                 break
             if waiting:
-                self._permit.pause(_RELEASE_PAUSE_S)
+                self._gate.pause(_RELEASE_PAUSE_S)
         return frozenset(free)
 
 
@@ -117,24 +117,24 @@ def apply_soft_taints(writes: ClusterWrites, clock: Clock, plan: SoftTaints, tim
             return False
         return True
 
-    def taint(one: SoftTaint) -> None:
-        writes.add_taint(one.node, Taint(DELETION_CANDIDATE, TaintEffect.PREFER_NO_SCHEDULE, str(one.since)))
+    def taint(soft: SoftTaint) -> None:
+        writes.add_taint(soft.node, Taint(DELETION_CANDIDATE, TaintEffect.PREFER_NO_SCHEDULE, str(soft.since)))
 
     def untaint(node: str) -> None:
         writes.remove_taint(node, DELETION_CANDIDATE)
 
     removed = tuple(node for node in plan.untaint if change(node, partial(untaint, node)))
-    added = tuple(one.node for one in plan.taint if change(one.node, partial(taint, one)))
+    added = tuple(soft.node for soft in plan.taint if change(soft.node, partial(taint, soft)))
     return SoftTainted(added=added, removed=removed, failed=tuple(failed), left=len(late))
 
 
 class CleanUp:
     """Removes, once after the start, the taints that an earlier process left."""
 
-    def __init__(self, writes: ClusterWrites, clock: Clock, news: RemovalEvents) -> None:
+    def __init__(self, writes: ClusterWrites, clock: Clock, events: RemovalEvents) -> None:
         self._writes = writes
         self._clock = clock
-        self._news = news
+        self._events = events
 
     def hard_taints(self, nodes: Iterable[Node], managed: Collection[str], *, cordoned: bool) -> tuple[str, ...]:
         """Give back every node of a group (`managed` has their names); returns those that failed.
@@ -161,11 +161,11 @@ class CleanUp:
                 continue
             try:
                 self._writes.remove_taint(node.name, key, uncordon=uncordon)
-                self._news.cleaned(node, key)
+                self._events.cleaned_up(node, key)
             except LeadershipLost:
                 raise
             except AutoscalerError as error:
-                self._news.not_cleaned(node, key, str(error))
+                self._events.clean_up_failed(node, key, str(error))
                 failed.append(node.name)
         return tuple(failed)
 

@@ -33,25 +33,25 @@ class WriteGate:
         """Wait; raises `Stopping`, and `LeadershipLost` where the lease ran out meanwhile."""
         if not self._executor.sleep(max(0.0, seconds)):
             raise Stopping
-        self.require()
+        self.require_leadership()
 
-    def require(self) -> None:
+    def require_leadership(self) -> None:
         """Raise `LeadershipLost` where the lease has run out."""
-        if not self.leads(0.0):
+        if not self.lease_lasts(0.0):
             raise LeadershipLost("the lease has run out: removals are abandoned")
 
-    def leads(self, takes_s: float) -> bool:
+    def lease_lasts(self, takes_s: float) -> bool:
         """Whether the lease outlasts a call of so many seconds that starts now."""
         return self._leadership.may_write(self._clock.now(), takes_s)
 
-    def await_lease(self, takes_s: float) -> bool:
+    def wait_for_lease(self, takes_s: float) -> bool:
         """Wait until the lease outlasts a call of so many seconds, as it does after each renewal.
 
         False where it never does; raises as `pause` does.
         """
-        self.require()
+        self.require_leadership()
         give_up = self.now().mono + _LEASE_PATIENCE_S
-        while not self.leads(takes_s):
+        while not self.lease_lasts(takes_s):
             if self.now().mono >= give_up:
                 return False
             self.pause(_LEASE_PAUSE_S)

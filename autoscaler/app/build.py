@@ -153,15 +153,15 @@ def _remover(
 def _deleter(
     config: Config, environment: Environment, writes: ClusterWrites, underway: CarriedOver, events: RemovalEventWriter
 ) -> Deleter:
-    site = RemovalPorts(
+    ports = RemovalPorts(
         writes=writes,
         machines=underway.cloud,
         fresh=environment.fresh,
-        news=events,
+        events=events,
         executor=environment.executor,
         clock=environment.clock,
         leadership=environment.leadership,
         call_s=call_s(config.leader),
     )
     expendable_below = config.pods.expendable_pods_priority_cutoff
-    return Deleter(site, underway.tracker, config.drain, config.rules, expendable_below)
+    return Deleter(ports, underway.tracker, config.drain, config.rules, expendable_below)

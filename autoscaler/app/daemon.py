@@ -159,27 +159,27 @@ class Daemon:
         _tune_interpreter()
         make = provider_maker(self._config, self._context(), provider, has_remote=self._remote is not None)
         self._watchdog.start()
-        self._say_hello()
+        self._log_start()
         self._web.start()
         try:
             self._companion_set.start()
             if self._election is not None:
                 self._election.start()
             self._feed.start()
-            if self._lead() and self._synced():
-                self._work(make)
+            if self._wait_for_lease() and self._wait_for_sync():
+                self._run_passes(make)
         finally:
-            self._leave()
+            self._shut_down()
         return 1 if self._lost else 0
 
-    def _say_hello(self) -> None:
+    def _log_start(self) -> None:
         log.info("daemon.started", version=version(), server=self._client.server, address=self._config.observe.address)
         if ignored := without_effect(self._config):
             log.warning("config.flags_without_effect", flags=", ".join(ignored))
         for warning in self._config.scheduler.warnings:
             log.warning("config.scheduler_profile", problem=warning)
 
-    def _lead(self) -> bool:
+    def _wait_for_lease(self) -> bool:
         """Wait until this replica leads; False means stop."""
         if self._election is None:
             self._health.start_monitoring(self._clock.now())
@@ -203,7 +203,7 @@ class Daemon:
         self._health.start_monitoring(self._clock.now())
         return not self._stopping.is_set()
 
-    def _synced(self) -> bool:
+    def _wait_for_sync(self) -> bool:
         """Wait until every kind has been listed; False means stop."""
         began = self._clock.now()
         while not self._stopping.is_set():
@@ -217,7 +217,7 @@ class Daemon:
                 log.warning("kube.not_synced", kinds=len(late), path=path, error=why)
         return False
 
-    def _work(self, make: Callable[[], CloudProvider]) -> None:
+    def _run_passes(self, make: Callable[[], CloudProvider]) -> None:
         made = self._make_autoscaler(make)
         if made is None:
             return
@@ -228,7 +228,7 @@ class Daemon:
             with self._watchdog.busy():
                 autoscaler = self._reloaded(autoscaler, rebuild)
                 began = self._clock.now()
-                report = self._passed(autoscaler, began)
+                report = self._run_pass(autoscaler, began)
             if not self._trigger.wait(began, acted=report.acted and not self._config.loop.dry_run):
                 break
         self._companion_set.close()
@@ -239,21 +239,21 @@ class Daemon:
 
     def _reloaded(self, autoscaler: Autoscaler, rebuild: Callable[[Config], Autoscaler]) -> Autoscaler:
         """Return the loop to go on with: one with other options, and the same memory, where the files changed."""
-        found = [autoscaler]
+        current = [autoscaler]
 
         def accept(config: Config) -> None:
             fresh = rebuild(config)
             fresh.memory = autoscaler.memory
-            found.append(fresh)
+            current.append(fresh)
             self._trigger.configure(config.loop)
             self._publisher.configure(config)
             if config.headroom != self._reloading.config.headroom:
                 self._wiring.fresh_headroom.put(config.headroom)
 
         self._reloading.look(accept)
-        return found[-1]
+        return current[-1]
 
-    def _passed(self, autoscaler: Autoscaler, began: Instant) -> PassReport:
+    def _run_pass(self, autoscaler: Autoscaler, began: Instant) -> PassReport:
         """Run one pass and tell of it. A bug in it must not end the process: the next pass starts from a fresh look."""
         self._publisher.begins(began)
         try:
@@ -293,7 +293,7 @@ class Daemon:
                 self._stopping.wait(_PATIENCE_S)
         return None
 
-    def _leave(self) -> None:
+    def _shut_down(self) -> None:
         self._watchdog.stopping()
         begin_step("come to an end")
         self._companion_set.close()

@@ -66,10 +66,12 @@ class ConfigReloader:
         if idle:
             log.warning("config.flags_without_effect", flags=", ".join(idle))
         if step.changed:
-            self._tell(EventType.NORMAL, "ConfigReloaded", f"In use from now on: {', '.join(step.changed)}")
+            self._send_event(EventType.NORMAL, "ConfigReloaded", f"In use from now on: {', '.join(step.changed)}")
         if step.waiting:
             log.warning("config.needs_restart", options=step.waiting)
-            self._tell(EventType.WARNING, "ConfigNeedsRestart", f"In use after a restart: {', '.join(step.waiting)}")
+            self._send_event(
+                EventType.WARNING, "ConfigNeedsRestart", f"In use after a restart: {', '.join(step.waiting)}"
+            )
 
     def _due(self) -> bool:
         asked, digest = self._asked.is_set(), self._digest()
@@ -81,9 +83,9 @@ class ConfigReloader:
         self._metrics.reload_ended(Reload.REFUSED, waiting=len(self._waiting))
         for problem in error.problems:
             log.error("config.not_reloaded", problem=problem, next="the configuration in use stays")
-        self._tell(EventType.WARNING, "ConfigNotReloaded", "; ".join(error.problems))
+        self._send_event(EventType.WARNING, "ConfigNotReloaded", "; ".join(error.problems))
 
-    def _tell(self, kind: EventType, reason: str, message: str) -> None:
+    def _send_event(self, kind: EventType, reason: str, message: str) -> None:
         if self.config.observe.write_status_configmap:
             self._events.event(self._status, kind, reason, message)
 

@@ -173,9 +173,9 @@ class WatchedCluster:
             pod_templates=_held(self._templates),
             resource_quotas=_held(self._quotas),
             scalables={
-                scalable_key(kind, one.namespace, one.name): one
+                scalable_key(kind, scalable.namespace, scalable.name): scalable
                 for kind, store in self._scalables.items()
-                for one in store.snapshot().values()
+                for scalable in store.snapshot().values()
             },
         )
 

@@ -13,10 +13,10 @@ from autoscaler.ports import Leadership
 
 
 class DryRunWrites:
-    """`ClusterWrites`, and what providers write, without a cluster. `withheld` counts what a real run would write."""
+    """`ClusterWrites`, and what providers write, without a cluster."""
 
-    def __init__(self) -> None:
-        self.withheld = 0
+    withheld = 0
+    """Calls that a real run would have made."""
 
     def evict(self, namespace: str, name: str, uid: str, grace_s: int | None) -> None:
         """Evict nothing."""

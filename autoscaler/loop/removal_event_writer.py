@@ -18,15 +18,15 @@ class RemovalEventWriter:
         self._status = status
         self.listener = listener
 
-    def marked(self, node: Node) -> None:
+    def tainted(self, node: Node) -> None:
         """A node was tainted for deletion."""
         self._on_node(node, "ScaleDown", event_texts.NODE_MARKED)
 
-    def not_marked(self, node: Node, error: str) -> None:
+    def taint_failed(self, node: Node, error: str) -> None:
         """A node could not be tainted."""
         self._on_node(node, "ScaleDownFailed", event_texts.node_not_marked(error))
 
-    def begun(self, removal: Removal) -> None:
+    def started(self, removal: Removal) -> None:
         """The removal of a node begins."""
         reason = "ScaleDown" if removal.drained else "ScaleDownEmpty"
         self._on_status(reason, event_texts.removing(removal))
@@ -51,17 +51,17 @@ class RemovalEventWriter:
         """A pod was evicted."""
         self.listener.pod_evicted(True)
 
-    def not_evicted(self, pod: Pod, error: str) -> None:
+    def eviction_failed(self, pod: Pod, error: str) -> None:
         """A pod that has to go could not be evicted in time."""
         text = event_texts.not_evicted(error)
         self._events.event(about_pod(pod), EventType.WARNING, "ScaleDownFailed", text)
         self.listener.pod_evicted(False)
 
-    def cleaned(self, node: Node, taint: str) -> None:
+    def cleaned_up(self, node: Node, taint: str) -> None:
         """A taint that an earlier process left was removed."""
         self._on_node(node, "ClusterAutoscalerCleanup", event_texts.taint_removed(node, taint))
 
-    def not_cleaned(self, node: Node, taint: str, error: str) -> None:
+    def clean_up_failed(self, node: Node, taint: str, error: str) -> None:
         """A taint that an earlier process left could not be removed."""
         text = event_texts.taint_not_removed(node, taint, error)
         self._events.event(about_node(node), EventType.WARNING, "ClusterAutoscalerCleanup", text)

@@ -53,14 +53,14 @@ def play_and_explain(scenario: Scenario, targets: Sequence[ExplainTarget], run: 
     if not 0 <= wanted < scenario.runs:
         raise ConfigError(f"--run {wanted}: the runs of {scenario.name} are 0 to {scenario.runs - 1}")
     world = ScenarioWorld(scenario)
-    found: list[PlanExplanation] = []
+    explanations: list[PlanExplanation] = []
 
     def look(number: int, p: EndedPass) -> None:
         if number == wanted:
-            found.append(explain(targets, p, scenario.config, world.cluster.pods, scenario.name, number))
+            explanations.append(explain(targets, p, scenario.config, world.cluster.pods, scenario.name, number))
 
     _play(world, look)
-    return found[0]
+    return explanations[0]
 
 
 def play_with(scenario: Scenario, companions: Companions) -> PlanAnswer:

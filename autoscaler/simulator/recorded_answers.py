@@ -1,4 +1,4 @@
-"""Stands for a gRPC expander offline: gives the answers that a scenario file has, and asks nobody."""
+"""Replaces a gRPC expander offline: gives the answers that a scenario file has."""
 
 from collections.abc import Mapping, Sequence
 
@@ -22,8 +22,8 @@ class RecordedAnswers:
     def ask(self, options: Sequence[Option], templates: Mapping[str, Template]) -> ExpanderAnswer:
         """Return the next answer to this question; an answer with `error` where none is left."""
         asked = tuple(option.group.id for option in options)
-        for one in self._left:
-            if one.run == self._run and set(one.answer.asked) == set(asked):
-                self._left.remove(one)
-                return one.answer
+        for recorded in self._left:
+            if recorded.run == self._run and set(recorded.answer.asked) == set(asked):
+                self._left.remove(recorded)
+                return recorded.answer
         return ExpanderAnswer(asked=asked, error="no answer is recorded")

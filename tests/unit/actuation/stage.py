@@ -260,7 +260,7 @@ class Stage:
                 writes=self.api,
                 machines=self.machines_port,
                 fresh=self.api,
-                news=RemovalEventWriter(self.events, self.counts, self.status),
+                events=RemovalEventWriter(self.events, self.counts, self.status),
                 executor=threads or self.executor,
                 clock=self.clock,
                 leadership=self.leader,

@@ -33,9 +33,9 @@ def evicted(api: RecordedApi, pod: Pod) -> tuple[str, float]:
     removal = Removal(node=a_node("full"), group="g", pods=(pod,))
     mark = DeletionTaint(Taint("x", "NoSchedule", ""), clock.now(), uncordon=False)
     with client_of(api.url, clock) as client, VirtualExecutor(clock) as executor:
-        permit = WriteGate(executor, clock, Leader())
+        gate = WriteGate(executor, clock, Leader())
         writes = Writes(client, Leader(), clock, Sleeps(clock))
-        evictor = Evictor(writes, permit, RemovalEventWriter(Events(), Counts(), None), NodeDeletionTracker())
+        evictor = Evictor(writes, gate, RemovalEventWriter(Events(), Counts(), None), NodeDeletionTracker())
         (result,) = evictor.evict(
             RemovalJob(removal, mark, None), (pod,), (), limit_s=0, patience=PATIENCE, check=lambda: None
         )

@@ -36,7 +36,7 @@ class TestBeside:
     def test_runs_so_many_at_once(self, at_most: int, took_s: float) -> None:
         clock = VirtualClock()
         with VirtualExecutor(clock) as executor:
-            permit = virtual(executor, clock)
+            gate = virtual(executor, clock)
             most: list[int] = []
             running: list[int] = []
             took: list[float] = []
@@ -48,7 +48,7 @@ class TestBeside:
                 running.pop()
 
             def parent() -> None:
-                assert permit.beside([work] * 5, at_most) == (None,) * 5
+                assert gate.beside([work] * 5, at_most) == (None,) * 5
                 took.append(clock.now().mono)
 
             executor.submit(parent)
@@ -89,8 +89,8 @@ class TestBeside:
             meeting.wait(20)
 
         try:
-            permit = WriteGate(executor, VirtualClock(), Leader())
-            assert permit.beside([meet] * 4, 4) == (None,) * 4
+            gate = WriteGate(executor, VirtualClock(), Leader())
+            assert gate.beside([meet] * 4, 4) == (None,) * 4
         finally:
             executor.stop()
 
