@@ -143,24 +143,25 @@ def _alone(case: Case, group: Group) -> tuple[int, float]:
     return len(plan.triggered), single.price(plan)
 
 
-@pytest.mark.parametrize("margin", [0.0, 0.05, 0.5])
 @pytest.mark.parametrize("constrained", [False, True], ids=["plain pods", "constrained pods"])
 @pytest.mark.parametrize("seed", range(40))
-def test_no_single_group_helps_more_pods_or_as_many_for_less(seed: int, constrained: bool, margin: float) -> None:
+def test_no_single_group_helps_more_pods_or_as_many_for_less(seed: int, constrained: bool) -> None:
     case = Case(1000 + seed, constrained=constrained, most_pods=60, limited=seed % 4 == 0)
-    plan = case.plan("cost", options=ScaleUp(cost_stability_margin=margin))
-    helped, price = len(plan.triggered), case.price(plan)
-    for group in case.groups:
-        by_itself, its_price = _alone(case, group)
-        assert by_itself <= helped
-        assert by_itself < helped or its_price >= price - 1e-9
+    alone = [_alone(case, group) for group in case.groups]
+    for margin in (0.0, 0.05, 0.5):
+        plan = case.plan("cost", options=ScaleUp(cost_stability_margin=margin))
+        helped, price = len(plan.triggered), case.price(plan)
+        for by_itself, its_price in alone:
+            assert by_itself <= helped, margin
+            assert by_itself < helped or its_price >= price - 1e-9, margin
 
 
-@pytest.mark.parametrize("expander", ["least-waste", "least-nodes", "most-pods"])
 @pytest.mark.parametrize("seed", range(40))
-def test_no_other_expander_is_cheaper(seed: int, expander: str) -> None:
+def test_no_other_expander_is_cheaper(seed: int) -> None:
     case = Case(2000 + seed, constrained=seed % 2 == 1, most_pods=80)
-    ours, theirs = case.plan("cost"), case.plan(expander)
-    assert len(ours.triggered) >= len(theirs.triggered)
-    if len(ours.triggered) == len(theirs.triggered):
-        assert case.price(ours) <= case.price(theirs) + 1e-9
+    ours = case.plan("cost")
+    for expander in ("least-waste", "least-nodes", "most-pods"):
+        theirs = case.plan(expander)
+        assert len(ours.triggered) >= len(theirs.triggered), expander
+        if len(ours.triggered) == len(theirs.triggered):
+            assert case.price(ours) <= case.price(theirs) + 1e-9, expander

@@ -10,17 +10,18 @@ from autoscaler.config.load import from_options
 from autoscaler.config.tree import Config
 from autoscaler.loop.ended_pass import EndedPass
 from autoscaler.loop.stages import Observed
-from autoscaler.observe.report import PassEnd
 from autoscaler.recording.pass_file import decision, record
 from autoscaler.scenario.codec import decode
 from autoscaler.simulator.play import play_and_look
 from tests.properties.random_worlds import RandomWorld
 
-CHURN_S = 3 * 3600.0
+CHURN_S = 2 * 3600.0
+_ENOUGH = 12
+"""How often passes of a kind are all replayed."""
 
 
 class Witness:
-    """A companion that replays some of the passes it is shown, and compares."""
+    """A companion that replays some of the passes it is shown, those first that are rare, and compares."""
 
     name = "witness"
     interval_s = None
@@ -37,14 +38,14 @@ class Witness:
 
     def after_pass(self, p: EndedPass) -> None:
         self.passes += 1
-        if self.passes % self._every and not _is_rare(p):
+        kinds = _kinds(p)
+        if self.passes % self._every and all(self.replayed[kind] >= _ENOUGH for kind in kinds):
             return
         body = record(p, self.config, f"pass-{self.passes}")
         if body is None:
             return
         again: list[EndedPass] = []
-        for kind in _kinds(p):
-            self.replayed[kind] += 1
+        self.replayed.update(kinds)
         try:
             play_and_look(decode(body, "recording.json"), lambda run, p: again.append(p))
         except Exception as error:
@@ -71,10 +72,6 @@ def _kinds(p: EndedPass) -> list[str]:
         report.repairs.corrections or report.repairs.failed_removed or report.repairs.unregistered_removed
     )
     return kinds
-
-
-def _is_rare(p: EndedPass) -> bool:
-    return any(kind not in (PassEnd.COMPLETE, "deleted", "grew") for kind in _kinds(p))
 
 
 def _difference(one: bytes, other: bytes) -> str:
