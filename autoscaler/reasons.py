@@ -66,7 +66,7 @@ class Skipped(msgspec.Struct, frozen=True):
 
 
 class Lack(StrEnum):
-    """What the nodes of a group lack of what its template promised."""
+    """What the nodes of a group lack compared with its template."""
 
     RESOURCE = "Resource"
     LABEL = "Label"
@@ -74,7 +74,7 @@ class Lack(StrEnum):
 
 
 class ScaleUpResult(StrEnum):
-    """How the scale-up part of a pass ended."""
+    """The result of scale-up in a pass."""
 
     SUCCESSFUL = "Successful"
     ERROR = "Error"
@@ -102,7 +102,7 @@ class Waiting(StrEnum):
 
 
 class PodVerdict(StrEnum):
-    """What became of a pod that needs a new node."""
+    """The outcome for a pod that needs a new node."""
 
     HELPED = "Helped"
     """Nodes were asked for, and it fits on them."""
@@ -115,7 +115,7 @@ class PodVerdict(StrEnum):
 
 
 class RequestReason(StrEnum):
-    """Why a condition of a ProvisioningRequest is what it is."""
+    """Why a ProvisioningRequest has a condition."""
 
     ACCEPTED = "Accepted"
     FOUND = "CapacityIsFound"
@@ -129,7 +129,7 @@ class RequestReason(StrEnum):
 
 
 class BufferReason(StrEnum):
-    """Why a condition of a CapacityBuffer is what it is."""
+    """Why a CapacityBuffer has a condition."""
 
     RESOLVED = "AttributesSetSuccessfully"
     UNRESOLVED = "error"
@@ -142,7 +142,7 @@ class BufferReason(StrEnum):
 
 
 class Headcount(StrEnum):
-    """What decides how many pause pods a pool has."""
+    """What determines how many pause pods a pool has."""
 
     IDLE_COUNT = "IdleCount"
     SCALE_FACTOR = "ScaleFactor"
@@ -153,7 +153,7 @@ class Headcount(StrEnum):
 
 
 class LeadBasis(StrEnum):
-    """What decides how long before a window its capacity is asked for."""
+    """What determines how long before a window its capacity is requested."""
 
     LEARNED = "Learned"
     CONFIGURED = "Configured"
@@ -161,7 +161,7 @@ class LeadBasis(StrEnum):
 
 
 class HeadroomTrouble(StrEnum):
-    """What keeps a pool of pause pods from being as it should be."""
+    """What is wrong with a pool of pause pods."""
 
     GET_DEPLOYMENT = "get_deployment"
     APPLY_STATE = "apply_state"
@@ -198,7 +198,7 @@ class NoReservation(StrEnum):
 
 
 class Unplaceable(StrEnum):
-    """Why there is no room for a reservation, nor any on its way."""
+    """Why there is no room for a reservation, and none is upcoming."""
 
     MAX_SIZE = "max_size"
     BACKED_OFF = "backoff"
@@ -213,7 +213,7 @@ class Unplaceable(StrEnum):
 
 
 class UnknownStart(StrEnum):
-    """Why it is not known when a pod will be ready."""
+    """Why the start of a pod cannot be estimated."""
 
     NO_GROUP_FITS = "no_group_fits"
     MAX_SIZE = "max_size"
@@ -226,7 +226,7 @@ class UnknownStart(StrEnum):
 
 
 class DeleteReason(StrEnum):
-    """Why a pod went before its end."""
+    """Why a pod was removed before it ended."""
 
     PREEMPTED = "preempted"
     EVICTED = "evicted"
@@ -298,7 +298,7 @@ class UnremovableNode(msgspec.Struct, frozen=True, gc=False):
 
 
 class ScaleDownResult(StrEnum):
-    """How the scale-down part of a pass ended."""
+    """The result of scale-down in a pass."""
 
     NO_UNNEEDED = "NoUnneeded"
     NO_NODE_DELETED = "NoNodeDeleted"
@@ -330,7 +330,7 @@ class ReplacementStage(StrEnum):
 
 
 class ReplacementHold(StrEnum):
-    """Why a replacement waits, or was given up."""
+    """Why a replacement waits, or was abandoned."""
 
     NODE_KEPT = "NodeKept"
     MAX_SIZE = "NodeGroupMaxSizeReached"
@@ -347,7 +347,7 @@ class ReplacementHold(StrEnum):
 
 
 class RemovedAs(StrEnum):
-    """What kind of node was removed: Cluster Autoscaler's values of the label `reason` of scaled_down_nodes_total."""
+    """Kinds of removed nodes: Cluster Autoscaler's values of the label `reason` of scaled_down_nodes_total."""
 
     UNDERUTILIZED = "underutilized"
     EMPTY = "empty"

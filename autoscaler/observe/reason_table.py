@@ -1,6 +1,6 @@
-"""What every reason means and what helps, in one table: docs/reasons.md is written from it.
+"""The table that explains every reason and its remedy; docs/reasons.md is generated from it.
 
-It is long because there are many reasons, and one file so that their words can be read side by side.
+One long file, so that the texts can be compared side by side.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,195 +47,202 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
             "The node is cordoned.", "Uncordon it; for new nodes see `--scale-from-unschedulable`."
         ),
         NoFit.NODE_NAME: Meaning(
-            "The pod names one node in `spec.nodeName`, and this is another.", "No new node can help; leave it out."
+            "The pod names another node in `spec.nodeName`.", "No new node can help; remove `spec.nodeName`."
         ),
         NoFit.TAINT: Meaning(
             "The node has a taint that the pod does not tolerate.",
-            "Add the toleration, or name a taint that goes away after boot with `--startup-taint`.",
+            "Add the toleration. If the taint goes away after boot, name it with `--startup-taint`.",
         ),
         NoFit.NODE_AFFINITY: Meaning(
             "The node's labels do not match the pod's node selector or required node affinity.",
             "Correct the selector, or the labels of the group's template.",
         ),
         NoFit.PORTS: Meaning(
-            "A pod on the node has the host port already.", "Do without host ports, or allow one node for each pod."
+            "Another pod on the node already uses the host port.", "Do not use host ports, or allow one node per pod."
         ),
         NoFit.RESOURCES: Meaning(
-            "Too little is left of a resource, or of pod slots; the detail has the figures.",
-            "On every group: the pod is larger than any node there is; add a group with larger nodes.",
+            "The node has too little of a resource, or of pod slots; the detail has the figures.",
+            "If every group says so, the pod is larger than any node: add a group with larger nodes.",
         ),
         NoFit.VOLUME_RESTRICTIONS: Meaning(
             "Another pod uses the volume in a way that excludes this one, such as ReadWriteOncePod.",
             "Let that pod finish, or use another access mode.",
         ),
         NoFit.VOLUME_LIMITS: Meaning(
-            "The node has as many volumes of that CSI driver as it can attach.", "Spread the pods over more nodes."
+            "The node already has as many volumes of the CSI driver as it can attach.",
+            "Spread the pods over more nodes.",
         ),
         NoFit.VOLUME_BINDING: Meaning(
-            "A claim is missing or unbound, or its volume cannot be reached from the node.",
-            "Look at the claim; bound to a zone, it needs a group in that zone.",
+            "A claim is missing or unbound, or the node cannot reach its volume.",
+            "Look at the claim. If it is bound to a zone, it needs a group in that zone.",
         ),
         NoFit.VOLUME_ZONE: Meaning(
-            "The claim's volume lies in another zone than the node.", "Allow a group in the volume's zone to grow."
+            "The claim's volume is in another zone than the node.", "Allow a group in the volume's zone to grow."
         ),
         NoFit.SPREAD: Meaning(
             "One more pod in this domain would make the spread more uneven than `maxSkew` allows.",
             "Allow groups in the emptier domains to grow, or raise `maxSkew`.",
         ),
         NoFit.POD_AFFINITY: Meaning(
-            "Required affinity has no pod near, or anti-affinity, this pod's or another's, has one.",
+            "Required affinity finds no matching pod in the domain, or anti-affinity of this or another pod finds one.",
             "Compare the terms with the labels of the pods in the domain.",
         ),
         NoFit.DEVICES: Meaning(
-            "The pod has claims for devices. Allocated ones keep it where they can be used; the allocation of others "
-            "is not simulated: no node is bought for it, and none is removed that it would have to leave.",
-            "Add the nodes it needs by hand, or let claims be ignored with `--compatibility=1.31`.",
+            "The pod has claims for devices. Allocated claims keep the pod where their devices can be used. The "
+            "autoscaler does not simulate the allocation of other claims: it buys no node for the pod, and "
+            "removes no node that the pod would have to leave.",
+            "Add the nodes by hand, or ignore claims with `--compatibility=1.31`.",
         ),
         NoFit.TOO_MUCH_WORK: Meaning(
-            "The pod has so many constraints that no node is tried for it: no node is bought for it, and none is "
-            "removed that it would have to leave. If the required anti-affinity of a running pod alone is too much, "
-            "it counts as keeping every other pod out of its domains.",
+            "The pod has so many constraints that the autoscaler tries no node for it: it buys no node for the "
+            "pod, and removes no node that the pod would have to leave. If the required anti-affinity of a "
+            "running pod alone is too much, that pod counts as keeping every other pod out of its domains.",
             "Give the pod fewer terms, or raise `--max-pod-evaluation-work`.",
         ),
         NoFit.ZONE_LATER: Meaning(
-            "The pod suits the group in one of its zones, and the cloud puts the next node in another: it keeps the "
-            "zones of a group in balance. No node is bought that would not serve the pod.",
-            "Have one group for each zone, so that the zone can be chosen.",
+            "The pod fits in one zone of the group, but the cloud puts the next node in another, because it "
+            "balances the zones of a group. The autoscaler buys no node that would not help the pod.",
+            "Use one group per zone, so that you can choose the zone.",
         ),
         NoFit.ZONE_UNKNOWN: Meaning(
-            "Neither the cloud nor a node tells which zone a new node of the group comes in; the pod would fit in one "
-            "zone and not in another.",
-            "Have one group for each zone, or state the zone in the group's template.",
+            "Neither the cloud nor a node shows the zone of the group's next node, and the pod fits only in some "
+            "zones.",
+            "Use one group per zone, or set the zone in the group's template.",
         ),
     },
     Skip: {
         Skip.NOT_READY: Meaning(
-            "Too many nodes of the group are not ready, or did not come after they were asked for.",
-            "Look at why its nodes fail; it is taken back when they recover.",
+            "Too many nodes of the group are not ready, or did not appear after they were requested.",
+            "Find out why its nodes fail; the group can grow again when they recover.",
         ),
         Skip.BACKED_OFF: Meaning(
-            "A recent scale-up of the group failed; it is left alone for a while, longer each time.",
+            "A recent scale-up of the group failed. The autoscaler leaves the group alone for a while, longer "
+            "each time.",
             "The detail has the provider's error; see `--initial-node-group-backoff-duration`.",
         ),
         Skip.MAX_SIZE: Meaning("The group has reached its maximum size.", "Raise the maximum."),
         Skip.LIMIT: Meaning(
-            "A limit of the whole cluster on cores, memory or GPUs is reached.",
+            "The cluster has reached its limit on cores, memory or GPUs.",
             "Raise `--cores-total`, `--memory-total` or `--gpu-total`.",
         ),
         Skip.ATOMIC_LIMIT: Meaning(
-            "The group grows by all its nodes or none, and all are more than `--max-nodes-total` leaves.",
+            "The group grows by all its nodes or none, and all are more than `--max-nodes-total` allows.",
             "Raise the limit, or make the group smaller.",
         ),
         Skip.NO_TEMPLATE: Meaning(
-            "Nothing tells what a node of the group looks like: it has none, and the provider cannot describe one.",
+            "The group has no template: it has no nodes, and the provider cannot describe one.",
             "Let the provider describe its nodes, or start the group with one node.",
         ),
     },
     Waiting: {
         Waiting.TOO_YOUNG: Meaning(
-            "The pod is younger than `--new-pod-scale-up-delay` or its own annotation asks for.", "Wait."
+            "The pod is younger than `--new-pod-scale-up-delay` or than the delay in its own annotation.", "Wait."
         ),
         Waiting.EXPENDABLE: Meaning(
-            "The pod's priority is below `--expendable-pods-priority-cutoff`: it takes what is left over.",
+            "The pod's priority is below `--expendable-pods-priority-cutoff`, so it only uses free room.",
             "Give it a higher priority, or lower the cut-off.",
         ),
         Waiting.DAEMONSET: Meaning(
-            "A DaemonSet's pod belongs to one node that has no room; other nodes do not help it.",
+            "A DaemonSet's pod belongs to one node, which has no room; other nodes cannot help it.",
             "Make room on that node, for example with a higher priority.",
         ),
-        Waiting.FITS: Meaning("The pod fits on a node that exists or is on its way."),
+        Waiting.FITS: Meaning("The pod fits on an existing or upcoming node."),
         Waiting.TERMINATING: Meaning("The pod is being deleted."),
         Waiting.NOT_JUDGED: Meaning(
-            "The scheduler has not looked at the pod yet.",
-            "Lasting: is its scheduler running? See also `--bypassed-scheduler-names`.",
+            "The scheduler has not tried to place the pod yet.",
+            "If this persists, check whether its scheduler runs. See also `--bypassed-scheduler-names`.",
         ),
         Waiting.NOMINATED: Meaning("The scheduler has made room for the pod on a node by preemption."),
-        Waiting.GATED: Meaning("The pod has scheduling gates.", "Whoever set the gates has to remove them."),
+        Waiting.GATED: Meaning(
+            "The pod has scheduling gates.", "The controller that set the gates has to remove them."
+        ),
         Waiting.FOREIGN_SCHEDULER: Meaning(
             "The pod's scheduler is not in `--allowed-scheduler-names`.", "Add the scheduler to the flag."
         ),
         Waiting.TAKES_HEADROOM: Meaning(
-            "The pod fits where pause pods of lower priority are; they give way, and get new room if it is missing."
+            "The pod fits in the room of pause pods of lower priority. The scheduler preempts them, and the "
+            "autoscaler replaces the room if necessary."
         ),
         Waiting.CONSUMES_REQUEST: Meaning(
-            "The pod uses the capacity of a ProvisioningRequest: that one buys nodes, the pod does not.",
+            "The pod uses the capacity of a ProvisioningRequest. The request buys nodes; the pod does not.",
             "Look at the conditions of the request that the pod's annotation names.",
         ),
     },
     PodVerdict: {
-        PodVerdict.HELPED: Meaning("Nodes were asked for, and the pod fits on them."),
+        PodVerdict.HELPED: Meaning("Nodes were requested, and the pod fits on them."),
         PodVerdict.NO_GROUP_FITS: Meaning(
-            "No group that may grow could take the pod; there is one reason for each group.",
-            "Remove what stands against it in one group: its reason says how.",
+            "No group that may grow can take the pod; there is one reason per group.",
+            "Fix the reason of one group; its entry says how.",
         ),
         PodVerdict.NEXT_PASS: Meaning(
-            "Some group could take the pod, but another was chosen first, or fewer nodes than wanted were allowed.",
+            "A group can take the pod, but another group was chosen first, or a limit allowed fewer nodes than wanted.",
             "Wait for the next passes.",
         ),
         PodVerdict.NOT_CHOSEN: Meaning(
-            "Some group could take the pod, and the expander wants none of them.",
-            "Look at what `--expander` names: a remote expander may decline whatever it is offered.",
+            "A group can take the pod, but the expander selected none.",
+            "Check `--expander`: a remote expander may reject every option.",
         ),
     },
     RequestReason: {
         RequestReason.ACCEPTED: Meaning("The request is served."),
-        RequestReason.FOUND: Meaning("All pods of the request fit on nodes that exist or are on their way."),
-        RequestReason.PROVISIONED: Meaning("Nodes for the pods that do not fit were asked for."),
+        RequestReason.FOUND: Meaning("All pods of the request fit on existing or upcoming nodes."),
+        RequestReason.PROVISIONED: Meaning("Nodes were requested for the pods that do not fit."),
         RequestReason.NOT_FOUND: Meaning(
-            "Not all pods fit, and for an atomic request no group takes all of the rest at once.",
-            "It is tried again, at most every `--provisioning-request-max-backoff-time`; or ask for less.",
+            "Not all pods fit. For an atomic request, no group takes all remaining pods at once.",
+            "It is tried again after delays up to `--provisioning-request-max-backoff-time`; or request less.",
         ),
         RequestReason.NO_PODS: Meaning(
-            "The pods of the request cannot be made; the message says why.", "Create the PodTemplate first."
+            "The pods of the request cannot be built; the message says why.", "Create the PodTemplate first."
         ),
         RequestReason.NO_BOOKING: Meaning(
-            "The request was provisioned, and its pods cannot be made any more.", "Keep its PodTemplate."
+            "The request was provisioned, but its pods can no longer be built.", "Keep its PodTemplate."
         ),
         RequestReason.RESERVATION_EXPIRED: Meaning(
-            "The capacity was held for ten minutes.", "Create the pods sooner, or ask again."
+            "The capacity was held for ten minutes.", "Create the pods sooner, or request again."
         ),
         RequestReason.CONSUMED: Meaning("All pods that use the capacity are scheduled."),
-        RequestReason.EXPIRED: Meaning("The request could not be met within seven days.", "Ask again."),
+        RequestReason.EXPIRED: Meaning("The request could not be met within seven days.", "Request again."),
     },
     BufferReason: {
-        BufferReason.RESOLVED: Meaning("Template and number of pods of the buffer are known."),
-        BufferReason.UNRESOLVED: Meaning("The spec of the buffer cannot be followed; the message says why."),
-        BufferReason.INJECTED: Meaning("Room is kept for the pods of the buffer."),
+        BufferReason.RESOLVED: Meaning("The template and the number of pods of the buffer are known."),
+        BufferReason.UNRESOLVED: Meaning("The spec of the buffer cannot be resolved; the message says why."),
+        BufferReason.INJECTED: Meaning("The autoscaler keeps room for the pods of the buffer."),
         BufferReason.NOT_READY: Meaning(
-            "The status has no template or no number of pods yet.", "Does its controller run? See its condition."
+            "The status has no template or no number of pods yet.",
+            "Check whether the buffer's controller runs, and its condition.",
         ),
-        BufferReason.EMPTY: Meaning("The buffer is to keep room for no pod."),
+        BufferReason.EMPTY: Meaning("The buffer has no pods to keep room for."),
         BufferReason.NO_TEMPLATE: Meaning("The PodTemplate in the status does not exist.", "Create it."),
-        BufferReason.NO_PODS: Meaning("The PodTemplate cannot be read; the message says why.", "Mend it."),
+        BufferReason.NO_PODS: Meaning("The PodTemplate cannot be read; the message says why.", "Correct it."),
         BufferReason.QUOTAS: Meaning(
-            "The ResourceQuotas of the namespace were shared out; the message has the figures.", "Raise the quota."
+            "The ResourceQuotas of the namespace limit the buffer; the message has the figures.", "Raise the quota."
         ),
     },
     Lack: {
         Lack.RESOURCE: Meaning(
-            "Pods can have less of a resource than promised, or none: the kubelet keeps some back, or a device plug-in "
-            "is missing.",
+            "Pods can use less of a resource than the template promises, or none: the kubelet reserves some, or "
+            "a device plug-in is missing.",
             "Correct the allocatable amounts of the group's template, or install the device plug-in.",
         ),
         Lack.LABEL: Meaning(
-            "The nodes come without the label, or with another value.",
+            "New nodes lack the label, or have another value.",
             "Correct the template's labels, or let the kubelet set the label.",
         ),
         Lack.TAINT: Meaning(
-            "The nodes have a taint that the template does not know of.",
-            "Add it to the template; name it with `--startup-taint` if it goes away after boot.",
+            "The nodes have a taint that the template does not have.",
+            "Add it to the template. If the taint goes away after boot, name it with `--startup-taint`.",
         ),
     },
     ScaleUpResult: {
-        ScaleUpResult.SUCCESSFUL: Meaning("Nodes were asked for."),
+        ScaleUpResult.SUCCESSFUL: Meaning("Nodes were requested."),
         ScaleUpResult.ERROR: Meaning("The decision, or a call to the provider, failed.", "The log has the error."),
         ScaleUpResult.NO_OPTIONS: Meaning(
-            "Pods need nodes, and no group can help any of them.", "See the reasons pod by pod and group by group."
+            "Pods need nodes, and no group can help any of them.", "See the reasons per pod and per group."
         ),
         ScaleUpResult.NOT_NEEDED: Meaning("No pod needs a new node."),
-        ScaleUpResult.NOT_TRIED: Meaning("The pass ended before it came to scale-up."),
+        ScaleUpResult.NOT_TRIED: Meaning("The pass ended before scale-up."),
         ScaleUpResult.IN_COOLDOWN: Meaning(
-            "All pods that need nodes are so new that more may follow; the next pass helps them together."
+            "All pods that need nodes are so new that more may follow; the next pass handles them together."
         ),
         ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL: Meaning(
             "The cluster has as many nodes as `--max-nodes-total` allows.", "Raise the limit."
@@ -247,11 +254,11 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
             "Remove the annotation.",
         ),
         UnremovableReason.UNDECODED: Meaning(
-            "What the API server says of the node cannot be decoded; it is taken for what it was last known to be.",
-            "The log and the status page name it and say what is wrong with it.",
+            "The node cannot be decoded. The autoscaler uses its last known state.",
+            "The log and the status page name the node and the error.",
         ),
         UnremovableReason.UNREADY_DISABLED: Meaning(
-            "The node is unready, and `--scale-down-unready-enabled` is off.", "Switch the flag on, or mend the node."
+            "The node is unready, and `--scale-down-unready-enabled` is off.", "Switch the flag on, or repair the node."
         ),
         UnremovableReason.NOT_AUTOSCALED: Meaning("The node belongs to no node group."),
         UnremovableReason.NOT_UNNEEDED_LONG_ENOUGH: Meaning(
@@ -262,25 +269,26 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
         ),
         UnremovableReason.MIN_SIZE: Meaning("The group is at its minimum size.", "Lower the minimum."),
         UnremovableReason.MAX_DELETIONS: Meaning(
-            "As many nodes of the group as allowed are being removed already.", "Wait."
+            "The maximum number of the group's nodes is already being removed.", "Wait."
         ),
         UnremovableReason.ATOMIC: Meaning(
-            "The group shrinks by all its nodes or none, and not all can go.", "Look at what keeps the others."
+            "The group shrinks by all its nodes or none, and some cannot be removed.",
+            "See the reasons of the group's other nodes.",
         ),
         UnremovableReason.MINIMAL_RESOURCES: Meaning(
-            "Without the node the cluster would have less than its limits ask for.",
+            "Without the node the cluster would fall below its minimum resources.",
             "Lower the minimum of `--cores-total`, `--memory-total` or `--gpu-total`.",
         ),
-        UnremovableReason.BEING_DELETED: Meaning("The node is on its way out already."),
+        UnremovableReason.BEING_DELETED: Meaning("The node is already being removed."),
         UnremovableReason.NOT_UNDERUTILIZED: Meaning(
             "The pods request more of the node than `--scale-down-utilization-threshold`.",
-            "Nothing, or a higher threshold; the detail has the figure.",
+            "Nothing needs to be done, or raise the threshold; the detail has the figure.",
         ),
         UnremovableReason.NOT_TRIED: Meaning(
-            "The pass had found enough nodes to remove, or had no time left, before this one."
+            "The pass had already found enough nodes to remove, or ran out of time, before it reached this node."
         ),
         UnremovableReason.RECENTLY_UNREMOVABLE: Meaning(
-            "The node was found unremovable a short while ago and is not looked at again before "
+            "The node was unremovable a short while ago. The autoscaler checks it again after "
             "`--unremovable-node-recheck-timeout`.",
             "Wait.",
         ),
@@ -291,52 +299,53 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
             "A pod may not be moved; its own reason follows below.", "See that reason."
         ),
         UnremovableReason.ON_COMPLETION: Meaning(
-            "A pod is annotated to be waited for (`safe-to-evict: on-completion`).", "It ends by itself."
+            "A pod has the annotation `safe-to-evict: on-completion`, so the node waits for it.", "It ends by itself."
         ),
         UnremovableReason.UNEXPECTED: Meaning("The removal could not be simulated.", "The log has the error."),
         UnremovableReason.GROUP_COOLING_DOWN: Meaning(
-            "Something just happened to the group, and its delays are local.", "Wait."
+            "The group changed recently, and scale-down delays apply per group.", "Wait."
         ),
         UnremovableReason.GROUP_HELD: Meaning(
-            "The group lets no node go for now: an option of the group says so, or the provider, which replaces the "
-            "group's machines by newer ones at the moment.",
+            "The group allows no removal at present, because of an option of the group or because the provider "
+            "is replacing its machines with newer ones.",
             "Wait for the end of the replacement, or change the option.",
         ),
         UnremovableReason.NOT_STARTED: Meaning("The node has registered and is not ready yet.", "Wait."),
         UnremovableReason.OUTSIDE_WINDOW: Meaning(
-            "The node could go, but not now: no `--scale-down-window` of its group is open.",
+            "The node is removable, but no `--scale-down-window` of its group is open.",
             "Wait for the next window; the detail says how long.",
         ),
         UnremovableReason.TOO_MANY_A_MINUTE: Meaning(
-            "The node could go, but as many removals as `--max-node-deletions-per-minute` allows began a moment ago.",
+            "The node is removable, but as many removals as `--max-node-deletions-per-minute` allows started "
+            "within the last minute.",
             "Wait.",
         ),
         UnremovableReason.BEING_REPLACED: Meaning(
-            "Other nodes are to come in its place; the detail says why and how far that is.", "Wait."
+            "The autoscaler is replacing the node; the detail has the reason and the stage.", "Wait."
         ),
-        UnremovableReason.REPLACES_OTHERS: Meaning(
-            "The node has come for pods that are about to leave their old nodes."
-        ),
+        UnremovableReason.REPLACES_OTHERS: Meaning("The node was bought for pods that will leave their old nodes."),
         UnremovableReason.SILENT: Meaning(
-            "The API server has said nothing about some kind of objects for longer than `--max-watch-silence`, and no "
-            "node is removed by old news. Afterwards it has to be unneeded anew for its full time.",
-            "Look at `kube.watch_failing` in the log: why does the watch bring nothing?",
+            "The API server has reported nothing about some kind of object for longer than "
+            "`--max-watch-silence`. The autoscaler removes no node on outdated information. Afterwards the "
+            "node's unneeded time starts again.",
+            "Look at `kube.watch_failing` in the log: why does the watch report nothing?",
         ),
         UnremovableReason.REFUSED: Meaning(
-            "The provider said, before any pod was evicted, that it would not delete a machine of the node's group. "
-            "The group is tried again after `--unremovable-node-recheck-timeout`.",
-            "Look at the message: most often a permission is missing.",
+            "Before any pod was evicted, the provider reported that it would not delete a machine of the node's "
+            "group. The autoscaler tries the group again after `--unremovable-node-recheck-timeout`.",
+            "Look at the message: in most cases a permission is missing.",
         ),
     },
     BlockingReason: {
         BlockingReason.CONTROLLER_NOT_FOUND: Meaning(
-            "The pod's controller does not exist: nothing would create it anew.", "Delete the pod, if it is a remnant."
+            "The pod's controller does not exist, so nothing would recreate the pod.",
+            "Delete the pod if it is a leftover.",
         ),
         BlockingReason.MIN_REPLICAS: Meaning(
-            "Its controller has fewer replicas than `--min-replica-count`.", "More replicas, or a lower count."
+            "Its controller has fewer replicas than `--min-replica-count`.", "Add replicas, or lower the count."
         ),
         BlockingReason.NOT_REPLICATED: Meaning(
-            "The pod has no controller that would create it anew.",
+            "The pod has no controller that would recreate it.",
             "Run it under a controller, or annotate it `cluster-autoscaler.kubernetes.io/safe-to-evict: true`.",
         ),
         BlockingReason.LOCAL_STORAGE: Meaning(
@@ -352,54 +361,59 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
             "Give it a PodDisruptionBudget, or set `--skip-nodes-with-system-pods=false`.",
         ),
         BlockingReason.BUDGET: Meaning(
-            "A disruption budget allows no disruption now.", "More healthy replicas, or a budget that allows one."
+            "A disruption budget allows no disruption now.",
+            "Add healthy replicas, or change the budget so that it allows a disruption.",
         ),
         BlockingReason.UNDECODED: Meaning(
-            "What the API server says of the pod cannot be decoded: nobody knows what would be lost.",
-            "The log and the status page name it and say what is wrong with it.",
+            "The pod cannot be decoded, so the autoscaler does not know whether an eviction would lose data.",
+            "The log and the status page name the pod and the error.",
         ),
     },
     ScaleDownResult: {
         ScaleDownResult.NO_UNNEEDED: Meaning("No node has been unneeded for long enough."),
-        ScaleDownResult.NO_NODE_DELETED: Meaning("Nodes were due, and none could be removed."),
-        ScaleDownResult.NODE_DELETE_STARTED: Meaning("The removal of nodes has begun."),
-        ScaleDownResult.NOT_TRIED: Meaning("The pass ended before it came to scale-down, or scale-down is off."),
+        ScaleDownResult.NO_NODE_DELETED: Meaning("Nodes were due, but none could be removed."),
+        ScaleDownResult.NODE_DELETE_STARTED: Meaning("The removal of nodes has started."),
+        ScaleDownResult.NOT_TRIED: Meaning("The pass ended before scale-down, or scale-down is off."),
         ScaleDownResult.IN_COOLDOWN: Meaning("A scale-up, a removal or a failure was too recent.", "Wait."),
-        ScaleDownResult.IN_PROGRESS: Meaning("Removals that began earlier are still under way."),
+        ScaleDownResult.IN_PROGRESS: Meaning("Removals that started earlier are still in progress."),
         ScaleDownResult.NO_CANDIDATES: Meaning("No node may be considered."),
         ScaleDownResult.ERROR: Meaning("The decision, or a call, failed.", "The log has the error."),
     },
     ReplacementTrigger: {
         ReplacementTrigger.REQUESTED: Meaning(
-            "The node is annotated `replacement.autoscaler/requested: true`, with `--replace-annotated-nodes`.",
-            "To call it off before its pods leave, remove the annotation.",
+            "The node has the annotation `replacement.autoscaler/requested: true`, and "
+            "`--replace-annotated-nodes` is on.",
+            "To cancel before its pods leave, remove the annotation.",
         ),
         ReplacementTrigger.EXPIRED: Meaning("The node is older than `--max-node-age`, or than its group's own."),
-        ReplacementTrigger.CHEAPER: Meaning("Cheaper nodes hold the same pods, and `--consolidation` is on."),
+        ReplacementTrigger.CHEAPER: Meaning("The same pods fit on cheaper nodes, and `--consolidation` is on."),
     },
     ReplacementStage: {
         ReplacementStage.PROPOSED: Meaning("Nothing has been bought yet."),
-        ReplacementStage.BOUGHT: Meaning("New nodes have been asked for, and are awaited."),
-        ReplacementStage.READY: Meaning("Every pod has a place on a node that is ready: the old nodes may go."),
+        ReplacementStage.BOUGHT: Meaning("New nodes were requested and are upcoming."),
+        ReplacementStage.READY: Meaning("Every pod has a place on a ready node: the old nodes can be removed."),
         ReplacementStage.DRAINING: Meaning("Old nodes are being removed."),
         ReplacementStage.DONE: Meaning("The old nodes are gone."),
         ReplacementStage.ABANDONED: Meaning(
-            "It was given up: old nodes stay and rest, new ones that nobody needs go again."
+            "The replacement failed or was cancelled. The old nodes stay and are left alone for a while; "
+            "scale-down removes unneeded new nodes."
         ),
     },
     ReplacementHold: {
         ReplacementHold.NODE_KEPT: Meaning(
-            "Something keeps the node; the detail has the reason and the pod.", "See that reason."
+            "The node is unremovable; the detail has the reason and the pod.", "See that reason."
         ),
         ReplacementHold.MAX_SIZE: Meaning(
-            "Its group is at its minimum and at its maximum: no other node may come, and this one may not go.",
+            "Its group is both at its minimum and at its maximum: no node may be added, and this one may not be "
+            "removed.",
             "Raise the maximum or lower the minimum.",
         ),
         ReplacementHold.NO_CAPACITY: Meaning(
-            "Some of its pods fit nowhere, and no group that may grow takes them: full, backed off or over a limit.",
+            "Some of its pods fit nowhere, and no group that may grow takes them: each is full, in backoff or "
+            "over a limit.",
             "Raise a maximum or a limit, or wait for the backoff to end.",
         ),
-        ReplacementHold.NOT_READY: Meaning("The new nodes are on their way.", "Wait."),
+        ReplacementHold.NOT_READY: Meaning("The new nodes are upcoming.", "Wait."),
         ReplacementHold.PODS_FIRST: Meaning(
             "The cluster grew for pending pods in this pass; they come first.", "Wait."
         ),
@@ -407,158 +421,173 @@ TABLE: Mapping[type[StrEnum], Mapping[StrEnum, Meaning]] = {
             "As many replacements as `--max-replacements` allows are in progress.", "Wait."
         ),
         ReplacementHold.NOT_WRITTEN: Meaning(
-            "The node could not be annotated, and nothing is bought before that.", "Look at the API server and RBAC."
+            "The autoscaler could not annotate the node, and buys nothing before that.",
+            "Look at the API server and RBAC.",
         ),
         ReplacementHold.NOT_BOUGHT: Meaning(
             "The provider refused to grow the group.", "The detail has the provider's error."
         ),
         ReplacementHold.NEVER_CAME: Meaning(
-            "New nodes did not come, or other pods took their room, three times.",
-            "See the backoff of the group; the node is tried again after its rest.",
+            "Three times, new nodes did not appear or other pods took their room.",
+            "See the backoff of the group; the autoscaler tries the node again later.",
         ),
         ReplacementHold.TOO_DEAR: Meaning(
-            "With what its pods still lack, the new nodes would no longer be cheaper than the old."
+            "With the room that its pods still need, the new nodes would no longer be cheaper than the old ones."
         ),
         ReplacementHold.TIMED_OUT: Meaning(
-            "It was not done within `--replacement-timeout`.", "See what it waited for, in the detail."
+            "The replacement did not finish within `--replacement-timeout`.", "The detail says what it waited for."
         ),
-        ReplacementHold.WITHDRAWN: Meaning("The annotation that asked for it was removed."),
+        ReplacementHold.WITHDRAWN: Meaning("The annotation that requested the replacement was removed."),
     },
     UnknownStart: {
         UnknownStart.NO_GROUP_FITS: Meaning(
-            "No node there is or could be bought takes the pod.", "Ask `autoscaler plan --explain pod/NS/NAME`."
+            "No existing node and no new node of any group takes the pod.",
+            "Run `autoscaler plan --explain pod/NS/NAME`.",
         ),
-        UnknownStart.MAX_SIZE: Meaning("The groups that suit the pod are at their maximum.", "Raise the maximum."),
+        UnknownStart.MAX_SIZE: Meaning("The groups that suit the pod are at their maximum size.", "Raise the maximum."),
         UnknownStart.RESOURCE_LIMIT: Meaning(
             "Another node would exceed a limit of the cluster.", "Raise the limit, such as `--cores-total`."
         ),
-        UnknownStart.BACKOFF: Meaning("The groups that suit the pod failed lately and are left alone for a while."),
-        UnknownStart.MAX_NODES_TOTAL: Meaning("`--max-nodes-total` is reached.", "Raise it."),
+        UnknownStart.BACKOFF: Meaning("The groups that suit the pod failed recently and are in backoff."),
+        UnknownStart.MAX_NODES_TOTAL: Meaning("The cluster has reached `--max-nodes-total`.", "Raise it."),
         UnknownStart.NO_USABLE_CAPACITY: Meaning(
-            "The ratio has nothing to go by: the nodes have no CPU beyond their own overhead.",
+            "The ratio cannot be computed: the nodes have no CPU beyond their own overhead.",
             "Use the placement estimator.",
         ),
         UnknownStart.NOT_COMPUTED: Meaning(
-            "More pods wait than estimates are made for, and this one is not among the first.",
+            "More pods are pending than the autoscaler makes estimates for, and this pod is not among the first.",
             "Raise `--estimate-max-pods`.",
         ),
-        UnknownStart.NOT_CONSIDERED: Meaning("The pass left the pod alone, or ended before it came to it."),
+        UnknownStart.NOT_CONSIDERED: Meaning("The pass ignored the pod, or ended before it reached the pod."),
     },
     DeleteReason: {
-        DeleteReason.PREEMPTED: Meaning("The scheduler made room for a pod of higher priority."),
+        DeleteReason.PREEMPTED: Meaning("The scheduler preempted it for a pod of higher priority."),
         DeleteReason.EVICTED: Meaning("It was evicted, or its node could not keep it."),
         DeleteReason.SCALE_DOWN: Meaning("Its node was removed."),
-        DeleteReason.EXPIRED: Meaning("Its deadline was over."),
-        DeleteReason.OLD_GENERATION: Meaning("It was generated by an earlier generation."),
-        DeleteReason.USER: Meaning("Somebody else asked for its deletion."),
-        DeleteReason.UNKNOWN: Meaning("It was gone from one look to the next."),
+        DeleteReason.EXPIRED: Meaning("Its deadline passed."),
+        DeleteReason.OLD_GENERATION: Meaning("It belonged to an earlier generation of generated pods."),
+        DeleteReason.USER: Meaning("Another client deleted it."),
+        DeleteReason.UNKNOWN: Meaning("It disappeared between two observations."),
     },
     RemovedAs: {
         RemovedAs.UNDERUTILIZED: Meaning("Its pods were moved elsewhere first."),
-        RemovedAs.EMPTY: Meaning("It ran nothing that had to move."),
+        RemovedAs.EMPTY: Meaning("It had no pods that had to move."),
         RemovedAs.UNREADY: Meaning("It was not ready."),
     },
     Headcount: {
         Headcount.IDLE_COUNT: Meaning("The policy's `idleCount`."),
         Headcount.SCALE_FACTOR: Meaning("The policy's `scaleFactor` times the active pods, rounded up."),
-        Headcount.SCALE_FACTOR_LIMIT: Meaning("The policy's `scaleFactorLimit` caps that."),
-        Headcount.MAX_PODS: Meaning("The pool's `maxPods` caps what the policy wants.", "Raise it if more is meant."),
-        Headcount.COOL_DOWN: Meaning("Fewer are wanted now; those there stay until the `idleTime` is over."),
-        Headcount.NO_POLICY: Meaning("No policy holds at this time.", "Put a policy without periods first."),
+        Headcount.SCALE_FACTOR_LIMIT: Meaning("The policy's `scaleFactorLimit` caps that number."),
+        Headcount.MAX_PODS: Meaning("The pool's `maxPods` caps what the policy wants.", "Raise it if you want more."),
+        Headcount.COOL_DOWN: Meaning("Fewer pods are wanted now; the existing pods stay until the `idleTime` is over."),
+        Headcount.NO_POLICY: Meaning("No policy applies at this time.", "Put a policy without periods first."),
     },
     LeadBasis: {
         LeadBasis.LEARNED: Meaning(
-            "By how long nodes of the groups in question took to boot, and their pods to start."
+            "It follows from the boot times of the groups' nodes and the start times of their pods."
         ),
-        LeadBasis.CONFIGURED: Meaning("By `leadTime`."),
+        LeadBasis.CONFIGURED: Meaning("It is the configured `leadTime`."),
         LeadBasis.NOTHING_LEARNED: Meaning(
-            "Fewer than five boots are known: capacity is asked for when the window begins.",
-            "Keep boot times over restarts with `--persist-boot-times`, or write a `leadTime`.",
+            "Fewer than five boots are known, so capacity is requested when the window begins.",
+            "Keep boot times over restarts with `--persist-boot-times`, or set a `leadTime`.",
         ),
     },
     NoReservation: {
-        NoReservation.DUPLICATE: Meaning("The delivery, or the job, was taken before; it counts once."),
-        NoReservation.PING: Meaning("GitHub only asked whether somebody answers."),
-        NoReservation.EVENT: Meaning("It is another event than `workflow_job`.", "Send only workflow jobs."),
-        NoReservation.ACTION: Meaning("The job neither began to wait nor ended."),
+        NoReservation.DUPLICATE: Meaning("The delivery, or the job, was accepted before; it counts once."),
+        NoReservation.PING: Meaning("GitHub only tested the webhook."),
+        NoReservation.EVENT: Meaning("The event is not a `workflow_job`.", "Send only workflow jobs."),
+        NoReservation.ACTION: Meaning("The job was neither queued nor completed."),
         NoReservation.SKIPPED: Meaning("The job was skipped and never waited for a runner."),
-        NoReservation.CHECK_RUN: Meaning("It is a check run that looks like a job: no runner had it."),
+        NoReservation.CHECK_RUN: Meaning("It is a check run that looks like a job: it has no runner."),
         NoReservation.EMPTY_LABELS: Meaning(
-            "The job asks for no labels, so that it would fit every target.", "Set `allowEmptyLabels` on one target."
+            "The job requests no labels, so every target would match it.", "Set `allowEmptyLabels` on one target."
         ),
         NoReservation.NO_TARGET: Meaning(
-            "No target has the repository, or all labels of the job.", "Correct `github` of the target."
+            "No target has the repository and all labels of the job.", "Correct `github` of the target."
         ),
         NoReservation.AMBIGUOUS_TARGET: Meaning(
-            "Several targets fit equally well.", "Make one pattern more exact, or the labels different."
+            "Several targets match equally well.", "Make one pattern more specific, or use different labels."
         ),
         NoReservation.JOB_COMPLETED: Meaning("The end of the job was announced before its beginning."),
-        NoReservation.UNKNOWN_JOB: Meaning("A job ended for which nothing is reserved; it is remembered for a while."),
+        NoReservation.UNKNOWN_JOB: Meaning(
+            "A job without a reservation ended; the autoscaler remembers it for a while."
+        ),
         NoReservation.NOTHING_RESERVED: Meaning("There was nothing to remove."),
         NoReservation.QUEUE_LIMIT: Meaning(
-            "As many reservations wait as may, or as can be stored.", "Raise `maxReplicas` or `maxQueued`."
+            "The queue has as many reservations as it may hold, or as can be stored.",
+            "Raise `maxReplicas` or `maxQueued`.",
         ),
         NoReservation.QUEUE_FULL: Meaning(
-            "Too many operations wait to be stored; the sender is told to try again.", "Look why the store is slow."
+            "Too many operations wait to be stored; the answer asks the sender to try again.",
+            "Find out why the store is slow.",
         ),
         NoReservation.MAX_QUEUE_AGE: Meaning(
             "The reservation waited for a slot longer than `maxDuration`.", "Raise `maxReplicas`."
         ),
         NoReservation.STATE_UNREADABLE: Meaning(
-            "The stored state is not to be understood, and left alone.",
+            "The stored state cannot be read, and stays unchanged.",
             "Repair or delete the ConfigMap, or run the version that wrote it.",
         ),
-        NoReservation.TARGET_GONE: Meaning("The target left the configuration while operations waited for it."),
+        NoReservation.TARGET_GONE: Meaning(
+            "The target was removed from the configuration while operations waited for it."
+        ),
         NoReservation.GIVEN_UP: Meaning(
             "The store failed for longer than `giveUpAfter`.", "Look at the API server and at the permissions."
         ),
         NoReservation.NOT_STORED: Meaning(
-            "It was not stored in time; it may be later, and sending it again is harmless.",
-            "Look why the store is slow.",
+            "It was not stored in time; it may be stored later, and sending it again is harmless.",
+            "Find out why the store is slow.",
         ),
     },
     Unplaceable: {
-        Unplaceable.MAX_SIZE: Meaning("Every group that would do is at its maximum.", "Raise the maximum."),
-        Unplaceable.BACKED_OFF: Meaning("The groups that would do failed lately and are left alone for a while."),
+        Unplaceable.MAX_SIZE: Meaning("Every suitable group is at its maximum size.", "Raise the maximum."),
+        Unplaceable.BACKED_OFF: Meaning("The suitable groups failed recently and are in backoff."),
         Unplaceable.LIMIT: Meaning("The limits of cores, memory or GPUs allow no more.", "Raise them."),
-        Unplaceable.MAX_NODES_TOTAL: Meaning("`--max-nodes-total` is reached.", "Raise it."),
-        Unplaceable.NOT_READY: Meaning("The groups that would do are not healthy enough to grow."),
+        Unplaceable.MAX_NODES_TOTAL: Meaning("The cluster has reached `--max-nodes-total`.", "Raise it."),
+        Unplaceable.NOT_READY: Meaning("The suitable groups are not healthy enough to grow."),
         Unplaceable.NO_FIT: Meaning(
-            "A new node of no group could take the pod.", "Compare the template with the groups: size, labels, taints."
+            "No group's new node could take the pod.", "Compare the template with the groups: size, labels, taints."
         ),
-        Unplaceable.NOT_CHOSEN: Meaning("A group could take it and another was chosen first; the next pass goes on."),
+        Unplaceable.NOT_CHOSEN: Meaning(
+            "A group could take it, but another was chosen first; the next pass continues."
+        ),
         Unplaceable.HELD_BACK: Meaning("This pass buys nothing; the next one may."),
         Unplaceable.ERROR: Meaning("The scale-up failed.", "The log has the error."),
         Unplaceable.NO_TEMPLATE: Meaning(
-            "The PodTemplate of the target is missing or useless.", "Create it, with requests and without a node name."
+            "The PodTemplate of the target is missing or unusable.", "Create it, with requests and without a node name."
         ),
     },
     HeadroomTrouble: {
         HeadroomTrouble.GET_DEPLOYMENT: Meaning(
-            "The Deployment cannot be read.", "See the log; often the role of the pool's namespace is not bound."
+            "The Deployment cannot be read.", "See the log; often the role is not bound in the pool's namespace."
         ),
         HeadroomTrouble.APPLY_STATE: Meaning(
-            "The Deployment cannot be written; it is tried again.", "See the log; the namespace may be missing."
+            "The Deployment cannot be written; the autoscaler tries again.",
+            "See the log; the namespace may be missing.",
         ),
         HeadroomTrouble.NAME_CONFLICT: Meaning(
-            "A Deployment of that name belongs to somebody else; it is left alone.",
-            "Rename the pool, or the Deployment; after a change of `clusterName`, run `autoscaler headroom cleanup`.",
+            "The autoscaler does not own the Deployment of that name, and does not change it.",
+            "Rename the pool or the Deployment; after a change of `clusterName`, run `autoscaler headroom cleanup`.",
         ),
         HeadroomTrouble.PRIORITY_CLASS: Meaning(
-            "The PriorityClass is missing, or may not be read.", "Create it, or allow the daemon to."
+            "The PriorityClass is missing, or the daemon may not read it.", "Create it, or grant the permission."
         ),
         HeadroomTrouble.PRIORITY_CLASS_MISMATCH: Meaning(
-            "The PriorityClass has another value than configured; values cannot be changed, so what is there counts.",
+            "The PriorityClass has another value than configured. Values cannot be changed, so the existing one "
+            "counts.",
             "Delete the class, or configure its value.",
         ),
         HeadroomTrouble.PRIORITY_UNSUITABLE: Meaning(
-            "The value of the PriorityClass would make pause pods useless or harmful; the pool is left alone.",
+            "The value of the PriorityClass would make pause pods useless or harmful, so the pool is not changed.",
             "It must be at least `--expendable-pods-priority-cutoff`, below 0, and below the work's own priority.",
         ),
         HeadroomTrouble.DELETION_COST: Meaning(
-            "Pods could not be told to go first, so that several nodes may keep a few.", "Allow to patch pods there."
+            "The autoscaler could not mark the pods to delete first, so several nodes may each keep a few.",
+            "Grant the permission to patch pods there.",
         ),
-        HeadroomTrouble.PAUSED: Meaning("Somebody paused the Deployment; it is left alone.", "Resume its rollout."),
+        HeadroomTrouble.PAUSED: Meaning(
+            "Somebody paused the Deployment; the autoscaler does not change it.", "Resume its rollout."
+        ),
     },
 }
 
@@ -592,10 +621,10 @@ def _lines() -> Iterator[str]:
         "",
         "Generated from `autoscaler/observe/reason_table.py`; do not edit.",
         "",
-        "The same words stand in the log, the metrics, the events, the status page, the JSON API and the output of",
-        "`autoscaler plan`. They are Cluster Autoscaler's, or the scheduler's, where those have one.",
+        "Logs, metrics, events, status page, JSON API and the output of `autoscaler plan` use the same reasons.",
+        "They are Cluster Autoscaler's or the scheduler's, where those have one.",
     )
     for kind, meanings in TABLE.items():
         title = (kind.__doc__ or "").partition("\n")[0].removesuffix(".")
-        yield from ("", f"## {title}", "", "| Reason | Meaning | What helps |", "|---|---|---|")
+        yield from ("", f"## {title}", "", "| Reason | Meaning | Remedy |", "|---|---|---|")
         yield from (f"| `{reason}` | {meaning.text} | {meaning.remedy} |" for reason, meaning in meanings.items())

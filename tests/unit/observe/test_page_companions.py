@@ -81,7 +81,7 @@ def test_a_pool_tells_what_is_wanted_what_is_there_and_why() -> None:
     assert "3 for another 30 min" in text
     assert "bound 1 · pending 2 · current 3" in text
     assert "5.0 s ago" in text
-    assert "Fewer are wanted now; those there stay until the idleTime is over." in text
+    assert "Fewer pods are wanted now; the existing pods stay until the idleTime is over." in text
     assert "not in order" not in text, "pods on their way are no trouble"
 
 
