@@ -64,7 +64,7 @@ class Parser(argparse.ArgumentParser):
             if name.startswith("-"):
                 yield f"{name}: unknown option of {self.prog}{nearest(name, self._options())}"
             elif not after_option:
-                yield f"{word}: is one word too many ({self.prog} --help says what it takes)"
+                yield f"{word}: is one word too many ({self.prog} --help describes the arguments)"
             after_option = name.startswith("-") and not equals
 
     def _options(self) -> list[str]:

@@ -28,8 +28,8 @@ _LOOK_S = 1.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the demo's options; flags of Cluster Autoscaler are let through."""
-    parser.add_argument("--until-settled", action="store_true", help="end once every pod of the workload runs")
-    parser.add_argument("--timeout", type=_seconds, default=120.0, help="with --until-settled: give up after so long")
+    parser.add_argument("--until-settled", action="store_true", help="exit once every pod of the workload runs")
+    parser.add_argument("--timeout", type=_seconds, default=120.0, help="with --until-settled: give up after this time")
     parser.add_argument("--port", type=_port, help=f"port of the status page (default {_PORT}, or a free one)")
     parser.add_argument(
         "--api-port", type=_port, default=0, help="port of the cluster's API server (default: a free one)"

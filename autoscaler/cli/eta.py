@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="a pod that does not exist, as JSON; repeat for several",
+        help="a hypothetical pod, as JSON; repeatable",
     )
     output.add_output(plan)
     accept_flags(plan)
@@ -68,7 +68,7 @@ def _boots(path: str | None) -> Mapping[str, Sequence[float]]:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"--boots: {path} is not a JSON object of lists of seconds: {error}") from error
     if any(not 0 <= one < 1e9 for own in found.values() for one in own):
-        raise ConfigError(f"--boots: {path} holds something that is no boot time")
+        raise ConfigError(f"--boots: {path} contains something that is not a boot time")
     return found
 
 

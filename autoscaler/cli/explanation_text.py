@@ -82,7 +82,7 @@ def _fate(fate: GroupFate) -> str:
         case GroupFate.GROWS:
             return "grows for it"
         case GroupFate.OFFERED:
-            return "a new node would take it; not chosen, or not to be had"
+            return "a new node would take it; not chosen, or not available"
         case _:
             return "a new node would take it"
 
@@ -172,7 +172,7 @@ def _table(title: str, header: Sequence[str], sets: Sequence[Sequence[Row]]) -> 
         yield f"\n{title}"
         yield output.to_table(header, [row for rows in sets[:_SETS_SHOWN] for row in rows])
         if len(sets) > _SETS_SHOWN:
-            yield f"and {len(sets) - _SETS_SHOWN} more, farther off; -o json has them all"
+            yield f"and {len(sets) - _SETS_SHOWN} more, less near; -o json has them all"
 
 
 def _why(rejection: Rejection) -> tuple[str, str]:

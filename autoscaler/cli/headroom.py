@@ -33,20 +33,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     plan = add_planner(
         actions,
         "headroom",
-        "print what a leader would do to each pool, without a cluster",
+        "print what the leader would do to each pool, without a cluster",
         "pods, nodes, deployments and boot times",
     )
     plan.add_argument(
-        "--active", action="append", default=[], type=_count, metavar="POOL=N", help="active pods, instead of counted"
+        "--active",
+        action="append",
+        default=[],
+        type=_count,
+        metavar="POOL=N",
+        help="number of active pods, instead of the counted one",
     )
     add_lead(plan, "pool")
     output.add_output(plan)
     add_validation(actions, "headroom")
     cleanup = actions.add_parser(
         "cleanup",
-        help="delete the Deployments and the PriorityClass of headroom; stop the daemon or drop its section first",
+        help="delete the Deployments and the PriorityClass of headroom; first stop the daemon or remove its section",
     )
-    cleanup.add_argument("--pretend", action="store_true", help="say what would be deleted, and delete nothing")
+    cleanup.add_argument("--pretend", action="store_true", help="print what would be deleted, and delete nothing")
     accept_flags(cleanup)
 
 

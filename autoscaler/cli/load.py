@@ -27,37 +27,46 @@ _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the shape of the load and what bounds it."""
-    parser.add_argument("--count", type=_number, help="how many pods")
-    parser.add_argument("--cpu", default="2", help="CPU that each asks for (default: 2)")
-    parser.add_argument("--memory", default="2000000Ki", help="memory that each asks for (default: 2000000Ki)")
-    parser.add_argument("--in-namespace", default="load", metavar="NAMESPACE", help="where they go (default: load)")
+    parser.add_argument("--count", type=_number, help="number of pods")
+    parser.add_argument("--cpu", default="2", help="CPU request of each pod (default: 2)")
+    parser.add_argument("--memory", default="2000000Ki", help="memory request of each pod (default: 2000000Ki)")
     parser.add_argument(
-        "--duration", type=_number, default=300, help="seconds that all of them stay once they run (default: 300)"
-    )
-    parser.add_argument("--priority-class", default="", metavar="NAME", help="their PriorityClass")
-    parser.add_argument("--image", default=LoadSpec(count=0).image, help="an image that sleeps")
-    parser.add_argument(
-        "--max-pods", type=_number, default=_MOST, help=f"most generated pods at one time (default: {_MOST}; 0: none)"
+        "--in-namespace", default="load", metavar="NAMESPACE", help="namespace of the pods (default: load)"
     )
     parser.add_argument(
-        "--deadline", type=_number, default=int(_DEADLINE_S), help="seconds within which they must start (default: 900)"
+        "--duration",
+        type=_number,
+        default=300,
+        help="seconds for which the pods stay once all of them run (default: 300)",
+    )
+    parser.add_argument("--priority-class", default="", metavar="NAME", help="PriorityClass of the pods")
+    parser.add_argument("--image", default=LoadSpec(count=0).image, help="image that sleeps")
+    parser.add_argument(
+        "--max-pods",
+        type=_number,
+        default=_MOST,
+        help=f"maximum number of generated pods at one time (default: {_MOST}; 0: none)",
     )
     parser.add_argument(
-        "--keep", action="store_true", help="leave the pods there; the clean-up of expired pods takes them"
+        "--deadline",
+        type=_number,
+        default=int(_DEADLINE_S),
+        help="seconds within which the pods must start (default: 900)",
     )
     parser.add_argument(
-        "--delete", metavar="BATCH", help="delete the pods of a batch that was kept, and do nothing else"
+        "--keep", action="store_true", help="leave the pods running; the clean-up of expired pods deletes them"
     )
+    parser.add_argument("--delete", metavar="BATCH", help="delete the pods of a kept batch, and do nothing else")
     parser.add_argument(
         "--allow",
         action="append",
         default=[],
         metavar="HOST",
-        help="API server, not on this machine, that may get load",
+        help="host of an API server on another machine that may get load",
     )
     output.add_output(parser)
     accept_flags(parser)
-    parser.epilog = "--kubeconfig and the other flags of the daemon say which cluster it is."
+    parser.epilog = "--kubeconfig and the daemon's other flags select the cluster."
 
 
 def _number(text: str) -> int:
@@ -141,13 +150,13 @@ def generate(generator: Generator, load: LoadSpec, name: str, args: argparse.Nam
 def _problems(args: argparse.Namespace) -> list[str]:
     found = []
     if args.delete is None and not args.count:
-        found.append("--count: is missing; say how many pods, 1 or more")
+        found.append("--count: is missing; give the number of pods, 1 or more")
     if _LABEL.fullmatch(args.in_namespace) is None:
         found.append(f"--in-namespace: {args.in_namespace!r} is not the name of a namespace")
     if args.delete is not None and _LABEL.fullmatch(args.delete) is None:
         found.append(f"--delete: {args.delete!r} is not the name of a batch")
     if args.delete is None and args.max_pods == 0:
-        found.append("--max-pods: 0 means that no load may be made")
+        found.append("--max-pods: 0 allows no load")
     for flag in ("cpu", "memory"):
         try:
             if parse_quantity(getattr(args, flag)) <= 0:

@@ -44,17 +44,19 @@ class SubcommandModule(Protocol):
 
 
 SUBCOMMANDS = (
-    Subcommand("run", "autoscaler.cli.run", "the daemon; flags without a subcommand mean this", only_flags=True),
-    Subcommand("demo", "autoscaler.cli.demo", "a sandbox cluster, a simulated cloud and the daemon, on this machine"),
-    Subcommand("plan", "autoscaler.cli.plan", "what a pass would do to a dump, a scenario or a live cluster, and why"),
+    Subcommand("run", "autoscaler.cli.run", "run the daemon; flags without a subcommand do the same", only_flags=True),
     Subcommand(
-        "simulate", "autoscaler.cli.simulate", "days of cluster life in seconds: what they cost, how pods waited"
+        "demo", "autoscaler.cli.demo", "run a sandbox cluster, a simulated cloud and the daemon on this machine"
     ),
-    Subcommand("scenario", "autoscaler.cli.scenario_command", "turn a dump into a scenario file to edit and to replay"),
-    Subcommand("eta", "autoscaler.cli.eta", "when pending pods will be ready, by the daemon's own formulas"),
-    Subcommand("load", "autoscaler.cli.load", "pods of a given shape for a test cluster, and how they start"),
-    Subcommand("headroom", "autoscaler.cli.headroom", "check and plan pools of pause pods, and remove them"),
-    Subcommand("reservations", "autoscaler.cli.reservations", "check and plan what announced work reserves"),
+    Subcommand(
+        "plan", "autoscaler.cli.plan", "show what a pass would do to a dump, a scenario or a live cluster, and why"
+    ),
+    Subcommand("simulate", "autoscaler.cli.simulate", "simulate days in seconds: costs, waiting times of pods"),
+    Subcommand("scenario", "autoscaler.cli.scenario_command", "turn a dump into a scenario file to edit and replay"),
+    Subcommand("eta", "autoscaler.cli.eta", "estimate when pending pods will be ready, with the daemon's formulas"),
+    Subcommand("load", "autoscaler.cli.load", "create pods in a test cluster, and report how they start"),
+    Subcommand("headroom", "autoscaler.cli.headroom", "check, plan and remove pools of pause pods"),
+    Subcommand("reservations", "autoscaler.cli.reservations", "check and plan reservations for announced work"),
     Subcommand("provider", "autoscaler.cli.provider", "check, list and serve cloud providers"),
     Subcommand("config", "autoscaler.cli.config_command", "check a configuration file, list flags and rules"),
     Subcommand("version", "autoscaler.cli.version", "print the version"),
@@ -131,7 +133,7 @@ def _usage(commands: Mapping[str, Subcommand]) -> str:
     return (
         "usage: autoscaler SUBCOMMAND [options]\n"
         "       autoscaler [flags of Cluster Autoscaler]\n\n"
-        "A Kubernetes node autoscaler: decides like Cluster Autoscaler, faster, and says why.\n\n"
+        "A node autoscaler for Kubernetes that decides like Cluster Autoscaler and explains its decisions.\n\n"
         f"{listed}\n\n"
         "autoscaler SUBCOMMAND --help describes one; autoscaler run --help lists the flags.\n"
         "Exit status: 0 done, 1 failed while running, 2 bad input or configuration."

@@ -27,7 +27,7 @@ def add_planner(
     """Declare `plan` of a companion, for a file with its section, and return it; `kinds` are the objects it reads."""
     plan = actions.add_parser("plan", help=does)
     plan.add_argument("file", metavar="FILE", help=f"configuration file with a {section} section")
-    plan.add_argument("--now", type=instant, help="moment to plan for, such as 2026-11-20T10:00:00Z (default: now)")
+    plan.add_argument("--now", type=instant, help="time to plan for, such as 2026-11-20T10:00:00Z (default: now)")
     plan.add_argument(
         "--objects",
         action="append",
@@ -56,6 +56,6 @@ def read_objects(path: str) -> Iterator[Mapping[str, Any]]:
         raise ConfigError(f"--objects: {path} is neither JSON nor YAML: {error}") from error
     for document in documents:
         if not isinstance(document, dict):
-            raise ConfigError(f"--objects: {path} holds something that is no object")
+            raise ConfigError(f"--objects: {path} contains something that is not an object")
         items = document.get("items")
         yield from items if isinstance(items, list) else (document,)

@@ -24,9 +24,9 @@ from autoscaler.simulator.play import play, play_and_explain
 
 PlanResult = PlanAnswer | PlanExplanation | Comparison
 _FLAGS_NOTE = (
-    "Cluster Autoscaler's flags, such as --expander=most-pods or --compatibility=1.31, hold for dumps and live "
-    "clusters, and go before a scenario file's own options. --kubeconfig alone plans for a live cluster, of which "
-    "objects are read (get, list) and nothing is written."
+    "Cluster Autoscaler's flags, such as --expander=most-pods or --compatibility=1.31, apply to "
+    "dumps and live clusters, and override a scenario file's options. --kubeconfig alone plans for a "
+    "live cluster: the command reads objects (get, list) and writes nothing."
 )
 
 
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="scenario file (JSON or YAML), a recorded pass for example; repeat it for several",
+        help="scenario file (JSON or YAML), for example a recorded pass; repeatable",
     )
     sources.add_objects_argument(parser)
     sources.add_dump_arguments(parser)
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="TARGET",
-        help="say why for pod/NAMESPACE/NAME, node/NAME or group/ID, instead of the plan; repeat it for several",
+        help="explain pod/NAMESPACE/NAME, node/NAME or group/ID instead of printing the plan; repeatable",
     )
     parser.add_argument(
         "--run", type=int, metavar="N", help="the run to explain, counted from 0 (default: the last one)"
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FLAG=VALUE,...",
-        help="plan once more with these flags, side by side with the rest; repeat it for several",
+        help="plan again with these flags, and print the plans side by side; repeatable",
     )
     output.add_output(parser)
     accept_flags(parser)
@@ -91,14 +91,14 @@ def run(args: argparse.Namespace) -> int:
 
 def _refuse_contradictions(args: argparse.Namespace) -> None:
     if args.run is not None and not args.explain:
-        raise ConfigError(f"--run {args.run}: it goes with --explain")
+        raise ConfigError(f"--run {args.run}: requires --explain")
     if args.compare and args.explain:
-        raise ConfigError("--compare: it does not go with --explain; explain one variant at a time, by its flags")
+        raise ConfigError("--compare: cannot be used with --explain; explain one variant at a time, with its flags")
     of_dumps = {"--objects": args.objects, "--groups": args.groups, "--now": args.now}
     of_dumps |= {"--runs": args.runs, "--step": args.step}
     given = [name for name, value in of_dumps.items() if value]
     if args.scenario and given:
-        raise ConfigError(f"{given[0]}: it does not go with --scenario, whose file says it all")
+        raise ConfigError(f"{given[0]}: cannot be used with --scenario, whose file defines it")
 
 
 def _run_dump(args: argparse.Namespace, targets: Sequence[ExplainTarget], variants: Sequence[Variant]) -> None:

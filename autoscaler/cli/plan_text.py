@@ -40,10 +40,10 @@ def import_notes(found: Imported) -> Iterator[str]:
 def _inference(groups: Sequence[InferredGroup]) -> Iterator[str]:
     if not groups:
         return
-    yield "Node groups, as nodes tell them (write a --groups file to say better):"
+    yield "Node groups, derived from the nodes (a --groups file overrides them):"
     rows = [(one.id, one.nodes, one.min_size, one.max_size, one.label, ", ".join(one.unknown)) for one in groups]
     yield output.to_table(("GROUP", "NODES", "MIN", "MAX", "TOLD BY", "NOT KNOWN"), rows)
-    yield "Groups that have no node now cannot be seen."
+    yield "Groups without nodes are not visible."
 
 
 def _headline(run_: RunAnswer) -> str:
@@ -111,7 +111,7 @@ def _tables(run_: RunAnswer) -> Iterator[tuple[str, Sequence[str], list[tuple[ob
         [(_names("", one.pods), len(one.pods), one.reason) for one in reasons.waiting],
     )
     yield (
-        "Node groups left out",
+        "Skipped node groups",
         ("GROUP", "REASON", "WHY"),
         [(one.group, one.reason, _why(one.message, one.detail)) for one in reasons.skipped_groups],
     )
@@ -132,7 +132,7 @@ def _tables(run_: RunAnswer) -> Iterator[tuple[str, Sequence[str], list[tuple[ob
         ],
     )
     yield (
-        "Nodes that nobody needs",
+        "Unneeded nodes",
         ("NODE", "GROUP", "USED", "UNNEEDED SINCE", "MAY GO", "PODS TO MOVE"),
         [
             (one.node, one.group, _share(one.utilization), one.since, _may_go(one), len(one.pods_to_move))

@@ -33,7 +33,7 @@ _WORDS = {True: "passed", False: "FAILED", None: "not applicable"}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare `list`, `check MODULE:CLASS` and `serve`."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="list|check|serve")
-    output.add_output(actions.add_parser("list", help="print the providers that --cloud-provider can name"))
+    output.add_output(actions.add_parser("list", help="print the providers that --cloud-provider accepts"))
     check = actions.add_parser("check", help="run the conformance suite on a provider and its disposable groups")
     check.add_argument("target", metavar="MODULE:NAME", help="a harness, a provider class or a provider's factory")
     check.add_argument("--cloud-config", metavar="FILE", help="the provider's configuration file")
@@ -44,13 +44,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_serve(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     serve = actions.add_parser(
-        "serve", help="serve a provider by the external gRPC protocol, to this autoscaler or to Cluster Autoscaler"
+        "serve", help="serve a provider over the external gRPC protocol, to this autoscaler or to Cluster Autoscaler"
     )
-    serve.add_argument("--listen", required=True, metavar="HOST:PORT", help="where to listen, such as 127.0.0.1:8086")
+    serve.add_argument("--listen", required=True, metavar="HOST:PORT", help="listen address, such as 127.0.0.1:8086")
     serve.add_argument("--tls-key", metavar="FILE", help="the server's private key, PEM")
     serve.add_argument("--tls-cert", metavar="FILE", help="the server's certificate, PEM")
-    serve.add_argument("--tls-client-ca", metavar="FILE", help="who may vouch for clients, PEM")
-    serve.add_argument("--insecure", action="store_true", help="do without TLS beyond this machine as well")
+    serve.add_argument("--tls-client-ca", metavar="FILE", help="certificate authority of clients, PEM")
+    serve.add_argument("--insecure", action="store_true", help="allow connections from other machines without TLS")
     accept_flags(serve)
     serve.epilog = "Choose the provider with the daemon's flags: --cloud-provider, --cloud-config, --nodes, ..."
 
@@ -92,7 +92,9 @@ def _credentials(args: argparse.Namespace) -> "Credentials | None":
     missing = [name for name, path in files.items() if path is None]
     if len(missing) == len(files):
         if host not in _LOOPBACK and not args.insecure:
-            raise ConfigError(f"--listen: {host} can be reached from elsewhere; give {', '.join(files)}, or --insecure")
+            raise ConfigError(
+                f"--listen: {host} is reachable from other machines; give {', '.join(files)}, or --insecure"
+            )
         return None
     if missing:
         raise ConfigError(f"{name}: is required beside the other two files" for name in missing)
@@ -105,7 +107,7 @@ def _pem(name: str, path: str) -> bytes:
     except ValueError as error:
         raise ConfigError(f"{name}: {path} {error}") from error
     if b"-----BEGIN " not in content:
-        raise ConfigError(f"{name}: {path} holds nothing in PEM form")
+        raise ConfigError(f"{name}: {path} contains no PEM data")
     return content
 
 

@@ -38,8 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     plan = add_planner(
         actions,
         "reservations",
-        "print what every target's reservations come to, without a cluster",
-        "pods, nodes and ConfigMaps, that of boot times too,",
+        "print the result of every target's reservations, without a cluster",
+        "pods, nodes and ConfigMaps, including that of boot times,",
     )
     plan.add_argument(
         "--scale",
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=_wish,
         metavar="TARGET=N[,DURATION]",
-        help="reservations to add or, negative, to remove, in this order; such as runners=3,30m",
+        help="reservations to add or, if negative, to remove, in this order; such as runners=3,30m",
     )
     add_lead(plan, "target")
     output.add_output(plan)

@@ -21,13 +21,13 @@ from autoscaler.scenario.from_dump import publishable
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare `from-dump`, where flags of Cluster Autoscaler become the file's options, and `anonymize`."""
     actions = parser.add_subparsers(dest="action", required=True, metavar="from-dump|anonymize")
-    from_dump = actions.add_parser("from-dump", help="turn what kubectl get -o json printed into a scenario to edit")
+    from_dump = actions.add_parser("from-dump", help="turn the output of kubectl get -o json into a scenario to edit")
     from_dump.add_argument("dump", nargs="+", metavar="DUMP", help="a file, a directory or -")
     sources.add_dump_arguments(from_dump)
-    hide = actions.add_parser("anonymize", help="replace every name that somebody chose; decisions stay the same")
+    hide = actions.add_parser("anonymize", help="replace every user-chosen name; decisions stay the same")
     hide.add_argument("scenario", metavar="FILE", help="a scenario file or a recording")
     for action, first in ((from_dump, OutputFormat.YAML), (hide, OutputFormat.JSON)):
-        action.add_argument("--to", metavar="FILE", help="write there instead of to standard output")
+        action.add_argument("--to", metavar="FILE", help="write to this file instead of standard output")
         second = OutputFormat.JSON if first is OutputFormat.YAML else OutputFormat.YAML
         output.add_output(action, (first, second))
     accept_flags(from_dump)

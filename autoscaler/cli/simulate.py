@@ -30,10 +30,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="extend",
         default=[],
         metavar="CONFIG",
-        help="configuration files to play it under, side by side",
+        help="configuration files to simulate side by side",
     )
-    parser.add_argument("--seed", type=int, metavar="N", help="fixes everything that is drawn (default: the file's)")
-    parser.add_argument("--html", metavar="FILE", help="write a report with plots there")
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of all random values (default: the file's)")
+    parser.add_argument("--html", metavar="FILE", help="write a report with plots to this file")
     output.add_output(parser)
 
 

@@ -43,14 +43,18 @@ def add_objects_argument(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="what kubectl get -A -o json|yaml printed: a file, a directory or - ; repeat it for several",
+        help="output of kubectl get -A -o json|yaml: a file, a directory or - ; repeatable",
     )
 
 
 def add_dump_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options that say how a dump is read."""
-    parser.add_argument("--groups", metavar="FILE", help="groups file of the static provider; default: told from nodes")
-    parser.add_argument("--now", type=_time, metavar="TIME", help="when it is (default: the newest time in the input)")
+    parser.add_argument(
+        "--groups", metavar="FILE", help="groups file of the static provider (default: derived from nodes)"
+    )
+    parser.add_argument(
+        "--now", type=_time, metavar="TIME", help="time of the plan (default: the newest time in the input)"
+    )
     parser.add_argument("--runs", type=_runs, metavar="N", help="passes to look ahead (default 1)")
     parser.add_argument("--step", type=_step, metavar="DURATION", help="time between passes (default 10s)")
 
@@ -117,7 +121,7 @@ def _imported(args: argparse.Namespace) -> Imported:
         dump, name = _read_live(config, clock), "cluster"
         now_s = clock.now().wall if args.now is None else args.now
     else:
-        raise ConfigError("nothing to plan for: name a --scenario, --objects, or a cluster with --kubeconfig")
+        raise ConfigError("nothing to plan for: give --scenario, --objects, or a cluster with --kubeconfig")
     wishes = ImportOptions(
         name=name,
         config=config,
@@ -185,7 +189,7 @@ def _read_live(config: Config, clock: SystemClock) -> Dump:
                 except (Refused, Gone) as error:
                     if kind in _INDISPENSABLE:
                         raise
-                    missing.append(f"{kind} objects cannot be read and are left out: {error}")
+                    missing.append(f"{kind} objects cannot be read and are skipped: {error}")
     finally:
         client.close()
         executor.stop()

@@ -36,7 +36,7 @@ def standard_input_as_file(words: Sequence[str]) -> Iterator[list[str]]:
             with path.open("wb") as file:
                 _copy(sys.stdin.buffer, file)
         except OSError as error:
-            raise ConfigError(f"-: standard input cannot be kept in a temporary file: {error.strerror}") from error
+            raise ConfigError(f"-: standard input cannot be stored in a temporary file: {error.strerror}") from error
         try:
             yield [f"{word[:-1]}{path}" if number in places else word for number, word in enumerate(words)]
         except ConfigError as error:

@@ -40,43 +40,43 @@ _AboveZero = Annotated[float, Syntax("float", _above_zero, "{:g}".format, types=
 
 
 class Eta(msgspec.Struct, frozen=True):
-    """When pods are expected to start, and which are deleted when their time is over."""
+    """Pod start estimates, and the clean-up of expired pods."""
 
     pod_start_estimates: Annotated[Switch, "Estimate when pending pods will be ready.", Support.OURS] = True
     pod_start_estimator: Annotated[
         PodStartEstimator,
         Syntax("ratio|placement", _estimator, str),
-        "How: by where a pod is meant to go, or by a ratio of the cluster's totals.",
+        "How to estimate: from each pod's planned place, or from a ratio of the cluster's totals.",
         Support.OURS,
     ] = PodStartEstimator.PLACEMENT
     ratio_run_seconds: Annotated[_AboveZero, "How long pods run, for the ratio.", Support.OURS] = 600.0
-    ratio_start_seconds: Annotated[_AboveZero, "How long a pod takes to start where there is room.", Support.OURS] = (
-        90.0
-    )
+    ratio_start_seconds: Annotated[
+        _AboveZero, "How long a pod takes to start on a node with room, for the ratio.", Support.OURS
+    ] = 90.0
     ratio_node_overhead_cpu: Annotated[
-        Real, "Cores of each node that the ratio leaves to the system.", Support.OURS
+        Real, "Cores of each node that the ratio reserves for the system.", Support.OURS
     ] = 2.0
     estimate_max_pods: Annotated[
-        Count, "Most pods that one pass makes estimates for, highest priority first.", Support.OURS
+        Count, "Maximum number of pods that one pass makes estimates for, highest priority first.", Support.OURS
     ] = 500
     persist_boot_times: Annotated[
         Switch,
         "Keep boot times of nodes in the ConfigMap cluster-autoscaler-boot-times, so that they survive a restart.",
         Support.OURS,
     ] = False
-    expired_pod_cleanup: Annotated[
-        Switch, "Delete pods whose annotation says that their time is over.", Support.OURS
-    ] = False
+    expired_pod_cleanup: Annotated[Switch, "Delete pods whose deadline annotation has passed.", Support.OURS] = False
     expired_pod_namespaces: Annotated[
-        StringArray, "Namespace in which expired pods are deleted; * means every one.", Support.OURS
+        StringArray,
+        "Namespace in which expired pods are deleted; * means every namespace except kube-system.",
+        Support.OURS,
     ] = ()
     expired_pod_annotation: Annotated[
         Text, "Annotation with the Unix seconds after which a pod is deleted.", Support.OURS
     ] = "delete-at"
-    expired_pod_max_per_sweep: Annotated[Count, "Most pods that one sweep deletes.", Support.OURS] = 50
+    expired_pod_max_per_sweep: Annotated[Count, "Maximum number of pods that one sweep deletes.", Support.OURS] = 50
     expired_pod_generation: Annotated[
         OptionalText,
-        "Current generation of generated pods; pods of others that have the annotation are removed once.",
+        "Current generation of generated pods. Pods of other generations that have a deadline are deleted once.",
         Support.OURS,
     ] = None
 

@@ -43,13 +43,13 @@ class ConfigSource(msgspec.Struct, frozen=True):
     """Where the configuration starts from."""
 
     compatibility: Annotated[
-        Compatibility, choice(Compatibility), "Decide, and default, as that version did.", Support.OURS
+        Compatibility, choice(Compatibility), "Use the decisions and defaults of that version.", Support.OURS
     ] = Compatibility.HEAD
     config: Annotated[OptionalText, "Configuration file (YAML); flags override it.", Support.OURS] = None
 
 
 class Provider(msgspec.Struct, frozen=True):
-    """Which cloud, and which of its node groups."""
+    """The cloud and its node groups."""
 
     cloud_provider: Annotated[OptionalText, "Name of the cloud provider."] = None
     cloud_config: Annotated[OptionalText, "The provider's configuration file."] = None
@@ -59,36 +59,36 @@ class Provider(msgspec.Struct, frozen=True):
         OptionalText,
         "Name of the cluster, for providers that need it.",
         Support.ACCEPTED,
-        FlagDifference("No provider that is here reads it yet."),
+        FlagDifference("No provider uses it yet."),
     ] = None
     price_file: Annotated[
-        OptionalText, "Prices of instance types and of resources (YAML), for providers without any.", Support.OURS
+        OptionalText, "Prices of instance types and of resources (YAML), for providers without prices.", Support.OURS
     ] = None
     user_agent: Annotated[Text, "User agent of HTTP calls."] = "cluster-autoscaler"
     async_node_groups: Annotated[
         Switch,
         "Create and delete node groups in the background.",
         Support.NOT_APPLICABLE,
-        FlagDifference(
-            "No provider here creates node groups; neither do those of Cluster Autoscaler's own distribution."
-        ),
+        FlagDifference("No provider creates node groups, neither here nor in Cluster Autoscaler's own distribution."),
     ] = False
     aws_use_static_instance_list: Annotated[
         Switch,
         "AWS: use the built-in list of instance types.",
         Support.ACCEPTED,
         FlagDifference(
-            "There is no list that could grow old: only the types in use are asked for, and tags can tell as well."
+            "There is no built-in list: the provider reads only the types in use, and tags can describe them as well."
         ),
     ] = False
     bulk_mig_instances_listing_enabled: Annotated[
-        Switch, "GCE: list the instances of a zone in one call, where groups are at rest."
+        Switch, "GCE: list the instances of a zone in one call, for groups without changes."
     ] = False
     gce_concurrent_refreshes: Annotated[CountFromOne, "GCE: groups refreshed at the same time."] = 1
     gce_mig_instances_min_refresh_wait_time_s: Annotated[
         Seconds, "GCE: shortest time between two listings of a group's instances."
     ] = 5.0
-    regional: Annotated[Switch, "GCE: the cluster is regional: groups are found in all zones of the region."] = False
+    regional: Annotated[
+        Switch, "GCE: the cluster is regional; the provider finds groups in all zones of the region."
+    ] = False
     clusterapi_cloud_config_authoritative: Annotated[
         Switch, "Cluster API: never fall back to --kubeconfig for the management cluster."
     ] = False
@@ -96,13 +96,13 @@ class Provider(msgspec.Struct, frozen=True):
         StringSlice,
         "GCE: ranges opened for load balancers.",
         Support.NOT_APPLICABLE,
-        FlagDifference("It came with a library, and the autoscaler never used it."),
+        FlagDifference("A library of Cluster Autoscaler added it; the autoscaler never used it."),
     ] = ()
     cloud_provider_gce_l7lb_src_cidrs: Annotated[
         StringSlice,
         "GCE: ranges opened for HTTP load balancers.",
         Support.NOT_APPLICABLE,
-        FlagDifference("It came with a library, and the autoscaler never used it."),
+        FlagDifference("A library of Cluster Autoscaler added it; the autoscaler never used it."),
     ] = ()
 
     def flags(self) -> dict[str, bool | float]:
@@ -124,32 +124,31 @@ class Loop(msgspec.Struct, frozen=True):
         Seconds,
         "Time between two passes.",
         Support.BETTER,
-        FlagDifference(
-            "The default is longer, since what happens in between starts a pass at once; 10s with --compatibility=1.31."
-        ),
+        FlagDifference("The default is longer, because changes start a pass at once; 10s with --compatibility=1.31."),
     ] = 15.0
-    min_pass_interval_s: Annotated[Seconds, "Shortest time between two passes, however much happens.", Support.OURS] = (
-        1.0
-    )
+    min_pass_interval_s: Annotated[Seconds, "Shortest time between two passes.", Support.OURS] = 1.0
     frequent_loops_enabled: Annotated[
         Switch, "Start the next pass early after activity or when pods become unschedulable."
     ] = True
-    max_inactivity_s: Annotated[Seconds, "Without a pass for so long the health check fails."] = 600.0
-    max_failing_time_s: Annotated[Seconds, "Without a successful pass for so long the health check fails."] = 900.0
-    max_startup_time_s: Annotated[Seconds, "Until the first successful pass the health check allows so long."] = 1200.0
+    max_inactivity_s: Annotated[Seconds, "The health check fails after this time without a pass."] = 600.0
+    max_failing_time_s: Annotated[Seconds, "The health check fails after this time without a successful pass."] = 900.0
+    max_startup_time_s: Annotated[Seconds, "Time that the health check allows until the first successful pass."] = (
+        1200.0
+    )
     max_pass_time_s: Annotated[
         Seconds,
-        "A pass that takes longer ends the process, with the stacks of its threads in the log; 0: none does.",
+        "If a pass takes longer, the process ends, with the stacks of its threads in the log; 0 means never.",
         Support.OURS,
     ] = 900.0
     max_stall_time_s: Annotated[
         Seconds,
-        "Without a turn for any Python code for so long the process is ended likewise; 0: it is not.",
+        "If no Python code can run for this long, the process ends in the same way; 0 means never.",
         Support.OURS,
     ] = 60.0
     max_termination_time_s: Annotated[
         Seconds,
-        "An orderly end that takes longer is cut short likewise; less than the pod's terminationGracePeriodSeconds.",
+        "If an orderly shutdown takes longer, the process ends in the same way. Set it below the pod's "
+        "terminationGracePeriodSeconds.",
         Support.OURS,
     ] = 25.0
     dry_run: Annotated[Switch, "Decide and report, but write nothing.", Support.OURS] = False
@@ -161,19 +160,19 @@ class Kube(msgspec.Struct, frozen=True):
     kubeconfig: Annotated[OptionalText, "kubeconfig file; without it the pod's service account is used."] = None
     kubernetes: Annotated[OptionalText, "Address of the API server, instead of the one in the kubeconfig."] = None
     namespace: Annotated[Text, "Namespace of the autoscaler, its ConfigMaps and its lease."] = "kube-system"
-    kube_client_qps: Annotated[Real, "Writes a second to the API server."] = 5.0
-    kube_client_burst: Annotated[Count, "Writes that may go out at once above that rate."] = 10
+    kube_client_qps: Annotated[Real, "Writes per second to the API server."] = 5.0
+    kube_client_burst: Annotated[Count, "Writes that may exceed that rate in a burst."] = 10
     max_watch_silence_s: Annotated[
         Seconds,
-        "No node is removed once the API server has said nothing about a kind for so long, and none is bought either "
-        "where that kind is nodes or pods; 0: no limit.",
+        "If the API server reports nothing about a kind for this long, no node is removed, and if the "
+        "kind is nodes or pods, none is bought either; 0 means no limit.",
         Support.OURS,
     ] = 180.0
     kube_api_content_type: Annotated[
         Text,
         "Media type of API requests.",
         Support.NOT_APPLICABLE,
-        FlagDifference("The form of requests is chosen for speed of decoding."),
+        FlagDifference("The autoscaler chooses the media type for speed of decoding."),
     ] = "application/vnd.kubernetes.protobuf"
 
 
@@ -181,9 +180,13 @@ class Leader(msgspec.Struct, frozen=True):
     """Election of the one replica that acts."""
 
     leader_elect: Annotated[Switch, "Act only while holding the lease."] = True
-    leader_elect_lease_duration_s: Annotated[Seconds, "How long others wait before they take a silent lease."] = 15.0
-    leader_elect_renew_deadline_s: Annotated[Seconds, "The leader stops after failing to renew for so long."] = 10.0
-    leader_elect_retry_period_s: Annotated[Seconds, "Time between attempts to take or renew the lease."] = 2.0
+    leader_elect_lease_duration_s: Annotated[
+        Seconds, "How long other replicas wait before they take over a lease that nobody renews."
+    ] = 15.0
+    leader_elect_renew_deadline_s: Annotated[
+        Seconds, "The leader stops if it cannot renew the lease for this long."
+    ] = 10.0
+    leader_elect_retry_period_s: Annotated[Seconds, "Time between attempts to acquire or renew the lease."] = 2.0
     leader_elect_resource_lock: Annotated[ResourceLock, choice(ResourceLock), "Kind of the lock object."] = (
         ResourceLock.LEASES
     )
@@ -194,11 +197,11 @@ class Leader(msgspec.Struct, frozen=True):
 
 
 class Observe(msgspec.Struct, frozen=True):
-    """What people and machines can see of the process."""
+    """Status, metrics, logs and recordings."""
 
     address: Annotated[Address, "Listen address of the HTTP server."] = ":8085"
     reservations_address: Annotated[
-        Text, "Listen address for announced work, instead of `reservations.listen`; empty: that one.", Support.OURS
+        Text, "Listen address for announced work; overrides `reservations.listen` unless empty.", Support.OURS
     ] = ""
     write_status_configmap: Annotated[Switch, "Write the status ConfigMap."] = True
     status_config_map_name: Annotated[Text, "Name of the status ConfigMap."] = "cluster-autoscaler-status"
@@ -209,9 +212,9 @@ class Observe(msgspec.Struct, frozen=True):
         OptionalText,
         "Verbosity by file, such as pattern=N,...",
         Support.NOT_APPLICABLE,
-        FlagDifference("It names files of another program; --v works."),
+        FlagDifference("It names files of Cluster Autoscaler's source; --v works."),
     ] = None
-    logging_format: Annotated[LogFormat, choice(LogFormat), "Shape of log lines."] = LogFormat.TEXT
+    logging_format: Annotated[LogFormat, choice(LogFormat), "Format of log lines."] = LogFormat.TEXT
     debugging_snapshot_enabled: Annotated[Switch, "Serve the data of one pass at /snapshotz."] = False
     profiling: Annotated[
         Switch,
@@ -220,23 +223,23 @@ class Observe(msgspec.Struct, frozen=True):
         FlagDifference("There is no profiling endpoint; Python profilers attach from outside."),
     ] = False
     max_node_skip_eval_time_tracker_enabled: Annotated[
-        Switch, "Publish how long nodes went without being considered for scale-down."
+        Switch, "Publish how long nodes were not considered for scale-down."
     ] = False
-    node_removal_latency_tracking_enabled: Annotated[Switch, "Publish how long unneeded nodes took to be removed."] = (
+    node_removal_latency_tracking_enabled: Annotated[Switch, "Publish how long the removal of unneeded nodes took."] = (
         False
     )
     record_dir: Annotated[OptionalText, "Directory that keeps the last passes as scenario files.", Support.OURS] = None
     serve_recordings: Annotated[
         Switch,
-        "Serve the newest recording at /api/v1/recordings/latest: the whole cluster as decisions read it.",
+        "Serve the newest recording, with all cluster data that decisions read, at /api/v1/recordings/latest.",
         Support.OURS,
     ] = False
-    anonymize: Annotated[Switch, "Recordings have pseudonyms for every name that somebody chose.", Support.OURS] = False
-    record_passes: Annotated[CountFromOne, "How many passes are kept there.", Support.OURS] = 20
+    anonymize: Annotated[Switch, "Replace every user-chosen name in recordings with a pseudonym.", Support.OURS] = False
+    record_passes: Annotated[CountFromOne, "How many passes --record-dir keeps.", Support.OURS] = 20
 
 
 class Logging(msgspec.Struct, frozen=True):
-    """Options of klog beside the verbosity, so that command lines keep working."""
+    """Other options of klog, so that existing command lines work."""
 
     logtostderr: Annotated[
         Switch,
@@ -255,13 +258,13 @@ class Logging(msgspec.Struct, frozen=True):
     ] = "2"
     skip_headers: Annotated[
         Switch,
-        "Leave out the header of log lines.",
+        "Omit the header of log lines.",
         Support.NOT_APPLICABLE,
-        FlagDifference("Log lines have a form of their own."),
+        FlagDifference("Log lines have their own format."),
     ] = False
     skip_log_headers: Annotated[
         Switch,
-        "Leave out the header of log files.",
+        "Omit the header of log files.",
         Support.NOT_APPLICABLE,
         FlagDifference("There are no log files: everything goes to standard error."),
     ] = False
@@ -269,7 +272,7 @@ class Logging(msgspec.Struct, frozen=True):
         Switch,
         "Add the source directory to log lines.",
         Support.NOT_APPLICABLE,
-        FlagDifference("Log lines have a form of their own."),
+        FlagDifference("Log lines have their own format."),
     ] = False
     one_output: Annotated[
         Switch,
@@ -299,7 +302,7 @@ class Logging(msgspec.Struct, frozen=True):
         OptionalText,
         "file:line whose log lines carry a stack.",
         Support.NOT_APPLICABLE,
-        FlagDifference("It names lines of another program."),
+        FlagDifference("It names lines of Cluster Autoscaler's source."),
     ] = None
     log_flush_frequency_s: Annotated[
         Seconds, "Time between flushes of the log.", Support.NOT_APPLICABLE, FlagDifference("Nothing is buffered.")
@@ -326,5 +329,5 @@ class Logging(msgspec.Struct, frozen=True):
         Gates,
         "Switches of Kubernetes libraries.",
         Support.NOT_APPLICABLE,
-        FlagDifference("They switch parts of Kubernetes libraries that are not used here."),
+        FlagDifference("The autoscaler does not use these libraries."),
     ] = ()

@@ -23,7 +23,7 @@ class Rules(msgspec.Struct, frozen=True):
 
     # The pass.
     scale_down_after_scale_up: Annotated[
-        bool, BehaviourChange("A pass that scaled up goes on to scale-down instead of ending.", False, "1.34")
+        bool, BehaviourChange("A pass that scaled up continues with scale-down instead of ending.", False, "1.34")
     ] = True
     return_scale_up_error: Annotated[
         bool, BehaviourChange("A failed scale-up fails the pass; otherwise it only shows in the status.", True, "1.34")
@@ -33,9 +33,7 @@ class Rules(msgspec.Struct, frozen=True):
     ] = False
     max_nodes_total_result_limited: Annotated[
         bool,
-        BehaviourChange(
-            "Reaching max-nodes-total is a result and an event of its own, not `NoOptionsAvailable`.", False
-        ),
+        BehaviourChange("Reaching max-nodes-total has its own result and event, not `NoOptionsAvailable`.", False),
     ] = True
     startup_health_limit: Annotated[
         bool,
@@ -55,31 +53,33 @@ class Rules(msgspec.Struct, frozen=True):
     hints_by_priority: Annotated[
         bool,
         BehaviourChange(
-            "Placing on existing nodes goes by priority, pods with a hint first; otherwise as given.", False, "1.37"
+            "Pods are placed on existing nodes by priority, pods with a hint first; otherwise in the given order.",
+            False,
+            "1.37",
         ),
     ] = True
 
     tolerated_cordons_are_open: Annotated[
         bool,
         BehaviourChange(
-            "A pending pod that tolerates a cordon finds room on cordoned nodes, as for the scheduler; otherwise no "
-            "search tries them.",
+            "A pending pod that tolerates a cordon may use cordoned nodes, as in the scheduler; otherwise "
+            "cordoned nodes are not tried.",
             False,
         ),
     ] = True
     pods_wait_for_affinity: Annotated[
         bool,
         BehaviourChange(
-            "A pod that has to be near pods that come after it is tried again once they have found room; otherwise "
-            "pods are tried once, in their order.",
+            "A pod whose affinity needs later pods is tried again once these have room; otherwise each pod "
+            "is tried once, in order.",
             False,
         ),
     ] = True
     device_claims_count: Annotated[
         bool,
         BehaviourChange(
-            "A pod with ResourceClaims fits only where they are allocated, and nowhere while they are not; allocated "
-            "devices are a node's utilisation, and devices that are not there yet keep it from being ready. "
+            "A pod with ResourceClaims fits only where they are allocated, and nowhere while they are not. "
+            "Allocated devices count as a node's utilisation, and a node with missing devices is not ready. "
             "Otherwise claims and devices are ignored.",
             False,
             "1.35",
@@ -93,25 +93,25 @@ class Rules(msgspec.Struct, frozen=True):
     nodes_correct_templates: Annotated[
         bool,
         BehaviourChange(
-            "Where the newest nodes of a group offer less than its template says, they count: at once for CPU and "
-            "memory, then for all, and for as long as templates are remembered; otherwise the first node in good "
-            "order speaks for its group.",
+            "If the newest nodes of a group have less than its template says, they replace it: at once for "
+            "CPU and memory, then for everything, and for as long as templates are remembered. Otherwise the "
+            "first healthy node is the template.",
             False,
         ),
     ] = True
     zones_in_balance: Annotated[
         bool,
         BehaviourChange(
-            "A new node of a group of several zones comes where the group has the fewest nodes; otherwise in the zone "
-            "of the group's template.",
+            "A new node of a group with several zones is expected in the zone with the fewest nodes; "
+            "otherwise in the zone of the group's template.",
             False,
         ),
     ] = True
     template_node_label: Annotated[
-        bool, BehaviourChange("Simulated nodes carry the label that marks template nodes.", False, "1.32")
+        bool, BehaviourChange("Simulated nodes have the label that marks template nodes.", False, "1.32")
     ] = True
     impaired_volumes_taint_ignored: Annotated[
-        bool, BehaviourChange("The taint `NodeWithImpairedVolumes` is left out of templates.", False)
+        bool, BehaviourChange("Templates omit the taint `NodeWithImpairedVolumes`.", False)
     ] = True
     suspended_nodes: Annotated[
         bool, BehaviourChange("A node with condition Suspended=True is neither ready nor unready.", False, "1.36")
@@ -123,8 +123,8 @@ class Rules(msgspec.Struct, frozen=True):
     upcoming_needs_request: Annotated[
         bool,
         BehaviourChange(
-            "Missing nodes of a group without scale-up request, or backed off because machines of it failed, are "
-            "not upcoming.",
+            "Missing nodes are not upcoming if their group has no scale-up request, or is in backoff because "
+            "machines failed.",
             False,
             "1.36",
         ),
@@ -138,13 +138,16 @@ class Rules(msgspec.Struct, frozen=True):
         ),
     ] = True
     revert_timed_out_scale_up: Annotated[
-        bool, BehaviourChange("When a scale-up times out the target size is lowered by what is missing.", False, "1.36")
+        bool,
+        BehaviourChange(
+            "When a scale-up times out, the target size is lowered by the number of missing nodes.", False, "1.36"
+        ),
     ] = True
     empty_groups_have_sizes: Annotated[
         bool,
         BehaviourChange(
-            "The target of a group without any node and machine is lowered like any other, once its machines are "
-            "overdue; Cluster Autoscaler leaves it.",
+            "The target of a group without nodes and machines is lowered like any other, once its machines "
+            "are overdue; Cluster Autoscaler does not lower it.",
             False,
         ),
     ] = True
@@ -169,13 +172,12 @@ class Rules(msgspec.Struct, frozen=True):
     next_group_after_failed_increase: Annotated[
         bool,
         BehaviourChange(
-            "A failed increase does not end the scale-up: pods that it leaves without nodes get others in the same "
-            "pass.",
+            "A failed increase does not end the scale-up: its pods get other nodes in the same pass.",
             False,
         ),
     ] = True
     balance_within_limits: Annotated[
-        bool, BehaviourChange("Balancing leaves out groups that limits forbid and caps each increase.", False)
+        bool, BehaviourChange("Balancing excludes groups that limits forbid, and caps each increase.", False)
     ] = True
     all_gpu_vendors: Annotated[
         bool, BehaviourChange("GPUs of every known vendor count; otherwise NVIDIA and DirectX only.", False)
@@ -207,7 +209,9 @@ class Rules(msgspec.Struct, frozen=True):
     requests_force_scale_up: Annotated[
         bool,
         BehaviourChange(
-            "A ProvisioningRequest is served whatever holds pods back: age, max-nodes-total.", False, "1.33"
+            "A ProvisioningRequest is served even when pods are held back by their age or max-nodes-total.",
+            False,
+            "1.33",
         ),
     ] = True
     check_capacity_no_retry: Annotated[
@@ -221,7 +225,7 @@ class Rules(msgspec.Struct, frozen=True):
     # Scale-down.
     unmeasured_node_is_unused: Annotated[
         bool,
-        BehaviourChange("A node that says nothing of its CPU or memory counts as unused; otherwise it stays.", True),
+        BehaviourChange("A node without CPU or memory amounts counts as unused; otherwise it stays.", True),
     ] = False
     node_at_threshold_is_needed: Annotated[
         bool, BehaviourChange("A node exactly at its utilisation threshold is needed; otherwise only above it.", True)
@@ -250,13 +254,15 @@ class Rules(msgspec.Struct, frozen=True):
     atomic_scale_down_registered_size: Annotated[
         bool,
         BehaviourChange(
-            "A zero-or-max group may go when all its registered nodes do; otherwise all of its target.", False, "1.34"
+            "A zero-or-max group may be removed with all its registered nodes; otherwise only with all of its target.",
+            False,
+            "1.34",
         ),
     ] = True
     evicted_pods_need_room: Annotated[
         bool,
         BehaviourChange(
-            "Pods evicted by removals under way, and not made anew yet, take room; Cluster Autoscaler forgets them at "
+            "Pods evicted by removals under way, and not yet recreated, take room; Cluster Autoscaler forgets them at "
             "once.",
             False,
         ),
@@ -264,8 +270,8 @@ class Rules(msgspec.Struct, frozen=True):
     bare_pods_are_expected: Annotated[
         bool,
         BehaviourChange(
-            "Pods without a controller on nodes being drained are expected to come again, as in Cluster Autoscaler; "
-            "otherwise only those that something makes anew.",
+            "Pods without a controller on nodes being drained are expected to return, as in Cluster Autoscaler; "
+            "otherwise only those that a controller recreates.",
             True,
         ),
     ] = False
@@ -273,7 +279,7 @@ class Rules(msgspec.Struct, frozen=True):
         bool, BehaviourChange("Nodes being deleted still count towards the lower resource limits.", False)
     ] = True
     scale_down_reports_no_candidates: Annotated[
-        bool, BehaviourChange("A scale-down without candidates has a result of its own.", False)
+        bool, BehaviourChange("A scale-down without candidates has its own result.", False)
     ] = True
     parallel_tainting: Annotated[
         bool, BehaviourChange("Nodes to delete are tainted five at a time; otherwise one by one.", False, "1.32")
@@ -281,7 +287,7 @@ class Rules(msgspec.Struct, frozen=True):
     reason_for_every_node: Annotated[
         bool,
         BehaviourChange(
-            "Every node that stays has a reason, at its group's minimum too; Cluster Autoscaler has none.", False
+            "Every node that stays has a reason, also at its group's minimum, where Cluster Autoscaler has none.", False
         ),
     ] = True
 

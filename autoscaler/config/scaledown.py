@@ -23,7 +23,7 @@ from autoscaler.config.windows import MaintenanceWindows
 
 
 class ScaleDown(msgspec.Struct, frozen=True):
-    """Which nodes are unneeded, and when they may go."""
+    """Which nodes are unneeded, and when they may be removed."""
 
     scale_down_enabled: Annotated[Switch, "Remove nodes that are not needed."] = True
     scale_down_unneeded_time_s: Annotated[Seconds, "How long a node must be unneeded before it is removed."] = 600.0
@@ -37,22 +37,20 @@ class ScaleDown(msgspec.Struct, frozen=True):
     scale_down_gpu_utilization_threshold: Annotated[Real, "The same for the GPUs of a node that has any (0 to 1)."] = (
         0.5
     )
-    ignore_daemonsets_utilization: Annotated[Switch, "Leave DaemonSet pods out of the utilisation."] = False
-    ignore_mirror_pods_utilization: Annotated[Switch, "Leave mirror pods out of the utilisation."] = False
+    ignore_daemonsets_utilization: Annotated[Switch, "Exclude DaemonSet pods from the utilisation."] = False
+    ignore_mirror_pods_utilization: Annotated[Switch, "Exclude mirror pods from the utilisation."] = False
     count_headroom_in_utilization: Annotated[
-        Switch, "Count pause pods in the utilisation; they give way, so by default they do not.", Support.OURS
+        Switch,
+        "Count pause pods in the utilisation. By default they do not count, because the scheduler preempts them.",
+        Support.OURS,
     ] = False
     scale_down_delay_after_add_s: Annotated[Seconds, "How long scale-down waits after a scale-up."] = 600.0
     scale_down_delay_after_delete_s: Annotated[Seconds, "How long scale-down waits after a node was removed."] = 0.0
     scale_down_delay_after_failure_s: Annotated[Seconds, "How long scale-down waits after it failed."] = 180.0
-    scale_down_delay_type_local: Annotated[
-        Switch, "These delays hold for the group concerned, not for the cluster."
-    ] = False
-    unremovable_node_recheck_timeout_s: Annotated[
-        Seconds, "How long a node found unremovable is not looked at again."
-    ] = 300.0
+    scale_down_delay_type_local: Annotated[Switch, "Apply these delays per group, not to the whole cluster."] = False
+    unremovable_node_recheck_timeout_s: Annotated[Seconds, "How long an unremovable node is not checked again."] = 300.0
     scale_down_simulation_timeout_s: Annotated[
-        Seconds, "Longest time spent on simulating removals in one pass of the daemon."
+        Seconds, "Time limit for simulating removals in one pass of the daemon."
     ] = 30.0
     node_deletion_candidate_ttl_s: Annotated[
         Seconds,
@@ -64,34 +62,38 @@ class ScaleDown(msgspec.Struct, frozen=True):
     ] = 1800.0
     scale_down_window: Annotated[
         MaintenanceWindows,
-        "Begin to remove nodes only within such windows, as in 0 22 * * 1-5;8h;Europe/Berlin (cron, UTC by default); "
-        "a group with windows of its own keeps to those.",
+        "Start to remove nodes only within these windows, such as 0 22 * * 1-5;8h;Europe/Berlin (cron, "
+        "UTC by default). If a group has windows of its own, only those apply to it.",
         Support.OURS,
     ] = ()
     max_node_deletions_per_minute: Annotated[
-        GroupLimits, "Most removals that begin within any minute, in the cluster or in one group.", Support.OURS
+        GroupLimits,
+        "Maximum number of removals that start within any minute, in the cluster or in one group.",
+        Support.OURS,
     ] = ()
-    max_scale_down_parallelism: Annotated[Count, "Most nodes being removed at the same time."] = 10
-    max_drain_parallelism: Annotated[Count, "Most nodes being drained at the same time."] = 1
-    max_bulk_soft_taint_count: Annotated[Count, "Most soft taints changed in one pass; 0 switches them off."] = 10
-    max_bulk_soft_taint_time_s: Annotated[Seconds, "Longest time spent on soft taints in one pass."] = 3.0
+    max_scale_down_parallelism: Annotated[Count, "Maximum number of nodes being removed at the same time."] = 10
+    max_drain_parallelism: Annotated[Count, "Maximum number of nodes being drained at the same time."] = 1
+    max_bulk_soft_taint_count: Annotated[
+        Count, "Maximum number of soft taints changed in one pass; 0 switches them off."
+    ] = 10
+    max_bulk_soft_taint_time_s: Annotated[Seconds, "Time limit for soft taints in one pass."] = 3.0
     scale_down_non_empty_candidates_count: Annotated[
         Number,
         "Candidates of the former planner.",
         Support.NOT_APPLICABLE,
-        FlagDifference("Without effect in Cluster Autoscaler since 1.32 too."),
+        FlagDifference("It has had no effect in Cluster Autoscaler since 1.32 either."),
     ] = 30
     scale_down_candidates_pool_ratio: Annotated[
         Real,
-        "Share of nodes the former planner looked at.",
+        "Share of nodes that the former planner considered.",
         Support.NOT_APPLICABLE,
-        FlagDifference("Without effect in Cluster Autoscaler since 1.32 too."),
+        FlagDifference("It has had no effect in Cluster Autoscaler since 1.32 either."),
     ] = 0.1
     scale_down_candidates_pool_min_count: Annotated[
         Number,
-        "Fewest nodes the former planner looked at.",
+        "Minimum number of nodes that the former planner considered.",
         Support.NOT_APPLICABLE,
-        FlagDifference("Without effect in Cluster Autoscaler since 1.32 too."),
+        FlagDifference("It has had no effect in Cluster Autoscaler since 1.32 either."),
     ] = 50
 
     @property
@@ -103,22 +105,24 @@ class ScaleDown(msgspec.Struct, frozen=True):
 
 
 class Drain(msgspec.Struct, frozen=True):
-    """Which pods may be evicted, and how a node leaves."""
+    """Which pods may be evicted, and how a node is drained."""
 
-    skip_nodes_with_system_pods: Annotated[Switch, "kube-system pods without disruption budget keep their node."] = True
+    skip_nodes_with_system_pods: Annotated[Switch, "kube-system pods without a disruption budget keep their node."] = (
+        True
+    )
     skip_nodes_with_local_storage: Annotated[Switch, "Pods with local storage keep their node."] = True
     skip_nodes_with_custom_controller_pods: Annotated[
         Switch, "Pods of controllers that are not built in keep their node."
     ] = True
     min_replica_count: Annotated[Count, "Pods of a controller with fewer replicas keep their node."] = 0
     blocking_system_pod_distruption_timeout_s: Annotated[
-        Seconds, "Age at which a kube-system pod without disruption budget stops keeping its node."
+        Seconds, "Age at which a kube-system pod without a disruption budget stops keeping its node."
     ] = 3600.0
-    max_graceful_termination_sec: Annotated[WholeSeconds, "Longest time that pods get to terminate."] = 600
+    max_graceful_termination_sec: Annotated[WholeSeconds, "Maximum termination grace period of pods."] = 600
     drain_priority_config: Annotated[
-        DrainPriorities, "Time to terminate by pod priority, lowest priority drained first."
+        DrainPriorities, "Termination grace period by pod priority; lowest priority is drained first."
     ] = ()
-    max_pod_eviction_time_s: Annotated[Seconds, "How long the eviction of a pod is tried."] = 120.0
+    max_pod_eviction_time_s: Annotated[Seconds, "How long the autoscaler tries to evict a pod."] = 120.0
     daemonset_eviction_for_empty_nodes: Annotated[Switch, "Evict DaemonSet pods from nodes that run nothing else."] = (
         False
     )
@@ -126,16 +130,16 @@ class Drain(msgspec.Struct, frozen=True):
     cordon_node_before_terminating: Annotated[Switch, "Cordon a node before it is removed."] = True
     node_delete_delay_after_taint_s: Annotated[Seconds, "Wait between tainting a node and removing it."] = 5.0
     dynamic_node_delete_delay_after_taint_enabled: Annotated[
-        Switch, "Fit that wait to the measured latency of the API server."
+        Switch, "Adjust that wait to the measured latency of the API server."
     ] = False
     node_deletion_delay_timeout_s: Annotated[Seconds, "How long an annotation may delay the removal of a node."] = 120.0
     node_deletion_batcher_interval_s: Annotated[
-        Seconds, "Removals of one group within this time go into one call; 0 means no batches."
+        Seconds, "Combine removals of one group within this time into one call; 0 means no batches."
     ] = 0.0
 
 
 class ReplacementOptions(msgspec.Struct, frozen=True):
-    """Nodes that go although they are needed, after others have come in their place."""
+    """Replacing nodes that are needed, after new nodes are ready."""
 
     max_node_age_s: Annotated[
         Seconds, "Age at which a node is replaced; 0 means never. A group may have its own.", Support.OURS
@@ -143,39 +147,43 @@ class ReplacementOptions(msgspec.Struct, frozen=True):
     replace_annotated_nodes: Annotated[
         Switch, "Replace nodes annotated replacement.autoscaler/requested: true.", Support.OURS
     ] = False
-    max_replacements: Annotated[CountFromOne, "Most replacements in progress at the same time.", Support.OURS] = 1
+    max_replacements: Annotated[
+        CountFromOne, "Maximum number of replacements in progress at the same time.", Support.OURS
+    ] = 1
     replacement_timeout_s: Annotated[
-        Seconds, "How long a replacement may take before it is given up and its node stays.", Support.OURS
+        Seconds, "How long a replacement may take before it is abandoned and its node stays.", Support.OURS
     ] = 3600.0
     replacement_retry_delay_s: Annotated[
-        Seconds, "How long a node rests after its replacement was given up; doubles each time.", Support.OURS
+        Seconds, "How long a node is left alone after its replacement was abandoned; doubles each time.", Support.OURS
     ] = 1800.0
-    consolidation: Annotated[Switch, "Replace nodes by cheaper ones that hold the same pods.", Support.OURS] = False
+    consolidation: Annotated[Switch, "Replace nodes with cheaper ones for the same pods.", Support.OURS] = False
     consolidation_margin: Annotated[
         Real, "Share of the old nodes' price that a consolidation must save (0 to 1).", Support.OURS
     ] = 0.15
-    consolidation_min_saving: Annotated[Real, "Price per hour that it must save at least.", Support.OURS] = 0.0
+    consolidation_min_saving: Annotated[
+        Real, "Minimum price per hour that a consolidation must save.", Support.OURS
+    ] = 0.0
     consolidation_min_node_age_s: Annotated[Seconds, "Nodes younger than this are not consolidated.", Support.OURS] = (
         3600.0
     )
     consolidation_max_nodes: Annotated[
-        CountFromOne, "Most nodes that one consolidation replaces together.", Support.OURS
+        CountFromOne, "Maximum number of nodes that one consolidation replaces.", Support.OURS
     ] = 10
     consolidation_interval_s: Annotated[Seconds, "Time between two searches for a consolidation.", Support.OURS] = 300.0
     consolidation_steps: Annotated[
-        CountFromOne, "Bound on the work of one search: places tried for pods.", Support.OURS
+        CountFromOne, "Limit on the work of one search: places tried for pods.", Support.OURS
     ] = 100_000
 
 
 class RemovedFlags(msgspec.Struct, frozen=True):
-    """Flags of older versions, so that old command lines start."""
+    """Flags of older versions, so that old command lines work."""
 
     max_empty_bulk_delete: Annotated[OptionalNumber, "Older name of max-scale-down-parallelism."] = None
     parallel_drain: Annotated[
         Switch,
-        "false chose the former planner.",
+        "false selected the former planner.",
         Support.NOT_APPLICABLE,
-        FlagDifference("The planner that false chose is gone, as in Cluster Autoscaler since 1.32."),
+        FlagDifference("The former planner no longer exists, as in Cluster Autoscaler since 1.32."),
     ] = True
     node_autoprovisioning_enabled: Annotated[
         Switch,
@@ -185,7 +193,7 @@ class RemovedFlags(msgspec.Struct, frozen=True):
     ] = False
     max_autoprovisioned_node_group_count: Annotated[
         Count,
-        "Most created node groups.",
+        "Maximum number of created node groups.",
         Support.NOT_APPLICABLE,
         FlagDifference("Cluster Autoscaler removed it in 1.33."),
     ] = 15
@@ -193,13 +201,13 @@ class RemovedFlags(msgspec.Struct, frozen=True):
         Switch,
         "GCE: count ephemeral storage.",
         Support.NOT_APPLICABLE,
-        FlagDifference("Ephemeral storage is always counted."),
+        FlagDifference("The autoscaler always counts ephemeral storage."),
     ] = False
     filter_out_schedulable_pods_uses_packing: Annotated[
         Switch,
         "Pack pods onto existing nodes.",
         Support.NOT_APPLICABLE,
-        FlagDifference("Pods are always packed onto existing nodes."),
+        FlagDifference("The autoscaler always packs pods onto existing nodes."),
     ] = True
     configmap: Annotated[
         OptionalText,

@@ -52,100 +52,98 @@ class Pods(msgspec.Struct, frozen=True):
     """Which pods count as pending."""
 
     expendable_pods_priority_cutoff: Annotated[
-        Number, "Pods of lower priority neither cause a scale-up nor hold a node."
+        Number, "Pods of lower priority neither cause a scale-up nor keep a node."
     ] = -10
     new_pod_scale_up_delay_s: Annotated[Seconds, "Pods younger than this do not cause a scale-up."] = 0.0
-    allowed_scheduler_names: Annotated[StringSlice, "Only pods of these schedulers are considered at all."] = ()
+    allowed_scheduler_names: Annotated[StringSlice, "Consider only pods of these schedulers."] = ()
     bypassed_scheduler_names: Annotated[
-        StringSlice, "Pods of these schedulers count as pending before their scheduler has looked at them."
+        StringSlice, "Pods of these schedulers count as pending before their scheduler has tried to place them."
     ] = ()
     max_pod_evaluation_work: Annotated[
         CountFromOne,
-        "Pods with more constraints than this are not tried: each part of a constraint counts once for every node, or "
-        "every class of placed pods, that it is compared with. Selectors of all pods together may make a hundred times "
-        "as much.",
+        "The autoscaler skips pods with more constraint work than this. Each part of a constraint counts "
+        "once for every node, or every class of placed pods, that it is compared with. The selectors of "
+        "all pods together may use a hundred times as much.",
         Support.OURS,
     ] = 10_000_000
     enable_proactive_scaleup: Annotated[
         Switch,
-        "Add the pods that controllers have yet to create.",
+        "Count pods that controllers have yet to create.",
         Support.ACCEPTED,
-        FlagDifference("Pods are counted once they exist."),
+        FlagDifference("The autoscaler counts pods once they exist."),
     ] = False
     pod_injection_limit: Annotated[
         Count,
-        "Most pods to which such additions may raise the list.",
+        "Maximum number of pods including such additions.",
         Support.ACCEPTED,
-        FlagDifference("Nothing is added so far."),
+        FlagDifference("The autoscaler adds none yet."),
     ] = 5000
     enable_graceful_degradation: Annotated[
         Switch,
-        "Cut the placing of pending pods short when it takes too long.",
+        "Stop placing pending pods when it takes too long.",
         Support.NOT_APPLICABLE,
-        FlagDifference("Placing 10,000 pending pods takes well under a second, so there is nothing to cut short."),
+        FlagDifference("Placing 10,000 pending pods takes well under a second, so no limit is needed."),
     ] = False
     pending_pods_batching_timeout_s: Annotated[
         Seconds,
-        "How long placing pending pods may then take.",
+        "Time limit for placing pending pods.",
         Support.NOT_APPLICABLE,
-        FlagDifference("Placing 10,000 pending pods takes well under a second, so there is nothing to cut short."),
+        FlagDifference("Placing 10,000 pending pods takes well under a second, so no limit is needed."),
     ] = 240.0
 
 
 class ScaleUp(msgspec.Struct, frozen=True):
     """How many nodes to add, and to which group."""
 
-    expander: Annotated[Names, "Rules that choose between node groups, applied in turn until one group is left."] = (
+    expander: Annotated[Names, "Rules that choose between node groups, applied in order until one group remains."] = (
         "least-waste",
     )
-    estimator: Annotated[Estimator, choice(Estimator), "How the nodes that pods need are counted."] = (
-        Estimator.BINPACKING
-    )
-    max_nodes_per_scaleup: Annotated[Count, "Most nodes that one scale-up adds; 0 means no limit."] = 1000
+    estimator: Annotated[Estimator, choice(Estimator), "How to count the nodes that pods need."] = Estimator.BINPACKING
+    max_nodes_per_scaleup: Annotated[Count, "Maximum number of nodes that one scale-up adds; 0 means no limit."] = 1000
     max_nodegroup_binpacking_duration_s: Annotated[
         Seconds,
-        "Longest time spent on counting nodes for one group.",
+        "Time limit for counting the nodes of one group.",
         Support.NOT_APPLICABLE,
-        FlagDifference("Counting nodes takes a fraction of a second and is never cut short."),
+        FlagDifference("Counting nodes takes a fraction of a second, so no limit is needed."),
     ] = 10.0
     max_binpacking_time_s: Annotated[
         Seconds,
-        "Longest time spent on counting nodes for all groups.",
+        "Time limit for counting the nodes of all groups.",
         Support.NOT_APPLICABLE,
-        FlagDifference("Counting nodes takes a fraction of a second and is never cut short."),
+        FlagDifference("Counting nodes takes a fraction of a second, so no limit is needed."),
     ] = 300.0
     groups_per_pass: Annotated[
-        GroupsPerPass, choice(GroupsPerPass), "Whether one pass may scale several different groups.", Support.OURS
+        GroupsPerPass, choice(GroupsPerPass), "How many different groups one pass may scale up.", Support.OURS
     ] = GroupsPerPass.ALL
     tie_break: Annotated[
-        TieBreak, choice(TieBreak), "Choice between options that the expanders rate alike.", Support.OURS
+        TieBreak, choice(TieBreak), "How to choose between options that the expanders rate equally.", Support.OURS
     ] = TieBreak.STABLE
     cost_stability_margin: Annotated[
         Real,
-        "The cost expander spreads a scale-up over more node groups only to save more than this share of its price.",
+        "The cost expander uses more node groups only if that saves more than this share of the price.",
         Support.OURS,
     ] = 0.05
     expander_seed: Annotated[
         OptionalNumber,
-        "Seed of random choices. Without it the daemon draws one when it starts; plans and simulations repeat anyway.",
+        "Seed of random choices. By default the daemon draws a seed at start; plans and simulations always repeat.",
         Support.OURS,
     ] = None
     parallel_scale_up: Annotated[Switch, "Resize several groups at the same time."] = False
     scale_up_from_zero: Annotated[Switch, "Scale up even when the cluster has no ready node."] = True
-    enforce_node_group_min_size: Annotated[Switch, "Raise groups that are below their minimum size."] = False
+    enforce_node_group_min_size: Annotated[Switch, "Scale up groups that are below their minimum size."] = False
     salvo_scale_up: Annotated[
         Switch,
         "Several scale-ups in one pass.",
         Support.BETTER,
         FlagDifference(
-            "Always on: it is --groups-per-pass=all, the default. Given, it also overrides --compatibility=1.31."
+            "Always on: it equals --groups-per-pass=all, the default. If set, it also overrides --compatibility=1.31."
         ),
     ] = False
     salvo_scale_up_budget_s: Annotated[
         Seconds,
-        "Longest time for those.",
+        "Time limit for these scale-ups.",
         Support.NOT_APPLICABLE,
-        FlagDifference("All groups of a pass are planned together, in a fraction of a second."),
+        FlagDifference("The autoscaler plans all groups of a pass together, in a fraction of a second."),
     ] = 60.0
     fastpath_binpacking_enabled: Annotated[
         Switch,
@@ -155,28 +153,32 @@ class ScaleUp(msgspec.Struct, frozen=True):
     ] = False
     scaleup_simulation_for_skipped_node_groups_enabled: Annotated[
         Switch,
-        "Check pods against skipped groups too, to blame only those that could have helped.",
+        "Check pods against skipped groups too, so that events name only groups that could have helped.",
         Support.ACCEPTED,
-        FlagDifference("Events blame every skipped group."),
+        FlagDifference("Events name every skipped group."),
     ] = False
     grpc_expander_url: Annotated[OptionalText, "Address of the gRPC expander, host:port."] = None
     grpc_expander_cert: Annotated[
-        OptionalText, "PEM file with the certificate of the gRPC expander, or of the authority that vouches for it."
+        OptionalText, "PEM file with the certificate of the gRPC expander or of its certificate authority."
     ] = None
 
 
 class ResourceLimits(msgspec.Struct, frozen=True):
     """Limits of the whole cluster."""
 
-    cores_total: Annotated[CoreRange, "Least and most cores in the cluster."] = Range(0, 320000)
-    memory_total: Annotated[GibRange, "Least and most memory in the cluster, in GiB."] = Range(0, 6400000)
-    gpu_total: Annotated[GpuRanges, "Least and most GPUs of one type in the cluster."] = ()
-    max_nodes_total: Annotated[Count, "Most nodes in the cluster, of every group and of none; 0 means no limit."] = 0
+    cores_total: Annotated[CoreRange, "Minimum and maximum number of cores in the cluster."] = Range(0, 320000)
+    memory_total: Annotated[GibRange, "Minimum and maximum memory of the cluster, in GiB."] = Range(0, 6400000)
+    gpu_total: Annotated[GpuRanges, "Minimum and maximum number of GPUs of one type in the cluster."] = ()
+    max_nodes_total: Annotated[
+        Count, "Maximum number of nodes in the cluster, inside and outside node groups; 0 means no limit."
+    ] = 0
     capacity_quotas_enabled: Annotated[
         Switch,
         "Obey CapacityQuota objects.",
         Support.ACCEPTED,
-        FlagDifference("CapacityQuota objects are not read yet: asked to obey them, it does not start."),
+        FlagDifference(
+            "The autoscaler does not read CapacityQuota objects yet, so it refuses to start with this flag."
+        ),
     ] = False
 
 
@@ -202,14 +204,18 @@ class Balancing(msgspec.Struct, frozen=True):
 class HealthOptions(msgspec.Struct, frozen=True):
     """When the cluster, a group, or a new node counts as failed."""
 
-    ok_total_unready_count: Annotated[Count, "So many unready nodes are fine, whatever their share."] = 3
-    max_total_unready_percentage: Annotated[Percent, "Above this share of unready nodes nothing is scaled."] = 45.0
+    ok_total_unready_count: Annotated[Count, "Number of unready nodes that is acceptable, whatever their share."] = 3
+    max_total_unready_percentage: Annotated[
+        Percent, "If more than this share of the nodes is unready, nothing is scaled."
+    ] = 45.0
     max_node_provision_time_s: Annotated[Seconds, "How long a requested node may take to register."] = 900.0
     max_node_startup_time_s: Annotated[Seconds, "How long a registered node may take to become ready."] = 900.0
     initial_node_group_backoff_duration_s: Annotated[
         Seconds, "How long a group is left alone after its first failed scale-up."
     ] = 300.0
-    max_node_group_backoff_duration_s: Annotated[Seconds, "Longest time that a failing group is left alone."] = 1800.0
+    max_node_group_backoff_duration_s: Annotated[Seconds, "Longest time for which a failing group is left alone."] = (
+        1800.0
+    )
     node_group_backoff_reset_timeout_s: Annotated[Seconds, "Failures older than this are forgotten."] = 10800.0
     force_delete_failed_nodes: Annotated[Switch, "Delete instances that failed to start by force."] = False
     force_delete_unregistered_nodes: Annotated[
@@ -218,21 +224,19 @@ class HealthOptions(msgspec.Struct, frozen=True):
 
 
 class TemplateOptions(msgspec.Struct, frozen=True):
-    """What a new node of a group looks like, and what makes it ready."""
+    """Templates of new nodes, and when a new node is ready."""
 
     node_info_cache_expire_time_s: Annotated[
         Seconds, "How long a template taken from a node may be used after that node is gone."
     ] = 315360000.0
-    force_ds: Annotated[Switch, "Put every suitable DaemonSet on templates, not just those the example node runs."] = (
+    force_ds: Annotated[Switch, "Put every suitable DaemonSet on templates, not only those of the example node."] = (
         False
     )
-    startup_taint: Annotated[
-        StringArray, "Taint that new nodes carry until they are ready; left out of templates."
-    ] = ()
-    startup_taint_prefix: Annotated[StringArray, "Prefix of such taints."] = ()
+    startup_taint: Annotated[StringArray, "Taint that new nodes carry until they are ready; templates omit it."] = ()
+    startup_taint_prefix: Annotated[StringArray, "Prefix of startup taints."] = ()
     ignore_taint: Annotated[StringArray, "Older name of startup-taint."] = ()
-    status_taint: Annotated[StringArray, "Taint that comes and goes on working nodes; left out of templates."] = ()
-    scale_from_unschedulable: Annotated[Switch, "A cordoned node may be the example of its group."] = False
+    status_taint: Annotated[StringArray, "Taint that comes and goes on working nodes; templates omit it."] = ()
+    scale_from_unschedulable: Annotated[Switch, "Allow a cordoned node as the example of its group."] = False
     scheduler_config_file: Annotated[OptionalText, "KubeSchedulerConfiguration with one profile."] = None
 
 
@@ -241,9 +245,9 @@ class Features(msgspec.Struct, frozen=True):
 
     enable_provisioning_requests: Annotated[Switch, "Handle ProvisioningRequest objects."] = False
     provisioning_request_initial_backoff_time_s: Annotated[
-        Seconds, "First wait after a failed ProvisioningRequest."
+        Seconds, "First delay after a failed ProvisioningRequest."
     ] = 60.0
-    provisioning_request_max_backoff_time_s: Annotated[Seconds, "Longest wait after failed ProvisioningRequests."] = (
+    provisioning_request_max_backoff_time_s: Annotated[Seconds, "Longest delay after failed ProvisioningRequests."] = (
         600.0
     )
     provisioning_request_max_backoff_cache_size: Annotated[
@@ -254,10 +258,10 @@ class Features(msgspec.Struct, frozen=True):
         OptionalText, "Handle only check-capacity requests for this instance."
     ] = None
     check_capacity_provisioning_request_batch_timebox_s: Annotated[
-        Seconds, "Longest time for one batch of check-capacity requests; of the daemon alone."
+        Seconds, "Time limit for one batch of check-capacity requests, in the daemon only."
     ] = 10.0
     check_capacity_provisioning_request_max_batch_size: Annotated[
-        Count, "Most check-capacity requests in one batch."
+        Count, "Maximum number of check-capacity requests in one batch."
     ] = 10
     capacity_buffer_controller_enabled: Annotated[Switch, "Run the controller of CapacityBuffer objects."] = False
     capacity_buffer_pod_injection_enabled: Annotated[Switch, "Keep room for the pods of CapacityBuffer objects."] = (
@@ -267,25 +271,27 @@ class Features(msgspec.Struct, frozen=True):
         Switch,
         "Keep status.readyReplicas of CapacityBuffer objects up to date.",
         Support.ACCEPTED,
-        FlagDifference("The field is not written yet."),
+        FlagDifference("The autoscaler does not write the field yet."),
     ] = False
     capacity_buffer_pod_dry_run_enabled: Annotated[
         Switch,
-        "Complete buffer pods by a dry run on the API server.",
+        "Complete buffer pods with a dry run on the API server.",
         Support.ACCEPTED,
-        FlagDifference("Templates are taken as they are written."),
+        FlagDifference("The autoscaler uses templates as written."),
     ] = True
     enable_dynamic_resource_allocation: Annotated[
         Switch,
-        "Keep pods with ResourceClaims where these are allocated, and judge nodes by their ResourceSlices; otherwise "
-        "both are ignored.",
-        FlagDifference("Claims not allocated yet cannot be simulated: no node is bought for them, and reasons say so."),
+        "Keep pods with ResourceClaims where these are allocated, and measure utilisation of nodes by "
+        "their ResourceSlices; otherwise ignore both.",
+        FlagDifference(
+            "The autoscaler cannot simulate unallocated claims: it buys no node for them, and reasons say so."
+        ),
     ] = True
     enable_csi_node_aware_scheduling: Annotated[
         Switch,
         "Take the volume limits of new nodes into account.",
         Support.ACCEPTED,
-        FlagDifference("Limits of existing nodes always count; new nodes are taken to have none."),
+        FlagDifference("Limits of existing nodes always count; new nodes are assumed to have none."),
     ] = False
     enable_inter_pod_affinity_hostname_fast_path: Annotated[
         Switch,
@@ -297,17 +303,17 @@ class Features(msgspec.Struct, frozen=True):
         Count,
         "Threads that fill the snapshot.",
         Support.NOT_APPLICABLE,
-        FlagDifference("The snapshot is kept up to date by one thread."),
+        FlagDifference("One thread keeps the snapshot up to date."),
     ] = 16
     predicate_parallelism: Annotated[
         CountFromOne,
         "Threads that check predicates.",
         Support.NOT_APPLICABLE,
-        FlagDifference("Predicates are checked for whole columns of nodes, by one thread."),
+        FlagDifference("One thread checks predicates for whole columns of nodes."),
     ] = 4
     scheduler_verbosity: Annotated[
         Number,
         "Log verbosity of the scheduler library.",
         Support.NOT_APPLICABLE,
-        FlagDifference("The scheduler's library is not used."),
+        FlagDifference("The autoscaler does not use the scheduler's library."),
     ] = -1

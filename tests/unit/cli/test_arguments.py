@@ -47,7 +47,7 @@ ROOT = Path(__file__).parents[3]
         ),
         pytest.param(
             ["config", "check", "a", "b"],
-            "b: is one word too many (autoscaler config check --help says what it takes)",
+            "b: is one word too many (autoscaler config check --help describes the arguments)",
             id="word too many",
         ),
         pytest.param(

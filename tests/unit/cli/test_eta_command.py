@@ -75,7 +75,7 @@ def test_files_that_are_not_there_are_named(
         (["--count=-1"], "'-1' is not a number"),
         (["--count=x"], "'x' is not a number"),
         ([], "--count: is missing"),
-        (["--count=3", "--max-pods=0"], "--max-pods: 0 means"),
+        (["--count=3", "--max-pods=0"], "--max-pods: 0 allows"),
         (["--count=3", "--cpu=2cores"], "--cpu: '2cores' is not a quantity"),
         (["--delete=../x"], "--delete: '../x' is not the name of a batch"),
     ],

@@ -109,7 +109,7 @@ def test_many_sets_are_cut_short(tmp_path: Path, capsys: pytest.CaptureFixture[s
     ]
     path = a_file(tmp_path, nodes=nodes, nodeToGroup={})
     assert main(["plan", "--scenario", path, "--explain", "pod/default/huge"]) == 0
-    assert "and 4 more, farther off; -o json has them all" in capsys.readouterr().out.splitlines()
+    assert "and 4 more, less near; -o json has them all" in capsys.readouterr().out.splitlines()
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_many_sets_are_cut_short(tmp_path: Path, capsys: pytest.CaptureFixture[s
         pytest.param(
             ["--explain", "node/n1", "--run", "1"], "--run 1: the runs of case are 0 to 0", id="a run that is not there"
         ),
-        pytest.param(["--run", "0"], "--run 0: it goes with --explain", id="a run without a target"),
+        pytest.param(["--run", "0"], "--run 0: requires --explain", id="a run without a target"),
     ],
 )
 def test_bad_questions_are_one_line(

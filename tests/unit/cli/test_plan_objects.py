@@ -122,7 +122,7 @@ def test_groups_are_told_from_nodes_and_shown(tmp_path: Path, capsys: pytest.Cap
     assert run["cost"] is None
     shown = [" ".join(line.split()) for line in printed.err.splitlines()]
     assert "small 1 1 4 agentpool pricePerHour" in shown
-    assert "Groups that have no node now cannot be seen." in shown
+    assert "Groups without nodes are not visible." in shown
 
 
 def test_what_the_dump_leaves_out_is_said_and_does_not_hold_every_node(
@@ -233,9 +233,9 @@ def test_variants_are_planned_side_by_side(tmp_path: Path, capsys: pytest.Captur
         (["--compare", "expandr=random"], "--compare expandr=random: expandr: unknown flag; did you mean expander?"),
         (["--compare", "expander"], "--compare expander: expander: needs a value, as expander=..."),
         (["--compare", "expander=worst"], "--compare expander=worst: options.expander:"),
-        (["--compare", "expander=price", "--explain", "node/full"], "--compare: it does not go with --explain"),
-        (["--run", "0"], "--run 0: it goes with --explain"),
-        (["--scenario", "x.json"], "--objects: it does not go with --scenario"),
+        (["--compare", "expander=price", "--explain", "node/full"], "--compare: cannot be used with --explain"),
+        (["--run", "0"], "--run 0: requires --explain"),
+        (["--scenario", "x.json"], "--objects: cannot be used with --scenario"),
         (["--groups", "absent.yaml"], "absent.yaml: cannot be read"),
         (["--objects", "absent.json"], "absent.json: cannot be read: No such file or directory"),
         (["--runs", "0"], "'0' is not a whole number from 1"),

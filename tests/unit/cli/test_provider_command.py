@@ -126,7 +126,7 @@ class TestServe:
         ("words", "says"),
         [
             pytest.param(["--listen=8086"], "--listen: '8086' is not HOST:PORT", id="no host"),
-            pytest.param(["--listen=0.0.0.0:8086"], "0.0.0.0 can be reached from elsewhere", id="in the clear"),
+            pytest.param(["--listen=0.0.0.0:8086"], "0.0.0.0 is reachable from other machines", id="in the clear"),
             pytest.param(["--tls-key=/k"], "--tls-cert: is required beside", id="half of what TLS needs"),
             pytest.param(
                 ["--tls-key=/k", "--tls-cert=/c", "--tls-client-ca=/a"],

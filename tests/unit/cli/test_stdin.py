@@ -110,5 +110,5 @@ def test_nowhere_to_keep_it_is_one_line(
     monkeypatch.setattr(tempfile, "tempdir", str(files / "gone"))
     monkeypatch.setattr("sys.stdin", _Stdin(""))
     assert main(["config", "check", "-"]) == 2
-    said = "-: standard input cannot be kept in a temporary file: No such file or directory\n"
+    said = "-: standard input cannot be stored in a temporary file: No such file or directory\n"
     assert capsys.readouterr().err == said
