@@ -1,4 +1,4 @@
-"""docs/metrics.md, written from the tables of metrics."""
+"""Generates docs/metrics.md from the tables of metrics."""
 
 from collections.abc import Iterable
 
@@ -19,21 +19,20 @@ _ABSENT = {
     "`created_node_groups_total`, `deleted_node_groups_total`": "no provider creates groups",
     '`node_groups_count{node_group_type="autoprovisioned"}`': "no provider creates groups: 0",
     "`unschedulable_pods_count` with type `injected`, `skipped_injection`": "pods are counted once they exist",
-    "`skipped_pods_count`": "all pending pods are tried in every pass: 0",
-    "`overflowing_controllers_count`": "any number of kinds of pods is told apart: 0",
+    "`overflowing_controllers_count`": "the autoscaler handles any number of different pods: 0",
     '`skipped_scale_events_count{direction="down"}`': "Cluster Autoscaler does not count these either: 0",
     '`dra_node_template_resources_mismatch{mismatch_type="missing"}`': (
         "a node that lacks a pool is not ready, and only ready ones are compared: 0"
     ),
     "`function_duration_seconds` of `scaleUp:buildPodEquivalenceGroups`, `scaleUp:skippedNodeGroupsSimulation`": (
-        "pods are grouped when they are decoded, and groups that are left out are not simulated"
+        "pods are grouped when they are decoded, and skipped groups are not simulated"
     ),
     "`inconsistent_instances_migs_count`, `bulkListInstances:` functions, request durations of clouds": (
         "parts of Cluster Autoscaler's own adapters"
     ),
-    "metrics of the Go runtime and of its client": "there is no Go; `watch_*` tells of the API server",
+    "metrics of the Go runtime and of its client": "this program has no Go runtime; see `watch_*` for the API server",
 }
-"""What dashboards made for Cluster Autoscaler may look for in vain."""
+"""Metrics that dashboards for Cluster Autoscaler may use and that are missing or always 0, with the reason."""
 
 
 def markdown() -> str:
@@ -48,11 +47,11 @@ def markdown() -> str:
         "",
         *_table(TABLE),
         "",
-        "Label values of GPUs: `gpu_resource_name` is the extended resource, or `dra_` and the driver where GPUs are",
-        "devices to be claimed; `gpu_name` is the type if the provider knows it, else `not-listed`, `generic`,",
-        "`missing-gpu` or `unexpected-label`; all are empty without GPU.",
+        "Label values of GPUs: `gpu_resource_name` is the extended resource, or `dra_` and the driver if pods claim",
+        "GPUs as devices. `gpu_name` is the type if the provider knows it, else `not-listed`, `generic`,",
+        "`missing-gpu` or `unexpected-label`. All are empty for nodes without GPU.",
         "",
-        "## Metrics of Cluster Autoscaler that are not here, or never other than 0",
+        "## Metrics of Cluster Autoscaler that are missing or always 0",
         "",
         "| Metric | Why |",
         "|---|---|",

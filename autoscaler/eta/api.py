@@ -19,7 +19,7 @@ from autoscaler.observe.http.public_json import public_json
 from autoscaler.observe.http.routing import HTML, JSON, HttpProblem, Request, Response
 
 PageRenderer = Callable[[EtaStatus, float, bool], Response]
-EstimateLimit = Annotated[int, Meta(ge=1, le=1000, description="How many items to return at most.")]
+EstimateLimit = Annotated[int, Meta(ge=1, le=1000, description="Maximum number of items to return.")]
 
 _AGAIN = {"Retry-After": "1"}
 _SWITCHED_ON = "unless `--pod-start-estimates=false`"
@@ -29,7 +29,7 @@ class EstimatesQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which estimates are wanted."""
 
     namespace: Annotated[Name, Meta(description="Only pods of this namespace.")] | UnsetType = UNSET
-    pod: Annotated[Name, Meta(description="This pod alone, `NAMESPACE/NAME`, pending or not.")] | UnsetType = UNSET
+    pod: Annotated[Name, Meta(description="Only this pod, `NAMESPACE/NAME`, pending or not.")] | UnsetType = UNSET
     limit: EstimateLimit = 100
 
 
@@ -37,9 +37,11 @@ class HistoryQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which pods' lives are wanted."""
 
     namespace: Annotated[Name, Meta(description="Only pods of this namespace.")] | UnsetType = UNSET
-    state: Annotated[PodStage, Meta(description="Only pods that have come so far.")] | UnsetType = UNSET
+    state: Annotated[PodStage, Meta(description="Only pods in this stage.")] | UnsetType = UNSET
     since: (
-        Annotated[datetime, Meta(tz=True, description="Only pods requested then or later: 2026-11-20T10:00:00Z.")]
+        Annotated[
+            datetime, Meta(tz=True, description="Only pods requested at this time or later: 2026-11-20T10:00:00Z.")
+        ]
         | UnsetType
     ) = UNSET
     limit: EstimateLimit = 100
@@ -66,7 +68,7 @@ class EtaPages:
         return {
             "/api/v1/eta": {
                 "GET": json_endpoint(
-                    summary="When pending pods will be ready, and what that rests on; or one pod alone.",
+                    summary="When pending pods, or one pod, will be ready, and the basis of the estimate.",
                     exposes="names and namespaces of pods, their nodes and groups; capacity of each group",
                     query=EstimatesQuery,
                     answers=(EtaList, PodEstimate, PodRecord),
@@ -75,8 +77,8 @@ class EtaPages:
                     when=_SWITCHED_ON,
                 ),
                 "POST": Endpoint(
-                    summary="When a pod would be ready that does not exist. Nothing is created.",
-                    exposes="which node or group would take a pod; costs computing time, one request at a time",
+                    summary="When a hypothetical pod would be ready. Nothing is created.",
+                    exposes="which node or group would take a pod; uses CPU time, for one request at a time",
                     query=Nothing,
                     body=Body(text="A Pod, whatever the content type says.", forms={JSON: HypotheticalPod}),
                     serve=lambda _, request: self._what_if(request),

@@ -26,28 +26,33 @@ ETA: tuple[Metric, ...] = (
     _metric(
         "capacity",
         MetricType.GAUGE,
-        "What there is and what pods ask for: cores, bytes, pieces.",
+        "Existing and requested amounts: cores, bytes, pieces.",
         "resource",
         "state",
         "node_group",
         state=", ".join(f"`{state}`" for state in (*_STATES, *_CLUSTER_STATES)),
         node_group="empty: nodes of none, and pending pods",
     ),
-    _metric("capacity_wanted_ratio", MetricType.GAUGE, "What pods ask for per what is provisioned.", "resource"),
+    _metric("capacity_wanted_ratio", MetricType.GAUGE, "Requested amount divided by provisioned amount.", "resource"),
     _metric("capacity_snapshot_age_seconds", MetricType.GAUGE, "Age of these totals."),
     _metric(
         "pod_start_estimate_seconds",
         MetricType.HISTOGRAM,
-        "First estimates, from then to ready.",
+        "First estimates of the time until ready.",
         "quantile_kind",
         buckets=_SECONDS,
         quantile_kind="`expected`, `worst`",
     ),
-    _metric("pod_start_actual_seconds", MetricType.HISTOGRAM, "From the request of a pod to ready.", buckets=_SECONDS),
+    _metric(
+        "pod_start_actual_seconds",
+        MetricType.HISTOGRAM,
+        "Time from the request of a pod until it is ready.",
+        buckets=_SECONDS,
+    ),
     _metric(
         "pod_start_estimate_abs_error_seconds",
         MetricType.HISTOGRAM,
-        "How far first estimates were off.",
+        "Absolute error of first estimates.",
         "direction",
         "level",
         buckets=_SECONDS,
@@ -57,7 +62,7 @@ ETA: tuple[Metric, ...] = (
     _metric(
         "pod_start_estimate_within_worst_total",
         MetricType.COUNTER,
-        "Pods that were ready by the worst case named first, or not.",
+        "Pods, by whether they were ready by their first worst-case estimate.",
         "result",
         result="`yes`, `no`",
     ),
@@ -65,30 +70,40 @@ ETA: tuple[Metric, ...] = (
     _metric(
         "pod_start_unknown_total",
         MetricType.COUNTER,
-        "Pods for which no estimate could be made, each counted once for a reason.",
+        "Pods without an estimate; each counts once per reason.",
         "reason",
         reason=", ".join(f"`{reason}`" for reason in UnknownStart),
     ),
     _metric(
-        "node_boot_seconds", MetricType.HISTOGRAM, "From the request of a node to ready.", "node_group", buckets=_BOOTS
+        "node_boot_seconds",
+        MetricType.HISTOGRAM,
+        "Time from the request of a node until it is ready.",
+        "node_group",
+        buckets=_BOOTS,
     ),
-    _metric("node_boot_quantile_seconds", MetricType.GAUGE, "Quantiles of that.", "node_group", "quantile"),
-    _metric("node_boot_failures_total", MetricType.COUNTER, "Requested nodes that never came.", "node_group"),
+    _metric(
+        "node_boot_quantile_seconds", MetricType.GAUGE, "Quantiles of `node_boot_seconds`.", "node_group", "quantile"
+    ),
+    _metric("node_boot_failures_total", MetricType.COUNTER, "Requested nodes that never registered.", "node_group"),
 )
 
 EXPIRY: tuple[Metric, ...] = (
     _metric(
         "expired_pods_deleted_total",
         MetricType.COUNTER,
-        "Pods deleted because their time was over.",
+        "Pods deleted because they expired.",
         "reason",
         reason=f"`{DeleteReason.EXPIRED}`, `{DeleteReason.OLD_GENERATION}`",
     ),
-    _metric("expired_pods_invalid_total", MetricType.COUNTER, "Pods whose deadline cannot be read, each sweep anew."),
+    _metric(
+        "expired_pods_invalid_total",
+        MetricType.COUNTER,
+        "Pods whose deadline cannot be read; counted again in each sweep.",
+    ),
     _metric(
         "expired_pods_sweep_errors_total",
         MetricType.COUNTER,
-        "Calls of sweeps that failed.",
+        "Failed calls of sweeps.",
         "op",
         op="`list`, `delete`",
     ),

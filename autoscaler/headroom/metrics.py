@@ -14,13 +14,16 @@ def _of_pool(name: str, text: str, *labels: str, kind: MetricType = MetricType.G
 
 
 HEADROOM: tuple[Metric, ...] = (
-    _of_pool("headroom_pods_desired", "Pause pods that the policy wants now, or one that is about to begin."),
-    _of_pool("headroom_lead_seconds", "How long before a policy begins its pods are asked for; 0: nothing is learned."),
+    _of_pool("headroom_pods_desired", "Pause pods that the policy in force, or one that is about to begin, wants."),
+    _of_pool(
+        "headroom_lead_seconds",
+        "How long before a policy begins its pods are requested; 0 means that nothing is learned.",
+    ),
     _of_pool("headroom_pods_target", "Pause pods wanted after the cool-down."),
-    _of_pool("headroom_pods_current", "Replicas of the Deployment as it was found."),
+    _of_pool("headroom_pods_current", "Present replicas of the Deployment."),
     _of_pool("headroom_pods", "Pause pods by state.", "state", state="`bound`, `pending`"),
     _of_pool("headroom_active_pods", "Pods of the work that the scale factor multiplies."),
-    _of_pool("headroom_policy_active", "Whether the policy holds: 1 or 0.", "policy", policy="its name, or `none`"),
+    _of_pool("headroom_policy_active", "Whether the policy applies: 1 or 0.", "policy", policy="its name, or `none`"),
     _of_pool(
         "headroom_scale_operations_total",
         "Changes of the number of replicas.",
@@ -30,26 +33,28 @@ HEADROOM: tuple[Metric, ...] = (
     ),
     _of_pool(
         "headroom_reconcile_errors_total",
-        "What kept a pool from being as it should be.",
+        "Errors in checks of a pool.",
         "reason",
         kind=MetricType.COUNTER,
         reason=", ".join(f"`{trouble}`" for trouble in HeadroomTrouble),
     ),
     _of_pool(
         "headroom_drift_corrected_total",
-        "Changes by others that were put back.",
+        "Changes by other clients that were reverted.",
         "field",
         kind=MetricType.COUNTER,
         field="`replicas`, `template`, `deleted`",
     ),
-    _of_pool("headroom_preempted_total", "Pause pods that gave way to other pods.", kind=MetricType.COUNTER),
+    _of_pool("headroom_preempted_total", "Pause pods that were preempted.", kind=MetricType.COUNTER),
     Metric(
         name="headroom_reconcile_duration_seconds",
         kind=MetricType.HISTOGRAM,
-        help="Time taken by one look at all pools.",
+        help="Time taken by one check of all pools.",
         buckets=_BUCKETS,
     ),
-    _of_pool("headroom_last_reconcile_timestamp_seconds", "When the pool was last as it should be, in Unix seconds."),
+    _of_pool(
+        "headroom_last_reconcile_timestamp_seconds", "When the pool was last in its wanted state, in Unix seconds."
+    ),
     Metric(
         name="headroom_orphans_deleted_total",
         kind=MetricType.COUNTER,

@@ -49,7 +49,7 @@ def headroom_routes(status: Callable[[], HeadroomStatus]) -> EndpointRoutes:
     """Return the route of the pools."""
     endpoint = json_endpoint(
         exposes="names and namespaces of pools, their sizes and schedules",
-        summary="The pools of headroom: what is wanted, what is there, and why.",
+        summary="The pools of headroom: what is wanted, what exists, and why.",
         query=Nothing,
         answers=HeadroomStatus,
         answer=lambda _: status(),

@@ -64,7 +64,7 @@ class FlightRecorder:
 
         endpoint = Endpoint(
             summary="The newest pass as a scenario file, which `autoscaler plan --scenario` replays.",
-            exposes="the whole cluster as decisions read it, labels, prices and options; with `--anonymize` pseudonyms",
+            exposes="all cluster data that decisions read, labels, prices and options; with `--anonymize` pseudonyms",
             query=Nothing,
             serve=serve,
             responses={200: SuccessResponse(forms=(JsonMapping,))},

@@ -62,7 +62,7 @@ class Snapshots:
         """Return the route."""
         endpoint = Endpoint(
             summary="The data of the next whole pass, in Cluster Autoscaler's form.",
-            exposes="every node and pod as far as decisions read them, with labels and some annotations",
+            exposes="the data of every node and pod that decisions read, with labels and some annotations",
             query=Nothing,
             any_query=True,
             serve=lambda _, request: self._answer(request.client_gone),

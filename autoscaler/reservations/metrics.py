@@ -49,12 +49,13 @@ _PLANNED: tuple[Metric, ...] = (
     _of_target("reservations", "Reservations by state.", "state", state=_ticked(_STATES)),
     _of_target("reservations_slots", "Reservations that may be active at a time; +Inf without `maxReplicas`."),
     _of_target(
-        "reservations_lead_seconds", "How long before an override begins its floor counts; 0: nothing is learned."
+        "reservations_lead_seconds",
+        "How long before an override begins its `minReplicas` counts; 0 means that nothing is learned.",
     ),
-    _of_target("reservations_virtual_pods", "Pods that are stood for in decisions."),
+    _of_target("reservations_virtual_pods", "Virtual pods in decisions."),
     _of_target(
         "reservations_unplaceable",
-        "Pods stood for that have no room, nor any on its way.",
+        "Virtual pods without room and without an upcoming node.",
         "reason",
         reason=_ticked(Unplaceable),
     ),
@@ -64,21 +65,21 @@ _PLANNED: tuple[Metric, ...] = (
         help="Time from acceptance to room on a ready node.",
         buckets=_WAIT,
     ),
-    _of_target("reservation_state_unreadable", "Whether the stored state cannot be understood: 1 or 0."),
+    _of_target("reservation_state_unreadable", "Whether the stored state cannot be read: 1 or 0."),
 )
 """What the leader makes of reservations."""
 
 _TAKEN_IN: tuple[Metric, ...] = (
     _of_target(
         "reservation_events_total",
-        "What became of announcements.",
+        "Announcements, by result.",
         "result",
         "reason",
         kind=MetricType.COUNTER,
         result=_ticked(OperationVerdict),
-        reason="as in docs/reasons.md; empty where there is none",
+        reason="as in docs/reasons.md; may be empty",
     ),
-    _of_target("reservations_expired_total", "Reservations whose time ran out.", kind=MetricType.COUNTER),
+    _of_target("reservations_expired_total", "Reservations that expired.", kind=MetricType.COUNTER),
     _of_target("reservations_extended_total", "Reservations that got a slot after a wait.", kind=MetricType.COUNTER),
     _of_target(
         "reservation_batch_size", "Operations stored in one attempt.", kind=MetricType.HISTOGRAM, buckets=_BATCH
@@ -86,7 +87,7 @@ _TAKEN_IN: tuple[Metric, ...] = (
     Metric(
         name="reservation_batch_latency_seconds",
         kind=MetricType.HISTOGRAM,
-        help="Time from taking an operation in to its being stored.",
+        help="Time from receiving an operation until it is stored.",
         buckets=_LATENCY,
     ),
     _of_target(
@@ -96,7 +97,7 @@ _TAKEN_IN: tuple[Metric, ...] = (
         kind=MetricType.COUNTER,
         result=_ticked(StoreWriteResult),
     ),
-    _of_target("reservation_retry_attempts_total", "Attempts put off after a failure.", kind=MetricType.COUNTER),
+    _of_target("reservation_retry_attempts_total", "Attempts repeated after a failure.", kind=MetricType.COUNTER),
     _of_target("reservation_backlog", "Operations that wait to be stored."),
     _of_target(
         "reservation_dropped_total",

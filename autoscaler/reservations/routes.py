@@ -35,16 +35,16 @@ class Announcement(msgspec.Struct, frozen=True, kw_only=True, rename="camel", fo
     amount: Annotated[
         int, Meta(ge=-LARGEST_AMOUNT, le=LARGEST_AMOUNT, description="Not 0.", extra_json_schema={"not": {"const": 0}})
     ]
-    duration: (
-        Annotated[str, Meta(description="Such as 30m; the target's `defaultDuration` if left out.")] | UnsetType
-    ) = UNSET
+    duration: Annotated[str, Meta(description="Such as 30m; default: the target's `defaultDuration`.")] | UnsetType = (
+        UNSET
+    )
     request_id: Annotated[
         str,
         Meta(
             min_length=1,
             max_length=LONGEST_ID,
             pattern=r"^[ -~]*$",
-            description="The same for the same announcement sent again.",
+            description="A repeated announcement has the same id.",
         ),
     ]
 
@@ -122,8 +122,8 @@ def listener_routes(
     return {
         WEBHOOK: {
             "POST": Endpoint(
-                summary="Takes GitHub's `workflow_job` deliveries.",
-                exposes="adds and removes reservations, so nodes are bought",
+                summary="Receives GitHub's `workflow_job` deliveries.",
+                exposes="adds and removes reservations, so it can cause a scale-up",
                 query=Nothing,
                 any_query=True,
                 serve=without_query(webhook),
@@ -169,7 +169,7 @@ def listener_routes(
         SCALE: {
             "POST": Endpoint(
                 summary="Adds reservations to a target, or removes the oldest.",
-                exposes="adds and removes reservations, so nodes are bought",
+                exposes="adds and removes reservations, so it can cause a scale-up",
                 query=Nothing,
                 any_query=True,
                 serve=without_query(scale),
@@ -197,7 +197,7 @@ def listener_routes(
         },
         "/healthz": {
             "GET": Endpoint(
-                summary="Whether announcements are taken.",
+                summary="Whether the listener accepts announcements.",
                 exposes="nothing else",
                 query=Nothing,
                 any_query=True,

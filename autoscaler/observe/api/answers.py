@@ -22,8 +22,8 @@ from autoscaler.observe.status import (
 _LONGEST_NAME = 512
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=_LONGEST_NAME)]
-Limit = Annotated[int, msgspec.Meta(ge=1, le=10_000, description="How many items to return at most.")]
-Offset = Annotated[int, msgspec.Meta(ge=0, le=10_000_000, description="How many items to leave out at the beginning.")]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=10_000, description="Maximum number of items to return.")]
+Offset = Annotated[int, msgspec.Meta(ge=0, le=10_000_000, description="Number of items to skip at the beginning.")]
 
 ListItem = TypeVar("ListItem")
 
@@ -63,7 +63,7 @@ class PlansQuery(ListQuery, frozen=True, kw_only=True):
 class ExplainQuery(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be explained: exactly one thing."""
 
-    pod: Annotated[Name, msgspec.Meta(description="A pod without a node, `NAMESPACE/NAME`.")] | msgspec.UnsetType = (
+    pod: Annotated[Name, msgspec.Meta(description="A pending pod, `NAMESPACE/NAME`.")] | msgspec.UnsetType = (
         msgspec.UNSET
     )
     node: Annotated[Name, msgspec.Meta(description="A node.")] | msgspec.UnsetType = msgspec.UNSET
@@ -100,7 +100,7 @@ class ApiServerStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StatusAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The process, its last pass and the cluster as a whole."""
+    """The process, its last pass and totals of the cluster."""
 
     process: ProcessStatus
     state: AutoscalerState

@@ -68,7 +68,7 @@ def _pages(
 
     return {
         "/": Endpoint(
-            summary="Leads to the status page.",
+            summary="Redirects to the status page.",
             exposes="nothing",
             query=Nothing,
             any_query=True,
@@ -100,11 +100,12 @@ def _checks(health: HealthCheck, clock: Clock) -> dict[str, Endpoint[Any]]:
             return Response(verdict.text.encode(), TEXT, 200 if verdict.ok else 500)
 
         good, bad = (
-            SuccessResponse(text=text, content_type=TEXT) for text in ("It is so.", "It is not; the text says why.")
+            SuccessResponse(text=text, content_type=TEXT)
+            for text in ("The check passed.", "The check failed; the text says why.")
         )
         return Endpoint(
             summary=summary,
-            exposes="whether it works, and since when it does not",
+            exposes="whether the autoscaler works, and since when it does not",
             query=Nothing,
             any_query=True,
             serve=serve,
@@ -112,10 +113,10 @@ def _checks(health: HealthCheck, clock: Clock) -> dict[str, Endpoint[Any]]:
         )
 
     return {
-        "/health-check": check("Whether passes begin and succeed as they should.", health.alive),
-        "/healthz": check("As `/health-check`.", health.alive),
+        "/health-check": check("Whether passes start and succeed in time.", health.alive),
+        "/healthz": check("The same as `/health-check`.", health.alive),
         "/readyz": check(
-            "Whether a pass has succeeded, or another replica leads, and the API server is heard of.", health.ready
+            "Whether a pass has succeeded, or another replica leads, and the API server responds.", health.ready
         ),
     }
 
@@ -123,7 +124,7 @@ def _checks(health: HealthCheck, clock: Clock) -> dict[str, Endpoint[Any]]:
 def _lists(board: StatusBoard, health: HealthCheck, clock: Clock) -> dict[str, Endpoint[Any]]:
     return {
         "/api/v1/status": json_endpoint(
-            summary="The process, its last pass and the cluster as a whole.",
+            summary="The process, its last pass and totals of the cluster.",
             exposes="version, identity of the replica, totals, recent events with names of pods and nodes",
             query=Nothing,
             answers=StatusAnswer,
@@ -137,29 +138,29 @@ def _lists(board: StatusBoard, health: HealthCheck, clock: Clock) -> dict[str, E
             answer=lambda part: _listed(GroupList, board.view, board.view.status.groups, part),
         ),
         "/api/v1/nodes": json_endpoint(
-            summary="The nodes: how full they are, and why they stay.",
-            exposes="names of nodes, and of pods that keep them",
+            summary="The nodes: their utilisation, and why they stay.",
+            exposes="names of nodes, and of the pods that keep them",
             query=NodesQuery,
             answers=NodeList,
             answer=lambda wanted: _nodes(board.view, wanted),
         ),
         "/api/v1/pods": json_endpoint(
-            summary="The pods without a node: why they wait, and what is done for them.",
+            summary="The pending pods: why they wait, and what was done for them.",
             exposes="names, namespaces and requests of pending pods",
             query=PodsQuery,
             answers=PodList,
             answer=lambda wanted: _pods(board.view, wanted),
         ),
         "/api/v1/plans": json_endpoint(
-            summary="What was decided in the last six hours, newest first.",
-            exposes="names of node groups, nodes and pods concerned",
+            summary="Decisions of the last six hours, newest first.",
+            exposes="names of the node groups, nodes and pods in question",
             query=PlansQuery,
             answers=PlanList,
             answer=lambda wanted: _plans(board.view, wanted),
         ),
         "/api/v1/explain": json_endpoint(
-            summary="Why one pod, node or group fared as it did in the last pass; ask for exactly one.",
-            exposes="what the lists expose of it",
+            summary="Explains the outcome for one pod, node or group in the last pass; give exactly one.",
+            exposes="what the lists expose about the object",
             query=ExplainQuery,
             answers=Explanation,
             answer=lambda wanted: _explain(board.view, wanted),

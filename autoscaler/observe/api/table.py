@@ -28,7 +28,7 @@ def access_table(routes: EndpointRoutes) -> list[str]:
 
 def _callers(endpoint: Endpoint[Any]) -> str:
     signatures = " and ".join(f"`{name}`" for name in endpoint.signed_by)
-    return f"whoever signs it: {signatures}" if signatures else "whoever reaches the port"
+    return f"a client that signs it: {signatures}" if signatures else "any client that reaches the port"
 
 
 def _row(path: str, method: str, endpoint: Endpoint[Any]) -> str:

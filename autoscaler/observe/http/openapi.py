@@ -44,7 +44,7 @@ def about_daemon(version: str) -> About:
     return About(
         title="Cluster autoscaler",
         version=version,
-        description="What the last pass saw, decided and did. Everything is read-only.",
+        description="What the last pass saw, decided and did. The API is read-only.",
     )
 
 
@@ -52,7 +52,7 @@ def with_document(routes: EndpointRoutes, about: About, path: str = PATH) -> End
     """Add the route of the document that describes `routes` and itself."""
     own = json_endpoint(
         summary="This API, described in OpenAPI 3.1.",
-        exposes="nothing of the installation but the version",
+        exposes="only the version of the installation",
         query=Nothing,
         answers=JsonMapping,
         answer=lambda _: msgspec.Raw(encoded),

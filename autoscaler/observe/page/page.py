@@ -42,7 +42,7 @@ class PageOptions(msgspec.Struct, frozen=True, rename={"all_rows": "all", "refre
     all_rows: Annotated[bool, msgspec.Meta(description="Whether to show every row.")] = False
     refresh_s: Annotated[
         int,
-        msgspec.Meta(ge=0, le=_LONGEST_REFRESH_S, description="After how many seconds the page comes anew; 0: never."),
+        msgspec.Meta(ge=0, le=_LONGEST_REFRESH_S, description="Seconds after which the page reloads; 0 means never."),
     ] = DEFAULT_REFRESH_S
 
     def link(self, *, all_rows: bool, refresh_s: int) -> str:
