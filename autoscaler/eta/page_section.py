@@ -16,7 +16,7 @@ _COLUMNS = (
     Column("Node group"),
     Column("Boots seen", "n"),
     Column("Half within", "n"),
-    Column("Nine in ten within", "n"),
+    Column("90% within", "n"),
 )
 
 
@@ -28,7 +28,7 @@ def starts_block(status: Callable[[], EtaStatus]) -> CompanionSection:
 def _shown(status: EtaStatus, all_link: str | None) -> SectionContent:
     if status.computed_at is None:
         return SectionContent(
-            html('<p class="muted">{}</p>', "Nothing was estimated yet: only the replica that leads does so.")
+            html('<p class="muted">{}</p>', "There are no estimates yet: only the leader makes them.")
         )
     reasons = Counter(str(estimate.reason) for estimate in status.estimates.values() if estimate.reason is not None)
     given: list[GivenReason] = [(reason, OF_STARTS) for reason in reasons]

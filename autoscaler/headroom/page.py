@@ -37,7 +37,7 @@ def headroom_block(status: Callable[[], HeadroomStatus]) -> CompanionSection:
 
 def _shown(status: HeadroomStatus, now_wall: float, all_link: str | None) -> SectionContent:
     if status.looked_at is None:
-        text = "The pools were not looked at yet: a replica does so once it leads and a pass has seen the cluster."
+        text = "The pools have not been checked yet: only a leader checks them, after a pass has seen the cluster."
         return SectionContent(html('<p class="muted">{}</p>', text))
     if not status.pools:
         return SectionContent(html('<p class="muted">{}</p>', "No pool is configured."))

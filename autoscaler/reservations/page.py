@@ -51,7 +51,7 @@ def _shown(targets: Sequence[TargetStatus], now_wall: float, all_link: str | Non
 
 def _alarm(targets: Sequence[TargetStatus]) -> str:
     wrong = sum(bool(target.degraded) for target in targets)
-    what = "what is stored cannot be understood, so it is left alone"
+    what = "the stored state cannot be read, so it stays unchanged"
     return f"{count(wrong, 'target takes', 'targets take')} no announcements: {what}." if wrong else ""
 
 

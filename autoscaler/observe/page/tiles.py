@@ -35,7 +35,7 @@ def _node_totals(cluster: ClusterStatus | None) -> tuple[int, int, int]:
 
 def _backed_off(status: PublishedStatus) -> str:
     number = sum(group.backoff is not None for group in status.groups)
-    return f"{number} backed off" if number else "none backed off"
+    return f"{number} backed off" if number else "none in backoff"
 
 
 def _pass_note(last: PassStatus, now_wall: float) -> Html:
@@ -48,7 +48,7 @@ def _pass_note(last: PassStatus, now_wall: float) -> Html:
 
 def _scale_up_note(cluster: ClusterStatus | None) -> str:
     activity = None if cluster is None else cluster.scope.scale_up.status
-    return "machines are on their way" if activity == ScaleUpActivity.IN_PROGRESS else "nothing on its way"
+    return "upcoming machines" if activity == ScaleUpActivity.IN_PROGRESS else "none upcoming"
 
 
 def capacity_bars(cluster: ClusterStatus | None) -> Html:

@@ -115,7 +115,7 @@ def test_every_pool_and_target_on_the_page_of_everything() -> None:
 
 def test_pools_that_nobody_looked_at_yet_show_no_figures() -> None:
     page = page_with(headroom_block(HeadroomStatus))
-    assert "The pools were not looked at yet" in page.text
+    assert "The pools have not been checked yet" in page.text
     assert not rows(page, "Pool")
 
 
@@ -179,7 +179,7 @@ def test_starts_tell_how_well_they_are_known_and_which_groups_are_slow() -> None
 def test_starts_before_anything_is_known() -> None:
     assert "No pod with an estimate has become ready yet." in page_with(starts_block(lambda: sample_starts(0))).text
     nothing = EtaStatus(estimator=PodStartEstimator.PLACEMENT)
-    assert "Nothing was estimated yet" in page_with(starts_block(lambda: nothing)).text
+    assert "There are no estimates yet" in page_with(starts_block(lambda: nothing)).text
 
 
 def test_a_standby_replica_shows_the_reservations_that_it_takes() -> None:
