@@ -1,4 +1,4 @@
-"""A Kubernetes node autoscaler: decides like Cluster Autoscaler, faster, and says why."""
+"""A node autoscaler for Kubernetes that decides like Cluster Autoscaler and explains its decisions."""
 
 from autoscaler.errors import (
     AutoscalerError,

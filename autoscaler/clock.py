@@ -1,4 +1,4 @@
-"""Time, in one place: the only module that tells the time or waits; `stopwatch` measures how long things take.
+"""The clock: the only module that tells the time or waits; `stopwatch` measures durations.
 
 `wall` is Unix seconds and serves API timestamps and schedules; `mono` is seconds of a clock that never
 jumps and serves timers. Decisions take an `Instant`; effects hold a `Clock`.

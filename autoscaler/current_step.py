@@ -1,4 +1,4 @@
-"""What the deciding thread has in hand, noted where something outside the interpreter can read it.
+"""Records the work of the deciding thread where another process can read it.
 
 A note changes no decision. It costs about a microsecond, so a loop over groups or nodes may make one in each turn.
 Without `keep_notes_on` none is made.

@@ -16,22 +16,22 @@ Work = Callable[[], None]
 """What an executor runs."""
 
 Stopwatch = Callable[[], float]
-"""Tells seconds since an arbitrary moment; only the difference of two answers means anything."""
+"""Returns seconds since an arbitrary moment; only the difference of two answers is meaningful."""
 
 
 class Executor(Protocol):
     """The only primitive of concurrency: threads in the daemon, an event queue in the simulator."""
 
     def submit(self, work: Work) -> None:
-        """Run `work` soon, beside the caller."""
+        """Run `work` soon, in parallel with the caller."""
         ...
 
     def run_all(self, works: Sequence[Work]) -> None:
-        """Run works beside one another; return once all have ended. Only for the thread that decides or drives."""
+        """Run works in parallel and return once all have ended. Only for the deciding or driving thread."""
         ...
 
     def sleep(self, seconds: float) -> bool:
-        """Wait that long; `False` means stop now."""
+        """Wait for this time; `False` means stop now."""
         ...
 
     def call_at(self, when: Instant, work: Work) -> None:
@@ -40,7 +40,7 @@ class Executor(Protocol):
 
 
 class StoreListener(Protocol[T_contra]):
-    """Hears what changed in a store, in order, on the store's own thread: it must be quick."""
+    """Receives the changes of a store, in order, on the store's own thread. It must return quickly."""
 
     def changed(self, old: T_contra | None, new: T_contra | None) -> None:
         """Report an object that appeared (`old` is None), changed, or went away (`new` is None)."""
@@ -65,7 +65,7 @@ class Subject(msgspec.Struct, frozen=True):
 
 
 class EventSink(Protocol):
-    """Takes events for people (`kubectl describe`); never raises, never blocks for long."""
+    """Accepts events for people (`kubectl describe`); never raises, never blocks for long."""
 
     def event(self, about: Subject, kind: EventType, reason: str, message: str) -> None:
         """Record one event."""
@@ -81,38 +81,38 @@ class Leadership(Protocol):
 
 
 class Receipt(Protocol[T_co]):
-    """Stands for something that was put into an inbox."""
+    """The receipt of an item in an inbox."""
 
     def wait(self, seconds: float) -> T_co | None:
-        """Return what became of it, once that is durable; None: not known within so many seconds."""
+        """Return the outcome once it is durable; None if it is not known within this many seconds."""
         ...
 
 
 class Inbox(Protocol[T_contra, T_co]):
-    """Takes what others ask for, on any thread; what becomes of it is known later."""
+    """Accepts items on any thread; each outcome is known later."""
 
     def put(self, item: T_contra) -> Receipt[T_co] | None:
-        """Take one item; None: there is no room for it now."""
+        """Accept one item; None if there is no room for it now."""
         ...
 
 
 class ExpanderAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What a remote expander answered to one question; recorded with the pass, so that the pass can be replayed."""
+    """A remote expander's answer to one call; recorded with the pass, so that the pass can be replayed."""
 
     asked: tuple[str, ...]
-    """Ids of the node groups it could choose from."""
+    """Ids of the node groups that it could choose from."""
     named: tuple[str, ...] = ()
-    """Ids as it returned them, those that were not asked about included."""
+    """Ids that it returned, including unknown ones."""
     error: str = ""
-    """Why there is no answer; empty where there is one."""
+    """Why there is no answer; empty if there is one."""
 
     @property
     def usable(self) -> bool:
-        """Whether it says something: it came, and is empty or names a group that was asked about."""
+        """Whether it is valid: there is no error, and it is empty or names a group of the call."""
         return not self.error and (not self.named or not set(self.named).isdisjoint(self.asked))
 
     @property
     def complaint(self) -> str:
-        """What is wrong with it, for people; empty where nothing is."""
+        """The error for people; empty if there is none."""
         unknown = [group for group in self.named if group not in self.asked]
         return self.error or (f"names groups that it was not asked about: {', '.join(unknown)}" if unknown else "")

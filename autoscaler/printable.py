@@ -1,4 +1,4 @@
-"""Text of others on screens: what cannot be seen, or turns other text around, is written as its code."""
+"""Escapes invisible characters, and those that reverse other text, in foreign text."""
 
 import re
 

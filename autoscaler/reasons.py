@@ -1,4 +1,4 @@
-"""Why: the typed reasons that logs, metrics, events, the status page and the docs share.
+"""The typed reasons that logs, metrics, events, the status page and the docs share.
 
 A member's value is Cluster Autoscaler's (or the scheduler's) own word where it has one.
 """

@@ -1,4 +1,4 @@
-"""How long things take, in one place. Decisions may not import it: what they may know they ask `loop.pass_time`."""
+"""Measures durations. Decisions may not import it; they ask `loop.pass_time`."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Chance as a value: which random choice comes next follows from a seed and from how many were made before.
+"""Random choices as values: the next choice follows from a seed and the number of earlier choices.
 
 Decisions get their dice here and nowhere else, so that none is rolled without a seed.
 """

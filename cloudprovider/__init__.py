@@ -1,4 +1,4 @@
-"""What a provider author needs: implement `CloudProvider`, return `NodeGroup`s of `Instance`s."""
+"""The API for provider authors: implement `CloudProvider`, return `NodeGroup`s of `Instance`s."""
 
 from cloudprovider.interface import (
     CloudProvider,

@@ -1,4 +1,4 @@
-"""Providers by name. An adapter, and whatever it needs, is imported when it is asked for and not before.
+"""Providers by name. An adapter and its dependencies are imported only on request.
 
 Plug-ins register an entry point in the group `autoscaler.cloudprovider` whose value is a `ProviderFactory`. The
 providers of this package are known without one, so that a source checkout works without being installed.

@@ -1,4 +1,4 @@
-"""What lies behind an error: libraries wrap a network that is down into refused credentials."""
+"""Finds the cause of an error: libraries may report an unreachable network as refused credentials."""
 
 from collections.abc import Iterator
 

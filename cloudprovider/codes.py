@@ -1,4 +1,4 @@
-"""Codes of failures that metrics tell apart: a closed set, because a cloud may put anything into a code."""
+"""Failure codes that metrics distinguish: a closed set, because a cloud may return any code."""
 
 OTHER = "other"
 _OF_THE_CONTRACT = (

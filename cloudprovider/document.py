@@ -1,4 +1,4 @@
-"""YAML and JSON text to plain JSON data, the way Kubernetes reads it, whoever wrote the text."""
+"""Parses YAML and JSON text to plain JSON data, the way Kubernetes does."""
 
 import re
 from collections.abc import Callable, Hashable, Iterator, Sequence

@@ -1,13 +1,13 @@
-"""The whole contract between the autoscaler and a cloud, on one page for those who write providers.
+"""The whole contract between the autoscaler and a cloud, for provider authors.
 
-A provider implements `CloudProvider` and returns `NodeGroup`s. Everything else is optional: an ability is a
-Protocol of its own, found with `isinstance`. Errors are the tree below `ProviderError`; a provider raises nothing
-else on purpose. Quantities are Kubernetes quantity strings; times are seconds; prices are per node-hour in one
-currency of the provider's choosing.
+A provider implements `CloudProvider` and returns `NodeGroup`s. Everything else is optional: each ability is a separate
+Protocol, which the autoscaler detects with `isinstance`. A provider raises only `ProviderError` and its subclasses on
+purpose. Quantities are Kubernetes quantity strings; times are seconds; prices are per node-hour in one
+currency that the provider chooses.
 
 Calls come from one thread at a time per group; `NodeGroup.delete`, `increase`, `instances` and `target_size` may run
 beside calls for other groups. A call may block for seconds, but `groups`, `group_of`, `min_size` and
-`max_size` must be cheap: they answer from what the last `refresh` learnt.
+`max_size` must be cheap: they answer from the results of the last `refresh`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,19 +29,19 @@ class ProviderError(Exception):
 
 
 class OutOfCapacity(ProviderError):
-    """The cloud has no such machines now; the group is backed off."""
+    """The cloud has no such machines now; the group backs off."""
 
     code = "OUT_OF_RESOURCES"
 
 
 class QuotaExceeded(ProviderError):
-    """An account limit stands in the way; the group is backed off."""
+    """An account limit is reached; the group backs off."""
 
     code = "QUOTA_EXCEEDED"
 
 
 class Throttled(ProviderError):
-    """Too many calls; `retry_after` is how many seconds the cloud asks us to wait, if it said."""
+    """Too many calls; `retry_after` is the number of seconds that the cloud asks to wait, if known."""
 
     code = "THROTTLED"
 
@@ -57,13 +57,13 @@ class NotFound(ProviderError):
 
 
 class Transient(ProviderError):
-    """A passing fault or a time-out. The call may have taken effect: re-read before concluding."""
+    """A temporary fault or a time-out. The call may have taken effect: read again before concluding."""
 
     code = "TRANSIENT"
 
 
 class Conflict(Transient):
-    """What was to be changed had changed since it was read: nothing was written. Read again, then decide again."""
+    """The object has changed since it was read, so nothing was written. Read again, then decide again."""
 
     code = "CONFLICT"
 
@@ -123,19 +123,19 @@ class NodeTemplate(msgspec.Struct, frozen=True, kw_only=True):
     capacity: Mapping[str, str] = {}
     """Quantity strings by resource name; `pods` included."""
     allocatable: Mapping[str, str] = {}
-    """Defaults to `capacity` where it names nothing."""
+    """For resources without an entry, `capacity` applies."""
     zones: Mapping[str, Mapping[str, str]] = {}
-    """Zones that the cloud may put a new node in, by name, each with the labels that nodes there have.
+    """Zones that the cloud may choose for a new node, by name, each with the labels of its nodes.
 
-    Of several the cloud is taken to choose the one with the fewest nodes of the group. Empty: the zone in `labels`,
-    or those that nodes of the group are seen in.
+    The autoscaler assumes that the cloud chooses the zone with the fewest nodes of the group. If empty, the zone is
+    that in `labels`, or those of the group's nodes.
     """
     pods: Sequence[Mapping[str, Any]] = ()
     """v1.Pod objects that come with every node (static pods), as plain JSON data."""
 
 
 class NodeRef(msgspec.Struct, frozen=True):
-    """What a provider is told about a node. For an instance without a node, name and provider_id are its id."""
+    """A node as a provider sees it. For an instance without a node, name and provider_id are its id."""
 
     name: str
     provider_id: str
@@ -147,7 +147,7 @@ class GroupSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Per-group overrides of flags; None keeps the flag. Durations in seconds."""
 
     scale_down_enabled: bool | None = None
-    """False: no node of the group goes for being unneeded or old, as while the cloud replaces them itself."""
+    """False: no node of the group is removed as unneeded or old, for example while the cloud replaces them itself."""
     scale_down_utilization_threshold: float | None = None
     scale_down_gpu_utilization_threshold: float | None = None
     scale_down_unneeded_time_s: float | None = None
@@ -172,12 +172,12 @@ class NodeGroup(Protocol):
 
     @property
     def min_size(self) -> int:
-        """Never scaled below this."""
+        """The autoscaler never scales the group below this size."""
         ...
 
     @property
     def max_size(self) -> int:
-        """Never scaled above this."""
+        """The autoscaler never scales the group above this size."""
         ...
 
     def target_size(self) -> int:
@@ -189,11 +189,11 @@ class NodeGroup(Protocol):
         ...
 
     def template(self) -> NodeTemplate | None:
-        """Return what a new node would look like; None where the cloud cannot tell."""
+        """Return a model of a new node; None if the cloud does not know."""
         ...
 
     def increase(self, delta: int) -> None:
-        """Raise the target by `delta` > 0; returns once the target is updated. Above `max_size`: `ProviderError`."""
+        """Raise the target by `delta` > 0, and return once it is updated. Raises `ProviderError` above `max_size`."""
         ...
 
     def decrease_target(self, delta: int) -> None:
@@ -203,18 +203,18 @@ class NodeGroup(Protocol):
     def delete(self, nodes: Sequence[NodeRef]) -> None:
         """Delete exactly these machines and lower the target by as many.
 
-        Refuses with `ProviderError`, and deletes none, where one belongs elsewhere or `min_size` would be broken.
+        Raises `ProviderError` and deletes none if one is of another group or the target would fall below `min_size`.
         """
         ...
 
 
 @runtime_checkable
 class CloudProvider(Protocol):
-    """The cloud, as far as an autoscaler cares."""
+    """The cloud, as far as the autoscaler needs it."""
 
     @property
     def name(self) -> str:
-        """The name it is chosen by (`--cloud-provider`)."""
+        """The name that `--cloud-provider` selects it by."""
         ...
 
     def refresh(self, now: float) -> None:
@@ -226,11 +226,11 @@ class CloudProvider(Protocol):
         ...
 
     def group_of(self, node: NodeRef) -> str | None:
-        """Id of the group a node belongs to, None where it is not autoscaled. Cheap."""
+        """Id of the group that a node belongs to; None if it is not autoscaled. Cheap."""
         ...
 
     def close(self) -> None:
-        """Release what was acquired; called once on a clean exit."""
+        """Release all resources; called once on a clean exit."""
         ...
 
 
@@ -276,12 +276,12 @@ class ForceDelete(Protocol):
 
 @runtime_checkable
 class PrepareDelete(Protocol):
-    """Ability of a group: finds out whether a deletion would be refused before pods are evicted for it."""
+    """Ability of a group: reports that a deletion would be refused, before pods are evicted."""
 
     def prepare_delete(self, nodes: Sequence[NodeRef]) -> None:
-        """Raise what `delete` would raise for want of a permission or the like.
+        """Raise what `delete` would raise, for example because a permission is missing.
 
-        Called once before the first eviction from these nodes. Nothing of it has to be taken back: nodes may stay.
+        Called once before the first eviction from these nodes. The nodes may stay, so the call must not need undoing.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""The pod that comes with every node of a cloud, for templates."""
+"""The kube-proxy pod of every node of a cloud, for templates."""
 
 from collections.abc import Mapping
 from typing import Any

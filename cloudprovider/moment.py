@@ -1,4 +1,4 @@
-"""Moments as text: RFC 3339 times of Kubernetes and the clouds, and what HTTP answers say about when to come again."""
+"""Times as text: RFC 3339 times of Kubernetes and the clouds, and retry times of HTTP answers."""
 
 import re
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Overrides of flags as Cluster Autoscaler's providers read them from the tags or annotations of a node group."""
+"""Overrides of flags, read from the tags or annotations of a node group as in Cluster Autoscaler's providers."""
 
 from collections.abc import Callable, Mapping
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""Texts of others in messages: quoted, with control characters spelled out, and never long."""
+"""Quotes foreign text in messages: escapes control characters and limits the length."""
 
 _LONGEST = 100
 

@@ -1,4 +1,4 @@
-"""What the world outside answered in a pass, question by question: what a pass depends on beside what it observed.
+"""Records the answers of cloud and cluster during a pass: everything a pass depends on besides its observations.
 
 Whatever a pass asks of cloud and cluster after it has looked at them, and of a stopwatch, goes through an `AnswerLog`.
 That of the daemon asks and takes notes; that of a replay gives the answers that were noted, so that the pass goes the

@@ -1,4 +1,4 @@
-"""The provider at the edge of a pass: read once into frozen values, resized by id.
+"""Reads the provider once per pass into frozen values, and resizes its groups by id.
 
 Everything that talks to the cloud goes through here. A call that failed may have taken effect, or half of it, so the
 target size is read back before anything is concluded.

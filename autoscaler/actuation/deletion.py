@@ -1,4 +1,4 @@
-"""Removing nodes: taint, wait, look again, ask whether it is allowed, drain, delete; and the way back from every step.
+"""Removes nodes: taints, waits, checks, drains and deletes them, and reverses each step on failure.
 
 `Deleter.start` runs on the deciding thread: it taints, and hands each node to a work of its own. What becomes of them
 comes back through the `NodeDeletionTracker`. Order and rules are Cluster Autoscaler's (core/scaledown/actuation);

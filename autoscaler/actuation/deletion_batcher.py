@@ -1,4 +1,4 @@
-"""Nodes of one group that are deleted in one call."""
+"""Deletes several nodes of one group in one call."""
 
 import threading
 from typing import Generic, TypeVar

@@ -1,4 +1,4 @@
-"""Removals under way and those that ended: what the deciding thread knows of work beside it."""
+"""Tracks removals that are in progress or have ended, for the deciding thread."""
 
 import threading
 from collections.abc import Mapping

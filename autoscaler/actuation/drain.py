@@ -1,4 +1,4 @@
-"""Emptying a node before it is deleted: evictions in order of priority, each group waited for."""
+"""Drains a node before its deletion: evicts pods by priority, and waits for each priority group."""
 
 from collections.abc import Iterable, Sequence
 

@@ -1,4 +1,4 @@
-"""The cloud of a dry run: everything is read, nothing is changed, and what would have been changed is counted."""
+"""The cloud of a dry run: reads everything, changes nothing, and counts the withheld changes."""
 
 from collections.abc import Sequence
 

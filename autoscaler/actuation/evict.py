@@ -1,4 +1,4 @@
-"""Evictions of the pods of one node, each tried again until its time is up."""
+"""Evicts the pods of one node, and retries each eviction until its time is up."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""Reads past the watches: the API server itself is asked, because a node is about to be deleted."""
+"""Reads directly from the API server, past the watches, before a node is deleted."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar

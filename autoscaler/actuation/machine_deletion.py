@@ -1,4 +1,4 @@
-"""The dangerous verb: machines are deleted here and nowhere else, after one more look at each node."""
+"""Deletes machines, after one more check of each node. No other module deletes machines."""
 
 from collections.abc import Sequence
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""What a pass asks for when nodes have to go: one place for the deleter, the soft taints and the clean-up."""
+"""The entry point of a pass for removals: the deleter, the soft taints and the clean-up."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol

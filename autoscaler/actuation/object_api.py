@@ -1,4 +1,4 @@
-"""Objects of any kind for providers that steer other controllers by them, on any API server."""
+"""Access to objects of any kind on any API server, for providers that control other controllers through them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol

@@ -1,4 +1,4 @@
-"""Doubt before deletion: a plan may be minutes old, so the node and its pods are read again before each step."""
+"""Reads a node and its pods again before each step of a removal, because the plan may be minutes old."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""One removal under way, and the port through which its doubts are settled."""
+"""One removal in progress, and the port that checks whether it may continue."""
 
 from collections.abc import Sequence
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""What became of removals, and why one was given up."""
+"""Outcomes of removals, and the reasons of failed ones."""
 
 from enum import StrEnum
 

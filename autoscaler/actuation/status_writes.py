@@ -1,4 +1,4 @@
-"""Statuses of custom objects: what was decided is laid over what is there, so nothing of others is lost."""
+"""Writes the status of custom objects: merges the decided fields into the present status."""
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum

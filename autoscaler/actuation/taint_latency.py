@@ -1,4 +1,4 @@
-"""How long a taint takes until the watch brings it back: the measure of how long schedulers may not know of it."""
+"""Measures how long a taint takes until a watch reports it, and so until schedulers know of it."""
 
 import threading
 from collections import deque

@@ -1,4 +1,4 @@
-"""The two taints: one keeps pods off nodes that are about to go, the other asks the scheduler to prefer other nodes."""
+"""Writes the two taints: one keeps pods off nodes to be deleted, the other asks the scheduler to prefer other nodes."""
 
 from collections.abc import Callable, Collection, Iterable
 from functools import partial

@@ -1,4 +1,4 @@
-"""Whether work that takes minutes may still go on: the program runs and leads."""
+"""Decides whether long work may continue: only while the program runs and leads."""
 
 import threading
 from collections.abc import Sequence

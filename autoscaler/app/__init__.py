@@ -1,1 +1,1 @@
-"""Where everything is made and wired, for the daemon and for every offline run alike."""
+"""Creates and connects all parts, for the daemon and for offline commands."""

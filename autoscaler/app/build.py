@@ -1,4 +1,4 @@
-"""Makes the decision loop of a configuration: the same for the daemon and for every offline run."""
+"""Builds the decision loop from a configuration, for the daemon and for offline commands."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Makes the companions that are configured, and the HTTP routes on which they show themselves."""
+"""Creates the configured companions and their HTTP routes."""
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence

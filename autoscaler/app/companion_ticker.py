@@ -1,4 +1,4 @@
-"""The companions' own timers: each ticks at its interval, however long a pass takes, while this replica leads."""
+"""Runs each companion at its own interval while this replica leads, independently of the passes."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Events of a process: to the cluster, or in a dry run to the log alone."""
+"""Sends events to the cluster, or in a dry run only to the log."""
 
 from autoscaler.clock import Clock
 from autoscaler.config.tree import Config

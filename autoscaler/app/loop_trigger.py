@@ -1,4 +1,4 @@
-"""When the next pass runs."""
+"""Decides when the next pass runs."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Makes the daemon's provider: a bad configuration is found at once, a cloud that is away is tried again."""
+"""Creates the daemon's provider: reports a bad configuration at once, and retries an unreachable cloud."""
 
 from collections.abc import Callable, Mapping
 

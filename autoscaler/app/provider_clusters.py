@@ -1,4 +1,4 @@
-"""The API servers that a provider may use: the autoscaled cluster's, and those that it asks to be connected to."""
+"""The API servers that a provider may use: the autoscaled cluster's, and those it connects to."""
 
 from collections.abc import Callable
 

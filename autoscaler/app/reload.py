@@ -1,4 +1,4 @@
-"""The configuration, read anew while the daemon runs: when its files change, or when somebody asks for it."""
+"""Reloads the configuration while the daemon runs, on a file change or on request."""
 
 import threading
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""How well the API server is heard, as metrics, health check and status page take it."""
+"""Reports how well the API server responds, for metrics, health check and status page."""
 
 from autoscaler.clock import Instant
 from autoscaler.kube.client import Client

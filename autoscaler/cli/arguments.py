@@ -1,4 +1,4 @@
-"""Command lines of subcommands: their own options, Cluster Autoscaler's flags beside them, and what is wrong."""
+"""Parses the command lines of subcommands: their own options, Cluster Autoscaler's flags, and errors."""
 
 import argparse
 import os

@@ -1,4 +1,4 @@
-"""How `plan --compare` prints for people: a column for each variant."""
+"""Prints `plan --compare` for people: one column per variant."""
 
 from collections.abc import Callable, Iterator
 

@@ -1,4 +1,4 @@
-"""`autoscaler demo`: a cluster, a cloud and the daemon on this machine, to watch and to play with."""
+"""`autoscaler demo`: runs a cluster, a cloud and the daemon on this machine."""
 
 import argparse
 import signal

@@ -1,4 +1,4 @@
-"""`autoscaler eta`: when pods will be ready, by the daemon's own formulas, without a daemon."""
+"""`autoscaler eta`: estimates when pods will be ready, with the daemon's formulas and without a daemon."""
 
 import argparse
 import sys

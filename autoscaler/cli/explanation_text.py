@@ -1,4 +1,4 @@
-"""How `plan --explain` prints for people."""
+"""Prints `plan --explain` for people."""
 
 from collections.abc import Iterator, Sequence
 

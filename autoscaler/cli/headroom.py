@@ -1,4 +1,4 @@
-"""`autoscaler headroom`: check pools of pause pods, say what would be done to them, and remove them."""
+"""`autoscaler headroom`: checks pools of pause pods, plans changes to them, and removes them."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""Lead times of offline planners: as they are stated, or by the boot times that the daemon keeps."""
+"""Lead times of offline planners: given on the command line, or from the stored boot times."""
 
 import argparse
 from collections.abc import Iterable, Mapping

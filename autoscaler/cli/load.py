@@ -1,4 +1,4 @@
-"""`autoscaler load`: pods of a given shape for a test cluster, watched until they start, then removed."""
+"""`autoscaler load`: creates pods in a test cluster, watches them start, and removes them."""
 
 import argparse
 import re

@@ -1,4 +1,4 @@
-"""Objects and times as people hand them to offline planners."""
+"""Reads the objects and times that users pass to offline planners."""
 
 import argparse
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""How subcommands print: tables for people, JSON and YAML for programs, Markdown for the documentation."""
+"""Prints results: tables for people, JSON and YAML for programs, Markdown for the documentation."""
 
 import argparse
 import sys

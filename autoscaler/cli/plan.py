@@ -1,4 +1,4 @@
-"""`autoscaler plan`: what a pass would do, and why; nothing is written anywhere."""
+"""`autoscaler plan`: shows what a pass would do, and why; it writes nothing."""
 
 import argparse
 import sys

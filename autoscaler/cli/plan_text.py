@@ -1,4 +1,4 @@
-"""How `plan` prints for people."""
+"""Prints `plan` for people."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A bar on the terminal for what takes longer than a moment."""
+"""A progress bar on the terminal for long work."""
 
 import sys
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""`autoscaler reservations`: check targets, and say what announced work comes to."""
+"""`autoscaler reservations`: checks targets, and plans reservations for announced work."""
 
 import argparse
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""`autoscaler scenario`: make scenario files, and make them fit for others to see."""
+"""`autoscaler scenario`: creates scenario files, and anonymizes them."""
 
 import argparse
 import hashlib

@@ -1,4 +1,4 @@
-"""`autoscaler simulate`: days of cluster life in seconds, and what they would have cost."""
+"""`autoscaler simulate`: simulates days of cluster life in seconds, with their costs."""
 
 import argparse
 import sys

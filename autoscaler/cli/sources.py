@@ -1,4 +1,4 @@
-"""Where offline commands take a cluster from: scenario files, dumps, or a live cluster that is only read."""
+"""Reads a cluster for offline commands: from scenario files, dumps, or a live cluster."""
 
 import argparse
 import gc

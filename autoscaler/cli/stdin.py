@@ -1,4 +1,4 @@
-"""`-` stands for standard input wherever a command reads a file.
+"""Reads standard input when a command gets `-` as a file name.
 
 What standard input holds is put into a file of its own, so that whatever reads files can read it, more than once too.
 """

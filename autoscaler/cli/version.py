@@ -1,4 +1,4 @@
-"""`autoscaler version`: which program this is."""
+"""`autoscaler version`: prints the version."""
 
 import argparse
 from importlib import metadata

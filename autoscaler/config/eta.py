@@ -1,4 +1,4 @@
-"""Options of start-up estimates and of the clean-up of expired pods."""
+"""Options of pod start estimates and of the clean-up of expired pods."""
 
 from collections.abc import Callable, Iterator
 from enum import StrEnum

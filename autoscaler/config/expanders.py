@@ -1,4 +1,4 @@
-"""Names of the expanders, and which of them make a chain."""
+"""Names of the expanders, and the valid chains of them."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""Names of options: how they are spelt in files, and which one somebody may have meant."""
+"""Names of options: their spelling in files, and suggestions for misspelt ones."""
 
 import difflib
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""How long before a window its capacity is asked for: as long as that has taken so far, or a length of time."""
+"""The option for lead times: learned, or a given duration."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Which options can change while the daemon runs, and what becomes of a configuration that is read anew."""
+"""Which options can change while the daemon runs, and how a reloaded configuration is applied."""
 
 from collections.abc import Iterator
 

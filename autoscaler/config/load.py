@@ -1,4 +1,4 @@
-"""From what somebody wrote to one validated `Config`, or to all that is wrong with it at once."""
+"""Builds one validated `Config` from all sources, or reports all errors at once."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

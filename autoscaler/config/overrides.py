@@ -1,4 +1,4 @@
-"""Scheduled overrides: times during which a target's floor is another one, once or again and again.
+"""Scheduled overrides: periods, single or recurring, with another minimum for a target.
 
 Source: the scheduled overrides of actions-runner-controller's `HorizontalRunnerAutoscaler`.
 """

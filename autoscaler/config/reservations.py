@@ -1,4 +1,4 @@
-"""Reservations: work that others announce before its pods exist, and the targets for which they may announce it.
+"""Reservations: the targets for which clients may announce work before its pods exist.
 
 The `reservations` section of the configuration file; without it there are none. Source of every rule:
 `docs/reservations.md`.

@@ -1,4 +1,4 @@
-"""Values that somebody set, from wherever, on their way into the tree."""
+"""Option values from any source, before they are put into the tree."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

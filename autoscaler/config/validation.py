@@ -1,4 +1,4 @@
-"""What must hold between options; the syntax and bounds of each are checked when it is read."""
+"""Rules between options; the syntax and bounds of each are checked when it is read."""
 
 from collections.abc import Callable, Iterator
 from itertools import chain

@@ -1,1 +1,1 @@
-"""Estimates: how soon a pod would start, how many more pods the cluster could take."""
+"""Pod start estimates, and the remaining capacity of the cluster."""

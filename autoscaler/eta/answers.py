@@ -1,4 +1,4 @@
-"""What is answered about start-up estimates: the forms, and how they are filled in. Times end in `_at`."""
+"""The answers of the estimates API and how they are built. Times end in `_at`."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping

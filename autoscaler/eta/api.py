@@ -1,4 +1,4 @@
-"""The routes of start-up estimates: JSON under `/api/v1/`, and the page `/status/starts`."""
+"""The routes of pod start estimates: JSON under `/api/v1/`, and the page `/status/starts`."""
 
 import heapq
 import threading

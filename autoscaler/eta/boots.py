@@ -1,4 +1,4 @@
-"""How long new nodes take: each is followed from the accepted request to ready. Owned by the deciding thread."""
+"""Measures how long new nodes take from the accepted request until ready. Owned by the deciding thread."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence

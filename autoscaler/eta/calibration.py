@@ -1,4 +1,4 @@
-"""Keeps worst cases honest: they are stretched while too many pods exceed them, and shrunk while too few do.
+"""Calibrates worst cases: widens them while too many pods exceed them, and narrows them while too few do.
 
 Quantiles of parts do not add up to the quantile of the whole, and a ring of fifty samples is a rough one. So the
 distance between expected and worst case is multiplied by a factor that each outcome moves a little; in the long run

@@ -1,4 +1,4 @@
-"""When a pod will be ready: from where it is meant to go, and how long such things have taken.
+"""Estimates when a pod will be ready, from its planned place and from measured durations.
 
 The formula alone. Where a pod goes is found in `eta_places`; nothing here simulates a scheduler.
 """

@@ -1,4 +1,4 @@
-"""The life of each pod, from its request to its end, with what was estimated against what came. Owned by one thread.
+"""Records the life of each pod with its estimates and actual times. Owned by one thread.
 
 Pods are known by uid, since names are used again. A time once set is never moved, and what was not seen stays None:
 pods that were ready before the first look have no record of their own until they end, and no estimate.

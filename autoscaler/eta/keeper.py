@@ -1,4 +1,4 @@
-"""Start-up estimates as a companion: reads every pass, learns from what became of pods and nodes, and publishes."""
+"""The companion for pod start estimates: reads every pass, learns from outcomes, and publishes."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""How long before a window its capacity has to be asked for, so that it is Ready when the window begins.
+"""Computes how long before a window its capacity has to be requested, so that it is ready when the window begins.
 
 Capacity is asked for once, and the next boot is a draw that no sample has seen. Of n samples the longest is exceeded by
 the next draw with chance 1/(n+1), however they are spread: with the 50 of a ring that is 2 in 100, too many where

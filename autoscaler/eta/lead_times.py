@@ -1,4 +1,4 @@
-"""Lead times as companions ask for them: by what estimates of starts have learned up to the last pass."""
+"""Lead times for companions, from the estimates up to the last pass."""
 
 from collections.abc import Callable, Mapping
 

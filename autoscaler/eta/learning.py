@@ -1,4 +1,4 @@
-"""What estimates are made from, as it is learned from pass to pass. Owned by the deciding thread."""
+"""The samples that estimates are made from, updated in each pass. Owned by the deciding thread."""
 
 from autoscaler.eta.boot_times import Samples
 from autoscaler.eta.calibration import calibrated

@@ -1,4 +1,4 @@
-"""The page of capacity and starts: one HTML document, without scripts."""
+"""The page `/status/starts`: one HTML document without scripts."""
 
 from autoscaler.eta.status import EtaStatus, active_rows
 from autoscaler.objects import quantity

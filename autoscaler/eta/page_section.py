@@ -1,4 +1,4 @@
-"""How well starts are known, on the status page; `/status/starts` has more."""
+"""The section on pod starts of the status page; `/status/starts` has more."""
 
 from collections import Counter
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Where pending pods are meant to go, read off the results of a pass; what that pass did not look at is placed now.
+"""Finds where pending pods are meant to go, from the results of a pass; places the pods that the pass skipped.
 
 A pass leaves its simulated cluster, where each pod found room, which nodes it buys for whom, and why others get none.
 Only pods that it held back (too young, not judged yet), and pods that do not exist, are tried on that cluster here.

@@ -1,4 +1,4 @@
-"""The start of a pod by the ratio of what is wanted to what there is: for comparison, and for saturated clusters."""
+"""Estimates a pod's start from the ratio of requested to available CPU, for comparison and for saturated clusters."""
 
 import math
 

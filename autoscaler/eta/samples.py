@@ -1,4 +1,4 @@
-"""How long things took: rings of samples, their quantiles, and what is assumed while there are too few."""
+"""Samples of durations: rings, quantiles, and defaults while there are too few samples."""
 
 import math
 from collections import OrderedDict, deque

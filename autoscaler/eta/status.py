@@ -1,4 +1,4 @@
-"""What is known of start-up estimates as of one pass."""
+"""The state of pod start estimates after one pass."""
 
 import heapq
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""When a pod would be ready that does not exist: on a cluster of its own, so that no pass notices the question."""
+"""Estimates when a hypothetical pod would be ready, on a separate copy of the cluster."""
 
 import msgspec
 

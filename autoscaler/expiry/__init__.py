@@ -1,1 +1,1 @@
-"""Moving workloads off nodes that will be taken away at a known time."""
+"""Deletes pods whose deadline annotation has passed."""

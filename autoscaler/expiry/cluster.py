@@ -1,4 +1,4 @@
-"""Pods that sweeps read and delete."""
+"""Reads and deletes pods for the clean-up of expired pods."""
 
 from collections.abc import Sequence
 from typing import Protocol

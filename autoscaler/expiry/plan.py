@@ -1,4 +1,4 @@
-"""Which pods have outlived the time that an annotation gives them. Off unless namespaces are named.
+"""Selects the pods whose deadline annotation has passed. Off unless namespaces are named.
 
 A deadline is plain ASCII digits, Unix seconds; a pod is expired when now is beyond it, not at it. Anything else is
 invalid and expires nothing. Pods of an earlier generation of ours go too, but only those that carry a deadline.

@@ -1,1 +1,1 @@
-"""Why a pod waits, a node stays or a node group was left out, and what would change that."""
+"""Explains why a pod waits, a node stays or a node group was skipped, and what would change that."""

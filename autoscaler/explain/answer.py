@@ -1,4 +1,4 @@
-"""What `plan --explain` answers for a pod, a node or a node group, in the form that `-o json` prints."""
+"""The answers of `plan --explain` for a pod, a node or a node group, in the form that `-o json` prints."""
 
 from enum import StrEnum
 

@@ -1,4 +1,4 @@
-"""Answers `plan --explain`: why one pod, node or node group fared as it did in a pass.
+"""Answers `plan --explain`: why a pass decided as it did for one pod, node or node group.
 
 Everything is read from the pass itself: its report, its memory, and the simulated cluster that it decided on.
 """

@@ -1,4 +1,4 @@
-"""Explains a node group: its state, what it offered, and why it grew or did not."""
+"""Explains a node group: its state, its options, and why it grew or did not."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence

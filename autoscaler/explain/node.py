@@ -1,4 +1,4 @@
-"""Explains a node: why it stays, or goes, and what time alone will change."""
+"""Explains a node: why it stays or is removed, and what will change with time."""
 
 from autoscaler.clock import Instant
 from autoscaler.config.scaledown import ScaleDown

@@ -1,4 +1,4 @@
-"""What headroom would do to pools, for people and programs that ask without a daemon."""
+"""The offline answer of headroom: what it would do to pools."""
 
 from collections.abc import Iterable, Mapping
 

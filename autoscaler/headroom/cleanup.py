@@ -1,4 +1,4 @@
-"""Removes the Deployments and the PriorityClass of headroom from a cluster, for people who do without it."""
+"""Removes the Deployments and the PriorityClass of headroom from a cluster."""
 
 import contextlib
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The objects of headroom in the cluster: read one by one, written guarded by their resourceVersion or uid."""
+"""Reads and writes the objects of headroom; each write is guarded by a resourceVersion or uid."""
 
 from collections.abc import Mapping
 from typing import Protocol

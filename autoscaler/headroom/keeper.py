@@ -1,4 +1,4 @@
-"""Headroom as a companion: looks at every pool at its interval and brings in order what is off."""
+"""The headroom companion: checks every pool at its interval and corrects it."""
 
 from collections.abc import Callable, Iterable
 

@@ -1,4 +1,4 @@
-"""Metrics of headroom: their table, and the gauges in the words of the domain."""
+"""Metrics of headroom: their table, and methods that set them."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""The objects of headroom as Kubernetes has them: a Deployment for each pool, and the PriorityClass.
+"""The Kubernetes objects of headroom: a Deployment for each pool, and the PriorityClass.
 
 Ownership is by labels, never by name; what has to survive a change of leader is in annotations of the Deployment.
 """

@@ -1,4 +1,4 @@
-"""The pods of a pool and of the work it is for, as a view of the cluster has them."""
+"""Finds the pods of a pool, and the pods of its work, in a view of the cluster."""
 
 from collections.abc import Iterable, Iterator
 

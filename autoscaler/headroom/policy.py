@@ -1,4 +1,4 @@
-"""How much headroom there should be: from policies, active pods and the time to a number of pause pods.
+"""Computes the number of pause pods from policies, active pods and the time.
 
 Pure: the daemon and `autoscaler headroom plan` call the same functions. Raising is immediate; lowering waits until the
 idle time of the policy under which the pods were last wanted is over, and then happens in one step. What a policy wants

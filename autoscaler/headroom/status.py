@@ -1,4 +1,4 @@
-"""What people see of headroom: one value per look at the pools, for the API and the status page."""
+"""The published state of headroom, one value per check, for the API and the status page."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Bringing one pool of pause pods in order: its PriorityClass, which of its pods go first, its Deployment."""
+"""Writes one pool: its PriorityClass, the deletion costs of its pods, its Deployment."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Where the API server is and who we are to it: kubeconfig, in-cluster configuration, tokens and TLS.
+"""Loads the address and credentials of the API server: kubeconfig, in-cluster configuration, tokens and TLS.
 
 The only module that touches the official `kubernetes` package, and of it only the configuration loaders.
 """

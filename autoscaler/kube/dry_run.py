@@ -1,4 +1,4 @@
-"""Writes of a dry run: nothing is sent, and every call answers as if it had been done."""
+"""Writes of a dry run: sends nothing, and answers each call as if it had succeeded."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

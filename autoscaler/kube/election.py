@@ -1,4 +1,4 @@
-"""Leader election, carried out: a thread that asks `lease.LeaseState` what to do next and does it."""
+"""Runs leader election: a thread that does what `lease.LeaseState` decides."""
 
 import socket
 import threading

@@ -1,4 +1,4 @@
-"""All the kinds the autoscaler follows, started, waited for and stopped as one."""
+"""Starts, awaits and stops the watches of all kinds together."""
 
 import random
 import threading

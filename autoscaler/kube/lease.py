@@ -1,4 +1,4 @@
-"""Leader election on a Lease, decided: Cluster Autoscaler's object and timings, so that the two exclude each other.
+"""Decides leader election on a Lease, with Cluster Autoscaler's object and timings, so that the two exclude each other.
 
 `LeaseState` says what to do next and does no I/O; `election` does it.
 

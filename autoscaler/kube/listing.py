@@ -1,4 +1,4 @@
-"""Reading a whole collection once, without following it."""
+"""Lists a whole collection once, without watching it."""
 
 from collections.abc import Mapping, Sequence
 

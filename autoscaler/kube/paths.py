@@ -1,4 +1,4 @@
-"""Where objects live on the API server."""
+"""Paths of objects on the API server."""
 
 from urllib.parse import quote
 

@@ -1,4 +1,4 @@
-"""What most parts need of an API server: to read."""
+"""The read-only interface to an API server, which is all that most parts need."""
 
 from collections.abc import Mapping
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""What an HTTP answer of the API server means for the caller."""
+"""Translates HTTP errors of the API server into errors for the caller."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Objects of one kind as last seen, kept by a reflector and read by everyone."""
+"""Stores the last known objects of one kind; a reflector writes it, everyone reads it."""
 
 import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping

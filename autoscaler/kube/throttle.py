@@ -1,4 +1,4 @@
-"""Client-side rate limit, so that a busy autoscaler does not crowd others off the API server."""
+"""Limits the rate of requests to the API server."""
 
 import threading
 

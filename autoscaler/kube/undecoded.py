@@ -1,4 +1,4 @@
-"""Which objects of a kind cannot be decoded now, and what a store holds in their place."""
+"""Tracks objects that cannot be decoded, and what a store holds in their place."""
 
 import itertools
 from collections.abc import Mapping, Sequence

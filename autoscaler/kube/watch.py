@@ -1,4 +1,4 @@
-"""Reflectors: each keeps one store equal to one kind of object on the API server, by list and watch.
+"""Reflectors: each keeps a store up to date with one kind on the API server, by list and watch.
 
 A list comes in chunks; the watch then resumes from the last version seen, over torn streams and restarts of the
 server, and only a version the server has forgotten makes the reflector list again. It never gives up.

@@ -1,4 +1,4 @@
-"""Whole objects as the API server answers with them, to be read, changed and written back.
+"""Whole objects from the API server, to be read, changed and written back.
 
 Fields that nothing here knows stay as they are. Of those that are read the shape is certain, so that nobody who does
 so has to ask; an answer of another shape may be a proxy's or a broken server's, and is asked for again.

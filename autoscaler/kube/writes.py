@@ -1,4 +1,4 @@
-"""Every write to the cluster: one class, so that one glance shows what the autoscaler can do to it.
+"""Every write to the cluster, in one class that shows all that the autoscaler can change.
 
 Nodes and ConfigMaps are read, changed and replaced, guarded by their resourceVersion: a concurrent change is
 never lost, and the permissions of a stock Cluster Autoscaler installation (get and update, no patch) are enough.

@@ -1,4 +1,4 @@
-"""Puts generated pods into a test cluster, waits for them, keeps them for a while, and takes them out again."""
+"""Creates generated pods in a test cluster, waits for them, keeps them for a while, and deletes them."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial

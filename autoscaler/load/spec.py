@@ -1,4 +1,4 @@
-"""Generated pods: work that sleeps, to try a cluster with. Every one carries the time at which it is to go."""
+"""Generated pods: they sleep, and each has a deadline."""
 
 from typing import Any
 

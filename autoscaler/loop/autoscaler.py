@@ -1,4 +1,4 @@
-"""`run_once`: the order of a pass.
+"""`run_once`: the steps of a pass in order.
 
 observe → companions → requests and buffers → repair → simulate → reserve → sort pods → grow → replace → shrink → raise
 to minimum. Each step takes the stage that the pass has reached (`stages`) and returns the next one, or how the pass

@@ -1,4 +1,4 @@
-"""CapacityBuffers in a pass: statuses brought in line with specs, and the pods that keep their room."""
+"""Serves CapacityBuffers in a pass: updates their statuses, and adds the fake pods that keep their room."""
 
 from msgspec.structs import replace
 

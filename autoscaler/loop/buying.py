@@ -1,4 +1,4 @@
-"""Plan a scale-up on the simulated cluster, and carry out increases: what is reported of them, what is remembered."""
+"""Plans a scale-up on the simulated cluster, and carries out increases, with their events and memory."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Companions: parts beside the node autoscaler that share its clock, its view of the cluster, its lease and its port.
+"""Companions: features beside the pass that share its clock, view of the cluster, lease and HTTP port.
 
 To add one: a package of its own with a pure planner, its reads and writes, and a `keeper` that joins the two and is a
 `Companion`. `app.companion_set` makes it where its section of the configuration is there, and adds its HTTP routes. It

@@ -1,4 +1,4 @@
-"""A pass that has ended, however far it came: for companions, recordings and explanations."""
+"""A pass that has ended, at whichever stage: for companions, recordings and explanations."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Events about what a pass decides and does."""
+"""Writes events about the decisions and actions of a pass."""
 
 import functools
 from collections.abc import Collection, Iterable, Iterator, Sequence

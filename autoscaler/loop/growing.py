@@ -1,4 +1,4 @@
-"""Decide which groups grow for the pods that need nodes, and grow them."""
+"""Decides which groups grow for the pods that need nodes, and resizes them."""
 
 from collections.abc import Callable, Sequence
 

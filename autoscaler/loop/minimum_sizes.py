@@ -1,4 +1,4 @@
-"""The last step: raise groups to their minimum size."""
+"""The last step: raises groups to their minimum size."""
 
 from msgspec.structs import replace
 

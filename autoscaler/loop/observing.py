@@ -1,4 +1,4 @@
-"""Read cloud and cluster, bring templates and the registry up to date."""
+"""Reads cloud and cluster, and updates templates and the registry."""
 
 from collections.abc import Iterable, Mapping
 

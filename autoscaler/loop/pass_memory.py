@@ -1,4 +1,4 @@
-"""What one pass leaves to the next."""
+"""The memory that one pass leaves to the next."""
 
 from collections.abc import Mapping
 

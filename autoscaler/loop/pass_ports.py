@@ -1,4 +1,4 @@
-"""Everything outside that a pass sees and acts through."""
+"""The ports through which a pass observes and acts."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol

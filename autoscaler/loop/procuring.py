@@ -1,4 +1,4 @@
-"""Buying machines for replacements: what they are for is written to the old nodes first."""
+"""Buys machines for replacements, after it has annotated the old nodes with the purpose."""
 
 from collections.abc import Mapping, Sequence
 

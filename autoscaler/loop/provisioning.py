@@ -1,4 +1,4 @@
-"""ProvisioningRequests in a pass: retired at its beginning, served beside pending pods, their capacity held until used.
+"""ProvisioningRequests in a pass: retires old ones, provisions others, and holds their capacity until it is used.
 
 Every status is remembered until the API server shows it, and written again until it is written: a request that was
 provisioned stays so whatever becomes of the write. After a restart in between, its pods fit on the machines that are on

@@ -1,4 +1,4 @@
-"""Put right what went wrong in the cloud, and stop where the cluster is in trouble."""
+"""Corrects failures in the cloud, and stops the pass when the cluster is unhealthy."""
 
 from msgspec.structs import replace
 

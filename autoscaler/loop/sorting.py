@@ -1,4 +1,4 @@
-"""Sort the pending pods on a simulated cluster: those that fit, those that wait, those that need nodes."""
+"""Classifies the pending pods on a simulated cluster: those that fit, that wait, that need nodes."""
 
 from collections.abc import Collection, Sequence
 

@@ -1,4 +1,4 @@
-"""Objects that ask for capacity before pods exist: ProvisioningRequests, CapacityBuffers, and the templates they name.
+"""Objects that request capacity before pods exist: ProvisioningRequests, CapacityBuffers, and their templates.
 
 The custom ones are in group `autoscaling.x-k8s.io`. Only the fields that are used are kept.
 """

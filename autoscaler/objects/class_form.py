@@ -1,4 +1,4 @@
-"""What a class of pods is made of, as data: the parts of `PodClass.key`."""
+"""The parts of a class of pods as data: the form of `PodClass.key`."""
 
 import msgspec
 

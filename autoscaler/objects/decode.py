@@ -1,4 +1,4 @@
-"""From bytes of the API server to kept objects, page by page.
+"""Decodes bytes of the API server to kept objects, page by page.
 
 A `Decoder` is chosen per kind. `plain_decoder` serves kinds that are kept as they come; pods and nodes have
 decoders of their own beside their types, because what is kept of them differs from what is on the wire.

@@ -1,4 +1,4 @@
-"""JSON that a fast decoder refuses, read all the same: nulls, broken text, numbers and depths beyond use."""
+"""Reads JSON that a fast decoder refuses: nulls, broken text, extreme numbers and depths."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Which nodes a pod allows by name, labels and taints: the questions that need no other pod.
+"""Matches a pod with nodes by name, labels and taints, without other pods.
 
 Source of every rule: the scheduler's plug-ins NodeName, NodeUnschedulable, TaintToleration and NodeAffinity.
 """

@@ -1,4 +1,4 @@
-"""Which events reach the API server: repeated ones are counted instead of sent again and again.
+"""Decides which events reach the API server: repeated events are counted instead of sent again.
 
 Behaviour as Cluster Autoscaler's event correlator: each (source, object, reason) has a bucket of one event that
 refills every five minutes; events on the status ConfigMap have one for each message. An event equal to an earlier one

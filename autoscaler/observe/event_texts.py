@@ -1,4 +1,4 @@
-"""The sentences that people read in events; wording as Cluster Autoscaler's, so that alerts on them keep working."""
+"""The texts of events, in Cluster Autoscaler's wording, so that existing alerts work."""
 
 import json
 from collections import Counter

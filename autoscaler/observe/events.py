@@ -1,4 +1,4 @@
-"""Kubernetes events for people (`kubectl describe`), written beside the loop and never in its way."""
+"""Sends Kubernetes events (`kubectl describe`) beside the loop, without delaying it."""
 
 import contextlib
 import threading

@@ -1,4 +1,4 @@
-"""What reasons mean, for the API and the page."""
+"""Looks up the meaning of reasons for the API and the page."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""The nodes of one pass as people are shown them: where each is in its life, how full it is, and why it stays."""
+"""Summarises the nodes of one pass for people: stage, utilisation, and why each stays."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""The log lines of a pass: one for each decision and each trouble, as constant event names with fields."""
+"""Writes the log lines of a pass: one for each decision and each problem, with constant event names."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""What became of every pending pod in one pass: a typed verdict, and for those that no group helps, why, by group.
+"""Summarises the outcome of every pending pod in one pass: a typed verdict, and reasons per group if no group helps.
 
 Pods of one class share their reasons: the very same tuple, so that ten thousand replicas cost one explanation.
 """

@@ -1,4 +1,4 @@
-"""What a pass leaves behind: status, metrics, health, log lines and the status ConfigMap, all made from its report."""
+"""Publishes the results of a pass: status, metrics, health, log lines and the status ConfigMap, all from its report."""
 
 from collections.abc import Callable, Mapping
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""What one pass saw, decided and did: the one value from which status, metrics, events and answers are made."""
+"""The report of one pass: what it saw, decided and did. Status, metrics, events and answers are made from it."""
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum

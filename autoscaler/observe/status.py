@@ -1,4 +1,4 @@
-"""What one pass leaves behind for people: an immutable value that web pages, the API and the status ConfigMap show.
+"""The published status of one pass: an immutable value for web pages, the API and the status ConfigMap.
 
 Times end in `_at` and are Unix seconds; durations end in `_s`. What is not known is None.
 """

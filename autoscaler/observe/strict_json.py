@@ -1,4 +1,4 @@
-"""JSON from strangers: no key twice, no depth that would hurt, nothing that JSON does not have."""
+"""Parses untrusted JSON: refuses duplicate keys, excessive depth and extensions of JSON."""
 
 import json
 import re

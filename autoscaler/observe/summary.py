@@ -1,4 +1,4 @@
-"""From the report of a pass to what people are shown of it: a pure function, cheap for thousands of nodes and pods."""
+"""Summarises the report of a pass for people; a pure function, fast for thousands of nodes and pods."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping

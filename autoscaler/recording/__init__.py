@@ -1,1 +1,1 @@
-"""Passes as files: the flight recorder, the anonymizer and the snapshot page."""
+"""Recordings of passes as files: the flight recorder, the anonymizer and the snapshot page."""

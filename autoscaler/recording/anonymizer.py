@@ -1,4 +1,4 @@
-"""Scenario files for others to see: every name that somebody chose is replaced, and decisions stay the same.
+"""Anonymizes scenario files: replaces every user-chosen name, and keeps decisions the same.
 
 One name gets one pseudonym wherever it stands, also inside names that are made of others, such as those of template
 nodes. Pseudonyms sort as the names did, so nothing that goes by the order of names goes another way, and end in a

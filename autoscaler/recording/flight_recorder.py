@@ -1,4 +1,4 @@
-"""The flight recorder: keeps the last passes as files that replay them, and shows the newest to whoever asks."""
+"""The flight recorder: keeps the last passes as files that replay them, and serves the newest."""
 
 import threading
 from collections.abc import Callable

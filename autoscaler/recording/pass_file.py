@@ -1,4 +1,4 @@
-"""A pass as a file that replays it to the same decision, bit for bit, and what such a file says read back.
+"""Writes and reads a pass as a file that replays it to the same decision, to the byte.
 
 A pass is a function of the cluster as it was found, of what earlier passes left, of the moment, and of what cloud,
 cluster and stopwatch answered on the way. The cluster is in the fields that every scenario has; the rest is in

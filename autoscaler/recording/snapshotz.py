@@ -1,4 +1,4 @@
-"""`/snapshotz`: one request gets the data of the next whole pass, in Cluster Autoscaler's form."""
+"""`/snapshotz`: returns the data of the next complete pass, in Cluster Autoscaler's form."""
 
 import threading
 from collections.abc import Callable

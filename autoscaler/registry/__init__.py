@@ -1,1 +1,1 @@
-"""What the autoscaler remembers between passes."""
+"""The state of node groups that is kept between passes."""

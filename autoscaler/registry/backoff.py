@@ -1,4 +1,4 @@
-"""Leaving a node group alone after a failed scale-up, for longer each time.
+"""Backoff of a node group after a failed scale-up, longer each time.
 
 Behaviour as Cluster Autoscaler's exponential backoff: a failure during a window restarts it at the same length, one
 after it doubles the length, success changes nothing, and only time without failures forgets the group.

@@ -1,4 +1,4 @@
-"""Nodes and machines by how far they have come, for each group and for the cluster.
+"""Counts nodes and machines by readiness, for each group and for the cluster.
 
 Behaviour as Cluster Autoscaler's cluster state registry: every registered node is in exactly one of deleted,
 suspended, ready, not started and unready, whichever comes first; machines without a node are unregistered, and long

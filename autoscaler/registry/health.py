@@ -1,4 +1,4 @@
-"""When the cluster, or a group, has lost too many nodes to be scaled."""
+"""Decides whether the cluster, or a group, has too many unready nodes to be scaled."""
 
 from autoscaler.config.scaleup import HealthOptions
 from autoscaler.registry.buckets import Buckets

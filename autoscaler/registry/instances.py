@@ -1,4 +1,4 @@
-"""Machines without a node: those that have yet to register, those that failed, and those to delete for it."""
+"""Finds machines without a node: those that have yet to register, those that failed, and those to delete."""
 
 from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""What is remembered from one pass to the next, and how the results of actions change it.
+"""The state that is kept from one pass to the next, and how results of actions change it.
 
 A `Memory` is plain data: it can be written as JSON, read back, and moved to another clock with `rebase`. The functions
 take one and return the next; timers compare monotonic seconds, wall seconds are for people.

@@ -1,4 +1,4 @@
-"""What happened to node groups between two passes, for events, metrics and logs."""
+"""Changes of node groups between two passes, for events, metrics and logs."""
 
 from enum import StrEnum
 

@@ -1,4 +1,4 @@
-"""Whether a node can be used yet: ready, free of start-up taints, with the GPUs and devices that it should have.
+"""Decides whether a node is usable: ready, without startup taints, with its GPUs and devices.
 
 Behaviour as Cluster Autoscaler's: ready, uncordoned nodes that fail any of the others count as not ready since they
 were created. Judging a node costs microseconds, so a `Readings` of the pass before is reused for every node that is

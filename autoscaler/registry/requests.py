@@ -1,4 +1,4 @@
-"""Changes of size that were asked for and are not done yet, and the sizes that are acceptable meanwhile."""
+"""Open requests for size changes, and the sizes that are acceptable meanwhile."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Targets that no longer agree with the nodes that exist."""
+"""Finds target sizes that no longer match the existing nodes."""
 
 from collections.abc import Collection, Iterable, Mapping
 

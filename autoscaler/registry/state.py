@@ -1,4 +1,4 @@
-"""The cluster state registry: from what is remembered and what is seen to what is healthy, on the way, or wrong.
+"""The cluster state registry: derives healthy, upcoming and failed nodes from memory and observation.
 
 One `update` a pass, at its start, as a pure function; behaviour as Cluster Autoscaler's. What the pass then does to
 targets and machines goes to `recalculated`, and to the functions of `registry.memory`.

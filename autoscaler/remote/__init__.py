@@ -1,1 +1,1 @@
-"""Decisions taken by other processes."""
+"""Clients of other processes that take decisions."""

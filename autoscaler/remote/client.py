@@ -1,4 +1,4 @@
-"""Asks a gRPC expander over TLS. Needs the extra `grpc`: import this where such an expander is chosen, nowhere else."""
+"""Calls a gRPC expander over TLS. Needs the extra `grpc`: import it only where such an expander is chosen."""
 
 from collections.abc import Mapping, Sequence
 from typing import cast

@@ -1,4 +1,4 @@
-"""From the configuration to a remote expander, and to clear words where there cannot be one."""
+"""Creates a remote expander from the configuration, or reports clearly why it cannot."""
 
 import importlib.util
 import ssl

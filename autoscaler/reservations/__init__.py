@@ -1,1 +1,1 @@
-"""Room reserved through a webhook before its pods exist."""
+"""Reserves room, announced through a webhook, before pods exist."""

@@ -1,4 +1,4 @@
-"""The listener for announced work: what it takes, from whom, and what it answers.
+"""The listener for announced work: what it accepts, from whom, and what it answers.
 
 Checks come cheapest first, those of the head before a body is read, and nothing is parsed that is not signed. A 2xx to
 an announcement means that it is stored; what is not stored in time answers 503, and may be stored all the same: sending

@@ -1,4 +1,4 @@
-"""GitHub's `workflow_job` events: what they say, which target they are for, and what they change.
+"""GitHub's `workflow_job` events: their contents, their target, and the changes that they cause.
 
 Whatever is not understood changes nothing, and says why.
 """

@@ -1,4 +1,4 @@
-"""From operations to what is stored: batches for each target, tried again for that target alone.
+"""Stores operations in batches per target, and retries failures per target.
 
 Runs on every replica, leading or not: the store is guarded by its objects' versions, and operations by their ids.
 """

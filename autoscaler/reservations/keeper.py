@@ -1,4 +1,4 @@
-"""Reservations as a companion: what is stored takes part in every pass as pods that exist nowhere."""
+"""The reservations companion: adds fake pods for stored reservations to every pass."""
 
 from collections import Counter
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Metrics of reservations: their table, and the gauges in the words of the domain."""
+"""Metrics of reservations: their table, and methods that set them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum

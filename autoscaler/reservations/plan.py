@@ -1,4 +1,4 @@
-"""What operations make of a target's reservations, as a pure function of the state, the operations and the time.
+"""Applies operations to a target's reservations: a pure function of the state, the operations and the time.
 
 The first so many entries, in order of arrival, are active; the rest wait, and their clocks with them. Every plan
 extends what waits, drops what has run out, applies the operations in order and gives free slots to the next in line.

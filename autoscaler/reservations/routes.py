@@ -1,4 +1,4 @@
-"""The routes of the listener for announced work: what each takes and answers."""
+"""The routes of the listener for announced work: their requests and answers."""
 
 from collections.abc import Callable
 from typing import Annotated, Literal

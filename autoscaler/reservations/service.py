@@ -1,4 +1,4 @@
-"""Makes reservations: their store, their listener, and the companion that plans for them.
+"""Creates reservations: their store, their listener, and the companion that plans for them.
 
 Every replica listens and stores; only the leader plans.
 """

@@ -1,4 +1,4 @@
-"""Who sent a request: HMAC-SHA256 over the exact bytes, compared in constant time with every secret there is."""
+"""Verifies HMAC-SHA256 signatures over the exact bytes, in constant time, with every configured secret."""
 
 import hashlib
 import hmac

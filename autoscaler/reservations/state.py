@@ -1,4 +1,4 @@
-"""What is kept of one target's reservations, and its form in a ConfigMap.
+"""The stored reservations of one target, and their form in a ConfigMap.
 
 Times are Unix seconds, whole milliseconds. An entry that waits for a slot has no running clock: it keeps its length.
 """

@@ -1,4 +1,4 @@
-"""What people see of reservations: one value per target, for the API and the status page."""
+"""The published state of reservations, one value per target, for the API and the status page."""
 
 from collections.abc import Callable, Mapping
 

@@ -1,4 +1,4 @@
-"""Where reservations are kept: a ConfigMap for each target, written only as it was read."""
+"""Stores reservations in one ConfigMap per target; writes only if the ConfigMap is unchanged since it was read."""
 
 from typing import Protocol
 

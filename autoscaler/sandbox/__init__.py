@@ -1,1 +1,1 @@
-"""A cluster in this process: an API server and the actors that live in it."""
+"""A cluster in this process: an API server and simulated controllers."""

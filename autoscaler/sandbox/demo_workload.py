@@ -1,4 +1,4 @@
-"""What `autoscaler demo` shows: a small cloud with one machine running, and a workload that does not fit on it.
+"""The cluster of `autoscaler demo`: a small cloud with one running machine, and a workload that does not fit on it.
 
 Web servers overflow the general machines; the API's replicas want a machine each; a cache needs the machines with
 much memory, and a report the tainted batch machines, which nobody needs once it is done.

@@ -1,4 +1,4 @@
-"""The second look before a deletion, on a cluster in memory."""
+"""The final check before a deletion, on a cluster in memory."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""A simulated cloud that remembers every change that was asked of it."""
+"""A simulated cloud that records every requested change."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

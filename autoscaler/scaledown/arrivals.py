@@ -1,4 +1,4 @@
-"""Which pods a trial has put on the nodes of its view."""
+"""Lists the pods that a trial has placed on the nodes of its view."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The cheapest mix of new nodes for pods that must leave their nodes: bin packing with bins of several prices.
+"""Finds the cheapest mix of new nodes for displaced pods: bin packing with bins of several prices.
 
 Amounts and masks only; what else the scheduler asks is proven later, on the simulated cluster. Greedy packings give a
 first answer, then branch and bound looks for better ones as long as the work allowed for it lasts: exact where there

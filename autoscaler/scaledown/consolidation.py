@@ -1,4 +1,4 @@
-"""Which nodes to replace by cheaper ones: any set of them by any mix of new ones that holds the same pods.
+"""Finds nodes to replace with cheaper ones: any set of nodes by any mix that fits the same pods.
 
 The search works on amounts and masks, with a bound on its steps, not on its time; the best sets it finds are then
 proven on the simulated cluster with all the scheduler's filters. A set counts only if it saves more than the margin.

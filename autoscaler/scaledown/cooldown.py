@@ -1,4 +1,4 @@
-"""When scale-down waits because of what happened last."""
+"""Decides when scale-down waits after a recent change."""
 
 from autoscaler.clock import Instant
 from autoscaler.config.scaledown import ScaleDown

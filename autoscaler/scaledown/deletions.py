@@ -1,4 +1,4 @@
-"""From unneeded nodes to those that are removed now.
+"""Selects the unneeded nodes to remove now.
 
 Behaviour as Cluster Autoscaler's `core/scaledown/unneeded` and `processors/nodes`: long enough unneeded, group above
 its minimum, resources above theirs, groups that go as a whole complete, and all of it within the budgets. Maintenance

@@ -1,4 +1,4 @@
-"""How much of each node's devices is allocated (dynamic resource allocation).
+"""Computes how much of each node's devices is allocated (dynamic resource allocation).
 
 Source of the rules: Cluster Autoscaler's `simulator/dynamicresources/utils`. Nodes without local pools of devices
 cost nothing here.

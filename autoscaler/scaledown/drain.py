@@ -1,4 +1,4 @@
-"""Which pods let their node go: an ordered list of small rules, the first that decides wins.
+"""Decides which pods allow a drain: an ordered list of small rules; the first that decides wins.
 
 Behaviour as Cluster Autoscaler's `simulator/drainability`; a pod on which no rule decides is evicted.
 """

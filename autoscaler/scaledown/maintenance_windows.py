@@ -1,4 +1,4 @@
-"""Whether a maintenance window is open, and when the next one will be.
+"""Decides whether a maintenance window is open, and when the next one opens.
 
 A window's end is real time after its start. A start in the hour that a change of the clocks skips comes right after
 the gap; one in the hour that comes twice counts once, the first time. (Starts with `*` for minute or hour follow real

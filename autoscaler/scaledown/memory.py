@@ -1,4 +1,4 @@
-"""What scale-down remembers from pass to pass: since when nodes are unneeded, what not to look at again, and hints.
+"""The state that scale-down keeps between passes: unneeded times, unremovable nodes, and hints.
 
 A `ScaleDownMemory` is plain data: it can be written as JSON, read back, and moved to another clock with `rebase`.
 """

@@ -1,4 +1,4 @@
-"""What disruption budgets still allow while a pass plans removals."""
+"""Tracks what disruption budgets still allow while a pass plans removals."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

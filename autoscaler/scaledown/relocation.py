@@ -1,4 +1,4 @@
-"""Simulating replacements: the pods of old nodes move to nodes that are there or on their way.
+"""Simulates replacements: the pods of old nodes move to existing or upcoming nodes.
 
 Which pods may go is judged by the rules of `drain`, which nodes by `eligibility.barred`, where pods fit by the
 scheduling filters. Pods stay where the simulation put them and old nodes stay gone, so that pending pods and other

@@ -1,4 +1,4 @@
-"""Simulating the removal of single nodes, one after the other, each on what the others left.
+"""Simulates the removal of single nodes in sequence, each after the previous ones.
 
 A removal works when no pod keeps the node and every pod that must move finds room on another node. Pods stay where the
 simulation put them, so a node removed later moves them again. Source: Cluster Autoscaler's `simulator/cluster.go`.

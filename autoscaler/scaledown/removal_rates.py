@@ -1,4 +1,4 @@
-"""How many removals may begin within any minute.
+"""Limits how many removals may start within any minute.
 
 A removal counts from its beginning, whether it succeeds or fails. Removals before the start of the process are unknown:
 the limit counts as used up then, so that neither a restart nor a change of leader lets more nodes go.

@@ -1,4 +1,4 @@
-"""Replacing nodes: others come first, then the pods move, then the old nodes go. The states on the way, as values.
+"""Replacements of nodes as values: new nodes come first, then the pods move, then the old nodes are removed.
 
     Proposed → Bought → Ready → Draining → Done          any but Done → Abandoned, and the node rests
 

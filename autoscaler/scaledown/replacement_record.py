@@ -1,4 +1,4 @@
-"""What nodes say of their own replacement, so that a process that starts in the middle goes on with it."""
+"""The annotation on nodes that records their replacement, so that a new process can continue it."""
 
 from collections.abc import Iterable
 

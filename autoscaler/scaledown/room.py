@@ -1,4 +1,4 @@
-"""Where pods of removed nodes find room: a quick mirror of a trial's free amounts.
+"""Finds room for pods of removed nodes with a fast copy of a trial's free amounts.
 
 Most pods need nothing but room, and are placed tens of thousands at a time, so for them the amounts are plain Python
 lists, and each kind of request keeps a map of the nodes it may still find room on. Room on a destination only ever

@@ -1,4 +1,4 @@
-"""How much of each node is asked for: what decides whether it may be unneeded.
+"""Computes the utilisation of each node, which decides whether the node may be unneeded.
 
 A GPU node is judged by its GPUs alone, one with pools of devices by the fullest of these, any other by CPU or memory,
 whichever is scarcer. Requested / allocatable; pods

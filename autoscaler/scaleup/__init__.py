@@ -1,1 +1,1 @@
-"""Which node groups should grow, and by how much."""
+"""Decides which node groups grow, and by how much."""

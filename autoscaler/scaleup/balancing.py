@@ -1,4 +1,4 @@
-"""Sharing new nodes among similar groups so that their sizes come close to each other."""
+"""Spreads new nodes over similar groups so that their sizes become similar."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""CapacityBuffers: the pods that keep their room, which take part in a pass like pending ones and never exist.
+"""CapacityBuffers: the fake pods that keep their room and take part in a pass like pending pods.
 
 They are made from statuses, which `scaleup.buffer_specs` makes from specs. Source: Cluster Autoscaler's
 `processors/capacitybuffer`.

@@ -1,4 +1,4 @@
-"""What expanders say: the options that stay, why, and what people should know about it."""
+"""The answers of expanders: the remaining options, the reason, and messages."""
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""The node groups as a scale-up finds them, and which of them it may use."""
+"""The node groups at the start of a scale-up, and which of them it may use."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""The cost expander: what the nodes cost, and nothing else.
+"""The cost expander: compares only the price of the nodes.
 
 It compares options by the price of their nodes for each pod that they help. Where a pass may take several options the
 planner asks `optimiser` for the cheapest combination instead, at these prices.

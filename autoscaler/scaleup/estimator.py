@@ -1,4 +1,4 @@
-"""How many new nodes of one group would help how many pods: first fit decreasing, as Cluster Autoscaler packs.
+"""Counts how many new nodes of one group help how many pods: first fit decreasing, as in Cluster Autoscaler.
 
 Pods come in groups of equal ones, the largest first (CPU plus memory, as shares of the node). Pass A deals a group
 to the new nodes that exist already, in turns; at the first pod that fits none of them, pass B puts the rest on the

@@ -1,4 +1,4 @@
-"""Which nodes could be the example of their group: the first pass over all nodes when templates are chosen."""
+"""Finds candidates for the example node of each group: the first step of choosing templates."""
 
 from collections.abc import Mapping, Sequence
 

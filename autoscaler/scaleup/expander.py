@@ -1,4 +1,4 @@
-"""Expanders choose between expansion options; a chain of them narrows the choice until one option is left."""
+"""Expanders choose between scale-up options; a chain of expanders narrows the choice to one option."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Pods that take part in a pass and do not exist: what they are made from."""
+"""Fake pods take part in a pass and exist only inside the autoscaler; this module builds them."""
 
 from collections.abc import Mapping
 

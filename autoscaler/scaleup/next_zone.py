@@ -1,4 +1,4 @@
-"""In which zone the next node of a group comes, where a group has several.
+"""Predicts the zone of the next node of a group with several zones.
 
 The cloud decides, and keeps a balance: it takes the zone in which the group has the fewest machines. Source: the
 AZRebalance of AWS's Auto Scaling groups, the target shape EVEN of GCE's regional instance groups, the zone balance of

@@ -1,4 +1,4 @@
-"""What each group that may grow has to offer to pending pods."""
+"""Computes the option of each group that may grow."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Which pending pods need new nodes.
+"""Finds the pending pods that need new nodes.
 
 Once per pass the pods without a node are sorted: those the scheduler has not judged, those that may be ignored, those
 that fit on nodes that exist or are on their way, those that are too young. What is left is what the planner helps.

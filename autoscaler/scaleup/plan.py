@@ -1,4 +1,4 @@
-"""What a scale-up decision consists of."""
+"""The values of a scale-up decision."""
 
 from collections.abc import Collection, Mapping, Sequence
 

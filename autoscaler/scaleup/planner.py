@@ -1,4 +1,4 @@
-"""The scale-up decision: which groups grow, by how much, and what becomes of every pending pod.
+"""The scale-up decision: which groups grow, by how much, and the outcome for every pending pod.
 
 Groups are filtered, each that can take some pod makes an offer, an expander chooses, limits cap, similar groups
 share: a round. With `groups_per_pass=all` the chosen nodes are then taken as given and the rest of the pods gets

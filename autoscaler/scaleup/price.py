@@ -1,4 +1,4 @@
-"""The price expander: which option costs least for what the pods are worth, on nodes that suit the cluster.
+"""The price expander: selects the option with the lowest cost for its pods, and prefers suitable node sizes.
 
 For an option of N nodes over one hour, with P the price of the nodes, Q the price of the pods at the cloud's unit
 prices and S that of a small pod that keeps the ratio of tiny options sane::

@@ -1,4 +1,4 @@
-"""How many more pods the ResourceQuotas of a namespace allow.
+"""Computes how many more pods the ResourceQuotas of a namespace allow.
 
 Quotas with scopes are ignored: which pods they count is not known before those exist.
 """

@@ -1,4 +1,4 @@
-"""What passes remember of ProvisioningRequests: statuses that have not come back yet, and how long each waits.
+"""The state of ProvisioningRequests between passes: statuses not yet seen in the watch, and retry delays.
 
 A status that was decided holds from then on, even if its write fails or the watch shows it late.
 """

@@ -1,4 +1,4 @@
-"""Where the nodes of a group offer less than its template says.
+"""Finds groups whose nodes have less than their template says.
 
 A template is a promise: nodes are bought on the strength of it. Where the nodes that come are smaller, lack a label or
 a device, or refuse pods by a taint, those who wait still wait, and would have more of the same bought for ever.

@@ -1,4 +1,4 @@
-"""Which node groups are alike, so that new nodes may be shared among them.
+"""Finds similar node groups, which may share new nodes.
 
 Compared are templates: capacity, allocatable, what pods leave free, and labels. Taints are not. Source of the rules
 and of the label lists: Cluster Autoscaler's comparators.

@@ -1,4 +1,4 @@
-"""What the status of a custom object is to say: decided here, written by `actuation.status_writes`."""
+"""The status changes of custom objects: decided here, written by `actuation.status_writes`."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which node is the example of its group, and what a new node of the group then looks like.
+"""Chooses the example node of each group, and builds the template of its new nodes.
 
 Sources, the best first: a node in good order; what was known of such a node until it went; the cloud's description;
 any node of the group. Source of the rules: Cluster Autoscaler's mixed template provider. An unchanged source gives the

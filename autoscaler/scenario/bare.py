@@ -1,4 +1,4 @@
-"""Objects without what no decision reads: what may be written to a file that others see."""
+"""Strips objects of everything that no decision reads, before they are written to a file."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar

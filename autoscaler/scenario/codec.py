@@ -1,4 +1,4 @@
-"""From a scenario file to a `Scenario`: defaults filled in, everything checked, all problems reported at once."""
+"""Decodes a scenario file to a `Scenario`: fills in defaults, and reports all errors at once."""
 
 import gc
 from collections.abc import Container, Iterator, Mapping, Sequence

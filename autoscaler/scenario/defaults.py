@@ -1,4 +1,4 @@
-"""What a scenario file may leave out, and what stands in for it.
+"""Defaults of scenario files.
 
 A file says what a case is about; the rest is what an ordinary cluster would have. A node was created a day before
 `now`, is Ready since, has room for 110 pods, and its host name and provider id are its name. A pod was created ten

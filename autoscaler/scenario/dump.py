@@ -1,4 +1,4 @@
-"""A dump of a cluster: what `kubectl get -A -o json|yaml` prints, in any mix of files, as a scenario file.
+"""Reads a dump of a cluster (`kubectl get -A -o json|yaml`, in any mix of files) as a scenario file.
 
 A file holds single objects, lists (`List`, or those that the API server answers with, such as `PodList`), or several
 of them one after the other. Objects of kinds that no decision reads are counted and left alone. Of every object only

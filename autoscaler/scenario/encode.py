@@ -1,4 +1,4 @@
-"""From one moment of a cluster to a scenario file that replays it: the flight recorder's format.
+"""Encodes one moment of a cluster as a scenario file that replays it: the flight recorder's format.
 
 Only what the engine keeps of an object is written, so no environment variable, secret or image ever is. The file is
 marked `complete`: what an object leaves out stays left out when it is read again.

@@ -1,4 +1,4 @@
-"""From bytes to the file's structs, or to everything that is wrong with their shape.
+"""Reads bytes into the file's structs, or reports all errors of their form.
 
 A good file is decoded in one go. Only where that fails is it taken apart, entry by entry: what is well-formed is kept,
 so that the checks of `scenario.codec` can find their problems in it as well and all are reported together.

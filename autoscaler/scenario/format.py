@@ -1,4 +1,4 @@
-"""The scenario file as it is written: JSON or YAML, camelCase keys, unknown keys are errors.
+"""The form of the scenario file: JSON or YAML, camelCase keys, unknown keys are errors.
 
 Kubernetes objects inside it are decoded as the API spells them, so fields that nothing here reads are fine there.
 Node groups, options and prices stay plain data: `cloudprovider.static.file` and `autoscaler.config.load` read them.

@@ -1,4 +1,4 @@
-"""From a dump of a cluster to a scenario file: node groups found, the time told, what is missing made up for.
+"""Turns a dump of a cluster into a scenario file: infers node groups and the time, and supplies missing objects.
 
 A dump shows a cluster as the API server does, so nothing is filled in but what decisions would otherwise stumble
 over: namespaces, and controllers of a kind that the dump leaves out altogether. Both are warned about.

@@ -1,4 +1,4 @@
-"""Which node groups a cluster has, told from its nodes alone.
+"""Infers the node groups of a cluster from its nodes.
 
 Every platform marks the nodes of a group with a label (Cluster API with annotations). Nodes of one pool but of several
 zones or machine types may be of one group or of several; here they are told apart as the platform's own groups are:

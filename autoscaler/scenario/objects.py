@@ -1,4 +1,4 @@
-"""The Kubernetes objects of a scenario file: defaults filled in, checked, kept."""
+"""The Kubernetes objects of a scenario file: fills in defaults and checks them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar

@@ -1,4 +1,4 @@
-"""Frozen values as plain data and back, exactly: what passes remember, for recordings.
+"""Encodes and decodes frozen values as plain data, exactly: the memory of passes, for recordings.
 
 Whatever struct a pass remembers is written field by field, by name; what has its default is left out. Times, numbers
 and their order come back as they were. Three things are shared instead of copied: classes of pods are in a table of

@@ -1,4 +1,4 @@
-"""A scenario as the engine uses it: kept objects, a cloud, a configuration, and what changes from run to run."""
+"""A scenario as the engine uses it: kept objects, a cloud, a configuration, and changes between runs."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime

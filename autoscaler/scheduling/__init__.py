@@ -1,1 +1,1 @@
-"""Would kube-scheduler place this pod on that node, and if not, why."""
+"""Decides whether kube-scheduler would place a pod on a node, and if not, why."""

@@ -1,4 +1,4 @@
-"""How many pods of one class nodes can take at once, as far as other pods have a say.
+"""Computes how many pods of one class nodes can take at once, as far as other pods limit it.
 
 A `Bound` lets the estimator count where it would otherwise have to try: it holds for nodes added from one template, as
 long as only pods of that one class are placed. Guards that cannot say so in advance return None.

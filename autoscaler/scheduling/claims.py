@@ -1,4 +1,4 @@
-"""What the claims of a pod ask of its node.
+"""Derives what the claims of a pod require of its node.
 
 Source: the scheduler's plug-ins VolumeBinding and VolumeZone. Free storage of a driver (CSIStorageCapacity) is not
 looked at.

@@ -1,4 +1,4 @@
-"""How much work a pod's constraints make, counted in advance: classes that would make too much are put aside.
+"""Counts in advance the work of a pod's constraints, and sets aside classes with too much.
 
 A pod's author decides how many constraints there are, the cluster how often each is evaluated: on every node, or for
 every class of placed pods. The product is a pure count, so that the same cluster has the same pods put aside on any

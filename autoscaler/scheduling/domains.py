@@ -1,4 +1,4 @@
-"""Counting pods by topology domain, kept up to date while a trial places and lifts.
+"""Counts pods by topology domain, and follows the placements and removals of a trial.
 
 A domain is one value of a label key. A `Tally` counts the placed pods of the classes it is asked to count, over
 the nodes it may count. It reads the view's columns at the first question, and from then on, whenever it is asked, what

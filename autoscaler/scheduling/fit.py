@@ -1,4 +1,4 @@
-"""The scheduler's filters that look at one node alone, as plain definitions with reasons.
+"""The scheduler's filters that depend on one node alone, as plain definitions with reasons.
 
 `columns.py` of the snapshot and `masks.py` answer the same questions for all nodes at once; tests hold the two
 against each other. Source: the scheduler's plug-ins of the names in `reasons.NoFit`.

@@ -1,4 +1,4 @@
-"""Why a pod cannot be scheduled, in the scheduler's words: `0/3 nodes are available: 3 Insufficient cpu.`
+"""Explains in the scheduler's words why a pod cannot be scheduled: `0/3 nodes are available: 3 Insufficient cpu.`
 
 A filter may refuse the pod before any node is asked, or leave only some nodes to ask; of the nodes asked, each is
 counted by what the first filter against it says. Then comes what preemption could do. Source: the scheduler's

@@ -1,4 +1,4 @@
-"""The filters of `fit` for all nodes at once: which nodes a class may go to."""
+"""The filters of `fit` for all nodes at once: the nodes that a class may use."""
 
 import numpy as np
 

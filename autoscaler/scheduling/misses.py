@@ -1,4 +1,4 @@
-"""Why a class fits no node: nodes sorted by what refuses them, nearest miss first.
+"""Explains why a class fits no node: groups nodes by their reasons, nearest miss first.
 
 Every node is asked in words, by `Placer.why`: at tens of microseconds a node that is for people's questions, not for
 passes.

@@ -1,4 +1,4 @@
-"""Demands on the node alone that no other pod changes: asked once for the view's nodes and once per template."""
+"""Requirements on the node alone: checked once for the view's nodes and once per template."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol

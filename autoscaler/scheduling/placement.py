@@ -1,4 +1,4 @@
-"""Would kube-scheduler place a pod of this class, and where.
+"""Decides whether and where kube-scheduler would place a pod of a class.
 
 A search goes round robin, as Cluster Autoscaler's does: from a start position to the end and then from the
 beginning, and the first node that passes every filter wins. Resources, selectors and taints are answered from columns;

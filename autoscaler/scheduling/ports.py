@@ -1,4 +1,4 @@
-"""Ports that pods claim on the node itself."""
+"""Host ports of pods."""
 
 from collections.abc import Collection, Iterable, Mapping
 

@@ -1,4 +1,4 @@
-"""Volumes: where a pod's claims, disks and attach limits let it go.
+"""Volumes: the nodes that a pod's claims, disks and attach limits allow.
 
 Source: the scheduler's plug-ins VolumeRestrictions, NodeVolumeLimits, VolumeBinding and VolumeZone. A node that does
 not exist yet has no CSINode, so no attach limit holds for it.

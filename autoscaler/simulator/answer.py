@@ -1,4 +1,4 @@
-"""What a run of a scenario decided, in the form that `plan -o json` prints.
+"""The decisions of a scenario run, in the form that `plan -o json` prints.
 
 The fields up to `target_sizes` are the common format for comparing autoscalers: pods are `namespace/name`, lists are
 sorted, wording is informative. `reasons` is ours: the same facts typed, pods of one class together.

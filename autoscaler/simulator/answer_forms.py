@@ -1,4 +1,4 @@
-"""From a pass that has ended to what is said of it: fills the forms of `simulator.answer`."""
+"""Fills the forms of `simulator.answer` from a finished pass."""
 
 import math
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""One cluster planned under several configurations, side by side."""
+"""Plans one cluster under several configurations, side by side."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The sandbox: cluster, cloud and the real daemon in one process, connected by HTTP as in earnest."""
+"""The sandbox: cluster, cloud and the real daemon in one process, connected by HTTP."""
 
 import tempfile
 import threading

@@ -1,4 +1,4 @@
-"""Start-up estimates of a scenario: its passes are played, and the daemon's own companion looks on."""
+"""Estimates pod starts of a scenario: plays its passes with the daemon's own companion."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Concurrency in virtual time: a `ports.Executor` whose works take turns in an order that never varies.
+"""A `ports.Executor` in virtual time: its tasks run in a fixed order.
 
 Every work has a thread of its own, for a work may sleep anywhere in its calls, but only one thread runs at any
 moment: it passes the turn on when it sleeps or ends. Who is next follows from the time of waking, then from the order

@@ -1,4 +1,4 @@
-"""Replaces a gRPC expander offline: gives the answers that a scenario file has."""
+"""Replaces a gRPC expander offline: returns the answers of a scenario file."""
 
 from collections.abc import Mapping, Sequence
 

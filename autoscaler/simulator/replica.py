@@ -1,4 +1,4 @@
-"""One process of the autoscaler inside a `World`: the daemon's parts, wired to a storage instead of a network."""
+"""One autoscaler process inside a `World`: the daemon's parts, connected to a storage instead of a network."""
 
 from typing import Protocol
 

@@ -1,4 +1,4 @@
-"""The world of a scenario file: its cluster and its cloud in memory, moved from run to run.
+"""The simulated cluster and cloud of a scenario file, in memory, advanced from run to run.
 
 The cloud only raises targets: no node appears unless the file's changes add it. A deletion takes effect in the cloud
 at once, while the node and the pods on it are there until the next run begins.

@@ -1,4 +1,4 @@
-"""A cluster, a cloud and the real loop in virtual time: the second of the two modes of the same pass.
+"""A cluster, a cloud and the real loop in virtual time: the second mode of running the same pass.
 
     with World(config, cloud, objects, seed=7) as world:
         world.at(600, lambda: world.scale("web", 30))

@@ -1,1 +1,1 @@
-"""The cluster at one moment: an immutable view, its NumPy columns, and what-if changes undone on exit."""
+"""The cluster at one moment: an immutable view, its NumPy columns, and trials that are undone on exit."""

@@ -1,4 +1,4 @@
-"""The cluster at one moment, and the builder that follows watch events from one moment to the next.
+"""The cluster at one moment, and the builder that updates it from watch events.
 
 A `ClusterView` never changes; everything a pass decides is a function of one. The builder is owned by the deciding
 thread: between passes it takes in what changed, and the next view costs what changed, not what exists. Pods that are

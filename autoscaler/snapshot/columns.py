@@ -1,4 +1,4 @@
-"""Nodes as NumPy columns: one number per node and fact, so that a question about all nodes is one expression.
+"""Nodes as NumPy columns: one number per node and property, so that one expression covers all nodes.
 
 Amounts are int64 in the engine's units, one row per resource (`amounts[row, node]`). Labels and taints are coded:
 each distinct value of a label key, and each distinct set of taints, has a small number. Rows and codes are only ever

@@ -1,4 +1,4 @@
-"""What one node adds to the resources of the cluster, as limits count them, and what makes a node a GPU node."""
+"""What one node adds to the cluster's resources under limits, and whether it is a GPU node."""
 
 from collections.abc import Iterable, Mapping
 

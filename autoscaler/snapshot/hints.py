@@ -1,4 +1,4 @@
-"""Where pods found room in earlier passes: what a search tries first."""
+"""Hints: the nodes where pods found room in earlier passes, which a search tries first."""
 
 from collections.abc import Mapping
 

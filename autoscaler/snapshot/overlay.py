@@ -1,4 +1,4 @@
-"""What if: trial nodes and placements on top of a view, undone when the block ends.
+"""Trials: simulated nodes and placements on top of a view, undone when the block ends.
 
     trial = Trial(view)
     with trial.fork() as fork:

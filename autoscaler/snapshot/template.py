@@ -1,4 +1,4 @@
-"""What a new node of a group would look like, and copies of it for simulations.
+"""Templates of new nodes, and copies of them for simulations.
 
 A template is an example made fresh: what belongs to one machine alone (name, identity, condition, passing taints) is
 replaced. Templates are kept from pass to pass as long as nothing about them changes, so caches may key on identity.

@@ -1,4 +1,4 @@
-"""What a group has tried lately: whether missing machines may still come."""
+"""Scaling activities of a group: whether missing machines may still start."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""The calls to AWS, in pages and batches as the services want them. Answers are plain data; see `failures`."""
+"""The calls to AWS, with paging and batching. Answers are plain data; see `failures`."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any

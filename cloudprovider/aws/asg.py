@@ -1,4 +1,4 @@
-"""An Auto Scaling group as it was last described."""
+"""An Auto Scaling group as AWS last described it."""
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""The file of `--cloud-config`: the INI file of the AWS cloud provider, of which the endpoints are read."""
+"""Reads the endpoints from the INI file of the AWS cloud provider (`--cloud-config`)."""
 
 import configparser
 from collections.abc import Mapping

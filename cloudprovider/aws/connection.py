@@ -1,4 +1,4 @@
-"""Clients of the AWS services, in the region that the environment, the profile or the machine names."""
+"""Creates clients of the AWS services, in the region of the environment, the profile or the machine."""
 
 import re
 from collections.abc import Callable, Mapping

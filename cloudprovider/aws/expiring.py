@@ -1,4 +1,4 @@
-"""Answers that are remembered for a while, services that are left alone for a while, notices that are given once."""
+"""Caches of answers, pauses of services, and notices that are logged once."""
 
 import logging
 import zlib

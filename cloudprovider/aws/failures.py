@@ -1,4 +1,4 @@
-"""What the SDK raises, as errors of the contract. Nothing else leaves a call to AWS."""
+"""Translates the SDK's exceptions into errors of the contract. No other exception leaves a call to AWS."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

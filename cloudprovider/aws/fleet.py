@@ -1,4 +1,4 @@
-"""All groups as AWS last described them, corrected by what was done since.
+"""All groups as AWS last described them, corrected by later changes.
 
 What is known is one immutable `View`, replaced in one assignment, so that readers on any thread need no lock.
 """

@@ -1,4 +1,4 @@
-"""One Auto Scaling group as a node group: its size is changed, and its machines are ended."""
+"""One Auto Scaling group as a node group: changes its size and terminates its machines."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What a group starts its machines from: a launch configuration, a launch template, or a mixed instances policy."""
+"""The source of a group's machines: a launch configuration, a launch template, or a mixed instances policy."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

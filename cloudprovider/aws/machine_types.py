@@ -1,4 +1,4 @@
-"""What the machines of a group have: CPUs, memory and accelerators of their instance type."""
+"""Resources of instance types: CPUs, memory and accelerators."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

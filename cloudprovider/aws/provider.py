@@ -1,4 +1,4 @@
-"""The AWS provider: scales EC2 Auto Scaling groups, those of EKS managed node groups included."""
+"""The AWS provider: scales EC2 Auto Scaling groups, including those of EKS managed node groups."""
 
 from collections.abc import Sequence
 

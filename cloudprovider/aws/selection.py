@@ -1,4 +1,4 @@
-"""Which Auto Scaling groups are scaled: `--nodes=min:max:name` and `--node-group-auto-discovery=asg:tag=...`."""
+"""Selects the Auto Scaling groups: `--nodes=min:max:name` and `--node-group-auto-discovery=asg:tag=...`."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""What operators say with tags about a group's nodes and about how it is scaled."""
+"""Reads the tags that describe a group's nodes and its scaling options."""
 
 import re
 from collections.abc import Iterator, Mapping

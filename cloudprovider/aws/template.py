@@ -1,4 +1,4 @@
-"""Nodes as they boot: from the machine, the group's tags, and the managed node group, which has the last word."""
+"""Builds templates from the machine, the group's tags, and the managed node group, which overrides the others."""
 
 from collections.abc import Sequence
 

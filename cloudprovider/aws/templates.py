@@ -1,4 +1,4 @@
-"""Templates of all groups. Of what cannot be asked for now the last answer counts; what is lacking is reported once."""
+"""Templates of all groups: keeps the last answer if AWS does not answer, and reports gaps once."""
 
 from collections.abc import Iterable, Mapping
 

@@ -1,4 +1,4 @@
-"""Which scale sets are node groups, and within what they may scale: `--nodes` and `--node-group-auto-discovery`."""
+"""Selects scale sets as node groups, with their sizes: `--nodes` and `--node-group-auto-discovery`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""What Azure says is wrong, as the errors of the provider contract."""
+"""Translates Azure's errors into errors of the provider contract."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The scale sets of a resource group, with what was asked of them; brought up to date with as few calls as possible."""
+"""The scale sets of a resource group with their open requests, updated with as few calls as possible."""
 
 import logging
 import threading

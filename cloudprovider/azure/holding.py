@@ -1,4 +1,4 @@
-"""What is known of one scale set: the last answers of Azure, corrected by what was asked of it since.
+"""The state of one scale set: Azure's last answers, corrected by later requests.
 
 Everything here is pure: a change makes a new `Holding`.
 

@@ -1,4 +1,4 @@
-"""What state a machine is in, from what Azure says of its provisioning and its power."""
+"""Derives the state of a machine from Azure's provisioning and power states."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""Azure's resources, as far as they matter here, as the resource manager writes them."""
+"""Azure's resources in the form of the resource manager, as far as they are used."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Machine sizes: how much of what a machine of a scale set has, from Azure's own list of them."""
+"""Machine sizes: the resources of a scale set's machines, from Azure's own list."""
 
 import logging
 import re

@@ -1,4 +1,4 @@
-"""What the tags of a scale set say of its nodes.
+"""Reads the tags of a scale set that describe its nodes.
 
 Names of tags cannot hold a slash, so in what follows a prefix `_` stands for `/`, and `~2` for `_`.
 """

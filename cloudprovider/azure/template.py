@@ -1,4 +1,4 @@
-"""What a new node of a scale set looks like."""
+"""Builds the template of a scale set's new nodes."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Groups of Machines that Cluster API keeps, in this cluster or another."""
+"""Groups of Machines that Cluster API manages, in this cluster or another."""
 
 from cloudprovider.clusterapi.provider import CapiProvider, PricedCapiProvider, create
 

@@ -1,4 +1,4 @@
-"""What a new node of a group looks like: annotations of the group, its machine template, and nodes that it has."""
+"""Builds the template of a group: from its annotations, its machine template, and its nodes."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar

@@ -1,4 +1,4 @@
-"""All groups and their Machines as of one refresh. Immutable: a refresh makes another one."""
+"""All groups and their Machines as of one refresh; immutable."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Machine templates of infrastructure providers: what the Machines of a group are made from, and how big those are."""
+"""Machine templates of infrastructure providers: what Machines are made from, and their capacity."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""What was written since the objects were last listed: it counts more than the lists."""
+"""Writes since the last listing, which override the lists."""
 
 import threading
 from collections.abc import Collection, Iterable

@@ -1,4 +1,4 @@
-"""The API server that has the Machines: which versions it serves, lists, marks on Machines, and scales."""
+"""The management cluster's API server: its versions, lists, marks on Machines, and scales."""
 
 import contextlib
 from collections.abc import Mapping, Sequence

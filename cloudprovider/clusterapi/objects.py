@@ -1,4 +1,4 @@
-"""Machines and what owns them, decoded from JSON as far as they are used; in that all versions are alike."""
+"""Machines and their owners, decoded from JSON as far as they are used, for all versions."""
 
 from collections.abc import Mapping
 from typing import Any

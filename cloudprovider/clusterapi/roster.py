@@ -1,4 +1,4 @@
-"""The fleet of the last refresh together with what was written since, and where nodes belong."""
+"""The fleet of the last refresh with later writes, and the groups of nodes."""
 
 from collections.abc import Iterable, Iterator, Mapping
 

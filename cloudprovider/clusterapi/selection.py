@@ -1,4 +1,4 @@
-"""Which objects are this autoscaler's: `--node-group-auto-discovery=clusterapi:namespace=NS,clusterName=NAME,K=V`."""
+"""Selects the objects to scale: `--node-group-auto-discovery=clusterapi:namespace=NS,clusterName=NAME,K=V`."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Runs checks: sets the group up before each, tells failed from not applicable, restores the group afterwards."""
+"""Runs checks: prepares the group before each, separates failed from not applicable, restores the group."""
 
 from collections.abc import Callable, Sequence
 from typing import NoReturn

@@ -1,4 +1,4 @@
-"""What the suite asks of a provider's author, and what it makes do with where nothing was prepared."""
+"""What the suite needs from a provider's author, and its defaults."""
 
 import importlib
 import inspect

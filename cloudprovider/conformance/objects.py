@@ -1,4 +1,4 @@
-"""Objects of any kind in memory, for providers that steer other controllers by them."""
+"""Objects of any kind in memory, for providers that control other controllers through them."""
 
 import copy
 import threading

@@ -1,4 +1,4 @@
-"""Reads the groups from the cloud: which there are, how large they are to be, which machines they have."""
+"""Reads the groups from the cloud: their names, target sizes and machines."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Names of things in Compute Engine: what URLs and provider ids say."""
+"""Names of Compute Engine resources, parsed from URLs and provider ids."""
 
 import re
 from typing import Self

@@ -1,4 +1,4 @@
-"""How much of a machine the system keeps for itself: measured models of kernel, disk layout and kubelet.
+"""Models of the share of a machine that the system reserves: kernel, disk layout and kubelet.
 
 The figures are those that Cluster Autoscaler reckons with for GCE, so that both expect the same room on a new node.
 """

@@ -1,4 +1,4 @@
-"""What the operator says: `--nodes`, `--node-group-auto-discovery`, the flags for GCE and the cloud configuration."""
+"""The operator's settings: `--nodes`, `--node-group-auto-discovery`, the GCE flags and the cloud configuration."""
 
 import configparser
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What a new node of a managed instance group looks like, from its instance template and machine type."""
+"""Builds the template of a managed instance group, from its instance template and machine type."""
 
 from collections.abc import Mapping
 from typing import Any

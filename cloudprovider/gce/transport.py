@@ -1,4 +1,4 @@
-"""The way to the Compute Engine API: one request, one answer. What speaks HTTP is behind a Protocol."""
+"""Sends requests to the Compute Engine API. The HTTP client is behind a Protocol."""
 
 from collections.abc import Mapping
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""Managers and instances as the API describes them, decoded to what matters."""
+"""Managers and instances in the API's form, decoded as far as they are used."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""The part of a groups file that says how machines behave: boot times, stock-outs and faults."""
+"""The part of a groups file that describes the behaviour of machines: boot times, stock-outs and faults."""
 
 from enum import StrEnum
 from typing import Any

@@ -1,4 +1,4 @@
-"""The simulated cloud: a `CloudProvider` whose machines live in memory and whose time is given."""
+"""The simulated cloud: a `CloudProvider` whose machines are in memory and whose time is an argument."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 

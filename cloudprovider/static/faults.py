@@ -1,4 +1,4 @@
-"""Which calls and machines of one group fail, and how; counts what happened, so that rules can say "each third"."""
+"""Decides which calls and machines of one group fail, and counts them for rules such as "every third"."""
 
 from collections import deque
 

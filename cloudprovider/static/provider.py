@@ -1,4 +1,4 @@
-"""Makes the static provider from what the engine hands over."""
+"""Creates the static provider from the engine's context."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What would let a node go."""
+"""Finds what would make a node removable."""
 
 import math
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What kept a whole pass from deciding."""
+"""Finds what kept a whole pass from deciding."""
 
 from autoscaler.config.tree import Config
 from autoscaler.explain.remedies.changes import SetFlag, Wait, spelled

@@ -1,4 +1,4 @@
-"""What would get a pending pod onto a node."""
+"""Finds what would get a pending pod onto a node."""
 
 from collections.abc import Iterator, Sequence
 

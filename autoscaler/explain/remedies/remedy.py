@@ -1,4 +1,4 @@
-"""A remedy: what stands in the way of a pod, node or group, whose it is, and what change would flip the decision."""
+"""A remedy: the obstacle of a pod, node or group, its culprit, and the change that would reverse the decision."""
 
 from collections.abc import Sequence
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""What the JSON API is asked and what it answers, as types. Times end in `_at`; what is not known is None."""
+"""Requests and answers of the JSON API as types. Times end in `_at`; unknown values are None."""
 
 from typing import Annotated, Generic, TypeVar
 

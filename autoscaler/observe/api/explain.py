@@ -1,4 +1,4 @@
-"""Answers why a pod, a node or a node group fared as it did, from what the last pass left behind."""
+"""Answers why the last pass decided as it did for a pod, a node or a node group."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""The tables of paths in docs/api.md and docs/security.md, written from the endpoints."""
+"""Generates the tables of paths in docs/api.md and docs/security.md from the endpoints."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""One connection of a server: requests are read from it in turn, each within limits, and answered."""
+"""One connection of a server: reads requests one by one within limits, and answers them."""
 
 import contextlib
 import re

@@ -1,4 +1,4 @@
-"""The connections of a server: how many there may be at a time, and who goes when another comes.
+"""Limits the connections of a server, and selects which one a new connection replaces.
 
 Whoever makes the server wait can be sent away: a client that has not sent its head or its body, or does not read its
 answer. An answer that is being made cannot, so fewer of those are under way than there are connections, and there

@@ -1,4 +1,4 @@
-"""Endpoints: one declaration each of what is asked, what comes back, and who answers.
+"""Endpoints: one declaration per method and path of its request, responses and handler.
 
 Routing, checks of requests, the OpenAPI document and the table of paths in docs/api.md all go by it. Each field of the
 type of a question is one query parameter; its annotation bounds it and says what it means.

@@ -1,4 +1,4 @@
-"""Whether the process is alive and ready, as Cluster Autoscaler's health check tells it.
+"""Health and readiness of the process, as in Cluster Autoscaler's health check.
 
 Until monitoring starts, which happens when this replica leads, every answer is OK: a standby replica is healthy.
 """

@@ -1,4 +1,4 @@
-"""OpenAPI 3.1 documents, made from the very declarations that requests are checked and answered by."""
+"""Generates OpenAPI 3.1 documents from the declarations that validate requests and answers."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from http import HTTPStatus

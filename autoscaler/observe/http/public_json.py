@@ -1,4 +1,4 @@
-"""How published values look in JSON: camelCase names with their unit spelt out, times in RFC 3339, unknown is null.
+"""The JSON form of published values: camelCase names with units, RFC 3339 times, null for unknown.
 
 Names of fields change, keys of mappings do not: those are names of groups, resources or reasons.
 """

@@ -1,4 +1,4 @@
-"""Heads of HTTP/1 requests, read strictly: what two readers could understand differently is refused.
+"""Parses heads of HTTP/1 requests strictly, and refuses what two parsers could read differently.
 
 Source: RFC 9110 and 9112. Refused besides what these forbid: bare line feeds, folded header lines, and more than one
 Content-Length even where they agree.

@@ -1,4 +1,4 @@
-"""Routes of the HTTP server: what a handler gets and gives, which one a request finds, and how refusals look.
+"""Routes of the HTTP server: handlers, their selection for a request, and error answers.
 
 Errors are JSON: `{"error":{"code","message","field"}}`.
 """

@@ -1,4 +1,4 @@
-"""Every metric of the node autoscaler in one table: the metrics are made, and docs/metrics.md is written, from it.
+"""The table of all metrics of the node autoscaler; docs/metrics.md is generated from it.
 
 Names, types and labels are Cluster Autoscaler's, so that dashboards and alerts keep working.
 """

@@ -1,4 +1,4 @@
-"""Pools of devices in which nodes differ from what their group's template promises.
+"""Counts device pools in which nodes differ from their group's template.
 
 Source: Cluster Autoscaler's comparator of node resources. Attributes of devices are not read here, so pools of a driver
 are told apart by their number of devices alone.

@@ -1,4 +1,4 @@
-"""Metrics as text, in Prometheus' format 0.0.4.
+"""Formats metrics as text, in Prometheus' format 0.0.4.
 
 The client library's own writer ends every counter's name in `_total` and adds `_created` series; Cluster Autoscaler
 has counters that end otherwise and no such series, so the text is written here.

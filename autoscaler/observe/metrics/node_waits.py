@@ -1,4 +1,4 @@
-"""How long scale-down keeps nodes waiting: those that may go, and those it has had no time to look at.
+"""Measures how long removable nodes wait, and how long nodes are not evaluated for scale-down.
 
 Source: Cluster Autoscaler's trackers `node_removal_latency_seconds` and `max_node_skip_eval_duration_seconds`.
 """

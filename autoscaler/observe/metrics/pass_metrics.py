@@ -1,4 +1,4 @@
-"""From the report of a pass to metrics."""
+"""Sets metrics from the report of a pass."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping

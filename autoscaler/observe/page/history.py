@@ -1,4 +1,4 @@
-"""What was decided and told lately, on the status page."""
+"""Recent decisions and events on the status page."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""HTML that cannot be forged: every value put into a template is escaped unless it is markup already."""
+"""HTML templates that escape every value unless it is markup already."""
 
 from collections.abc import Iterable
 from html import escape

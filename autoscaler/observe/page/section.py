@@ -1,4 +1,4 @@
-"""What a companion adds to the status page: a section of its own, and a word at the top where something is wrong."""
+"""A companion's section of the status page, and its warning at the top."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""The look of the status page: one inline style sheet, allowed by its hash, so that nothing else can be."""
+"""The style sheet of the status page, inline and allowed by its hash only."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""Tables of the status page, and the words, lists and legends that go with them."""
+"""Tables, lists and legends of the status page."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""The first glance at the status page: the figures that matter most, and how full the cluster is."""
+"""The tiles of the status page: the most important figures, and the cluster's utilisation."""
 
 from autoscaler.observe.page.format import ago, cpus, duration, gib
 from autoscaler.observe.page.markup import NOTHING, Html, html, joined

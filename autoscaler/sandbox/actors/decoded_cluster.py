@@ -1,4 +1,4 @@
-"""The cluster as scheduling code wants it: decoded, in columns, following the feed."""
+"""The decoded cluster, in columns, for scheduling code; it follows the feed."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar

@@ -1,4 +1,4 @@
-"""Events as cluster components write them: repeated ones are counted, old ones go."""
+"""Records events as cluster components do: counts repeated ones, drops old ones."""
 
 from collections import deque
 

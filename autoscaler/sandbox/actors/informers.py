@@ -1,4 +1,4 @@
-"""What the actors know of the cluster: mirrors of the storage that move only when they are told to.
+"""Informers of the actors: mirrors of the storage that advance only on request.
 
 Between two calls of `Feed.poll` every actor sees the same cluster, whatever other clients write meanwhile. Mirrored
 objects are shared: nobody may change them.

@@ -1,4 +1,4 @@
-"""Jobs: pods until enough have succeeded, or too many have failed."""
+"""Jobs: creates pods until enough have succeeded, or too many have failed."""
 
 from autoscaler.clock import Instant
 from autoscaler.objects.meta import rfc3339, unix_seconds

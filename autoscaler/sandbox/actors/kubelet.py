@@ -1,4 +1,4 @@
-"""The kubelets of all nodes: bound pods start, run, end and stop. No container runs: time alone decides.
+"""The kubelets of all nodes: bound pods start, run, end and stop by virtual time; no container runs.
 
 Two annotations steer a pod that is not restarted for ever: `sandbox.autoscaler/duration` (such as `30s`) is how long
 its containers run, `sandbox.autoscaler/exit-code` how they end. Pods of Jobs run for some seconds if they do not say.

@@ -1,4 +1,4 @@
-"""From machines of the simulated cloud to nodes: registration, readiness, and the end of nodes without a machine.
+"""Turns machines of the simulated cloud into nodes: registration, readiness, and removal without a machine.
 
 Plays the part of the kubelet that concerns the node object, and of the cloud controller that removes nodes whose
 machine is gone. As with a real kubelet, a node that somebody else deletes does not register again.

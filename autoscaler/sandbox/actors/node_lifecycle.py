@@ -1,4 +1,4 @@
-"""What the controller manager does about nodes: taints that follow their condition, and pods that have lost theirs.
+"""The controller manager's work on nodes: condition taints, and pods of nodes that are gone.
 
 Pods are not evicted from nodes that turn unreachable: in the sandbox such a node's machine is gone, and the node with
 its pods follows within seconds.

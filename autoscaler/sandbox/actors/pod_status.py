@@ -1,4 +1,4 @@
-"""What kubelets report of pods at each stage of their lives."""
+"""Pod statuses as kubelets report them at each stage."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which pods of lower priority must go so that one of higher priority fits.
+"""Selects pods of lower priority to preempt so that a pod of higher priority fits.
 
 Minimal on purpose: budgets are not weighed, and extenders do not exist. Otherwise as the scheduler's default
 preemption: remove everything of lower priority from a node, and if the pod then fits, let as many as possible stay,

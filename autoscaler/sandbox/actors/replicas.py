@@ -1,4 +1,4 @@
-"""What all workload controllers share: making pods from a template, telling them apart, reporting status."""
+"""Shared code of workload controllers: creating pods from a template, identifying them, reporting status."""
 
 import zlib
 from collections.abc import Callable, Iterable, Mapping

@@ -1,4 +1,4 @@
-"""ReplicaSets and ReplicationControllers: as many pods as asked for."""
+"""ReplicaSets and ReplicationControllers: keep the requested number of pods."""
 
 from autoscaler.clock import Instant
 from autoscaler.sandbox.actors.event_recorder import Recorder

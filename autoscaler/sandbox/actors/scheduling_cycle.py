@@ -1,4 +1,4 @@
-"""One round of scheduling over an unchanging view: where each pod in turn would go."""
+"""One scheduling round on an immutable view: where each pod in turn would go."""
 
 from collections.abc import Iterator
 

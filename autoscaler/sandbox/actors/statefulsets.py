@@ -1,4 +1,4 @@
-"""StatefulSets: pods with names that last, made and unmade in order."""
+"""StatefulSets: pods with stable names, created and deleted in order."""
 
 from autoscaler.clock import Instant
 from autoscaler.sandbox.actors.event_recorder import Recorder

@@ -1,4 +1,4 @@
-"""How long things take in the sandbox: much faster than real machines, slow enough to be seen."""
+"""Durations in the sandbox: much shorter than in reality, long enough to watch."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""Questions about API objects in their wire form (plain dicts)."""
+"""Helpers on API objects in their wire form (plain dicts)."""
 
 from autoscaler.objects.meta import rfc3339
 from autoscaler.sandbox.apiserver.errors import JsonObject

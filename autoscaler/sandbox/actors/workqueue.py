@@ -1,4 +1,4 @@
-"""Keys that want attention: now, or at some moment."""
+"""A work queue of keys that are due now or at a later moment."""
 
 import heapq
 import math

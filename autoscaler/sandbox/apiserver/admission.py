@@ -1,4 +1,4 @@
-"""From what a client sent to what is stored: identity, defaults, priority, validation; no storage is changed here."""
+"""Prepares a client's object for storage: identity, defaults, priority, validation; it changes no storage."""
 
 import random
 from collections.abc import Callable, Iterator

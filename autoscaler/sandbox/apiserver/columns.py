@@ -1,4 +1,4 @@
-"""The columns `kubectl get` shows, kind by kind; what they say is told in `printers` and `pod_status`."""
+"""The columns that `kubectl get` shows, per kind."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Values the API server fills in where clients leave them out, kind by kind: those that clients rely on."""
+"""Defaults that the API server fills in, per kind: those that clients rely on."""
 
 import base64
 from collections.abc import Callable, Mapping

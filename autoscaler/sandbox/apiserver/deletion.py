@@ -1,4 +1,4 @@
-"""How objects go: graceful termination of pods, finalizers, garbage collection of dependents, namespaces, CRDs."""
+"""Deletes objects: graceful termination, finalizers, garbage collection, namespaces, CRDs."""
 
 from enum import StrEnum
 

@@ -1,4 +1,4 @@
-"""From request to answer: health, version, discovery, OpenAPI, and everything under a group and version."""
+"""Dispatches requests: health, version, discovery, OpenAPI, and everything under a group and version."""
 
 import hmac
 import threading

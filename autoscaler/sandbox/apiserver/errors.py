@@ -1,4 +1,4 @@
-"""What the API server answers when it declines: every refusal is a `metav1.Status` with a code and a reason."""
+"""Error answers of the API server: each is a `metav1.Status` with a code and a reason."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Pod subresources that act: eviction under disruption budgets, and binding to a node."""
+"""Pod subresources with effects: eviction under disruption budgets, and binding to a node."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Trouble on purpose: rules that delay, refuse or cut off requests, for tests of clients."""
+"""Injected faults: rules that delay, refuse or cut off requests, for tests of clients."""
 
 import threading
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Which fields the server knows: others are dropped, and the client hears of it as `fieldValidation` says.
+"""Known fields of each kind: drops others, and reports them as `fieldValidation` requests.
 
 `fields.json` holds them, type by type, as the OpenAPI documents of the release that the sandbox claims to be: each
 field leads to the type of its value, or of the items where it is a list; free forms and scalars lead nowhere.

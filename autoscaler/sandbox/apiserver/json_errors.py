@@ -1,4 +1,4 @@
-"""What Go's JSON decoder says of a text that is no JSON: clients show it."""
+"""The messages of Go's JSON decoder for invalid JSON, which clients show."""
 
 import json
 

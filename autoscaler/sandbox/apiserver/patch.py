@@ -1,4 +1,4 @@
-"""Which patch format a request is in, and what it makes of an object."""
+"""Detects the patch format of a request and applies the patch."""
 
 from enum import StrEnum
 

@@ -1,4 +1,4 @@
-"""What tables are made of: columns, ages as people read them, values by path."""
+"""Parts of tables: columns, ages, values by path."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""How objects rest: encoded once, with labels and selectable fields beside the bytes; and what a change is.
+"""Stored objects: encoded once, with labels and selectable fields beside the bytes; and their changes.
 
 The stored bytes (`tail`) start after apiVersion and kind. One copy of the bytes then serves list items (which carry
 neither, as the real server's do not), single objects, watch lines, and custom resources under several versions.

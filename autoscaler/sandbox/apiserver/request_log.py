@@ -1,4 +1,4 @@
-"""What the server was asked: for tests that compare the verbs a client uses with its RBAC rules."""
+"""Logs requests, for tests that compare a client's verbs with its RBAC rules."""
 
 import threading
 from collections import Counter, deque

@@ -1,4 +1,4 @@
-"""From a URL path to the kind, namespace, name and subresource it is about."""
+"""Parses a URL path into kind, namespace, name and subresource."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""The HTTP(S) face of a `Storage`: what kubectl, client libraries and the daemon talk to."""
+"""The HTTP(S) server of a `Storage`, for kubectl, client libraries and the daemon."""
 
 import socket
 import ssl

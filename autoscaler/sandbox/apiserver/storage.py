@@ -1,4 +1,4 @@
-"""The API server without HTTP: what simulated controllers, schedulers and kubelets call in process."""
+"""The API server without HTTP, for simulated controllers, schedulers and kubelets in the same process."""
 
 from collections.abc import Callable, Iterable, Iterator
 

@@ -1,4 +1,4 @@
-"""The rules an object must keep, kind by kind: those that clients meet in practice. Answers are causes for a 422."""
+"""Validation rules per kind, those that clients meet in practice. Results are causes for a 422."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""What each HTTP method does to an object or a collection."""
+"""The effect of each HTTP method on an object or a collection."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,1 +1,1 @@
-"""The cheapest combination of node groups for a backlog of pods."""
+"""Finds the cheapest combination of node groups for all pending pods."""

@@ -1,4 +1,4 @@
-"""The cheapest combination of groups for the whole backlog.
+"""Combines groups to the cheapest combination for all pending pods.
 
 Helping more pods comes first, then the price of the nodes, then fewer groups. Candidates are
 

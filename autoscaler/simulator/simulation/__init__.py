@@ -1,1 +1,1 @@
-"""`autoscaler simulate`: days of cluster life in seconds, and a report of what they cost and how long pods waited."""
+"""`autoscaler simulate`: simulates days in seconds, and reports their costs and the waiting times of pods."""

@@ -1,4 +1,4 @@
-"""Line charts and histograms as inline SVG: no scripts, no fonts, nothing from elsewhere."""
+"""Line charts and histograms as self-contained inline SVG."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""The simulation file: a cloud, workloads that come and go, trouble, and what is expected of the outcome.
+"""The simulation file: a cloud, changing workloads, faults, and assertions about the outcome.
 
 JSON or YAML, camelCase keys, unknown keys are errors. Times into the simulation and lengths of time are Go durations
 (`90s`, `36h`); times of day are `HH:MM` in the file's time zone. Node groups, prices and options are written as in a

@@ -1,4 +1,4 @@
-"""Measures a world while it runs: how long pods wait, what machines cost, how full nodes are."""
+"""Measures a running world: waiting times of pods, costs of machines, utilisation of nodes."""
 
 from collections import Counter, defaultdict
 

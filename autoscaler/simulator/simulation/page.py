@@ -1,4 +1,4 @@
-"""The report of simulations as one HTML file that needs nothing else."""
+"""The report of simulations as one self-contained HTML file."""
 
 from collections.abc import Iterator, Sequence
 

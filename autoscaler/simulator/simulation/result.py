@@ -1,4 +1,4 @@
-"""What came of a simulation, as data: the same bytes for the same file, configuration and seed."""
+"""The result of a simulation as data: the same bytes for the same file, configuration and seed."""
 
 import bisect
 import math

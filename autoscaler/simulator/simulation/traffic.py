@@ -1,4 +1,4 @@
-"""Workloads of a simulation: the objects they are made of, and every change of them, in advance."""
+"""Workloads of a simulation: their objects, and every change of them, computed in advance."""
 
 import math
 import random

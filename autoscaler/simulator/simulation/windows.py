@@ -1,4 +1,4 @@
-"""How much of the capacity that windows ask for is Ready when they begin, as found in the cluster at that moment.
+"""Measures how much of a window's capacity is Ready when the window begins.
 
 A window begins where a policy of a headroom pool, or a scheduled override of a reservation target, raises what is
 wanted. Pause pods have to run, on ready nodes; the floor of a target is Ready where its pods run, or would find room on
