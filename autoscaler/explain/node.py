@@ -69,7 +69,7 @@ def _message(verdict: NodeVerdict, kept: UnremovableNode | None, result: ScaleDo
     if kept is not None:
         return TABLE[UnremovableReason][kept.reason].text
     how = TABLE[ScaleDownResult][result].text
-    return f"nobody needs it; {how}" if verdict is NodeVerdict.UNNEEDED else f"scale-down has not judged it; {how}"
+    return f"unneeded; {how}" if verdict is NodeVerdict.UNNEEDED else f"scale-down has not evaluated it; {how}"
 
 
 def _state(p: EndedPass, view: ClusterView, name: str) -> str:

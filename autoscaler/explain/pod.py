@@ -66,12 +66,12 @@ class _Stand(msgspec.Struct, frozen=True):
 def explain_running(target: str, pod: Pod, node: str, view: ClusterView) -> PodExplanation:
     """Explain a pod that has its node."""
     where = (
-        f"on node {node}" if node in view.positions else f"on node {node}, which is not in the cluster: it is left out"
+        f"on node {node}" if node in view.positions else f"on node {node}, which is not in the cluster: it is skipped"
     )
     return PodExplanation(
         target=target,
         verdict=RUNS,
-        message=f"has run to its end {where}" if pod.finished else f"runs {where}{_resize(pod.cls)}",
+        message=f"has finished {where}" if pod.finished else f"runs {where}{_resize(pod.cls)}",
         node=node,
         requests=_requests(pod.cls),
     )
@@ -79,7 +79,7 @@ def explain_running(target: str, pod: Pod, node: str, view: ClusterView) -> PodE
 
 def _resize(cls: PodClass) -> str:
     if cls.resize_pending == INFEASIBLE:
-        return "; its resize is infeasible there, so what it asks for does not count"
+        return "; its resize is infeasible there, so its requests do not count"
     if cls.held_for_resize:
         state = "is deferred" if cls.resize_pending == DEFERRED else "is under way"
         return f"; its resize {state}, and until it is finished the larger requests count"
@@ -154,9 +154,9 @@ def _message(verdict: str, detail: str, node: str | None, group: str | None) -> 
         case PodVerdict.NO_GROUP_FITS:
             return "needs a new node, and no node group that may grow would take it"
         case PodVerdict.NEXT_PASS:
-            return "needs a new node; some node group could take it, but this pass helps others first"
+            return "needs a new node; some node group could take it, but this pass handles others first"
         case PodVerdict.NOT_CHOSEN:
-            return "needs a new node; some node group could take it, but the expander wants none"
+            return "needs a new node; some node group could take it, but the expander selected none"
         case _:
             return detail
 
@@ -230,7 +230,7 @@ def _stands(pod: Pod, p: EndedPass, view: ClusterView) -> Iterator[_Stand]:
             miss = msgspec.structs.replace(miss, rejections=verdict(p.placer, pod.cls, template, miss.rejections))
         elif reason is None:
             message = "not ready for scale-up"
-            reason = Skipped(group.id, Skip.NO_TEMPLATE, message, "nothing tells what its nodes look like")
+            reason = Skipped(group.id, Skip.NO_TEMPLATE, message, "it has no template")
         yield _Stand(group.id, _fate(group.id, grows, offered, reason, miss.rejections), miss, reason)
 
 

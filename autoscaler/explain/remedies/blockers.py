@@ -165,5 +165,5 @@ def _housed(pod: Pod, p: EndedPass, among: Mask) -> Remedy:
                 name = placer.trial.name(position)
                 text = f"pod {pod.key} finds room on node {name} if {spelled(changes)}"
                 return remedy(Obstacle.NO_PLACE, CulpritKind.POD, pod.key, text, changes)
-    text = f"pod {pod.key} has no place but on nodes that are going too, or none at all; add a node that suits it"
+    text = f"pod {pod.key} fits only on nodes that are also being removed, or on none; add a suitable node"
     return remedy(Obstacle.NO_PLACE, CulpritKind.POD, pod.key, text)

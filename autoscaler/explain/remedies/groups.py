@@ -49,10 +49,14 @@ def paused(code: Obstacle, group_id: str, p: EndedPass, error: str) -> Remedy:
     pause = backed_off(p.memory.registry.backoffs, group_id, p.report.now)
     error = error or (pause.error.code if pause is not None else "no reason given")
     if pause is None:
-        return remedy(code, CulpritKind.GROUP, group_id, f"it grows once the cloud can: {error}")
+        return remedy(code, CulpritKind.GROUP, group_id, f"it grows once the cloud delivers: {error}")
     changes = [Wait(seconds=max(0.0, pause.until.mono - p.report.now.mono))]
     return remedy(
-        code, CulpritKind.GROUP, group_id, f"it is tried again {spelled(changes)}, if the cloud can: {error}", changes
+        code,
+        CulpritKind.GROUP,
+        group_id,
+        f"it is tried again {spelled(changes)}, if the cloud delivers: {error}",
+        changes,
     )
 
 
@@ -67,7 +71,7 @@ def more_nodes(wanted: int, p: EndedPass, config: Config, code: Obstacle = Obsta
         len(counted_nodes(p.view, p.registry, config.rules)) + upcoming, sum(1 for _ in p.registry.readings.ready())
     )
     changes = [SetFlag(flag=MAX_NODES, value=str(present + wanted))]
-    count = f"{present} of {config.limits.max_nodes_total} nodes are there or on their way"
+    count = f"{present} of {config.limits.max_nodes_total} nodes exist or are upcoming"
     text = f"{count}; more may come with {spelled(changes)}"
     return remedy(code, CulpritKind.FLAG, MAX_NODES, text, changes)
 
@@ -83,7 +87,7 @@ def _limited(group: Group, p: EndedPass, config: Config) -> Remedy:
     need = need_of(group, templates[group.id], sized, config.rules)
     changes = list(_raised(dict(need.shares()), wanted, used, config))
     name = changes[0].flag if changes else "gpu-total"
-    text = f"it grows with {spelled(changes)}" if changes else "nobody can tell how many GPUs there are"
+    text = f"it grows with {spelled(changes)}" if changes else "the number of GPUs is unknown"
     return remedy(Obstacle.LIMIT, CulpritKind.FLAG, name, text, changes)
 
 
@@ -113,7 +117,7 @@ def _unhealthy(group: Group, p: EndedPass) -> Remedy:
     buckets = state.buckets
     missing = max(0, state.acceptable.min_nodes - len(buckets.ready) - len(buckets.suspended))
     if buckets.empty:
-        text = f"none of the {state.acceptable.target} nodes asked for has come; it grows once one does"
+        text = f"none of the {state.acceptable.target} requested nodes has registered; it grows once one does"
         return remedy(Obstacle.GROUP_NOT_READY, CulpritKind.GROUP, group.id, text)
     changes = [SetFlag(flag="ok-total-unready-count", value=str(missing))]
     text = f"{missing} of its nodes are missing or not ready; it grows once fewer are, or with {spelled(changes)}"
@@ -135,7 +139,7 @@ def chosen_instead(group_id: str, options: Sequence[Option], config: Config) -> 
         changes = [RankFirst(group=group_id)]
         if names[0] != "priority":
             changes.insert(0, SetFlag(flag="expander", value="priority"))
-    text = f"its offer was passed over; it is taken with {spelled(changes)}"
+    text = f"its option was not chosen; it is chosen with {spelled(changes)}"
     return remedy(Obstacle.NOT_CHOSEN, CulpritKind.FLAG, "expander", text, changes)
 
 

@@ -90,13 +90,13 @@ class NodeCase:
                 [flag],
             )
         elif report.scale_up.result in (ScaleUpResult.SUCCESSFUL, ScaleUpResult.ERROR) and self.removal is None:
-            yield next_pass(Obstacle.SCALE_UP_FIRST, "the pass scaled up; nodes are looked at", self.p, self.config)
+            yield next_pass(Obstacle.SCALE_UP_FIRST, "the pass scaled up; nodes are checked", self.p, self.config)
         elif self.group is None:
             yield self._stranger()
         elif self.removal is None and self.group.target_size <= self.group.min_size:
             yield from self._further(self._minimum(self.group))
         else:
-            yield next_pass(Obstacle.AWAITS_REMOVAL, "nobody needs it; it is looked at again", self.p, self.config)
+            yield next_pass(Obstacle.AWAITS_REMOVAL, "it is unneeded; it is checked again", self.p, self.config)
 
     def _cooling(self, code: Obstacle) -> Remedy:
         """Return when the delays after what happened last are over."""
@@ -111,10 +111,10 @@ class NodeCase:
         ends = {flag: then.mono + delay_s for flag, (then, delay_s) in delays.items() if then is not None}
         flag = max(ends, key=ends.__getitem__, default="scale-down-delay-after-add")
         wait = Wait(seconds=self.time_left_s or self.config.loop.scan_interval_s)
-        return remedy(code, CulpritKind.FLAG, flag, f"something just happened; it may go {wait}", [wait])
+        return remedy(code, CulpritKind.FLAG, flag, f"a recent change delays scale-down; it may go {wait}", [wait])
 
     def _stranger(self) -> Remedy:
-        text = "it belongs to no node group; it goes by somebody else's hand, or once a group owns it"
+        text = "it belongs to no node group; remove it by hand, or add it to a group"
         return remedy(Obstacle.NOT_AUTOSCALED, CulpritKind.NODE, self.name, text)
 
     def _further(self, found: Iterator[Remedy]) -> Iterator[Remedy]:
@@ -130,8 +130,8 @@ class NodeCase:
             if len(needed) == 1:
                 yield from others
             return
-        text = f"{kept.pod or 'a pod'} kept it when the pass looked, and does no more"
-        yield next_pass(Obstacle.AWAITS_REMOVAL, f"{text}; it is looked at again", self.p, self.config)
+        text = f"{kept.pod or 'a pod'} kept it during the pass, and no longer does"
+        yield next_pass(Obstacle.AWAITS_REMOVAL, f"{text}; it is checked again", self.p, self.config)
 
     def _looked_at_again(self, kept: UnremovableNode) -> Iterator[Remedy]:
         """Yield what keeps the node, and when that is looked at again."""
@@ -144,7 +144,7 @@ class NodeCase:
             return
         wait = Wait(seconds=left_s)
         flag = "unremovable-node-recheck-timeout"
-        text = f"it could not go a while ago ({kept.detail}) and is looked at again {wait}"
+        text = f"it was unremovable a while ago ({kept.detail}) and is checked again {wait}"
         yield remedy(Obstacle.RECENTLY_UNREMOVABLE, CulpritKind.FLAG, flag, text, [wait])
 
     def _of(self, kept: UnremovableNode) -> Iterator[Remedy]:
@@ -174,19 +174,17 @@ class NodeCase:
             case UnremovableReason.NOT_TRIED:
                 count = len(self.p.view.nodes)
                 flag = SetFlag(flag="max-scale-down-parallelism", value=str(count))
-                text = f"enough nodes were found unneeded before it; it is looked at with {flag}, or later"
+                text = f"the pass found enough unneeded nodes before it; it is checked with {flag}, or later"
                 yield remedy(Obstacle.NOT_TRIED, CulpritKind.FLAG, flag.flag, text, [flag])
             case UnremovableReason.ON_COMPLETION:
                 now = Annotate(kind=AnnotatableKind.POD, name=kept.pod or "", key=SAFE_TO_EVICT, value=None)
-                text = f"pod {kept.pod} is to run to its end; the node goes then, or once {now}"
+                text = f"pod {kept.pod} has to finish first; the node may go then, or once {now}"
                 yield remedy(Obstacle.ON_COMPLETION, CulpritKind.POD, kept.pod or name, text, [now])
             case UnremovableReason.GROUP_COOLING_DOWN:
                 yield self._cooling(Obstacle.GROUP_COOLING_DOWN)
             case UnremovableReason.GROUP_HELD if group is not None:
                 option = SetGroupOption(group=group.id, option="scale-down-enabled", value="true")
-                text = (
-                    f"its group lets no node go, perhaps while machines are replaced; it may go then, or with {option}"
-                )
+                text = f"its group allows no removal, perhaps during a replacement; it may go then, or with {option}"
                 yield remedy(Obstacle.GROUP_HELD, CulpritKind.GROUP, group.id, text, [option])
             case UnremovableReason.OUTSIDE_WINDOW:
                 yield from self._timed(kept, Obstacle.OUTSIDE_WINDOW, "scale-down-window", "the window opens")
@@ -195,7 +193,7 @@ class NodeCase:
                 yield from self._timed(kept, Obstacle.TOO_MANY_A_MINUTE, flag_name, "the next removal may begin")
             case _:
                 code = Obstacle(kept.reason.value)
-                yield remedy(code, CulpritKind.NODE, name, kept.detail or "it goes when what it waits for is done")
+                yield remedy(code, CulpritKind.NODE, name, kept.detail or "it may go when its wait is over")
 
     def _unneeded_time(self, kept: UnremovableNode) -> Iterator[Remedy]:
         unready = kept.reason is UnremovableReason.NOT_UNREADY_LONG_ENOUGH
@@ -208,7 +206,7 @@ class NodeCase:
         kind, name = (CulpritKind.FLAG, flag) if own is None or group is None else (CulpritKind.GROUP, group.id)
         wait = Wait(seconds=self.time_left_s or 0.0)
         code = Obstacle(kept.reason.value)
-        yield remedy(code, kind, name, f"{kept.detail}; it may go {wait} if nobody needs it until then", [wait])
+        yield remedy(code, kind, name, f"{kept.detail}; it may go {wait} if it is still unneeded then", [wait])
         spent_s = max(0.0, (self.removal_wait_s or 0.0) - (kept.time_left_s or 0.0))
         if spent_s > 0:
             value = show_duration(math.floor(spent_s))
@@ -256,7 +254,7 @@ class NodeCase:
             flags.append(SetFlag(flag="max-drain-parallelism", value=str(max(count, options.max_drain_parallelism))))
         lead = flags[0] if crowded or not drained else flags[-1]
         needed = flags if crowded and drained else [lead]
-        text = f"as many nodes as allowed are being removed; it goes after them, or with {spelled(needed)}"
+        text = f"the maximum number of nodes is being removed; it may go after them, or with {spelled(needed)}"
         yield remedy(Obstacle.MAX_DELETIONS, CulpritKind.FLAG, lead.flag, text, needed)
         later = Wait(seconds=self.config.loop.scan_interval_s)
         yield remedy(Obstacle.MAX_DELETIONS, CulpritKind.FLAG, lead.flag, f"it may go {later}", [later])
@@ -277,11 +275,11 @@ class NodeCase:
                 found.append(first)
         if found:
             changes = list(dict.fromkeys(change for one in found for change in one.changes))
-            text = f"group {group.id} goes as a whole or not at all: {'; '.join(one.text for one in found)}"
+            text = f"group {group.id} can only be removed as a whole: {'; '.join(one.text for one in found)}"
             lead = found[0].culprit
             yield remedy(Obstacle.ATOMIC, lead.kind, lead.name, text, changes)
             return
-        text = f"group {group.id} goes as a whole or not at all, and some of its machines are not there yet"
+        text = f"group {group.id} can only be removed as a whole, and some of its machines do not exist yet"
         yield remedy(Obstacle.ATOMIC, CulpritKind.GROUP, group.id, text)
 
     def _scarce(self, group: Group) -> Remedy:
@@ -332,10 +330,10 @@ class NodeCase:
         enough = math.floor((kept.utilization or 0.0) * 100 + 1) / 100
         if own is not None:
             change: AnyChange = SetGroupOption(group=group.id, option=flag, value=enough)
-            text = f"{kept.detail}; it is looked at with less on it, or once {change}"
+            text = f"{kept.detail}; it is considered with lower utilisation, or once {change}"
             return remedy(Obstacle.NOT_UNDERUTILIZED, CulpritKind.GROUP, group.id, text, [change])
         change = SetFlag(flag=flag, value=f"{enough:g}")
-        text = f"{kept.detail}; it is looked at with less on it, or with {change}"
+        text = f"{kept.detail}; it is considered with lower utilisation, or with {change}"
         return remedy(Obstacle.NOT_UNDERUTILIZED, CulpritKind.FLAG, flag, text, [change])
 
     def _timed(self, kept: UnremovableNode, code: Obstacle, flag: str, what: str) -> Iterator[Remedy]:

@@ -16,17 +16,19 @@ def ended_early(p: EndedPass, config: Config) -> Remedy | None:
     match p.report.end:
         case PassEnd.EMPTY_CLUSTER:
             changes = [SetFlag(flag="scale-up-from-zero", value="true")]
-            text = f"no node is ready; nodes are bought nonetheless with {spelled(changes)}"
+            text = f"no node is ready; nodes are bought anyway with {spelled(changes)}"
             return remedy(Obstacle.EMPTY_CLUSTER, CulpritKind.FLAG, "scale-up-from-zero", text, changes)
         case PassEnd.UNHEALTHY:
             unready = len(p.registry.cluster.unready)
             changes = [SetFlag(flag="ok-total-unready-count", value=str(unready))]
-            text = f"{unready} nodes are unready; it goes on once fewer are, or with {spelled(changes)}"
+            text = f"{unready} nodes are unready; scaling resumes once fewer are, or with {spelled(changes)}"
             return remedy(Obstacle.UNHEALTHY, CulpritKind.FLAG, "ok-total-unready-count", text, changes)
         case PassEnd.SIZES_FIXED:
-            return next_pass(Obstacle.SIZES_FIXED, "the pass set sizes right that were wrong; it goes on", p, config)
+            return next_pass(Obstacle.SIZES_FIXED, "the pass corrected wrong sizes; it continues", p, config)
         case PassEnd.SILENT:
-            return next_pass(Obstacle.SILENT, "the API server was silent; it goes on once it is heard again", p, config)
+            return next_pass(
+                Obstacle.SILENT, "the API server was silent; it continues once the server responds", p, config
+            )
         case PassEnd.FAILED:
             return next_pass(Obstacle.PASS_FAILED, f"the pass failed ({p.report.error}); it is repeated", p, config)
         case PassEnd.COMPLETE:
@@ -49,7 +51,7 @@ def held_back(p: EndedPass, config: Config) -> Remedy | None:
     result, limit = p.report.scale_up.result, config.limits.max_nodes_total
     if result is ScaleUpResult.IN_COOLDOWN:
         work = [pod for pod in p.report.pods.unschedulable if pod.cls.headroom is None]
-        text = "the pods are so new that more may follow; they are helped together"
+        text = "the pods are so new that more may follow; they are handled together"
         return after(Obstacle.PODS_TOO_NEW, text, new_for_s(work, p.report.now), p)
     plan = p.report.scale_up.plan
     capped = plan is not None and plan.capped_by_nodes_total

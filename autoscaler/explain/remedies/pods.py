@@ -55,21 +55,24 @@ def waiting_remedies(pod: Pod, reason: Waiting, p: EndedPass, config: Config, no
         case Waiting.NOT_JUDGED:
             names = [*options.bypassed_scheduler_names, pod.cls.scheduler_name]
             flag = SetFlag(flag="bypassed-scheduler-names", value=",".join(names))
-            text = f"it takes part once scheduler {pod.cls.scheduler_name} has looked at it, or with {flag}"
+            text = f"it takes part once scheduler {pod.cls.scheduler_name} has tried to place it, or with {flag}"
             yield remedy(Obstacle.NOT_JUDGED, CulpritKind.FLAG, flag.flag, text, [flag])
         case Waiting.CONSUMES_REQUEST:
             names = [name for name in (CONSUMES, CONSUMES_FORMERLY) if name in pod.cls.annotations]
             drop = [Annotate(kind=AnnotatableKind.POD, name=key, key=name, value=None) for name in names]
             request = consumed_request(pod.cls.annotations)
-            text = f"ProvisioningRequest {request} buys nodes for it; it does so itself once {spelled(drop)}"
+            text = f"ProvisioningRequest {request} buys nodes for it; the pod itself does once {spelled(drop)}"
             yield remedy(Obstacle.CONSUMES_REQUEST, CulpritKind.POD, key, text, drop)
         case Waiting.DAEMONSET:
             found = tuple(_onto_nodes(pod, p, nodes, Obstacle.DAEMONSET))
-            text = "it runs once its own node has room for it; no other node and no change of its own would do"
+            text = "it runs once its own node has room; no other node and no change of the pod helps"
             yield from found or (remedy(Obstacle.DAEMONSET, CulpritKind.POD, key, text),)
         case Waiting.TERMINATING:
             yield remedy(
-                Obstacle.TERMINATING, CulpritKind.POD, key, "it is being deleted: whoever needs it makes another"
+                Obstacle.TERMINATING,
+                CulpritKind.POD,
+                key,
+                "it is being deleted; its controller creates another if needed",
             )
         case Waiting.FITS | Waiting.NOMINATED | Waiting.TAKES_HEADROOM:
             return
@@ -104,7 +107,7 @@ def needy_remedies(
         case PodVerdict.HELPED:
             return
         case PodVerdict.NEXT_PASS:
-            text = "some group could take it, but this pass helps others first; it gets its turn"
+            text = "some group could take it, but this pass handles others first; it gets its turn"
             yield next_pass(Obstacle.NEXT_PASS, text, p, config)
         case PodVerdict.NOT_CHOSEN:
             yield _not_chosen(pod, p, config)
@@ -116,7 +119,9 @@ def needy_remedies(
             yield from _refused(p)
         case _:
             back = held_back(p, config)
-            yield back or next_pass(Obstacle.NEXT_PASS, "nothing was decided for it; that is tried again", p, config)
+            yield back or next_pass(
+                Obstacle.NEXT_PASS, "nothing was decided for it; the autoscaler tries again", p, config
+            )
 
 
 def _not_chosen(pod: Pod, p: EndedPass, config: Config) -> Remedy:
@@ -126,7 +131,7 @@ def _not_chosen(pod: Pod, p: EndedPass, config: Config) -> Remedy:
         for option in each.options:
             if any(one.key == pod.key for one in option.pods):
                 return chosen_instead(option.group.id, each.options, config)
-    return next_pass(Obstacle.NOT_CHOSEN, "the expander wants no group for it; it is asked again", p, config)
+    return next_pass(Obstacle.NOT_CHOSEN, "the expander selected no group for it; it is asked again", p, config)
 
 
 def _nodes_for(pod: Pod, p: EndedPass, groups: Sequence[str]) -> int:
@@ -193,7 +198,7 @@ def into_group(pod: Pod, group_id: str, skipped: Skipped | None, p: EndedPass, c
         changes = changes_to_fit(placer, pod, at)
     found = verdict(placer, pod.cls, template, reasons)
     if first is None and found != reasons:
-        text = f"{found[0].detail}; with one group for each zone in place of {group_id} it could be asked for"
+        text = f"{found[0].detail}; with one group per zone in place of {group_id} the zone could be chosen"
         return remedy(Obstacle(found[0].reason.value), CulpritKind.GROUP, group_id, text)
     if changes is None or not (changes or first):
         return None

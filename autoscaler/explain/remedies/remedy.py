@@ -143,5 +143,5 @@ def together(needed: Sequence[Remedy], first: Remedy | None = None, until_s: flo
         text = "; ".join(dict.fromkeys(one.text for one in every))
     if until_s is not None:
         changes.append(Wait(seconds=until_s))
-        text += f"; the node is looked at again {changes[-1]}"
+        text += f"; the node is checked again {changes[-1]}"
     return remedy(lead.code, lead.culprit.kind, lead.culprit.name, text, changes)

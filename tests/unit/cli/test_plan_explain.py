@@ -75,7 +75,7 @@ def test_the_table_begins_with_the_verdict(tmp_path: Path, capsys: pytest.Captur
         "",
         "case, run 0 at 2026-01-05T12:00:01Z: node/n1: Unneeded",
         "The node is unneeded, but not yet for `--scale-down-unneeded-time`.",
-        "what would change it: unneeded for 0s of 600s; it may go after 10m if nobody needs it until then",
+        "what would change it: unneeded for 0s of 600s; it may go after 10m if it is still unneeded then",
         "group small",
         "state ready",
         "utilization 0%",

@@ -356,7 +356,7 @@ def a_resizing_pod(reason: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("reason", "words"),
     [
-        ("Infeasible", "its resize is infeasible there, so what it asks for does not count"),
+        ("Infeasible", "its resize is infeasible there, so its requests do not count"),
         ("Deferred", "its resize is deferred, and until it is finished the larger requests count"),
         ("", "its resize is under way, and until it is finished the larger requests count"),
     ],
@@ -389,4 +389,4 @@ def test_the_scheduler_is_quoted() -> None:
 
 def test_a_pod_on_a_node_that_is_not_there_is_left_out() -> None:
     found = the_pod("pod/default/web-0", nodes=[a_node("n1", "4")], pods=[a_pod("web-0", "1", nodeName="gone")])
-    assert found.message == "runs on node gone, which is not in the cluster: it is left out"
+    assert found.message == "runs on node gone, which is not in the cluster: it is skipped"
