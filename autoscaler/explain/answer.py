@@ -26,24 +26,24 @@ class ExplanationPart(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
 
 
 class NodeSet(ExplanationPart, frozen=True, kw_only=True):
-    """Nodes that refuse a pod in the same words."""
+    """Nodes that reject a pod for the same reasons."""
 
     count: int
     upcoming: int
-    """How many of them are on their way."""
+    """How many of them are upcoming."""
     examples: list[str]
     """Up to three names, nearest miss first."""
     rejections: list[Rejection]
-    """Those of the first example; empty: these nodes would take the pod."""
+    """Those of the first example; empty if these nodes accept the pod."""
 
 
 class GroupFate(StrEnum):
-    """What a node group does for a pod."""
+    """The outcome of a node group for a pod."""
 
     GROWS = "Grows"
     """It grows, and the pod fits on its new nodes."""
     OFFERED = "Offered"
-    """It could have, but other groups were chosen, or it failed to grow."""
+    """It could have helped, but other groups were chosen, or it failed to grow."""
     FITS = "Fits"
     """A new node would take the pod, but this pass offered none for it."""
     LEFT_OUT = "LeftOut"
@@ -61,7 +61,7 @@ class LeftOut(ExplanationPart, frozen=True, kw_only=True):
 
 
 class GroupSet(ExplanationPart, frozen=True, kw_only=True):
-    """Node groups that do the same for a pod, for the same reasons."""
+    """Node groups with the same outcome for a pod, for the same reasons."""
 
     fate: GroupFate
     groups: list[str]
@@ -69,18 +69,18 @@ class GroupSet(ExplanationPart, frozen=True, kw_only=True):
     skipped: LeftOut | None = None
     """Of the first group."""
     rejections: list[Rejection]
-    """What a new node of the first group says; empty: it would take the pod, or nothing is known of it."""
+    """Rejections by a new node of the first group; empty if it accepts the pod or is unknown."""
 
 
 class Score(ExplanationPart, frozen=True, kw_only=True):
-    """What one expander made of an offer."""
+    """One expander's rating of an offer."""
 
     expander: str
     score: float | None = None
     """Its figure for the offer: unused share (least-waste), pods (most-pods), nodes (least-nodes), score (price), price
     for each pod (cost), rank (priority); None where it has none."""
     kept: bool
-    """Whether it left the offer to the next one."""
+    """Whether it kept the offer for the next expander."""
 
 
 class Offer(ExplanationPart, frozen=True, kw_only=True):
@@ -92,12 +92,12 @@ class Offer(ExplanationPart, frozen=True, kw_only=True):
     pods: int
     similar_groups: list[str]
     scores: list[Score] = []
-    """In the order of the chain; it ends where one expander dropped the offer or was left with one."""
+    """In the order of the chain, up to the expander that dropped the offer or had only one left."""
     chosen: bool
 
 
 class PodExplanation(ExplanationPart, frozen=True, kw_only=True, tag_field="kind", tag="pod"):
-    """Why a pod waits, or what is done for it."""
+    """Why a pod waits, or what was done for it."""
 
     target: str
     verdict: str
@@ -117,32 +117,32 @@ class PodExplanation(ExplanationPart, frozen=True, kw_only=True, tag_field="kind
     offers: list[Offer] = []
     """Options that would have helped it, round by round."""
     remedy: Remedy | None = None
-    """What would flip the decision; None where nothing stands in the way."""
+    """The change that would reverse the decision; None if there is no obstacle."""
     alternatives: list[Remedy] = []
-    """Other ways to that."""
+    """Other changes with the same effect."""
 
 
 class ExplainedReplacement(ExplanationPart, frozen=True, kw_only=True):
-    """The replacement that a node takes part in, or should."""
+    """The replacement that a node takes part in, or should take part in."""
 
     stage: ReplacementStage
     trigger: ReplacementTrigger | None = None
     nodes: list[str] = []
-    """All nodes that go together."""
+    """All nodes that are replaced together."""
     bought: dict[str, int] = {}
     """New nodes by group."""
     hold: ReplacementHold | None = None
     """Why it waits."""
     detail: str = ""
     left_s: float | None = None
-    """Until it is tried again."""
+    """Time until it is tried again."""
     price_before: float | None = None
     price_after: float | None = None
-    """Per hour; None where a price is not known or nothing was bought."""
+    """Per hour; None if a price is unknown or nothing was bought."""
 
 
 class NodeVerdict(StrEnum):
-    """What scale-down makes of a node."""
+    """Scale-down's verdict on a node."""
 
     REMOVED = "BeingRemoved"
     UNNEEDED = "Unneeded"
@@ -151,16 +151,16 @@ class NodeVerdict(StrEnum):
 
 
 class NodeExplanation(ExplanationPart, frozen=True, kw_only=True, tag_field="kind", tag="node"):
-    """Why a node stays, or goes."""
+    """Why a node stays or is removed."""
 
     target: str
     verdict: NodeVerdict
     message: str
     group: str | None = None
     state: str = ""
-    """Where it is in its life, as the status page has it."""
+    """Its stage, as on the status page."""
     reason: UnremovableReason | None = None
-    """Why it stays, for unneeded nodes: for now."""
+    """Why it stays; for unneeded nodes, why it stays for now."""
     detail: str = ""
     pod: str | None = None
     """The pod that keeps it."""

@@ -25,14 +25,14 @@ class AnswerPart(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class SizeChange(AnswerPart, frozen=True, kw_only=True):
-    """How a group's target changed; negative where it was lowered."""
+    """The change of a group's target; negative if it was lowered."""
 
     group: str
     increase: int
 
 
 class OptionForm(AnswerPart, frozen=True, kw_only=True, omit_defaults=True):
-    """An option as it was offered to the expander."""
+    """An option that the expander got."""
 
     group: str
     node_count: int
@@ -55,14 +55,14 @@ class NotHelped(AnswerPart, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class WaitingPods(AnswerPart, frozen=True, kw_only=True):
-    """Pods that took no part, and why."""
+    """Pods that did not take part, and why."""
 
     reason: Waiting
     pods: list[str]
 
 
 class HelpedPods(AnswerPart, frozen=True, kw_only=True):
-    """Pods of one class that get new nodes, and of which groups."""
+    """Pods of one class that get new nodes, and the groups of these nodes."""
 
     owner: str
     groups: list[str]
@@ -70,7 +70,7 @@ class HelpedPods(AnswerPart, frozen=True, kw_only=True):
 
 
 class StuckPods(AnswerPart, frozen=True, kw_only=True):
-    """Pods of one class that no new node would take: what rejects them, by group."""
+    """Pods of one class that no new node would take, and the reasons by group."""
 
     owner: str
     pods: list[str]
@@ -97,7 +97,7 @@ class StayingNode(AnswerPart, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class LeavingNode(AnswerPart, frozen=True, kw_only=True):
-    """A node whose removal a run began."""
+    """A node whose removal started in the run."""
 
     node: str
     group: str
@@ -105,30 +105,30 @@ class LeavingNode(AnswerPart, frozen=True, kw_only=True):
 
 
 class UnneededNode(AnswerPart, frozen=True, kw_only=True, omit_defaults=True):
-    """A node that nobody needs."""
+    """An unneeded node."""
 
     node: str
     group: str
     since: str
     """RFC 3339."""
     time_left_s: float | None = None
-    """Seconds until it may go, if nothing changes; None: nothing but budgets holds it."""
+    """Seconds until it may be removed, if nothing changes; None if only budgets delay it."""
     utilization: float | None = None
     pods_to_move: list[str] = []
 
 
 class Cost(AnswerPart, frozen=True, kw_only=True):
-    """What the groups' target sizes cost an hour, in the provider's currency."""
+    """Cost of the groups' target sizes per hour, in the provider's currency."""
 
     per_hour_before: float
     per_hour_after: float
-    """Once what the run did has taken effect."""
+    """After the actions of the run have taken effect."""
     unpriced_groups: list[str] = []
-    """Groups that are left out because nobody knows their price."""
+    """Groups without a price, which the cost excludes."""
 
 
 class StatusForm(AnswerPart, frozen=True, kw_only=True):
-    """A condition that an object was given."""
+    """A condition that the run set on an object."""
 
     kind: str
     object: str
@@ -140,7 +140,7 @@ class StatusForm(AnswerPart, frozen=True, kw_only=True):
 
 
 class ReplacementAnswer(AnswerPart, frozen=True, kw_only=True, omit_defaults=True):
-    """A replacement in progress, or one that ended in the run. Prices are per hour, absent where not known."""
+    """A replacement in progress, or one that ended in the run. Prices are per hour, absent if unknown."""
 
     nodes: list[str]
     trigger: ReplacementTrigger
@@ -153,7 +153,7 @@ class ReplacementAnswer(AnswerPart, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class Reasons(AnswerPart, frozen=True, kw_only=True):
-    """Why, typed. Each pod without a node is in exactly one of the first four lists."""
+    """Typed reasons. Each pending pod is in exactly one of the first four lists."""
 
     waiting: list[WaitingPods] = []
     helped: list[HelpedPods] = []
@@ -197,9 +197,9 @@ class RunAnswer(AnswerPart, frozen=True, kw_only=True):
     """On ProvisioningRequests and CapacityBuffers, in the order of the pass."""
     reasons: Reasons = Reasons()
     cost: Cost | None = None
-    """None where no group has a price."""
+    """None if no group has a price."""
     timings: dict[str, float] = {}
-    """Seconds by phase; the only field that differs from time to time."""
+    """Seconds by phase; the only field that differs between runs of the same input."""
 
 
 class PlanAnswer(AnswerPart, frozen=True, kw_only=True, omit_defaults=True):
@@ -208,4 +208,4 @@ class PlanAnswer(AnswerPart, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     runs: list[RunAnswer]
     inferred_groups: list[InferredGroup] = []
-    """Node groups that were told from nodes, where no file named them."""
+    """Node groups that were inferred from nodes, if no file named them."""

@@ -19,7 +19,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True, rename="camel", tag_fiel
 
 
 class SetFlag(Change, frozen=True, kw_only=True, tag="setFlag"):
-    """Give a flag of the autoscaler another value; a list stands for a repeated flag."""
+    """Set a flag of the autoscaler to another value; a list means a repeated flag."""
 
     flag: str
     value: str | list[str]
@@ -31,7 +31,7 @@ class SetFlag(Change, frozen=True, kw_only=True, tag="setFlag"):
 
 
 class Wait(Change, frozen=True, kw_only=True, tag="wait"):
-    """Let more than so much time pass."""
+    """Wait for more than this time."""
 
     seconds: float
 
@@ -41,7 +41,7 @@ class Wait(Change, frozen=True, kw_only=True, tag="wait"):
 
 
 class LimitRequest(Change, frozen=True, kw_only=True, tag="limitRequest"):
-    """Have a pod, all its containers together, request no more of a resource than this quantity."""
+    """Limit the request of a pod, summed over its containers, to this quantity of a resource."""
 
     pod: str
     resource: str
@@ -53,7 +53,7 @@ class LimitRequest(Change, frozen=True, kw_only=True, tag="limitRequest"):
 
 
 class AddToleration(Change, frozen=True, kw_only=True, tag="addToleration"):
-    """Have a pod tolerate a taint."""
+    """Add a toleration to a pod."""
 
     pod: str
     key: str
@@ -66,14 +66,14 @@ class AddToleration(Change, frozen=True, kw_only=True, tag="addToleration"):
 
 
 class AnnotatableKind(StrEnum):
-    """What can be annotated."""
+    """Kinds of objects that can be annotated."""
 
     POD = "pod"
     NODE = "node"
 
 
 class Annotate(Change, frozen=True, kw_only=True, tag="annotate"):
-    """Give an object an annotation, or (None) take it away."""
+    """Set an annotation of an object, or remove it (None)."""
 
     kind: AnnotatableKind
     name: str
@@ -87,7 +87,7 @@ class Annotate(Change, frozen=True, kw_only=True, tag="annotate"):
 
 
 class PodField(StrEnum):
-    """What a pod may do without."""
+    """Parts of a pod's spec that can be removed."""
 
     NODE_NAME = "nodeName"
     NODE_SELECTOR = "nodeSelector"
@@ -102,7 +102,7 @@ class PodField(StrEnum):
 
 
 class DropFromPod(Change, frozen=True, kw_only=True, tag="dropFromPod"):
-    """Take something out of a pod's spec; `key` names one entry where it is not all of them."""
+    """Remove something from a pod's spec; `key` names one entry, unless all are removed."""
 
     pod: str
     field: PodField
@@ -126,7 +126,7 @@ class AllowSkew(Change, frozen=True, kw_only=True, tag="allowSkew"):
 
 
 class SetPriority(Change, frozen=True, kw_only=True, tag="setPriority"):
-    """Give a pod another priority."""
+    """Set another priority of a pod."""
 
     pod: str
     priority: int
@@ -157,7 +157,7 @@ class Uncordon(Change, frozen=True, kw_only=True, tag="uncordon"):
 
 
 class Scale(Change, frozen=True, kw_only=True, tag="scale"):
-    """Give a controller at least so many replicas; its name is `namespace/name`."""
+    """Scale a controller to at least this many replicas; its name is `namespace/name`."""
 
     kind: str
     name: str
@@ -169,7 +169,7 @@ class Scale(Change, frozen=True, kw_only=True, tag="scale"):
 
 
 class AllowDisruptions(Change, frozen=True, kw_only=True, tag="allowDisruptions"):
-    """Let a disruption budget allow so many: more healthy replicas, or a budget that asks for fewer."""
+    """Make a disruption budget allow this many disruptions: more healthy replicas, or a wider budget."""
 
     budget: str
     allowed: int
@@ -180,7 +180,7 @@ class AllowDisruptions(Change, frozen=True, kw_only=True, tag="allowDisruptions"
 
 
 class AddBudget(Change, frozen=True, kw_only=True, tag="addBudget"):
-    """Give the pods of a pod's labels a disruption budget that allows one."""
+    """Create a disruption budget that covers the pod's labels and allows one disruption."""
 
     pod: str
 
@@ -190,7 +190,7 @@ class AddBudget(Change, frozen=True, kw_only=True, tag="addBudget"):
 
 
 class ResizeGroup(Change, frozen=True, kw_only=True, tag="resizeGroup"):
-    """Move a node group's bounds; None leaves one where it is."""
+    """Change a node group's minimum or maximum size; None keeps it."""
 
     group: str
     min: int | None = None
@@ -203,7 +203,7 @@ class ResizeGroup(Change, frozen=True, kw_only=True, tag="resizeGroup"):
 
 
 class SetGroupOption(Change, frozen=True, kw_only=True, tag="setGroupOption"):
-    """Give a group's own value of a flag another value."""
+    """Set a group's own value of a flag."""
 
     group: str
     option: str

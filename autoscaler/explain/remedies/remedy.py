@@ -9,7 +9,7 @@ from autoscaler.explain.remedies.changes import AnyChange, Wait
 
 
 class Obstacle(StrEnum):
-    """What stands in the way: the words of the reasons, and a few for what has no reason of its own."""
+    """Obstacles: the names of the reasons, and a few that have no reason."""
 
     UNSCHEDULABLE = "NodeUnschedulable"
     NODE_NAME = "NodeName"
@@ -91,7 +91,7 @@ class Obstacle(StrEnum):
 
 
 class CulpritKind(StrEnum):
-    """Kinds of things that stand in the way."""
+    """Kinds of culprits."""
 
     POD = "pod"
     NODE = "node"
@@ -104,7 +104,7 @@ class CulpritKind(StrEnum):
 
 
 class Culprit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The one thing that stands in the way; a pod's and a budget's name is `namespace/name`."""
+    """The object, flag or time that causes the obstacle; a pod's and a budget's name is `namespace/name`."""
 
     kind: CulpritKind
     name: str
@@ -115,7 +115,7 @@ class Culprit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Remedy(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What would flip a decision."""
+    """The change that would reverse a decision."""
 
     code: Obstacle
     culprit: Culprit
