@@ -127,7 +127,7 @@ def public(kind: type) -> set[str]:
 
 
 def test_every_write_to_a_cluster_is_withheld() -> None:
-    assert public(Writes) == public(DryRunWrites) == set(WRITES)
+    assert public(Writes) == public(DryRunWrites) - {"withheld"} == set(WRITES)
 
 
 @pytest.mark.parametrize("name", WRITES)
