@@ -14,6 +14,7 @@ from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.node import HOSTNAME, ZONES, Node, node_decoder
 from autoscaler.objects.pod import Pod, PodInterner
 from autoscaler.objects.podspec import PodWire
+from autoscaler.objects.workload import DisruptionBudget, plain_decoder
 from autoscaler.registry.buckets import Buckets
 from autoscaler.registry.requests import AcceptableRange
 from autoscaler.registry.state import GroupState
@@ -22,6 +23,7 @@ from autoscaler.scaleup.limits import Allowance
 from autoscaler.snapshot.groups import Group, Groups
 from autoscaler.snapshot.template import Template
 from cloudprovider.interface import Instance, NodeTemplate
+from tests import manifests
 
 Json = dict[str, Any]
 Labels = Mapping[str, str]
@@ -246,6 +248,14 @@ def a_group(
         template=template,
         node_price=price,
     )
+
+
+def a_budget(
+    allowed: int, *, name: str | None = None, namespace: str = "default", labels: Labels | None = None
+) -> DisruptionBudget:
+    """Return a budget that allows so many disruptions now, of pods with these labels, by default of all."""
+    budget = manifests.a_budget(allowed, name=name or f"budget-{allowed}", namespace=namespace, labels=labels or {})
+    return plain_decoder(DisruptionBudget).one(budget)
 
 
 def a_situation(

@@ -10,22 +10,11 @@ from autoscaler.actuation.removal_outcome import AbortReason, RemovalOutcome
 from autoscaler.config.scaledown import Drain
 from autoscaler.errors import AutoscalerError, Blocked, Conflict, Refused, RetryLater
 from autoscaler.objects.node import TO_BE_DELETED, Taint
-from autoscaler.objects.workload import DisruptionBudget, plain_decoder
 from autoscaler.scaledown.plan import NodesToDelete
 from cloudprovider.interface import ProviderError, Transient
 from cloudprovider.static.spec import Call
-from tests.builders import a_pod
+from tests.builders import a_budget, a_pod
 from tests.unit.actuation.stage import Stage
-
-
-def a_budget(allowed: int) -> DisruptionBudget:
-    return plain_decoder(DisruptionBudget).one(
-        {
-            "metadata": {"name": "agents", "namespace": "default"},
-            "spec": {"selector": {"matchLabels": {"app": "agent"}}},
-            "status": {"disruptionsAllowed": allowed},
-        }
-    )
 
 
 class TestEvictionRefused:
@@ -205,7 +194,7 @@ class TestChangesMidDrain:
     def test_a_budget_spent_since_the_plan_saves_the_node(self) -> None:
         with Stage() as stage:
             stage.add("agent", "n1", labels={"app": "agent"})
-            stage.api.budget_list = [a_budget(0)]
+            stage.api.budget_list = [a_budget(0, labels={"app": "agent"})]
             stage.start("n1")
             (finished,) = stage.run(600)
             assert (finished.why, stage.did("tryEvict")) == (AbortReason.BLOCKED, [])
@@ -225,10 +214,10 @@ class TestChangesMidDrain:
         with Stage() as stage:
             stage.add("agent", "n1", tolerations=anything, labels={"app": "agent"})
             stage.api.terminating_s["agent"] = 12
-            stage.api.budget_list = [a_budget(1)]
+            stage.api.budget_list = [a_budget(1, labels={"app": "agent"})]
             stage.start("n1")
             stage.at(10, lambda: stage.add("agent-2", "n1", tolerations=anything, labels={"app": "agent"}))
-            stage.at(10, lambda: setattr(stage.api, "budget_list", [a_budget(0)]))
+            stage.at(10, lambda: setattr(stage.api, "budget_list", [a_budget(0, labels={"app": "agent"})]))
             stage.api.always["agent-2"] = Blocked("budget", 429)
             assert [one.outcome for one in stage.run(600)] == [RemovalOutcome.DELETED]
 

@@ -13,7 +13,7 @@ from autoscaler.config.scaledown import Drain, ScaleDown
 from autoscaler.config.scaleup import ResourceLimits
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import MIRROR, SAFE_TO_EVICT, Pod
-from autoscaler.objects.workload import DisruptionBudget, plain_decoder
+from autoscaler.objects.workload import DisruptionBudget
 from autoscaler.registry.readiness import ReadyTerms, read
 from autoscaler.scaledown.arrivals import arrived
 from autoscaler.scaledown.deletions import plan_deletions
@@ -30,7 +30,7 @@ from autoscaler.snapshot.contribution import ALL_GPU_RESOURCES
 from autoscaler.snapshot.groups import Group, Groups
 from autoscaler.snapshot.overlay import Trial
 from cloudprovider.interface import GroupSettings
-from tests.builders import a_group, a_node, a_pod
+from tests.builders import a_budget, a_group, a_node, a_pod
 from tests.properties.random_clusters import NAMESPACES, Dice, random_case
 from tests.properties.slow_scaledown import slow_removals, slow_utilization
 
@@ -51,20 +51,15 @@ def situation(view: ClusterView, groups: Groups, rules: Rules, now: Instant = NO
     )
 
 
-def budget(name: str, namespace: str, labels: dict[str, str], allowed: int) -> DisruptionBudget:
-    return plain_decoder(DisruptionBudget).one(
-        {
-            "metadata": {"name": name, "namespace": namespace},
-            "spec": {"selector": {"matchLabels": labels}},
-            "status": {"disruptionsAllowed": allowed},
-        }
-    )
-
-
 def some_budgets(dice: Dice) -> dict[str, DisruptionBudget]:
     pick = dice.random
     made = [
-        budget(f"b{number}", pick.choice(tuple(NAMESPACES)), {"app": pick.choice("xyz")}, pick.randint(0, 3))
+        a_budget(
+            pick.randint(0, 3),
+            name=f"b{number}",
+            namespace=pick.choice(tuple(NAMESPACES)),
+            labels={"app": pick.choice("xyz")},
+        )
         for number in range(pick.randint(0, 3))
     ]
     return {one.key: one for one in made}
@@ -211,7 +206,8 @@ def mixed_cluster(dice: Dice) -> tuple[ClusterView, Groups]:
                 node=pick.choice(nodes).name,
             )
         )
-    budgets = {one.key: one for one in (budget(app, "red", {"app": app}, pick.randint(0, 4)) for app in "xy")}
+    made = [a_budget(pick.randint(0, 4), name=app, namespace="red", labels={"app": app}) for app in "xy"]
+    budgets = {budget.key: budget for budget in made}
     return view_of(nodes, pods, groups=groups, related=Related(budgets=budgets)), groups
 
 

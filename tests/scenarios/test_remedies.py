@@ -17,9 +17,8 @@ from autoscaler.explain.remedies.changes import Wait
 from autoscaler.explain.remedies.remedy import Obstacle, Remedy
 from autoscaler.scenario.codec import decode
 from autoscaler.simulator.play import play, play_and_explain
+from tests.manifests import Json, a_budget, a_group, a_node, a_pod, a_template, named, running
 from tests.scenario_changes import changed
-
-Json = dict[str, Any]
 
 AT = "2026-01-05T12:00:00Z"
 """A Monday."""
@@ -44,37 +43,6 @@ class Row(msgspec.Struct, frozen=True):
 # --- scenarios of pending pods ---
 
 
-def a_template(cpu: str = "4", memory: str = "8Gi", **fields: Any) -> Json:
-    labels, more = fields.pop("labels", {}), fields.pop("more", {})
-    capacity = {"cpu": cpu, "memory": memory, "pods": "110", **more}
-    return {"metadata": {"labels": labels}, "spec": fields, "status": {"capacity": capacity}}
-
-
-def a_group(name: str = "g", template: Json | None = None, **fields: Any) -> Json:
-    return {
-        "id": name,
-        "minSize": 0,
-        "maxSize": 5,
-        "targetSize": 0,
-        "template": template or a_template(),
-        **fields,
-    }
-
-
-def a_pod(
-    name: str = "web-0", cpu: str = "1", *, more: Json | None = None, meta: Json | None = None, **spec: Any
-) -> Json:
-    status = {"status": spec.pop("status")} if "status" in spec else {}
-    owner = {"kind": "ReplicaSet", "name": name.partition("-")[0], "apiVersion": "apps/v1", "controller": True}
-    metadata = {"name": name, "labels": {"app": name.partition("-")[0]}, "ownerReferences": [owner], **(meta or {})}
-    container = {"resources": {"requests": {"cpu": cpu, **(more or {})}}, **spec.pop("container", {})}
-    return {"metadata": metadata, "spec": {"containers": [container], **spec}, **status}
-
-
-def named(name: str, namespace: str = "default", **spec: Any) -> Json:
-    return {"metadata": {"name": name, "namespace": namespace}, "spec": spec}
-
-
 OWNERS = [named(name, replicas=3) for name in ("web", "db", "other")]
 
 
@@ -87,12 +55,6 @@ def pending(*pods: Json, groups: list[Json] | None = None, options: Json | None 
         "replicaSets": OWNERS,
         **fields,
     }
-
-
-def a_real_node(name: str = "n", cpu: str = "4", *, meta: Json | None = None, **fields: Any) -> Json:
-    capacity = {"cpu": cpu, "memory": "16Gi", "pods": "110", **fields.pop("more", {})}
-    status = {"capacity": capacity, **fields.pop("status", {})}
-    return {"metadata": {"name": name, **(meta or {})}, "spec": fields, "status": status}
 
 
 def at_least(key: str, *values: str) -> Json:
@@ -180,7 +142,7 @@ PODS = [
             a_pod(affinity={"podAntiAffinity": near("db")}, cpu="4"),
             a_pod("db-0", nodeName="z"),
             groups=[a_group(template=ZONED)],
-            nodes=[a_real_node("z", meta={"labels": {"zone": "a"}})],
+            nodes=[a_node("z", meta={"labels": {"zone": "a"}})],
         ),
         Obstacle.POD_AFFINITY,
         "pod default/web-0",
@@ -192,7 +154,7 @@ PODS = [
             a_pod(cpu="4"),
             a_pod("db-0", nodeName="z", affinity={"podAntiAffinity": near("web")}),
             groups=[a_group(template=ZONED)],
-            nodes=[a_real_node("z", meta={"labels": {"zone": "a"}})],
+            nodes=[a_node("z", meta={"labels": {"zone": "a"}})],
         ),
         Obstacle.POD_AFFINITY,
         "pod default/web-0",
@@ -205,8 +167,8 @@ PODS = [
             a_pod("web-1", nodeName="z", topologySpreadConstraints=[SPREAD]),
             groups=[a_group(template=ZONED)],
             nodes=[
-                a_real_node("z", meta={"labels": {"zone": "a"}}),
-                a_real_node("y", cpu="100m", meta={"labels": {"zone": "b"}}),
+                a_node("z", meta={"labels": {"zone": "a"}}),
+                a_node("y", cpu="100m", meta={"labels": {"zone": "b"}}),
             ],
         ),
         Obstacle.SPREAD,
@@ -255,14 +217,14 @@ PODS = [
     Row(
         "a cordoned node and no group",
         POD,
-        pending(groups=[], nodes=[a_real_node(unschedulable=True)]),
+        pending(groups=[], nodes=[a_node(unschedulable=True)]),
         Obstacle.UNSCHEDULABLE,
         "node n",
     ),
     Row(
         "too little on the only node, and no group",
         POD,
-        pending(a_pod(cpu="6"), groups=[], nodes=[a_real_node()]),
+        pending(a_pod(cpu="6"), groups=[], nodes=[a_node()]),
         Obstacle.RESOURCES,
         "pod default/web-0",
     ),
@@ -295,7 +257,7 @@ PODS = [
     Row(
         "a limit on nodes",
         POD,
-        pending(nodes=[a_real_node(taints=AWAY)], options={"max-nodes-total": "1"}),
+        pending(nodes=[a_node(taints=AWAY)], options={"max-nodes-total": "1"}),
         Obstacle.MAX_NODES_TOTAL,
         "flag max-nodes-total",
     ),
@@ -391,7 +353,7 @@ PODS = [
                 "5",
                 meta={"ownerReferences": [{"kind": "DaemonSet", "name": "agent", "apiVersion": "apps/v1"}]},
             ),
-            nodes=[a_real_node()],
+            nodes=[a_node()],
             daemonSets=[named("agent")],
         ),
         Obstacle.DAEMONSET,
@@ -436,7 +398,7 @@ PODS = [
         "too many unready nodes",
         POD,
         pending(
-            nodes=[a_real_node(f"u{number}", status=UNREADY_STATUS) for number in range(4)],
+            nodes=[a_node(f"u{number}", status=UNREADY_STATUS) for number in range(4)],
         ),
         Obstacle.UNHEALTHY,
         "flag ok-total-unready-count",
@@ -523,8 +485,8 @@ PODS = [
         pending(
             groups=[a_group(targetSize=5, maxSize=9)],
             nodes=[
-                *(a_real_node(f"u{number}", status=UNREADY_STATUS, taints=AWAY) for number in range(5)),
-                *(a_real_node(f"r{number}", taints=AWAY) for number in range(9)),
+                *(a_node(f"u{number}", status=UNREADY_STATUS, taints=AWAY) for number in range(5)),
+                *(a_node(f"r{number}", taints=AWAY) for number in range(9)),
             ],
             nodeToGroup={f"u{number}": "g" for number in range(5)},
         ),
@@ -582,7 +544,7 @@ GROUPS = [
     Row(
         "not asked because of the limit on nodes",
         "group/g",
-        pending(nodes=[a_real_node(taints=AWAY)], options={"max-nodes-total": "1"}),
+        pending(nodes=[a_node(taints=AWAY)], options={"max-nodes-total": "1"}),
         Obstacle.MAX_NODES_TOTAL,
         "flag max-nodes-total",
     ),
@@ -599,23 +561,15 @@ QUICK = {
 }
 
 
-def running(name: str = "web-0", node: str = "n", *, owner: str = "ReplicaSet/web", **fields: Any) -> Json:
-    kind, _, of = owner.partition("/")
-    api = "apps/v1" if kind in ("ReplicaSet", "StatefulSet", "DaemonSet") else "v1"
-    owners = [{"kind": kind, "name": of, "apiVersion": api, "controller": True}] if owner else []
-    meta = {"labels": {"app": "web"}, "ownerReferences": owners, **fields.pop("meta", {})}
-    return a_pod(name, fields.pop("cpu", "100m"), meta=meta, nodeName=node, **fields)
-
-
 def standing(*pods: Json, options: Json | None = None, home: str = "64", **fields: Any) -> Json:
     """Two runs over node `n` of group `g` and a node of no group with room."""
-    nodes = fields.pop("nodes", [a_real_node()])
+    nodes = fields.pop("nodes", [a_node()])
     group = a_group(template=a_template(), targetSize=len(nodes), **fields.pop("group", {}))
     return {
         "now": AT,
         "options": {**QUICK, **(options or {})},
         "nodeGroups": [group],
-        "nodes": [*nodes, *([a_real_node("home", home)] if home else [])],
+        "nodes": [*nodes, *([a_node("home", home)] if home else [])],
         "nodeToGroup": {one["metadata"]["name"]: "g" for one in nodes},
         "replicaSets": [named("web", replicas=3), named("web", "kube-system", replicas=3)],
         "pods": list(pods),
@@ -624,18 +578,13 @@ def standing(*pods: Json, options: Json | None = None, home: str = "64", **field
     }
 
 
-def a_budget(allowed: int) -> Json:
-    budget = named("web", selector={"matchLabels": {"app": "web"}})
-    return {**budget, "status": {"disruptionsAllowed": allowed}}
-
-
 def a_volume(**volume: Any) -> Json:
     return {"volumes": [{"name": "data", **volume}]}
 
 
 SYSTEM = {"namespace": "kube-system", "creationTimestamp": "2026-01-05T11:30:00Z"}
 GPU_NODES = [
-    a_real_node(name, more={"nvidia.com/gpu": "4"}, meta={"labels": {"cloud.google.com/gke-accelerator": "t4"}})
+    a_node(name, more={"nvidia.com/gpu": "4"}, meta={"labels": {"cloud.google.com/gke-accelerator": "t4"}})
     for name in ("n", "m")
 ]
 AT_ONCE = {"unremovable-node-recheck-timeout": "0s"}
@@ -702,7 +651,7 @@ NODES = [
         standing(
             running(),
             running("web-1", "m"),
-            nodes=[a_real_node(), a_real_node("m")],
+            nodes=[a_node(), a_node("m")],
             podDisruptionBudgets=[a_budget(1)],
             options={"max-drain-parallelism": "2", **AT_ONCE},
         ),
@@ -742,7 +691,7 @@ NODES = [
         NODE,
         standing(
             running(nodeSelector={"disk": "ssd"}),
-            nodes=[a_real_node(meta={"labels": {"disk": "ssd"}})],
+            nodes=[a_node(meta={"labels": {"disk": "ssd"}})],
             options=AT_ONCE,
         ),
         Obstacle.NO_PLACE,
@@ -751,21 +700,21 @@ NODES = [
     Row(
         "annotated to stay",
         NODE,
-        standing(nodes=[a_real_node(meta={"annotations": {OURS + "scale-down-disabled": "true"}})]),
+        standing(nodes=[a_node(meta={"annotations": {OURS + "scale-down-disabled": "true"}})]),
         Obstacle.DISABLED,
         "node n",
     ),
     Row(
         "annotated to stay, and blocked",
         NODE,
-        standing(running(owner=""), nodes=[a_real_node(meta={"annotations": {OURS + "scale-down-disabled": "true"}})]),
+        standing(running(owner=""), nodes=[a_node(meta={"annotations": {OURS + "scale-down-disabled": "true"}})]),
         Obstacle.DISABLED,
         "node n",
     ),
     Row(
         "unready, and such are left alone",
         NODE,
-        standing(nodes=[a_real_node(status=UNREADY_STATUS)], options={"scale-down-unready-enabled": "false"}),
+        standing(nodes=[a_node(status=UNREADY_STATUS)], options={"scale-down-unready-enabled": "false"}),
         Obstacle.UNREADY_DISABLED,
         "flag scale-down-unready-enabled",
     ),
@@ -774,7 +723,7 @@ NODES = [
     Row(
         "the group's minimum, after another node",
         "node/m",
-        standing(nodes=[a_real_node(), a_real_node("m")], group={"minSize": 1}),
+        standing(nodes=[a_node(), a_node("m")], group={"minSize": 1}),
         Obstacle.MIN_SIZE,
         "group g",
     ),
@@ -816,7 +765,7 @@ NODES = [
     Row(
         "unready for too short a time",
         NODE,
-        standing(nodes=[a_real_node(status=UNREADY_STATUS)], options={"scale-down-unready-time": "2m"}),
+        standing(nodes=[a_node(status=UNREADY_STATUS)], options={"scale-down-unready-time": "2m"}),
         Obstacle.NOT_UNREADY_LONG_ENOUGH,
         "flag scale-down-unready-time",
     ),
@@ -851,21 +800,21 @@ NODES = [
     Row(
         "as many drained as may be",
         "node/m",
-        standing(running(), running("web-1", "m"), nodes=[a_real_node(), a_real_node("m")]),
+        standing(running(), running("web-1", "m"), nodes=[a_node(), a_node("m")]),
         Obstacle.MAX_DELETIONS,
         "flag max-drain-parallelism",
     ),
     Row(
         "as many removed as may be",
         "node/m",
-        standing(nodes=[a_real_node(), a_real_node("m")], options={"max-scale-down-parallelism": "1"}),
+        standing(nodes=[a_node(), a_node("m")], options={"max-scale-down-parallelism": "1"}),
         Obstacle.MAX_DELETIONS,
         "flag max-scale-down-parallelism",
     ),
     Row(
         "part of a whole",
         "node/m",
-        standing(running(owner=""), nodes=[a_real_node(), a_real_node("m")], group=WHOLE),
+        standing(running(owner=""), nodes=[a_node(), a_node("m")], group=WHOLE),
         Obstacle.ATOMIC,
         "pod default/web-0",
     ),
@@ -943,7 +892,7 @@ NODES = [
     Row(
         "unready for too short a time, as the group has it",
         NODE,
-        standing(nodes=[a_real_node(status=UNREADY_STATUS)], group={"options": {"scale-down-unready-time": "2m"}}),
+        standing(nodes=[a_node(status=UNREADY_STATUS)], group={"options": {"scale-down-unready-time": "2m"}}),
         Obstacle.NOT_UNREADY_LONG_ENOUGH,
         "group g",
     ),

@@ -22,7 +22,7 @@ from autoscaler.scenario.codec import decode
 from autoscaler.simulator.play import play, play_and_look
 from autoscaler.stopwatch import stopped
 from cloudprovider.interface import OutOfCapacity
-from tests import builders, worlds
+from tests import builders, manifests, worlds
 from tests.properties.random_scenarios import random_scenario
 from tests.unit.capacity import a_request, a_template
 from tests.unit.loop.loop_world import NOW, LoopWorld, a_spec, waiting
@@ -30,29 +30,14 @@ from tests.unit.loop.loop_world import NOW, LoopWorld, a_spec, waiting
 Json = dict[str, Any]
 
 
-def a_group(name: str, **fields: Any) -> Json:
-    template = {"status": {"capacity": {"cpu": "4", "memory": "8Gi"}}}
-    return {"id": name, "minSize": 0, "maxSize": 50, "targetSize": 0, "template": template, **fields}
-
-
-def a_node(name: str) -> Json:
-    return {"metadata": {"name": name}, "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "9"}}}
-
-
-def a_pod(name: str, **spec: Any) -> Json:
-    owner = {"kind": "ReplicaSet", "name": name.partition("-")[0]}
-    containers = [{"resources": {"requests": {"cpu": "1"}}}]
-    return {"metadata": {"name": name, "ownerReferences": [owner]}, "spec": {"containers": containers, **spec}}
-
-
 def idle_nodes() -> Json:
     nodes = [f"n{number}" for number in range(30)]
     return {
         "options": {"expander": "least-waste"},
-        "nodeGroups": [a_group("web", targetSize=30)],
-        "nodes": [a_node(name) for name in nodes],
+        "nodeGroups": [manifests.a_group("web", maxSize=50, targetSize=30)],
+        "nodes": [manifests.a_node(name) for name in nodes],
         "nodeToGroup": dict.fromkeys(nodes, "web"),
-        "pods": [a_pod(f"web-{name}", nodeName=name) for name in nodes],
+        "pods": [manifests.a_pod(f"web-{name}", nodeName=name) for name in nodes],
         "replicaSets": [{"metadata": {"name": "web"}, "spec": {"replicas": len(nodes)}}],
     }
 
@@ -60,8 +45,8 @@ def idle_nodes() -> Json:
 def equal_groups(**options: str) -> Json:
     return {
         "options": options,
-        "nodeGroups": [a_group(f"g{number:02}") for number in range(40)],
-        "pods": [a_pod("web-0")],
+        "nodeGroups": [manifests.a_group(f"g{number:02}", maxSize=50) for number in range(40)],
+        "pods": [manifests.a_pod("web-0")],
         "runs": 3,
     }
 

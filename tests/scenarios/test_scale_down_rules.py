@@ -10,8 +10,7 @@ from autoscaler.reasons import BlockingReason, UnremovableReason
 from autoscaler.scenario.codec import decode
 from autoscaler.simulator.answer import PlanAnswer
 from autoscaler.simulator.play import play
-
-Json = dict[str, Any]
+from tests.manifests import Json, a_budget, a_group, a_node, a_template, named, running
 
 AT = "2026-01-05T12:00:00Z"
 """A Monday."""
@@ -26,49 +25,7 @@ OPTIONS = {
 }
 
 
-def a_node(name: str, cpu: str = "4", *, annotations: Json | None = None, taints: Any = (), **status: Any) -> Json:
-    capacity = {"cpu": cpu, "memory": "16Gi", "pods": "110", **status.pop("more", {})}
-    metadata = {"name": name, "annotations": annotations or {}, "labels": status.pop("labels", {})}
-    return {"metadata": metadata, "spec": {"taints": list(taints)}, "status": {"capacity": capacity, **status}}
-
-
-def a_pod(
-    name: str = "web-0",
-    node: str = "n",
-    *,
-    owner: str | None = "ReplicaSet/web",
-    cpu: str = "100m",
-    annotations: Json | None = None,
-    namespace: str = "default",
-    meta: Json | None = None,
-    status: Json | None = None,
-    **spec: Any,
-) -> Json:
-    kind, _, of = (owner or "").partition("/")
-    api = "apps/v1" if kind in ("ReplicaSet", "StatefulSet", "DaemonSet") else "v1"
-    owners = [{"kind": kind, "name": of, "apiVersion": api, "controller": True}] if owner else []
-    metadata = {"name": name, "namespace": namespace, "annotations": annotations or {}, "labels": {"app": "web"}}
-    return {
-        "metadata": {**metadata, "ownerReferences": owners, **(meta or {})},
-        "spec": {"nodeName": node, "containers": [{"resources": {"requests": {"cpu": cpu}}}], **spec},
-        **({"status": status} if status else {}),
-    }
-
-
-def named(name: str, namespace: str = "default", **spec: Any) -> Json:
-    return {"metadata": {"name": name, "namespace": namespace}, "spec": spec}
-
-
 WEB = named("web", replicas=3)
-
-
-def a_budget(allowed: int, namespace: str = "default") -> Json:
-    spec = {"selector": {"matchLabels": {"app": "web"}}}
-    return {**named("web", namespace, **spec), "status": {"disruptionsAllowed": allowed}}
-
-
-def a_group(name: str = "g", target: int = 1, **fields: Any) -> Json:
-    return {"id": name, "minSize": 0, "maxSize": 10, "targetSize": target, "template": a_node("t"), **fields}
 
 
 def played(options: Mapping[str, Any] | None = None, **fields: Any) -> PlanAnswer:
@@ -78,7 +35,7 @@ def played(options: Mapping[str, Any] | None = None, **fields: Any) -> PlanAnswe
     document = {
         "now": AT,
         "options": {**OPTIONS, **(options or {})},
-        "nodeGroups": [a_group(target=len(nodes))],
+        "nodeGroups": [a_group(targetSize=len(nodes))],
         "nodes": [*nodes, a_node("home", "64")],
         "nodeToGroup": owners,
         "replicaSets": [WEB],
@@ -108,10 +65,10 @@ def local(**volume: Any) -> list[Json]:
 LONG_AGO = {"deletionTimestamp": "2026-01-05T11:50:00Z"}
 JUST_NOW = {"deletionTimestamp": "2026-01-05T12:00:00Z"}
 YOUNG, OLD = {"creationTimestamp": "2026-01-05T11:30:00Z"}, {"creationTimestamp": "2026-01-05T10:00:00Z"}
-SYSTEM: Json = {"namespace": "kube-system", "meta": YOUNG}
+SYSTEM: Json = {"meta": {"namespace": "kube-system", **YOUNG}}
 IN_SYSTEM: Json = {"replicaSets": [named("web", "kube-system", replicas=1)]}
-BARE = a_pod(owner=None)
-CUSTOM = a_pod(owner="Custom/web")
+BARE = running(owner="")
+CUSTOM = running(owner="Custom/web")
 
 
 @pytest.mark.parametrize(
@@ -121,79 +78,79 @@ CUSTOM = a_pod(owner="Custom/web")
             "1 mirror pods do not count",
             pods(BARE),
             BlockingReason.NOT_REPLICATED,
-            pods(a_pod(owner=None, annotations={"kubernetes.io/config.mirror": "x"})),
+            pods(running(owner="", annotations={"kubernetes.io/config.mirror": "x"})),
         ),
         (
             "2 pods that should be gone do not count",
-            pods(a_pod(owner=None, meta=JUST_NOW)),
+            pods(running(owner="", meta=JUST_NOW)),
             BlockingReason.NOT_REPLICATED,
-            pods(a_pod(owner=None, meta=LONG_AGO)),
+            pods(running(owner="", meta=LONG_AGO)),
         ),
         (
             "3 a ReplicaSet must exist",
-            pods(a_pod(), replicaSets=[]),
+            pods(running(), replicaSets=[]),
             BlockingReason.CONTROLLER_NOT_FOUND,
-            pods(a_pod()),
+            pods(running()),
         ),
         (
             "3 a ReplicationController must exist",
-            pods(a_pod(owner="ReplicationController/web")),
+            pods(running(owner="ReplicationController/web")),
             BlockingReason.CONTROLLER_NOT_FOUND,
-            pods(a_pod(owner="ReplicationController/web"), replicationControllers=[WEB]),
+            pods(running(owner="ReplicationController/web"), replicationControllers=[WEB]),
         ),
         (
             "3 a Job must exist",
-            pods(a_pod(owner="Job/web")),
+            pods(running(owner="Job/web")),
             BlockingReason.CONTROLLER_NOT_FOUND,
-            pods(a_pod(owner="Job/web"), jobs=[named("web")]),
+            pods(running(owner="Job/web"), jobs=[named("web")]),
         ),
         (
             "3 a StatefulSet must exist",
-            pods(a_pod(owner="StatefulSet/web")),
+            pods(running(owner="StatefulSet/web")),
             BlockingReason.CONTROLLER_NOT_FOUND,
-            pods(a_pod(owner="StatefulSet/web"), statefulSets=[WEB]),
+            pods(running(owner="StatefulSet/web"), statefulSets=[WEB]),
         ),
         (
             "3 a DaemonSet must exist",
-            pods(a_pod(owner="DaemonSet/web")),
+            pods(running(owner="DaemonSet/web")),
             BlockingReason.CONTROLLER_NOT_FOUND,
-            pods(a_pod(owner="DaemonSet/web"), daemonSets=[named("web")]),
+            pods(running(owner="DaemonSet/web"), daemonSets=[named("web")]),
         ),
         (
             "3 a controller must want enough replicas",
-            pods(a_pod(), options={"min-replica-count": "4"}),
+            pods(running(), options={"min-replica-count": "4"}),
             BlockingReason.MIN_REPLICAS,
-            pods(a_pod(), options={"min-replica-count": "3"}),
+            pods(running(), options={"min-replica-count": "3"}),
         ),
         (
             "4 DaemonSet pods go before what speaks against others",
-            pods(a_pod(annotations={SAFE: "false"})),
+            pods(running(annotations={SAFE: "false"})),
             BlockingReason.NOT_SAFE_TO_EVICT,
-            pods(a_pod(owner="DaemonSet/web", annotations={SAFE: "false"}), daemonSets=[named("web")]),
+            pods(running(owner="DaemonSet/web", annotations={SAFE: "false"}), daemonSets=[named("web")]),
         ),
         (
             "5 safe-to-evict is stronger than what follows",
-            pods(a_pod(owner=None, volumes=local(hostPath={"path": "/x"}), **SYSTEM)),
+            pods(running(owner="", volumes=local(hostPath={"path": "/x"}), **SYSTEM)),
             BlockingReason.NOT_REPLICATED,
-            pods(a_pod(owner=None, volumes=local(hostPath={"path": "/x"}), annotations={SAFE: "true"}, **SYSTEM)),
+            pods(running(owner="", volumes=local(hostPath={"path": "/x"}), annotations={SAFE: "true"}, **SYSTEM)),
         ),
         (
             "5 but not than a missing controller",
-            pods(a_pod(annotations={SAFE: "true"}), replicaSets=[]),
+            pods(running(annotations={SAFE: "true"}), replicaSets=[]),
             BlockingReason.CONTROLLER_NOT_FOUND,
-            pods(a_pod(annotations={SAFE: "true"})),
+            pods(running(annotations={SAFE: "true"})),
         ),
         (
             "6 pods that have ended may go",
             pods(BARE),
             BlockingReason.NOT_REPLICATED,
-            pods(a_pod(owner=None, status={"phase": "Succeeded"}, restartPolicy="Never")),
+            pods(running(owner="", status={"phase": "Succeeded"}, restartPolicy="Never")),
         ),
         (
             "8 something must make the pod anew",
             pods(BARE),
             BlockingReason.NOT_REPLICATED,
-            pods(a_pod(owner="ReplicaSet/web")),
+            pods(running(owner="ReplicaSet/web")),
         ),
         (
             "8 and be of a kind that is trusted",
@@ -203,63 +160,63 @@ CUSTOM = a_pod(owner="Custom/web")
         ),
         (
             "9 system pods without a budget stay",
-            pods(a_pod(**SYSTEM), **IN_SYSTEM),
+            pods(running(**SYSTEM), **IN_SYSTEM),
             BlockingReason.SYSTEM,
-            pods(a_pod(**SYSTEM), podDisruptionBudgets=[a_budget(1, "kube-system")], **IN_SYSTEM),
+            pods(running(**SYSTEM), podDisruptionBudgets=[a_budget(1, namespace="kube-system")], **IN_SYSTEM),
         ),
         (
             "9 for an hour",
-            pods(a_pod(**SYSTEM), **IN_SYSTEM),
+            pods(running(**SYSTEM), **IN_SYSTEM),
             BlockingReason.SYSTEM,
-            pods(a_pod(namespace="kube-system", meta=OLD), **IN_SYSTEM),
+            pods(running(meta={"namespace": "kube-system", **OLD}), **IN_SYSTEM),
         ),
         (
             "9 or as long as the flag says",
-            pods(a_pod(**SYSTEM), options={"blocking-system-pod-distruption-timeout": "31m"}, **IN_SYSTEM),
+            pods(running(**SYSTEM), options={"blocking-system-pod-distruption-timeout": "31m"}, **IN_SYSTEM),
             BlockingReason.SYSTEM,
-            pods(a_pod(**SYSTEM), options={"blocking-system-pod-distruption-timeout": "29m"}, **IN_SYSTEM),
+            pods(running(**SYSTEM), options={"blocking-system-pod-distruption-timeout": "29m"}, **IN_SYSTEM),
         ),
         (
             "9 unless they do not matter",
-            pods(a_pod(**SYSTEM), **IN_SYSTEM),
+            pods(running(**SYSTEM), **IN_SYSTEM),
             BlockingReason.SYSTEM,
-            pods(a_pod(**SYSTEM), options={"skip-nodes-with-system-pods": "false"}, **IN_SYSTEM),
+            pods(running(**SYSTEM), options={"skip-nodes-with-system-pods": "false"}, **IN_SYSTEM),
         ),
         (
             "10 not safe to evict",
-            pods(a_pod(annotations={SAFE: "false"})),
+            pods(running(annotations={SAFE: "false"})),
             BlockingReason.NOT_SAFE_TO_EVICT,
-            pods(a_pod(annotations={SAFE: "no"})),
+            pods(running(annotations={SAFE: "no"})),
         ),
         (
             "11 data on the node",
-            pods(a_pod(volumes=local(emptyDir={}))),
+            pods(running(volumes=local(emptyDir={}))),
             BlockingReason.LOCAL_STORAGE,
-            pods(a_pod(volumes=local(emptyDir={"medium": "Memory"}))),
+            pods(running(volumes=local(emptyDir={"medium": "Memory"}))),
         ),
         (
             "11 that is not named as harmless",
-            pods(a_pod(volumes=local(emptyDir={}), annotations={SAFE + "-local-volumes": "logs, data"})),
+            pods(running(volumes=local(emptyDir={}), annotations={SAFE + "-local-volumes": "logs, data"})),
             BlockingReason.LOCAL_STORAGE,
-            pods(a_pod(volumes=local(emptyDir={}), annotations={SAFE + "-local-volumes": "logs,data"})),
+            pods(running(volumes=local(emptyDir={}), annotations={SAFE + "-local-volumes": "logs,data"})),
         ),
         (
             "11 unless it does not matter",
-            pods(a_pod(volumes=local(hostPath={"path": "/x"}))),
+            pods(running(volumes=local(hostPath={"path": "/x"}))),
             BlockingReason.LOCAL_STORAGE,
-            pods(a_pod(volumes=local(hostPath={"path": "/x"})), options={"skip-nodes-with-local-storage": "false"}),
+            pods(running(volumes=local(hostPath={"path": "/x"})), options={"skip-nodes-with-local-storage": "false"}),
         ),
         (
             "12 a spent budget",
-            pods(a_pod(), podDisruptionBudgets=[a_budget(0)]),
+            pods(running(), podDisruptionBudgets=[a_budget(0)]),
             BlockingReason.BUDGET,
-            pods(a_pod(), podDisruptionBudgets=[a_budget(1)]),
+            pods(running(), podDisruptionBudgets=[a_budget(1)]),
         ),
         (
             "12 which safe-to-evict leaves to the eviction",
-            pods(a_pod(), podDisruptionBudgets=[a_budget(0)]),
+            pods(running(), podDisruptionBudgets=[a_budget(0)]),
             BlockingReason.BUDGET,
-            pods(a_pod(annotations={SAFE: "true"}), podDisruptionBudgets=[a_budget(0)]),
+            pods(running(annotations={SAFE: "true"}), podDisruptionBudgets=[a_budget(0)]),
         ),
     ),
 )
@@ -277,7 +234,7 @@ def test_a_pod_keeps_its_node(stays: Json, reason: BlockingReason, goes: Json) -
 
 def unready() -> Json:
     conditions = [{"type": "Ready", "status": "False", "lastTransitionTime": "2026-01-05T11:00:00Z"}]
-    return a_node("n", conditions=conditions)
+    return a_node("n", status={"conditions": conditions})
 
 
 def nodes(*each: Json, **fields: Any) -> Json:
@@ -287,9 +244,9 @@ def nodes(*each: Json, **fields: Any) -> Json:
 def gpus(used: int, **group: Any) -> Json:
     """Node `n` with so many of four GPUs in use and hardly any CPU left; there are GPUs elsewhere."""
     label = {"cloud.google.com/gke-accelerator": "t4"}
-    pod = a_pod(cpu="3900m")
+    pod = running(cpu="3900m")
     pod["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] = str(used)
-    both = [a_node(name, more={"nvidia.com/gpu": "4"}, labels=label) for name in ("n", "elsewhere")]
+    both = [a_node(name, more={"nvidia.com/gpu": "4"}, meta={"labels": label}) for name in ("n", "elsewhere")]
     return nodes(*both, pods=[pod], nodeToGroup={"n": "g"}, **grouped(**group))
 
 
@@ -298,16 +255,16 @@ def options(**flags: str) -> Json:
 
 
 def grouped(**fields: Any) -> Json:
-    return {"nodeGroups": [a_group(**fields)]}
+    return {"nodeGroups": [a_group(**{"targetSize": 1, **fields})]}
 
 
 @pytest.mark.parametrize(
     ("stays", "reason", "goes"),
     [
         pytest.param(
-            nodes(a_node("n", annotations={ANNOTATION + "scale-down-disabled": "true"})),
+            nodes(a_node("n", meta={"annotations": {ANNOTATION + "scale-down-disabled": "true"}})),
             UnremovableReason.DISABLED,
-            nodes(a_node("n", annotations={ANNOTATION + "scale-down-disabled": "yes"})),
+            nodes(a_node("n", meta={"annotations": {ANNOTATION + "scale-down-disabled": "yes"}})),
             id="annotated to stay",
         ),
         pytest.param(
@@ -319,28 +276,28 @@ def grouped(**fields: Any) -> Json:
         pytest.param({"nodeToGroup": {}}, UnremovableReason.NOT_AUTOSCALED, {}, id="of no group"),
         pytest.param(grouped(minSize=1), UnremovableReason.MIN_SIZE, grouped(minSize=0), id="the group's minimum"),
         pytest.param(
-            pods(a_pod(cpu="2100m")),
+            pods(running(cpu="2100m")),
             UnremovableReason.NOT_UNDERUTILIZED,
-            pods(a_pod(cpu="2")),
+            pods(running(cpu="2")),
             id="used above the threshold",
         ),
         pytest.param(
-            {**pods(a_pod(cpu="2")), **options(scale_down_utilization_threshold="0.4")},
+            {**pods(running(cpu="2")), **options(scale_down_utilization_threshold="0.4")},
             UnremovableReason.NOT_UNDERUTILIZED,
-            {**pods(a_pod(cpu="2")), **options(scale_down_utilization_threshold="0.6")},
+            {**pods(running(cpu="2")), **options(scale_down_utilization_threshold="0.6")},
             id="of the flag",
         ),
         pytest.param(
-            {**pods(a_pod(cpu="2")), **grouped(options={"scale-down-utilization-threshold": 0.4})},
+            {**pods(running(cpu="2")), **grouped(options={"scale-down-utilization-threshold": 0.4})},
             UnremovableReason.NOT_UNDERUTILIZED,
-            {**pods(a_pod(cpu="3")), **grouped(options={"scale-down-utilization-threshold": 0.8})},
+            {**pods(running(cpu="3")), **grouped(options={"scale-down-utilization-threshold": 0.8})},
             id="or of the group",
         ),
         pytest.param(
-            {**pods(a_pod(cpu="3", owner="DaemonSet/web"), daemonSets=[named("web")])},
+            {**pods(running(cpu="3", owner="DaemonSet/web"), daemonSets=[named("web")])},
             UnremovableReason.NOT_UNDERUTILIZED,
             {
-                **pods(a_pod(cpu="3", owner="DaemonSet/web"), daemonSets=[named("web")]),
+                **pods(running(cpu="3", owner="DaemonSet/web"), daemonSets=[named("web")]),
                 **options(ignore_daemonsets_utilization="true"),
             },
             id="DaemonSets count as use unless told otherwise",
@@ -388,15 +345,15 @@ def grouped(**fields: Any) -> Json:
             id="within a minute of the start where removals are limited",
         ),
         pytest.param(
-            {**pods(a_pod()), **options(max_drain_parallelism="0")},
+            {**pods(running()), **options(max_drain_parallelism="0")},
             UnremovableReason.MAX_DELETIONS,
-            {**pods(a_pod()), **options(max_drain_parallelism="1")},
+            {**pods(running()), **options(max_drain_parallelism="1")},
             id="or be drained at a time",
         ),
         pytest.param(
-            pods(a_pod(annotations={SAFE: "on-completion"})),
+            pods(running(annotations={SAFE: "on-completion"})),
             UnremovableReason.ON_COMPLETION,
-            pods(a_pod(annotations={SAFE: "on-complete"})),
+            pods(running(annotations={SAFE: "on-complete"})),
             id="a pod must run to its end first",
         ),
     ],
@@ -423,7 +380,7 @@ def reasons(answer: PlanAnswer, run: int = -1) -> dict[str, UnremovableReason]:
 
 def two_nodes(*more: Json, **fields: Any) -> PlanAnswer:
     """Nodes `a` and `b`, each with one pod of `web`."""
-    both = [a_pod(f"web-{name}", node=name) for name in "ab"]
+    both = [running(f"web-{name}", node=name) for name in "ab"]
     return played(nodes=[a_node(name) for name in "ab"], pods=[*both, *more], **fields)
 
 
@@ -450,7 +407,7 @@ def test_the_older_name_of_the_parallelism_counts(flag: str, going: list[str]) -
 
 
 def test_a_pod_that_fits_nowhere_else_keeps_its_node_and_the_node_is_left_alone_for_a_while() -> None:
-    wide = pods(a_pod(cpu="2"), a_pod("rest", "home", cpu="63"))
+    wide = pods(running(cpu="2"), running("rest", "home", cpu="63"))
     answer = played(**wide)
     assert [reasons(answer, run) for run in (0, 1)] == [
         {"n": UnremovableReason.NO_PLACE},
@@ -468,7 +425,7 @@ def test_a_pod_that_fits_nowhere_else_keeps_its_node_and_the_node_is_left_alone_
     ("min_size", "going"), [pytest.param(0, ["a", "b"], id="both"), pytest.param(1, ["a"], id="one stays")]
 )
 def test_a_plan_keeps_the_minimum_of_a_group(min_size: int, going: list[str]) -> None:
-    answer = played(nodes=[a_node("a"), a_node("b")], nodeGroups=[a_group(target=2, minSize=min_size)])
+    answer = played(nodes=[a_node("a"), a_node("b")], nodeGroups=[a_group(targetSize=2, minSize=min_size)])
     assert gone(answer) == going
     assert reasons(answer) == {name: UnremovableReason.MIN_SIZE for name in "ab" if name not in going}
 
@@ -476,9 +433,9 @@ def test_a_plan_keeps_the_minimum_of_a_group(min_size: int, going: list[str]) ->
 @pytest.mark.parametrize(
     ("pod", "going", "why"),
     [
-        pytest.param(a_pod(node="a"), ["a", "b"], {}, id="all can go"),
+        pytest.param(running(node="a"), ["a", "b"], {}, id="all can go"),
         pytest.param(
-            a_pod(node="a", owner=None),
+            running(node="a", owner=""),
             [],
             {"a": UnremovableReason.RECENTLY_UNREMOVABLE, "b": UnremovableReason.ATOMIC},
             id="one not",
@@ -486,7 +443,7 @@ def test_a_plan_keeps_the_minimum_of_a_group(min_size: int, going: list[str]) ->
     ],
 )
 def test_a_group_that_goes_as_a_whole(pod: Json, going: list[str], why: dict[str, UnremovableReason]) -> None:
-    whole = [a_group(target=2, options={"zero-or-max-node-scaling": True})]
+    whole = [a_group(targetSize=2, options={"zero-or-max-node-scaling": True})]
     answer = played(nodes=[a_node("a"), a_node("b")], nodeGroups=whole, pods=[pod])
     assert (gone(answer), reasons(answer)) == (going, why)
 
@@ -495,8 +452,8 @@ def test_cooldowns_hold_everything_back_or_one_group() -> None:
     """Run 1 scales `big` up, so run 2 may remove nothing, or nothing of `big`."""
     world: Json = {
         "nodes": [a_node("n")],
-        "nodeGroups": [a_group(), a_group("big", target=0, template=a_node("t", "99"))],
-        "pods": [a_pod("big-0", "", cpu="80")],
+        "nodeGroups": [a_group(targetSize=1), a_group("big", a_template("99"))],
+        "pods": [running("big-0", "", cpu="80")],
     }
     spared = {**OPTIONS, "scale-down-delay-after-add": "10m"}
     everywhere = played(**world, options=spared)
@@ -504,7 +461,7 @@ def test_cooldowns_hold_everything_back_or_one_group() -> None:
     assert gone(everywhere) == []
     locally = played(**world, options={**spared, "scale-down-delay-type-local": "true"})
     assert gone(locally) == ["n"]
-    full: Json = {"pods": [a_pod(), a_pod("rest", "home", cpu="63500m"), a_pod("big-0", "", cpu="4")]}
+    full: Json = {"pods": [running(), running("rest", "home", cpu="63500m"), running("big-0", "", cpu="4")]}
     group = played(**full, options={**spared, "scale-down-delay-type-local": "true"})
     assert (reasons(group), gone(group)) == ({"n": UnremovableReason.GROUP_COOLING_DOWN}, [])
     assert gone(played(**full, options={"scale-down-delay-after-add": "5s"})) == ["n"]
@@ -542,13 +499,13 @@ def test_the_hard_taint_of_an_earlier_process_is_cleaned_up_at_the_start() -> No
     left = a_node("n", taints=[taint("ToBeDeletedByClusterAutoscaler", str(NOON_S - 10), "NoSchedule")])
     answer = played(nodes=[left], runs=3)
     assert gone(answer) == ["n"]
-    used = played(nodes=[left], pods=[a_pod(cpu="3")])
+    used = played(nodes=[left], pods=[running(cpu="3")])
     assert (reasons(used), gone(used)) == ({"n": UnremovableReason.NOT_UNDERUTILIZED}, [])
 
 
 @pytest.mark.parametrize(("patience", "going"), [("10s", ["n"]), ("10m", [])])
 def test_an_annotation_delays_the_deletion_for_so_long(patience: str, going: list[str]) -> None:
-    held = a_node("n", annotations={"delay-deletion.cluster-autoscaler.kubernetes.io/volumes": "detaching"})
+    held = a_node("n", meta={"annotations": {"delay-deletion.cluster-autoscaler.kubernetes.io/volumes": "detaching"}})
     answer = played(nodes=[held], options={"node-deletion-delay-timeout": patience})
     assert [one.node for one in answer.runs[-1].deleted_empty] == ["n"], "its removal begins"
     assert gone(answer) == going

@@ -23,7 +23,8 @@ from autoscaler.explain.remedies.remedy import Obstacle
 from autoscaler.reasons import BlockingReason, NoFit, Skip, UnremovableReason, Waiting
 from autoscaler.scenario.codec import decode
 from autoscaler.simulator.play import play_and_explain
-from tests.scenarios.test_remedies import TWO, a_pod, pending
+from tests.manifests import a_pod
+from tests.scenarios.test_remedies import TWO, pending
 
 PLACED = (Waiting.FITS, Waiting.NOMINATED, Waiting.TAKES_HEADROOM)
 

@@ -8,9 +8,9 @@ from autoscaler.scaledown.replacement import REQUESTED
 from autoscaler.scaledown.replacement_record import STATE
 from cloudprovider.interface import GroupSettings
 from cloudprovider.static.spec import Call, CallFault, FaultKind
+from tests.builders import a_budget
 from tests.unit.loop.loop_world import a_spec
 from tests.unit.loop.replacing_world import DAY_S, ReplacingWorld, old_node, on, options
-from tests.unit.scaledown.pieces import a_budget
 
 AGED = options(max_node_age_s=7 * DAY_S)
 

@@ -11,7 +11,7 @@ from autoscaler.config.scaledown import Drain, ScaleDown
 from autoscaler.config.scaleup import ResourceLimits
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod
-from autoscaler.objects.workload import DisruptionBudget, plain_decoder
+from autoscaler.objects.workload import DisruptionBudget
 from autoscaler.reasons import UnremovableReason
 from autoscaler.registry.memory import LastActions
 from autoscaler.registry.readiness import ReadyTerms, read
@@ -54,17 +54,6 @@ class Begun(msgspec.Struct, frozen=True):
 
     def count_in(self, group: str) -> int:
         return [*self.empty.values(), *self.drained.values()].count(group)
-
-
-def a_budget(allowed: int, *, labels: Mapping[str, str] | None = None, namespace: str = "default") -> DisruptionBudget:
-    """A budget for pods with these labels, by default for all."""
-    return plain_decoder(DisruptionBudget).one(
-        {
-            "metadata": {"name": f"budget-{allowed}", "namespace": namespace},
-            "spec": {"selector": {"matchLabels": dict(labels or {})}},
-            "status": {"disruptionsAllowed": allowed},
-        }
-    )
 
 
 def full(name: str, cpu: str = "4") -> list[Pod]:

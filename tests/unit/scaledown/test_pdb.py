@@ -1,6 +1,5 @@
 from autoscaler.scaledown.pdb import RemainingPdbTracker
-from tests.builders import a_pod, replicas
-from tests.unit.scaledown.pieces import a_budget
+from tests.builders import a_budget, a_pod, replicas
 
 WEB, DB = a_pod("web", labels={"app": "web"}), a_pod("db", labels={"app": "db"}, owner="StatefulSet")
 

@@ -20,8 +20,8 @@ from autoscaler.scaledown.drain import (
 )
 from autoscaler.scaledown.pdb import RemainingPdbTracker
 from autoscaler.snapshot.cluster import Related
-from tests.builders import Json, a_pod, pod_decoder
-from tests.unit.scaledown.pieces import NEW, NOW, OLD, a_budget
+from tests.builders import Json, a_budget, a_pod, pod_decoder
+from tests.unit.scaledown.pieces import NEW, NOW, OLD
 
 STRICT = Drain()
 SAFE, UNSAFE, WAITS = ({SAFE_TO_EVICT: word} for word in ("true", "false", "on-completion"))

@@ -14,7 +14,7 @@ from autoscaler.scaledown.planner import plan_unneeded, unneeded_limit
 from autoscaler.scheduling.placement import Placer
 from autoscaler.snapshot.cluster import Related
 from autoscaler.snapshot.hints import Hints
-from tests.builders import a_node, a_pod, a_template, over, replicas, term
+from tests.builders import a_budget, a_node, a_pod, a_template, over, replicas, term
 from tests.unit.scaledown.pieces import (
     FRESH,
     NEW,
@@ -22,7 +22,6 @@ from tests.unit.scaledown.pieces import (
     OLD,
     Begun,
     Cluster,
-    a_budget,
     full,
     group_with,
     names,

@@ -12,24 +12,14 @@ from autoscaler.reasons import Waiting
 from autoscaler.scenario.codec import decode
 from autoscaler.simulator.answer import PlanAnswer, RunAnswer
 from autoscaler.simulator.play import play
-
-
-def a_pod(name: str, cpu: str, **spec: Any) -> dict[str, Any]:
-    owner = {"kind": "ReplicaSet", "name": name.partition("-")[0]}
-    containers = [{"resources": {"requests": {"cpu": cpu}}}]
-    return {"metadata": {"name": name, "ownerReferences": [owner]}, "spec": {"containers": containers, **spec}}
-
-
-def a_group(name: str, cpu: str, **fields: Any) -> dict[str, Any]:
-    template = {"status": {"capacity": {"cpu": cpu, "memory": "8Gi"}}}
-    return {"id": name, "minSize": 0, "maxSize": 5, "targetSize": 0, "template": template, **fields}
+from tests.manifests import a_group, a_pod, a_template
 
 
 def played(**fields: Any) -> PlanAnswer:
     document = {
         "now": "2026-01-05T12:00:00Z",
         "options": {"compatibility": "1.31", "expander": "least-waste"},
-        "nodeGroups": [a_group("small", "4"), a_group("full", "64", maxSize=0)],
+        "nodeGroups": [a_group("small", a_template("4")), a_group("full", a_template("64"), maxSize=0)],
         **fields,
     }
     return play(decode(json.dumps(document).encode(), "case.json"))
@@ -166,7 +156,7 @@ def test_a_pod_that_fits_an_existing_node_needs_none() -> None:
 
 
 def test_an_increase_that_fails_never_reached_the_cloud() -> None:
-    groups = [a_group("small", "4", increaseError="none left")]
+    groups = [a_group("small", a_template("4"), increaseError="none left")]
     run = the_run(nodeGroups=groups, pods=FITTING)
     assert run.scale_ups == []
     assert run.target_sizes == {"small": 0}
@@ -179,7 +169,7 @@ def test_failed_machines_are_deleted_and_named() -> None:
         {"group": "small", "id": name, "state": "creating", "errorClass": "OutOfResources", "errorCode": "X"}
         for name in ("i-2", "i-1")
     ]
-    run = the_run(nodeGroups=[a_group("small", "4", targetSize=2)], instances=broken)
+    run = the_run(nodeGroups=[a_group("small", a_template("4"), targetSize=2)], instances=broken)
     assert [(one.group, one.id) for one in run.cloud_deletes] == [("small", "i-1"), ("small", "i-2")]
     assert run.target_sizes == {"small": 0}
 
@@ -218,7 +208,7 @@ class TestTheGrpcExpanderOffline:
         "grpc-expander-url": "expander:7000",
         "grpc-expander-cert": "/etc/expander/ca.crt",
     }
-    GROUPS = [a_group("small", "4", maxSize=1), a_group("big", "16")]
+    GROUPS = [a_group("small", a_template("4"), maxSize=1), a_group("big", a_template("16"))]
     PODS = [a_pod("web-0", "3"), a_pod("web-1", "3")]
 
     def document(self, *answers: Mapping[str, Any], **fields: Any) -> bytes:
