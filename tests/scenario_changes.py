@@ -7,8 +7,8 @@ from typing import Any
 
 from autoscaler.explain.remedies import changes as c
 from autoscaler.explain.remedies.groups import ranked_first
+from tests.manifests import Json, a_budget
 
-Json = dict[str, Any]
 _STEP_S = 10.0
 """Of documents that name none."""
 
@@ -57,12 +57,8 @@ def _apply(change: c.AnyChange, document: Json) -> None:
             _annotate(_node(document, change.name), change)
         case c.Uncordon():
             _node(document, change.node)["spec"].pop("unschedulable")
-        case c.ResizeGroup():
-            group = _group(document, change.group)
-            group.update({} if change.min is None else {"minSize": change.min})
-            group.update({} if change.max is None else {"maxSize": change.max})
-        case c.SetGroupOption():
-            _group(document, change.group)["options"][change.option] = change.value
+        case c.ResizeGroup() | c.SetGroupOption():
+            _apply_to_group(change, _group(document, change.group))
         case c.RankFirst():
             document["priorityConfig"] = ranked_first(change.group)
         case c.Scale():
@@ -72,10 +68,9 @@ def _apply(change: c.AnyChange, document: Json) -> None:
             budget = _named(document["podDisruptionBudgets"], change.budget)
             budget["status"] = {"disruptionsAllowed": change.allowed}
         case c.AddBudget():
-            pod = next(_pods(document, change.pod))
-            budget = {"metadata": {"name": "added", "namespace": pod["metadata"].get("namespace", "default")}}
-            budget["spec"] = {"selector": {"matchLabels": pod["metadata"]["labels"]}}
-            document.setdefault("podDisruptionBudgets", []).append(budget | {"status": {"disruptionsAllowed": 1}})
+            meta = next(_pods(document, change.pod))["metadata"]
+            budget = a_budget(1, name="added", namespace=meta.get("namespace", "default"), labels=meta["labels"])
+            document.setdefault("podDisruptionBudgets", []).append(budget)
         case c.DeletePod():
             document["pods"] = [pod for pod in document["pods"] if key_of(pod) != change.pod]
         case c.Annotate():
@@ -84,6 +79,15 @@ def _apply(change: c.AnyChange, document: Json) -> None:
         case _:
             for pod in _pods(document, change.pod):
                 _apply_to_pod(change, pod)
+
+
+def _apply_to_group(change: c.ResizeGroup | c.SetGroupOption, group: Json) -> None:
+    match change:
+        case c.ResizeGroup():
+            group.update({} if change.min is None else {"minSize": change.min})
+            group.update({} if change.max is None else {"maxSize": change.max})
+        case c.SetGroupOption():
+            group["options"][change.option] = change.value
 
 
 def _step_s(document: Json) -> float:

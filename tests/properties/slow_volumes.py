@@ -109,13 +109,18 @@ def _binding(
         elif storage is None or storage.volume_binding_mode == "Immediate":
             yield "pod has unbound immediate PersistentVolumeClaims"
             return
-    present = [claim for claim in claims if claim is not None]
-    for claim in present:
+    yield from _not_found([claim for claim in claims if claim is not None], node, related, selects)
+
+
+def _not_found(
+    claims: Sequence[PersistentVolumeClaim], node: Node, related: Related, selects: Selects
+) -> Iterator[str]:
+    for claim in claims:
         if claim.spec.volume_name and not _reachable(related.volumes[claim.spec.volume_name], node, selects):
             yield "node(s) had volume node affinity conflict"
             return
     taken: set[str] = set()
-    for claim in sorted((one for one in present if not one.spec.volume_name), key=_size_of_claim):
+    for claim in sorted((claim for claim in claims if not claim.spec.volume_name), key=_size_of_claim):
         fitting = [
             volume
             for volume in related.volumes.values()

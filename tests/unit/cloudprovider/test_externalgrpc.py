@@ -191,6 +191,54 @@ def test_the_label_of_gpus_comes_through(serve: Serve) -> None:
     assert (client.gpu_label, client.gpu_types()) == ("accelerator", ("a100", "t4"))
 
 
+class FailingGroup:
+    """A group whose every change fails."""
+
+    id, min_size, max_size = "web", 0, 9
+
+    def __init__(self, error: ProviderError) -> None:
+        self._error = error
+
+    def target_size(self) -> int:
+        return 0
+
+    def instances(self) -> Sequence[Instance]:
+        return ()
+
+    def template(self) -> None:
+        return None
+
+    def increase(self, delta: int) -> None:
+        raise self._error
+
+    def decrease_target(self, delta: int) -> None:
+        raise self._error
+
+    def delete(self, nodes: Sequence[NodeRef]) -> None:
+        raise self._error
+
+
+class FailingCloud:
+    """A cloud of that group."""
+
+    name = "failing"
+
+    def __init__(self, error: ProviderError) -> None:
+        self._group = FailingGroup(error)
+
+    def refresh(self, now: float) -> None:
+        """Nothing to learn."""
+
+    def groups(self) -> Sequence[FailingGroup]:
+        return (self._group,)
+
+    def group_of(self, node: NodeRef) -> str | None:
+        return None
+
+    def close(self) -> None:
+        """Nothing to give up."""
+
+
 @pytest.mark.parametrize(
     "error",
     [
@@ -205,43 +253,7 @@ def test_the_label_of_gpus_comes_through(serve: Serve) -> None:
     ids=lambda error: type(error).__name__,
 )
 def test_errors_keep_their_kind(serve: Serve, error: ProviderError) -> None:
-    class Failing:
-        id, min_size, max_size = "web", 0, 9
-
-        def target_size(self) -> int:
-            return 0
-
-        def instances(self) -> Sequence[Instance]:
-            return ()
-
-        def template(self) -> None:
-            return None
-
-        def increase(self, delta: int) -> None:
-            raise error
-
-        def decrease_target(self, delta: int) -> None:
-            raise error
-
-        def delete(self, nodes: Sequence[NodeRef]) -> None:
-            raise error
-
-    class Cloud:
-        name = "failing"
-
-        def refresh(self, now: float) -> None:
-            """Nothing to learn."""
-
-        def groups(self) -> Sequence[Failing]:
-            return (Failing(),)
-
-        def group_of(self, node: NodeRef) -> str | None:
-            return None
-
-        def close(self) -> None:
-            """Nothing to give up."""
-
-    (group,) = serve(Cloud()).groups()
+    (group,) = serve(FailingCloud(error)).groups()
     assert group.template() is None
     with pytest.raises(ProviderError) as caught:
         group.increase(1)

@@ -85,8 +85,7 @@ def test_a_standby_replica_shows_only_itself() -> None:
     assert "cluster_autoscaler_cluster_safe_to_autoscale" in types(metrics)
 
 
-def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus]) -> None:
-    metrics = started(per_node_group=True, removal_latency=True, skipped_nodes=True)
+def move_cluster_and_passes(metrics: Metrics) -> None:
     metrics.step_began(PassActivity.MAIN, Instant(1000.9, 5.0))
     metrics.observe_duration(Function.MAIN, 0.2)
     metrics.pass_failed(ErrorType.API_CALL)
@@ -107,6 +106,9 @@ def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus])
     metrics.skipped_pods(0)
     metrics.device_mismatches({"gpu.nvidia.com": {Mismatch.EXTRA: 2}})
     metrics.overflowing_controllers(1)
+
+
+def move_removals_and_process(metrics: Metrics) -> None:
     metrics.unneeded(8)
     metrics.scale_down_cooldown(True)
     metrics.pending_deletions(2)
@@ -131,6 +133,12 @@ def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus])
         {"/api/v1/pods": WatchFigures(relists=1, restarts=2, failures=4, decode_s=1.5, undecoded=3, silent_s=7.0)}
     )
     metrics.reload_ended(Reload.REFUSED, waiting=3)
+
+
+def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus]) -> None:
+    metrics = started(per_node_group=True, removal_latency=True, skipped_nodes=True)
+    move_cluster_and_passes(metrics)
+    move_removals_and_process(metrics)
     values = series(metrics)
     devices = 'gpu_resource_name="nvidia.com/gpu",gpu_name="a100"'
     expected = {
