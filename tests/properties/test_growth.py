@@ -96,9 +96,8 @@ class Churned:
             self.publisher,
             self.board,
         ]
-        return held(
-            roots, bounded=(Correlator, Rings, Vocabulary), beside=("autoscaler.simulator", "cloudprovider.static")
-        )
+        outside = ("autoscaler.simulator", "autoscaler.sandbox", "cloudprovider.static")
+        return held(roots, bounded=(Correlator, Rings, Vocabulary), beside=outside)
 
     def _delete(self) -> None:
         for kind, name, namespace in self._there:
