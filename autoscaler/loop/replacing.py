@@ -81,7 +81,9 @@ class Replacing:
         if not memory.in_progress:
             return stage
         moves = _moves(stage, memory, scale_down_context(stage, self._removal))
-        return replace(stage, forecasts={replacement.id: moves.look(replacement) for replacement in memory.in_progress})
+        return replace(
+            stage, forecasts={replacement.id: moves.forecast(replacement) for replacement in memory.in_progress}
+        )
 
     def run(self, stage: Grown) -> Replaced:
         """Return the stage with replacements taken on, new ones begun, and the nodes that may go now."""
@@ -189,7 +191,7 @@ class Replacing:
         """Begin a replacement if its pods have places, or can be given some; else the nodes rest."""
         stage = progress.stage
         with stage.placer.trial.fork() as fork:
-            forecast = self._moves_now(progress).look(replacement)
+            forecast = self._moves_now(progress).forecast(replacement)
             after = states.advance(replacement, forecast, stage.now, stage.config.replacement)
             if after.stage is ReplacementStage.PROPOSED and forecast.lacks and forecast.kept is None:
                 stage, after = self._procuring.buy_lacking(stage, after, forecast)
@@ -295,7 +297,7 @@ class Replacing:
             for group, count in proposal.buys.items():
                 numbered = stage.registry.upcoming.get(group, 0)
                 trial.add(stage.templates[group], count, UPCOMING, numbered=numbered)
-            forecast = _moves(stage, progress.memory, context).look(planned)
+            forecast = _moves(stage, progress.memory, context).forecast(planned)
             if forecast.kept is not None or forecast.lacks:
                 return progress
             after = states.staged(replacement, ReplacementStage.READY)

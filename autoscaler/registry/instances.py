@@ -85,11 +85,11 @@ def unregistered(
 
 def failed_creations(groups: Iterable[Group]) -> Mapping[str, tuple[str, ...]]:
     """Return ids of the machines that failed to be created, for each group that has any."""
-    found: dict[str, tuple[str, ...]] = {}
+    by_group: dict[str, tuple[str, ...]] = {}
     for group in groups:
         if failed := tuple(instance.provider_id for instance in group.instances if _failed(instance)):
-            found[group.id] = failed
-    return found
+            by_group[group.id] = failed
+    return by_group
 
 
 def new_failures(group: Group, seen: Collection[str]) -> tuple[CreationFailure, ...]:
@@ -130,8 +130,10 @@ def removals_of_failed(
 ) -> tuple[InstanceRemoval, ...]:
     """Return what to delete for having failed to be created."""
     force = health.force_delete_failed_nodes
-    found = (_removal(group, failed.get(group.id, ()), Placeholder.CREATION_FAILED, force, rules) for group in groups)
-    return tuple(removal for removal in found if removal is not None)
+    removals = (
+        _removal(group, failed.get(group.id, ()), Placeholder.CREATION_FAILED, force, rules) for group in groups
+    )
+    return tuple(removal for removal in removals if removal is not None)
 
 
 def _removal(

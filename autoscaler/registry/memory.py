@@ -90,7 +90,7 @@ def without_vanished(memory: Memory, group_ids: Collection[str], now: Instant) -
     kept = {
         group: activity
         for group, activity in memory.last_by_group.items()
-        if group in group_ids or any(now.mono - at.mono < _FORGOTTEN_S for at in _times(activity))
+        if group in group_ids or any(now.mono - time.mono < _FORGOTTEN_S for time in _times(activity))
     }
     return memory if len(kept) == len(memory.last_by_group) else msgspec.structs.replace(memory, last_by_group=kept)
 

@@ -65,7 +65,7 @@ def devices_of(view: ClusterView, expected: Mapping[str, Mapping[str, tuple[int,
             there = complete_pools(pools.get(name, ()))
             if any(len(there.get(driver, ())) < len(pools_wanted) for driver, pools_wanted in wanted.items()):
                 lacking.add(name)
-    return NodeDevices(frozenset(name for name, found in pools.items() if exposes_gpus(found)), frozenset(lacking))
+    return NodeDevices(frozenset(name for name, own in pools.items() if exposes_gpus(own)), frozenset(lacking))
 
 
 def usable_readiness(node: Node, terms: ReadyTerms, devices: NodeDevices = NO_DEVICES) -> Readiness:

@@ -35,7 +35,7 @@ def incorrect_sizes(
     rules: Rules,
 ) -> Mapping[str, IncorrectSize]:
     """Return the disagreements by group; an unchanged one keeps its first time."""
-    found: dict[str, IncorrectSize] = {}
+    sizes: dict[str, IncorrectSize] = {}
     for group in groups:
         own = buckets.get(group.id, Buckets())
         if own.empty and not rules.empty_groups_have_sizes:
@@ -47,8 +47,8 @@ def incorrect_sizes(
         before = known.get(group.id)
         same = before is not None and (before.registered, before.target) == (registered, target)
         since = before.since if before is not None and same else now
-        found[group.id] = IncorrectSize(registered, target, unregistered, since)
-    return found
+        sizes[group.id] = IncorrectSize(registered, target, unregistered, since)
+    return sizes
 
 
 def size_fixes(

@@ -34,11 +34,11 @@ def arrived(trial: Trial) -> Arrivals:
         for position, count in zip(positions.tolist(), counts.tolist(), strict=True)
         if position < trial.base
     )
-    found: dict[int, list[Pod]] = defaultdict(list)
+    pods: dict[int, list[Pod]] = defaultdict(list)
     for cls, position, count in counted:
         for _ in range(count):
-            found[position].append(waiting[cls].pop() if waiting[cls] else _virtual(cls))
-    return Arrivals(counted, found)
+            pods[position].append(waiting[cls].pop() if waiting[cls] else _virtual(cls))
+    return Arrivals(counted, pods)
 
 
 def _virtual(cls: PodClass) -> Pod:

@@ -113,7 +113,9 @@ class _Search:
         new: list[int] = []
         places: list[int] = []
         for item in self._items:
-            place = next((at for at in range(len(free)) if self._fits(item, free[at], at, new)), None)
+            place = next(
+                (bin_index for bin_index in range(len(free)) if self._fits(item, free[bin_index], bin_index, new)), None
+            )
             if place is None:
                 kind = self._to_open(item, new, opened)
                 if kind is None:
@@ -219,8 +221,8 @@ class _Search:
         )
         return max(0.0, max(lacking, default=0.0))
 
-    def _fits(self, item: Item, free: Sequence[int], at: int, new: Sequence[int]) -> bool:
-        allowed = item.bins >> at & 1 if at < self._base else item.kinds >> new[at - self._base] & 1
+    def _fits(self, item: Item, free: Sequence[int], place: int, new: Sequence[int]) -> bool:
+        allowed = item.bins >> place & 1 if place < self._base else item.kinds >> new[place - self._base] & 1
         self._steps.left -= 1
         return bool(allowed) and _within(item.need, free)
 

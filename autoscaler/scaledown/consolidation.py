@@ -119,7 +119,7 @@ class _Problem:
         self._bins = self._roomiest(free, rows, destinations)
         base = slice(0, trial.base)
         masks = {cls: trial.open(base) & placer.accepted(cls, base) for cls in classes}
-        self._amounts = {int(at): tuple(int(free[row, at]) for row in rows) for at in self._bins}
+        self._amounts = {int(position): tuple(int(free[row, position]) for row in rows) for position in self._bins}
         self._kinds = [
             BinType(offer.price, _of_template(placer, offer.template, rows), min(offer.room, 1 << 20))
             for offer in self._offers
@@ -127,7 +127,7 @@ class _Problem:
         self._bits = {
             cls: Item(
                 need=tuple(int(needs[cls][row]) if row < len(needs[cls]) else 0 for row in rows),
-                bins=sum(1 << number for number, at in enumerate(self._bins) if masks[cls][at]),
+                bins=sum(1 << number for number, position in enumerate(self._bins) if masks[cls][position]),
                 kinds=sum(1 << n for n, offer in enumerate(self._offers) if accepts(cls, offer.template.node)),
             )
             for cls in classes
@@ -137,11 +137,11 @@ class _Problem:
         """Return the destinations with the most room, in the order of the view."""
         every = np.flatnonzero(destinations)
         if len(every) <= _MOST_BINS or not rows:
-            found: list[int] = every[:_MOST_BINS].tolist()
-            return found
+            bins: list[int] = every[:_MOST_BINS].tolist()
+            return bins
         amounts = free[list(rows)][:, every].astype(np.float64)
         score = (amounts / np.maximum(amounts.max(axis=1, keepdims=True), 1.0)).min(axis=0)
-        return sorted(int(at) for at in every[np.argsort(-score, kind="stable")[:_MOST_BINS]])
+        return sorted(int(position) for position in every[np.argsort(-score, kind="stable")[:_MOST_BINS]])
 
     # Which sets.
 
@@ -160,10 +160,10 @@ class _Problem:
         yield from self._neighbours(order)
 
     def _by_group(self, order: Sequence[int]) -> list[list[int]]:
-        found: dict[str, list[int]] = {}
+        by_group: dict[str, list[int]] = {}
         for number in order:
-            found.setdefault(self._candidates[number].group, []).append(number)
-        return list(found.values())
+            by_group.setdefault(self._candidates[number].group, []).append(number)
+        return list(by_group.values())
 
     def _neighbours(self, order: Sequence[int]) -> Iterator[tuple[int, ...]]:
         """Yield the best sets with one node more or less, again and again while that finds better ones."""
@@ -208,8 +208,8 @@ class _Problem:
         gone = {member.position for member in members}
         # A node that leaves keeps its number, and has no room for anything.
         nothing = tuple(-1 for _ in next(iter(self._amounts.values()), ()))
-        bins = [nothing if at in gone else self._amounts[at] for at in self._bins]
-        closed = ~sum(1 << number for number, at in enumerate(self._bins) if at in gone)
+        bins = [nothing if position in gone else self._amounts[position] for position in self._bins]
+        closed = ~sum(1 << number for number, position in enumerate(self._bins) if position in gone)
         items = [msgspec.structs.replace(self._bits[pod.cls], bins=self._bits[pod.cls].bins & closed) for pod in pods]
         mix = cheapest_mix(items, bins, self._kinds, self._steps, before - least)
         self._seen[chosen] = None if mix is None else self._proposal(members, pods, before, mix)
@@ -244,8 +244,8 @@ class _Problem:
 
     def best(self) -> tuple[Proposal, ...]:
         """Return the best few."""
-        found = (self._seen[chosen] for chosen in self._ranked()[:_PROPOSED])
-        return tuple(plan for plan in found if plan is not None)
+        plans = (self._seen[chosen] for chosen in self._ranked()[:_PROPOSED])
+        return tuple(plan for plan in plans if plan is not None)
 
 
 def _of_template(placer: Placer, template: Template, rows: Sequence[int]) -> Amount:

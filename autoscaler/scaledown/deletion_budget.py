@@ -106,12 +106,12 @@ def within_budgets(
     nodes before others; the first that the budget does not allow holds back all that follow.
     """
     budget = _DeletionBudget(options, under_way, rates)
-    whole = _buckets(
+    atomic = _buckets(
         (removal for removal in empty if removal.atomic), (removal for removal in drained if removal.atomic)
     )
     for having_empty in (True, False):
         turn = True
-        for group, bucket in whole.items():
+        for group, bucket in atomic.items():
             if bool(bucket.empty) is not having_empty:
                 continue
             turn = turn and budget.allows_group(bucket)
@@ -134,14 +134,14 @@ def within_budgets(
 
 
 def _buckets(empty: Iterable[Removal], drained: Iterable[Removal]) -> Mapping[str, _AtomicBucket]:
-    found: dict[str, _AtomicBucket] = {}
+    buckets: dict[str, _AtomicBucket] = {}
     for removal in empty:
-        bucket = found.get(removal.group, _AtomicBucket((), ()))
-        found[removal.group] = _AtomicBucket((*bucket.empty, removal), bucket.drained)
+        bucket = buckets.get(removal.group, _AtomicBucket((), ()))
+        buckets[removal.group] = _AtomicBucket((*bucket.empty, removal), bucket.drained)
     for removal in drained:
-        bucket = found.get(removal.group, _AtomicBucket((), ()))
-        found[removal.group] = _AtomicBucket(bucket.empty, (*bucket.drained, removal))
-    return found
+        bucket = buckets.get(removal.group, _AtomicBucket((), ()))
+        buckets[removal.group] = _AtomicBucket(bucket.empty, (*bucket.drained, removal))
+    return buckets
 
 
 def _by_group(removals: Iterable[Removal]) -> list[Removal]:

@@ -32,9 +32,9 @@ def device_uses(view: ClusterView) -> Mapping[int, DeviceUse]:
     slices = view.related.resource_slices
     if not slices:
         return {}
-    pools = {view.positions[name]: found for name, found in pools_by_node(slices).items() if name in view.positions}
+    pools = {view.positions[name]: own for name, own in pools_by_node(slices).items() if name in view.positions}
     allocated = _allocated(view, pools)
-    return {position: _use(found, allocated) for position, found in pools.items()}
+    return {position: _use(own, allocated) for position, own in pools.items()}
 
 
 def _use(pools: tuple[DevicePool, ...], allocated: Mapping[tuple[str, str], Set[str]]) -> DeviceUse:
@@ -57,14 +57,14 @@ def _allocated(view: ClusterView, positions: Iterable[int]) -> Mapping[tuple[str
     uids = {pod.key: pod.uid for pod in pods}
     classes = {pod.cls for pod in pods}
     named = {f"{cls.namespace}/{ref.resource_claim_name}" for cls in classes for ref in cls.resource_claims}
-    found: dict[tuple[str, str], set[str]] = defaultdict(set)
+    allocated: dict[tuple[str, str], set[str]] = defaultdict(set)
     for key, claim in view.related.resource_claims.items():
         if claim.status.allocation is None or not (key in named or _is_used(claim, uids)):
             continue
         for result in claim.status.allocation.devices.results:
             if not result.admin_access:
-                found[result.driver, result.pool].add(result.device)
-    return found
+                allocated[result.driver, result.pool].add(result.device)
+    return allocated
 
 
 def _is_used(claim: ResourceClaim, uids: Mapping[str, str]) -> bool:

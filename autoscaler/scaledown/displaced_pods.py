@@ -102,8 +102,8 @@ def _wanted_replicas(view: ClusterView, pod: Pod) -> int | None:
         "ReplicationController": related.replication_controllers,
         "StatefulSet": related.stateful_sets,
     }
-    found = by_kind.get(owner.kind, {}).get(name)
-    return None if found is None else found.replicas
+    workload = by_kind.get(owner.kind, {}).get(name)
+    return None if workload is None else workload.replicas
 
 
 def _present(view: ClusterView, pod: Pod) -> int:

@@ -105,14 +105,14 @@ def replica_count(pod: Pod, terms: DrainContext) -> DrainVerdict | None:
     if owner.kind == "ReplicationController":
         return _enough(owner, related.replication_controllers.get(key), terms.options.min_replica_count)
     if pod.cls.daemonset:
-        found = not (in_apps and owner.kind == "DaemonSet") or key in related.daemon_sets
+        exists = not (in_apps and owner.kind == "DaemonSet") or key in related.daemon_sets
     elif owner.kind == "ReplicaSet":
         return _enough(owner, related.replica_sets.get(key), terms.options.min_replica_count)
     elif owner.kind == "Job":
-        found = key in related.jobs
+        exists = key in related.jobs
     else:
-        found = not (in_apps and owner.kind == "StatefulSet") or key in related.stateful_sets
-    return None if found else _missing(owner)
+        exists = not (in_apps and owner.kind == "StatefulSet") or key in related.stateful_sets
+    return None if exists else _missing(owner)
 
 
 def _missing(owner: OwnerReference) -> DrainVerdict:

@@ -93,7 +93,7 @@ def _facts(trial: Trial, situation: ScaleDownContext) -> _Facts:
         """Give each node its group's value; nodes of no group get the last one, which nothing reads."""
         return np.fromiter((*values, 0.0), dtype=np.float64)[codes]
 
-    def told(own: float | None, flag: float) -> float:
+    def own_or_flag(own: float | None, flag: float) -> float:
         return flag if own is None else own
 
     every, settings = groups.all, [group.settings for group in groups.all]
@@ -103,14 +103,15 @@ def _facts(trial: Trial, situation: ScaleDownContext) -> _Facts:
         cooling_down=spread(float(_cooling_down(group, situation)) for group in every) > 0,
         held=spread(float(own.scale_down_enabled is False) for own in settings) > 0,
         threshold=spread(
-            told(own.scale_down_utilization_threshold, options.scale_down_utilization_threshold) for own in settings
+            own_or_flag(own.scale_down_utilization_threshold, options.scale_down_utilization_threshold)
+            for own in settings
         ),
         gpu_threshold=spread(
-            told(own.scale_down_gpu_utilization_threshold, options.scale_down_gpu_utilization_threshold)
+            own_or_flag(own.scale_down_gpu_utilization_threshold, options.scale_down_gpu_utilization_threshold)
             for own in settings
         ),
         ignores_daemonsets=spread(
-            told(own.ignore_daemonsets_utilization, options.ignore_daemonsets_utilization) for own in settings
+            own_or_flag(own.ignore_daemonsets_utilization, options.ignore_daemonsets_utilization) for own in settings
         )
         > 0,
     )
@@ -258,8 +259,8 @@ def _tainted(trial: Trial, key: str) -> list[int]:
     per_code = np.array([any(taint.key == key for taint in taints) for taints in trial.vocabulary.taints])
     if not per_code.any():
         return []
-    found: list[int] = np.flatnonzero(per_code[trial.view.columns.taint_codes]).tolist()
-    return found
+    positions: list[int] = np.flatnonzero(per_code[trial.view.columns.taint_codes]).tolist()
+    return positions
 
 
 def _keep_used(
@@ -273,16 +274,16 @@ def _keep_used(
     """Take nodes that are used above their threshold off the candidates."""
     threshold = np.where(used.gpu, facts.gpu_threshold, facts.threshold)
     over = used.share >= threshold if situation.rules.node_at_threshold_is_needed else used.share > threshold
-    found = np.flatnonzero(candidate & over)
-    words: dict[tuple[str, int, float], str] = {}
+    used_nodes = np.flatnonzero(candidate & over)
+    details: dict[tuple[str, int, float], str] = {}
     for position, share, limit in zip(
-        found.tolist(), used.share[found].tolist(), threshold[found].tolist(), strict=True
+        used_nodes.tolist(), used.share[used_nodes].tolist(), threshold[used_nodes].tolist(), strict=True
     ):
         figures = used.resource(position), round(share * 100), limit
-        detail = words.get(figures)
+        detail = details.get(figures)
         if detail is None:
             resource, percent, _ = figures
-            detail = words[figures] = f"{percent}% of its {resource} is requested, the threshold is {limit:.0%}"
+            detail = details[figures] = f"{percent}% of its {resource} is requested, the threshold is {limit:.0%}"
         name = trial.view.nodes[position].name
         kept[name] = UnremovableNode(name, UnremovableReason.NOT_UNDERUTILIZED, detail, None, None, share)
     candidate &= ~over

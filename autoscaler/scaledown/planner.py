@@ -40,13 +40,15 @@ def plan_unneeded(
     with placer.trial.fork():
         leaving = leaving_nodes(placer.trial, situation)
         place_displaced_pods(placer, situation, leaving)
-        found = eligible(placer.trial, situation, memory, leaving)
-        if not found.order:
+        eligible_nodes = eligible(placer.trial, situation, memory, leaving)
+        if not eligible_nodes.order:
             return UnneededNodes(
-                memory=msgspec.structs.replace(memory, unneeded={}), kept=found.kept, candidates=found.candidates
+                memory=msgspec.structs.replace(memory, unneeded={}),
+                kept=eligible_nodes.kept,
+                candidates=eligible_nodes.candidates,
             )
-        removals = Removals(placer, situation, found.arrivals, leaving, memory.hints)
-        return _simulated(removals, placer.trial, situation, memory, found, out_of_time)
+        removals = Removals(placer, situation, eligible_nodes.arrivals, leaving, memory.hints)
+        return _simulated(removals, placer.trial, situation, memory, eligible_nodes, out_of_time)
 
 
 def _looked_at(memory: ScaleDownMemory, trial: Trial, now: Instant) -> ScaleDownMemory:
@@ -85,39 +87,44 @@ def _simulated(
     trial: Trial,
     situation: ScaleDownContext,
     memory: ScaleDownMemory,
-    found: Eligible,
+    eligible_nodes: Eligible,
     out_of_time: Callable[[], bool],
 ) -> UnneededNodes:
     groups = situation.groups.by_id
     limit = unneeded_limit(memory, situation.options)
     until = situation.now.later(situation.options.unremovable_node_recheck_timeout_s)
-    nodes, owner_of, kept = trial.view.nodes, situation.groups.of_node, found.kept
+    nodes, owner_of, kept = trial.view.nodes, situation.groups.of_node, eligible_nodes.kept
     unremovable = dict(memory.unremovable)
     unneeded: list[Removal] = []
     single = 0
-    for number, position in enumerate(found.order):
+    for number, position in enumerate(eligible_nodes.order):
         if single >= limit or out_of_time():
-            kept.update(_not_tried(trial, situation, found, number, limit))
+            kept.update(_not_tried(trial, situation, eligible_nodes, number, limit))
             break
         name = nodes[position].name
         in_hand("node", name)
         outcome = removals.simulate(position)
         if isinstance(outcome, UnremovableNode):
-            share = float(found.used.share[position])
+            share = float(eligible_nodes.used.share[position])
             kept[name] = msgspec.structs.replace(outcome, utilization=share)
             unremovable[name] = remembered(outcome, until)
             continue
         group = groups[owner_of[name]]
-        unneeded.append(_removal(position, group, outcome, situation, found, removals))
+        unneeded.append(_removal(position, group, outcome, situation, eligible_nodes, removals))
         removals.take(outcome)
         single += not group.settings.zero_or_max_node_scaling
     since = {removal.node.name: memory.unneeded.get(removal.node.name, situation.now) for removal in unneeded}
     after = msgspec.structs.replace(memory, unneeded=since, unremovable=unremovable, hints=removals.hints)
-    return UnneededNodes(memory=after, unneeded=tuple(unneeded), kept=kept, candidates=found.candidates)
+    return UnneededNodes(memory=after, unneeded=tuple(unneeded), kept=kept, candidates=eligible_nodes.candidates)
 
 
 def _removal(
-    position: int, group: Group, leaving: NodeDrain, situation: ScaleDownContext, found: Eligible, removals: Removals
+    position: int,
+    group: Group,
+    leaving: NodeDrain,
+    situation: ScaleDownContext,
+    eligible_nodes: Eligible,
+    removals: Removals,
 ) -> Removal:
     reading = situation.readings.items[position]
     return Removal(
@@ -127,21 +134,21 @@ def _removal(
         daemons=leaving.daemons,
         wait_for=leaving.wait_for,
         ready=reading.readiness.ready,
-        utilization=float(found.used.share[position]),
+        utilization=float(eligible_nodes.used.share[position]),
         atomic=group.settings.zero_or_max_node_scaling,
         risky=not removals.all_at_once(leaving),
     )
 
 
 def _not_tried(
-    trial: Trial, situation: ScaleDownContext, found: Eligible, start: int, limit: int
+    trial: Trial, situation: ScaleDownContext, eligible_nodes: Eligible, start: int, limit: int
 ) -> dict[str, UnremovableNode]:
     """Say why nodes from `start` on were left out, where rules want a reason for those too."""
     if not situation.rules.reason_for_every_node:
         return {}
     detail = f"not looked at: there are enough unneeded nodes for now (at most {limit}), or time ran out"
-    names = [trial.view.nodes[position].name for position in found.order[start:]]
-    shares = found.used.share[list(found.order[start:])].tolist()
+    names = [trial.view.nodes[position].name for position in eligible_nodes.order[start:]]
+    shares = eligible_nodes.used.share[list(eligible_nodes.order[start:])].tolist()
     return {
         name: UnremovableNode(name, UnremovableReason.NOT_TRIED, detail, None, None, share)
         for name, share in zip(names, shares, strict=True)

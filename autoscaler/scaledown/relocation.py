@@ -76,18 +76,18 @@ class Relocations:
         """The nodes of the view that pods may be put on."""
         return self._open.copy()
 
-    def look(self, replacement: Replacement) -> ReplacementForecast:
+    def forecast(self, replacement: Replacement) -> ReplacementForecast:
         """Move the pods of a replacement's nodes, unless something keeps a node; then nothing has changed."""
         standing, leaving = self._standing(replacement)
         new, arrived = self._arrivals(replacement)
         removals: list[Removal] = []
         for name in standing:
-            found = self.removal(name)
-            if isinstance(found, UnremovableNode):
+            outcome = self.removal(name)
+            if isinstance(outcome, UnremovableNode):
                 return ReplacementForecast(
-                    leaving=leaving, kept=found, withdrawn=self._withdrawn(replacement), new=new, arrived=arrived
+                    leaving=leaving, kept=outcome, withdrawn=self._withdrawn(replacement), new=new, arrived=arrived
                 )
-            removals.append(found)
+            removals.append(outcome)
         # Those whose pods are hardest to place go first, while there is room to choose from.
         removals.sort(key=lambda removal: -max((_size(pod) for pod in removal.pods), default=0.0))
         self._budgets.take([pod for removal in removals for pod in removal.pods])
@@ -145,16 +145,16 @@ class Relocations:
         )
 
     def _departure(self, name: str) -> NodeDrain | UnremovableNode:
-        found = departure(self._trial.view.pods_on(name), self._judge.judge)
-        if isinstance(found, BlockingPod):
+        drain = departure(self._trial.view.pods_on(name), self._judge.judge)
+        if isinstance(drain, BlockingPod):
             return UnremovableNode(
-                name, UnremovableReason.BLOCKED_BY_POD, found.verdict.detail, found.pod.key, found.verdict.reason
+                name, UnremovableReason.BLOCKED_BY_POD, drain.verdict.detail, drain.pod.key, drain.verdict.reason
             )
-        if found.wait_for:
+        if drain.wait_for:
             return UnremovableNode(
-                name, UnremovableReason.ON_COMPLETION, "it has to run to its end first", found.wait_for[0].key
+                name, UnremovableReason.ON_COMPLETION, "it has to run to its end first", drain.wait_for[0].key
             )
-        return found
+        return drain
 
     def _left_on(self, name: str) -> list[Pod]:
         """Return the pods still on a node that is being drained; the others have been recreated, or will be."""
@@ -222,14 +222,14 @@ class Relocations:
     def _targets(self, replacement: Replacement, new: Sequence[str]) -> Mapping[str, int]:
         """Return the nodes that a plan's places name, by place: new ones that have come first, then upcoming ones."""
         view, owners = self._trial.view, self._situation.groups.of_node
-        wanted = set(replacement.places.values())
-        targets = {place_on(name): view.positions[name] for name in view.positions if place_on(name) in wanted}
+        planned = set(replacement.places.values())
+        targets = {place_on(name): view.positions[name] for name in view.positions if place_on(name) in planned}
         for purchase in replacement.bought:
-            there = [view.positions[name] for name in new if owners.get(name) == purchase.group]
+            present = [view.positions[name] for name in new if owners.get(name) == purchase.group]
             # Of the nodes on their way, the last ones are the latest bought.
-            missing = max(0, purchase.count - len(there))
+            missing = max(0, purchase.count - len(present))
             coming = list(self._coming(purchase.group))[-missing:] if missing else []
-            for number, position in enumerate([*there, *coming]):
+            for number, position in enumerate([*present, *coming]):
                 targets[place_on_new(purchase.group, number)] = position
         return targets
 
@@ -246,10 +246,10 @@ class Relocations:
         places: list[int | None] = [None] * len(pods)
         rest: list[int] = []
         for number, pod in enumerate(pods):
-            wished = targets.get(replacement.places.get(pod.uid, ""))
-            if wished is not None and self._may_take(wished) and self._placer.fits(pod.cls, wished):
-                self._placer.place(pod.cls, wished)
-                places[number] = wished
+            planned = targets.get(replacement.places.get(pod.uid, ""))
+            if planned is not None and self._may_take(planned) and self._placer.fits(pod.cls, planned):
+                self._placer.place(pod.cls, planned)
+                places[number] = planned
             else:
                 rest.append(number)
         for number in sorted(rest, key=lambda number: -_size(pods[number])):
@@ -266,10 +266,10 @@ class Relocations:
         """Return the first node with room, those that are there before those on their way; `snug`: the fullest."""
         base, count = self._trial.base, self._trial.count
         if not snug:
-            found = self._placer.first(pod.cls, slice(0, base), 0, self._open)
-            return (
-                found if found is not None or count == base else self._placer.first(pod.cls, slice(base, count), base)
-            )
+            position = self._placer.first(pod.cls, slice(0, base), 0, self._open)
+            if position is not None or count == base:
+                return position
+            return self._placer.first(pod.cls, slice(base, count), base)
         everywhere = slice(0, count)
         mask = self._placer.passing(pod.cls, everywhere)
         mask[:base] &= self._open

@@ -56,7 +56,7 @@ def restored(nodes: Iterable[Node], now: Instant) -> ReplacementMemory:
     before anything is bought. What cannot be read is ignored.
     """
     present: dict[str, str | None] = {node.name: node.annotations.get(STATE) for node in nodes}
-    found: dict[str, Replacement] = {}
+    replacements: dict[str, Replacement] = {}
     rests: dict[str, ReplacementBackoff] = {}
     for name, text in present.items():
         record = None if text is None else _read(text)
@@ -68,7 +68,7 @@ def restored(nodes: Iterable[Node], now: Instant) -> ReplacementMemory:
                 until=until, hold=record.hold or ReplacementHold.TIMED_OUT, failures=record.failures
             )
         elif all(present.get(other, text) == text for other in record.nodes):
-            found[record.nodes[0]] = Replacement(
+            replacements[record.nodes[0]] = Replacement(
                 trigger=record.trigger,
                 nodes=record.nodes,
                 began=now.later(min(0.0, record.began - now.wall)),
@@ -78,7 +78,7 @@ def restored(nodes: Iterable[Node], now: Instant) -> ReplacementMemory:
                 price_before=record.price_before,
                 price_after=record.price_after,
             )
-    in_progress = sorted(found.values(), key=lambda replacement: (replacement.began.wall, replacement.id))
+    in_progress = sorted(replacements.values(), key=lambda replacement: (replacement.began.wall, replacement.id))
     return ReplacementMemory(in_progress=tuple(in_progress), rests=rests)
 
 

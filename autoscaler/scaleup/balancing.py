@@ -18,19 +18,19 @@ def balance(groups: Sequence[Group], nodes: int) -> Mapping[str, int]:
     sizes = {group.id: group.target_size for group in smallest_first}
     open_groups = list(smallest_first)
     nodes = min(nodes, sum(group.room for group in open_groups))
-    at = 0
+    index = 0
     while nodes > 0:
-        group = open_groups[at]
+        group = open_groups[index]
         if sizes[group.id] < group.max_size:
             sizes[group.id] += 1
             nodes -= 1
         else:
-            open_groups[at] = open_groups[0]
+            open_groups[index] = open_groups[0]
             del open_groups[0]
-            at -= 1
+            index -= 1
         # The groups before `at` have all grown to the same size; a smaller one that follows is next in turn.
-        larger = 0 <= at < len(open_groups) - 1 and sizes[open_groups[at].id] > sizes[open_groups[at + 1].id]
-        at = at + 1 if larger else 0
+        larger = 0 <= index < len(open_groups) - 1 and sizes[open_groups[index].id] > sizes[open_groups[index + 1].id]
+        index = index + 1 if larger else 0
     growth = {group.id: sizes[group.id] - group.target_size for group in smallest_first}
     return {group_id: increase for group_id, increase in growth.items() if increase > 0}
 

@@ -65,25 +65,29 @@ def _resolve(
     buffer: CapacityBuffer, related: Related, now: Instant, taken: QuotaUsage
 ) -> tuple[ResolvedBuffer, QuotaUsage]:
     """Return what a buffer's status is to say, and what is taken of the quotas then."""
-    told: list[StatusCondition] = []
+    conditions: list[StatusCondition] = []
     try:
-        name, wanted = _template(buffer, related)
-        if wanted is not None:
-            return ResolvedBuffer(template=wanted), taken
+        name, template = _template(buffer, related)
+        if template is not None:
+            return ResolvedBuffer(template=template), taken
         stored = related.pod_templates[f"{buffer.namespace}/{name}"]
-        asked = chunks(buffer, stored, _scalable(buffer, related))
-        replicas, taken = _within_quotas(buffer, stored, asked, related, taken)
+        wanted_count = chunks(buffer, stored, _scalable(buffer, related))
+        replicas, taken = _within_quotas(buffer, stored, wanted_count, related, taken)
         fields = {
             "podTemplateRef": {"name": name},
             "podTemplateGeneration": stored.metadata.generation,
             "replicas": replicas,
             "provisioningStrategy": ACTIVE_CAPACITY,
         }
-        told.append(condition_of(buffer, READY, "True", BufferReason.RESOLVED, "ready", now))
-        if replicas < asked or buffer.condition(LIMITED) is not None:
-            text = f"quotas leave room for {replicas} of {asked}" if replicas < asked else "quotas leave room for all"
-            limited = "True" if replicas < asked else "False"
-            told.append(condition_of(buffer, LIMITED, limited, BufferReason.QUOTAS, text, now))
+        conditions.append(condition_of(buffer, READY, "True", BufferReason.RESOLVED, "ready", now))
+        if replicas < wanted_count or buffer.condition(LIMITED) is not None:
+            text = (
+                f"quotas leave room for {replicas} of {wanted_count}"
+                if replicas < wanted_count
+                else "quotas leave room for all"
+            )
+            limited = "True" if replicas < wanted_count else "False"
+            conditions.append(condition_of(buffer, LIMITED, limited, BufferReason.QUOTAS, text, now))
     except Unresolvable as error:
         fields = {
             "podTemplateRef": None,
@@ -91,8 +95,8 @@ def _resolve(
             "replicas": None,
             "provisioningStrategy": ACTIVE_CAPACITY,
         }
-        told.append(condition_of(buffer, READY, "False", BufferReason.UNRESOLVED, str(error), now))
-    return ResolvedBuffer(change=if_new(buffer, change_of(buffer, *told, fields=fields))), taken
+        conditions.append(condition_of(buffer, READY, "False", BufferReason.UNRESOLVED, str(error), now))
+    return ResolvedBuffer(change=if_new(buffer, change_of(buffer, *conditions, fields=fields))), taken
 
 
 def _within_quotas(
@@ -162,10 +166,10 @@ def _scalable(buffer: CapacityBuffer, related: Related) -> Scalable | None:
     ref = buffer.spec.scalable_ref
     if ref is None:
         return None
-    found = related.scalables.get(scalable_key(ref.kind, buffer.namespace, ref.name))
-    if found is None or not _of_group(ref):
+    scalable = related.scalables.get(scalable_key(ref.kind, buffer.namespace, ref.name))
+    if scalable is None or not _of_group(ref):
         raise Unresolvable(f"there is no {ref.kind} {ref.name}, or it is of no kind that is followed")
-    return found
+    return scalable
 
 
 def _of_group(ref: ScalableRef) -> bool:

@@ -42,8 +42,8 @@ def condition_of(
 def if_new(buffer: CapacityBuffer, change: StatusChange) -> StatusChange | None:
     """Return the change of a buffer's status; None where the status says it already."""
     status = msgspec.to_builtins(buffer.status)
-    told = all(buffer.condition(wanted.type) == wanted for wanted in change.conditions)
-    return None if told and all(status.get(name) == value for name, value in change.fields.items()) else change
+    shown = all(buffer.condition(wanted.type) == wanted for wanted in change.conditions)
+    return None if shown and all(status.get(name) == value for name, value in change.fields.items()) else change
 
 
 class FilledBuffer(msgspec.Struct, frozen=True):
@@ -61,11 +61,11 @@ def filled(
         return FilledBuffer()
     try:
         pods = tuple(_pods_of(buffer, templates, interner))
-        told = condition_of(buffer, PROVISIONING, "True", BufferReason.INJECTED, "pods take part in scale-up", now)
+        condition = condition_of(buffer, PROVISIONING, "True", BufferReason.INJECTED, "pods take part in scale-up", now)
     except _Unfilled as unfilled:
         pods = ()
-        told = condition_of(buffer, PROVISIONING, "False", unfilled.reason, str(unfilled), now)
-    return FilledBuffer(pods, if_new(buffer, change_of(buffer, told)))
+        condition = condition_of(buffer, PROVISIONING, "False", unfilled.reason, str(unfilled), now)
+    return FilledBuffer(pods, if_new(buffer, change_of(buffer, condition)))
 
 
 class _Unfilled(Exception):

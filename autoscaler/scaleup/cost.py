@@ -35,8 +35,8 @@ class CostExpander:
         node_price = self.node_price(option)
         if node_price is None:
             return None
-        whole = option.group.settings.zero_or_max_node_scaling
-        return node_price * (min(option.nodes, option.group.room) if whole else option.nodes)
+        atomic = option.group.settings.zero_or_max_node_scaling
+        return node_price * (min(option.nodes, option.group.room) if atomic else option.nodes)
 
     def node_price(self, option: Option) -> float | None:
         """Return what one node of an option's group costs for an hour: the group's own price, else its template's."""

@@ -260,7 +260,7 @@ class _Packing:
 def spread_over(pods: Iterable[Pod], positions: Positions, counts: Positions) -> Iterator[tuple[Pod, int]]:
     """Yield each of the first pods with the position of one of the places for it; takes no more pods than places."""
     places = np.repeat(positions, counts).tolist()
-    return ((pod, at) for at, pod in zip(places, pods, strict=False))
+    return ((pod, position) for position, pod in zip(places, pods, strict=False))
 
 
 def deal(placer: Placer, groups: Sequence[PodGroup], template: Template, window: slice) -> tuple[tuple[Pod, int], ...]:
@@ -272,11 +272,11 @@ def deal(placer: Placer, groups: Sequence[PodGroup], template: Template, window:
     for group in sorted(groups, key=lambda group: -score(group.cls, template)):
         if placer.guards(group.cls):
             for pod in group.pods:
-                at = placer.first(group.cls, window, window.start)
-                if at is None:
+                position = placer.first(group.cls, window, window.start)
+                if position is None:
                     break
-                placer.place(group.cls, at)
-                placed.append((pod, at))
+                placer.place(group.cls, position)
+                placed.append((pod, position))
         else:
             taken, _, _ = round_robin(placer.copies(group.cls, window), len(group.pods), 0)
             offsets = np.flatnonzero(taken)

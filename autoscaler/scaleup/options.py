@@ -38,13 +38,13 @@ class ExpansionOptions:
 
     def fitting(self, situation: ScaleUpContext, groups: Sequence[Group], pods: Sequence[PodGroup]) -> Fitting:
         """Return the groups whose fresh node each class fits, by class."""
-        found: dict[PodClass, set[str]] = {pod_group.cls: set() for pod_group in pods}
+        groups_by_class: dict[PodClass, set[str]] = {pod_group.cls: set() for pod_group in pods}
         for group in groups:
             with self.with_new_node(situation, group.id) as position:
-                for cls, ids in found.items():
+                for cls, ids in groups_by_class.items():
                     if self.placer.fits(cls, position):
                         ids.add(group.id)
-        return found
+        return groups_by_class
 
     def rejections(
         self, situation: ScaleUpContext, groups: Sequence[Group], pods: Sequence[Pod]
@@ -93,8 +93,8 @@ class ExpansionOptions:
 
         `ceiling`: most nodes of each.
         """
-        found = (self._offer(situation, group, fitting, pods, ceiling) for group in groups)
-        return tuple(offer for offer in found if offer is not None)
+        offers = (self._offer(situation, group, fitting, pods, ceiling) for group in groups)
+        return tuple(offer for offer in offers if offer is not None)
 
     def _offer(
         self, situation: ScaleUpContext, group: Group, fitting: Fitting, pods: Sequence[PodGroup], ceiling: int | None

@@ -53,12 +53,12 @@ def _pausing(placer: Placer) -> Mapping[int, list[Pod]]:
     view = placer.trial.view
     if not any(cls.headroom is not None for cls in view.classes):
         return {}
-    found: dict[int, list[Pod]] = {}
+    by_position: dict[int, list[Pod]] = {}
     for position, pods in enumerate(view.pods):
         mine = [pod for pod in pods if pod.cls.headroom is not None and pod.deleted is None]
         if mine:
-            found[position] = mine
-    return found
+            by_position[position] = mine
+    return by_position
 
 
 def _give_way(

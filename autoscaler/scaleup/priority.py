@@ -46,12 +46,12 @@ def parse(text: str) -> Priorities:
         documents = parse_documents(text, _MOST_CHARACTERS, as_written=True)
     except ValueError as error:
         raise ValueError(f"is not YAML: {error}") from error
-    found = documents[0] if documents else None
-    if not found:
+    priorities = documents[0] if documents else None
+    if not priorities:
         raise ValueError("is empty; write a priority, such as 10:, and under it a list of regular expressions")
-    if not isinstance(found, dict):
+    if not isinstance(priorities, dict):
         raise ValueError("is not a map of priorities to lists of regular expressions")
-    return {_number(key): _patterns(key, expressions) for key, expressions in found.items()}
+    return {_number(key): _patterns(key, expressions) for key, expressions in priorities.items()}
 
 
 def _number(key: object) -> int:

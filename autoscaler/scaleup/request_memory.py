@@ -37,10 +37,12 @@ class DecidedStatus(msgspec.Struct, frozen=True):
         return all(_shows(request, condition) for condition in self.change.conditions)
 
 
-def _shows(request: ProvisioningRequest, told: StatusCondition) -> bool:
+def _shows(request: ProvisioningRequest, condition: StatusCondition) -> bool:
     """Whether a request has the condition, or a later one in its place."""
-    seen = condition_in(request.status.conditions, told.type)
-    return seen is not None and (seen.since > told.since or (seen.since, seen.status) == (told.since, told.status))
+    seen = condition_in(request.status.conditions, condition.type)
+    return seen is not None and (
+        seen.since > condition.since or (seen.since, seen.status) == (condition.since, condition.status)
+    )
 
 
 class RequestMemory(msgspec.Struct, frozen=True):
@@ -76,8 +78,8 @@ def decided(memory: RequestMemory, change: StatusChange, now: Instant, *, writte
     """Remember a status until the API server shows it."""
     before = memory.known.get(change.uid)
     earlier = () if before is None else before.change.conditions
-    whole = replace(change, conditions=tuple(merged(earlier, change.conditions)))
-    return replace(memory, known={**memory.known, change.uid: DecidedStatus(whole, now, written)})
+    merged_change = replace(change, conditions=tuple(merged(earlier, change.conditions)))
+    return replace(memory, known={**memory.known, change.uid: DecidedStatus(merged_change, now, written)})
 
 
 def forgotten(memory: RequestMemory, uid: str) -> RequestMemory:

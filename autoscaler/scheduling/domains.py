@@ -97,7 +97,7 @@ class DomainTallies:
             self._order = np.argsort(view.pod_classes, kind="stable")
             self._ends = np.cumsum(np.bincount(view.pod_classes, minlength=len(view.classes)))
             leaving = [(pod.cls, view.positions.get(pod.node or "")) for pod in view.terminating]
-            listed = [(self._classes.number(cls), at) for cls, at in leaving if at is not None]
+            listed = [(self._classes.number(cls), position) for cls, position in leaving if position is not None]
             numbers, positions = zip(*listed, strict=True) if listed else ((), ())
             self._terminating = np.array(numbers, dtype=np.int64), np.array(positions, dtype=np.int64)
         return self._classes

@@ -92,11 +92,11 @@ def _named_nodes(cls: PodClass) -> frozenset[str] | None:
 
 
 def _names(term: NodeSelectorTerm) -> frozenset[str] | None:
-    found: frozenset[str] | None = None
+    names: frozenset[str] | None = None
     for field in term.match_fields:
         if field.key == NAME_FIELD and field.operator == Operator.IN:
-            found = frozenset(field.values) if found is None else found.intersection(field.values)
-    return found
+            names = frozenset(field.values) if names is None else names.intersection(field.values)
+    return names
 
 
 def _said(placer: Placer, cls: PodClass, position: int) -> tuple[NoFit, Sequence[str]] | None:

@@ -75,7 +75,8 @@ class ReachGuard:
             return known.copy()
         first = max(window.start, trial.base)
         added = [
-            self._kind_passes(kind, first + at) for at, kind in enumerate(trial.kinds[first : window.stop].tolist())
+            self._kind_passes(kind, first + offset)
+            for offset, kind in enumerate(trial.kinds[first : window.stop].tolist())
         ]
         return np.concatenate([known, np.array(added, dtype=np.bool_)])
 

@@ -115,8 +115,8 @@ class Attachments:
         """Return the volumes that a pod of the class attaches to its node."""
         known = self._handles.get(cls)
         if known is None:
-            found = (_handle(key, self._related) for key in _claim_keys(cls))
-            known = self._handles[cls] = frozenset(handle for handle in found if handle is not None)
+            handles = (_handle(key, self._related) for key in _claim_keys(cls))
+            known = self._handles[cls] = frozenset(handle for handle in handles if handle is not None)
         return known
 
     def counts(self, cls: PodClass) -> bool:
@@ -141,11 +141,11 @@ class Attachments:
 
     def attached_of(self, handles: frozenset[Handle]) -> Positions:
         """Return how many of these volumes each of the view's nodes has."""
-        found = np.zeros(self._trial.base, dtype=np.int64)
+        counts = np.zeros(self._trial.base, dtype=np.int64)
         for handle in handles:
             for position, pods in self._users.get(handle, {}).items():
-                found[position] += pods > 0
-        return found
+                counts[position] += pods > 0
+        return counts
 
     def limits(self, driver: str) -> Positions:
         """Return how many volumes of a driver each of the view's nodes can attach."""

@@ -108,8 +108,8 @@ def _promised(group: Group | None, resources: tuple[str, ...]) -> int | None:
     if group is None or group.template is None:
         return None
     capacity = group.template.capacity
-    found = next((capacity[name] for name in resources if name in capacity), "0")
+    amount = next((capacity[name] for name in resources if name in capacity), "0")
     try:
-        return quantity.whole(found)
+        return quantity.whole(amount)
     except ValueError:
         return None

@@ -34,19 +34,19 @@ class DevicePool(msgspec.Struct, frozen=True):
 
 def pools_by_node(slices: Mapping[str, ResourceSlice]) -> Mapping[str, tuple[DevicePool, ...]]:
     """Return the pools of every node that has some, in the order of the slices."""
-    found: dict[str, dict[tuple[str, str], list[ResourceSlice]]] = {}
+    by_node: dict[str, dict[tuple[str, str], list[ResourceSlice]]] = {}
     for resource_slice in slices.values():
         spec = resource_slice.spec
         if not spec.node_name:
             continue
-        same = found.setdefault(spec.node_name, {}).setdefault((spec.driver, spec.pool.name), [])
+        same = by_node.setdefault(spec.node_name, {}).setdefault((spec.driver, spec.pool.name), [])
         if same and same[0].spec.pool.generation < spec.pool.generation:
             same.clear()
         if not same or same[0].spec.pool.generation == spec.pool.generation:
             same.append(resource_slice)
     return {
         node: tuple(DevicePool(driver, name, tuple(same)) for (driver, name), same in pools.items())
-        for node, pools in found.items()
+        for node, pools in by_node.items()
     }
 
 
@@ -56,7 +56,7 @@ def complete_pools(pools: tuple[DevicePool, ...]) -> dict[str, tuple[int, ...]]:
     for pool in pools:
         if pool.complete:
             sizes.setdefault(pool.driver, []).append(sum(1 for _ in pool.devices()))
-    return {driver: tuple(sorted(found)) for driver, found in sizes.items()}
+    return {driver: tuple(sorted(counts)) for driver, counts in sizes.items()}
 
 
 def exposes_gpus(pools: tuple[DevicePool, ...]) -> bool:
