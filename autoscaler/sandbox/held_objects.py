@@ -20,11 +20,11 @@ _FIELDS: dict[str, tuple[str, type[Resource]]] = {
 
 def hold(writes: MemoryWrites, *objects: ProvisioningRequest | CapacityBuffer | StoredTemplate) -> None:
     """Put objects where writes find them."""
-    for one in objects:
-        kind = next(kind for kind, (_, type_) in _FIELDS.items() if isinstance(one, type_))
-        version = "v1" if isinstance(one, StoredTemplate) else one.api_version
-        plain: dict[str, Any] = msgspec.to_builtins(one)
-        ref = ObjectRef(version, kind, one.name, one.namespace)
+    for json_object in objects:
+        kind = next(kind for kind, (_, type_) in _FIELDS.items() if isinstance(json_object, type_))
+        version = "v1" if isinstance(json_object, StoredTemplate) else json_object.api_version
+        plain: dict[str, Any] = msgspec.to_builtins(json_object)
+        ref = ObjectRef(version, kind, json_object.name, json_object.namespace)
         writes.objects[ref] = {**plain, "apiVersion": version, "kind": kind}
 
 

@@ -100,7 +100,7 @@ class MemoryWrites:
         known = self._cluster.nodes.get(node)
         if known is None or known.taint(key) is None:
             return False
-        taints = tuple(one for one in known.taints if one.key != key)
+        taints = tuple(taint for taint in known.taints if taint.key != key)
         return self._put("removeTaint", known, key, taints=taints, unschedulable=known.unschedulable and not uncordon)
 
     def annotate_node(self, node: str, annotations: Mapping[str, str | None]) -> bool:

@@ -80,8 +80,10 @@ class Deployments:
             return
         sets = [one for one in self._owned.of(uid_of(deployment)).values() if not is_terminating(one)]
         digest = template_hash(deployment["spec"]["template"])
-        new = next((one for one in sets if one["metadata"]["labels"].get(_HASH) == digest), None)
-        old = sorted((one for one in sets if one is not new), key=_age)
+        new = next(
+            (replica_set for replica_set in sets if replica_set["metadata"]["labels"].get(_HASH) == digest), None
+        )
+        old = sorted((replica_set for replica_set in sets if replica_set is not new), key=_age)
         self._report(deployment, new, sets, now)
         if deployment["spec"].get("paused"):
             self._scale_newest(deployment, sets)
@@ -96,12 +98,12 @@ class Deployments:
     def _create(self, deployment: JsonObject, digest: str, old: list[JsonObject]) -> None:
         """Make the ReplicaSet of a new template, as large as it may be right now."""
         spec, metadata = deployment["spec"], deployment["metadata"]
-        revision = 1 + max((_revision(one) for one in old), default=0)
+        revision = 1 + max((_revision(replica_set) for replica_set in old), default=0)
         template = spec["template"]
         labels = {**((template.get("metadata") or {}).get("labels") or {}), _HASH: digest}
         selector = spec["selector"]
         bounds = _bounds(deployment)
-        room = bounds.most - sum(_wanted(one) for one in old)
+        room = bounds.most - sum(_wanted(replica_set) for replica_set in old)
         replicas = 0 if spec["strategy"]["type"] == "Recreate" and old else max(0, min(_wanted(deployment), room))
         self._storage.create(
             _SETS,
@@ -124,10 +126,10 @@ class Deployments:
 
     def _roll(self, deployment: JsonObject, new: JsonObject, old: list[JsonObject]) -> None:
         """Grow the new set as far as the surge allows, then shrink old ones as far as enough pods serve."""
-        if _revision(new) < max((_revision(one) for one in old), default=0):
+        if _revision(new) < max((_revision(replica_set) for replica_set in old), default=0):
             self._promote(deployment, new, old)
         wanted, bounds = _wanted(deployment), _bounds(deployment)
-        total = _wanted(new) + sum(_wanted(one) for one in old)
+        total = _wanted(new) + sum(_wanted(replica_set) for replica_set in old)
         size = min(wanted, _wanted(new) + max(0, bounds.most - total))
         if _wanted(new) != size:
             self._scale(new, size)
@@ -136,28 +138,28 @@ class Deployments:
         spare = total - bounds.least - lacking
         if spare <= 0:
             return
-        for one in old:
-            useless = min(_wanted(one) - _available(one), spare)
+        for replica_set in old:
+            useless = min(_wanted(replica_set) - _available(replica_set), spare)
             if useless > 0:
-                self._scale(one, _wanted(one) - useless)
+                self._scale(replica_set, _wanted(replica_set) - useless)
                 return
-        spare = _available(new) + sum(_available(one) for one in old) - bounds.least
-        for one in old:
-            cut = min(_wanted(one), max(0, spare))
+        spare = _available(new) + sum(_available(replica_set) for replica_set in old) - bounds.least
+        for replica_set in old:
+            cut = min(_wanted(replica_set), max(0, spare))
             if cut > 0:
-                self._scale(one, _wanted(one) - cut)
+                self._scale(replica_set, _wanted(replica_set) - cut)
                 spare -= cut
 
     def _recreate(self, deployment: JsonObject, new: JsonObject, old: list[JsonObject]) -> None:
-        for one in old:
-            self._scale(one, 0)
-        if not any(self._pods.of(uid_of(one)) for one in old):
+        for replica_set in old:
+            self._scale(replica_set, 0)
+        if not any(self._pods.of(uid_of(replica_set)) for replica_set in old):
             self._scale(new, _wanted(deployment))
             self._forget(deployment, old)
 
     def _promote(self, deployment: JsonObject, new: JsonObject, old: list[JsonObject]) -> None:
         """A roll-back: an old template is the newest revision again."""
-        revision = 1 + max(_revision(one) for one in old)
+        revision = 1 + max(_revision(replica_set) for replica_set in old)
         patch = {"metadata": {"annotations": {_REVISION: str(revision)}}}
         self._storage.patch(_SETS, new["metadata"]["name"], patch, namespace=new["metadata"]["namespace"])
         self._mark_revision(deployment, revision)
@@ -169,7 +171,7 @@ class Deployments:
 
     def _scale_newest(self, deployment: JsonObject, sets: list[JsonObject]) -> None:
         """While a roll is paused only the number of replicas is followed."""
-        others = sum(_wanted(one) for one in sets)
+        others = sum(_wanted(replica_set) for replica_set in sets)
         if sets and others != _wanted(deployment):
             newest = max(sets, key=_revision)
             self._scale(newest, max(0, _wanted(newest) + _wanted(deployment) - others))
@@ -177,9 +179,13 @@ class Deployments:
     def _forget(self, deployment: JsonObject, old: list[JsonObject]) -> None:
         """Delete empty old sets beyond the history limit."""
         limit = deployment["spec"].get("revisionHistoryLimit", 10)
-        empty = [one for one in old if not _wanted(one) and not (one.get("status") or {}).get("replicas")]
-        for one in empty[: max(0, len(empty) - limit)]:
-            self._storage.delete(_SETS, one["metadata"]["name"], namespace=one["metadata"]["namespace"])
+        empty = [
+            replica_set
+            for replica_set in old
+            if not _wanted(replica_set) and not (replica_set.get("status") or {}).get("replicas")
+        ]
+        for replica_set in empty[: max(0, len(empty) - limit)]:
+            self._storage.delete(_SETS, replica_set["metadata"]["name"], namespace=replica_set["metadata"]["namespace"])
 
     def _scale(self, one: JsonObject, replicas: int) -> None:
         if _wanted(one) != replicas:
@@ -222,7 +228,7 @@ def _available(obj: JsonObject) -> int:
 
 
 def _total(sets: Iterable[JsonObject], field: str) -> int:
-    return sum(int((one.get("status") or {}).get(field) or 0) for one in sets)
+    return sum(int((replica_set.get("status") or {}).get(field) or 0) for replica_set in sets)
 
 
 def _revision(obj: JsonObject) -> int:

@@ -95,7 +95,7 @@ class Kubelets:
     def _start(self, pod: JsonObject, node: JsonObject, now: Instant) -> None:
         host = self._hosts.setdefault(node["metadata"]["name"], _Host(set()))
         if (uid_of(pod), "start") not in self._due:
-            images = {str(one["image"]) for one in pod["spec"]["containers"]} - host.images
+            images = {str(container["image"]) for container in pod["spec"]["containers"]} - host.images
             host.images |= images
             self._is_due(pod, "start", self._timing.start_s + self._timing.pull_s * len(images), now)
             self._report(pod, pod_status.starting(pod, _address_of(node), now.wall))
@@ -158,4 +158,4 @@ def _is_alive(node: JsonObject) -> bool:
 
 def _address_of(node: JsonObject) -> str:
     addresses = (node.get("status") or {}).get("addresses") or ()
-    return next((str(one["address"]) for one in addresses if one.get("type") == "InternalIP"), _NO_HOST)
+    return next((str(address["address"]) for address in addresses if address.get("type") == "InternalIP"), _NO_HOST)

@@ -244,7 +244,7 @@ def _conditions(node: JsonObject, now: Instant, *, ready: bool) -> list[JsonObje
         for kind, why, words in _NO_PRESSURE
     ]
     made.append(new_condition(node, "Ready", holds=ready, reason=reason, message=message, wall=now.wall))
-    return [{**one, "lastHeartbeatTime": rfc3339(now.wall)} for one in made]
+    return [{**condition, "lastHeartbeatTime": rfc3339(now.wall)} for condition in made]
 
 
 def _patch_conditions(storage: Storage, node: JsonObject, conditions: list[JsonObject]) -> None:

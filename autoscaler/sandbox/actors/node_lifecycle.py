@@ -43,7 +43,7 @@ class NodeTaints:
         node = self._nodes.objects.get(("", key[0]))
         if node is None or _present(node) == (wanted := wanted_taints(node)):
             return
-        others = [one for one in spec_of(node).get("taints") or () if not _is_ours(one)]
+        others = [taint for taint in spec_of(node).get("taints") or () if not _is_ours(taint)]
         taints = [*others, *({"key": name, "effect": _NO_SCHEDULE} for name in sorted(wanted))]
         # With the resource version: somebody else may be writing a taint of theirs at this moment.
         self._storage.update("nodes", {**node, "spec": {**spec_of(node), "taints": taints}})

@@ -20,7 +20,7 @@ def starting(pod: JsonObject, host_ip: str, wall: float) -> JsonObject:
         "hostIPs": [{"ip": host_ip}],
         "startTime": rfc3339(wall),
         "conditions": _conditions(pod, conditions, wall),
-        "containerStatuses": [_container(one, waiting, ready=False) for one in pod["spec"]["containers"]],
+        "containerStatuses": [_container(container, waiting, ready=False) for container in pod["spec"]["containers"]],
     }
 
 
@@ -34,7 +34,7 @@ def running(pod: JsonObject, pod_ip: str, wall: float) -> JsonObject:
         "podIP": pod_ip,
         "podIPs": [{"ip": pod_ip}],
         "conditions": _conditions(pod, conditions, wall),
-        "containerStatuses": [_container(one, started, ready=True) for one in pod["spec"]["containers"]],
+        "containerStatuses": [_container(container, started, ready=True) for container in pod["spec"]["containers"]],
     }
     if first := pod["spec"].get("initContainers"):
         ended = {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": at, "finishedAt": at}}
@@ -48,7 +48,7 @@ def ended(pod: JsonObject, exit_code: int, wall: float) -> JsonObject:
     """Every container has ended for good."""
     reason = "Completed" if exit_code == 0 else "Error"
     conditions = (("Ready", False, "PodCompleted"), ("ContainersReady", False, "PodCompleted"))
-    before = {one["name"]: one for one in (pod.get("status") or {}).get("containerStatuses") or ()}
+    before = {status["name"]: status for status in (pod.get("status") or {}).get("containerStatuses") or ()}
     statuses = []
     for container in pod["spec"]["containers"]:
         was = (before.get(container["name"], {}).get("state") or {}).get("running") or {}

@@ -110,7 +110,7 @@ class SchedulingCycle:
         if known is None:
             known = self._disliked[cls] = np.zeros(len(self._view.nodes), dtype=np.int64)
             for position, taints in self._asking:
-                minded = sum(not any(one.tolerates(taint) for one in cls.tolerations) for taint in taints)
+                minded = sum(not any(toleration.tolerates(taint) for toleration in cls.tolerations) for taint in taints)
                 known[position] = 2 * _MOST * minded
         return known
 

@@ -97,9 +97,9 @@ class Admission:
     def _assign_priority(self, kind: Kind, pod: JsonObject) -> None:
         spec, name = pod["spec"], pod["spec"].get("priorityClassName")
         chosen: JsonObject | None = None
-        for one in self._priority_classes():
-            if one["metadata"]["name"] == name or (not name and one.get("globalDefault")):
-                chosen = one
+        for priority_class in self._priority_classes():
+            if priority_class["metadata"]["name"] == name or (not name and priority_class.get("globalDefault")):
+                chosen = priority_class
         if name and chosen is None:
             why = f"no PriorityClass with name {name} was found"
             raise forbidden(kind, pod["metadata"].get("name", ""), why)

@@ -34,8 +34,8 @@ def _status(obj: JsonObject) -> JsonObject:
 def _containers(obj: JsonObject) -> list[str]:
     """Names and images of the template's containers."""
     containers = ((_spec(obj).get("template") or {}).get("spec") or {}).get("containers") or ()
-    names = ",".join(str(one.get("name")) for one in containers)
-    return [names, ",".join(str(one.get("image")) for one in containers)]
+    names = ",".join(str(container.get("name")) for container in containers)
+    return [names, ",".join(str(container.get("image")) for container in containers)]
 
 
 def _selector(obj: JsonObject) -> str:
@@ -61,13 +61,13 @@ def _pod(pod: JsonObject, now: float) -> list[Any]:
 
 def _node(node: JsonObject, now: float) -> list[Any]:
     status, labels = _status(node), node["metadata"].get("labels") or {}
-    ready = next((one for one in status.get("conditions") or () if one.get("type") == "Ready"), None)
+    ready = next((condition for condition in status.get("conditions") or () if condition.get("type") == "Ready"), None)
     words = ["Unknown"] if ready is None else ["Ready" if ready.get("status") == "True" else "NotReady"]
     if _spec(node).get("unschedulable"):
         words.append("SchedulingDisabled")
     prefix = "node-role.kubernetes.io/"
     roles = sorted(key.removeprefix(prefix) for key in labels if key.startswith(prefix) and key != prefix)
-    addresses = {one.get("type"): one.get("address") for one in status.get("addresses") or ()}
+    addresses = {address.get("type"): address.get("address") for address in status.get("addresses") or ()}
     info = status.get("nodeInfo") or {}
     return [
         _name(node),
@@ -120,7 +120,9 @@ def _daemon_set(obj: JsonObject, now: float) -> list[Any]:
 def _job(obj: JsonObject, now: float) -> list[Any]:
     spec, status = _spec(obj), _status(obj)
     wanted = spec.get("completions") or spec.get("parallelism") or 1
-    conditions = [one.get("type") for one in status.get("conditions") or () if one.get("status") == "True"]
+    conditions = [
+        condition.get("type") for condition in status.get("conditions") or () if condition.get("status") == "True"
+    ]
     state = next((one for one in ("Complete", "Failed", "Suspended") if one in conditions), "Running")
     start, end = seconds(status.get("startTime")), seconds(status.get("completionTime"))
     took = "" if start is None else duration((now if end is None else end) - start)
@@ -166,7 +168,7 @@ def _priority_class(obj: JsonObject, now: float) -> list[Any]:
 
 def _service(obj: JsonObject, now: float) -> list[Any]:
     spec = _spec(obj)
-    ports = ",".join(f"{one.get('port')}/{one.get('protocol', 'TCP')}" for one in spec.get("ports") or ())
+    ports = ",".join(f"{port.get('port')}/{port.get('protocol', 'TCP')}" for port in spec.get("ports") or ())
     address = spec.get("clusterIP") or "<none>"
     return [_name(obj), spec.get("type"), address, "<none>", ports or "<none>", age(obj, now), _selector(obj)]
 
@@ -197,7 +199,7 @@ def _volume(obj: JsonObject, now: float) -> list[Any]:
 
 def _modes(modes: list[str] | None) -> str:
     short = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
-    return ",".join(short.get(one, one) for one in modes or ())
+    return ",".join(short.get(mode, mode) for mode in modes or ())
 
 
 def _storage_class(obj: JsonObject, now: float) -> list[Any]:

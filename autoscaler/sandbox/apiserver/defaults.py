@@ -117,8 +117,8 @@ def _tolerates_eviction(toleration: JsonObject, taint: str) -> bool:
 def qos_class(spec: JsonObject) -> str:
     """Guaranteed, Burstable or BestEffort, from cpu and memory of all containers."""
     amounts = [container.get("resources") or {} for container in _containers(spec)]
-    requests = [one.get("requests") or {} for one in amounts]
-    limits = [one.get("limits") or {} for one in amounts]
+    requests = [resources.get("requests") or {} for resources in amounts]
+    limits = [resources.get("limits") or {} for resources in amounts]
     if not any(name in one for one in (*requests, *limits) for name in ("cpu", "memory")):
         return "BestEffort"
     pairs = zip(requests, limits, strict=True)

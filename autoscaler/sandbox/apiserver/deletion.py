@@ -147,7 +147,7 @@ class Deletion:
     def _drop_reference(self, kind: Kind, dependent: Stored, uid: str) -> None:
         obj = dependent.decoded(kind)
         metadata = obj["metadata"]
-        metadata["ownerReferences"] = [one for one in metadata["ownerReferences"] if one["uid"] != uid]
+        metadata["ownerReferences"] = [owner for owner in metadata["ownerReferences"] if owner["uid"] != uid]
         if not metadata["ownerReferences"]:
             del metadata["ownerReferences"]
         self._journal.put(kind, obj)
@@ -165,7 +165,7 @@ class Deletion:
         obj = record.decoded(kind)
         finalizers = obj["metadata"].get("finalizers") or []
         if _FOREGROUND in finalizers and obj["metadata"].get("deletionTimestamp") is not None:
-            obj["metadata"]["finalizers"] = [one for one in finalizers if one != _FOREGROUND]
+            obj["metadata"]["finalizers"] = [finalizer for finalizer in finalizers if finalizer != _FOREGROUND]
             if not obj["metadata"]["finalizers"]:
                 del obj["metadata"]["finalizers"]
             self.finalized(kind, self._journal.put(kind, obj))

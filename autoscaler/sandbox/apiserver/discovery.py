@@ -30,7 +30,11 @@ def legacy_versions(host: str) -> JsonObject:
 
 def groups(rows: Iterable[Kind]) -> JsonObject:
     """`/apis`."""
-    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(*one) for one in _named_groups(rows)]}
+    return {
+        "kind": "APIGroupList",
+        "apiVersion": "v1",
+        "groups": [_group(*group) for group in _named_groups(rows)],
+    }
 
 
 def group(rows: Iterable[Kind], name: str) -> JsonObject:

@@ -121,7 +121,7 @@ def precondition_failed(kind: Kind, name: str, what: str, wanted: str, actual: s
 
 def invalid(kind: Kind, name: str, causes: list[JsonObject]) -> ApiError:
     """422: the object breaks a rule; one cause per problem, each said once."""
-    lines = list(dict.fromkeys(f"{one['field']}: {one['message']}" for one in causes))
+    lines = list(dict.fromkeys(f"{item['field']}: {item['message']}" for item in causes))
     text = lines[0] if len(lines) == 1 else "[" + ", ".join(lines) + "]"
     details = _details(kind, name) | {"kind": kind.kind, "causes": causes}
     shown = f"{kind.kind}.{kind.group}" if kind.group else kind.kind

@@ -34,7 +34,7 @@ def guarding(pod: JsonObject, budgets: Iterable[JsonObject]) -> JsonObject | Non
 def is_exempt(pod: JsonObject, budget: JsonObject) -> bool:
     """Whether an unready pod may go without spending budget (`unhealthyPodEvictionPolicy`)."""
     conditions = (pod.get("status") or {}).get("conditions") or ()
-    if any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions):
+    if any(condition.get("type") == "Ready" and condition.get("status") == "True" for condition in conditions):
         return False
     if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True

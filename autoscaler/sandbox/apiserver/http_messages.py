@@ -68,7 +68,7 @@ class ApiRequest(msgspec.Struct, frozen=True):
         """The first shape in the Accept header that can be produced; raises ApiError 406."""
         for offer in self.accept.split(","):
             media, *parameters = (part.strip() for part in offer.split(";"))
-            shape = next((one.removeprefix("as=") for one in parameters if one.startswith("as=")), "")
+            shape = next((parameter.removeprefix("as=") for parameter in parameters if parameter.startswith("as=")), "")
             if media not in (JSON, "*/*", "application/*", ""):
                 continue
             if shape == "Table":

@@ -9,7 +9,7 @@ def status_text(pod: JsonObject) -> str:
     """The phase, or what says more: a waiting or failed container, initialisation, termination."""
     status = pod.get("status") or {}
     word = str(status.get("reason") or status.get("phase") or "Unknown")
-    gated = any(one.get("reason") == "SchedulingGated" for one in status.get("conditions") or ())
+    gated = any(condition.get("reason") == "SchedulingGated" for condition in status.get("conditions") or ())
     if gated and not (pod.get("spec") or {}).get("nodeName"):
         word = "SchedulingGated"
     word = _initializing(pod, status) or _from_containers(status) or word
@@ -23,26 +23,30 @@ def ready_count(pod: JsonObject) -> str:
     status, sidecars = pod.get("status") or {}, _sidecars(pod)
     beside = [one for one in status.get("initContainerStatuses") or () if one.get("name") in sidecars]
     ready = [one for one in (*beside, *(status.get("containerStatuses") or ())) if one.get("ready")]
-    return f"{len(ready)}/{len(_spec_containers(pod, 'containers')) + len(sidecars)}"
+    return f"{len(ready)}/{len(_containers(pod, 'containers')) + len(sidecars)}"
 
 
 def restarts(pod: JsonObject) -> str:
     """How often containers restarted."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
-    return str(sum(int(one.get("restartCount") or 0) for one in statuses))
+    return str(sum(int(status.get("restartCount") or 0) for status in statuses))
 
 
-def _spec_containers(pod: JsonObject, field: str) -> list[Any]:
+def _containers(pod: JsonObject, field: str) -> list[Any]:
     return list((pod.get("spec") or {}).get(field) or ())
 
 
 def _sidecars(pod: JsonObject) -> set[str]:
     """Names of the init containers that go on running."""
-    return {one["name"] for one in _spec_containers(pod, "initContainers") if one.get("restartPolicy") == "Always"}
+    return {
+        container["name"]
+        for container in _containers(pod, "initContainers")
+        if container.get("restartPolicy") == "Always"
+    }
 
 
 def _initializing(pod: JsonObject, status: JsonObject) -> str | None:
-    total = len(_spec_containers(pod, "initContainers"))
+    total = len(_containers(pod, "initContainers"))
     for position, container in enumerate(status.get("initContainerStatuses") or ()):
         state = container.get("state") or {}
         if (state.get("terminated") or {}).get("exitCode") == 0:

@@ -46,7 +46,7 @@ class RequestLog:
     def entries(self, *, user_agent: str = "") -> list[RequestAttributes]:
         """The latest requests, oldest first, of user agents that contain this text."""
         with self._lock:
-            return [one for one in self._entries if user_agent in one.user_agent]
+            return [entry for entry in self._entries if user_agent in entry.user_agent]
 
     def counts(self) -> Counter[RbacRule]:
         """How often each rule was needed."""

@@ -36,9 +36,9 @@ def _selector_text(selector: JsonObject) -> str:
     if not selector.keys() & {"matchLabels", "matchExpressions"}:
         return ",".join(f"{key}={value}" for key, value in selector.items() if isinstance(value, str))
     terms = [f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items()]
-    for one in selector.get("matchExpressions") or ():
-        values = ",".join(one.get("values") or ())
-        words = {"In": f"{one['key']} in ({values})", "NotIn": f"{one['key']} notin ({values})"}
-        words |= {"Exists": one["key"], "DoesNotExist": f"!{one['key']}"}
-        terms.append(words[one["operator"]])
+    for expression in selector.get("matchExpressions") or ():
+        values = ",".join(expression.get("values") or ())
+        words = {"In": f"{expression['key']} in ({values})", "NotIn": f"{expression['key']} notin ({values})"}
+        words |= {"Exists": expression["key"], "DoesNotExist": f"!{expression['key']}"}
+        terms.append(words[expression["operator"]])
     return ",".join(terms)

@@ -91,12 +91,12 @@ def _merge_field(base: JsonObject, parent: str, key: str, value: Any, order: lis
         base[key] = value
     elif key in _PRIMITIVE_SETS:
         live = base.get(key) or []
-        merged = [*live, *(one for one in value if one not in live)]
+        merged = [*live, *(member for member in value if member not in live)]
         base[key] = _ordered(merged, live, value if order is None else order, None)
     elif (by := merge_key(parent, key)) is not None:
         live = base.get(key) or []
         merged = _merge_list(live, value, by, key)
-        listed = [one for one in value if one.get(_DIRECTIVE) != "delete"] if order is None else order
+        listed = [member for member in value if member.get(_DIRECTIVE) != "delete"] if order is None else order
         base[key] = _ordered(merged, live, listed, by)
     else:
         base[key] = value
@@ -109,13 +109,13 @@ def _merge_list(live: list[Any], patch: list[Any], by: str, field: str) -> list[
     for element in patch:
         if not isinstance(element, dict) or by not in element:
             raise bad_request(f"map: {element!r} does not contain declared merge key: {by}")
-        at = next((i for i, one in enumerate(merged) if one.get(by) == element[by]), None)
+        at = next((i for i, member in enumerate(merged) if member.get(by) == element[by]), None)
         match element.get(_DIRECTIVE):
             case "delete":
-                merged = [one for one in merged if one.get(by) != element[by]]
+                merged = [member for member in merged if member.get(by) != element[by]]
             case "replace":
                 fresh = {key: value for key, value in element.items() if key != _DIRECTIVE}
-                merged = [one for one in merged if one.get(by) != element[by]] + [fresh]
+                merged = [member for member in merged if member.get(by) != element[by]] + [fresh]
             case _ if at is None:
                 merged.append(_merge_map({}, element, field))
             case _:
@@ -131,8 +131,8 @@ def _ordered(merged: list[Any], live: list[Any], order: Iterable[Any], by: str |
 
     wanted = [identity(element) for element in order]
     was = [identity(element) for element in live]
-    listed = [one for name in wanted for one in merged if identity(one) == name]
-    others = [one for one in merged if identity(one) not in wanted]
+    listed = [member for name in wanted for member in merged if identity(member) == name]
+    others = [member for member in merged if identity(member) not in wanted]
     result: list[Any] = []
     for element in listed:
         name = identity(element)

@@ -89,7 +89,9 @@ def _pod(pod: JsonObject, old: JsonObject | None) -> Causes:
             "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
             "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
         )
-    elif any(one not in (pod["spec"].get("tolerations") or ()) for one in old["spec"].get("tolerations") or ()):
+    elif any(
+        toleration not in (pod["spec"].get("tolerations") or ()) for toleration in old["spec"].get("tolerations") or ()
+    ):
         yield forbidden_field(
             "spec.tolerations", "existing toleration can not be modified except its tolerationSeconds"
         )
