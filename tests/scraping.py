@@ -27,7 +27,7 @@ from autoscaler.reservations.metrics import RESERVATIONS
 from autoscaler.sandbox.actors.timing import Timing
 from autoscaler.sandbox.apiserver.errors import JsonObject
 from autoscaler.simulator.replica import Replica, SilentPassListener
-from autoscaler.simulator.world import World
+from autoscaler.simulator.world import Attached, World
 from cloudprovider.static.spec import CloudSpec
 from tests.promql import Alert, Database, Labels, Selector, Watchman, parts
 
@@ -113,7 +113,7 @@ class Monitored(SilentPassListener):
         self._labels = labels
         self._config = with_sections(from_options(options, ()), sections)
         self.pass_takes_s: float | None = None
-        self.world = World(self._config, cloud, objects, listener=self, timing=timing)
+        self.world = World(self._config, cloud, objects, attached=Attached(self), timing=timing)
         self.world.metrics.start()
         self._heard_at = self.world.clock.now().mono
         self.database = Database()

@@ -14,6 +14,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from types import TracebackType
 
+import msgspec
+
 from autoscaler.app.wiring import make_metrics
 from autoscaler.clock import VirtualClock
 from autoscaler.config.tree import Config
@@ -41,6 +43,16 @@ Action = Callable[[], None]
 """Something done to a world at some moment."""
 
 
+class Attached(msgspec.Struct, frozen=True):
+    """What a world hands to its replicas."""
+
+    listener: PassListener = SilentPassListener()
+    """It is called for every pass."""
+    companions: tuple[Companion, ...] = ()
+    tick_s: float = 0.0
+    """Companions tick no more often than this, so that weeks pass quickly."""
+
+
 class World:
     """Drives everything from one thread. Close it, or use it as a context.
 
@@ -58,12 +70,9 @@ class World:
         seed: int = 0,
         wall: float = START_WALL,
         timing: Timing = Timing(),  # noqa: B008 - frozen
-        listener: PassListener | None = None,
-        companions: tuple[Companion, ...] = (),
-        tick_s: float = 0.0,
+        attached: Attached = Attached(),  # noqa: B008 - frozen
     ) -> None:
-        """`wall` is the Unix second at which the world begins; `tick_s` lets companions tick no more often, so that
-        weeks pass quickly. Raises `ConfigError`, `Misconfigured` or `ApiError`."""
+        """`wall` is the Unix second at which the world begins. Raises `ConfigError`, `Misconfigured` or `ApiError`."""
         self.clock = VirtualClock(wall=wall)
         self.storage = Storage(self.clock, seed=seed)
         self.cloud = open_cloud(spec, now=lambda: self.clock.now().wall)
@@ -89,10 +98,10 @@ class World:
             clock=self._machine,
             events=self._events,
             metrics=self.metrics,
-            listener=listener if listener is not None else SilentPassListener(),
-            companions=companions,
+            listener=attached.listener,
+            companions=attached.companions,
             seed=seed,
-            tick_s=tick_s,
+            tick_s=attached.tick_s,
         )
         self._stepped_at = self.clock.now().mono
         self._step = _Alarm(self._executor, self._take_step)

@@ -18,7 +18,7 @@ from autoscaler.sandbox.apiserver.errors import ApiError, JsonObject
 from autoscaler.sandbox.apiserver.faults import Fault
 from autoscaler.sandbox.apiserver.records import StoreChange
 from autoscaler.simulator.replica import SilentPassListener
-from autoscaler.simulator.world import World
+from autoscaler.simulator.world import Attached, World
 from cloudprovider.interface import (
     ErrorClass,
     InstanceError,
@@ -61,7 +61,7 @@ class RandomWorld:
         self.options = {**self._options(), **options}
         self.auditor = Auditor()
         config = from_options(self.options, ())
-        self.world = World(config, self.cloud, objects, seed=seed, listener=self.auditor, companions=companions)
+        self.world = World(config, self.cloud, objects, seed=seed, attached=Attached(self.auditor, companions))
         self.auditor.watch(self.world)
 
     def churn(self, seconds: float, *, every_s: float) -> None:

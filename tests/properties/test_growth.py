@@ -14,7 +14,7 @@ from autoscaler.observe.report import PassReport
 from autoscaler.observe.status import ProcessStatus, StatusBoard
 from autoscaler.sandbox.apiserver.errors import ApiError, JsonObject
 from autoscaler.simulator.replica import SilentPassListener
-from autoscaler.simulator.world import World
+from autoscaler.simulator.world import Attached, World
 from autoscaler.snapshot.columns import Vocabulary
 from tests.properties.held import held
 from tests.room import ROOM
@@ -61,7 +61,9 @@ class Churned:
         config = with_sections(from_options(OPTIONS, ()), ROOM)
         told = Told()
         groups = a_cloud(a_group("web", max_size=8), a_group("batch", cpu="8", max_size=5))
-        self.world = World(config, groups, [a_deployment("app", 6), a_daemon_set()], listener=told, tick_s=1200.0)
+        self.world = World(
+            config, groups, [a_deployment("app", 6), a_daemon_set()], attached=Attached(told, tick_s=1200.0)
+        )
         now = self.world.clock.now()
         health = HealthCheck(limits_of(config.loop, config.rules.startup_health_limit), now)
         self.board = StatusBoard(ProcessStatus(identity="a", version="0", started_at=now.wall))

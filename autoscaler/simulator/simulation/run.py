@@ -20,7 +20,7 @@ from autoscaler.simulator.simulation.traffic import (
     too_late,
 )
 from autoscaler.simulator.simulation.windows import WindowMeter
-from autoscaler.simulator.world import World
+from autoscaler.simulator.world import Attached, World
 from cloudprovider.duration import parse_duration_s
 from cloudprovider.interface import State
 
@@ -43,12 +43,18 @@ def simulate(
     """
     chosen = simulation.file.seed if seed is None else seed
     cloud = msgspec.structs.replace(simulation.cloud, seed=chosen)
-    ear = MeasuringListener()
+    listener = MeasuringListener()
     with World(
-        config, cloud, objects_of(simulation), seed=chosen, wall=simulation.start_s, timing=_TIMING, listener=ear
+        config,
+        cloud,
+        objects_of(simulation),
+        seed=chosen,
+        wall=simulation.start_s,
+        timing=_TIMING,
+        attached=Attached(listener),
     ) as world:
         windows = WindowMeter(world, config, simulation.start_s, simulation.duration_s)
-        meter = Meter(world, ear, windows, simulation.sample_s)
+        meter = Meter(world, listener, windows, simulation.sample_s)
         missed: dict[str, list[float]] = {}
         _schedule(simulation, world, chosen, missed)
         samples = int(simulation.duration_s // simulation.sample_s)

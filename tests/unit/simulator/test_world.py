@@ -13,7 +13,7 @@ from autoscaler.observe.report import PassReport
 from autoscaler.sandbox.apiserver.faults import Fault
 from autoscaler.sandbox.recorded_cloud import CloudVerb
 from autoscaler.simulator.replica import SilentPassListener
-from autoscaler.simulator.world import World
+from autoscaler.simulator.world import Attached, World
 from tests.worlds import QUICK, a_cloud, a_deployment, a_group, a_world, nodes, pods_of, running, targets
 
 RUN = """
@@ -110,7 +110,7 @@ def test_a_listener_hears_of_every_pass() -> None:
             self.heard.append(report)
 
     listener = Listening()
-    with World(from_options(QUICK, ()), a_cloud(a_group()), listener=listener) as world:
+    with World(from_options(QUICK, ()), a_cloud(a_group()), attached=Attached(listener)) as world:
         world.run_for(60)
         assert listener.heard == list(world.reports)
 
