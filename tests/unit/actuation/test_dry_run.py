@@ -122,12 +122,12 @@ WRITES: dict[str, tuple[Callable[[DryRunWrites], object], object]] = {
 }
 
 
-def public(kind: type) -> set[str]:
-    return {name for name in vars(kind) if not name.startswith("_")}
+def public_methods(kind: type) -> set[str]:
+    return {name for name, value in vars(kind).items() if callable(value) and not name.startswith("_")}
 
 
 def test_every_write_to_a_cluster_is_withheld() -> None:
-    assert public(Writes) == public(DryRunWrites) - {"withheld"} == set(WRITES)
+    assert public_methods(Writes) == public_methods(DryRunWrites) == set(WRITES)
 
 
 @pytest.mark.parametrize("name", WRITES)
