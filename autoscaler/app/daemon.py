@@ -26,6 +26,8 @@ from autoscaler.config.flags import without_effect
 from autoscaler.config.tree import Config
 from autoscaler.current_step import begin_step
 from autoscaler.errors import ConfigError, ErrorType, RetryLater
+from autoscaler.explain.api import explain_routes
+from autoscaler.explain.service import ExplainService
 from autoscaler.kube.client import Client
 from autoscaler.kube.election import LeaderElection, Unopposed, own_identity
 from autoscaler.kube.feed import ClusterFeed
@@ -100,8 +102,13 @@ class Daemon:
         self._health = HealthCheck(limits, clock.now(), self._watch_monitor.api_server)
         self._board = StatusBoard(self._process())
         self._publisher = self._make_publisher()
-        routes = read_routes(self._board, self._metrics, self._health, clock, self._companion_set.sections)
-        described = with_document({**routes, **self._companion_set.routes}, about_daemon(version()))
+        self._explanations = ExplainService(self._board, clock, self._trigger.interrupt, sleep)
+        routes = {
+            **read_routes(self._board, self._metrics, self._health, clock, self._companion_set.sections),
+            **explain_routes(self._board, self._explanations.ask),
+            **self._companion_set.routes,
+        }
+        described = with_document(routes, about_daemon(version()))
         self._web = WebServer(config.observe.address, described, clock)
 
     def _ports(self) -> ProcessPorts:
@@ -229,7 +236,8 @@ class Daemon:
                 autoscaler = self._reloaded(autoscaler, rebuild)
                 began = self._clock.now()
                 report = self._run_pass(autoscaler, began)
-            if not self._trigger.wait(began, acted=report.acted and not self._config.loop.dry_run):
+            acted = report.acted and not self._config.loop.dry_run
+            if not self._trigger.wait(began, acted=acted, meanwhile=self._explain):
                 break
         self._companion_set.close()
         self._timers.stop()
@@ -257,14 +265,24 @@ class Daemon:
         """Run one pass and tell of it. A bug in it must not end the process: the next pass starts from a fresh look."""
         self._publisher.begins(began)
         try:
-            report = autoscaler.run_once(began)
+            state = autoscaler.examine(began)
+            self._explanations.passed(state)
+            report = state.report
         except Exception as error:  # noqa: BLE001  # the top of the loop; the log has the stack
             log.crashed("pass.crashed")
+            self._explanations.passed(None)
             report = PassReport(now=began, end=PassEnd.FAILED, error=str(error), error_type=ErrorType.INTERNAL)
         begin_step("publish")
         self._publisher.passed(report)
         self._watch_monitor.publish(self._metrics, self._board, began)
         return report
+
+    def _explain(self) -> None:
+        """Answer a question about the pass that has ended, if one waits."""
+        if self._explanations.is_asked:
+            with self._watchdog.busy():
+                begin_step("explain")
+                self._explanations.answer()
 
     def _clean_up(self, autoscaler: Autoscaler) -> None:
         try:
@@ -296,6 +314,7 @@ class Daemon:
     def _shut_down(self) -> None:
         self._watchdog.stopping()
         begin_step("come to an end")
+        self._explanations.passed(None)
         self._companion_set.close()
         self._timers.stop()
         if self._election is not None and self.leading:

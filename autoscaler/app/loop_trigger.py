@@ -1,6 +1,7 @@
-"""Decides when the next pass runs."""
+"""Decides when the next pass runs, and what the deciding thread does until then."""
 
 import threading
+from collections.abc import Callable
 
 from autoscaler.clock import Clock, Instant
 from autoscaler.config.process import Loop
@@ -19,7 +20,9 @@ class LoopTrigger:
     def __init__(self, loop: Loop, clock: Clock) -> None:
         self._loop = loop
         self._clock = clock
-        self._wake = threading.Event()
+        self._woken = False
+        self._news = threading.Event()
+        """Something ends the wait, or is to be done during it."""
         self._stopping = threading.Event()
 
     def changed(self, old: Pod | None, new: Pod | None) -> None:
@@ -30,7 +33,7 @@ class LoopTrigger:
             return
         since = new.unscheduled.since
         if since is not None and self._clock.now().wall - since <= _FRESH_S:
-            self._wake.set()
+            self.wake()
 
     def configure(self, loop: Loop) -> None:
         """Go by other options from the next wait on."""
@@ -38,27 +41,39 @@ class LoopTrigger:
 
     def wake(self) -> None:
         """End this wait, or the next one, as soon as passes may follow each other."""
-        self._wake.set()
+        self._woken = True
+        self._news.set()
+
+    def interrupt(self) -> None:
+        """Have what is done between passes done now, or after the pass that runs; no pass begins earlier for it."""
+        self._news.set()
 
     def stop(self) -> None:
         """End any wait, now and from here on."""
         self._stopping.set()
-        self._wake.set()
+        self._news.set()
 
     def due(self, began: Instant, *, acted: bool) -> float:
         """Return the monotonic second at which the pass after the one that `began` then is due, as things are."""
         soonest = began.mono + self._loop.min_pass_interval_s
-        if self._wake.is_set() or (acted and self._loop.frequent_loops_enabled):
+        if self._woken or (acted and self._loop.frequent_loops_enabled):
             return soonest
         return max(soonest, began.mono + self._loop.scan_interval_s)
 
     def begins(self) -> None:
         """Forget what cut the wait short: the pass that begins now will see it."""
-        self._wake.clear()
+        self._woken = False
 
-    def wait(self, began: Instant, *, acted: bool) -> bool:
-        """Wait until the pass after the one that `began` then is due; False means stop."""
-        self._wake.wait(self._left(self.due(began, acted=acted)))
+    def wait(self, began: Instant, *, acted: bool, meanwhile: Callable[[], object] = lambda: None) -> bool:
+        """Wait until the pass after the one that `began` then is due; False means stop.
+
+        `meanwhile` is called at the beginning and whenever somebody interrupts.
+        """
+        meanwhile()
+        while (left_s := self._left(self.due(began, acted=acted))) and not (self._woken or self._stopping.is_set()):
+            self._news.wait(left_s)
+            self._news.clear()
+            meanwhile()
         self.begins()
         return not self._stopping.wait(self._left(began.mono + self._loop.min_pass_interval_s))
 

@@ -24,20 +24,20 @@ Row = tuple[object, ...]
 
 def explanation_text(explanation: PlanExplanation) -> Iterator[str]:
     """Yield the lines of an explanation."""
-    for one in explanation.explained:
-        yield f"{explanation.name}, run {explanation.run} at {explanation.at}: {one.target}: {one.verdict}"
-        yield one.message
-        if one.remedy is not None:
-            yield f"what would change it: {one.remedy.text}"
-        for other in one.alternatives:
+    for answer in explanation.explained:
+        yield f"{explanation.name}, run {explanation.run} at {explanation.at}: {answer.target}: {answer.verdict}"
+        yield answer.message
+        if answer.remedy is not None:
+            yield f"what would change it: {answer.remedy.text}"
+        for other in answer.alternatives:
             yield f"or: {other.text}"
-        match one:
+        match answer:
             case PodExplanation():
-                yield from _pod(one)
+                yield from _pod(answer)
             case NodeExplanation():
-                yield from _node(one)
+                yield from _node(answer)
             case GroupExplanation():
-                yield from _group(one)
+                yield from _group(answer)
         yield ""
 
 
@@ -49,31 +49,32 @@ def _pod(pod: PodExplanation) -> Iterator[str]:
     yield from _table(
         "Nodes, nearest miss first",
         ("COUNT", "NODES", "REASON", "WHY"),
-        [_node_set(one) for one in pod.nodes],
+        [_node_set(node_set) for node_set in pod.nodes],
     )
     yield from _table(
         "Node groups, nearest miss first",
         ("COUNT", "GROUPS", "OUTCOME", "REASON", "WHY"),
-        [_group_set(one) for one in pod.groups],
+        [_group_set(group_set) for group_set in pod.groups],
     )
     yield from _offers(pod.offers)
 
 
-def _node_set(one: NodeSet) -> list[Row]:
-    names = _names(one.examples, one.count)
-    if one.upcoming:
-        names += f" ({one.upcoming} upcoming)"
-    whys: list[Row] = [_why(each) for each in one.rejections] or [("", "would take it")]
-    return [((one.count, names) if number == 0 else ("", "")) + why for number, why in enumerate(whys)]
+def _node_set(node_set: NodeSet) -> list[Row]:
+    names = _names(node_set.examples, node_set.count)
+    if node_set.upcoming:
+        names += f" ({node_set.upcoming} upcoming)"
+    whys: list[Row] = [_why(rejection) for rejection in node_set.rejections] or [("", "would take it")]
+    return [((node_set.count, names) if number == 0 else ("", "")) + why for number, why in enumerate(whys)]
 
 
-def _group_set(one: GroupSet) -> list[Row]:
-    whys: list[Row] = [_why(each) for each in one.rejections]
-    if one.skipped is not None:
-        whys.insert(0, (one.skipped.reason, _sentence(one.skipped.message, one.skipped.detail)))
-    first = (len(one.groups), _names(one.groups[:_GROUPS_SHOWN], len(one.groups)), one.fate)
+def _group_set(group_set: GroupSet) -> list[Row]:
+    whys: list[Row] = [_why(rejection) for rejection in group_set.rejections]
+    if group_set.skipped is not None:
+        whys.insert(0, (group_set.skipped.reason, _sentence(group_set.skipped.message, group_set.skipped.detail)))
+    first = (len(group_set.groups), _names(group_set.groups[:_GROUPS_SHOWN], len(group_set.groups)), group_set.fate)
     return [
-        (first if number == 0 else ("", "", "")) + why for number, why in enumerate(whys or [("", _fate(one.fate))])
+        (first if number == 0 else ("", "", "")) + why
+        for number, why in enumerate(whys or [("", _fate(group_set.fate))])
     ]
 
 
@@ -104,16 +105,16 @@ def _node(node: NodeExplanation) -> Iterator[str]:
     yield output.to_table(("", ""), [(f"  {name}", fact) for name, fact in facts if fact]).lstrip("\n")
 
 
-def _replacement(one: ExplainedReplacement) -> str:
-    parts = [one.stage.value if one.trigger is None else f"{one.stage} ({one.trigger})"]
-    if one.bought:
-        parts.append("bought " + ", ".join(f"{count} of {group}" for group, count in one.bought.items()))
-    if one.hold is not None:
-        parts.append(_sentence(one.hold, one.detail))
-    if one.left_s:
-        parts.append(f"tried again in {one.left_s:.0f}s")
-    if one.price_before is not None and one.price_after is not None:
-        parts.append(f"price per hour {one.price_before:g} -> {one.price_after:g}")
+def _replacement(replacement: ExplainedReplacement) -> str:
+    parts = [replacement.stage.value if replacement.trigger is None else f"{replacement.stage} ({replacement.trigger})"]
+    if replacement.bought:
+        parts.append("bought " + ", ".join(f"{count} of {group}" for group, count in replacement.bought.items()))
+    if replacement.hold is not None:
+        parts.append(_sentence(replacement.hold, replacement.detail))
+    if replacement.left_s:
+        parts.append(f"tried again in {replacement.left_s:.0f}s")
+    if replacement.price_before is not None and replacement.price_after is not None:
+        parts.append(f"price per hour {replacement.price_before:g} -> {replacement.price_after:g}")
     return "; ".join(parts)
 
 
@@ -137,13 +138,16 @@ def _group(group: GroupExplanation) -> Iterator[str]:
         ("error", group.error),
     )
     yield output.to_table(("", ""), [(f"  {name}", fact) for name, fact in facts if fact]).lstrip("\n")
-    yield from _offers(sorted((*group.offers, *group.rivals), key=lambda one: one.round))
+    yield from _offers(sorted((*group.offers, *group.rivals), key=lambda offer: offer.round))
     yield from _table(
         "Pods that a new node would not take",
         ("PODS", "COUNT", "REASON", "WHY"),
         [
-            [(one.owner or _names(one.examples, one.count), one.count, *_why(each)) for each in one.rejections]
-            for one in group.rejected
+            [
+                (pods.owner or _names(pods.examples, pods.count), pods.count, *_why(rejection))
+                for rejection in pods.rejections
+            ]
+            for pods in group.rejected
         ],
     )
 
@@ -152,14 +156,14 @@ def _offers(offers: Sequence[Offer]) -> Iterator[str]:
     yield from _table(
         "Offers",
         ("ROUND", "GROUP", "NODES", "PODS", "CHOSEN", "EXPANDERS", "SIMILAR GROUPS"),
-        [[_offer(one)] for one in offers],
+        [[_offer(offer)] for offer in offers],
     )
 
 
-def _offer(one: Offer) -> Row:
-    rated = ", ".join(map(_rated, one.scores))
-    chosen = "yes" if one.chosen else "no"
-    return one.round, one.group, one.nodes, one.pods, chosen, rated, ", ".join(one.similar_groups)
+def _offer(offer: Offer) -> Row:
+    rated = ", ".join(map(_rated, offer.scores))
+    chosen = "yes" if offer.chosen else "no"
+    return offer.round, offer.group, offer.nodes, offer.pods, chosen, rated, ", ".join(offer.similar_groups)
 
 
 def _rated(score: Score) -> str:

@@ -1,4 +1,4 @@
-"""Answers `plan --explain`: why a pass decided as it did for one pod, node or node group.
+"""Explains why a pass decided as it did for a pod, node or node group: for `plan --explain` and the API.
 
 Everything is read from the pass itself: its report, its memory, and the simulated cluster that it decided on.
 """
@@ -9,16 +9,15 @@ from itertools import islice
 
 import msgspec
 
-from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
 from autoscaler.explain.answer import GroupExplanation, NodeExplanation, PlanExplanation, PodExplanation
+from autoscaler.explain.explained_pass import ExplainedPass, explained_pass
 from autoscaler.explain.group import explain_group
 from autoscaler.explain.node import explain_node
 from autoscaler.explain.pod import explain_pending, explain_running
 from autoscaler.loop.ended_pass import EndedPass
 from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.pod import Pod
-from autoscaler.snapshot.cluster import ClusterView
 
 _SHOWN = 5
 Explained = PodExplanation | NodeExplanation | GroupExplanation
@@ -60,62 +59,60 @@ def parse_targets(words: Iterable[str]) -> tuple[ExplainTarget, ...]:
 
 
 def explain(
-    targets: Sequence[ExplainTarget], p: EndedPass, config: Config, placed: Mapping[str, Pod], name: str, run: int
+    targets: Sequence[ExplainTarget], ended: EndedPass, placed: Mapping[str, Pod], name: str, run: int
 ) -> PlanExplanation:
-    """Explain what the run came to for each target.
+    """Explain what a run decided about each target.
 
     `placed` are the pods of the cluster by key, those included that the pass leaves out of account. Raises
     `ConfigError` with a line for every target that is not there.
     """
-    view = p.report.view
-    if view is None:
-        raise ConfigError(f"run {run}: nothing to explain, the pass never saw the cluster: {p.report.error}")
+    try:
+        passed = explained_pass(ended)
+    except ConfigError as error:
+        raise ConfigError(f"run {run}: {error}") from None
     explained: list[Explained] = []
     problems: list[str] = []
     for target in targets:
         try:
-            explained.append(_EXPLAINERS[target.kind](target, p, view, config, placed))
+            explained.append(explain_target(target, passed, placed))
         except ConfigError as error:
             problems.extend(f"--explain {target}: {problem}" for problem in error.problems)
     if problems:
         raise ConfigError(problems)
-    return PlanExplanation(name=name, run=run, at=rfc3339(p.report.now.wall), explained=explained)
+    return PlanExplanation(name=name, run=run, at=rfc3339(ended.report.now.wall), explained=explained)
 
 
-def _pod(
-    target: ExplainTarget, p: EndedPass, view: ClusterView, config: Config, placed: Mapping[str, Pod]
-) -> Explained:
-    pod = next((pod for pod in view.pending if pod.key == target.name), None)
+def explain_target(target: ExplainTarget, ended: ExplainedPass, placed: Mapping[str, Pod]) -> Explained:
+    """Explain one target; raises `ConfigError` where it is not there. `placed`: see `explain`."""
+    return _EXPLAINERS[target.kind](target, ended, placed)
+
+
+def _pod(target: ExplainTarget, ended: ExplainedPass, placed: Mapping[str, Pod]) -> Explained:
+    pending = ended.view.pending
+    pod = next((pod for pod in pending if pod.key == target.name), None)
     if pod is not None:
-        return explain_pending(str(target), pod, p, view, config)
+        return explain_pending(str(target), pod, ended)
     known = placed.get(target.name)
     if known is not None and known.node is not None:
-        return explain_running(str(target), known, known.node, view)
-    raise ConfigError(_nothing_of("pending pod", "pending", (pod.key for pod in view.pending), len(view.pending)))
+        return explain_running(str(target), known, known.node, ended.view)
+    raise ConfigError(_nothing_of("pending pod", "pending", (pod.key for pod in pending), len(pending)))
 
 
-def _node(
-    target: ExplainTarget, p: EndedPass, view: ClusterView, config: Config, placed: Mapping[str, Pod]
-) -> Explained:
-    position = view.positions.get(target.name)
-    if position is None:
-        raise ConfigError(_nothing_of("node", "nodes", (node.name for node in view.nodes), len(view.nodes)))
-    return explain_node(str(target), view.nodes[position], p, view, config)
+def _node(target: ExplainTarget, ended: ExplainedPass, placed: Mapping[str, Pod]) -> Explained:
+    nodes, node = ended.view.nodes, ended.view.node(target.name)
+    if node is None:
+        raise ConfigError(_nothing_of("node", "nodes", (node.name for node in nodes), len(nodes)))
+    return explain_node(str(target), node, ended)
 
 
-def _group(
-    target: ExplainTarget, p: EndedPass, view: ClusterView, config: Config, placed: Mapping[str, Pod]
-) -> Explained:
-    group = view.groups.get(target.name)
+def _group(target: ExplainTarget, ended: ExplainedPass, placed: Mapping[str, Pod]) -> Explained:
+    groups, group = ended.view.groups.all, ended.view.groups.get(target.name)
     if group is None:
-        groups = view.groups.all
         raise ConfigError(_nothing_of("node group", "groups", (group.id for group in groups), len(groups)))
-    return explain_group(str(target), group, p, config)
+    return explain_group(str(target), group, ended)
 
 
-_EXPLAINERS: Mapping[
-    ExplainKind, Callable[[ExplainTarget, EndedPass, ClusterView, Config, Mapping[str, Pod]], Explained]
-] = {
+_EXPLAINERS: Mapping[ExplainKind, Callable[[ExplainTarget, ExplainedPass, Mapping[str, Pod]], Explained]] = {
     ExplainKind.POD: _pod,
     ExplainKind.NODE: _node,
     ExplainKind.GROUP: _group,

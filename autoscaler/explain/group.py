@@ -3,164 +3,187 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from autoscaler.config.tree import Config
+import msgspec
+
 from autoscaler.explain.answer import (
     EXAMPLES,
     BackoffForm,
     GroupExplanation,
     GroupVerdict,
-    LeftOut,
     Offer,
     RejectedPods,
     Sizes,
     owner_of,
 )
+from autoscaler.explain.explained_pass import ExplainedPass
 from autoscaler.explain.options import offers
 from autoscaler.explain.pod import left_out
 from autoscaler.explain.remedies.groups import chosen_instead, held_group, paused
 from autoscaler.explain.remedies.passes import ended_early, held_back, next_pass
-from autoscaler.explain.remedies.pods import into_group, shortlist, waiting_remedies
+from autoscaler.explain.remedies.pods import into_group, shortlist
 from autoscaler.explain.remedies.remedy import CulpritKind, Obstacle, Remedy, remedy
-from autoscaler.loop.ended_pass import EndedPass
+from autoscaler.explain.remedies.waiting import waiting_remedies
 from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.pod import PodClass
 from autoscaler.observe.reason_table import TABLE
-from autoscaler.reasons import ScaleUpResult, Skipped
+from autoscaler.reasons import PodVerdict, ScaleUpResult, Skipped
 from autoscaler.registry.backoff import backed_off
 from autoscaler.registry.buckets import Buckets
 from autoscaler.scaleup.plan import Resized, ScaleUpPlan
 from autoscaler.snapshot.groups import Group
 
 
-def explain_group(target: str, group: Group, p: EndedPass, config: Config) -> GroupExplanation:
+def explain_group(target: str, group: Group, ended: ExplainedPass) -> GroupExplanation:
     """Explain one node group of the view."""
-    report, plan = p.report, p.report.scale_up.plan
-    tried = [one for one in report.increases if one.group == group.id]
-    increase = sum(one.after - one.before for one in tried)
-    error = next((one.error.message for one in tried if one.error is not None), "")
-    offered = offers(plan, lambda option: option.group.id == group.id)
-    rounds = {one.round for one in offered}
-    rivals = [one for one in offers(plan, lambda option: option.group.id != group.id) if one.round in rounds]
-    unused = None if plan is None else next((one for one in plan.skipped if one.group == group.id), None)
-    skipped = left_out(unused)
-    rejected = [] if plan is None else _rejected(plan, group.id)
-    entry = p.memory.templates.entries.get(group.id)
-    sizes = _sizes(p, group, tried)
-    verdict = _verdict(increase, error, offered, skipped, rejected)
-    remedies = shortlist(_remedies(verdict, group, error, unused, p, config))
+    report, plan, memory = ended.report, ended.report.scale_up.plan, ended.memory
+    case = _case(group, ended)
+    rounds = {offer.round for offer in case.offers}
+    rivals = [offer for offer in offers(plan, lambda option: option.group.id != group.id) if offer.round in rounds]
+    template = memory.templates.entries.get(group.id)
+    sizes = _sizes(ended, group, case.increases)
+    remedies = shortlist(_remedies(case, ended))
     return GroupExplanation(
         target=target,
-        verdict=verdict,
-        message=_message(verdict, sizes, increase, error, offered, skipped, p),
+        verdict=case.verdict,
+        message=_message(case, sizes, ended),
         sizes=sizes,
         healthy=None if report.registry is None else report.registry.groups[group.id].healthy,
-        backoff=_backoff(p, group.id),
-        template_source=None if entry is None else entry.source,
-        template_fault=p.memory.templates.faults.get(group.id, ""),
-        increase=increase,
-        error=error,
-        skipped=skipped,
-        offers=offered,
+        backoff=_backoff(ended, group.id),
+        template_source=None if template is None else template.source,
+        template_fault=memory.templates.faults.get(group.id, ""),
+        increase=case.increase,
+        error=case.error,
+        skipped=left_out(case.skipped),
+        offers=case.offers,
         rivals=rivals,
-        rejected=rejected,
+        rejected=case.rejected,
         remedy=remedies[0] if remedies else None,
         alternatives=remedies[1:],
     )
 
 
-def _remedies(
-    verdict: GroupVerdict, group: Group, error: str, skipped: Skipped | None, p: EndedPass, config: Config
-) -> Iterator[Remedy]:
+class _GroupCase(msgspec.Struct, frozen=True, kw_only=True):
+    """What a pass decided about one group."""
+
+    group: Group
+    increases: list[Resized]
+    skipped: Skipped | None
+    """Why it may not grow."""
+    offers: list[Offer]
+    rejected: list[RejectedPods]
+
+    @property
+    def increase(self) -> int:
+        """Machines asked for, with success."""
+        return sum(resized.after - resized.before for resized in self.increases)
+
+    @property
+    def error(self) -> str:
+        """Why it could not grow."""
+        return next((resized.error.message for resized in self.increases if resized.error is not None), "")
+
+    @property
+    def verdict(self) -> GroupVerdict:
+        """What the scale-up made of it."""
+        if self.increase > 0:
+            return GroupVerdict.GROWS
+        if self.error:
+            return GroupVerdict.FAILED
+        if self.offers:
+            return GroupVerdict.NOT_CHOSEN
+        if self.skipped is not None:
+            return GroupVerdict.LEFT_OUT
+        return GroupVerdict.NO_POD_FITS if self.rejected else GroupVerdict.NOT_ASKED
+
+
+def _case(group: Group, ended: ExplainedPass) -> _GroupCase:
+    plan = ended.report.scale_up.plan
+    skipped = () if plan is None else plan.skipped
+    return _GroupCase(
+        group=group,
+        increases=[resized for resized in ended.report.increases if resized.group == group.id],
+        skipped=next((skip for skip in skipped if skip.group == group.id), None),
+        offers=offers(plan, lambda option: option.group.id == group.id),
+        rejected=[] if plan is None else _rejected(plan, group.id),
+    )
+
+
+def _remedies(case: _GroupCase, ended: ExplainedPass) -> Iterator[Remedy]:
     """Yield what would have the group grow."""
-    plan = p.report.scale_up.plan
-    match verdict:
+    plan = ended.report.scale_up.plan
+    match case.verdict:
         case GroupVerdict.FAILED:
-            yield paused(Obstacle.INCREASE_FAILED, group.id, p, error)
-        case GroupVerdict.LEFT_OUT if skipped is not None:
-            yield held_group(skipped, p, config)
+            yield paused(Obstacle.INCREASE_FAILED, case.group.id, ended, case.error)
+        case GroupVerdict.LEFT_OUT if case.skipped is not None:
+            yield held_group(case.skipped, ended)
         case GroupVerdict.NO_POD_FITS if plan is not None:
-            pods = {pod.cls: pod for pod in plan.remaining}
-            found = [one for pod in pods.values() if (one := into_group(pod, group.id, None, p, config)) is not None]
-            yield from sorted(found, key=lambda one: len(one.changes))
-            if not found:
-                text = "no pod can be changed so that it fits; none needs such a node"
-                reason = next(iter(plan.rejected.values()))[group.id][0].reason
-                yield remedy(Obstacle(reason.value), CulpritKind.GROUP, group.id, text)
+            yield from _fitting(case.group.id, plan, ended)
         case GroupVerdict.NOT_CHOSEN if plan is not None:
-            rounds = [each for each in plan.rounds if any(one.group.id == group.id for one in each.options)]
-            if rounds[0].chosen is not None and rounds[0].chosen.group.id == group.id:
-                yield held_back(p, config) or next_pass(
-                    Obstacle.NEXT_PASS, "limits allow none of its nodes now; that is tried again", p, config
-                )
-            else:
-                yield chosen_instead(group.id, rounds[0].options, config)
+            yield _chosen(case.group.id, plan, ended)
         case GroupVerdict.NOT_ASKED:
-            yield from _unasked(p, config)
-        case _:
-            return
+            yield from _unasked(ended)
 
 
-def _unasked(p: EndedPass, config: Config) -> Iterator[Remedy]:
+def _fitting(group_id: str, plan: ScaleUpPlan, ended: ExplainedPass) -> Iterator[Remedy]:
+    """Yield what would have a new node take each kind of pod that waits, fewest changes first."""
+    pods = {pod.cls: pod for pod in plan.remaining}.values()
+    remedies = [fits for pod in pods if (fits := into_group(pod, group_id, None, ended)) is not None]
+    yield from sorted(remedies, key=lambda fits: len(fits.changes))
+    if not remedies:
+        text = "no pod can be changed so that it fits; none needs such a node"
+        yield remedy(next(iter(plan.rejected.values()))[group_id][0].reason, CulpritKind.GROUP, group_id, text)
+
+
+def _chosen(group_id: str, plan: ScaleUpPlan, ended: ExplainedPass) -> Remedy:
+    """Return what would have the group's first offer taken."""
+    first = next(round_ for round_ in plan.rounds if any(option.group.id == group_id for option in round_.options))
+    if first.chosen is None or first.chosen.group.id != group_id:
+        return chosen_instead(group_id, first.options, ended.config)
+    text = "limits allow none of its nodes now; that is tried again"
+    return held_back(ended) or next_pass(PodVerdict.NEXT_PASS, text, ended)
+
+
+def _unasked(ended: ExplainedPass) -> Iterator[Remedy]:
     """Yield what kept the pass from asking any group; nothing where no pod needs a node."""
-    early = ended_early(p, config)
+    early = ended_early(ended)
     if early is not None:
         yield early
-    elif p.report.pods.unschedulable:
-        back = held_back(p, config)
+    elif ended.report.pods.unschedulable:
+        back = held_back(ended)
         if back is not None:
             yield back
-        for pod in p.report.pods.unschedulable[:1]:
-            reason = p.report.pods.waiting.get(pod.key)
+        for pod in ended.report.pods.unschedulable[:1]:
+            reason = ended.report.pods.waiting.get(pod.key)
             if reason is not None:
-                yield from waiting_remedies(pod, reason, p, config, ())
+                yield from waiting_remedies(pod, reason, ended, ())
 
 
-def _verdict(
-    increase: int, error: str, offers: list[Offer], skipped: LeftOut | None, rejected: list[RejectedPods]
-) -> GroupVerdict:
-    if increase > 0:
-        return GroupVerdict.GROWS
-    if error:
-        return GroupVerdict.FAILED
-    if offers:
-        return GroupVerdict.NOT_CHOSEN
-    if skipped is not None:
-        return GroupVerdict.LEFT_OUT
-    return GroupVerdict.NO_POD_FITS if rejected else GroupVerdict.NOT_ASKED
-
-
-def _message(
-    verdict: GroupVerdict,
-    sizes: Sizes,
-    increase: int,
-    error: str,
-    offers: list[Offer],
-    skipped: LeftOut | None,
-    p: EndedPass,
-) -> str:
-    match verdict:
+def _message(case: _GroupCase, sizes: Sizes, ended: ExplainedPass) -> str:
+    match case.verdict:
         case GroupVerdict.GROWS:
-            return f"grows by {increase} to {sizes.target} of {sizes.max}"
+            return f"grows by {case.increase} to {sizes.target} of {sizes.max}"
         case GroupVerdict.FAILED:
-            return f"could not grow: {error}"
+            return f"could not grow: {case.error}"
         case GroupVerdict.NOT_CHOSEN:
-            outcome = "chosen, but limits allow none of them" if any(one.chosen for one in offers) else "not chosen"
-            return f"nodes offered: {offers[0].nodes}, for pods: {offers[0].pods}; {outcome}"
-        case GroupVerdict.LEFT_OUT if skipped is not None:
+            first, chosen = case.offers[0], any(offer.chosen for offer in case.offers)
+            outcome = "chosen, but limits allow none of them" if chosen else "not chosen"
+            return f"nodes offered: {first.nodes}, for pods: {first.pods}; {outcome}"
+        case GroupVerdict.LEFT_OUT if case.skipped is not None:
+            skipped = case.skipped
             return f"{skipped.message} ({skipped.detail})" if skipped.detail else skipped.message
         case GroupVerdict.NO_POD_FITS:
             return "a new node would take none of the pods that need one"
         case _:
-            result = p.report.scale_up.result or ScaleUpResult.NOT_TRIED
-            return p.report.error or TABLE[ScaleUpResult][result].text
+            result = ended.report.scale_up.result or ScaleUpResult.NOT_TRIED
+            return ended.report.error or TABLE[ScaleUpResult][result].text
 
 
-def _sizes(p: EndedPass, group: Group, tried: Sequence[Resized]) -> Sizes:
-    state = None if p.report.registry is None else p.report.registry.groups[group.id]
+def _sizes(ended: ExplainedPass, group: Group, increases: Sequence[Resized]) -> Sizes:
+    state = None if ended.report.registry is None else ended.report.registry.groups[group.id]
     buckets = Buckets() if state is None else state.buckets
     before = group.target_size if state is None else state.acceptable.target
     return Sizes(
-        target=tried[-1].after if tried else before,
+        target=increases[-1].after if increases else before,
         min=group.min_size,
         max=group.max_size,
         ready=len(buckets.ready),
@@ -172,9 +195,9 @@ def _sizes(p: EndedPass, group: Group, tried: Sequence[Resized]) -> Sizes:
     )
 
 
-def _backoff(p: EndedPass, group_id: str) -> BackoffForm | None:
-    now = p.report.now
-    pause = backed_off(p.memory.registry.backoffs, group_id, now)
+def _backoff(ended: ExplainedPass, group_id: str) -> BackoffForm | None:
+    now = ended.report.now
+    pause = backed_off(ended.memory.registry.backoffs, group_id, now)
     if pause is None:
         return None
     left_s = pause.until.mono - now.mono

@@ -1,10 +1,12 @@
 """Explains a node: why it stays or is removed, and what will change with time."""
 
+import msgspec
+
 from autoscaler.clock import Instant
 from autoscaler.config.scaledown import ScaleDown
-from autoscaler.config.tree import Config
 from autoscaler.explain.answer import ExplainedReplacement, NodeExplanation, NodeVerdict
-from autoscaler.explain.remedies.nodes import NodeCase
+from autoscaler.explain.explained_pass import ExplainedPass
+from autoscaler.explain.remedies.nodes import NodeCase, node_remedies
 from autoscaler.explain.remedies.pods import shortlist
 from autoscaler.loop.ended_pass import EndedPass
 from autoscaler.objects.meta import rfc3339
@@ -16,115 +18,124 @@ from autoscaler.registry.memory import LastActions
 from autoscaler.scaledown.cooldown import group_in_cooldown, in_cooldown
 from autoscaler.scaledown.deletions import wait_s
 from autoscaler.scaledown.plan import Removal
-from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.groups import Group
 
 
-def explain_node(target: str, node: Node, p: EndedPass, view: ClusterView, config: Config) -> NodeExplanation:
+def explain_node(target: str, node: Node, ended: ExplainedPass) -> NodeExplanation:
     """Explain one node of the view."""
-    report, name = p.report, node.name
-    removal = next((one for one in report.scale_down.unneeded if one.node.name == name), None)
-    kept, owner = report.scale_down.unremovable.get(name), view.groups.of_node.get(name)
+    report, view, name = ended.report, ended.view, node.name
+    removal = next((removal for removal in report.scale_down.unneeded if removal.node.name == name), None)
+    unremovable, owner = report.scale_down.unremovable.get(name), view.groups.of_node.get(name)
     group = None if owner is None else view.groups.get(owner)
-    begun = any(one.node.name == name for one in report.scale_down.begun)
-    verdict = _verdict(begun, removal, kept)
-    since = unneeded_since(p, name) if removal is not None else None
+    begun = any(removal.node.name == name for removal in report.scale_down.begun)
+    verdict = _verdict(begun, removal, unremovable)
+    since = unneeded_since(ended, name) if removal is not None else None
     result = report.scale_down.result or ScaleDownResult.NOT_TRIED
-    share = removal.utilization if removal is not None else None if kept is None else kept.utilization
-    left_s = None if begun else time_left_s(p, config.scale_down, removal, kept, group, name)
-    case = NodeCase(name, removal, kept, group, left_s, p, config)
-    remedies = [] if verdict is NodeVerdict.REMOVED else shortlist(case.remedies())
-    return NodeExplanation(
+    left_s = None if begun else time_left_s(ended, removal, unremovable, group, name)
+    case = NodeCase(name=name, removal=removal, unremovable=unremovable, group=group, time_left_s=left_s, ended=ended)
+    remedies = [] if verdict is NodeVerdict.REMOVED else shortlist(node_remedies(case))
+    answer = NodeExplanation(
         target=target,
         verdict=verdict,
-        message=_message(verdict, kept, result),
+        message=_message(verdict, unremovable, result),
         group=owner,
-        state="" if report.registry is None else _state(p, view, name),
-        reason=None if kept is None else kept.reason,
-        detail="" if kept is None else kept.detail,
-        pod=None if kept is None else kept.pod,
-        pod_reason=None if kept is None else kept.pod_reason,
-        utilization=share,
+        state="" if report.registry is None else _state(ended, name),
+        utilization=None if removal is None else removal.utilization,
         unneeded_since=None if since is None else rfc3339(report.now.wall - (report.now.mono - since.mono)),
         time_left_s=left_s,
         pods_to_move=[] if removal is None else sorted(pod.key for pod in removal.pods),
-        replacement=_replacement(p, name),
+        replacement=_replacement(ended, name),
         scale_down_result=result.value,
         remedy=remedies[0] if remedies else None,
         alternatives=remedies[1:],
     )
+    return answer if unremovable is None else _with_reason(answer, unremovable)
 
 
-def _verdict(begun: bool, removal: Removal | None, kept: UnremovableNode | None) -> NodeVerdict:
-    if begun or (kept is not None and kept.reason is UnremovableReason.BEING_DELETED):
+def _with_reason(answer: NodeExplanation, unremovable: UnremovableNode) -> NodeExplanation:
+    return msgspec.structs.replace(
+        answer,
+        reason=unremovable.reason,
+        detail=unremovable.detail,
+        pod=unremovable.pod,
+        pod_reason=unremovable.pod_reason,
+        utilization=unremovable.utilization if answer.utilization is None else answer.utilization,
+    )
+
+
+def _verdict(begun: bool, removal: Removal | None, unremovable: UnremovableNode | None) -> NodeVerdict:
+    if begun or (unremovable is not None and unremovable.reason is UnremovableReason.BEING_DELETED):
         return NodeVerdict.REMOVED
     if removal is not None:
         return NodeVerdict.UNNEEDED
-    return NodeVerdict.NOT_JUDGED if kept is None else NodeVerdict.STAYS
+    return NodeVerdict.NOT_JUDGED if unremovable is None else NodeVerdict.STAYS
 
 
-def _message(verdict: NodeVerdict, kept: UnremovableNode | None, result: ScaleDownResult) -> str:
+def _message(verdict: NodeVerdict, unremovable: UnremovableNode | None, result: ScaleDownResult) -> str:
     if verdict is NodeVerdict.REMOVED:
         return "is being removed"
-    if kept is not None:
-        return TABLE[UnremovableReason][kept.reason].text
+    if unremovable is not None:
+        return TABLE[UnremovableReason][unremovable.reason].text
     how = TABLE[ScaleDownResult][result].text
     return f"unneeded; {how}" if verdict is NodeVerdict.UNNEEDED else f"scale-down has not evaluated it; {how}"
 
 
-def _state(p: EndedPass, view: ClusterView, name: str) -> str:
-    statuses = node_statuses(view, p.registry, NodeFates())
-    return next(one.state.value for one in statuses if one.name == name)
+def _state(ended: ExplainedPass, name: str) -> str:
+    statuses = node_statuses(ended.view, ended.registry, NodeFates())
+    return next(status.state.value for status in statuses if status.name == name)
 
 
-def unneeded_since(p: EndedPass, name: str) -> Instant | None:
+def unneeded_since(ended: EndedPass, name: str) -> Instant | None:
     """Return since when nobody needs the node; None where it is needed, or was not judged."""
-    memory = p.memory.scale_down
+    memory = ended.memory.scale_down
     return None if memory is None else memory.unneeded.get(name)
 
 
-def _replacement(p: EndedPass, name: str) -> ExplainedReplacement | None:
-    one = next((one for one in p.report.replacements.all if name in one.nodes), None)
-    rest = p.report.replacements.held.get(name)
-    if one is None:
-        if rest is None:
-            return None
-        left_s = max(0.0, rest.until.mono - p.report.now.mono)
+def _replacement(ended: ExplainedPass, name: str) -> ExplainedReplacement | None:
+    report = ended.report
+    replacement = next((replacement for replacement in report.replacements.all if name in replacement.nodes), None)
+    if replacement is not None:
         return ExplainedReplacement(
-            stage=ReplacementStage.PROPOSED, nodes=[name], hold=rest.hold, detail=rest.detail, left_s=left_s
+            stage=replacement.stage,
+            trigger=replacement.trigger,
+            nodes=list(replacement.nodes),
+            bought={purchase.group: purchase.count for purchase in replacement.bought},
+            hold=replacement.hold,
+            detail=replacement.detail,
+            price_before=replacement.price_before,
+            price_after=replacement.price_after,
         )
+    backoff = report.replacements.held.get(name)
+    if backoff is None:
+        return None
+    left_s = max(0.0, backoff.until.mono - report.now.mono)
     return ExplainedReplacement(
-        stage=one.stage,
-        trigger=one.trigger,
-        nodes=list(one.nodes),
-        bought={purchase.group: purchase.count for purchase in one.bought},
-        hold=one.hold,
-        detail=one.detail,
-        price_before=one.price_before,
-        price_after=one.price_after,
+        stage=ReplacementStage.PROPOSED, nodes=[name], hold=backoff.hold, detail=backoff.detail, left_s=left_s
     )
 
 
 def time_left_s(
-    p: EndedPass,
-    options: ScaleDown,
+    ended: EndedPass,
     removal: Removal | None,
-    kept: UnremovableNode | None,
+    unremovable: UnremovableNode | None,
     group: Group | None,
     name: str,
 ) -> float | None:
     """Return how long until the node may go, or is looked at again: the longest of what it waits for."""
-    now, memory = p.report.now, p.memory.scale_down
-    ends = [] if kept is None or kept.time_left_s is None else [now.mono + kept.time_left_s]
+    now, memory, options = ended.report.now, ended.memory, ended.config.scale_down
+    looked_at = {} if memory.scale_down is None else memory.scale_down.unremovable
+    ends = []
+    if unremovable is not None and unremovable.time_left_s is not None:
+        ends.append(now.mono + unremovable.time_left_s)
     if removal is not None and group is not None:
-        since = unneeded_since(p, name)
-        ends.append((now if since is None else since).mono + wait_s(removal, group, options))
-        if p.report.scale_down.result is ScaleDownResult.IN_COOLDOWN:
-            ends.append(_cooled_down(p.memory.registry.last, options, now))
-    elif kept is not None and memory is not None and name in memory.unremovable:
-        ends.append(memory.unremovable[name].until.mono)
-    elif kept is not None and kept.reason is UnremovableReason.GROUP_COOLING_DOWN and group is not None:
-        last = p.memory.registry.last_by_group.get(group.id)
+        since = unneeded_since(ended, name) or now
+        ends.append(since.mono + wait_s(removal, group, options))
+        if ended.report.scale_down.result is ScaleDownResult.IN_COOLDOWN:
+            ends.append(_cooled_down(memory.registry.last, options, now))
+    elif unremovable is not None and name in looked_at:
+        ends.append(looked_at[name].until.mono)
+    elif unremovable is not None and unremovable.reason is UnremovableReason.GROUP_COOLING_DOWN and group is not None:
+        last = memory.registry.last_by_group.get(group.id)
         ends.append(now.mono if last is None else _cooled_down(last, options, now))
     left_s = max(ends, default=now.mono) - now.mono
     return round(left_s, 3) if left_s > 0 else None

@@ -10,27 +10,27 @@ from autoscaler.scaleup.plan import Round, ScaleUpPlan
 def offers(plan: ScaleUpPlan | None, wanted: Callable[[Option], bool]) -> list[Offer]:
     """Return the options that are wanted, round by round."""
     return [
-        _offer(number, each, option)
-        for number, each in enumerate(() if plan is None else plan.rounds)
-        for option in each.options
+        _offer(number, round_, option)
+        for number, round_ in enumerate(() if plan is None else plan.rounds)
+        for option in round_.options
         if wanted(option)
     ]
 
 
-def _offer(number: int, each: Round, option: Option) -> Offer:
+def _offer(number: int, round_: Round, option: Option) -> Offer:
     return Offer(
         round=number,
         group=option.group.id,
         nodes=option.nodes,
         pods=len(option.pods),
         similar_groups=sorted(option.similar),
-        scores=list(_scores(each, option.group.id)),
-        chosen=each.chosen is not None and each.chosen.group.id == option.group.id,
+        scores=list(_scores(round_, option.group.id)),
+        chosen=round_.chosen is not None and round_.chosen.group.id == option.group.id,
     )
 
 
-def _scores(each: Round, group_id: str) -> Iterator[Score]:
-    for step in each.steps:
+def _scores(round_: Round, group_id: str) -> Iterator[Score]:
+    for step in round_.steps:
         kept = group_id in step.kept
         yield Score(expander=step.expander, score=step.scores.get(group_id), kept=kept)
         if not kept:

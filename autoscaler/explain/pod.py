@@ -1,16 +1,16 @@
 """Explains a pod: its verdict, then what every node and node group has against it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import msgspec
 
-from autoscaler.config.tree import Config
 from autoscaler.explain.answer import EXAMPLES, GroupFate, GroupSet, LeftOut, NodeSet, PodExplanation
+from autoscaler.explain.explained_pass import ExplainedPass
 from autoscaler.explain.options import offers
-from autoscaler.explain.remedies.pods import beyond, needy_remedies, shortlist, waiting_remedies
+from autoscaler.explain.remedies.pods import Reach, beyond, shortlist, unschedulable_remedies
 from autoscaler.explain.remedies.remedy import Remedy
-from autoscaler.loop.ended_pass import EndedPass
+from autoscaler.explain.remedies.waiting import waiting_remedies
 from autoscaler.objects import quantity
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.objects.requests import DEFERRED, INFEASIBLE
@@ -24,6 +24,7 @@ from autoscaler.scheduling.placement import Placer
 from autoscaler.scheduling.profile import profile_of
 from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.overlay import Trial
+from autoscaler.snapshot.template import Template
 
 RUNS = "Runs"
 _UNDECIDED = (ScaleUpResult.IN_COOLDOWN, ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL)
@@ -36,8 +37,8 @@ _UNKNOWN = Miss(rejections=(), positions=(), shortfall=0.0)
 _FATES = tuple(GroupFate)
 
 
-class _Stand(msgspec.Struct, frozen=True):
-    """Where one group stands towards a pod."""
+class _GroupForPod(msgspec.Struct, frozen=True):
+    """What one group could do for a pod."""
 
     group: str
     fate: GroupFate
@@ -52,8 +53,9 @@ class _Stand(msgspec.Struct, frozen=True):
     @property
     def words(self) -> tuple[str, ...]:
         """What groups of one set have in common."""
-        left_out = () if self.skipped is None else (self.skipped.reason, self.skipped.message)
-        return (self.fate, *left_out, *(word for one in self.miss.rejections for word in (one.reason, one.message)))
+        skip = () if self.skipped is None else (self.skipped.reason, self.skipped.message)
+        rejections = (word for rejection in self.miss.rejections for word in (rejection.reason, rejection.message))
+        return (self.fate, *skip, *rejections)
 
     @property
     def order(self) -> tuple[int, int, float]:
@@ -86,57 +88,68 @@ def _resize(cls: PodClass) -> str:
     return ""
 
 
-def explain_pending(target: str, pod: Pod, p: EndedPass, view: ClusterView, config: Config) -> PodExplanation:
+def explain_pending(target: str, pod: Pod, ended: ExplainedPass) -> PodExplanation:
     """Explain a pod without a node."""
-    seen = p.report.view or view
-    alone = msgspec.structs.replace(seen, pending=tuple(one for one in seen.pending if one.key == pod.key))
-    status = pod_statuses(msgspec.structs.replace(p.report, view=alone))[0]
-    node = _node_of(pod, p)
-    found = PodExplanation(
+    alone = msgspec.structs.replace(ended.view, pending=tuple(other for other in ended.view.pending if other is pod))
+    status = pod_statuses(msgspec.structs.replace(ended.report, view=alone))[0]
+    node = _node_of(pod, ended)
+    answer = PodExplanation(
         target=target,
         verdict=status.verdict,
         message=_message(status.verdict, status.detail, node, status.planned_group),
         node=node,
         group=status.planned_group,
-        scheduler_message=_scheduler_message(pod, p, view, config),
+        scheduler_message=_scheduler_message(pod, ended),
         requests=_requests(pod.cls),
-        offers=offers(p.report.scale_up.plan, lambda option: any(one.key == pod.key for one in option.pods)),
+        offers=offers(ended.report.scale_up.plan, lambda option: _helps(option.pods, pod)),
     )
-    if p.placer is None:
-        return _with_remedies(found, shortlist(needy_remedies(pod, status.verdict, p, config, (), ())))
-    with _lifted(pod, node, p.placer.trial, view, config):
-        misses = near_misses(p.placer, pod.cls, slice(0, p.placer.trial.count))
-        stands = sorted(_stands(pod, p, view), key=lambda one: one.order)
-        nearest = [position for miss in misses if miss.rejections for position in miss.positions]
-        waiting = p.report.pods.waiting.get(pod.key)
-        remedies = (
-            needy_remedies(pod, status.verdict, p, config, [(one.group, one.skipped) for one in stands], nearest)
-            if waiting is None
-            else waiting_remedies(pod, waiting, p, config, nearest)
-        )
-        waits = waiting is not None or status.verdict in _UNDECIDED
-        if waits and all(miss.rejections for miss in misses) and not any(stand.takes for stand in stands):
-            reach = [(one.group, one.skipped) for one in stands]
-            remedies = beyond(remedies, pod, p, config, reach, nearest)
-        explained = msgspec.structs.replace(found, nodes=_node_sets(p.placer, misses), groups=_group_sets(stands))
-        return _with_remedies(explained, shortlist(remedies))
+    if ended.placer is None:
+        return _with_remedies(answer, unschedulable_remedies(pod, status.verdict, ended, Reach()))
+    with _lifted(pod, node, ended):
+        misses = near_misses(ended.simulated, pod.cls, slice(0, ended.simulated.trial.count))
+        cases = sorted(_group_cases(pod, ended), key=lambda case: case.order)
+        remedies = _remedies(pod, status.verdict, misses, cases, ended)
+        nodes, groups = _node_sets(ended.simulated, misses), _group_sets(cases)
+        return _with_remedies(msgspec.structs.replace(answer, nodes=nodes, groups=groups), remedies)
 
 
-def _scheduler_message(pod: Pod, p: EndedPass, view: ClusterView, config: Config) -> str:
-    if p.report.pods.waiting.get(pod.key) in _NOT_ASKED:
+def _remedies(
+    pod: Pod, outcome: str, misses: Sequence[Miss], cases: Sequence[_GroupForPod], ended: ExplainedPass
+) -> Iterator[Remedy]:
+    nearest = [position for miss in misses if miss.rejections for position in miss.positions]
+    reach = Reach([(case.group, case.skipped) for case in cases], nearest)
+    waiting = ended.report.pods.waiting.get(pod.key)
+    if waiting is None:
+        remedies = unschedulable_remedies(pod, outcome, ended, reach)
+    else:
+        remedies = waiting_remedies(pod, waiting, ended, nearest)
+    undecided = waiting is not None or outcome in _UNDECIDED
+    if undecided and all(miss.rejections for miss in misses) and not any(case.takes for case in cases):
+        return beyond(remedies, pod, ended, reach)
+    return remedies
+
+
+def _helps(pods: Iterable[Pod], pod: Pod) -> bool:
+    return any(other.key == pod.key for other in pods)
+
+
+def _scheduler_message(pod: Pod, ended: ExplainedPass) -> str:
+    if ended.report.pods.waiting.get(pod.key) in _NOT_ASKED:
         return ""
+    config = ended.config
     profile = profile_of(config.scheduler, config.rules, device_claims=config.device_claims_count)
-    return unschedulable(Placer(Trial(view), profile), pod.cls)
+    return unschedulable(Placer(Trial(ended.view), profile), pod.cls)
 
 
-def _with_remedies(found: PodExplanation, remedies: Sequence[Remedy]) -> PodExplanation:
-    return msgspec.structs.replace(found, remedy=remedies[0] if remedies else None, alternatives=list(remedies[1:]))
+def _with_remedies(answer: PodExplanation, remedies: Iterator[Remedy]) -> PodExplanation:
+    best = shortlist(remedies)
+    return msgspec.structs.replace(answer, remedy=best[0] if best else None, alternatives=best[1:])
 
 
-def _node_of(pod: Pod, p: EndedPass) -> str | None:
-    match p.report.pods.waiting.get(pod.key):
+def _node_of(pod: Pod, ended: ExplainedPass) -> str | None:
+    match ended.report.pods.waiting.get(pod.key):
         case Waiting.FITS:
-            return p.memory.hints.get(pod)
+            return ended.memory.hints.get(pod)
         case Waiting.NOMINATED:
             return pod.nominated_node
         case _:
@@ -166,13 +179,14 @@ def _requests(cls: PodClass) -> dict[str, str]:
 
 
 @contextmanager
-def _lifted(pod: Pod, node: str | None, trial: Trial, view: ClusterView, config: Config) -> Iterator[None]:
+def _lifted(pod: Pod, node: str | None, ended: ExplainedPass) -> Iterator[None]:
     """Take away the pod's own place, if the pass gave it one: it must not stand in its own way."""
-    position = None if node is None else view.positions.get(node)
+    trial = ended.simulated.trial
+    position = None if node is None else ended.view.positions.get(node)
     if position is None and node is not None:
-        position = next((one for one in range(trial.base, trial.count) if trial.name(one) == node), None)
+        position = next((added for added in range(trial.base, trial.count) if trial.name(added) == node), None)
     with trial.fork():
-        if position is not None and not expendable(pod, config.pods.expendable_pods_priority_cutoff):
+        if position is not None and not expendable(pod, ended.config.pods.expendable_pods_priority_cutoff):
             trial.lift(pod.cls, position)
         yield
 
@@ -190,18 +204,18 @@ def _node_sets(placer: Placer, misses: Sequence[Miss]) -> list[NodeSet]:
     ]
 
 
-def _group_sets(stands: Sequence[_Stand]) -> list[GroupSet]:
-    sets: dict[tuple[str, ...], list[_Stand]] = {}
-    for stand in stands:
-        sets.setdefault(stand.words, []).append(stand)
+def _group_sets(cases: Sequence[_GroupForPod]) -> list[GroupSet]:
+    sets: dict[tuple[str, ...], list[_GroupForPod]] = {}
+    for case in cases:
+        sets.setdefault(case.words, []).append(case)
     return [_group_set(members) for members in sets.values()]
 
 
-def _group_set(members: Sequence[_Stand]) -> GroupSet:
+def _group_set(members: Sequence[_GroupForPod]) -> GroupSet:
     nearest = members[0]
     return GroupSet(
         fate=nearest.fate,
-        groups=[one.group for one in members],
+        groups=[member.group for member in members],
         skipped=left_out(nearest.skipped),
         rejections=list(nearest.miss.rejections),
     )
@@ -214,39 +228,41 @@ def left_out(skipped: Skipped | None) -> LeftOut | None:
     return LeftOut(reason=skipped.reason, message=skipped.message, detail=skipped.detail)
 
 
-def _stands(pod: Pod, p: EndedPass, view: ClusterView) -> Iterator[_Stand]:
-    assert p.placer is not None
-    plan = p.report.scale_up.plan
-    left_out = () if plan is None else plan.full if pod.key in plan.held else plan.skipped
-    skipped: Mapping[str, Skipped] = {one.group: one for one in left_out}
-    grows, offered = _growing_for(pod, p), _offered_for(pod, p)
-    for group in view.groups.all:
-        template = p.report.templates.get(group.id)
-        miss, reason = _UNKNOWN, skipped.get(group.id)
-        if template is not None:
-            with p.placer.trial.fork():
-                fresh = p.placer.trial.add(template, 1)
-                (miss,) = near_misses(p.placer, pod.cls, slice(fresh.start, fresh.stop))
-            miss = msgspec.structs.replace(miss, rejections=verdict(p.placer, pod.cls, template, miss.rejections))
-        elif reason is None:
-            message = "not ready for scale-up"
-            reason = Skipped(group.id, Skip.NO_TEMPLATE, message, "it has no template")
-        yield _Stand(group.id, _fate(group.id, grows, offered, reason, miss.rejections), miss, reason)
+def _group_cases(pod: Pod, ended: ExplainedPass) -> Iterator[_GroupForPod]:
+    plan = ended.report.scale_up.plan
+    skips = () if plan is None else plan.full if pod.key in plan.held else plan.skipped
+    skipped = {skip.group: skip for skip in skips}
+    grows, offered = _growing_for(pod, ended), _offered_for(pod, ended)
+    for group in ended.view.groups.all:
+        ended.check()
+        template = ended.report.templates.get(group.id)
+        skip = skipped.get(group.id)
+        if template is None and skip is None:
+            skip = Skipped(group.id, Skip.NO_TEMPLATE, "not ready for scale-up", "it has no template")
+        miss = _UNKNOWN if template is None else _miss_of(pod.cls, template, ended.simulated)
+        yield _GroupForPod(group.id, _fate(group.id, grows, offered, skip, miss.rejections), miss, skip)
 
 
-def _growing_for(pod: Pod, p: EndedPass) -> frozenset[str]:
+def _miss_of(cls: PodClass, template: Template, placer: Placer) -> Miss:
+    """Return what a new node of a group has against a class."""
+    with placer.trial.fork():
+        fresh = placer.trial.add(template, 1)
+        (miss,) = near_misses(placer, cls, slice(fresh.start, fresh.stop))
+    return msgspec.structs.replace(miss, rejections=verdict(placer, cls, template, miss.rejections))
+
+
+def _growing_for(pod: Pod, ended: ExplainedPass) -> frozenset[str]:
     """Return the groups that grow for the pod, as far as they did."""
-    plan = p.report.scale_up.plan
-    grown = {one.group for one in p.report.increases if one.after > one.before}
-    rounds = () if plan is None else plan.rounds
-    mine = (each for each in rounds if any(one.key == pod.key for one in each.helped))
-    return frozenset(increase.group for each in mine for increase in each.increases if increase.group in grown)
+    plan = ended.report.scale_up.plan
+    grown = {resized.group for resized in ended.report.increases if resized.after > resized.before}
+    rounds = (round_ for round_ in (() if plan is None else plan.rounds) if _helps(round_.helped, pod))
+    return frozenset(increase.group for round_ in rounds for increase in round_.increases if increase.group in grown)
 
 
-def _offered_for(pod: Pod, p: EndedPass) -> frozenset[str]:
-    plan = p.report.scale_up.plan
-    options = [] if plan is None else [option for each in plan.rounds for option in each.options]
-    return frozenset(option.group.id for option in options if any(one.key == pod.key for one in option.pods))
+def _offered_for(pod: Pod, ended: ExplainedPass) -> frozenset[str]:
+    plan = ended.report.scale_up.plan
+    options = (option for round_ in (() if plan is None else plan.rounds) for option in round_.options)
+    return frozenset(option.group.id for option in options if _helps(option.pods, pod))
 
 
 def _fate(

@@ -14,6 +14,7 @@ from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod
 from autoscaler.observe.http.endpoint import Endpoint, EndpointRoutes, JsonMapping, Nothing, SuccessResponse
 from autoscaler.observe.http.routing import JSON, HttpProblem, Response
+from autoscaler.observe.report import PassReport
 from autoscaler.reasons import Waiting
 from autoscaler.scenario.bare import bare_node
 
@@ -21,6 +22,15 @@ PATH = "/snapshotz"
 _PATIENCE_S = 120.0
 _LOOK_UP_S = 1.0
 """How often a request looks whether its client is still there: it keeps others out."""
+
+
+_NodesWithPods = tuple[tuple[Node, tuple[Pod, ...]], ...]
+
+
+class _SeenPass(msgspec.Struct, frozen=True):
+    report: PassReport
+    nodes: _NodesWithPods
+    """Of the simulated cluster, upcoming ones included."""
 
 
 class Snapshots:
@@ -34,17 +44,17 @@ class Snapshots:
         self._asking = threading.Lock()
         self._arrived = threading.Condition()
         self._since: float | None = None
-        self._pass: EndedPass | None = None
+        self._pass: _SeenPass | None = None
 
     def before_pass(self, observed: Observed) -> Observed:
         """Leave the pass as it is."""
         return observed
 
     def after_pass(self, p: EndedPass) -> None:
-        """Hand the pass over, if it began after somebody asked."""
+        """Hand over what the pass saw, if it began after somebody asked; the simulated cluster stays on this thread."""
         with self._arrived:
             if self._since is not None and p.report.now.mono >= self._since:
-                self._pass = p
+                self._pass = _SeenPass(report=p.report, nodes=_simulated_nodes(p))
                 self._arrived.notify_all()
 
     def tick(self, now: Instant) -> None:
@@ -79,15 +89,15 @@ class Snapshots:
         if not self._asking.acquire(blocking=False):
             raise HttpProblem(429, "busy", "another request waits for a snapshot; one at a time")
         try:
-            p = self._next_pass(client_gone)
+            seen = self._next_pass(client_gone)
         finally:
             self._asking.release()
-        if p is None:
+        if seen is None:
             raise HttpProblem(503, "no_pass", f"no pass ended within {_PATIENCE_S:g} s; does this replica lead?")
-        content = snapshot(p)
+        content = _snapshot(seen)
         return Response(msgspec.json.encode(content), JSON, 500 if "Error" in content else 200)
 
-    def _next_pass(self, client_gone: Callable[[], bool]) -> EndedPass | None:
+    def _next_pass(self, client_gone: Callable[[], bool]) -> _SeenPass | None:
         """Return the next pass; None where none comes in time, or nobody waits for it any more."""
         with self._arrived:
             self._since, self._pass = self._clock.now().mono, None
@@ -98,27 +108,36 @@ class Snapshots:
             return self._pass
 
 
-def snapshot(p: EndedPass) -> Plain:
+def _simulated_nodes(p: EndedPass) -> _NodesWithPods:
+    """Return the nodes on which a pass decided; those of the cluster where it did not come so far."""
+    view = p.report.view
+    if view is None:
+        return ()
+    if p.placer is None:
+        return tuple(zip(view.nodes, view.pods, strict=True))
+    trial = p.placer.trial
+    return tuple(
+        (trial.node(position), view.pods[position] if template is None else template.pods)
+        for position in range(trial.count)
+        if trial.alive[position]
+        for template in (trial.template(position),)
+    )
+
+
+def _snapshot(seen: _SeenPass) -> Plain:
     """Return what a pass saw: nodes with their pods, upcoming ones included, pods that found room, and templates."""
-    report, forms = p.report, PodForms()
+    report, forms = seen.report, PodForms()
 
     def with_pods(node: Node, pods: tuple[Pod, ...]) -> Plain:
         return {"Node": node_form(bare_node(node)), "Pods": [forms.form(pod) for pod in pods]}
 
-    content: Plain = {"NodeList": [], "UnscheduledPodsCanBeScheduled": [], "TemplateNodes": {}}
+    content: Plain = {
+        "NodeList": [with_pods(node, pods) for node, pods in seen.nodes],
+        "UnscheduledPodsCanBeScheduled": [],
+        "TemplateNodes": {},
+    }
     if report.view is None:
         content["Error"] = report.error or "the cluster could not be observed"
-    elif p.placer is not None:
-        trial = p.placer.trial
-        nodes = [
-            with_pods(trial.node(at), report.view.pods[at] if template is None else template.pods)
-            for at in range(trial.count)
-            if trial.alive[at]
-            for template in (trial.template(at),)
-        ]
-        content["NodeList"] = nodes
-    else:
-        content["NodeList"] = [with_pods(node, report.view.pods[at]) for at, node in enumerate(report.view.nodes)]
     if report.view is not None:
         fitting = [pod for pod in report.view.pending if report.pods.waiting.get(pod.key) is Waiting.FITS]
         content["UnscheduledPodsCanBeScheduled"] = [forms.form(pod) for pod in fitting]

@@ -4,7 +4,6 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from autoscaler.config.tree import Config
 from autoscaler.explain.answer import owner_of
 from autoscaler.explain.node import time_left_s, unneeded_since
 from autoscaler.loop.ended_pass import EndedPass
@@ -38,14 +37,12 @@ from autoscaler.simulator.answer import (
 )
 
 
-def run_answer(
-    run: int, p: EndedPass, config: Config, calls: Sequence[CloudCall], targets: Mapping[str, int]
-) -> RunAnswer:
+def run_answer(run: int, ended: EndedPass, calls: Sequence[CloudCall], targets: Mapping[str, int]) -> RunAnswer:
     """Return the answer of one run. `calls` are those that its pass made, `targets` the sizes once they took effect."""
-    report = p.report
+    report = ended.report
     plan = report.scale_up.plan
     played = None if plan is None or not plan.rounds else plan.rounds[0]
-    options = [] if plan is None else [option for each in plan.rounds for option in each.options]
+    options = [] if plan is None else [option for round_ in plan.rounds for option in round_.options]
     return RunAnswer(
         run=run,
         at=rfc3339(report.now.wall),
@@ -62,42 +59,44 @@ def run_answer(
         pods_remain_unschedulable=[] if plan is None else _keys(plan.remaining),
         pods_await_evaluation=[] if plan is None else _keys(plan.awaiting),
         no_scale_up_reasons={} if plan is None else _messages(plan),
-        unneeded_nodes=sorted(one.node.name for one in report.scale_down.unneeded),
-        unremovable={name: _staying(one) for name, one in sorted(report.scale_down.unremovable.items())},
+        unneeded_nodes=sorted(removal.node.name for removal in report.scale_down.unneeded),
+        unremovable={
+            name: _staying(unremovable) for name, unremovable in sorted(report.scale_down.unremovable.items())
+        },
         scale_down_result=_scale_down_result(report),
         deleted_empty=_leaving(report.scale_down.deletions.empty),
         deleted_drain=_leaving(report.scale_down.deletions.drained),
-        replacements=[_replacement(one) for one in report.replacements.all],
+        replacements=[_replacement(replacement) for replacement in report.replacements.all],
         target_sizes=dict(targets),
         expander_answers=[] if plan is None else list(plan.answers),
         conditions_set=[
             StatusForm(
                 kind=change.kind,
                 object=change.key,
-                type=one.type,
-                status=one.status,
-                reason=one.reason,
-                message=one.message,
+                type=condition.type,
+                status=condition.status,
+                reason=condition.reason,
+                message=condition.message,
             )
             for change in report.status_changes
-            for one in change.conditions
+            for condition in change.conditions
         ],
-        reasons=_reasons(p, config),
+        reasons=_reasons(ended),
         cost=_cost(report, targets),
         timings=dict(report.timings),
     )
 
 
-def _replacement(one: Replacement) -> ReplacementAnswer:
+def _replacement(replacement: Replacement) -> ReplacementAnswer:
     return ReplacementAnswer(
-        nodes=list(one.nodes),
-        trigger=one.trigger,
-        stage=one.stage,
-        bought={purchase.group: purchase.count for purchase in one.bought},
-        hold=one.hold,
-        detail=one.detail,
-        price_before=one.price_before,
-        price_after=one.price_after,
+        nodes=list(replacement.nodes),
+        trigger=replacement.trigger,
+        stage=replacement.stage,
+        bought={purchase.group: purchase.count for purchase in replacement.bought},
+        hold=replacement.hold,
+        detail=replacement.detail,
+        price_before=replacement.price_before,
+        price_after=replacement.price_after,
     )
 
 
@@ -109,7 +108,7 @@ def deletes_in(calls: Iterable[CloudCall]) -> list[CloudDelete]:
         if call.verb is CloudVerb.DELETE and call.delta < 0
         for node in call.nodes
     ]
-    return sorted(deletes, key=lambda one: (one.group, one.id))
+    return sorted(deletes, key=lambda delete: (delete.group, delete.id))
 
 
 def _result(report: PassReport) -> str:
@@ -125,20 +124,26 @@ def _scale_down_result(report: PassReport) -> str:
     return "" if report.registry is None else ScaleDownResult.NOT_TRIED.value
 
 
-def _staying(kept: UnremovableNode) -> StayingNode:
+def _staying(unremovable: UnremovableNode) -> StayingNode:
     return StayingNode(
-        reason=kept.reason,
-        detail=kept.detail,
-        pod=kept.pod,
-        pod_reason=kept.pod_reason,
-        utilization=kept.utilization,
-        time_left_s=kept.time_left_s,
+        reason=unremovable.reason,
+        detail=unremovable.detail,
+        pod=unremovable.pod,
+        pod_reason=unremovable.pod_reason,
+        utilization=unremovable.utilization,
+        time_left_s=unremovable.time_left_s,
     )
 
 
 def _leaving(removals: Iterable[Removal]) -> list[LeavingNode]:
-    found = [LeavingNode(node=one.node.name, group=one.group, evicted_pods=_keys(one.pods)) for one in removals]
-    return sorted(found, key=lambda one: one.node)
+    return [
+        LeavingNode(node=removal.node.name, group=removal.group, evicted_pods=_keys(removal.pods))
+        for removal in _by_node(removals)
+    ]
+
+
+def _by_node(removals: Iterable[Removal]) -> list[Removal]:
+    return sorted(removals, key=lambda removal: removal.node.name)
 
 
 def _changes(calls: Iterable[CloudCall], verb: CloudVerb) -> list[SizeChange]:
@@ -159,10 +164,11 @@ def _option(option: Option) -> OptionForm:
 
 
 def _messages(plan: ScaleUpPlan) -> dict[str, NotHelped]:
-    skipped = {one.group: [one.message] for one in plan.skipped}
+    skipped = {skip.group: [skip.message] for skip in plan.skipped}
     by_class = {
         cls: NotHelped(
-            rejected={group: [one.message for one in found] for group, found in groups.items()}, skipped=skipped
+            rejected={group: [rejection.message for rejection in rejections] for group, rejections in groups.items()},
+            skipped=skipped,
         )
         for cls, groups in plan.rejected.items()
     }
@@ -170,17 +176,17 @@ def _messages(plan: ScaleUpPlan) -> dict[str, NotHelped]:
     return {pod.key: by_class.get(pod.cls, nothing) for pod in plan.remaining}
 
 
-def _reasons(p: EndedPass, config: Config) -> Reasons:
-    report = p.report
+def _reasons(ended: EndedPass) -> Reasons:
+    report = ended.report
     waiting: dict[Waiting, list[str]] = defaultdict(list)
     for key, reason in report.pods.waiting.items():
         waiting[reason].append(key)
     plan = report.scale_up.plan
-    statuses = {f"{one.namespace}/{one.name}": one for one in pod_statuses(report)}
+    statuses = {f"{status.namespace}/{status.name}": status for status in pod_statuses(report)}
     held: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for key, one in statuses.items():
-        if key not in report.pods.waiting and one.verdict not in (PodVerdict.HELPED, PodVerdict.NO_GROUP_FITS):
-            held[one.verdict, one.detail].append(key)
+    for key, status in statuses.items():
+        if key not in report.pods.waiting and status.verdict not in (PodVerdict.HELPED, PodVerdict.NO_GROUP_FITS):
+            held[status.verdict, status.detail].append(key)
     elsewhere = {key for keys in held.values() for key in keys}
     full = {} if plan is None else {key: why for key, why in plan.held.items() if why is PodVerdict.NO_GROUP_FITS}
     stuck = () if plan is None else (*plan.remaining, *(pod for pod in report.pods.unschedulable if pod.key in full))
@@ -190,21 +196,19 @@ def _reasons(p: EndedPass, config: Config) -> Reasons:
         unschedulable=[] if plan is None else _stuck(plan, [pod for pod in stuck if pod.key not in elsewhere]),
         held=[HeldPods(reason=why, detail=detail, pods=sorted(keys)) for (why, detail), keys in sorted(held.items())],
         skipped_groups=[] if plan is None else list(plan.skipped),
-        unneeded=[
-            _unneeded(one, p, config) for one in sorted(report.scale_down.unneeded, key=lambda one: one.node.name)
-        ],
+        unneeded=[_unneeded(removal, ended) for removal in _by_node(report.scale_down.unneeded)],
     )
 
 
-def _unneeded(removal: Removal, p: EndedPass, config: Config) -> UnneededNode:
-    name, now = removal.node.name, p.report.now
-    since = unneeded_since(p, name) or now
-    group = p.view.groups.get(removal.group)
+def _unneeded(removal: Removal, ended: EndedPass) -> UnneededNode:
+    name, now = removal.node.name, ended.report.now
+    since = unneeded_since(ended, name) or now
+    group = ended.view.groups.get(removal.group)
     return UnneededNode(
         node=name,
         group=removal.group,
         since=rfc3339(now.wall - (now.mono - since.mono)),
-        time_left_s=time_left_s(p, config.scale_down, removal, None, group, name),
+        time_left_s=time_left_s(ended, removal, None, group, name),
         utilization=removal.utilization,
         pods_to_move=_keys(removal.pods),
     )
@@ -229,9 +233,9 @@ def _priced(prices: Mapping[str, float], sizes: Mapping[str, int]) -> float:
 
 def _helped(plan: ScaleUpPlan, elsewhere: Collection[str]) -> list[HelpedPods]:
     return [
-        HelpedPods(owner=owner_of(cls), groups=[one.group for one in each.increases], pods=_keys(pods))
-        for each in plan.rounds
-        for cls, pods in _by_class(pod for pod in each.helped if pod.key not in elsewhere).items()
+        HelpedPods(owner=owner_of(cls), groups=[increase.group for increase in round_.increases], pods=_keys(pods))
+        for round_ in plan.rounds
+        for cls, pods in _by_class(pod for pod in round_.helped if pod.key not in elsewhere).items()
     ]
 
 
@@ -240,17 +244,17 @@ def _stuck(plan: ScaleUpPlan, stuck: Iterable[Pod]) -> list[StuckPods]:
         StuckPods(
             owner=owner_of(cls),
             pods=_keys(pods),
-            rejected={group: list(found) for group, found in plan.rejected.get(cls, {}).items()},
+            rejected={group: list(reasons) for group, reasons in plan.rejected.get(cls, {}).items()},
         )
         for cls, pods in _by_class(stuck).items()
     ]
 
 
 def _by_class(pods: Iterable[Pod]) -> dict[PodClass, list[Pod]]:
-    found: dict[PodClass, list[Pod]] = defaultdict(list)
+    by_class: dict[PodClass, list[Pod]] = defaultdict(list)
     for pod in pods:
-        found[pod.cls].append(pod)
-    return found
+        by_class[pod.cls].append(pod)
+    return by_class
 
 
 def _keys(pods: Iterable[Pod]) -> list[str]:

@@ -47,7 +47,8 @@ class Comparison(AnswerPart, frozen=True, kw_only=True):
         """Plan a scenario once as given and once per variant; raises `ConfigError` naming the variant."""
         compared = [Compared(variant=GIVEN, options={}, answer=play(scenario))]
         compared.extend(
-            Compared(variant=one.name, options=one.options, answer=play(_varied(scenario, one))) for one in variants
+            Compared(variant=variant.name, options=variant.options, answer=play(_varied(scenario, variant)))
+            for variant in variants
         )
         return cls(name=scenario.name, compared=compared)
 

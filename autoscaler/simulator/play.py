@@ -57,7 +57,7 @@ def play_and_explain(scenario: Scenario, targets: Sequence[ExplainTarget], run: 
 
     def look(number: int, p: EndedPass) -> None:
         if number == wanted:
-            explanations.append(explain(targets, p, scenario.config, world.cluster.pods, scenario.name, number))
+            explanations.append(explain(targets, p, world.cluster.pods, scenario.name, number))
 
     _play(world, look)
     return explanations[0]
@@ -94,7 +94,7 @@ def _play(
             last = run == scenario.runs - 1
             # What a run started may reach the cloud after its pass has ended.
             _work_until(executor, world, scenario.run_at_s(run) + FINISH_S if last else scenario.run_at_s(run + 1))
-            answer = run_answer(run, p, scenario.config, calls, world.target_sizes())
+            answer = run_answer(run, p, calls, world.target_sizes())
             answers.append(replace(answer, cloud_deletes=deletes_in(world.calls_of(run))))
         world.finish()
     return PlanAnswer(name=scenario.name, runs=answers)

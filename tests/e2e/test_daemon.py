@@ -1,8 +1,10 @@
 """`autoscaler run` against a cluster that is there, is not there yet, or must not be touched."""
 
+import json
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,6 +67,39 @@ def test_pending_pods_get_nodes_and_a_signal_cleans_up(
     assert len(kwok.storage.list("leases")) == elects
     assert "Traceback" not in daemon.err
     assert daemon.out == ""
+
+
+def test_the_api_explains_what_a_replay_of_the_pass_explains(kwok: Sandbox, tmp_path: Path) -> None:
+    port, recording = free_port(), tmp_path / "recording.json"
+    flags = ("run", "--cloud-provider=kwok", "--serve-recordings", f"--address=127.0.0.1:{port}")
+    kwok.deploy("giant", 1, cpu="1000")
+    answer: dict[str, Any] = {}
+    (pod,) = (f"default/{found['metadata']['name']}" for found in kwok.storage.list("pods"))
+
+    def explained() -> dict[str, Any]:
+        status, body = get(port, f"/api/v1/explain?pod={pod}")
+        return dict(json.loads(body)) if status == 200 else {}
+
+    def is_hopeless() -> bool:
+        return (explained().get("pod") or {}).get("verdict") == "NoGroupFits"
+
+    def same_pass() -> bool:
+        """Whether the recording is of the pass that is explained."""
+        before, (_, body), after = explained(), get(port, "/api/v1/recordings/latest"), explained()
+        recording.write_text(body)
+        answer.update(after)
+        return before == after
+
+    with Process.daemon(tmp_path, kwok.kubeconfig, *flags) as daemon:
+        until(is_hopeless, "a pass finds that no group fits")
+        until(same_pass, "a pass is recorded and explained")
+    assert answer["notExplained"] is None
+    assert "cpu request ≤" in answer["explanation"]["remedy"]["text"]
+    words = ("plan", "--scenario", str(recording), "--explain", f"pod/{pod}", "-o", "json")
+    with Process(tmp_path, *words, name="plan") as plan:
+        assert plan.end() == 0, plan.err
+    assert json.loads(plan.out)["explained"] == [answer["explanation"]]
+    assert "Traceback" not in daemon.err
 
 
 def test_a_clean_up_that_the_server_does_not_allow_is_said_and_no_crash(kwok: Sandbox, tmp_path: Path) -> None:

@@ -12,6 +12,9 @@ from openapi_spec_validator import validate
 from autoscaler.app.companion_set import CompanionSet
 from autoscaler.config.load import load
 from autoscaler.config.tree import Config
+from autoscaler.explain.api import PATH as EXPLAIN
+from autoscaler.explain.api import explain_routes
+from autoscaler.explain.service import ExplainService
 from autoscaler.observe.api.api import read_routes
 from autoscaler.observe.api.table import access_table, path_table
 from autoscaler.observe.http.endpoint import EndpointRoutes
@@ -20,7 +23,7 @@ from autoscaler.observe.http.openapi import PATH, about_daemon, with_document
 from autoscaler.observe.http.server import WebServer
 from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.publish import Publisher
-from autoscaler.observe.status import ProcessStatus, StatusBoard
+from autoscaler.observe.status import NodeState, ProcessStatus, StatusBoard
 from autoscaler.sandbox.actors.timing import Timing
 from autoscaler.simulator.world import START_WALL, World
 from tests.api_contract import NO_OBJECTS, Operation, Site, spoilt
@@ -87,8 +90,14 @@ class Daemon:
             self.world.run_for(run_s)
             for report in self.world.reports:
                 publisher.passed(report)
+        explanations = ExplainService(self.board, clock, lambda: explanations.answer(), clock.advance)
+        if run_s:
+            state = replica.autoscaler.examine(clock.now())
+            publisher.passed(state.report)
+            explanations.passed(state)
         read = read_routes(self.board, metrics, self.health, clock)
-        self.routes = with_document({**read, **self.companion_set.routes}, about_daemon("1.2.3"))
+        explain = explain_routes(self.board, explanations.ask)
+        self.routes = with_document({**read, **explain, **self.companion_set.routes}, about_daemon("1.2.3"))
 
 
 @pytest.fixture(scope="module", params=STATES)
@@ -141,6 +150,29 @@ def test_whatever_may_be_asked_is_answered_as_described(site: Site) -> None:
                 answer = site.ask("GET", f"{one.path}?{parameter['name']}={value}")
                 site.check(one, answer)
                 assert answer.status in (200, 404), (one.path, parameter["name"], value, answer.body)
+
+
+def test_explanations_have_near_misses_and_remedies_as_described(daemon: Daemon, site: Site) -> None:
+    (operation,) = (known for known in site.operations if known.path == EXPLAIN)
+    status = daemon.board.view.status
+    targets = [f"pod={pod.namespace}/{pod.name}" for pod in status.pods]
+    targets += [f"node={node.name}" for node in status.nodes]
+    targets += [f"group={group.id}" for group in status.groups]
+    assert bool(targets) is (status.last_pass is not None)
+    explained = 0
+    for target in targets:
+        answer = site.ask("GET", f"{EXPLAIN}?{target}")
+        site.check(operation, answer)
+        explanation = answer.json["explanation"]
+        assert (explanation is None) is (answer.json["notExplained"] is not None), target
+        if explanation is not None:
+            explained += 1
+            assert explanation["kind"] == target.partition("=")[0]
+            assert explanation["target"] == target.replace("=", "/", 1)
+        if target.startswith("pod=default/stuck"):
+            assert explanation["remedy"]["text"]
+    machines = {node.name for node in status.nodes if node.state is NodeState.UPCOMING}
+    assert explained == len(targets) - len(machines)
 
 
 def test_what_may_not_be_asked_is_refused_as_described(site: Site) -> None:

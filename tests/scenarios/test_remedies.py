@@ -5,6 +5,7 @@ Every change is made to the scenario mechanically, and on the next run the decis
 
 import json
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Any
 
 import msgspec
@@ -15,6 +16,17 @@ from autoscaler.explain.answer import GroupExplanation, NodeExplanation, NodeVer
 from autoscaler.explain.explain import Explained, parse_targets
 from autoscaler.explain.remedies.changes import Wait
 from autoscaler.explain.remedies.remedy import Obstacle, Remedy
+from autoscaler.observe.report import PassEnd
+from autoscaler.reasons import (
+    BlockingReason,
+    NoFit,
+    PodVerdict,
+    ScaleDownResult,
+    ScaleUpResult,
+    Skip,
+    UnremovableReason,
+    Waiting,
+)
 from autoscaler.scenario.codec import decode
 from autoscaler.simulator.play import play, play_and_explain
 from tests.manifests import Json, a_budget, a_group, a_node, a_pod, a_template, named, running
@@ -34,7 +46,7 @@ class Row(msgspec.Struct, frozen=True):
     name: str
     target: str
     document: Json
-    code: Obstacle
+    code: StrEnum
     culprit: str
     flips: bool = True
     """Whether the proposed change is to flip the decision; where not, nothing that can be set does."""
@@ -103,36 +115,36 @@ ZONAL: Json = {
 TOO_WIDE = a_pod(cpu="1", more={"memory": "9Gi"}, tolerations=[])
 
 PODS = [
-    Row("more memory than any node has", POD, pending(TOO_WIDE), Obstacle.RESOURCES, "pod default/web-0"),
-    Row("more cpu than any node has", POD, pending(a_pod(cpu="5")), Obstacle.RESOURCES, "pod default/web-0"),
+    Row("more memory than any node has", POD, pending(TOO_WIDE), NoFit.RESOURCES, "pod default/web-0"),
+    Row("more cpu than any node has", POD, pending(a_pod(cpu="5")), NoFit.RESOURCES, "pod default/web-0"),
     Row(
         "a resource that no node has",
         POD,
         pending(a_pod(more={"example.com/dongle": "1"})),
-        Obstacle.RESOURCES,
+        NoFit.RESOURCES,
         "pod default/web-0",
     ),
-    Row("a taint", POD, pending(groups=[a_group(template=TAINTED)]), Obstacle.TAINT, "pod default/web-0"),
+    Row("a taint", POD, pending(groups=[a_group(template=TAINTED)]), NoFit.TAINT, "pod default/web-0"),
     Row(
         "a taint and too little cpu",
         POD,
         pending(a_pod(cpu="9"), groups=[a_group(template=TAINTED)]),
-        Obstacle.TAINT,
+        NoFit.TAINT,
         "pod default/web-0",
     ),
-    Row("a selector", POD, pending(a_pod(nodeSelector={"disk": "ssd"})), Obstacle.NODE_AFFINITY, "pod default/web-0"),
+    Row("a selector", POD, pending(a_pod(nodeSelector={"disk": "ssd"})), NoFit.NODE_AFFINITY, "pod default/web-0"),
     Row(
         "required node affinity",
         POD,
         pending(a_pod(affinity={"nodeAffinity": at_least("disk", "ssd")})),
-        Obstacle.NODE_AFFINITY,
+        NoFit.NODE_AFFINITY,
         "pod default/web-0",
     ),
     Row(
         "nobody to be near to",
         POD,
         pending(a_pod(affinity={"podAffinity": near("db")}), groups=[a_group(template=ZONED)]),
-        Obstacle.POD_AFFINITY,
+        NoFit.POD_AFFINITY,
         "pod default/web-0",
     ),
     Row(
@@ -144,7 +156,7 @@ PODS = [
             groups=[a_group(template=ZONED)],
             nodes=[a_node("z", meta={"labels": {"zone": "a"}})],
         ),
-        Obstacle.POD_AFFINITY,
+        NoFit.POD_AFFINITY,
         "pod default/web-0",
     ),
     Row(
@@ -156,7 +168,7 @@ PODS = [
             groups=[a_group(template=ZONED)],
             nodes=[a_node("z", meta={"labels": {"zone": "a"}})],
         ),
-        Obstacle.POD_AFFINITY,
+        NoFit.POD_AFFINITY,
         "pod default/web-0",
     ),
     Row(
@@ -171,14 +183,14 @@ PODS = [
                 a_node("y", cpu="100m", meta={"labels": {"zone": "b"}}),
             ],
         ),
-        Obstacle.SPREAD,
+        NoFit.SPREAD,
         "pod default/web-0",
     ),
     Row(
         "a spread over a label that nodes lack",
         POD,
         pending(a_pod(topologySpreadConstraints=[SPREAD])),
-        Obstacle.SPREAD,
+        NoFit.SPREAD,
         "pod default/web-0",
     ),
     Row(
@@ -197,48 +209,48 @@ PODS = [
                 )
             ],
         ),
-        Obstacle.PORTS,
+        NoFit.PORTS,
         "pod default/web-0",
     ),
     Row(
         "a claim that is not there",
         POD,
         pending(a_pod(**NOT_TO_BE_BOUND)),
-        Obstacle.VOLUME_BINDING,
+        NoFit.VOLUME_BINDING,
         "pod default/web-0",
     ),
     Row(
         "a volume in another zone",
         POD,
         pending(a_pod(**NOT_TO_BE_BOUND), groups=[a_group(template=a_template(labels={ZONE_LABEL: "a"}))], **ZONAL),
-        Obstacle.VOLUME_ZONE,
+        NoFit.VOLUME_ZONE,
         "pod default/web-0",
     ),
     Row(
         "a cordoned node and no group",
         POD,
         pending(groups=[], nodes=[a_node(unschedulable=True)]),
-        Obstacle.UNSCHEDULABLE,
+        NoFit.UNSCHEDULABLE,
         "node n",
     ),
     Row(
         "too little on the only node, and no group",
         POD,
         pending(a_pod(cpu="6"), groups=[], nodes=[a_node()]),
-        Obstacle.RESOURCES,
+        NoFit.RESOURCES,
         "pod default/web-0",
     ),
     Row("no node, no group", POD, pending(groups=[]), Obstacle.NO_GROUPS, "pod default/web-0", flips=False),
-    Row("a group at its maximum", POD, pending(groups=[FULL]), Obstacle.MAX_SIZE, "group g"),
+    Row("a group at its maximum", POD, pending(groups=[FULL]), Skip.MAX_SIZE, "group g"),
     Row(
         "a maximum and a taint",
         POD,
         pending(groups=[a_group(template=TAINTED, maxSize=0)]),
-        Obstacle.MAX_SIZE,
+        Skip.MAX_SIZE,
         "group g",
     ),
-    Row("a limit on cores", POD, pending(options={"cores-total": "0:3"}), Obstacle.LIMIT, "flag cores-total"),
-    Row("a limit on memory", POD, pending(options={"memory-total": "0:7"}), Obstacle.LIMIT, "flag memory-total"),
+    Row("a limit on cores", POD, pending(options={"cores-total": "0:3"}), Skip.LIMIT, "flag cores-total"),
+    Row("a limit on memory", POD, pending(options={"memory-total": "0:7"}), Skip.LIMIT, "flag memory-total"),
     Row(
         "a limit on GPUs",
         POD,
@@ -251,14 +263,14 @@ PODS = [
             ],
             options={"gpu-total": ["t4:0:1"]},
         ),
-        Obstacle.LIMIT,
+        Skip.LIMIT,
         "flag gpu-total",
     ),
     Row(
         "a limit on nodes",
         POD,
         pending(nodes=[a_node(taints=AWAY)], options={"max-nodes-total": "1"}),
-        Obstacle.MAX_NODES_TOTAL,
+        ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL,
         "flag max-nodes-total",
     ),
     Row(
@@ -267,14 +279,14 @@ PODS = [
         pending(
             groups=[a_group(maxSize=3, options={"zero-or-max-node-scaling": True})], options={"max-nodes-total": "2"}
         ),
-        Obstacle.ATOMIC_LIMIT,
+        Skip.ATOMIC_LIMIT,
         "flag max-nodes-total",
     ),
     Row(
         "nothing known of new nodes",
         POD,
         pending(groups=[a_group() | {"template": None}]),
-        Obstacle.NO_TEMPLATE,
+        Skip.NO_TEMPLATE,
         "group g",
         flips=False,
     ),
@@ -282,14 +294,14 @@ PODS = [
         "younger than the flag asks for",
         POD,
         pending(options={"new-pod-scale-up-delay": "15m"}),
-        Obstacle.TOO_YOUNG,
+        Waiting.TOO_YOUNG,
         "flag new-pod-scale-up-delay",
     ),
     Row(
         "younger than its annotation asks for",
         POD,
         pending(a_pod(meta={"annotations": {OURS + "pod-scale-up-delay": "15m"}})),
-        Obstacle.TOO_YOUNG,
+        Waiting.TOO_YOUNG,
         "pod default/web-0",
     ),
     Row(
@@ -299,7 +311,7 @@ PODS = [
         Obstacle.PODS_TOO_NEW,
         "time 2026-01-05T12:00:02Z",
     ),
-    Row("expendable", POD, pending(a_pod(priority=-100)), Obstacle.EXPENDABLE, "pod default/web-0"),
+    Row("expendable", POD, pending(a_pod(priority=-100)), Waiting.EXPENDABLE, "pod default/web-0"),
     Row(
         "gated",
         POD,
@@ -309,28 +321,28 @@ PODS = [
                 status={"conditions": [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]},
             )
         ),
-        Obstacle.GATED,
+        Waiting.GATED,
         "pod default/web-0",
     ),
     Row(
         "not seen by its scheduler",
         POD,
         pending(a_pod(schedulerName="mine", status={"conditions": [{"type": "Initialized", "status": "True"}]})),
-        Obstacle.NOT_JUDGED,
+        Waiting.NOT_JUDGED,
         "flag bypassed-scheduler-names",
     ),
     Row(
         "of a scheduler that is not allowed",
         POD,
         pending(a_pod(schedulerName="mine"), options={"allowed-scheduler-names": "default-scheduler"}),
-        Obstacle.FOREIGN_SCHEDULER,
+        Waiting.FOREIGN_SCHEDULER,
         "flag allowed-scheduler-names",
     ),
     Row(
         "on its way out",
         POD,
         pending(a_pod(meta={"deletionTimestamp": "2026-01-05T12:00:00Z"})),
-        Obstacle.TERMINATING,
+        Waiting.TERMINATING,
         "pod default/web-0",
         flips=False,
     ),
@@ -341,7 +353,7 @@ PODS = [
             a_pod(meta={"annotations": {"autoscaling.x-k8s.io/consume-provisioning-request": "r"}}),
             options={"enable-provisioning-requests": "true"},
         ),
-        Obstacle.CONSUMES_REQUEST,
+        Waiting.CONSUMES_REQUEST,
         "pod default/web-0",
     ),
     Row(
@@ -356,7 +368,7 @@ PODS = [
             nodes=[a_node()],
             daemonSets=[named("agent")],
         ),
-        Obstacle.DAEMONSET,
+        Waiting.DAEMONSET,
         "pod default/agent-0",
     ),
     Row(
@@ -369,7 +381,7 @@ PODS = [
             groups=[a_group(disk, a_template(labels={"disk": disk})) for disk in ("hdd", "ssd")],
             options={"groups-per-pass": "one", "expander": "most-pods"},
         ),
-        Obstacle.NEXT_PASS,
+        PodVerdict.NEXT_PASS,
         "time 2026-01-05T12:00:16Z",
     ),
     Row(
@@ -384,14 +396,14 @@ PODS = [
                 }
             ],
         ),
-        Obstacle.BACKED_OFF,
+        Skip.BACKED_OFF,
         "group g",
     ),
     Row(
         "no node is ready and none may be bought from nothing",
         POD,
         pending(options={"scale-up-from-zero": "false"}),
-        Obstacle.EMPTY_CLUSTER,
+        PassEnd.EMPTY_CLUSTER,
         "flag scale-up-from-zero",
     ),
     Row(
@@ -400,7 +412,7 @@ PODS = [
         pending(
             nodes=[a_node(f"u{number}", status=UNREADY_STATUS) for number in range(4)],
         ),
-        Obstacle.UNHEALTHY,
+        PassEnd.UNHEALTHY,
         "flag ok-total-unready-count",
     ),
     Row(
@@ -415,22 +427,22 @@ PODS = [
         "young, and too large besides",
         POD,
         pending(a_pod(cpu="5"), options={"new-pod-scale-up-delay": "15m"}),
-        Obstacle.TOO_YOUNG,
+        Waiting.TOO_YOUNG,
         "flag new-pod-scale-up-delay",
     ),
     Row(
         "expendable, and not tolerant",
         POD,
         pending(a_pod(priority=-100), groups=[a_group(template=TAINTED)]),
-        Obstacle.EXPENDABLE,
+        Waiting.EXPENDABLE,
         "pod default/web-0",
     ),
-    Row("two taints", POD, pending(groups=[a_group(template=TWICE_TAINTED)]), Obstacle.TAINT, "pod default/web-0"),
+    Row("two taints", POD, pending(groups=[a_group(template=TWICE_TAINTED)]), NoFit.TAINT, "pod default/web-0"),
     Row(
         "more cpu and more memory than any node has",
         POD,
         pending(a_pod(cpu="5", more={"memory": "9Gi"})),
-        Obstacle.RESOURCES,
+        NoFit.RESOURCES,
         "pod default/web-0",
     ),
     Row(
@@ -440,14 +452,14 @@ PODS = [
             a_pod(more={"ephemeral-storage": "30Gi"}),
             groups=[a_group(template=a_template(more={"ephemeral-storage": "20Gi"}))],
         ),
-        Obstacle.RESOURCES,
+        NoFit.RESOURCES,
         "pod default/web-0",
     ),
     Row(
         "claims for devices",
         POD,
         pending(a_pod(resourceClaims=[{"name": "gpu", "resourceClaimName": "gpu"}])),
-        Obstacle.DEVICES,
+        NoFit.DEVICES,
         "pod default/web-0",
     ),
     Row(
@@ -466,7 +478,7 @@ PODS = [
                 )
             ],
         ),
-        Obstacle.RESOURCES,
+        NoFit.RESOURCES,
         "pod default/web-0",
     ),
     Row(
@@ -490,28 +502,28 @@ PODS = [
             ],
             nodeToGroup={f"u{number}": "g" for number in range(5)},
         ),
-        Obstacle.GROUP_NOT_READY,
+        Skip.NOT_READY,
         "group g",
     ),
     Row(
         "the nearest of two groups",
         POD,
         pending(a_pod(cpu="6"), groups=[a_group(), a_group("big", a_template("5"))]),
-        Obstacle.RESOURCES,
+        NoFit.RESOURCES,
         "pod default/web-0",
     ),
     Row(
         "two groups that are as near, the first of them",
         POD,
         pending(groups=[a_group(maxSize=0), a_group("other", TAINTED)], options={"cores-total": "0:400"}),
-        Obstacle.MAX_SIZE,
+        Skip.MAX_SIZE,
         "group g",
     ),
 ]
 
 TWO = [a_group("small"), a_group("big", a_template("16", "32Gi"))]
 GROUPS = [
-    Row("passed over by least-waste", "group/big", pending(groups=TWO), Obstacle.NOT_CHOSEN, "flag expander"),
+    Row("passed over by least-waste", "group/big", pending(groups=TWO), PodVerdict.NOT_CHOSEN, "flag expander"),
     Row(
         "passed over by most-pods",
         "group/small",
@@ -521,31 +533,31 @@ GROUPS = [
             groups=TWO,
             options={"expander": "most-pods"},
         ),
-        Obstacle.NOT_CHOSEN,
+        PodVerdict.NOT_CHOSEN,
         "flag expander",
     ),
     Row(
         "passed over by rank",
         "group/big",
         pending(groups=TWO, options={"expander": "priority"}, priorityConfig="10:\n  - small\n"),
-        Obstacle.NOT_CHOSEN,
+        PodVerdict.NOT_CHOSEN,
         "flag expander",
     ),
-    Row("full", "group/g", pending(groups=[FULL]), Obstacle.MAX_SIZE, "group g"),
-    Row("kept small by cores", "group/g", pending(options={"cores-total": "0:3"}), Obstacle.LIMIT, "flag cores-total"),
-    Row("of no use to the pods", "group/g", pending(a_pod(cpu="5")), Obstacle.RESOURCES, "pod default/web-0"),
+    Row("full", "group/g", pending(groups=[FULL]), Skip.MAX_SIZE, "group g"),
+    Row("kept small by cores", "group/g", pending(options={"cores-total": "0:3"}), Skip.LIMIT, "flag cores-total"),
+    Row("of no use to the pods", "group/g", pending(a_pod(cpu="5")), NoFit.RESOURCES, "pod default/web-0"),
     Row(
         "not asked because the pods are young",
         "group/g",
         pending(options={"new-pod-scale-up-delay": "15m"}),
-        Obstacle.TOO_YOUNG,
+        Waiting.TOO_YOUNG,
         "flag new-pod-scale-up-delay",
     ),
     Row(
         "not asked because of the limit on nodes",
         "group/g",
         pending(nodes=[a_node(taints=AWAY)], options={"max-nodes-total": "1"}),
-        Obstacle.MAX_NODES_TOTAL,
+        ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL,
         "flag max-nodes-total",
     ),
 ]
@@ -591,12 +603,12 @@ AT_ONCE = {"unremovable-node-recheck-timeout": "0s"}
 WHOLE = {"options": {"zero-or-max-node-scaling": True}}
 
 NODES = [
-    Row("no controller", NODE, standing(running(owner="")), Obstacle.NOT_REPLICATED, "pod default/web-0"),
+    Row("no controller", NODE, standing(running(owner="")), BlockingReason.NOT_REPLICATED, "pod default/web-0"),
     Row(
         "a controller of an unknown kind",
         NODE,
         standing(running(owner="Custom/web")),
-        Obstacle.NOT_REPLICATED,
+        BlockingReason.NOT_REPLICATED,
         "pod default/web-0",
     ),
     *(
@@ -604,7 +616,7 @@ NODES = [
             f"a {kind} that is not there",
             NODE,
             standing(running(owner=f"{kind}/gone")),
-            Obstacle.CONTROLLER_NOT_FOUND,
+            BlockingReason.CONTROLLER_NOT_FOUND,
             "pod default/web-0",
         )
         for kind in ("ReplicaSet", "StatefulSet", "Job", "DaemonSet", "ReplicationController")
@@ -613,36 +625,36 @@ NODES = [
         "too few replicas",
         NODE,
         standing(running(), options={"min-replica-count": "4"}),
-        Obstacle.MIN_REPLICAS,
+        BlockingReason.MIN_REPLICAS,
         "controller ReplicaSet default/web",
     ),
     Row(
         "an emptyDir",
         NODE,
         standing(running(**a_volume(emptyDir={}))),
-        Obstacle.LOCAL_STORAGE,
+        BlockingReason.LOCAL_STORAGE,
         "pod default/web-0",
     ),
     Row(
         "a hostPath",
         NODE,
         standing(running(**a_volume(hostPath={"path": "/x"}))),
-        Obstacle.LOCAL_STORAGE,
+        BlockingReason.LOCAL_STORAGE,
         "pod default/web-0",
     ),
     Row(
         "not safe to evict",
         NODE,
         standing(running(meta={"annotations": {SAFE: "false"}})),
-        Obstacle.NOT_SAFE_TO_EVICT,
+        BlockingReason.NOT_SAFE_TO_EVICT,
         "pod default/web-0",
     ),
-    Row("a system pod", NODE, standing(running(meta=SYSTEM)), Obstacle.SYSTEM, "pod kube-system/web-0"),
+    Row("a system pod", NODE, standing(running(meta=SYSTEM)), BlockingReason.SYSTEM, "pod kube-system/web-0"),
     Row(
         "a spent budget",
         NODE,
         standing(running(), podDisruptionBudgets=[a_budget(0)]),
-        Obstacle.BUDGET,
+        BlockingReason.BUDGET,
         "budget default/web",
     ),
     Row(
@@ -655,35 +667,35 @@ NODES = [
             podDisruptionBudgets=[a_budget(1)],
             options={"max-drain-parallelism": "2", **AT_ONCE},
         ),
-        Obstacle.BUDGET,
+        BlockingReason.BUDGET,
         "budget default/web",
     ),
     Row(
         "two pods, each for its own reason",
         NODE,
         standing(running(owner=""), running("db-0", owner="ReplicaSet/web", **a_volume(emptyDir={}))),
-        Obstacle.NOT_REPLICATED,
+        BlockingReason.NOT_REPLICATED,
         "pod default/web-0",
     ),
     Row(
         "one pod, for two reasons",
         NODE,
         standing(running(**a_volume(emptyDir={})), podDisruptionBudgets=[a_budget(0)]),
-        Obstacle.LOCAL_STORAGE,
+        BlockingReason.LOCAL_STORAGE,
         "pod default/web-0",
     ),
     Row(
         "a pod that is to run to its end",
         NODE,
         standing(running(meta={"annotations": {SAFE: "on-completion"}})),
-        Obstacle.ON_COMPLETION,
+        UnremovableReason.ON_COMPLETION,
         "pod default/web-0",
     ),
     Row(
         "no room for its pod",
         NODE,
         standing(running(cpu="2"), running("rest-0", "home", cpu="63"), options=AT_ONCE),
-        Obstacle.NO_PLACE,
+        UnremovableReason.NO_PLACE,
         "pod default/web-0",
     ),
     Row(
@@ -694,128 +706,128 @@ NODES = [
             nodes=[a_node(meta={"labels": {"disk": "ssd"}})],
             options=AT_ONCE,
         ),
-        Obstacle.NO_PLACE,
+        UnremovableReason.NO_PLACE,
         "pod default/web-0",
     ),
     Row(
         "annotated to stay",
         NODE,
         standing(nodes=[a_node(meta={"annotations": {OURS + "scale-down-disabled": "true"}})]),
-        Obstacle.DISABLED,
+        UnremovableReason.DISABLED,
         "node n",
     ),
     Row(
         "annotated to stay, and blocked",
         NODE,
         standing(running(owner=""), nodes=[a_node(meta={"annotations": {OURS + "scale-down-disabled": "true"}})]),
-        Obstacle.DISABLED,
+        UnremovableReason.DISABLED,
         "node n",
     ),
     Row(
         "unready, and such are left alone",
         NODE,
         standing(nodes=[a_node(status=UNREADY_STATUS)], options={"scale-down-unready-enabled": "false"}),
-        Obstacle.UNREADY_DISABLED,
+        UnremovableReason.UNREADY_DISABLED,
         "flag scale-down-unready-enabled",
     ),
-    Row("of no group", "node/home", standing(), Obstacle.NOT_AUTOSCALED, "node home", flips=False),
-    Row("the group's minimum", NODE, standing(group={"minSize": 1}), Obstacle.MIN_SIZE, "group g"),
+    Row("of no group", "node/home", standing(), UnremovableReason.NOT_AUTOSCALED, "node home", flips=False),
+    Row("the group's minimum", NODE, standing(group={"minSize": 1}), UnremovableReason.MIN_SIZE, "group g"),
     Row(
         "the group's minimum, after another node",
         "node/m",
         standing(nodes=[a_node(), a_node("m")], group={"minSize": 1}),
-        Obstacle.MIN_SIZE,
+        UnremovableReason.MIN_SIZE,
         "group g",
     ),
     Row(
         "in use",
         NODE,
         standing(running(cpu="2500m")),
-        Obstacle.NOT_UNDERUTILIZED,
+        UnremovableReason.NOT_UNDERUTILIZED,
         "flag scale-down-utilization-threshold",
     ),
     Row(
         "in use by the group's own threshold",
         NODE,
         standing(running(cpu="2"), group={"options": {"scale-down-utilization-threshold": 0.4}}),
-        Obstacle.NOT_UNDERUTILIZED,
+        UnremovableReason.NOT_UNDERUTILIZED,
         "group g",
     ),
     Row(
         "GPUs in use",
         NODE,
         standing(running(more={"nvidia.com/gpu": "3"}), nodes=GPU_NODES, nodeToGroup={"n": "g"}),
-        Obstacle.NOT_UNDERUTILIZED,
+        UnremovableReason.NOT_UNDERUTILIZED,
         "flag scale-down-gpu-utilization-threshold",
     ),
     Row(
         "unneeded for too short a time",
         NODE,
         standing(options={"scale-down-unneeded-time": "2m"}),
-        Obstacle.NOT_UNNEEDED_LONG_ENOUGH,
+        UnremovableReason.NOT_UNNEEDED_LONG_ENOUGH,
         "flag scale-down-unneeded-time",
     ),
     Row(
         "unneeded for too short a time, as the group has it",
         NODE,
         standing(group={"options": {"scale-down-unneeded-time": "2m"}}),
-        Obstacle.NOT_UNNEEDED_LONG_ENOUGH,
+        UnremovableReason.NOT_UNNEEDED_LONG_ENOUGH,
         "group g",
     ),
     Row(
         "unready for too short a time",
         NODE,
         standing(nodes=[a_node(status=UNREADY_STATUS)], options={"scale-down-unready-time": "2m"}),
-        Obstacle.NOT_UNREADY_LONG_ENOUGH,
+        UnremovableReason.NOT_UNREADY_LONG_ENOUGH,
         "flag scale-down-unready-time",
     ),
     Row(
         "the cluster's fewest cores",
         NODE,
         standing(options={"cores-total": "68:1000"}),
-        Obstacle.MINIMAL_RESOURCES,
+        UnremovableReason.MINIMAL_RESOURCES,
         "flag cores-total",
     ),
     Row(
         "the cluster's least memory",
         NODE,
         standing(options={"memory-total": "17:1000"}),
-        Obstacle.MINIMAL_RESOURCES,
+        UnremovableReason.MINIMAL_RESOURCES,
         "flag memory-total",
     ),
     Row(
         "outside its window",
         NODE,
         standing(options={"scale-down-window": "5 12 * * *;1h"}),
-        Obstacle.OUTSIDE_WINDOW,
+        UnremovableReason.OUTSIDE_WINDOW,
         "flag scale-down-window",
     ),
     Row(
         "too many within a minute",
         NODE,
         standing(options={"max-node-deletions-per-minute": "1"}),
-        Obstacle.TOO_MANY_A_MINUTE,
+        UnremovableReason.TOO_MANY_A_MINUTE,
         "flag max-node-deletions-per-minute",
     ),
     Row(
         "as many drained as may be",
         "node/m",
         standing(running(), running("web-1", "m"), nodes=[a_node(), a_node("m")]),
-        Obstacle.MAX_DELETIONS,
+        UnremovableReason.MAX_DELETIONS,
         "flag max-drain-parallelism",
     ),
     Row(
         "as many removed as may be",
         "node/m",
         standing(nodes=[a_node(), a_node("m")], options={"max-scale-down-parallelism": "1"}),
-        Obstacle.MAX_DELETIONS,
+        UnremovableReason.MAX_DELETIONS,
         "flag max-scale-down-parallelism",
     ),
     Row(
         "part of a whole",
         "node/m",
         standing(running(owner=""), nodes=[a_node(), a_node("m")], group=WHOLE),
-        Obstacle.ATOMIC,
+        UnremovableReason.ATOMIC,
         "pod default/web-0",
     ),
     Row(
@@ -827,7 +839,7 @@ NODES = [
             nodeGroups=[a_group(targetSize=1), a_group("big", a_template("99"))],
             options={"scale-down-delay-after-add": "2m"},
         ),
-        Obstacle.COOLING_DOWN,
+        ScaleDownResult.IN_COOLDOWN,
         "flag scale-down-delay-after-add",
     ),
     Row(
@@ -840,14 +852,14 @@ NODES = [
             replicaSets=OWNERS,
             options={"scale-down-delay-after-add": "2m", "scale-down-delay-type-local": "true"},
         ),
-        Obstacle.GROUP_COOLING_DOWN,
+        UnremovableReason.GROUP_COOLING_DOWN,
         "flag scale-down-delay-after-add",
     ),
     Row(
         "its group holds its nodes",
         NODE,
         standing(group={"options": {"scale-down-enabled": False}}),
-        Obstacle.GROUP_HELD,
+        UnremovableReason.GROUP_HELD,
         "group g",
     ),
     Row(
@@ -861,21 +873,21 @@ NODES = [
         "in use, and blocked besides",
         NODE,
         standing(running(cpu="2500m", owner="")),
-        Obstacle.NOT_UNDERUTILIZED,
+        UnremovableReason.NOT_UNDERUTILIZED,
         "flag scale-down-utilization-threshold",
     ),
     Row(
         "the group's minimum, and not safe to evict",
         NODE,
         standing(running(meta={"annotations": {SAFE: "false"}}), group={"minSize": 1}),
-        Obstacle.MIN_SIZE,
+        UnremovableReason.MIN_SIZE,
         "group g",
     ),
     Row(
         "two pods of one spent budget",
         NODE,
         standing(running(), running("web-1"), podDisruptionBudgets=[a_budget(0)]),
-        Obstacle.BUDGET,
+        BlockingReason.BUDGET,
         "budget default/web",
     ),
     Row(
@@ -886,14 +898,14 @@ NODES = [
             replicationControllers=[named("web", replicas=1)],
             options={"min-replica-count": "2"},
         ),
-        Obstacle.MIN_REPLICAS,
+        BlockingReason.MIN_REPLICAS,
         "controller ReplicationController default/web",
     ),
     Row(
         "unready for too short a time, as the group has it",
         NODE,
         standing(nodes=[a_node(status=UNREADY_STATUS)], group={"options": {"scale-down-unready-time": "2m"}}),
-        Obstacle.NOT_UNREADY_LONG_ENOUGH,
+        UnremovableReason.NOT_UNREADY_LONG_ENOUGH,
         "group g",
     ),
     Row(
@@ -905,7 +917,7 @@ NODES = [
             nodeGroups=[a_group(targetSize=1), a_group("big", a_template("99"))],
             options={"scale-down-delay-after-add": "1m", "scale-down-unneeded-time": "30s"},
         ),
-        Obstacle.COOLING_DOWN,
+        ScaleDownResult.IN_COOLDOWN,
         "flag scale-down-delay-after-add",
     ),
 ]

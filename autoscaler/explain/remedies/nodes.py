@@ -1,11 +1,12 @@
-"""Finds what would make a node removable."""
+"""Finds what would make a node removable: one function per reason, found by the tables at the end."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
-from autoscaler.clock import Instant
+import msgspec
+
 from autoscaler.config.syntax import show_duration
-from autoscaler.config.tree import Config
+from autoscaler.explain.explained_pass import ExplainedPass
 from autoscaler.explain.remedies.blockers import to_drain
 from autoscaler.explain.remedies.changes import (
     AnnotatableKind,
@@ -19,323 +20,368 @@ from autoscaler.explain.remedies.changes import (
 )
 from autoscaler.explain.remedies.passes import ended_early, next_pass
 from autoscaler.explain.remedies.remedy import CulpritKind, Obstacle, Remedy, remedy, together
-from autoscaler.loop.ended_pass import EndedPass
 from autoscaler.objects.pod import SAFE_TO_EVICT
 from autoscaler.reasons import ScaleDownResult, ScaleUpResult, UnremovableNode, UnremovableReason
+from autoscaler.registry.memory import LastActions
 from autoscaler.scaledown.eligibility import SCALE_DOWN_DISABLED
-from autoscaler.scaledown.memory import RecentlyUnremovable
 from autoscaler.scaledown.plan import Removal, ScaleDownContext
 from autoscaler.scaledown.resource_minimums import Reserve
 from autoscaler.snapshot.contribution import CORES, MEMORY, bounds, contribution, gpu_resources, has_gpu
 from autoscaler.snapshot.groups import Group
 
 _GIB = 1024**3
-_LATER = (
+
+
+class NodeCase(msgspec.Struct, frozen=True, kw_only=True):
+    """One node that stays, or goes later, and what the pass decided about it."""
+
+    name: str
+    removal: Removal | None
+    """Its removal, where it is unneeded."""
+    unremovable: UnremovableNode | None
+    """Why it stays, for unneeded nodes: for now."""
+    group: Group | None
+    time_left_s: float | None
+    ended: ExplainedPass
+
+
+Remedies = Iterator[Remedy]
+
+
+def node_remedies(case: NodeCase) -> Remedies:
+    """Yield what would let the node go, the best first."""
+    stays = case.unremovable
+    if stays is None:
+        early = ended_early(case.ended)
+        yield from _removable(case) if early is None else (early,)
+    elif stays.reason in _FOUND_BY_DRAINING:
+        yield from _drained(case, stays)
+    elif stays.reason in _BEFORE_DRAINING:
+        yield from _with_drain(case, _of_reason(case, stays))
+    else:
+        yield from _of_reason(case, stays)
+
+
+_FOUND_BY_DRAINING = (UnremovableReason.BLOCKED_BY_POD, UnremovableReason.NO_PLACE)
+_BEFORE_DRAINING = (
     UnremovableReason.MIN_SIZE,
     UnremovableReason.NOT_UNDERUTILIZED,
     UnremovableReason.DISABLED,
     UnremovableReason.UNREADY_DISABLED,
 )
-"""Reasons for which a node is kept before anybody looks at its pods."""
+"""Reasons for which a node stays before anybody looks at its pods."""
 
 
-class NodeCase:
-    """One node that stays, or goes later, and what the pass made of it."""
+def _removable(case: NodeCase) -> Remedies:
+    """Yield why a node still is there that nothing keeps."""
+    report, group = case.ended.report, case.group
+    if report.scale_down.result is ScaleDownResult.IN_COOLDOWN:
+        yield _cooling(case, ScaleDownResult.IN_COOLDOWN, case.ended.memory.registry.last)
+    elif not case.ended.config.scale_down.scale_down_enabled:
+        flag = SetFlag(flag="scale-down-enabled", value="true")
+        yield _by_flag(Obstacle.SCALE_DOWN_DISABLED, flag, f"no node is removed; they are with {flag}")
+    elif report.scale_up.result in (ScaleUpResult.SUCCESSFUL, ScaleUpResult.ERROR) and case.removal is None:
+        yield next_pass(Obstacle.SCALE_UP_FIRST, "the pass scaled up; nodes are checked", case.ended)
+    elif group is None:
+        yield _without_group(case)
+    elif case.removal is None and group.target_size <= group.min_size:
+        yield from _with_drain(case, _minimum(case, group))
+    else:
+        yield next_pass(Obstacle.AWAITS_REMOVAL, "it is unneeded; it is checked again", case.ended)
 
-    def __init__(
-        self,
-        name: str,
-        removal: Removal | None,
-        kept: UnremovableNode | None,
-        group: Group | None,
-        time_left_s: float | None,
-        p: EndedPass,
-        config: Config,
-    ) -> None:
-        self.name = name
-        self.removal = removal
-        self.kept = kept
-        self.group = group
-        self.time_left_s = time_left_s
-        self.p = p
-        self.config = config
 
-    def remedies(self) -> Iterator[Remedy]:
-        """Yield what would let the node go, the best first."""
-        early = ended_early(self.p, self.config)
-        if early is not None and self.kept is None:
-            yield early
-        elif self.kept is None:
-            yield from self._not_kept()
-        elif self.kept.reason is UnremovableReason.RECENTLY_UNREMOVABLE:
-            yield from self._looked_at_again(self.kept)
-        elif self.kept.reason in _LATER:
-            yield from self._further(self._of(self.kept))
-        elif self.kept.reason in (UnremovableReason.BLOCKED_BY_POD, UnremovableReason.NO_PLACE):
-            yield from self._drained(self.kept)
-        else:
-            yield from self._of(self.kept)
+def _with_drain(case: NodeCase, remedies: Remedies) -> Remedies:
+    """Yield remedies with what else the node's pods would need."""
+    needed = to_drain(case.name, case.ended)[0] if case.ended.placer is not None else []
+    for first in remedies:
+        yield together(needed, first) if first.changes else first
 
-    def _not_kept(self) -> Iterator[Remedy]:
-        report, options = self.p.report, self.config.scale_down
-        if report.scale_down.result is ScaleDownResult.IN_COOLDOWN:
-            yield self._cooling(Obstacle.COOLING_DOWN)
-        elif not options.scale_down_enabled:
-            flag = SetFlag(flag="scale-down-enabled", value="true")
-            yield remedy(
-                Obstacle.SCALE_DOWN_DISABLED,
-                CulpritKind.FLAG,
-                flag.flag,
-                f"no node is removed; they are with {flag}",
-                [flag],
+
+def _drained(case: NodeCase, stays: UnremovableNode) -> Remedies:
+    needed, others = to_drain(case.name, case.ended)
+    if needed:
+        yield together(needed)
+        if len(needed) == 1:
+            yield from others
+        return
+    text = f"{stays.pod or 'a pod'} kept it during the pass, and no longer does"
+    yield next_pass(Obstacle.AWAITS_REMOVAL, f"{text}; it is checked again", case.ended)
+
+
+def _of_reason(case: NodeCase, stays: UnremovableNode) -> Remedies:
+    group = case.group
+    if group is not None and (explain_of_group := _OF_GROUP.get(stays.reason)) is not None:
+        yield from explain_of_group(case, stays, group)
+    elif (explain := _OF_NODE.get(stays.reason)) is not None:
+        yield from explain(case, stays)
+    else:
+        text = stays.detail or "it may go when its wait is over"
+        yield remedy(stays.reason, CulpritKind.NODE, case.name, text)
+
+
+def _by_flag(code: str, flag: SetFlag, text: str) -> Remedy:
+    return remedy(code, CulpritKind.FLAG, flag.flag, text, [flag])
+
+
+def _disabled(case: NodeCase, stays: UnremovableNode) -> Remedies:
+    off = Annotate(kind=AnnotatableKind.NODE, name=case.name, key=SCALE_DOWN_DISABLED, value=None)
+    yield remedy(stays.reason, CulpritKind.NODE, case.name, f"it may go once {off}", [off])
+
+
+def _unready(case: NodeCase, stays: UnremovableNode) -> Remedies:
+    flag = SetFlag(flag="scale-down-unready-enabled", value="true")
+    yield _by_flag(stays.reason, flag, f"it is unready; it may go once it is ready, or with {flag}")
+
+
+def _not_autoscaled(case: NodeCase, stays: UnremovableNode) -> Remedies:
+    yield _without_group(case)
+
+
+def _without_group(case: NodeCase) -> Remedy:
+    text = "it belongs to no node group; remove it by hand, or add it to a group"
+    return remedy(UnremovableReason.NOT_AUTOSCALED, CulpritKind.NODE, case.name, text)
+
+
+def _not_tried(case: NodeCase, stays: UnremovableNode) -> Remedies:
+    flag = SetFlag(flag="max-scale-down-parallelism", value=str(len(case.ended.view.nodes)))
+    text = f"the pass found enough unneeded nodes before it; it is checked with {flag}, or later"
+    yield _by_flag(stays.reason, flag, text)
+
+
+def _on_completion(case: NodeCase, stays: UnremovableNode) -> Remedies:
+    evictable = Annotate(kind=AnnotatableKind.POD, name=stays.pod or "", key=SAFE_TO_EVICT, value=None)
+    text = f"pod {stays.pod} has to finish first; the node may go then, or once {evictable}"
+    yield remedy(stays.reason, CulpritKind.POD, stays.pod or case.name, text, [evictable])
+
+
+def _recently_unremovable(case: NodeCase, stays: UnremovableNode) -> Remedies:
+    """Yield what keeps the node, and when that is looked at again."""
+    memory = case.ended.memory.scale_down
+    known = None if memory is None else memory.unremovable.get(case.name)
+    left_s = 0.0 if known is None else max(0.0, known.until.mono - case.ended.report.now.mono)
+    needed, _ = to_drain(case.name, case.ended)
+    if needed:
+        yield together(needed, until_s=left_s)
+        return
+    wait = Wait(seconds=left_s)
+    text = f"it was unremovable a while ago ({stays.detail}) and is checked again {wait}"
+    yield remedy(stays.reason, CulpritKind.FLAG, "unremovable-node-recheck-timeout", text, [wait])
+
+
+def _group_cooling_down(case: NodeCase, stays: UnremovableNode) -> Remedies:
+    registry = case.ended.memory.registry
+    last = registry.last if case.group is None else registry.last_by_group.get(case.group.id, registry.last)
+    yield _cooling(case, stays.reason, last)
+
+
+def _cooling(case: NodeCase, code: str, last: LastActions) -> Remedy:
+    """Return when the delays after what happened last are over."""
+    options = case.ended.config.scale_down
+    delays = {
+        "scale-down-delay-after-add": (last.scale_up, options.scale_down_delay_after_add_s),
+        "scale-down-delay-after-delete": (last.scale_down, options.scale_down_delay_after_delete_s),
+        "scale-down-delay-after-failure": (last.scale_down_failure, options.scale_down_delay_after_failure_s),
+    }
+    ends = {flag: then.mono + delay_s for flag, (then, delay_s) in delays.items() if then is not None}
+    flag = max(ends, key=ends.__getitem__, default="scale-down-delay-after-add")
+    wait = Wait(seconds=case.time_left_s or case.ended.config.loop.scan_interval_s)
+    return remedy(code, CulpritKind.FLAG, flag, f"a recent change delays scale-down; it may go {wait}", [wait])
+
+
+def _until_open(case: NodeCase, stays: UnremovableNode) -> Remedies:
+    wait = Wait(seconds=stays.time_left_s or 0.0)
+    yield remedy(stays.reason, CulpritKind.FLAG, "scale-down-window", f"the window opens {wait}", [wait])
+
+
+def _until_next_minute(case: NodeCase, stays: UnremovableNode) -> Remedies:
+    wait = Wait(seconds=stays.time_left_s or 0.0)
+    text = f"the next removal may begin {wait}"
+    yield remedy(stays.reason, CulpritKind.FLAG, "max-node-deletions-per-minute", text, [wait])
+
+
+def _not_long_enough(case: NodeCase, stays: UnremovableNode) -> Remedies:
+    unready = stays.reason is UnremovableReason.NOT_UNREADY_LONG_ENOUGH
+    flag = "scale-down-unready-time" if unready else "scale-down-unneeded-time"
+    owner = None
+    if case.group is not None:
+        settings = case.group.settings
+        own_s = settings.scale_down_unready_time_s if unready else settings.scale_down_unneeded_time_s
+        owner = None if own_s is None else case.group.id
+    kind, name = (CulpritKind.FLAG, flag) if owner is None else (CulpritKind.GROUP, owner)
+    wait = Wait(seconds=case.time_left_s or 0.0)
+    yield remedy(stays.reason, kind, name, f"{stays.detail}; it may go {wait} if it is still unneeded then", [wait])
+    spent_s = _unneeded_for_s(case)
+    if spent_s > 0:
+        value = show_duration(math.floor(spent_s))
+        change: AnyChange = SetFlag(flag=flag, value=value)
+        if owner is not None:
+            change = SetGroupOption(group=owner, option=flag, value=value)
+        yield remedy(stays.reason, kind, name, f"it may go now with {change}", [change])
+
+
+def _unneeded_for_s(case: NodeCase) -> float:
+    """Return how long the node has been unneeded; 0 where that is not known."""
+    memory = case.ended.memory.scale_down
+    since = None if memory is None else memory.unneeded.get(case.name)
+    if since is None or case.unremovable is None or case.unremovable.time_left_s is None:
+        return 0.0
+    return max(0.0, case.ended.report.now.mono - since.mono)
+
+
+def _parallelism(case: NodeCase, stays: UnremovableNode) -> Remedies:
+    ended, options = case.ended, case.ended.config.scale_down
+    begun, count = ended.report.scale_down.begun, len(ended.report.scale_down.unneeded)
+    drained = case.removal is not None and case.removal.drained
+    crowded = len(begun) >= options.max_scale_down_parallelism
+    needed = []
+    if crowded or not drained:
+        limit = max(count, options.max_scale_down_parallelism)
+        needed.append(SetFlag(flag="max-scale-down-parallelism", value=str(limit)))
+    if drained:
+        limit = max(count, options.max_drain_parallelism)
+        needed.append(SetFlag(flag="max-drain-parallelism", value=str(limit)))
+    flag = needed[0].flag
+    text = f"the maximum number of nodes is being removed; it may go after them, or with {spelled(needed)}"
+    yield remedy(stays.reason, CulpritKind.FLAG, flag, text, needed)
+    later = Wait(seconds=ended.config.loop.scan_interval_s)
+    yield remedy(stays.reason, CulpritKind.FLAG, flag, f"it may go {later}", [later])
+
+
+def _at_minimum(case: NodeCase, stays: UnremovableNode, group: Group) -> Remedies:
+    yield from _minimum(case, group)
+
+
+def _minimum(case: NodeCase, group: Group) -> Remedies:
+    """Yield the minimum at which the node goes after the others of its group that the minimum keeps."""
+    ended, scale_down = case.ended, case.ended.report.scale_down
+    owners = ended.view.groups.of_node
+    before = 1 + sum(removal.group == group.id for removal in scale_down.begun)
+    for node in ended.view.nodes:
+        if node.name == case.name:
+            break
+        other = scale_down.unremovable.get(node.name)
+        waits = other is not None and other.reason in (UnremovableReason.MIN_SIZE, UnremovableReason.BEING_DELETED)
+        before += waits and owners.get(node.name) == group.id
+    target = ended.registry.targets.get(group.id, group.target_size)
+    change = ResizeGroup(group=group.id, min=max(0, target - before))
+    text = f"the group has {target} nodes, its minimum is {group.min_size}; it may go once {change}"
+    yield remedy(UnremovableReason.MIN_SIZE, CulpritKind.GROUP, group.id, text, [change])
+
+
+def _atomic(case: NodeCase, stays: UnremovableNode, group: Group) -> Remedies:
+    """Yield what lets all other nodes of the group go."""
+    needed = list(_others_of(case, group))
+    if needed:
+        lead = needed[0].culprit
+        changes = list(dict.fromkeys(change for other in needed for change in other.changes))
+        text = f"group {group.id} can only be removed as a whole: {'; '.join(other.text for other in needed)}"
+        yield remedy(stays.reason, lead.kind, lead.name, text, changes)
+        return
+    text = f"group {group.id} can only be removed as a whole, and some of its machines do not exist yet"
+    yield remedy(stays.reason, CulpritKind.GROUP, group.id, text)
+
+
+def _others_of(case: NodeCase, group: Group) -> Remedies:
+    """Yield the best remedy of each other node of the group that has a reason of its own to stay."""
+    report, view = case.ended.report, case.ended.view
+    removals = {removal.node.name: removal for removal in report.scale_down.unneeded}
+    for node in view.nodes:
+        name, other = node.name, report.scale_down.unremovable.get(node.name)
+        if name == case.name or other is None or view.groups.of_node.get(name) != group.id:
+            continue
+        if other.reason is not UnremovableReason.ATOMIC:
+            sibling = NodeCase(
+                name=name,
+                removal=removals.get(name),
+                unremovable=other,
+                group=group,
+                time_left_s=other.time_left_s,
+                ended=case.ended,
             )
-        elif report.scale_up.result in (ScaleUpResult.SUCCESSFUL, ScaleUpResult.ERROR) and self.removal is None:
-            yield next_pass(Obstacle.SCALE_UP_FIRST, "the pass scaled up; nodes are checked", self.p, self.config)
-        elif self.group is None:
-            yield self._stranger()
-        elif self.removal is None and self.group.target_size <= self.group.min_size:
-            yield from self._further(self._minimum(self.group))
-        else:
-            yield next_pass(Obstacle.AWAITS_REMOVAL, "it is unneeded; it is checked again", self.p, self.config)
-
-    def _cooling(self, code: Obstacle) -> Remedy:
-        """Return when the delays after what happened last are over."""
-        options, last = self.config.scale_down, self.p.memory.registry.last
-        if code is Obstacle.GROUP_COOLING_DOWN and self.group is not None:
-            last = self.p.memory.registry.last_by_group.get(self.group.id, last)
-        delays = {
-            "scale-down-delay-after-add": (last.scale_up, options.scale_down_delay_after_add_s),
-            "scale-down-delay-after-delete": (last.scale_down, options.scale_down_delay_after_delete_s),
-            "scale-down-delay-after-failure": (last.scale_down_failure, options.scale_down_delay_after_failure_s),
-        }
-        ends = {flag: then.mono + delay_s for flag, (then, delay_s) in delays.items() if then is not None}
-        flag = max(ends, key=ends.__getitem__, default="scale-down-delay-after-add")
-        wait = Wait(seconds=self.time_left_s or self.config.loop.scan_interval_s)
-        return remedy(code, CulpritKind.FLAG, flag, f"a recent change delays scale-down; it may go {wait}", [wait])
-
-    def _stranger(self) -> Remedy:
-        text = "it belongs to no node group; remove it by hand, or add it to a group"
-        return remedy(Obstacle.NOT_AUTOSCALED, CulpritKind.NODE, self.name, text)
-
-    def _further(self, found: Iterator[Remedy]) -> Iterator[Remedy]:
-        """Yield remedies with what else the node's pods would need."""
-        needed = to_drain(self.name, self.p, self.config)[0] if self.p.placer is not None else []
-        for one in found:
-            yield together(needed, one) if one.changes else one
-
-    def _drained(self, kept: UnremovableNode) -> Iterator[Remedy]:
-        needed, others = to_drain(self.name, self.p, self.config)
-        if needed:
-            yield together(needed)
-            if len(needed) == 1:
-                yield from others
-            return
-        text = f"{kept.pod or 'a pod'} kept it during the pass, and no longer does"
-        yield next_pass(Obstacle.AWAITS_REMOVAL, f"{text}; it is checked again", self.p, self.config)
-
-    def _looked_at_again(self, kept: UnremovableNode) -> Iterator[Remedy]:
-        """Yield what keeps the node, and when that is looked at again."""
-        memory = self.p.memory.scale_down
-        known: RecentlyUnremovable | None = None if memory is None else memory.unremovable.get(self.name)
-        left_s = 0.0 if known is None else max(0.0, known.until.mono - self.p.report.now.mono)
-        needed, _ = to_drain(self.name, self.p, self.config)
-        if needed:
-            yield together(needed, until_s=left_s)
-            return
-        wait = Wait(seconds=left_s)
-        flag = "unremovable-node-recheck-timeout"
-        text = f"it was unremovable a while ago ({kept.detail}) and is checked again {wait}"
-        yield remedy(Obstacle.RECENTLY_UNREMOVABLE, CulpritKind.FLAG, flag, text, [wait])
-
-    def _of(self, kept: UnremovableNode) -> Iterator[Remedy]:
-        name, group = self.name, self.group
-        match kept.reason:
-            case UnremovableReason.DISABLED:
-                off = Annotate(kind=AnnotatableKind.NODE, name=name, key=SCALE_DOWN_DISABLED, value=None)
-                yield remedy(Obstacle.DISABLED, CulpritKind.NODE, name, f"it may go once {off}", [off])
-            case UnremovableReason.UNREADY_DISABLED:
-                flag = SetFlag(flag="scale-down-unready-enabled", value="true")
-                text = f"it is unready; it may go once it is ready, or with {flag}"
-                yield remedy(Obstacle.UNREADY_DISABLED, CulpritKind.FLAG, flag.flag, text, [flag])
-            case UnremovableReason.NOT_AUTOSCALED:
-                yield self._stranger()
-            case UnremovableReason.NOT_UNNEEDED_LONG_ENOUGH | UnremovableReason.NOT_UNREADY_LONG_ENOUGH:
-                yield from self._unneeded_time(kept)
-            case UnremovableReason.MIN_SIZE if group is not None:
-                yield from self._minimum(group)
-            case UnremovableReason.MAX_DELETIONS:
-                yield from self._parallelism()
-            case UnremovableReason.ATOMIC if group is not None:
-                yield from self._whole(group)
-            case UnremovableReason.MINIMAL_RESOURCES if group is not None:
-                yield self._scarce(group)
-            case UnremovableReason.NOT_UNDERUTILIZED if group is not None:
-                yield self._used(kept, group)
-            case UnremovableReason.NOT_TRIED:
-                count = len(self.p.view.nodes)
-                flag = SetFlag(flag="max-scale-down-parallelism", value=str(count))
-                text = f"the pass found enough unneeded nodes before it; it is checked with {flag}, or later"
-                yield remedy(Obstacle.NOT_TRIED, CulpritKind.FLAG, flag.flag, text, [flag])
-            case UnremovableReason.ON_COMPLETION:
-                now = Annotate(kind=AnnotatableKind.POD, name=kept.pod or "", key=SAFE_TO_EVICT, value=None)
-                text = f"pod {kept.pod} has to finish first; the node may go then, or once {now}"
-                yield remedy(Obstacle.ON_COMPLETION, CulpritKind.POD, kept.pod or name, text, [now])
-            case UnremovableReason.GROUP_COOLING_DOWN:
-                yield self._cooling(Obstacle.GROUP_COOLING_DOWN)
-            case UnremovableReason.GROUP_HELD if group is not None:
-                option = SetGroupOption(group=group.id, option="scale-down-enabled", value="true")
-                text = f"its group allows no removal, perhaps during a replacement; it may go then, or with {option}"
-                yield remedy(Obstacle.GROUP_HELD, CulpritKind.GROUP, group.id, text, [option])
-            case UnremovableReason.OUTSIDE_WINDOW:
-                yield from self._timed(kept, Obstacle.OUTSIDE_WINDOW, "scale-down-window", "the window opens")
-            case UnremovableReason.TOO_MANY_A_MINUTE:
-                flag_name = "max-node-deletions-per-minute"
-                yield from self._timed(kept, Obstacle.TOO_MANY_A_MINUTE, flag_name, "the next removal may begin")
-            case _:
-                code = Obstacle(kept.reason.value)
-                yield remedy(code, CulpritKind.NODE, name, kept.detail or "it may go when its wait is over")
-
-    def _unneeded_time(self, kept: UnremovableNode) -> Iterator[Remedy]:
-        unready = kept.reason is UnremovableReason.NOT_UNREADY_LONG_ENOUGH
-        flag = "scale-down-unready-time" if unready else "scale-down-unneeded-time"
-        group = self.group
-        own = None
-        if group is not None:
-            settings = group.settings
-            own = settings.scale_down_unready_time_s if unready else settings.scale_down_unneeded_time_s
-        kind, name = (CulpritKind.FLAG, flag) if own is None or group is None else (CulpritKind.GROUP, group.id)
-        wait = Wait(seconds=self.time_left_s or 0.0)
-        code = Obstacle(kept.reason.value)
-        yield remedy(code, kind, name, f"{kept.detail}; it may go {wait} if it is still unneeded then", [wait])
-        spent_s = max(0.0, (self.removal_wait_s or 0.0) - (kept.time_left_s or 0.0))
-        if spent_s > 0:
-            value = show_duration(math.floor(spent_s))
-            change: AnyChange = SetFlag(flag=flag, value=value)
-            if own is not None and group is not None:
-                change = SetGroupOption(group=group.id, option=flag, value=value)
-            yield remedy(code, kind, name, f"it may go now with {change}", [change])
-
-    @property
-    def removal_wait_s(self) -> float | None:
-        """How long the node has to be unneeded."""
-        memory = self.p.memory.scale_down
-        since: Instant | None = None if memory is None else memory.unneeded.get(self.name)
-        if since is None or self.kept is None or self.kept.time_left_s is None:
-            return None
-        return self.p.report.now.mono - since.mono + self.kept.time_left_s
-
-    def _minimum(self, group: Group) -> Iterator[Remedy]:
-        """Yield the minimum at which the node goes after the others of its group that the minimum keeps."""
-        kept, owner_of, begun = (
-            self.p.report.scale_down.unremovable,
-            self.p.view.groups.of_node,
-            self.p.report.scale_down.deletions,
-        )
-        before = 1 + sum(one.group == group.id for one in (*begun.empty, *begun.drained))
-        for node in self.p.view.nodes:
-            if node.name == self.name:
-                break
-            one = kept.get(node.name)
-            waits = one is not None and one.reason in (UnremovableReason.MIN_SIZE, UnremovableReason.BEING_DELETED)
-            before += waits and owner_of.get(node.name) == group.id
-        target = self.p.registry.targets.get(group.id, group.target_size)
-        change = ResizeGroup(group=group.id, min=max(0, target - before))
-        text = f"the group has {target} nodes, its minimum is {group.min_size}; it may go once {change}"
-        yield remedy(Obstacle.MIN_SIZE, CulpritKind.GROUP, group.id, text, [change])
-
-    def _parallelism(self) -> Iterator[Remedy]:
-        options, begun = self.config.scale_down, self.p.report.scale_down.deletions
-        drained = self.removal is not None and self.removal.drained
-        going = len(begun.empty) + len(begun.drained)
-        count = len(self.p.report.scale_down.unneeded)
-        flags = [SetFlag(flag="max-scale-down-parallelism", value=str(max(count, options.max_scale_down_parallelism)))]
-        crowded = going >= options.max_scale_down_parallelism
-        if drained:
-            flags.append(SetFlag(flag="max-drain-parallelism", value=str(max(count, options.max_drain_parallelism))))
-        lead = flags[0] if crowded or not drained else flags[-1]
-        needed = flags if crowded and drained else [lead]
-        text = f"the maximum number of nodes is being removed; it may go after them, or with {spelled(needed)}"
-        yield remedy(Obstacle.MAX_DELETIONS, CulpritKind.FLAG, lead.flag, text, needed)
-        later = Wait(seconds=self.config.loop.scan_interval_s)
-        yield remedy(Obstacle.MAX_DELETIONS, CulpritKind.FLAG, lead.flag, f"it may go {later}", [later])
-
-    def _whole(self, group: Group) -> Iterator[Remedy]:
-        """Yield what lets all other nodes of the group go."""
-        found: list[Remedy] = []
-        for node in self.p.view.nodes:
-            one = self.p.report.scale_down.unremovable.get(node.name)
-            if node.name == self.name or one is None or self.p.view.groups.of_node.get(node.name) != group.id:
-                continue
-            if one.reason is UnremovableReason.ATOMIC:
-                continue
-            removal = next((each for each in self.p.report.scale_down.unneeded if each.node.name == node.name), None)
-            other = NodeCase(node.name, removal, one, group, one.time_left_s, self.p, self.config)
-            first = next(other.remedies(), None)
+            first = next(node_remedies(sibling), None)
             if first is not None:
-                found.append(first)
-        if found:
-            changes = list(dict.fromkeys(change for one in found for change in one.changes))
-            text = f"group {group.id} can only be removed as a whole: {'; '.join(one.text for one in found)}"
-            lead = found[0].culprit
-            yield remedy(Obstacle.ATOMIC, lead.kind, lead.name, text, changes)
-            return
-        text = f"group {group.id} can only be removed as a whole, and some of its machines do not exist yet"
-        yield remedy(Obstacle.ATOMIC, CulpritKind.GROUP, group.id, text)
+                yield first
 
-    def _scarce(self, group: Group) -> Remedy:
-        """Return the minimum of the cluster that does without the node."""
-        limits, view = self.config.limits, self.p.view
-        node = view.nodes[view.positions[self.name]]
-        has = dict(contribution(node, group, view.groups.gpu_label, gpu_resources(self.config.rules)).shares())
-        scarce = self._reserve().scarce_without(node, group) or CORES
-        least = max(0, bounds(limits)[scarce].min - (has.get(scarce) or 0))
-        if scarce == CORES:
-            change = SetFlag(flag="cores-total", value=f"{least}:{limits.cores_total.max}")
-        elif scarce == MEMORY:
-            change = SetFlag(flag="memory-total", value=f"{least // _GIB}:{limits.memory_total.max}")
-        else:
-            fewest = {one.gpu_type: one.min for one in limits.gpu_total} | {scarce: least}
-            values = [f"{one.gpu_type}:{fewest[one.gpu_type]}:{one.max}" for one in limits.gpu_total]
-            change = SetFlag(flag="gpu-total", value=values)
-        text = f"too little {scarce} would remain; it may go with {change}"
-        return remedy(Obstacle.MINIMAL_RESOURCES, CulpritKind.FLAG, change.flag, text, [change])
 
-    def _reserve(self) -> Reserve:
-        """Return what the cluster may still lose, removals that have begun taken off."""
-        p, config = self.p, self.config
-        assert p.placer is not None
-        situation = ScaleDownContext(
-            now=p.report.now,
-            groups=p.view.groups,
-            readings=p.registry.readings,
-            options=config.scale_down,
-            drain=config.drain,
-            limits=config.limits,
-            rules=config.rules,
-        )
-        reserve = Reserve(p.placer.trial, situation)
-        for one in p.report.scale_down.begun:
-            owner = p.view.groups.get(one.group)
-            if owner is not None and reserve.scarce_without(one.node, owner) is None:
-                reserve.take(one.node, owner)
-        return reserve
+def _scarce(case: NodeCase, stays: UnremovableNode, group: Group) -> Remedies:
+    """Yield the minimum of the cluster that does without the node."""
+    limits, view, rules = case.ended.config.limits, case.ended.view, case.ended.config.rules
+    node = view.nodes[view.positions[case.name]]
+    shares = dict(contribution(node, group, view.groups.gpu_label, gpu_resources(rules)).shares())
+    scarce = _reserve(case.ended).scarce_without(node, group) or CORES
+    least = max(0, bounds(limits)[scarce].min - (shares.get(scarce) or 0))
+    if scarce == CORES:
+        change = SetFlag(flag="cores-total", value=f"{least}:{limits.cores_total.max}")
+    elif scarce == MEMORY:
+        change = SetFlag(flag="memory-total", value=f"{least // _GIB}:{limits.memory_total.max}")
+    else:
+        fewest = {gpu.gpu_type: gpu.min for gpu in limits.gpu_total} | {scarce: least}
+        values = [f"{gpu.gpu_type}:{fewest[gpu.gpu_type]}:{gpu.max}" for gpu in limits.gpu_total]
+        change = SetFlag(flag="gpu-total", value=values)
+    yield _by_flag(stays.reason, change, f"too little {scarce} would remain; it may go with {change}")
 
-    def _used(self, kept: UnremovableNode, group: Group) -> Remedy:
-        view = self.p.view
-        node = view.nodes[view.positions[self.name]]
-        gpu = has_gpu(node, view.groups.gpu_label, gpu_resources(self.config.rules))
-        settings = group.settings
-        own = settings.scale_down_gpu_utilization_threshold if gpu else settings.scale_down_utilization_threshold
-        flag = f"scale-down-{'gpu-' if gpu else ''}utilization-threshold"
-        enough = math.floor((kept.utilization or 0.0) * 100 + 1) / 100
-        if own is not None:
-            change: AnyChange = SetGroupOption(group=group.id, option=flag, value=enough)
-            text = f"{kept.detail}; it is considered with lower utilisation, or once {change}"
-            return remedy(Obstacle.NOT_UNDERUTILIZED, CulpritKind.GROUP, group.id, text, [change])
-        change = SetFlag(flag=flag, value=f"{enough:g}")
-        text = f"{kept.detail}; it is considered with lower utilisation, or with {change}"
-        return remedy(Obstacle.NOT_UNDERUTILIZED, CulpritKind.FLAG, flag, text, [change])
 
-    def _timed(self, kept: UnremovableNode, code: Obstacle, flag: str, what: str) -> Iterator[Remedy]:
-        wait = Wait(seconds=kept.time_left_s or 0.0)
-        yield remedy(code, CulpritKind.FLAG, flag, f"{what} {wait}", [wait])
+def _reserve(ended: ExplainedPass) -> Reserve:
+    """Return what the cluster may still lose, removals that have begun taken off."""
+    config = ended.config
+    context = ScaleDownContext(
+        now=ended.report.now,
+        groups=ended.view.groups,
+        readings=ended.registry.readings,
+        options=config.scale_down,
+        drain=config.drain,
+        limits=config.limits,
+        rules=config.rules,
+    )
+    reserve = Reserve(ended.simulated.trial, context)
+    for removal in ended.report.scale_down.begun:
+        owner = ended.view.groups.get(removal.group)
+        if owner is not None and reserve.scarce_without(removal.node, owner) is None:
+            reserve.take(removal.node, owner)
+    return reserve
+
+
+def _used(case: NodeCase, stays: UnremovableNode, group: Group) -> Remedies:
+    view, settings = case.ended.view, group.settings
+    node = view.nodes[view.positions[case.name]]
+    gpu = has_gpu(node, view.groups.gpu_label, gpu_resources(case.ended.config.rules))
+    own = settings.scale_down_gpu_utilization_threshold if gpu else settings.scale_down_utilization_threshold
+    name = f"scale-down-{'gpu-' if gpu else ''}utilization-threshold"
+    enough = math.floor((stays.utilization or 0.0) * 100 + 1) / 100
+    text = f"{stays.detail}; it is considered with lower utilisation, or"
+    if own is None:
+        flag = SetFlag(flag=name, value=f"{enough:g}")
+        yield _by_flag(stays.reason, flag, f"{text} with {flag}")
+    else:
+        option = SetGroupOption(group=group.id, option=name, value=enough)
+        yield remedy(stays.reason, CulpritKind.GROUP, group.id, f"{text} once {option}", [option])
+
+
+def _group_held(case: NodeCase, stays: UnremovableNode, group: Group) -> Remedies:
+    option = SetGroupOption(group=group.id, option="scale-down-enabled", value="true")
+    text = f"its group allows no removal, perhaps during a replacement; it may go then, or with {option}"
+    yield remedy(stays.reason, CulpritKind.GROUP, group.id, text, [option])
+
+
+_OF_NODE: Mapping[UnremovableReason, Callable[[NodeCase, UnremovableNode], Remedies]] = {
+    UnremovableReason.DISABLED: _disabled,
+    UnremovableReason.UNREADY_DISABLED: _unready,
+    UnremovableReason.NOT_AUTOSCALED: _not_autoscaled,
+    UnremovableReason.NOT_UNNEEDED_LONG_ENOUGH: _not_long_enough,
+    UnremovableReason.NOT_UNREADY_LONG_ENOUGH: _not_long_enough,
+    UnremovableReason.MAX_DELETIONS: _parallelism,
+    UnremovableReason.NOT_TRIED: _not_tried,
+    UnremovableReason.RECENTLY_UNREMOVABLE: _recently_unremovable,
+    UnremovableReason.ON_COMPLETION: _on_completion,
+    UnremovableReason.GROUP_COOLING_DOWN: _group_cooling_down,
+    UnremovableReason.OUTSIDE_WINDOW: _until_open,
+    UnremovableReason.TOO_MANY_A_MINUTE: _until_next_minute,
+}
+_OF_GROUP: Mapping[UnremovableReason, Callable[[NodeCase, UnremovableNode, Group], Remedies]] = {
+    UnremovableReason.MIN_SIZE: _at_minimum,
+    UnremovableReason.ATOMIC: _atomic,
+    UnremovableReason.MINIMAL_RESOURCES: _scarce,
+    UnremovableReason.NOT_UNDERUTILIZED: _used,
+    UnremovableReason.GROUP_HELD: _group_held,
+}
+"""Reasons that need a group; without one, nothing but the reason itself is known."""

@@ -2,92 +2,47 @@
 
 from collections.abc import Sequence
 from enum import StrEnum
+from typing import Annotated
 
 import msgspec
 
 from autoscaler.explain.remedies.changes import AnyChange, Wait
+from autoscaler.observe.report import PassEnd
+from autoscaler.reasons import (
+    BlockingReason,
+    NoFit,
+    PodVerdict,
+    ScaleDownResult,
+    ScaleUpResult,
+    Skip,
+    UnremovableReason,
+    Waiting,
+)
 
 
 class Obstacle(StrEnum):
-    """Obstacles: the names of the reasons, and a few that have no reason."""
+    """Obstacles that have no reason."""
 
-    UNSCHEDULABLE = "NodeUnschedulable"
-    NODE_NAME = "NodeName"
-    TAINT = "TaintToleration"
-    NODE_AFFINITY = "NodeAffinity"
-    PORTS = "NodePorts"
-    RESOURCES = "NodeResourcesFit"
-    VOLUME_RESTRICTIONS = "VolumeRestrictions"
-    VOLUME_LIMITS = "NodeVolumeLimits"
-    VOLUME_BINDING = "VolumeBinding"
-    VOLUME_ZONE = "VolumeZone"
-    SPREAD = "PodTopologySpread"
-    POD_AFFINITY = "InterPodAffinity"
-    DEVICES = "DynamicResources"
-    TOO_MUCH_WORK = "EvaluationWork"
-    ZONE_LATER = "ZoneComesLater"
-    ZONE_UNKNOWN = "ZoneNotKnown"
-    GROUP_NOT_READY = "NotReadyForScaleUp"
-    BACKED_OFF = "InBackoff"
-    MAX_SIZE = "MaxNodeGroupSizeReached"
-    LIMIT = "MaxResourceLimitReached"
-    ATOMIC_LIMIT = "AtomicScaleUpExceedsNodeLimit"
-    NO_TEMPLATE = "NoTemplate"
-    TOO_YOUNG = "TooYoung"
-    EXPENDABLE = "Expendable"
-    DAEMONSET = "DaemonSetPod"
-    TERMINATING = "Terminating"
-    NOT_JUDGED = "NotJudgedByScheduler"
-    GATED = "SchedulingGated"
-    FOREIGN_SCHEDULER = "SchedulerNotAllowed"
-    CONSUMES_REQUEST = "ConsumesProvisioningRequest"
     NO_GROUPS = "NoNodeGroups"
-    NEXT_PASS = "AwaitsNextPass"
-    NOT_CHOSEN = "NotChosenByExpander"
     INCREASE_FAILED = "IncreaseFailed"
     PODS_TOO_NEW = "PodsTooNew"
-    MAX_NODES_TOTAL = "LimitedByMaxNodesTotal"
-    EMPTY_CLUSTER = "EmptyCluster"
-    UNHEALTHY = "ClusterUnhealthy"
-    SIZES_FIXED = "NodeGroupSizesFixed"
-    PASS_FAILED = "Failed"
     SCALE_DOWN_DISABLED = "ScaleDownDisabled"
     SCALE_UP_FIRST = "ScaleUpFirst"
-    COOLING_DOWN = "InCooldown"
     AWAITS_REMOVAL = "AwaitsRemoval"
-    DISABLED = "ScaleDownDisabledAnnotation"
-    UNDECODED_NODE = "NodeCannotBeDecoded"
-    UNREADY_DISABLED = "ScaleDownUnreadyDisabled"
-    NOT_AUTOSCALED = "NotAutoscaled"
-    NOT_UNNEEDED_LONG_ENOUGH = "NotUnneededLongEnough"
-    NOT_UNREADY_LONG_ENOUGH = "NotUnreadyLongEnough"
-    MIN_SIZE = "NodeGroupMinSizeReached"
-    MAX_DELETIONS = "NodeGroupMaxDeletionCountReached"
-    ATOMIC = "AtomicScaleDownFailed"
-    MINIMAL_RESOURCES = "MinimalResourceLimitExceeded"
-    NOT_UNDERUTILIZED = "NotUnderutilized"
-    NOT_TRIED = "NotUnneededOtherReason"
-    RECENTLY_UNREMOVABLE = "RecentlyUnremovable"
-    NO_PLACE = "NoPlaceToMovePods"
-    ON_COMPLETION = "BlockedByOnCompletionPod"
-    UNEXPECTED = "UnexpectedError"
-    GROUP_COOLING_DOWN = "NodeGroupInCooldown"
-    GROUP_HELD = "NodeGroupScaleDownDisabled"
-    NOT_STARTED = "NodeNotStarted"
-    OUTSIDE_WINDOW = "OutsideMaintenanceWindow"
-    SILENT = "ApiServerSilent"
-    TOO_MANY_A_MINUTE = "NodeDeletionRateReached"
-    BEING_REPLACED = "BeingReplaced"
-    REPLACES_OTHERS = "ReplacesOtherNodes"
-    REFUSED = "ProviderRefusesDeletion"
-    CONTROLLER_NOT_FOUND = "ControllerNotFound"
-    MIN_REPLICAS = "MinReplicasReached"
-    NOT_REPLICATED = "NotReplicated"
-    LOCAL_STORAGE = "LocalStorageRequested"
-    NOT_SAFE_TO_EVICT = "NotSafeToEvictAnnotation"
-    SYSTEM = "UnmovableKubeSystemPod"
-    BUDGET = "NotEnoughPdb"
-    UNDECODED_POD = "PodCannotBeDecoded"
+
+
+_KINDS = (NoFit, Skip, Waiting, UnremovableReason, BlockingReason, Obstacle)
+_RESULTS = (
+    PodVerdict.NEXT_PASS,
+    PodVerdict.NOT_CHOSEN,
+    ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL,
+    ScaleDownResult.IN_COOLDOWN,
+    *(end for end in PassEnd if end is not PassEnd.COMPLETE),
+)
+_CODES = dict.fromkeys(code.value for code in (*(code for kind in _KINDS for code in kind), *_RESULTS))
+
+ObstacleCode = Annotated[str, msgspec.Meta(extra_json_schema={"enum": list(_CODES)})]
+"""The name of a reason, or an `Obstacle`."""
 
 
 class CulpritKind(StrEnum):
@@ -117,7 +72,7 @@ class Culprit(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 class Remedy(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The change that would reverse a decision."""
 
-    code: Obstacle
+    code: ObstacleCode
     culprit: Culprit
     text: str
     """For people, with figures."""
@@ -125,7 +80,7 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """All have to be made; empty: no setting helps, the text says what does."""
 
 
-def remedy(code: Obstacle, kind: CulpritKind, name: str, text: str, changes: Sequence[AnyChange] = ()) -> Remedy:
+def remedy(code: str, kind: CulpritKind, name: str, text: str, changes: Sequence[AnyChange] = ()) -> Remedy:
     """Return a remedy."""
     return Remedy(code=code, culprit=Culprit(kind=kind, name=name), text=text, changes=list(changes))
 
@@ -133,14 +88,12 @@ def remedy(code: Obstacle, kind: CulpritKind, name: str, text: str, changes: Seq
 def together(needed: Sequence[Remedy], first: Remedy | None = None, until_s: float | None = None) -> Remedy:
     """Return one remedy with the changes of all; code and culprit are the first one's.
 
-    `until_s`: so long after the last look nobody looks again.
+    `until_s`: the node is looked at again that many seconds from now.
     """
-    every = [*([] if first is None else [first]), *needed]
-    lead = every[0]
-    changes = list(dict.fromkeys(change for one in every for change in one.changes))
-    text = lead.text
-    if len(every) > 1:
-        text = "; ".join(dict.fromkeys(one.text for one in every))
+    remedies = [*([] if first is None else [first]), *needed]
+    lead = remedies[0]
+    changes = list(dict.fromkeys(change for part in remedies for change in part.changes))
+    text = "; ".join(dict.fromkeys(part.text for part in remedies))
     if until_s is not None:
         changes.append(Wait(seconds=until_s))
         text += f"; the node is checked again {changes[-1]}"

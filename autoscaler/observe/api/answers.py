@@ -4,7 +4,6 @@ from typing import Annotated, Generic, TypeVar
 
 import msgspec
 
-from autoscaler.observe.meanings import ReasonMeaning
 from autoscaler.observe.status import (
     AutoscalerState,
     ClusterStatus,
@@ -58,16 +57,6 @@ class PlansQuery(ListQuery, frozen=True, kw_only=True):
     group: Annotated[Name, msgspec.Meta(description="Only decisions about this group.")] | msgspec.UnsetType = (
         msgspec.UNSET
     )
-
-
-class ExplainQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be explained: exactly one thing."""
-
-    pod: Annotated[Name, msgspec.Meta(description="A pending pod, `NAMESPACE/NAME`.")] | msgspec.UnsetType = (
-        msgspec.UNSET
-    )
-    node: Annotated[Name, msgspec.Meta(description="A node.")] | msgspec.UnsetType = msgspec.UNSET
-    group: Annotated[Name, msgspec.Meta(description="A node group, by its id.")] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,27 +128,3 @@ class PodList(Listing[PodStatus], frozen=True, kw_only=True):
 
 class PlanList(Listing[Decision], frozen=True, kw_only=True):
     """Decisions of the last hours, newest first."""
-
-
-class Tally(msgspec.Struct, frozen=True):
-    """How often a reason is given."""
-
-    reason: str
-    count: int
-
-
-class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    """Why one pod, node or node group fared as it did in the last pass: one of the three is there."""
-
-    pass_started_at: float | None
-    pod: PodStatus | None = None
-    node: NodeStatus | None = None
-    group: GroupStatus | None = None
-    pods_refused: tuple[Tally, ...] = ()
-    """Of a group: why pending pods cannot be helped by it."""
-    nodes_kept: tuple[Tally, ...] = ()
-    """Of a group: why its nodes stay."""
-    meanings: tuple[ReasonMeaning, ...]
-    """Of every reason that is named."""
-    decisions: tuple[Decision, ...]
-    """The newest about the groups that are concerned, newest first."""

@@ -8,8 +8,6 @@ import msgspec
 from autoscaler.clock import Clock, Instant
 from autoscaler.observe.api.answers import (
     ApiServerStatus,
-    ExplainQuery,
-    Explanation,
     GroupList,
     ListQuery,
     NodeList,
@@ -22,10 +20,9 @@ from autoscaler.observe.api.answers import (
     Totals,
     WatchStatus,
 )
-from autoscaler.observe.api.explain import explain_group, explain_node, explain_pod
 from autoscaler.observe.http.endpoint import Endpoint, EndpointRoutes, Nothing, SuccessResponse, json_endpoint
 from autoscaler.observe.http.health import HealthCheck, HealthResult
-from autoscaler.observe.http.routing import HTML, TEXT, HttpProblem, Request, Response
+from autoscaler.observe.http.routing import HTML, TEXT, Request, Response
 from autoscaler.observe.metrics import exposition
 from autoscaler.observe.page.page import PageOptions, status_page
 from autoscaler.observe.page.section import CompanionSection
@@ -158,14 +155,6 @@ def _lists(board: StatusBoard, health: HealthCheck, clock: Clock) -> dict[str, E
             answers=PlanList,
             answer=lambda wanted: _plans(board.view, wanted),
         ),
-        "/api/v1/explain": json_endpoint(
-            summary="Explains the outcome for one pod, node or group in the last pass; give exactly one.",
-            exposes="what the lists expose about the object",
-            query=ExplainQuery,
-            answers=Explanation,
-            answer=lambda wanted: _explain(board.view, wanted),
-            errors={404: "The last pass saw nothing of that name."},
-        ),
     }
 
 
@@ -211,7 +200,7 @@ def _pods(view: StatusView, wanted: PodsQuery) -> PodList:
 
 
 def _plans(view: StatusView, wanted: PlansQuery) -> PlanList:
-    newest_first = [one for one in reversed(view.history) if wanted.group in (msgspec.UNSET, one.group)]
+    newest_first = [decision for decision in reversed(view.history) if wanted.group in (msgspec.UNSET, decision.group)]
     return _listed(PlanList, view, newest_first, wanted)
 
 
@@ -222,20 +211,3 @@ def _listed(kind: Callable[..., List], view: StatusView, items: Sequence[msgspec
         total=len(items),
         items=tuple(items[part.offset : part.offset + part.limit]),
     )
-
-
-def _explain(view: StatusView, wanted: ExplainQuery) -> Explanation:
-    explainers = (
-        ("pod", wanted.pod, explain_pod),
-        ("node", wanted.node, explain_node),
-        ("group", wanted.group, explain_group),
-    )
-    named = [(kind, name, explain) for kind, name, explain in explainers if name is not msgspec.UNSET]
-    if len(named) != 1:
-        raise HttpProblem(400, "invalid_parameter", "name exactly one pod, node or group: ?pod=NAMESPACE/NAME")
-    kind, name, explain = named[0]
-    found = explain(view, name)
-    if found is None:
-        missing = {"pod": "pod without a node", "node": "node", "group": "node group"}[kind]
-        raise HttpProblem(404, "not_found", f"the last pass saw no {missing} called {name}", kind)
-    return found

@@ -17,7 +17,7 @@ _UNITS = {"s": "Seconds", "milli": "Milli", "bytes": "Bytes"}
 def public(value: object) -> Any:
     """Turn a value, and structs in it, into plain JSON data under public names; no field is left out but unset ones."""
     if isinstance(value, msgspec.Struct):
-        return {
+        return _tag(type(value)) | {
             name: rfc3339(member) if is_time and isinstance(member, int | float) else public(member)
             for field, name, is_time in _public_fields(type(value))
             if (member := getattr(value, field)) is not msgspec.UNSET
@@ -69,6 +69,13 @@ def _public_fields(form: type[msgspec.Struct]) -> tuple[tuple[str, str, bool], .
         (field.name, _public_name(field.encode_name), _is_time(field.encode_name))
         for field in msgspec.structs.fields(form)
     )
+
+
+@lru_cache(256)
+def _tag(form: type[msgspec.Struct]) -> dict[str, Any]:
+    """Return the field that tells which of several forms a value has."""
+    config = form.__struct_config__
+    return {} if config.tag_field is None else {config.tag_field: config.tag}
 
 
 def _public_name(name: str) -> str:

@@ -1,7 +1,7 @@
 """When the next pass runs: waits are real and bounded, the time of day is virtual."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -31,8 +31,16 @@ def refused(seconds_ago: float, reason: str = "Unschedulable") -> Pod:
 class Waiting:
     """A wait on a thread of its own."""
 
-    def __init__(self, pace: LoopTrigger, clock: VirtualClock, *, acted: bool = False) -> None:
+    def __init__(
+        self,
+        pace: LoopTrigger,
+        clock: VirtualClock,
+        *,
+        acted: bool = False,
+        meanwhile: Callable[[], object] = lambda: None,
+    ) -> None:
         self._pace = pace
+        self._meanwhile = meanwhile
         self._began = clock.now()
         self._acted = acted
         self.goes_on: bool | None = None
@@ -40,7 +48,7 @@ class Waiting:
         self._thread.start()
 
     def _wait(self) -> None:
-        self.goes_on = self._pace.wait(self._began, acted=self._acted)
+        self.goes_on = self._pace.wait(self._began, acted=self._acted, meanwhile=self._meanwhile)
 
     def ended(self, within_s: float = PATIENCE_S) -> bool:
         self._thread.join(within_s)
@@ -134,6 +142,33 @@ def test_stopping_ends_the_wait(clock: VirtualClock, hourly: LoopTrigger, before
         hourly.stop()
     assert waiting.ended()
     assert waiting.goes_on is False
+
+
+def test_an_interruption_has_something_done_and_does_not_end_the_wait(clock: VirtualClock, hourly: LoopTrigger) -> None:
+    done = threading.Semaphore(0)
+    waiting = Waiting(hourly, clock, meanwhile=done.release)
+    assert done.acquire(timeout=PATIENCE_S), "done at the beginning, for those who asked while the pass ran"
+    hourly.interrupt()
+    assert done.acquire(timeout=PATIENCE_S)
+    assert not waiting.ended(A_MOMENT_S)
+
+
+def test_passes_that_follow_each_other_at_once_leave_room_for_what_is_done_between_them(
+    clock: VirtualClock, hourly: LoopTrigger
+) -> None:
+    done: list[bool] = []
+    hourly.interrupt()
+    assert hourly.wait(clock.now(), acted=True, meanwhile=lambda: done.append(True))
+    assert done == [True]
+
+
+def test_interruptions_without_end_do_not_hold_the_next_pass_back(clock: VirtualClock, hourly: LoopTrigger) -> None:
+    def interrupt_again() -> None:
+        clock.advance(600)
+        hourly.interrupt()
+
+    assert hourly.wait(clock.now(), acted=False, meanwhile=interrupt_again)
+    assert clock.now().mono == 1000 + 3600
 
 
 def test_when_the_next_pass_is_due_can_be_asked_without_waiting(clock: VirtualClock) -> None:

@@ -1,11 +1,10 @@
 """Remedies: their words, and what they are told from."""
 
 import json
-from enum import StrEnum
 
 import pytest
 
-from autoscaler.explain.answer import GroupExplanation, PodExplanation
+from autoscaler.explain.answer import GroupExplanation, NodeExplanation, PodExplanation
 from autoscaler.explain.explain import parse_targets
 from autoscaler.explain.remedies.changes import (
     AddToleration,
@@ -19,33 +18,11 @@ from autoscaler.explain.remedies.changes import (
     readable,
     spelled,
 )
-from autoscaler.explain.remedies.remedy import Obstacle
-from autoscaler.reasons import BlockingReason, NoFit, Skip, UnremovableReason, Waiting
+from autoscaler.objects.meta import LAST_KNOWN, UNDECODED
 from autoscaler.scenario.codec import decode
 from autoscaler.simulator.play import play_and_explain
-from tests.manifests import a_pod
-from tests.scenarios.test_remedies import TWO, pending
-
-PLACED = (Waiting.FITS, Waiting.NOMINATED, Waiting.TAKES_HEADROOM)
-
-
-@pytest.mark.parametrize(
-    ("reasons", "left_out"),
-    [
-        pytest.param(NoFit, (), id="filters"),
-        pytest.param(Skip, (), id="groups"),
-        pytest.param(BlockingReason, (), id="drain rules"),
-        pytest.param(
-            UnremovableReason, (UnremovableReason.BEING_DELETED, UnremovableReason.BLOCKED_BY_POD), id="nodes"
-        ),
-        pytest.param(Waiting, PLACED, id="pods"),
-    ],
-)
-def test_every_reason_that_stands_in_the_way_has_its_word(
-    reasons: type[StrEnum], left_out: tuple[StrEnum, ...]
-) -> None:
-    words = {one.value for one in Obstacle}
-    assert [one for one in reasons if one.value not in words] == list(left_out)
+from tests.manifests import a_pod, running
+from tests.scenarios.test_remedies import TWO, pending, standing
 
 
 @pytest.mark.parametrize(
@@ -120,3 +97,12 @@ def test_the_largest_request_leaves_out_what_comes_with_the_node() -> None:
     assert isinstance(found, PodExplanation)
     assert found.remedy is not None
     assert found.remedy.changes == [LimitRequest(pod="default/web-0", resource="cpu", at_most="3750m")]
+
+
+def test_a_pod_that_cannot_be_decoded_is_named_and_nothing_is_proposed() -> None:
+    pod = running(meta={"annotations": {UNDECODED: LAST_KNOWN}})
+    answer = explained(standing(pod), "node/n")
+    assert isinstance(answer, NodeExplanation)
+    assert answer.remedy is not None
+    assert (answer.remedy.code, answer.remedy.changes) == ("PodCannotBeDecoded", [])
+    assert answer.remedy.text.startswith("pod default/web-0 keeps it: ")

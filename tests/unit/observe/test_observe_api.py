@@ -7,6 +7,8 @@ import msgspec
 import pytest
 
 from autoscaler.clock import VirtualClock
+from autoscaler.explain.api import explain_routes
+from autoscaler.explain.service import ExplainService
 from autoscaler.observe.api.api import read_routes
 from autoscaler.observe.http.health import HealthCheck, StuckLimits
 from autoscaler.observe.http.public_json import public
@@ -23,7 +25,11 @@ class Site:
         self.health = HealthCheck(StuckLimits(600, 900), clock.now())
         self.clock = clock
         self.metrics = Metrics()
-        self._routes = read_routes(self.board, self.metrics, self.health, clock)
+        ask = ExplainService(self.board, clock, lambda: None, clock.advance).ask
+        self._routes = {
+            **read_routes(self.board, self.metrics, self.health, clock),
+            **explain_routes(self.board, ask),
+        }
 
     def get(self, url: str) -> Response:
         parts = urlsplit(url)

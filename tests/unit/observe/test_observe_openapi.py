@@ -10,6 +10,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from autoscaler.clock import VirtualClock
+from autoscaler.explain.api import explain_routes
+from autoscaler.explain.service import ExplainService
 from autoscaler.headroom.status import HeadroomStatus, PoolStatus, headroom_routes
 from autoscaler.observe.api.api import read_routes
 from autoscaler.observe.http.endpoint import Body, Endpoint, EndpointRoutes, Nothing, SuccessResponse
@@ -54,7 +56,8 @@ def routes(request: pytest.FixtureRequest, status_of: StatusOf, now_wall: float)
     if status is not None:
         board.publish(status)
     known = read_routes(board, Metrics(), HealthCheck(StuckLimits(600, 900), clock.now()), clock)
-    return with_document({**known, **headroom_routes(lambda: pools(board))}, about_daemon("1.2.3"))
+    explain = explain_routes(board, ExplainService(board, clock, lambda: None, clock.advance).ask)
+    return with_document({**known, **explain, **headroom_routes(lambda: pools(board))}, about_daemon("1.2.3"))
 
 
 @pytest.fixture
