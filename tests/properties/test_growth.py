@@ -8,6 +8,7 @@ from autoscaler.clock import Instant
 from autoscaler.config.load import from_options
 from autoscaler.eta.samples import Rings
 from autoscaler.observe.correlator import Correlator
+from autoscaler.observe.events import CollectedEvents
 from autoscaler.observe.http.health import HealthCheck, limits_of
 from autoscaler.observe.publish import Publisher
 from autoscaler.observe.report import PassReport
@@ -98,8 +99,11 @@ class Churned:
             self.publisher,
             self.board,
         ]
-        outside = ("autoscaler.simulator", "autoscaler.sandbox", "cloudprovider.static")
-        return held(roots, bounded=(Correlator, Rings, Vocabulary), beside=outside)
+        # The events of a whole simulation are collected on purpose: only simulations do that.
+        bounded = (Correlator, Rings, Vocabulary, CollectedEvents)
+        return held(
+            roots, bounded=bounded, beside=("autoscaler.sandbox", "autoscaler.simulator", "cloudprovider.static")
+        )
 
     def _delete(self) -> None:
         for kind, name, namespace in self._there:
