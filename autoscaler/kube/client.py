@@ -8,7 +8,6 @@ import re
 import socket
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from email.utils import parsedate_to_datetime
 from types import TracebackType
 from typing import Any, Protocol
 from urllib.parse import urlencode, urlsplit
@@ -20,11 +19,12 @@ from urllib3.exceptions import HTTPError, InsecureRequestWarning, NewConnectionE
 from urllib3.exceptions import TimeoutError as HTTPTimeoutError
 
 from autoscaler.clock import Clock
-from autoscaler.errors import AutoscalerError, Refused, RetryLater
-from autoscaler.kube.config import RestConfig, load_endpoint, one_line
+from autoscaler.errors import AutoscalerError, Refused, RetryLater, one_line
+from autoscaler.kube.config import RestConfig
 from autoscaler.kube.status import failure
 from autoscaler.kube.throttle import TokenBucket
 from autoscaler.logs import Log
+from cloudprovider.moment import http_date
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -157,6 +157,8 @@ class Client:
         settings: ClientSettings = ClientSettings(),  # noqa: B008  # frozen
     ) -> "Client":
         """Find the API server and prepare to talk to it; nothing is sent yet. Raises `ConfigError`."""
+        from autoscaler.kube.kubeconfig import load_endpoint
+
         return cls(load_endpoint(kubeconfig, master, context), clock, sleep, settings)
 
     @property
@@ -267,14 +269,11 @@ class Client:
 
     def _compare_clocks(self, date: str | None) -> None:
         """Take note of the server's time; say so when ours differs by more than certificates and leases can bear."""
-        try:
-            server = None if date is None else parsedate_to_datetime(date).timestamp()
-        except (ValueError, OverflowError):
-            return
+        server = http_date(date or "")
         if server is None:
             return
         differed = abs(self._clock_ahead_s or 0.0) > CLOCKS_DIFFER_S
-        self._clock_ahead_s = ahead_s = self._clock.now().wall - server
+        self._clock_ahead_s = ahead_s = self._clock.now().wall - server.timestamp()
         if not differed and abs(ahead_s) > CLOCKS_DIFFER_S:
             log.warning("kube.clocks_differ", server=self.server, ahead_s=round(ahead_s))
         elif differed and abs(ahead_s) <= CLOCKS_DIFFER_S:

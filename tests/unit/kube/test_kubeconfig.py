@@ -15,7 +15,7 @@ from kubernetes.client.configuration import Configuration
 from autoscaler.clock import VirtualClock
 from autoscaler.errors import ConfigError, RetryLater
 from autoscaler.kube.client import JSON, Client, ClientSettings
-from autoscaler.kube.config import load_endpoint
+from autoscaler.kube.kubeconfig import load_endpoint
 from tests.unit.kube.scripted import PATIENCE_S, Reply, ScriptedApi, Sleeps, ok, scripted_api
 
 TLS = Path(__file__).parent / "tls"
