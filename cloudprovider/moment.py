@@ -2,7 +2,6 @@
 
 import re
 from datetime import datetime
-from email.utils import parsedate_to_datetime
 
 from cloudprovider.number import parse_count
 
@@ -47,6 +46,8 @@ def http_date(text: str) -> datetime | None:
     """Return the time of an HTTP header such as `Date`; None where it cannot be read, or has no zone."""
     if not text.isascii() or len(text) > _LONGEST_DATE:
         return None
+    from email.utils import parsedate_to_datetime  # a dozen modules, for one header
+
     try:
         moment = parsedate_to_datetime(text)
     except (ValueError, TypeError, OverflowError, IndexError):

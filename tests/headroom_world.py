@@ -17,7 +17,7 @@ from autoscaler.errors import Conflict, Gone, Refused, RetryLater
 from autoscaler.headroom.cluster import ClusterHeadroom
 from autoscaler.headroom.keeper import HeadroomKeeper
 from autoscaler.headroom.metrics import HEADROOM, HeadroomMetrics
-from autoscaler.kube.client import Call
+from autoscaler.kube.call import Call
 from autoscaler.kube.writes import Writes
 from autoscaler.loop.companion import Companion, Companions
 from autoscaler.objects.node import Node, node_decoder

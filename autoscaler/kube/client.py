@@ -20,15 +20,12 @@ from urllib3.exceptions import TimeoutError as HTTPTimeoutError
 
 from autoscaler.clock import Clock
 from autoscaler.errors import AutoscalerError, Refused, RetryLater, one_line
+from autoscaler.kube.call import JSON, READ, Call
 from autoscaler.kube.config import RestConfig
 from autoscaler.kube.status import failure
 from autoscaler.kube.throttle import TokenBucket
 from autoscaler.logs import Log
 from cloudprovider.moment import http_date
-
-JSON = "application/json"
-MERGE_PATCH = "application/merge-patch+json"
-APPLY_PATCH = "application/apply-patch+yaml"
 
 CLOCKS_DIFFER_S = 60.0
 """From here on it is said that our wall clock and the server's differ, in either direction."""
@@ -58,9 +55,6 @@ _KEEPALIVE = (
 
 log = Log(__name__)
 
-SendGuard = Callable[[], float]
-"""Called right before each sending: returns how many seconds the call may take, or raises to forbid it."""
-
 
 class ClientSettings(msgspec.Struct, frozen=True):
     """How the client behaves towards the API server; the defaults are Cluster Autoscaler's."""
@@ -72,23 +66,6 @@ class ClientSettings(msgspec.Struct, frozen=True):
     """Calls that may be made at once."""
     connections: int = 64
     """Connections kept open: at least one for each watch and each actuation thread."""
-
-
-class Call(msgspec.Struct, frozen=True):
-    """How one call is made; the defaults suit a small read."""
-
-    timeout_s: float = 30.0
-    accept: str = JSON
-    urgent: bool = False
-    """Do not queue behind the rate limit: lists, watches and the lease."""
-    repeatable: bool = True
-    """May be sent again when the server asks for patience (429): it changes nothing twice."""
-    guard: SendGuard | None = None
-    eviction: bool = False
-    """Read 429 as a disruption budget's refusal."""
-
-
-READ = Call()
 
 
 class Connections(Protocol):

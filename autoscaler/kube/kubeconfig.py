@@ -31,7 +31,7 @@ _load_kube_config: Callable[..., None] = load_kube_config
 _LOADING = (ConfigException, OSError, yaml.YAMLError, ValueError, KeyError, TypeError, AttributeError)
 
 
-class _Credentials:
+class KubeconfigCredentials:
     """What a kubeconfig or a service account says about who we are."""
 
     def __init__(self, configuration: Configuration) -> None:
@@ -87,7 +87,7 @@ def load_endpoint(kubeconfig: str | None = None, master: str | None = None, cont
     url = address.url if address is not None else str(configuration.host)
     return RestConfig(
         url,
-        _Credentials(configuration),
+        KubeconfigCredentials(configuration),
         _tls(configuration, url, where),
         configuration.tls_server_name or None,
         _proxy(configuration, url),

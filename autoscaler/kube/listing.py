@@ -6,7 +6,7 @@ from typing import Protocol
 import msgspec
 
 from autoscaler.errors import Gone, RetryLater
-from autoscaler.kube.client import Call
+from autoscaler.kube.call import Call
 from autoscaler.objects.lenient_json import UNREADABLE, loads, words
 
 _PAGE_ITEMS = 500

@@ -14,7 +14,7 @@ import msgspec
 
 from autoscaler.clock import Clock
 from autoscaler.errors import Gone, Refused, RetryLater, one_line
-from autoscaler.kube.client import JSON, Call
+from autoscaler.kube.call import JSON, Call
 from autoscaler.kube.store import Delta, Store
 from autoscaler.kube.undecoded import UndecodedObjects
 from autoscaler.logs import Log
