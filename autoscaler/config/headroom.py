@@ -251,9 +251,6 @@ def _policies(pool: HeadroomPool, path: str) -> Iterator[str]:
             yield f"{where}.name: {policy.name} is the name of policies[{first}] too; each policy needs its own"
         if policy.name == NO_POLICY:
             yield f'{where}.name: "{NO_POLICY}" stands for no policy in metrics; choose another'
-        for index, period in enumerate(policy.periods):
-            if period.never:
-                yield f'{where}.periods[{index}]: "{period.text}" never matches: no such day in those months'
         always = next((j for j in range(len(pool.policies) - 1, number, -1) if pool.policies[j].always), None)
         if always is not None:
             yield f"{where}: unreachable, policies[{always}] always matches and the last match wins"
