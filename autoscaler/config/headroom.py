@@ -4,7 +4,6 @@ The `headroom` section of the configuration file; without it there is no headroo
 `docs/headroom.md`.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from enum import StrEnum
@@ -15,9 +14,10 @@ import msgspec
 
 from autoscaler.config.cron import Period, parse_period
 from autoscaler.config.lead import LeadTime
-from autoscaler.config.selector import Selector, parse_selector
-from autoscaler.config.structure import Wrong, read_structure
-from autoscaler.config.syntax import Count, Number, Seconds, Syntax, Text, choice
+from autoscaler.config.names import is_dns_label, is_label_value
+from autoscaler.config.selector import LabelText, Selector
+from autoscaler.config.structure import read_structure
+from autoscaler.config.syntax import Count, Number, Seconds, Syntax, Text, Zone, choice
 from cloudprovider.number import parse_float
 from cloudprovider.quantity import parse_quantity
 
@@ -28,9 +28,7 @@ MANAGED_BY, POOL, CLUSTER = "app.kubernetes.io/managed-by", "headroom-pool", "he
 MANAGER = "cluster-autoscaler"
 """Value of the first."""
 
-_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
 _LONGEST_POOL, _LONGEST_NAMESPACE = 40, 63
-_LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
 _SHORTEST_INTERVAL_S, _LONGEST_INTERVAL_S = 1.0, 300.0
 
 
@@ -48,17 +46,8 @@ def _parse_decimal(text: str) -> Decimal:
     return Decimal(text)
 
 
-def _parse_zone(text: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(text)
-    except (KeyError, ValueError, OSError):
-        raise Wrong(f'unknown time zone "{text}"') from None
-
-
 Factor = Annotated[Decimal, Syntax("decimal", _parse_decimal, str, types=(int, float))]
-Zone = Annotated[ZoneInfo, Syntax("time zone", _parse_zone, lambda zone: zone.key)]
 Cron = Annotated[Period, Syntax("five cron fields", parse_period, lambda period: period.text)]
-LabelText = Annotated[Selector, Syntax("label selector", parse_selector, lambda selector: selector.text)]
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
@@ -184,7 +173,7 @@ def _problems(headroom: Headroom, cutoff: int) -> Iterator[str]:
     interval_s = headroom.reconcile_interval_s
     if not _SHORTEST_INTERVAL_S <= interval_s <= _LONGEST_INTERVAL_S:
         yield f"headroom.reconcileInterval: {interval_s:g}s is not within 1s..5m"
-    if _LABEL_VALUE.fullmatch(headroom.cluster_name) is None:
+    if not is_label_value(headroom.cluster_name):
         yield f'headroom.clusterName: "{headroom.cluster_name}" cannot be the value of a label'
     names: dict[str, int] = {}
     values: dict[int, int] = {}
@@ -226,7 +215,7 @@ def _pool(pool: HeadroomPool, path: str) -> Iterator[str]:
         ("name", pool.name, _LONGEST_POOL),
         ("namespace", pool.namespace, _LONGEST_NAMESPACE),
     ):
-        if len(value) > longest or _LABEL.fullmatch(value) is None:
+        if not is_dns_label(value, longest):
             yield f'{path}.{key}: "{value}" is not a DNS label of at most {longest} characters (a-z, 0-9, -)'
     amounts = {}
     for resource, quantity in pool.resources.items():

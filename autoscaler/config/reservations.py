@@ -14,13 +14,14 @@ import msgspec
 
 from autoscaler.config import overrides
 from autoscaler.config.lead import LeadTime
+from autoscaler.config.names import is_dns_label
 from autoscaler.config.overrides import Override
-from autoscaler.config.selector import Selector, parse_selector
+from autoscaler.config.selector import LabelText, Selector
 from autoscaler.config.structure import read_structure
-from autoscaler.config.syntax import Count, Number, OptionalNumber, Seconds, Switch, Syntax, Text, choice, parse_address
+from autoscaler.config.syntax import Count, Number, OptionalNumber, Seconds, Switch, Text, choice
+from cloudprovider.address import is_loopback, parse_address
 from cloudprovider.quantity import parse_quantity
 
-_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
 _PREFIX = re.compile(r"[a-z0-9][a-z0-9.-]*")
 _LONGEST_NAME, _LONGEST_PREFIX = 40, 200
 _LONGEST_WINDOW_S = 5.0
@@ -90,9 +91,6 @@ class GitHub(msgspec.Struct, frozen=True, kw_only=True):
     def rule(self) -> tuple[frozenset[str], ...]:
         """What it matches: equal for equal rules."""
         return tuple(frozenset(map(str.lower, one)) for one in (self.repositories, self.organizations, self.labels))
-
-
-LabelText = Annotated[Selector, Syntax("label selector", parse_selector, lambda selector: selector.text)]
 
 
 class ReservationTarget(msgspec.Struct, frozen=True, kw_only=True):
@@ -231,7 +229,7 @@ def _listener(section: Reservations) -> Iterator[str]:
     if not section.listen:
         return
     try:
-        parse_address(section.listen)
+        host, _ = parse_address(section.listen)
     except ValueError as error:
         yield f'reservations.listen: "{section.listen}" {error}'
         return
@@ -239,24 +237,15 @@ def _listener(section: Reservations) -> Iterator[str]:
         return
     if not section.auth.insecure_allow_unsigned:
         yield "reservations.auth: has no secret; anybody could announce work. Name files in githubSecrets or apiSecrets"
-    elif not is_loopback(section.listen):
+    elif not is_loopback(host):
         yield (
             f"reservations.auth.insecureAllowUnsigned: {section.listen} is not a loopback address; "
             "name secrets in githubSecrets or apiSecrets"
         )
 
 
-def is_loopback(address: str) -> bool:
-    """Whether `host:port` can be reached from this machine alone."""
-    host = address.rpartition(":")[0].strip("[]")
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def _target(target: ReservationTarget, path: str, cutoff: int) -> Iterator[str]:
-    if len(target.name) > _LONGEST_NAME or _LABEL.fullmatch(target.name) is None:
+    if not is_dns_label(target.name, _LONGEST_NAME):
         yield f'{path}.name: "{target.name}" is not a DNS label of at most {_LONGEST_NAME} characters (a-z, 0-9, -)'
     if target.max_replicas is not None and target.max_replicas < target.min_replicas:
         yield f"{path}.maxReplicas: {target.max_replicas} is less than minReplicas {target.min_replicas}"

@@ -15,10 +15,6 @@ from autoscaler.config.syntax import Syntax
 S = TypeVar("S", bound=msgspec.Struct)
 
 
-class Wrong(ValueError):
-    """What is wrong with a text, as words that stand for themselves: the text is not quoted before them."""
-
-
 def read_structure(kind: type[S], data: object, path: str, problems: list[str]) -> S | None:
     """Make a structure of YAML data; None, with a line for each problem added, where that is impossible."""
     before = len(problems)
@@ -75,9 +71,6 @@ def _scalar(hint: Any, syntax: Syntax, data: object, path: str, problems: list[s
     text = data if isinstance(data, str) else str(data).lower() if isinstance(data, bool) else str(data)
     try:
         value = syntax.parse(text)
-    except Wrong as error:
-        problems.append(f"{path}: {error}")
-        return None
     except ValueError as error:
         problems.append(f'{path}: "{text}" {error}')
         return None

@@ -7,13 +7,12 @@ spans a change of the clocks is neither cut nor stretched.
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any
-from zoneinfo import ZoneInfo
 
 import msgspec
 from cronsim import CronSim
 
 from autoscaler.config.cron import check_cron
-from autoscaler.config.syntax import Syntax, show_duration
+from autoscaler.config.syntax import Syntax, parse_zone, show_duration
 from cloudprovider.duration import parse_duration_s
 
 _FORM = "[group=]start;duration[;time zone]"
@@ -65,10 +64,9 @@ def _duration_s(text: str) -> float:
 
 def _zone(text: str) -> str:
     try:
-        ZoneInfo(text)
-    except (KeyError, ValueError, OSError):
-        raise ValueError(f'has an unknown time zone "{text}"; write for example Europe/Berlin') from None
-    return text
+        return parse_zone(text).key
+    except ValueError as error:
+        raise ValueError(f'has a time zone "{text}" that {error}') from None
 
 
 def window_from_map(entry: Mapping[str, Any]) -> str:

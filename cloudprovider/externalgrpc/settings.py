@@ -11,12 +11,11 @@ from typing import Any
 
 import msgspec
 
+from cloudprovider.address import parse_address
 from cloudprovider.document import read_document
 from cloudprovider.fields import Fields, Problems
-from cloudprovider.file import read_file
-from cloudprovider.number import parse_count
+from cloudprovider.file import read_pem
 
-_LAST_PORT = 65535
 _TIMEOUT_S = 5.0
 
 
@@ -63,8 +62,10 @@ def _decode(document: Any) -> Settings:
 
 
 def _is_address(text: str) -> bool:
-    host, _, port = text.rpartition(":")
-    return bool(host) and bool(parse_count(port, _LAST_PORT))
+    try:
+        return all(parse_address(text.rpartition("/")[2]))  # dns:///host:port is one too
+    except ValueError:
+        return False
 
 
 def _pem(fields: Fields, name: str) -> bytes | None:
@@ -72,11 +73,7 @@ def _pem(fields: Fields, name: str) -> bytes | None:
     if not path:
         return None
     try:
-        content = read_file(path)
+        return read_pem(path)
     except ValueError as error:
         fields.complain(name, f"{path} {error}")
         return None
-    if b"-----BEGIN " not in content:
-        fields.complain(name, f"{path} holds nothing in PEM form")
-        return None
-    return content

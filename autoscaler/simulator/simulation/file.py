@@ -16,6 +16,7 @@ import yaml
 
 from autoscaler.config.cron import parse_period
 from autoscaler.config.load import from_documents
+from autoscaler.config.syntax import parse_zone
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
 from autoscaler.objects import quantity
@@ -296,9 +297,9 @@ class _Checks:
 
     def zone(self, path: str, name: str) -> ZoneInfo:
         try:
-            return ZoneInfo(name)
-        except (ValueError, OSError, KeyError):
-            self.lines.append(f"{path}: there is no time zone {name!r}; write for example Europe/Berlin")
+            return parse_zone(name)
+        except ValueError as error:
+            self.lines.append(f"{path}: {quoted(name)} {error}")
             return ZoneInfo("UTC")
 
     def requests(self, path: str, requests: Mapping[str, str]) -> None:

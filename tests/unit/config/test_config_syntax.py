@@ -169,7 +169,7 @@ def test_a_command_line(argv: list[str], flag: str, value: Any) -> None:
         pytest.param(["--feature-gates=A"], '--feature-gates: "A" is not Name=true|false,...', id="feature gate"),
         pytest.param(
             ["--address=8085"],
-            '--address: "8085" is not host:port; write for example :8085 or 127.0.0.1:8085',
+            '--address: "8085" is not host:port; write for example :8085, 127.0.0.1:8085 or [::1]:8085',
             id="address",
         ),
     ],

@@ -49,9 +49,17 @@ def test_a_window_is_read(text: str, window: MaintenanceWindow) -> None:
         pytest.param("0 22 * * *;0s", 'duration "0s" that is not above 0', id="nothing"),
         pytest.param("0 22 * * *;-1h", 'duration "-1h" that is not above 0', id="backwards"),
         pytest.param("0 22 * * *;745h", 'duration "745h" that is not above 0 and at most 744h', id="over a month"),
-        pytest.param("0 22 * * *;1h;Europe/Berlon", 'unknown time zone "Europe/Berlon"', id="zone"),
-        pytest.param("0 22 * * *;1h;../etc/passwd", 'unknown time zone "../etc/passwd"', id="a path is no zone"),
-        pytest.param("0 22 * * *;1h;Europe", 'unknown time zone "Europe"', id="a continent is no zone"),
+        pytest.param(
+            "0 22 * * *;1h;Europe/Berlon", 'time zone "Europe/Berlon" that is not a known time zone', id="zone"
+        ),
+        pytest.param(
+            "0 22 * * *;1h;../etc/passwd",
+            'time zone "../etc/passwd" that is not a known time zone',
+            id="a path is no zone",
+        ),
+        pytest.param(
+            "0 22 * * *;1h;Europe", 'time zone "Europe" that is not a known time zone', id="a continent is no zone"
+        ),
     ],
 )
 def test_a_window_that_cannot_be_is_refused_with_the_part_that_is_wrong(text: str, words: str) -> None:
