@@ -16,9 +16,9 @@ from autoscaler.kube import paths
 from autoscaler.kube.call import APPLY_PATCH, MERGE_PATCH, Call
 from autoscaler.kube.lease import ElectionLease, ElectionSpec
 from autoscaler.kube.paths import ObjectRef
-from autoscaler.kube.whole_objects import JsonObject, json_object, whole_object
+from autoscaler.kube.whole_objects import json_object, whole_object
 from autoscaler.objects.lenient_json import UNREADABLE, without_nulls, words
-from autoscaler.objects.meta import rfc3339
+from autoscaler.objects.meta import JsonObject, rfc3339
 from autoscaler.objects.node import Taint
 from autoscaler.ports import EventType, Leadership, Subject
 
