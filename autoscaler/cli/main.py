@@ -14,8 +14,8 @@ import msgspec
 
 from autoscaler.cli.signals import INTERRUPTED, quiet_exit
 from autoscaler.cli.stdin import standard_input_as_file
-from autoscaler.config.keys import nearest
 from autoscaler.errors import AutoscalerError, ConfigError
+from cloudprovider.nearest import nearest
 
 DONE, FAILED, BAD_INPUT = 0, 1, 2
 

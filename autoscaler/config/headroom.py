@@ -16,10 +16,11 @@ from autoscaler.config.cron import Period, parse_period
 from autoscaler.config.lead import LeadTime
 from autoscaler.config.names import is_dns_label, is_label_value
 from autoscaler.config.selector import LabelText, Selector
-from autoscaler.config.structure import read_structure
-from autoscaler.config.syntax import Count, Number, Seconds, Syntax, Text, Zone, choice
+from autoscaler.config.syntax import Count, Number, Seconds, Text, Zone, choice
 from cloudprovider.number import parse_float
+from cloudprovider.problems import Problems
 from cloudprovider.quantity import parse_quantity
+from cloudprovider.structure import Strict, StructReader, Syntax
 
 MANAGED_CLASS = "cluster-headroom"
 """The PriorityClass that is made and kept where a pool names none of its own."""
@@ -50,7 +51,7 @@ Factor = Annotated[Decimal, Syntax("decimal", _parse_decimal, str, types=(int, f
 Cron = Annotated[Period, Syntax("five cron fields", parse_period, lambda period: period.text)]
 
 
-class Policy(msgspec.Struct, frozen=True, kw_only=True):
+class Policy(Strict, frozen=True):
     """How many pause pods to keep while it holds."""
 
     name: Text = ""
@@ -71,7 +72,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         return not self.periods or any(period.always for period in self.periods)
 
 
-class Active(msgspec.Struct, frozen=True, kw_only=True):
+class Active(Strict, frozen=True):
     """Which pods count as active work."""
 
     selector: LabelText = Selector()
@@ -79,7 +80,7 @@ class Active(msgspec.Struct, frozen=True, kw_only=True):
     """None: the namespace of the pool."""
 
 
-class HeadroomPool(msgspec.Struct, frozen=True, kw_only=True):
+class HeadroomPool(Strict, frozen=True):
     """Pause pods of one kind. What is not read here is handed to the API server as it is."""
 
     name: Text
@@ -114,7 +115,7 @@ class HeadroomPool(msgspec.Struct, frozen=True, kw_only=True):
         return self.priority_class_name or MANAGED_CLASS
 
 
-class Headroom(msgspec.Struct, frozen=True, kw_only=True):
+class Headroom(Strict, frozen=True):
     """All pools, and how they are kept."""
 
     reconcile_interval_s: Seconds = 10.0
@@ -140,12 +141,12 @@ class HeadroomReading(msgspec.Struct, frozen=True):
 
 def read_headroom(data: object, cutoff: int) -> HeadroomReading:
     """Read the section from YAML data; `cutoff` is the priority below which pods are expendable."""
-    problems: list[str] = []
-    found = read_structure(Headroom, data, "headroom", problems)
+    problems = Problems()
+    found = StructReader(problems).read(Headroom, data, "headroom")
     if found is not None:
         found = msgspec.structs.replace(found, pools=tuple(_named(pool) for pool in found.pools))
-        problems += _problems(found, cutoff)
-    lines = tuple(f"config: {problem}" for problem in problems)
+        problems.extend(_problems(found, cutoff))
+    lines = tuple(f"config: {problem}" for problem in problems.lines)
     return HeadroomReading(None, lines) if lines or found is None else HeadroomReading(found)
 
 

@@ -2,8 +2,9 @@
 
 from typing import Annotated
 
-from autoscaler.config.syntax import Syntax, show_duration
+from autoscaler.config.syntax import show_duration
 from cloudprovider.duration import parse_duration_s
+from cloudprovider.structure import Syntax
 
 AUTO = "auto"
 _LONGEST_S = 3600.0

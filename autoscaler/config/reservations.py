@@ -17,10 +17,11 @@ from autoscaler.config.lead import LeadTime
 from autoscaler.config.names import is_dns_label
 from autoscaler.config.overrides import Override
 from autoscaler.config.selector import LabelText, Selector
-from autoscaler.config.structure import read_structure
 from autoscaler.config.syntax import Count, Number, OptionalNumber, Seconds, Switch, Text, choice
 from cloudprovider.address import is_loopback, parse_address
+from cloudprovider.problems import Problems
 from cloudprovider.quantity import parse_quantity
+from cloudprovider.structure import Strict, StructReader
 
 _PREFIX = re.compile(r"[a-z0-9][a-z0-9.-]*")
 _LONGEST_NAME, _LONGEST_PREFIX = 40, 200
@@ -35,13 +36,13 @@ class RemovalOrder(StrEnum):
     OLDEST = "oldest"
 
 
-class SecretFile(msgspec.Struct, frozen=True, kw_only=True):
+class SecretFile(Strict, frozen=True):
     """Where a secret is mounted."""
 
     file: Text
 
 
-class Auth(msgspec.Struct, frozen=True, kw_only=True):
+class Auth(Strict, frozen=True):
     """Who may announce work. Any secret of a list will do, so that they can be replaced one after the other."""
 
     github_secrets: tuple[SecretFile, ...] = ()
@@ -55,14 +56,14 @@ class Auth(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(one.file for one in (*self.github_secrets, *self.api_secrets))
 
 
-class Tls(msgspec.Struct, frozen=True, kw_only=True):
+class Tls(Strict, frozen=True):
     """Certificate and key of the listener; both empty: plain HTTP."""
 
     cert_file: Text = ""
     key_file: Text = ""
 
 
-class ReservationStoreOptions(msgspec.Struct, frozen=True, kw_only=True):
+class ReservationStoreOptions(Strict, frozen=True):
     """Where reservations are kept: one ConfigMap for each target."""
 
     namespace: Text = ""
@@ -70,14 +71,14 @@ class ReservationStoreOptions(msgspec.Struct, frozen=True, kw_only=True):
     prefix: Text = "capacity-reservations-"
 
 
-class TemplateRef(msgspec.Struct, frozen=True, kw_only=True):
+class TemplateRef(Strict, frozen=True):
     """A PodTemplate object of the cluster."""
 
     namespace: Text
     name: Text
 
 
-class GitHub(msgspec.Struct, frozen=True, kw_only=True):
+class GitHub(Strict, frozen=True):
     """Which workflow jobs are a target's."""
 
     repositories: tuple[Text, ...] = ()
@@ -93,7 +94,7 @@ class GitHub(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(frozenset(map(str.lower, one)) for one in (self.repositories, self.organizations, self.labels))
 
 
-class ReservationTarget(msgspec.Struct, frozen=True, kw_only=True):
+class ReservationTarget(Strict, frozen=True):
     """What is reserved for: pods of one kind."""
 
     name: Text
@@ -138,7 +139,7 @@ class ReservationTarget(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.max_replicas is None else max(0, self.max_replicas - self.floor_at(wall))
 
 
-class Reservations(msgspec.Struct, frozen=True, kw_only=True, rename={"replay_ttl_s": "replayTTL"}):
+class Reservations(Strict, frozen=True):
     """All targets, and how announcements for them are taken in."""
 
     listen: Text = ""
@@ -149,7 +150,7 @@ class Reservations(msgspec.Struct, frozen=True, kw_only=True, rename={"replay_tt
     retry_delays: tuple[Seconds, ...] = (1.0, 2.0, 4.0, 8.0, 16.0)
     give_up_after_s: Seconds = 3600.0
     store: ReservationStoreOptions = ReservationStoreOptions()
-    replay_ttl_s: Seconds = 259_200.0
+    replay_ttl_s: Seconds = msgspec.field(default=259_200.0, name="replayTTL")
     """How long a delivery that comes again is known again."""
     max_body_bytes: Count = 5 * 1024 * 1024
     trusted_proxies: tuple[Text, ...] = ()
@@ -175,13 +176,13 @@ def read_reservations(data: object, cutoff: int, address: str = "") -> Reservati
 
     `address`, of the flag, takes the place of `listen`.
     """
-    found_problems: list[str] = []
-    found = read_structure(Reservations, data, "reservations", found_problems)
+    found_problems = Problems()
+    found = StructReader(found_problems).read(Reservations, data, "reservations")
     if found is not None:
         if address:
             found = msgspec.structs.replace(found, listen=address)
-        found_problems += _problems(found, cutoff)
-    lines = tuple(f"config: {problem}" for problem in found_problems)
+        found_problems.extend(_problems(found, cutoff))
+    lines = tuple(f"config: {problem}" for problem in found_problems.lines)
     return ReservationsReading(None, lines) if lines or found is None else ReservationsReading(found)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from autoscaler.config.names import is_label_value
-from autoscaler.config.syntax import Syntax
+from cloudprovider.structure import Syntax
 
 _NAME = r"(?:[A-Za-z0-9.-]{1,253}/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
 _PART = re.compile(

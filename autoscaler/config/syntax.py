@@ -4,9 +4,9 @@ Every parser takes one occurrence of a flag and raises `ValueError` with what is
 """
 
 import csv
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from enum import StrEnum
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -14,6 +14,7 @@ import msgspec
 from cloudprovider.address import parse_address
 from cloudprovider.duration import parse_duration_s
 from cloudprovider.number import BOOLEANS, parse_bool, parse_float, parse_int
+from cloudprovider.structure import Syntax
 
 
 class Range(msgspec.Struct, frozen=True):
@@ -61,20 +62,6 @@ class FlagDifference(str):
     """A sentence on why a flag of Cluster Autoscaler is not simply the same here."""
 
     __slots__ = ()
-
-
-class Syntax(msgspec.Struct, frozen=True):
-    """How the values of one kind of flag are read, joined and shown."""
-
-    unit: str
-    parse: Callable[[str], Any]
-    show: Callable[[Any], str]
-    repeated: bool = False
-    """Occurrences add up (each parses to a tuple) instead of the last one winning."""
-    types: tuple[type, ...] = ()
-    """Python types that a file may hold for it beside text."""
-    from_map: Callable[[Mapping[str, Any]], str] | None = None
-    """Makes the text of an entry that a file has as a map; `ValueError` says what is wrong with it."""
 
 
 def show_duration(seconds: float) -> str:

@@ -12,8 +12,9 @@ import msgspec
 from cronsim import CronSim
 
 from autoscaler.config.cron import check_cron
-from autoscaler.config.syntax import Syntax, parse_zone, show_duration
+from autoscaler.config.syntax import parse_zone, show_duration
 from cloudprovider.duration import parse_duration_s
+from cloudprovider.structure import Syntax
 
 _FORM = "[group=]start;duration[;time zone]"
 _EXAMPLE = "0 22 * * 1-5;8h;Europe/Berlin"

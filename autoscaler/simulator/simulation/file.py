@@ -22,13 +22,13 @@ from autoscaler.errors import ConfigError
 from autoscaler.objects import quantity
 from autoscaler.objects.meta import unix_seconds
 from autoscaler.scenario.file_reader import decode_strict, read_bytes
-from autoscaler.scenario.format import Strict
 from cloudprovider.duration import parse_duration_s
 from cloudprovider.fields import Problems
 from cloudprovider.prices import decode_prices
 from cloudprovider.quoted import quoted
 from cloudprovider.static.file import decode_group
 from cloudprovider.static.spec import GPU_LABEL, BootDelay, CloudSpec, GroupSpec, MachineSpec
+from cloudprovider.structure import Strict
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _TIME = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")

@@ -68,8 +68,8 @@ def test_every_problem_of_a_file_is_reported_at_once(tmp_path: Path) -> None:
     assert named == [
         "loop.scanInterval",
         "headroom.pools[0].idleCuont",
-        "headroom.pools[0].resources",
         "headroom.pools[0].namespace",
+        "headroom.pools[0].resources",
     ]
 
 
@@ -122,8 +122,8 @@ def test_bad_periods_name_their_place_the_field_and_what_is_allowed(period: str,
             id="path",
         ),
         pytest.param({"idleCount": -1}, 'idleCount: "-1" is too small; write 0 or more', id="idle count"),
-        pytest.param({"idleCount": 1.5}, "idleCount: 1.5 is not of the form int", id="fraction"),
-        pytest.param({"idleCount": True}, "idleCount: true is not of the form int", id="boolean"),
+        pytest.param({"idleCount": 1.5}, "idleCount: 1.5 is not a whole number", id="fraction"),
+        pytest.param({"idleCount": True}, "idleCount: true is not a whole number", id="boolean"),
         pytest.param({"scaleFactor": "-0.5"}, 'scaleFactor: "-0.5" is not within 0..1000000', id="negative factor"),
         pytest.param(
             {"scaleFactor": float("nan")},
@@ -157,7 +157,7 @@ def test_bad_policies(fields: dict[str, Any], line: str) -> None:
         pytest.param({"priorityValue": 0}, "priorityValue: priority 0 is not below 0", id="zero priority"),
         pytest.param({"podLabels": {"headroom-pool": "x"}}, "podLabels.headroom-pool: is set by", id="our label"),
         pytest.param({"active": {"selector": "a in b"}}, "active.selector: ", id="selector"),
-        pytest.param({"policies": "office"}, "policies: is not a list", id="no list"),
+        pytest.param({"policies": "office"}, "policies: must be a list, not a string", id="no list"),
     ],
 )
 def test_bad_pools(fields: dict[str, Any], begins: str) -> None:
