@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from cloudprovider.duration import parse_duration_s
-from cloudprovider.fields import Problems
 from cloudprovider.interface import GroupSettings
 from cloudprovider.number import parse_bool, parse_float
+from cloudprovider.problems import Problems
 from cloudprovider.quoted import quoted
 
 T = TypeVar("T")

@@ -1,8 +1,7 @@
 """Strict reading of configuration: a struct says what a file may hold, and every problem is found, with its path.
 
-A field holds another struct, a list, a mapping, one of an enum, a text, number or boolean, or what a `Syntax` reads. A
-struct that forbids unknown fields is read field by field; anything else, an object of the API for example, as `msgspec`
-reads it. A field that is null counts as left out.
+A field holds another struct, a list, a mapping, one of an enum, a text, number or boolean, or what a `Syntax` reads;
+anything else, an object of the API for example, is read as `msgspec` reads it. A field that is null counts as left out.
 """
 
 import math
@@ -13,11 +12,13 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
+from cloudprovider.duration import parse_duration_s, show_duration
 from cloudprovider.nearest import nearest
 from cloudprovider.problems import Problems, kind_of
+from cloudprovider.quantity import parse_quantity
 from cloudprovider.quoted import quoted
 
-S = TypeVar("S", bound=msgspec.Struct)
+S = TypeVar("S", bound="Lenient")
 _UNREAD: Any = object()
 _LONGEST_SHOWN = 300
 _PLAIN: Mapping[type, tuple[tuple[type, ...], str]] = {
@@ -78,14 +79,35 @@ class Syntax(msgspec.Struct, frozen=True):
         return f"text of the form {self.unit}"
 
 
+def _quantity(text: str) -> str:
+    try:
+        if parse_quantity(text) < 0:
+            raise ValueError("is negative")
+    except ValueError as error:
+        raise ValueError(str(error).removeprefix(f"{quoted(text)} ")) from None
+    return text
+
+
 def key_of(field: str) -> str:
     """Return the key of a field in a file: in camel case, without the unit of a duration."""
     first, *rest = field.removesuffix("_s").split("_")
     return first + "".join(word.capitalize() for word in rest)
 
 
-class Strict(msgspec.Struct, frozen=True, kw_only=True, rename=key_of, forbid_unknown_fields=True):
-    """Base of what a file may hold."""
+class Lenient(msgspec.Struct, frozen=True, kw_only=True, rename=key_of):
+    """Base of what is read of a file, or an object, that others share: unknown keys are theirs."""
+
+
+class Strict(Lenient, frozen=True, kw_only=True, rename=key_of, forbid_unknown_fields=True):
+    """Base of what a file may hold: unknown keys are wrong."""
+
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
+FromOne = Annotated[int, msgspec.Meta(ge=1)]
+Amount = Annotated[float, msgspec.Meta(ge=0)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Seconds = Annotated[float, Syntax("duration", parse_duration_s, show_duration), msgspec.Meta(ge=0)]
+Quantity = Annotated[str, Syntax("quantity", _quantity, str, types=(int, float))]
 
 
 class StructReader:
@@ -102,13 +124,13 @@ class StructReader:
         fields = self.fields(kind, data, path)
         return None if len(self.problems.lines) > before else kind(**fields)
 
-    def fields(self, kind: type[msgspec.Struct], data: object, path: str = "") -> dict[str, Any]:
+    def fields(self, kind: type[Lenient], data: object, path: str = "") -> dict[str, Any]:
         """Return those fields of a struct that can be read."""
         if not isinstance(data, Mapping):
             self.problems.add(path, f"must be a mapping, not {kind_of(data)}")
             return {}
         known = {field.encode_name: field for field in msgspec.structs.fields(kind)}
-        for key in data:
+        for key in data if kind.__struct_config__.forbid_unknown_fields else ():
             if key not in known:
                 self.problems.add(_join(path, f"{key}"), f"unknown key{nearest(f'{key}', known)}")
         found: dict[str, Any] = {}
@@ -119,13 +141,18 @@ class StructReader:
                 self.problems.add(_join(path, key), "is required")
         return {name: value for name, value in found.items() if value is not _UNREAD}
 
+    def value(self, hint: Any, data: object, path: str, default: Any) -> Any:
+        """Return a value of a type; the default where it cannot be read."""
+        value = self._value(hint, data, path)
+        return default if value is _UNREAD else value
+
     def _value(self, hint: Any, data: object, path: str) -> Any:
         kind, marks = _bare(hint)
         bounds = next((mark for mark in marks if isinstance(mark, msgspec.Meta)), None)
         syntax = next((mark for mark in marks if isinstance(mark, Syntax)), None)
         if syntax is not None:
             return self._text(syntax, bounds, data, path)
-        if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and kind.__struct_config__.forbid_unknown_fields:
+        if isinstance(kind, type) and issubclass(kind, Lenient):
             return self._struct(kind, data, path)
         if isinstance(kind, type) and issubclass(kind, Enum):
             return self._choice(kind, data, path)
@@ -142,7 +169,7 @@ class StructReader:
             self.problems.extend((worded(str(error), path),))
             return _UNREAD
 
-    def _struct(self, kind: type[msgspec.Struct], data: object, path: str) -> Any:
+    def _struct(self, kind: type[Lenient], data: object, path: str) -> Any:
         fields = self.fields(kind, data, path)
         whole = all(field.name in fields for field in msgspec.structs.fields(kind) if field.required)
         return kind(**fields) if whole else _UNREAD
@@ -171,10 +198,11 @@ class StructReader:
             return data
         if not math.isfinite(data):
             return self._wrong(path, f"{data} is not a finite number")
-        if bounds is not None and bounds.ge is not None and data < bounds.ge:
-            return self._wrong(path, f"{data} is below {bounds.ge:g}")
-        if bounds is not None and bounds.le is not None and data > bounds.le:
-            return self._wrong(path, f"{data} is above {bounds.le:g}")
+        low, high = (None, None) if bounds is None else (bounds.ge, bounds.le)
+        if low is not None and high is not None and not low <= data <= high:
+            return self._wrong(path, f"{data} is not within {low} and {high}")
+        if low is not None and data < low:
+            return self._wrong(path, f"{data} is below {low}")
         return kind(data)
 
     def _entries(self, container: Any, item: Any, data: object, path: str) -> Any:

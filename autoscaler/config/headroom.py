@@ -16,11 +16,11 @@ from autoscaler.config.cron import Period, parse_period
 from autoscaler.config.lead import LeadTime
 from autoscaler.config.names import is_dns_label, is_label_value
 from autoscaler.config.selector import LabelText, Selector
-from autoscaler.config.syntax import Count, Number, Seconds, Text, Zone, choice
+from autoscaler.config.syntax import Count, Number, Text, Zone, choice
 from cloudprovider.number import parse_float
 from cloudprovider.problems import Problems
 from cloudprovider.quantity import parse_quantity
-from cloudprovider.structure import Strict, StructReader, Syntax
+from cloudprovider.structure import Seconds, Strict, StructReader, Syntax
 
 MANAGED_CLASS = "cluster-headroom"
 """The PriorityClass that is made and kept where a pool names none of its own."""
@@ -51,7 +51,7 @@ Factor = Annotated[Decimal, Syntax("decimal", _parse_decimal, str, types=(int, f
 Cron = Annotated[Period, Syntax("five cron fields", parse_period, lambda period: period.text)]
 
 
-class Policy(Strict, frozen=True):
+class Policy(Strict, frozen=True, kw_only=True):
     """How many pause pods to keep while it holds."""
 
     name: Text = ""
@@ -72,7 +72,7 @@ class Policy(Strict, frozen=True):
         return not self.periods or any(period.always for period in self.periods)
 
 
-class Active(Strict, frozen=True):
+class Active(Strict, frozen=True, kw_only=True):
     """Which pods count as active work."""
 
     selector: LabelText = Selector()
@@ -80,7 +80,7 @@ class Active(Strict, frozen=True):
     """None: the namespace of the pool."""
 
 
-class HeadroomPool(Strict, frozen=True):
+class HeadroomPool(Strict, frozen=True, kw_only=True):
     """Pause pods of one kind. What is not read here is handed to the API server as it is."""
 
     name: Text
@@ -115,7 +115,7 @@ class HeadroomPool(Strict, frozen=True):
         return self.priority_class_name or MANAGED_CLASS
 
 
-class Headroom(Strict, frozen=True):
+class Headroom(Strict, frozen=True, kw_only=True):
     """All pools, and how they are kept."""
 
     reconcile_interval_s: Seconds = 10.0

@@ -36,7 +36,7 @@ _SHORTEST_S = {
 Time = Annotated[datetime, Syntax("time", parse_time, lambda moment: moment.isoformat())]
 
 
-class Recurrence(Strict, frozen=True):
+class Recurrence(Strict, frozen=True, kw_only=True):
     """How an override comes again; a day that a month does not have is left out."""
 
     frequency: Annotated[Frequency, choice(Frequency)]
@@ -44,7 +44,7 @@ class Recurrence(Strict, frozen=True):
     """No occurrence begins after it."""
 
 
-class Override(Strict, frozen=True):
+class Override(Strict, frozen=True, kw_only=True):
     """Another floor from `start_time` on, which is in, until `end_time`, which is not."""
 
     start_time: Time

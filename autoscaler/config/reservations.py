@@ -17,11 +17,11 @@ from autoscaler.config.lead import LeadTime
 from autoscaler.config.names import is_dns_label
 from autoscaler.config.overrides import Override
 from autoscaler.config.selector import LabelText, Selector
-from autoscaler.config.syntax import Count, Number, OptionalNumber, Seconds, Switch, Text, choice
+from autoscaler.config.syntax import Count, Number, OptionalNumber, Switch, Text, choice
 from cloudprovider.address import is_loopback, parse_address
 from cloudprovider.problems import Problems
 from cloudprovider.quantity import parse_quantity
-from cloudprovider.structure import Strict, StructReader
+from cloudprovider.structure import Seconds, Strict, StructReader
 
 _PREFIX = re.compile(r"[a-z0-9][a-z0-9.-]*")
 _LONGEST_NAME, _LONGEST_PREFIX = 40, 200
@@ -36,13 +36,13 @@ class RemovalOrder(StrEnum):
     OLDEST = "oldest"
 
 
-class SecretFile(Strict, frozen=True):
+class SecretFile(Strict, frozen=True, kw_only=True):
     """Where a secret is mounted."""
 
     file: Text
 
 
-class Auth(Strict, frozen=True):
+class Auth(Strict, frozen=True, kw_only=True):
     """Who may announce work. Any secret of a list will do, so that they can be replaced one after the other."""
 
     github_secrets: tuple[SecretFile, ...] = ()
@@ -56,14 +56,14 @@ class Auth(Strict, frozen=True):
         return tuple(one.file for one in (*self.github_secrets, *self.api_secrets))
 
 
-class Tls(Strict, frozen=True):
+class Tls(Strict, frozen=True, kw_only=True):
     """Certificate and key of the listener; both empty: plain HTTP."""
 
     cert_file: Text = ""
     key_file: Text = ""
 
 
-class ReservationStoreOptions(Strict, frozen=True):
+class ReservationStoreOptions(Strict, frozen=True, kw_only=True):
     """Where reservations are kept: one ConfigMap for each target."""
 
     namespace: Text = ""
@@ -71,14 +71,14 @@ class ReservationStoreOptions(Strict, frozen=True):
     prefix: Text = "capacity-reservations-"
 
 
-class TemplateRef(Strict, frozen=True):
+class TemplateRef(Strict, frozen=True, kw_only=True):
     """A PodTemplate object of the cluster."""
 
     namespace: Text
     name: Text
 
 
-class GitHub(Strict, frozen=True):
+class GitHub(Strict, frozen=True, kw_only=True):
     """Which workflow jobs are a target's."""
 
     repositories: tuple[Text, ...] = ()
@@ -94,7 +94,7 @@ class GitHub(Strict, frozen=True):
         return tuple(frozenset(map(str.lower, one)) for one in (self.repositories, self.organizations, self.labels))
 
 
-class ReservationTarget(Strict, frozen=True):
+class ReservationTarget(Strict, frozen=True, kw_only=True):
     """What is reserved for: pods of one kind."""
 
     name: Text
@@ -139,7 +139,7 @@ class ReservationTarget(Strict, frozen=True):
         return None if self.max_replicas is None else max(0, self.max_replicas - self.floor_at(wall))
 
 
-class Reservations(Strict, frozen=True):
+class Reservations(Strict, frozen=True, kw_only=True):
     """All targets, and how announcements for them are taken in."""
 
     listen: Text = ""

@@ -12,7 +12,6 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from cloudprovider.address import parse_address
-from cloudprovider.duration import parse_duration_s
 from cloudprovider.number import BOOLEANS, parse_bool, parse_float, parse_int
 from cloudprovider.structure import Syntax
 
@@ -62,17 +61,6 @@ class FlagDifference(str):
     """A sentence on why a flag of Cluster Autoscaler is not simply the same here."""
 
     __slots__ = ()
-
-
-def show_duration(seconds: float) -> str:
-    """Write seconds as the shortest Go duration of hours, minutes and seconds."""
-    sign, rest = ("-", -seconds) if seconds < 0 else ("", seconds)
-    hours, rest = divmod(rest, 3600)
-    minutes, rest = divmod(rest, 60)
-    parts = [f"{hours:.0f}h" if hours else "", f"{minutes:.0f}m" if minutes else ""]
-    if rest:
-        parts.append(f"{rest:.9f}".rstrip("0").rstrip(".") + "s")
-    return sign + ("".join(parts) or "0s")
 
 
 def parse_range(text: str) -> Range:
@@ -224,7 +212,6 @@ OptionalNumber = Annotated[int | None, _counted("int")]
 WholeSeconds = Annotated[int, _counted("seconds"), _not_negative]
 Real = Annotated[float, Syntax("float", parse_float, _show_float, types=(int, float)), _not_negative]
 Percent = Annotated[float, Syntax("percent", parse_float, _show_float, types=(int, float)), msgspec.Meta(ge=0, le=100)]
-Seconds = Annotated[float, Syntax("duration", parse_duration_s, show_duration), _not_negative]
 Zone = Annotated[ZoneInfo, Syntax("time zone", parse_zone, str)]
 Text = Annotated[str, Syntax("text", str, str)]
 OptionalText = Annotated[str | None, Syntax("text", lambda text: text or None, str)]

@@ -12,8 +12,8 @@ import msgspec
 from cronsim import CronSim
 
 from autoscaler.config.cron import check_cron
-from autoscaler.config.syntax import parse_zone, show_duration
-from cloudprovider.duration import parse_duration_s
+from autoscaler.config.syntax import parse_zone
+from cloudprovider.duration import parse_duration_s, show_duration
 from cloudprovider.structure import Syntax
 
 _FORM = "[group=]start;duration[;time zone]"

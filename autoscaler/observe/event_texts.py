@@ -4,13 +4,13 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from autoscaler.config.syntax import show_duration
 from autoscaler.objects.pod import PodClass
 from autoscaler.reasons import Lack
 from autoscaler.registry.occurrence import Occurrence
 from autoscaler.scaledown.replacement import Replacement
 from autoscaler.scaleup.plan import Increase, Resized, ScaleUpPlan
 from autoscaler.scaleup.shortfall import Lacking, Shortfall
+from cloudprovider.duration import show_duration
 from cloudprovider.interface import ErrorClass, InstanceError
 
 NODES_TOTAL_REACHED = "max total nodes in cluster reached"

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from cloudprovider.document import read_document
-from cloudprovider.fields import Problems, kind_of
 from cloudprovider.number import BOOLEANS, parse_count
+from cloudprovider.problems import Problems, kind_of
 
 _VARIABLES: Mapping[str, tuple[str, ...]] = {
     # Of several variables the last one wins; so does the last one of several keys of the file.

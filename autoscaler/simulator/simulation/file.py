@@ -23,8 +23,8 @@ from autoscaler.objects import quantity
 from autoscaler.objects.meta import unix_seconds
 from autoscaler.scenario.file_reader import decode_strict, read_bytes
 from cloudprovider.duration import parse_duration_s
-from cloudprovider.fields import Problems
 from cloudprovider.prices import decode_prices
+from cloudprovider.problems import Problems
 from cloudprovider.quoted import quoted
 from cloudprovider.static.file import decode_group
 from cloudprovider.static.spec import GPU_LABEL, BootDelay, CloudSpec, GroupSpec, MachineSpec

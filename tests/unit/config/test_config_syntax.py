@@ -10,9 +10,8 @@ from autoscaler.config.syntax import (
     DrainPriority,
     GpuRange,
     Range,
-    show_duration,
 )
-from cloudprovider.duration import parse_duration_s
+from cloudprovider.duration import parse_duration_s, show_duration
 
 
 @pytest.mark.parametrize("text", ["0s", "5s", "1m", "1h30m", "2m30.5s", "87600h", "-3m", "0.1s", "0.00025s"])

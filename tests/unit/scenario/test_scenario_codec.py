@@ -236,7 +236,7 @@ class TestProblems:
             pytest.param({"now": "0001-01-01T00:00:00Z"}, "now: '0001-01-01T00:00:00Z' is not within", id="antiquity"),
             pytest.param({"step": "fast"}, "step: 'fast' is not a duration", id="duration that is none"),
             pytest.param({"step": "0s"}, "step: 0s is not above 0", id="step of nothing"),
-            pytest.param({"runs": 0}, "runs: 0 is below 1", id="no run"),
+            pytest.param({"runs": 0}, "runs: 0 is not within 1 and 1000000", id="no run"),
             pytest.param({"nodes": {}}, "nodes: must be a list, not a mapping", id="mapping for a list"),
             pytest.param(
                 {"nodes": [{"metadata": {"name": "a", "labels": {"x": 1}}}]},
