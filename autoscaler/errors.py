@@ -85,3 +85,8 @@ class ErrorType(StrEnum):
     CONFIGURATION = "configurationError"
     NODE_GROUP_MISSING = "nodeGroupDoesNotExistError"
     SCALE_DOWN_STATE = "unexpectedScaleDownStateError"
+
+
+def one_line(error: BaseException) -> str:
+    """Return the error's text on one line, or its type where it has none."""
+    return " ".join(str(error).split()) or type(error).__name__

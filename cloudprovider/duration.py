@@ -37,6 +37,17 @@ def parse_duration_s(text: str) -> float:
     return (-total if negative else total) / 10**9
 
 
+def show_duration(seconds: float) -> str:
+    """Write seconds as the shortest Go duration of hours, minutes and seconds."""
+    sign, rest = ("-", -seconds) if seconds < 0 else ("", seconds)
+    hours, rest = divmod(rest, 3600)
+    minutes, rest = divmod(rest, 60)
+    parts = [f"{hours:.0f}h" if hours else "", f"{minutes:.0f}m" if minutes else ""]
+    if rest:
+        parts.append(f"{rest:.9f}".rstrip("0").rstrip(".") + "s")
+    return sign + ("".join(parts) or "0s")
+
+
 def _nanoseconds(text: str) -> int | None:
     """Return the sum of all spans; None where there is none, or something else between them."""
     total, at = 0, 0

@@ -41,6 +41,14 @@ def read_stream(stream: BinaryIO, most: int = MOST_TEXT_BYTES) -> bytes:
     return body.removeprefix(_BOM)
 
 
+def read_pem(path: str) -> bytes:
+    """Return the keys or certificates in a file, as they are; raises `ValueError` as `read_file`."""
+    content = read_file(path)
+    if b"-----BEGIN " not in content:
+        raise ValueError("holds nothing in PEM form")
+    return content
+
+
 def read_text(path: str, most: int = MOST_TEXT_BYTES) -> str:
     """Return the text that a file holds; raises `ValueError` as `read_file`."""
     return text_of(read_file(path, most))

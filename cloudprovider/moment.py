@@ -2,7 +2,6 @@
 
 import re
 from datetime import datetime
-from email.utils import parsedate_to_datetime
 
 from cloudprovider.number import parse_count
 
@@ -37,15 +36,18 @@ def retry_after_s(text: str | None, date: str | None = None) -> float | None:
     if text.isascii() and text.isdecimal():
         seconds = parse_count(text)
         return _LONGEST_WAIT_S if seconds is None else min(float(seconds), _LONGEST_WAIT_S)
-    until, now = _http_date(text), _http_date(date or "")
+    until, now = http_date(text), http_date(date or "")
     if until is None or now is None:
         return None
     return max(0.0, min((until - now).total_seconds(), _LONGEST_WAIT_S))
 
 
-def _http_date(text: str) -> datetime | None:
+def http_date(text: str) -> datetime | None:
+    """Return the time of an HTTP header such as `Date`; None where it cannot be read, or has no zone."""
     if not text.isascii() or len(text) > _LONGEST_DATE:
         return None
+    from email.utils import parsedate_to_datetime  # a dozen modules, for one header
+
     try:
         moment = parsedate_to_datetime(text)
     except (ValueError, TypeError, OverflowError, IndexError):

@@ -1,4 +1,4 @@
-"""Numbers in text, as Go's flag package reads them, in ASCII digits only.
+"""Numbers and booleans in text, as Go's flag package reads them, in ASCII digits only.
 
 There is no other script, no underscore between digits and no infinity, of which Go reads the last two."""
 
@@ -6,9 +6,21 @@ import math
 import re
 
 LARGEST = (1 << 63) - 1
+BOOLEANS = {
+    **dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True),
+    **dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False),
+}
+"""How Go spells them."""
 _LONGEST_TEXT = 64
 _INT = re.compile(r"[+-]?(0[xX][0-9a-fA-F]+|0[oO]?[0-7]+|0[bB][01]+|[1-9][0-9]*|0)")
 _FLOAT = re.compile(r"[+-]?([0-9]+(?:\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+def parse_bool(text: str) -> bool:
+    """Return a boolean; raises `ValueError` as `parse_int` does."""
+    if text not in BOOLEANS:
+        raise ValueError("is not a boolean; write true or false")
+    return BOOLEANS[text]
 
 
 def parse_int(text: str) -> int:

@@ -4,14 +4,12 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from cloudprovider.duration import parse_duration_s
-from cloudprovider.fields import Problems
 from cloudprovider.interface import GroupSettings
-from cloudprovider.number import parse_float
+from cloudprovider.number import parse_bool, parse_float
+from cloudprovider.problems import Problems
 from cloudprovider.quoted import quoted
 
 T = TypeVar("T")
-_SWITCH = {**dict.fromkeys(("1", "t", "true"), True), **dict.fromkeys(("0", "f", "false"), False)}
-"""How Go spells them, in lower case."""
 
 
 def read_options(values: Mapping[str, str], path: str, problems: Problems) -> GroupSettings:
@@ -35,14 +33,8 @@ def read_options(values: Mapping[str, str], path: str, problems: Problems) -> Gr
         scale_down_unready_time_s=read("scaledownunreadytime", _time_s),
         max_node_provision_time_s=read("maxnodeprovisiontime", _time_s),
         max_node_startup_time_s=read("maxnodestartuptime", _time_s),
-        ignore_daemonsets_utilization=read("ignoredaemonsetsutilization", _switch),
+        ignore_daemonsets_utilization=read("ignoredaemonsetsutilization", parse_bool),
     )
-
-
-def _switch(text: str) -> bool:
-    if text not in _SWITCH:
-        raise ValueError("is not true or false")
-    return _SWITCH[text]
 
 
 def _share(text: str) -> float:

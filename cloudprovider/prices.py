@@ -6,9 +6,10 @@ from typing import Any, Self
 import msgspec
 
 from cloudprovider.document import read_document
-from cloudprovider.fields import Fields, Problems
 from cloudprovider.interface import NodeTemplate, ProviderError
+from cloudprovider.problems import Problems
 from cloudprovider.quantity import parse_quantity
+from cloudprovider.structure import Amount, Strict, StructReader
 
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 _SPOT_LABELS = {
@@ -24,14 +25,14 @@ _GIB = 1024**3
 _GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/xe", "habana.ai/gaudi", "microsoft.com/directx")
 
 
-class Prices(msgspec.Struct, frozen=True, kw_only=True):
+class Prices(Strict, frozen=True, kw_only=True):
     """Prices in one currency, per hour. The unit prices default to a typical on-demand list price in US dollars."""
 
-    cpu_per_hour: float = 0.033
-    memory_gib_per_hour: float = 0.0045
-    gpu_per_hour: float = 0.7
-    instance_types: Mapping[str, float] = {}
-    spot_instance_types: Mapping[str, float] = {}
+    cpu_per_hour: Amount = 0.033
+    memory_gib_per_hour: Amount = msgspec.field(default=0.0045, name="memoryGiBPerHour")
+    gpu_per_hour: Amount = 0.7
+    instance_types: Mapping[str, Amount] = {}
+    spot_instance_types: Mapping[str, Amount] = {}
     """Of nodes that a label marks as spot capacity; where a type is missing here, it costs what it costs otherwise."""
 
     def of_node(self, node: NodeTemplate, hours: float) -> float:
@@ -78,18 +79,7 @@ def is_spot(labels: Mapping[str, str]) -> bool:
 
 def decode_prices(data: Any, path: str, problems: Problems) -> Prices:
     """Decode a prices section; a unit price that is left out has its default."""
-    fields = Fields(data, path, problems)
-    cpu, memory, gpu = (fields.number(key) for key in ("cpuPerHour", "memoryGiBPerHour", "gpuPerHour"))
-    by_type, spot_by_type = (_by_type(fields, key) for key in ("instanceTypes", "spotInstanceTypes"))
-    fields.close()
-    default = Prices()
-    return Prices(
-        cpu_per_hour=default.cpu_per_hour if cpu is None else cpu,
-        memory_gib_per_hour=default.memory_gib_per_hour if memory is None else memory,
-        gpu_per_hour=default.gpu_per_hour if gpu is None else gpu,
-        instance_types=by_type,
-        spot_instance_types=spot_by_type,
-    )
+    return StructReader(problems).read(Prices, data, path) or Prices()
 
 
 def read_price_file(path: str) -> Prices:
@@ -102,12 +92,6 @@ def _decode_alone(document: Any) -> Prices:
     prices = decode_prices(document, "", problems)
     problems.raise_if_any()
     return prices
-
-
-def _by_type(fields: Fields, key: str) -> dict[str, float]:
-    types = Fields(fields.mapping(key), fields.at(key), fields.problems)
-    found = {name: types.number(name) for name in fields.mapping(key)}
-    return {name: price for name, price in found.items() if price is not None}
 
 
 def _total(amounts: Mapping[str, str], names: Iterable[str]) -> float:

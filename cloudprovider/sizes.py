@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from cloudprovider.fields import Problems
 from cloudprovider.number import parse_count
+from cloudprovider.problems import Problems
 from cloudprovider.quoted import quoted
 
 MOST_NODES = (1 << 31) - 1

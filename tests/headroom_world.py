@@ -19,16 +19,17 @@ from autoscaler.headroom.cluster import ClusterHeadroom
 from autoscaler.headroom.keeper import HeadroomKeeper
 from autoscaler.headroom.metrics import HEADROOM, HeadroomMetrics
 from autoscaler.headroom.writer import PoolWriter
-from autoscaler.kube.client import Call
+from autoscaler.kube.call import Call
 from autoscaler.kube.writes import Writes
 from autoscaler.loop.companion import Companion, Companions
+from autoscaler.objects.meta import JsonObject
 from autoscaler.objects.node import Node, node_decoder
 from autoscaler.objects.pod import Pod, PodInterner
 from autoscaler.objects.workload import DisruptionBudget, Replicated, plain_decoder
 from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.ports import EventType, Subject
 from autoscaler.sandbox.actors.timing import Timing
-from autoscaler.sandbox.apiserver.errors import ApiError, JsonObject
+from autoscaler.sandbox.apiserver.errors import ApiError
 from autoscaler.sandbox.apiserver.http_messages import ApiRequest
 from autoscaler.sandbox.apiserver.routes import route
 from autoscaler.sandbox.apiserver.storage import Storage

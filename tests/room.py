@@ -3,11 +3,11 @@
 import json
 from collections.abc import Mapping
 
+from autoscaler.objects.meta import JsonObject
 from autoscaler.observe.http.routing import Request, match_route, route
 from autoscaler.reservations.api import ReservationApi
 from autoscaler.reservations.metrics import RESERVATIONS, ReservationMetrics
 from autoscaler.reservations.signature import sign
-from autoscaler.sandbox.apiserver.errors import JsonObject
 from autoscaler.simulator.world import World
 
 SECRET = b"a-secret-for-tests"

@@ -15,6 +15,7 @@ from autoscaler.config.reservations import read_reservations
 from autoscaler.config.tree import Config
 from autoscaler.eta.metrics import ETA, EXPIRY
 from autoscaler.headroom.metrics import HEADROOM
+from autoscaler.objects.meta import JsonObject
 from autoscaler.objects.node import Node
 from autoscaler.observe.http.health import HealthCheck, limits_of
 from autoscaler.observe.metrics.metrics import Metrics, WatchFigures
@@ -25,7 +26,6 @@ from autoscaler.observe.summary import WHOLE_PASS
 from autoscaler.reasons import RemovedAs
 from autoscaler.reservations.metrics import RESERVATIONS
 from autoscaler.sandbox.actors.timing import Timing
-from autoscaler.sandbox.apiserver.errors import JsonObject
 from autoscaler.simulator.replica import Replica, SilentPassListener
 from autoscaler.simulator.world import Attached, World
 from cloudprovider.static.spec import CloudSpec

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from autoscaler.config.load import from_options
+from autoscaler.objects.meta import JsonObject
 from autoscaler.sandbox.actors.timing import Timing
-from autoscaler.sandbox.apiserver.errors import JsonObject
 from autoscaler.sandbox.apiserver.records import StoreChange
 from autoscaler.simulator.world import World
 from cloudprovider.interface import NodeTemplate, TaintSpec

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from autoscaler.errors import Gone, RetryLater
 from autoscaler.kube import paths
-from autoscaler.kube.client import Call
+from autoscaler.kube.call import Call
 from autoscaler.kube.reader import ApiReader
 from autoscaler.objects.decode import Decoder, Undecoded
 from autoscaler.objects.node import Node, node_decoder

@@ -8,10 +8,10 @@ import msgspec
 
 from autoscaler.errors import AutoscalerError, Gone, RetryLater
 from autoscaler.kube.paths import ObjectRef
-from autoscaler.kube.whole_objects import JsonObject
 from autoscaler.kube.writes import ClusterWrites
 from autoscaler.objects.capacity import ConditionedStatus, ProvisioningRequest, StatusCondition
 from autoscaler.objects.lenient_json import without_nulls, words
+from autoscaler.objects.meta import JsonObject
 from autoscaler.scaleup.status_change import StatusChange, merged
 
 

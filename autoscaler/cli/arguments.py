@@ -8,10 +8,10 @@ from typing import Any
 
 from autoscaler.config.arguments import parse_flags
 from autoscaler.config.flags import flags
-from autoscaler.config.keys import nearest
 from autoscaler.config.load import load
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
+from cloudprovider.nearest import nearest
 
 _REQUIRED = "the following arguments are required: "
 _NAMED = re.compile(r"argument (?:-\w/)?(?P<name>\S+): (?P<problem>.*)", re.DOTALL)

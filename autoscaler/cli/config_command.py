@@ -15,9 +15,6 @@ from autoscaler.config.load import load_file
 from autoscaler.config.rules import Rules
 from autoscaler.config.syntax import Support
 from autoscaler.config.tree import Config
-from autoscaler.explain.answer import PlanExplanation
-from autoscaler.simulator.answer import PlanAnswer
-from autoscaler.simulator.comparison import Comparison
 
 _INTRODUCTION = """\
 # Flags
@@ -99,6 +96,10 @@ def _rule_records() -> Iterator[dict[str, object]]:
 
 def schema_document() -> str:
     """Return the JSON Schema (2020-12) of everything that `plan -o json` prints."""
+    from autoscaler.explain.answer import PlanExplanation
+    from autoscaler.simulator.answer import PlanAnswer
+    from autoscaler.simulator.comparison import Comparison
+
     answers, forms = msgspec.json.schema_components(
         (PlanAnswer, PlanExplanation, Comparison), ref_template="#/$defs/{name}"
     )

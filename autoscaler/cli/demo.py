@@ -17,12 +17,12 @@ from autoscaler.cli.signals import on_signals
 from autoscaler.clock import SystemClock
 from autoscaler.logs import LogFormat
 from autoscaler.simulator.demo import Demo, DemoProgress
+from cloudprovider.address import LAST_PORT
 from cloudprovider.duration import parse_duration_s
 from cloudprovider.number import parse_count
 
 _ADDRESS = "127.0.0.1"
 _PORT = 8085
-_LAST_PORT = 65535
 _LOOK_S = 1.0
 
 
@@ -46,8 +46,8 @@ def _seconds(text: str) -> float:
 
 
 def _port(text: str) -> int:
-    if (port := parse_count(text, _LAST_PORT)) is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to {_LAST_PORT}")
+    if (port := parse_count(text, LAST_PORT)) is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 to {LAST_PORT}")
     return port
 
 

@@ -12,11 +12,10 @@ from typing import Protocol, cast
 
 import msgspec
 
-from autoscaler.cli.arguments import Parser, flags_help
 from autoscaler.cli.signals import INTERRUPTED, quiet_exit
 from autoscaler.cli.stdin import standard_input_as_file
-from autoscaler.config.keys import nearest
 from autoscaler.errors import AutoscalerError, ConfigError
+from cloudprovider.nearest import nearest
 
 DONE, FAILED, BAD_INPUT = 0, 1, 2
 
@@ -106,6 +105,8 @@ def _dispatch(words: list[str], commands: Mapping[str, Subcommand]) -> int:
 
 
 def _run(command: Subcommand, words: list[str]) -> int:
+    with quiet_exit():  # with all flags, which the list of subcommands can spare
+        from autoscaler.cli.arguments import Parser, flags_help
     if command.only_flags and not {"-h", "-help", "--help"}.isdisjoint(words):
         print(f"usage: autoscaler {command.name} [flags]\n\n{command.help}\n\n{flags_help()}")
         return DONE

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,12 +16,14 @@ from autoscaler.cli.output import OutputFormat
 from autoscaler.cli.plan_text import import_notes, plan_text
 from autoscaler.errors import ConfigError
 from autoscaler.explain.answer import PlanExplanation
-from autoscaler.explain.explain import ExplainTarget, parse_targets
 from autoscaler.scenario.inference import InferredGroup
 from autoscaler.scenario.scenario import Scenario
 from autoscaler.simulator.answer import PlanAnswer
 from autoscaler.simulator.comparison import Comparison, Variant, parse_variant
 from autoscaler.simulator.play import play, play_and_explain
+
+if TYPE_CHECKING:
+    from autoscaler.explain.explain import ExplainTarget
 
 PlanResult = PlanAnswer | PlanExplanation | Comparison
 _FLAGS_NOTE = (
@@ -66,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the answer of each input in order; unusable ones are left out, then named in one `ConfigError`."""
     logs.silence()
-    targets, variants = parse_targets(args.explain), [parse_variant(text) for text in args.compare]
+    targets, variants = _targets(args.explain), [parse_variant(text) for text in args.compare]
     _refuse_contradictions(args)
     if not args.scenario:
         _run_dump(args, targets, variants)
@@ -89,6 +92,14 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _targets(words: Sequence[str]) -> Sequence["ExplainTarget"]:
+    if not words:
+        return ()
+    from autoscaler.explain.explain import parse_targets
+
+    return parse_targets(words)
+
+
 def _refuse_contradictions(args: argparse.Namespace) -> None:
     if args.run is not None and not args.explain:
         raise ConfigError(f"--run {args.run}: requires --explain")
@@ -101,7 +112,7 @@ def _refuse_contradictions(args: argparse.Namespace) -> None:
         raise ConfigError(f"{given[0]}: cannot be used with --scenario, whose file defines it")
 
 
-def _run_dump(args: argparse.Namespace, targets: Sequence[ExplainTarget], variants: Sequence[Variant]) -> None:
+def _run_dump(args: argparse.Namespace, targets: Sequence["ExplainTarget"], variants: Sequence[Variant]) -> None:
     found = sources.imported(args)
     for line in import_notes(found):
         print(line, file=sys.stderr)
@@ -111,7 +122,7 @@ def _run_dump(args: argparse.Namespace, targets: Sequence[ExplainTarget], varian
 
 def _answer(
     scenario: Scenario,
-    targets: Sequence[ExplainTarget],
+    targets: Sequence["ExplainTarget"],
     run_: int | None,
     variants: Sequence[Variant],
     inferred: Sequence[InferredGroup] = (),

@@ -16,17 +16,15 @@ from autoscaler.cli.output import OutputFormat
 from autoscaler.cli.signals import on_signals
 from autoscaler.clock import SystemClock, ThreadExecutor
 from autoscaler.errors import ConfigError
+from cloudprovider.address import is_loopback, parse_address
 from cloudprovider.catalog import installed
 from cloudprovider.conformance import CHECKS, Result, open_harness, run_checks
-from cloudprovider.file import read_file
+from cloudprovider.file import read_pem
 from cloudprovider.interface import Misconfigured, ProviderContext, ProviderError
-from cloudprovider.number import parse_count
 
 if TYPE_CHECKING:
     from cloudprovider.externalgrpc.server import Credentials
 
-_LAST_PORT = 65535
-_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _WORDS = {True: "passed", False: "FAILED", None: "not applicable"}
 
 
@@ -85,13 +83,16 @@ def _serve(args: argparse.Namespace) -> int:
 def _credentials(args: argparse.Namespace) -> "Credentials | None":
     from cloudprovider.externalgrpc.server import Credentials
 
-    host, _, port = args.listen.rpartition(":")
-    if not host or parse_count(port, _LAST_PORT) is None:
-        raise ConfigError(f"--listen: {args.listen!r} is not HOST:PORT")
+    try:
+        host, _ = parse_address(args.listen)
+        if not host:
+            raise ValueError("names no host; write 0.0.0.0 for every interface")
+    except ValueError as error:
+        raise ConfigError(f"--listen: {args.listen!r} {error}") from error
     files = {"--tls-key": args.tls_key, "--tls-cert": args.tls_cert, "--tls-client-ca": args.tls_client_ca}
     missing = [name for name, path in files.items() if path is None]
     if len(missing) == len(files):
-        if host not in _LOOPBACK and not args.insecure:
+        if not is_loopback(host) and not args.insecure:
             raise ConfigError(
                 f"--listen: {host} is reachable from other machines; give {', '.join(files)}, or --insecure"
             )
@@ -103,12 +104,9 @@ def _credentials(args: argparse.Namespace) -> "Credentials | None":
 
 def _pem(name: str, path: str) -> bytes:
     try:
-        content = read_file(path)
+        return read_pem(path)
     except ValueError as error:
         raise ConfigError(f"{name}: {path} {error}") from error
-    if b"-----BEGIN " not in content:
-        raise ConfigError(f"{name}: {path} contains no PEM data")
-    return content
 
 
 def _checked(args: argparse.Namespace) -> list[Result]:

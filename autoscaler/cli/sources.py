@@ -9,21 +9,18 @@ from typing import Any
 import msgspec
 
 from autoscaler.cli.progress import progress
-from autoscaler.clock import SystemClock, ThreadExecutor
+from autoscaler.clock import SystemClock
 from autoscaler.config.arguments import parse_flags
 from autoscaler.config.flags import flags
 from autoscaler.config.load import load as load_config
-from autoscaler.config.tree import Config
-from autoscaler.errors import ConfigError, Gone, Refused
-from autoscaler.kube.client import Client, ClientSettings
-from autoscaler.kube.listing import read_all
+from autoscaler.errors import ConfigError
 from autoscaler.objects.meta import unix_seconds
 from autoscaler.scenario.codec import collector_paused
 from autoscaler.scenario.codec import load as load_scenario
-from autoscaler.scenario.dump import CONFIG_MAP, KINDS, Dump, DumpText, read_dump
+from autoscaler.scenario.dump import Dump, DumpText, read_dump
 from autoscaler.scenario.file_reader import read_bytes
 from autoscaler.scenario.from_dump import Imported, ImportOptions, import_dump
-from autoscaler.scenario.scenario import PRIORITY_CONFIG, Scenario
+from autoscaler.scenario.scenario import Scenario
 from cloudprovider.document import parse_yaml
 from cloudprovider.duration import parse_duration_s
 from cloudprovider.file import text_of
@@ -33,7 +30,6 @@ from cloudprovider.static.file import load_cloud
 
 _MOST_RUNS = 1_000_000
 _ENDINGS = {".json", ".yaml", ".yml"}
-_INDISPENSABLE = ("Node", "Pod")
 
 
 def add_objects_argument(parser: argparse.ArgumentParser) -> None:
@@ -118,7 +114,9 @@ def _imported(args: argparse.Namespace) -> Imported:
         dump, name, now_s = _read_files(args.objects), _name_of(args.objects), args.now
     elif config.kube.kubeconfig or config.kube.kubernetes:
         clock = SystemClock()
-        dump, name = _read_live(config, clock), "cluster"
+        from autoscaler.cli.live_cluster import read_live
+
+        dump, name = read_live(config, clock), "cluster"
         now_s = clock.now().wall if args.now is None else args.now
     else:
         raise ConfigError("nothing to plan for: give --scenario, --objects, or a cluster with --kubeconfig")
@@ -162,54 +160,6 @@ def _texts(paths: Sequence[str]) -> Iterator[DumpText]:
             yield from (DumpText(str(one), read_bytes(str(one))) for one in found)
         else:
             yield DumpText(path, read_bytes(path))
-
-
-def _read_live(config: Config, clock: SystemClock) -> Dump:
-    """Read a cluster with get and list alone; a kind that may not be read is left out, with a warning."""
-    executor = ThreadExecutor(1)
-    settings = ClientSettings(config.provider.user_agent, 0.0)
-    client = Client.connect(
-        config.kube.kubeconfig, config.kube.kubernetes, clock=clock, sleep=executor.sleep, settings=settings
-    )
-    paths = {
-        kind: (one.path, *one.older_paths)
-        for kind, one in KINDS.items()
-        if not one.features or any(getattr(config.features, feature) for feature in one.features)
-    }
-    if "priority" in config.scale_up.expander:
-        paths[CONFIG_MAP] = (f"/api/v1/namespaces/{config.kube.namespace}/configmaps/{PRIORITY_CONFIG}",)
-    texts: list[DumpText] = []
-    missing: list[str] = []
-    try:
-        with progress("reading") as bar:
-            for done, (kind, versions) in enumerate(paths.items()):
-                bar(done, len(paths))
-                try:
-                    texts.extend(_read_kind(client, versions))
-                except (Refused, Gone) as error:
-                    if kind in _INDISPENSABLE:
-                        raise
-                    missing.append(f"{kind} objects cannot be read and are skipped: {error}")
-    finally:
-        client.close()
-        executor.stop()
-    dump = read_dump(texts)
-    dump.warnings.extend(missing)
-    return dump
-
-
-def _read_kind(client: Client, versions: Sequence[str]) -> list[DumpText]:
-    """Read a collection in the first of these versions that is served.
-
-    Raises `Refused`, and `Gone` for a kind of one version: one that has had several is young, and may not be there.
-    """
-    for path in versions:
-        try:
-            return [DumpText(path, body) for body in read_all(client, path)]
-        except Gone:
-            if len(versions) == 1:
-                raise
-    return []
 
 
 def _unused(dump: Dump) -> Iterator[str]:

@@ -5,7 +5,6 @@ What standard input holds is put into a file of its own, so that whatever reads 
 
 import contextlib
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -29,6 +28,8 @@ def standard_input_as_file(words: Sequence[str]) -> Iterator[list[str]]:
     if not places:
         yield list(words)
         return
+    import tempfile
+
     with contextlib.ExitStack() as stack:
         try:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="autoscaler-"))

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from autoscaler.config.flags import flags
-from autoscaler.config.keys import nearest
 from autoscaler.config.settings import Settings, SettingsReader, find_flag
+from cloudprovider.nearest import nearest
 
 
 def parse_flags(argv: Sequence[str], options: Iterable[str] = ()) -> Settings:

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from autoscaler.config.flags import Flag, flags, value_of
-from autoscaler.config.keys import nearest
 from autoscaler.config.presets import defaults_of
 from autoscaler.config.settings import Settings, SettingsReader, find_flag
 from autoscaler.config.tree import Config
 from cloudprovider.document import parse_yaml
+from cloudprovider.nearest import nearest
 
 SECTIONS = ("headroom", "reservations")
 """Groups of a file that are trees of their own; the rest are flags."""

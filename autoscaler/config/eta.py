@@ -6,8 +6,9 @@ from typing import Annotated
 
 import msgspec
 
-from autoscaler.config.syntax import Count, OptionalText, Real, StringArray, Support, Switch, Syntax, Text
+from autoscaler.config.syntax import Count, OptionalText, Real, StringArray, Support, Switch, Text
 from cloudprovider.number import parse_float
+from cloudprovider.structure import Syntax
 
 EVERY_NAMESPACE = "*"
 

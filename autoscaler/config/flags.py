@@ -6,9 +6,9 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from autoscaler.config.keys import camel_case
-from autoscaler.config.syntax import FlagDifference, Support, Syntax
+from autoscaler.config.syntax import FlagDifference, Support
 from autoscaler.config.tree import Config
+from cloudprovider.structure import Syntax, key_of
 
 
 class Flag(msgspec.Struct, frozen=True):
@@ -48,13 +48,7 @@ class Flag(msgspec.Struct, frozen=True):
 
     def read(self, text: str) -> Any:
         """Read one occurrence; `ValueError` says what is wrong with it."""
-        value = self.syntax.parse(text)
-        low, high = (None, None) if self.bounds is None else (self.bounds.ge, self.bounds.le)
-        if low is not None and high is not None and not low <= value <= high:
-            raise ValueError(f"is out of range; write a number from {low} to {high}")
-        if low is not None and value < low:
-            raise ValueError(f"is too small; write {low} or more")
-        return value
+        return self.syntax.read(text, self.bounds)
 
 
 @cache
@@ -73,14 +67,14 @@ def _of_section(section: str, defaults: object) -> list[Flag]:
         syntax = next((mark for mark in marks if isinstance(mark, Syntax)), None)
         if syntax is None:
             continue
-        name = (field.removesuffix("_s") if syntax.unit == "duration" else field).replace("_", "-")
-        own_key = camel_case(name)
+        name = field.removesuffix("_s").replace("_", "-")
+        own_key = key_of(field)
         found.append(
             Flag(
                 name=name,
                 section=section,
                 field=field,
-                key=own_key if section == "source" else f"{camel_case(section)}.{own_key}",
+                key=own_key if section == "source" else f"{key_of(section)}.{own_key}",
                 default=getattr(defaults, field),
                 help=next(mark for mark in marks if type(mark) is str),
                 support=next((mark for mark in marks if isinstance(mark, Support)), Support.SAME),

@@ -4,7 +4,6 @@ The `headroom` section of the configuration file; without it there is no headroo
 `docs/headroom.md`.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from enum import StrEnum
@@ -15,11 +14,13 @@ import msgspec
 
 from autoscaler.config.cron import Period, parse_period
 from autoscaler.config.lead import LeadTime
-from autoscaler.config.selector import Selector, parse_selector
-from autoscaler.config.structure import Wrong, read_structure
-from autoscaler.config.syntax import Count, Number, Seconds, Syntax, Text, choice
+from autoscaler.config.names import is_dns_label, is_label_value
+from autoscaler.config.selector import LabelText, Selector
+from autoscaler.config.syntax import Count, Number, Text, Zone, choice
 from cloudprovider.number import parse_float
+from cloudprovider.problems import Problems
 from cloudprovider.quantity import parse_quantity
+from cloudprovider.structure import Seconds, Strict, StructReader, Syntax
 
 MANAGED_CLASS = "cluster-headroom"
 """The PriorityClass that is made and kept where a pool names none of its own."""
@@ -28,9 +29,7 @@ MANAGED_BY, POOL, CLUSTER = "app.kubernetes.io/managed-by", "headroom-pool", "he
 MANAGER = "cluster-autoscaler"
 """Value of the first."""
 
-_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
 _LONGEST_POOL, _LONGEST_NAMESPACE = 40, 63
-_LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
 _SHORTEST_INTERVAL_S, _LONGEST_INTERVAL_S = 1.0, 300.0
 
 
@@ -48,20 +47,11 @@ def _parse_decimal(text: str) -> Decimal:
     return Decimal(text)
 
 
-def _parse_zone(text: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(text)
-    except (KeyError, ValueError, OSError):
-        raise Wrong(f'unknown time zone "{text}"') from None
-
-
 Factor = Annotated[Decimal, Syntax("decimal", _parse_decimal, str, types=(int, float))]
-Zone = Annotated[ZoneInfo, Syntax("time zone", _parse_zone, lambda zone: zone.key)]
 Cron = Annotated[Period, Syntax("five cron fields", parse_period, lambda period: period.text)]
-LabelText = Annotated[Selector, Syntax("label selector", parse_selector, lambda selector: selector.text)]
 
 
-class Policy(msgspec.Struct, frozen=True, kw_only=True):
+class Policy(Strict, frozen=True, kw_only=True):
     """How many pause pods to keep while it holds."""
 
     name: Text = ""
@@ -82,7 +72,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         return not self.periods or any(period.always for period in self.periods)
 
 
-class Active(msgspec.Struct, frozen=True, kw_only=True):
+class Active(Strict, frozen=True, kw_only=True):
     """Which pods count as active work."""
 
     selector: LabelText = Selector()
@@ -90,7 +80,7 @@ class Active(msgspec.Struct, frozen=True, kw_only=True):
     """None: the namespace of the pool."""
 
 
-class HeadroomPool(msgspec.Struct, frozen=True, kw_only=True):
+class HeadroomPool(Strict, frozen=True, kw_only=True):
     """Pause pods of one kind. What is not read here is handed to the API server as it is."""
 
     name: Text
@@ -125,7 +115,7 @@ class HeadroomPool(msgspec.Struct, frozen=True, kw_only=True):
         return self.priority_class_name or MANAGED_CLASS
 
 
-class Headroom(msgspec.Struct, frozen=True, kw_only=True):
+class Headroom(Strict, frozen=True, kw_only=True):
     """All pools, and how they are kept."""
 
     reconcile_interval_s: Seconds = 10.0
@@ -151,12 +141,12 @@ class HeadroomReading(msgspec.Struct, frozen=True):
 
 def read_headroom(data: object, cutoff: int) -> HeadroomReading:
     """Read the section from YAML data; `cutoff` is the priority below which pods are expendable."""
-    problems: list[str] = []
-    found = read_structure(Headroom, data, "headroom", problems)
+    problems = Problems()
+    found = StructReader(problems).read(Headroom, data, "headroom")
     if found is not None:
         found = msgspec.structs.replace(found, pools=tuple(_named(pool) for pool in found.pools))
-        problems += _problems(found, cutoff)
-    lines = tuple(f"config: {problem}" for problem in problems)
+        problems.extend(_problems(found, cutoff))
+    lines = tuple(f"config: {problem}" for problem in problems.lines)
     return HeadroomReading(None, lines) if lines or found is None else HeadroomReading(found)
 
 
@@ -184,7 +174,7 @@ def _problems(headroom: Headroom, cutoff: int) -> Iterator[str]:
     interval_s = headroom.reconcile_interval_s
     if not _SHORTEST_INTERVAL_S <= interval_s <= _LONGEST_INTERVAL_S:
         yield f"headroom.reconcileInterval: {interval_s:g}s is not within 1s..5m"
-    if _LABEL_VALUE.fullmatch(headroom.cluster_name) is None:
+    if not is_label_value(headroom.cluster_name):
         yield f'headroom.clusterName: "{headroom.cluster_name}" cannot be the value of a label'
     names: dict[str, int] = {}
     values: dict[int, int] = {}
@@ -226,7 +216,7 @@ def _pool(pool: HeadroomPool, path: str) -> Iterator[str]:
         ("name", pool.name, _LONGEST_POOL),
         ("namespace", pool.namespace, _LONGEST_NAMESPACE),
     ):
-        if len(value) > longest or _LABEL.fullmatch(value) is None:
+        if not is_dns_label(value, longest):
             yield f'{path}.{key}: "{value}" is not a DNS label of at most {longest} characters (a-z, 0-9, -)'
     amounts = {}
     for resource, quantity in pool.resources.items():
@@ -251,9 +241,6 @@ def _policies(pool: HeadroomPool, path: str) -> Iterator[str]:
             yield f"{where}.name: {policy.name} is the name of policies[{first}] too; each policy needs its own"
         if policy.name == NO_POLICY:
             yield f'{where}.name: "{NO_POLICY}" stands for no policy in metrics; choose another'
-        for index, period in enumerate(policy.periods):
-            if period.never:
-                yield f'{where}.periods[{index}]: "{period.text}" never matches: no such day in those months'
         always = next((j for j in range(len(pool.policies) - 1, number, -1) if pool.policies[j].always), None)
         if always is not None:
             yield f"{where}: unreachable, policies[{always}] always matches and the last match wins"

@@ -2,8 +2,8 @@
 
 from typing import Annotated
 
-from autoscaler.config.syntax import Syntax, show_duration
-from cloudprovider.duration import parse_duration_s
+from cloudprovider.duration import parse_duration_s, show_duration
+from cloudprovider.structure import Syntax
 
 AUTO = "auto"
 _LONGEST_S = 3600.0

@@ -18,7 +18,6 @@ from autoscaler.config.scheduler_profile import ProfileReading, read_profile
 from autoscaler.config.settings import Settings, merge
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
-from cloudprovider.catalog import entry_of
 from cloudprovider.document import parse_yaml
 from cloudprovider.file import read_text
 from cloudprovider.interface import Misconfigured
@@ -46,6 +45,8 @@ def _provider_problems(given: Settings) -> Iterator[str]:
     if name is None:
         yield "cloud-provider: none is chosen; set --cloud-provider (autoscaler provider list shows them)"
         return
+    from cloudprovider.catalog import entry_of
+
     try:
         entry_of(name)
     except Misconfigured as error:

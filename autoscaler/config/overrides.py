@@ -8,10 +8,9 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated
 
-import msgspec
-
-from autoscaler.config.syntax import OptionalNumber, Syntax, choice
+from autoscaler.config.syntax import OptionalNumber, choice
 from cloudprovider.moment import parse_time
+from cloudprovider.structure import Strict, Syntax
 
 _DAY_S = 86_400.0
 
@@ -37,7 +36,7 @@ _SHORTEST_S = {
 Time = Annotated[datetime, Syntax("time", parse_time, lambda moment: moment.isoformat())]
 
 
-class Recurrence(msgspec.Struct, frozen=True, kw_only=True):
+class Recurrence(Strict, frozen=True, kw_only=True):
     """How an override comes again; a day that a month does not have is left out."""
 
     frequency: Annotated[Frequency, choice(Frequency)]
@@ -45,7 +44,7 @@ class Recurrence(msgspec.Struct, frozen=True, kw_only=True):
     """No occurrence begins after it."""
 
 
-class Override(msgspec.Struct, frozen=True, kw_only=True):
+class Override(Strict, frozen=True, kw_only=True):
     """Another floor from `start_time` on, which is in, until `end_time`, which is not."""
 
     start_time: Time

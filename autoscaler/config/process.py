@@ -15,7 +15,6 @@ from autoscaler.config.syntax import (
     Number,
     OptionalText,
     Real,
-    Seconds,
     StringArray,
     StringSlice,
     Support,
@@ -24,6 +23,7 @@ from autoscaler.config.syntax import (
     choice,
 )
 from autoscaler.logs import LogFormat
+from cloudprovider.structure import Seconds
 
 
 class Compatibility(StrEnum):

@@ -14,13 +14,15 @@ import msgspec
 
 from autoscaler.config import overrides
 from autoscaler.config.lead import LeadTime
+from autoscaler.config.names import is_dns_label
 from autoscaler.config.overrides import Override
-from autoscaler.config.selector import Selector, parse_selector
-from autoscaler.config.structure import read_structure
-from autoscaler.config.syntax import Count, Number, OptionalNumber, Seconds, Switch, Syntax, Text, choice, parse_address
+from autoscaler.config.selector import LabelText, Selector
+from autoscaler.config.syntax import Count, Number, OptionalNumber, Switch, Text, choice
+from cloudprovider.address import is_loopback, parse_address
+from cloudprovider.problems import Problems
 from cloudprovider.quantity import parse_quantity
+from cloudprovider.structure import Seconds, Strict, StructReader
 
-_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
 _PREFIX = re.compile(r"[a-z0-9][a-z0-9.-]*")
 _LONGEST_NAME, _LONGEST_PREFIX = 40, 200
 _LONGEST_WINDOW_S = 5.0
@@ -34,13 +36,13 @@ class RemovalOrder(StrEnum):
     OLDEST = "oldest"
 
 
-class SecretFile(msgspec.Struct, frozen=True, kw_only=True):
+class SecretFile(Strict, frozen=True, kw_only=True):
     """Where a secret is mounted."""
 
     file: Text
 
 
-class Auth(msgspec.Struct, frozen=True, kw_only=True):
+class Auth(Strict, frozen=True, kw_only=True):
     """Who may announce work. Any secret of a list will do, so that they can be replaced one after the other."""
 
     github_secrets: tuple[SecretFile, ...] = ()
@@ -54,14 +56,14 @@ class Auth(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(one.file for one in (*self.github_secrets, *self.api_secrets))
 
 
-class Tls(msgspec.Struct, frozen=True, kw_only=True):
+class Tls(Strict, frozen=True, kw_only=True):
     """Certificate and key of the listener; both empty: plain HTTP."""
 
     cert_file: Text = ""
     key_file: Text = ""
 
 
-class ReservationStoreOptions(msgspec.Struct, frozen=True, kw_only=True):
+class ReservationStoreOptions(Strict, frozen=True, kw_only=True):
     """Where reservations are kept: one ConfigMap for each target."""
 
     namespace: Text = ""
@@ -69,14 +71,14 @@ class ReservationStoreOptions(msgspec.Struct, frozen=True, kw_only=True):
     prefix: Text = "capacity-reservations-"
 
 
-class TemplateRef(msgspec.Struct, frozen=True, kw_only=True):
+class TemplateRef(Strict, frozen=True, kw_only=True):
     """A PodTemplate object of the cluster."""
 
     namespace: Text
     name: Text
 
 
-class GitHub(msgspec.Struct, frozen=True, kw_only=True):
+class GitHub(Strict, frozen=True, kw_only=True):
     """Which workflow jobs are a target's."""
 
     repositories: tuple[Text, ...] = ()
@@ -92,10 +94,7 @@ class GitHub(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(frozenset(map(str.lower, one)) for one in (self.repositories, self.organizations, self.labels))
 
 
-LabelText = Annotated[Selector, Syntax("label selector", parse_selector, lambda selector: selector.text)]
-
-
-class ReservationTarget(msgspec.Struct, frozen=True, kw_only=True):
+class ReservationTarget(Strict, frozen=True, kw_only=True):
     """What is reserved for: pods of one kind."""
 
     name: Text
@@ -140,7 +139,7 @@ class ReservationTarget(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.max_replicas is None else max(0, self.max_replicas - self.floor_at(wall))
 
 
-class Reservations(msgspec.Struct, frozen=True, kw_only=True, rename={"replay_ttl_s": "replayTTL"}):
+class Reservations(Strict, frozen=True, kw_only=True):
     """All targets, and how announcements for them are taken in."""
 
     listen: Text = ""
@@ -151,7 +150,7 @@ class Reservations(msgspec.Struct, frozen=True, kw_only=True, rename={"replay_tt
     retry_delays: tuple[Seconds, ...] = (1.0, 2.0, 4.0, 8.0, 16.0)
     give_up_after_s: Seconds = 3600.0
     store: ReservationStoreOptions = ReservationStoreOptions()
-    replay_ttl_s: Seconds = 259_200.0
+    replay_ttl_s: Seconds = msgspec.field(default=259_200.0, name="replayTTL")
     """How long a delivery that comes again is known again."""
     max_body_bytes: Count = 5 * 1024 * 1024
     trusted_proxies: tuple[Text, ...] = ()
@@ -177,13 +176,13 @@ def read_reservations(data: object, cutoff: int, address: str = "") -> Reservati
 
     `address`, of the flag, takes the place of `listen`.
     """
-    found_problems: list[str] = []
-    found = read_structure(Reservations, data, "reservations", found_problems)
+    found_problems = Problems()
+    found = StructReader(found_problems).read(Reservations, data, "reservations")
     if found is not None:
         if address:
             found = msgspec.structs.replace(found, listen=address)
-        found_problems += _problems(found, cutoff)
-    lines = tuple(f"config: {problem}" for problem in found_problems)
+        found_problems.extend(_problems(found, cutoff))
+    lines = tuple(f"config: {problem}" for problem in found_problems.lines)
     return ReservationsReading(None, lines) if lines or found is None else ReservationsReading(found)
 
 
@@ -231,7 +230,7 @@ def _listener(section: Reservations) -> Iterator[str]:
     if not section.listen:
         return
     try:
-        parse_address(section.listen)
+        host, _ = parse_address(section.listen)
     except ValueError as error:
         yield f'reservations.listen: "{section.listen}" {error}'
         return
@@ -239,24 +238,15 @@ def _listener(section: Reservations) -> Iterator[str]:
         return
     if not section.auth.insecure_allow_unsigned:
         yield "reservations.auth: has no secret; anybody could announce work. Name files in githubSecrets or apiSecrets"
-    elif not is_loopback(section.listen):
+    elif not is_loopback(host):
         yield (
             f"reservations.auth.insecureAllowUnsigned: {section.listen} is not a loopback address; "
             "name secrets in githubSecrets or apiSecrets"
         )
 
 
-def is_loopback(address: str) -> bool:
-    """Whether `host:port` can be reached from this machine alone."""
-    host = address.rpartition(":")[0].strip("[]")
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def _target(target: ReservationTarget, path: str, cutoff: int) -> Iterator[str]:
-    if len(target.name) > _LONGEST_NAME or _LABEL.fullmatch(target.name) is None:
+    if not is_dns_label(target.name, _LONGEST_NAME):
         yield f'{path}.name: "{target.name}" is not a DNS label of at most {_LONGEST_NAME} characters (a-z, 0-9, -)'
     if target.max_replicas is not None and target.max_replicas < target.min_replicas:
         yield f"{path}.maxReplicas: {target.max_replicas} is less than minReplicas {target.min_replicas}"

@@ -14,12 +14,12 @@ from autoscaler.config.syntax import (
     OptionalNumber,
     OptionalText,
     Real,
-    Seconds,
     Support,
     Switch,
     WholeSeconds,
 )
 from autoscaler.config.windows import MaintenanceWindows
+from cloudprovider.structure import Seconds
 
 
 class ScaleDown(msgspec.Struct, frozen=True):

@@ -19,13 +19,13 @@ from autoscaler.config.syntax import (
     Percent,
     Range,
     Real,
-    Seconds,
     StringArray,
     StringSlice,
     Support,
     Switch,
     choice,
 )
+from cloudprovider.structure import Seconds
 
 
 class Estimator(StrEnum):

@@ -2,11 +2,14 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import Annotated
 
 import msgspec
 
+from autoscaler.config.names import is_label_value
+from cloudprovider.structure import Syntax
+
 _NAME = r"(?:[A-Za-z0-9.-]{1,253}/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?"
-_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
 _PART = re.compile(
     rf"(?:(?P<absent>!)\s*+)?(?P<key>{_NAME})"
     r"(?:\s*+(?P<sign>==|=|!=)\s*+(?P<value>[^\s,()!=]*+)|\s++(?P<op>in|notin)\s*+\((?P<values>[^()]*+)\))?"
@@ -67,6 +70,9 @@ def _part(text: str) -> Part:
     if match["sign"] is None and match["op"] is None:
         return Part(match["key"], negated=bool(match["absent"]))
     values = [match["value"]] if match["sign"] else [one.strip() for one in match["values"].split(",")]
-    if any(_VALUE.fullmatch(value) is None for value in values):
+    if not all(map(is_label_value, values)):
         raise ValueError(f"holds a value that no label can have: {', '.join(values)}")
     return Part(match["key"], frozenset(values), negated=match["sign"] == "!=" or match["op"] == "notin")
+
+
+LabelText = Annotated[Selector, Syntax("label selector", parse_selector, lambda selector: selector.text)]

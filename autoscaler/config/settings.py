@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from autoscaler.config.flags import Flag, flags
-from cloudprovider.quoted import quoted
+from cloudprovider.structure import shown_text
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -34,9 +34,6 @@ def merge(sources: Iterable[Settings]) -> Settings:
     return Settings(values, places, tuple(problems), sections)
 
 
-_LONGEST_SHOWN = 300
-
-
 class SettingsReader:
     """Collects the values and the problems of one source."""
 
@@ -62,7 +59,7 @@ class SettingsReader:
             try:
                 read.append(flag.read(text))
             except ValueError as error:
-                self.problem(f"{place}: {_quoted(text)} {error}")
+                self.problem(f"{place}: {shown_text(text)} {error}")
         if flag.syntax.repeated:
             self._values[flag.name] = tuple(item for items in read for item in items)
         elif read:
@@ -79,9 +76,10 @@ class SettingsReader:
                 return
             self.texts(flag, place, texts if flag.syntax.repeated else [",".join(texts)])
             return
-        text = _as_text(flag, value)
-        if text is None:
-            self.problem(f"{place}: {_describe(value)} is not {_wanted(flag)}")
+        try:
+            text = flag.syntax.text_of(value)
+        except ValueError as error:
+            self.problem(f"{place}: {error}")
             return
         self.texts(flag, place, [text])
 
@@ -99,42 +97,6 @@ def _entry(flag: Flag, item: object) -> str:
     return str(item)
 
 
-def _as_text(flag: Flag, value: object) -> str | None:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return str(value).lower() if flag.is_switch else None
-    if not isinstance(value, int | float) or flag.is_switch:
-        return None
-    if flag.syntax.types:
-        return str(value) if isinstance(value, flag.syntax.types) else None
-    if flag.unit == "duration":
-        return "0" if value == 0 else None
-    return str(value)
-
-
-def _describe(value: object) -> str:
-    if isinstance(value, list | dict | set):
-        return "a list" if isinstance(value, list) else "a map"
-    if value is None:
-        return "null"
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _wanted(flag: Flag) -> str:
-    if flag.is_switch:
-        return "a boolean; write true or false"
-    if flag.unit == "duration":
-        return "a duration; write text with a unit, such as 90s, 10m or 1h30m"
-    if flag.syntax.types:
-        return "a number" if float in flag.syntax.types else "a whole number"
-    return f"text of the form {flag.unit}"
-
-
 def find_flag(name: str) -> Flag | None:
     """Return the flag of that name; `_` stands for `-` too, as in klog's flags."""
     return flags().get(name.replace("_", "-"))
-
-
-def _quoted(text: str) -> str:
-    return f'"{text}"' if text.isprintable() and len(text) <= _LONGEST_SHOWN else quoted(text)

@@ -4,14 +4,16 @@ Every parser takes one occurrence of a flag and raises `ValueError` with what is
 """
 
 import csv
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from enum import StrEnum
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
+from zoneinfo import ZoneInfo
 
 import msgspec
 
-from cloudprovider.duration import parse_duration_s
-from cloudprovider.number import parse_count, parse_float, parse_int
+from cloudprovider.address import parse_address
+from cloudprovider.number import BOOLEANS, parse_bool, parse_float, parse_int
+from cloudprovider.structure import Syntax
 
 
 class Range(msgspec.Struct, frozen=True):
@@ -59,45 +61,6 @@ class FlagDifference(str):
     """A sentence on why a flag of Cluster Autoscaler is not simply the same here."""
 
     __slots__ = ()
-
-
-class Syntax(msgspec.Struct, frozen=True):
-    """How the values of one kind of flag are read, joined and shown."""
-
-    unit: str
-    parse: Callable[[str], Any]
-    show: Callable[[Any], str]
-    repeated: bool = False
-    """Occurrences add up (each parses to a tuple) instead of the last one winning."""
-    types: tuple[type, ...] = ()
-    """Python types that a file may hold for it beside text."""
-    from_map: Callable[[Mapping[str, Any]], str] | None = None
-    """Makes the text of an entry that a file has as a map; `ValueError` says what is wrong with it."""
-
-
-_TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
-_FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
-_LAST_PORT = 65535
-
-
-def parse_bool(text: str) -> bool:
-    """Read a Go boolean."""
-    if text in _TRUE:
-        return True
-    if text in _FALSE:
-        return False
-    raise ValueError("is not a boolean; write true or false")
-
-
-def show_duration(seconds: float) -> str:
-    """Write seconds as the shortest Go duration of hours, minutes and seconds."""
-    sign, rest = ("-", -seconds) if seconds < 0 else ("", seconds)
-    hours, rest = divmod(rest, 3600)
-    minutes, rest = divmod(rest, 60)
-    parts = [f"{hours:.0f}h" if hours else "", f"{minutes:.0f}m" if minutes else ""]
-    if rest:
-        parts.append(f"{rest:.9f}".rstrip("0").rstrip(".") + "s")
-    return sign + ("".join(parts) or "0s")
 
 
 def parse_range(text: str) -> Range:
@@ -184,17 +147,22 @@ def parse_gates(text: str) -> tuple[str, ...]:
     gates = parse_names(text)
     for gate in gates:
         name, equals, value = gate.partition("=")
-        if not name or not equals or value not in _TRUE | _FALSE:
+        if not name or not equals or value not in BOOLEANS:
             raise ValueError("is not Name=true|false,...")
     return gates
 
 
-def parse_address(text: str) -> str:
-    """Check `host:port`; an empty host means every interface, port 0 any free port."""
-    _, colon, port = text.rpartition(":")
-    if not colon or parse_count(port, _LAST_PORT) is None:
-        raise ValueError("is not host:port; write for example :8085 or 127.0.0.1:8085")
+def _address(text: str) -> str:
+    parse_address(text)
     return text
+
+
+def parse_zone(text: str) -> ZoneInfo:
+    """Read the name of a time zone."""
+    try:
+        return ZoneInfo(text)
+    except (KeyError, ValueError, OSError):
+        raise ValueError("is not a known time zone; write for example Europe/Berlin") from None
 
 
 def choice(kind: type[StrEnum]) -> Syntax:
@@ -244,10 +212,10 @@ OptionalNumber = Annotated[int | None, _counted("int")]
 WholeSeconds = Annotated[int, _counted("seconds"), _not_negative]
 Real = Annotated[float, Syntax("float", parse_float, _show_float, types=(int, float)), _not_negative]
 Percent = Annotated[float, Syntax("percent", parse_float, _show_float, types=(int, float)), msgspec.Meta(ge=0, le=100)]
-Seconds = Annotated[float, Syntax("duration", parse_duration_s, show_duration), _not_negative]
+Zone = Annotated[ZoneInfo, Syntax("time zone", parse_zone, str)]
 Text = Annotated[str, Syntax("text", str, str)]
 OptionalText = Annotated[str | None, Syntax("text", lambda text: text or None, str)]
-Address = Annotated[str, Syntax("host:port", parse_address, str)]
+Address = Annotated[str, Syntax("host:port", _address, str)]
 Names = Annotated[tuple[str, ...], Syntax("names, comma-separated", parse_names, _joined)]
 StringSlice = Annotated[
     tuple[str, ...], Syntax("text, comma-separated, repeatable", parse_slice, _joined, repeated=True)

@@ -7,17 +7,17 @@ spans a change of the clocks is neither cut nor stretched.
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any
-from zoneinfo import ZoneInfo
 
 import msgspec
-from cronsim import CronSim, CronSimError
+from cronsim import CronSim
 
-from autoscaler.config.syntax import Syntax, show_duration
-from cloudprovider.duration import parse_duration_s
+from autoscaler.config.cron import check_cron
+from autoscaler.config.syntax import parse_zone
+from cloudprovider.duration import parse_duration_s, show_duration
+from cloudprovider.structure import Syntax
 
 _FORM = "[group=]start;duration[;time zone]"
 _EXAMPLE = "0 22 * * 1-5;8h;Europe/Berlin"
-_FIELDS = 5
 _LONGEST_S = 31 * 86400.0
 _KEYS = ("group", "start", "duration", "timeZone")
 
@@ -43,17 +43,12 @@ def parse_window(text: str) -> tuple[MaintenanceWindow, ...]:
 
 
 def _cron(text: str) -> str:
-    fields = text.split()
-    if len(fields) != _FIELDS:
-        raise ValueError(
-            f'has a start "{text.strip()}" that is no cron expression of five fields; write for example 0 22 * * 1-5'
-        )
-    start = " ".join(fields)
+    start = " ".join(text.split())
     try:
-        first = next(CronSim(start, datetime(2000, 1, 1)), None)
-    except CronSimError as error:
-        raise ValueError(f'has a start "{start}" that is no cron expression ({error}); see crontab(5)') from None
-    if first is None:
+        check_cron(start)
+    except ValueError as error:
+        raise ValueError(f'has a start "{start}" that is no cron expression: {error}') from None
+    if next(CronSim(start, datetime(2000, 1, 1)), None) is None:
         raise ValueError(f'has a start "{start}" that never comes')
     return start
 
@@ -70,10 +65,9 @@ def _duration_s(text: str) -> float:
 
 def _zone(text: str) -> str:
     try:
-        ZoneInfo(text)
-    except (KeyError, ValueError, OSError):
-        raise ValueError(f'has an unknown time zone "{text}"; write for example Europe/Berlin') from None
-    return text
+        return parse_zone(text).key
+    except ValueError as error:
+        raise ValueError(f'has a time zone "{text}" that {error}') from None
 
 
 def window_from_map(entry: Mapping[str, Any]) -> str:

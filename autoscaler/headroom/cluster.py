@@ -7,8 +7,9 @@ from autoscaler.errors import Gone
 from autoscaler.kube import paths
 from autoscaler.kube.paths import ObjectRef
 from autoscaler.kube.reader import ApiReader
-from autoscaler.kube.whole_objects import JsonObject, whole_object, whole_objects
+from autoscaler.kube.whole_objects import whole_object, whole_objects
 from autoscaler.kube.writes import ClusterWrites
+from autoscaler.objects.meta import JsonObject
 from autoscaler.objects.pod import GIVEN_UP, Pod
 
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"

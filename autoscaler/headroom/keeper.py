@@ -9,7 +9,7 @@ from autoscaler.errors import AutoscalerError, LeadershipLost, Refused
 from autoscaler.eta.estimate import LoopIntervals
 from autoscaler.eta.lead_times import Leads
 from autoscaler.headroom.metrics import HeadroomMetrics
-from autoscaler.headroom.objects import JsonObject, owner_labels, read_deployment
+from autoscaler.headroom.objects import owner_labels, read_deployment
 from autoscaler.headroom.plan import plan_orphans
 from autoscaler.headroom.pool import ManagedPool
 from autoscaler.headroom.status import HeadroomStatus
@@ -17,6 +17,7 @@ from autoscaler.headroom.writer import PoolWriter
 from autoscaler.logs import Log
 from autoscaler.loop.ended_pass import EndedPass
 from autoscaler.loop.stages import Observed
+from autoscaler.objects.meta import JsonObject
 from autoscaler.ports import EventSink
 from autoscaler.snapshot.cluster import ClusterView
 

@@ -6,17 +6,14 @@ Ownership is by labels, never by name; what has to survive a change of leader is
 import hashlib
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
 from autoscaler.config.headroom import CLUSTER, MANAGED_BY, MANAGED_CLASS, MANAGER, POOL, Headroom, HeadroomPool
-from autoscaler.objects.meta import rfc3339, unix_seconds
+from autoscaler.objects.meta import JsonObject, rfc3339, unix_seconds
 from autoscaler.objects.pod import OURS, SAFE_TO_EVICT
 from cloudprovider.number import parse_count
 from cloudprovider.quantity import parse_quantity
-
-JsonObject = dict[str, Any]
 
 HEARTBEAT, TEMPLATE_HASH = OURS + "headroom-heartbeat", OURS + "headroom-template"
 _MOST_HELD = 999_999_999

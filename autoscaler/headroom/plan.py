@@ -9,7 +9,6 @@ from autoscaler.clock import Instant
 from autoscaler.config.headroom import POOL, Headroom, HeadroomPool
 from autoscaler.headroom.objects import (
     CurrentDeployment,
-    JsonObject,
     covers,
     deployment,
     notes,
@@ -18,6 +17,7 @@ from autoscaler.headroom.objects import (
     template_hash,
 )
 from autoscaler.headroom.policy import CoolDown, DesiredReplicas, adopted, restored, want
+from autoscaler.objects.meta import JsonObject
 
 HEARTBEAT_S = 60.0
 

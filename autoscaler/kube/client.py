@@ -8,7 +8,6 @@ import re
 import socket
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from email.utils import parsedate_to_datetime
 from types import TracebackType
 from typing import Any, Protocol
 from urllib.parse import urlencode, urlsplit
@@ -20,15 +19,13 @@ from urllib3.exceptions import HTTPError, InsecureRequestWarning, NewConnectionE
 from urllib3.exceptions import TimeoutError as HTTPTimeoutError
 
 from autoscaler.clock import Clock
-from autoscaler.errors import AutoscalerError, Refused, RetryLater
-from autoscaler.kube.config import RestConfig, load_endpoint, one_line
+from autoscaler.errors import AutoscalerError, Refused, RetryLater, one_line
+from autoscaler.kube.call import JSON, READ, Call
+from autoscaler.kube.config import RestConfig
 from autoscaler.kube.status import failure
 from autoscaler.kube.throttle import TokenBucket
 from autoscaler.logs import Log
-
-JSON = "application/json"
-MERGE_PATCH = "application/merge-patch+json"
-APPLY_PATCH = "application/apply-patch+yaml"
+from cloudprovider.moment import http_date
 
 CLOCKS_DIFFER_S = 60.0
 """From here on it is said that our wall clock and the server's differ, in either direction."""
@@ -58,9 +55,6 @@ _KEEPALIVE = (
 
 log = Log(__name__)
 
-SendGuard = Callable[[], float]
-"""Called right before each sending: returns how many seconds the call may take, or raises to forbid it."""
-
 
 class ClientSettings(msgspec.Struct, frozen=True):
     """How the client behaves towards the API server; the defaults are Cluster Autoscaler's."""
@@ -72,23 +66,6 @@ class ClientSettings(msgspec.Struct, frozen=True):
     """Calls that may be made at once."""
     connections: int = 64
     """Connections kept open: at least one for each watch and each actuation thread."""
-
-
-class Call(msgspec.Struct, frozen=True):
-    """How one call is made; the defaults suit a small read."""
-
-    timeout_s: float = 30.0
-    accept: str = JSON
-    urgent: bool = False
-    """Do not queue behind the rate limit: lists, watches and the lease."""
-    repeatable: bool = True
-    """May be sent again when the server asks for patience (429): it changes nothing twice."""
-    guard: SendGuard | None = None
-    eviction: bool = False
-    """Read 429 as a disruption budget's refusal."""
-
-
-READ = Call()
 
 
 class Connections(Protocol):
@@ -157,6 +134,8 @@ class Client:
         settings: ClientSettings = ClientSettings(),  # noqa: B008  # frozen
     ) -> "Client":
         """Find the API server and prepare to talk to it; nothing is sent yet. Raises `ConfigError`."""
+        from autoscaler.kube.kubeconfig import load_endpoint
+
         return cls(load_endpoint(kubeconfig, master, context), clock, sleep, settings)
 
     @property
@@ -267,14 +246,11 @@ class Client:
 
     def _compare_clocks(self, date: str | None) -> None:
         """Take note of the server's time; say so when ours differs by more than certificates and leases can bear."""
-        try:
-            server = None if date is None else parsedate_to_datetime(date).timestamp()
-        except (ValueError, OverflowError):
-            return
+        server = http_date(date or "")
         if server is None:
             return
         differed = abs(self._clock_ahead_s or 0.0) > CLOCKS_DIFFER_S
-        self._clock_ahead_s = ahead_s = self._clock.now().wall - server
+        self._clock_ahead_s = ahead_s = self._clock.now().wall - server.timestamp()
         if not differed and abs(ahead_s) > CLOCKS_DIFFER_S:
             log.warning("kube.clocks_differ", server=self.server, ahead_s=round(ahead_s))
         elif differed and abs(ahead_s) <= CLOCKS_DIFFER_S:

@@ -6,8 +6,8 @@ from typing import Any
 from autoscaler.clock import Clock
 from autoscaler.kube.client import Client
 from autoscaler.kube.paths import ObjectRef
-from autoscaler.kube.whole_objects import JsonObject
 from autoscaler.kube.writes import EventRecord, Writes
+from autoscaler.objects.meta import JsonObject
 from autoscaler.objects.node import Taint
 from autoscaler.ports import Leadership
 

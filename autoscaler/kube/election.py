@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from autoscaler.clock import Clock, Instant
-from autoscaler.errors import AutoscalerError, Conflict
-from autoscaler.kube.config import one_line
+from autoscaler.errors import AutoscalerError, Conflict, one_line
 from autoscaler.kube.lease import ElectionLease, LeaseEnd, LeasePhase, LeaseRead, LeaseState, LeaseWait, LeaseWrite
 from autoscaler.kube.watch import StopWait
 from autoscaler.logs import Log

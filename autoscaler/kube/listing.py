@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from autoscaler.errors import Gone, RetryLater
-from autoscaler.kube.client import Call
+from autoscaler.kube.call import Call
 from autoscaler.kube.reader import ApiReader
 from autoscaler.objects.lenient_json import UNREADABLE, loads, words
 

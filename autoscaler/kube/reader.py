@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from autoscaler.kube.client import Call
+from autoscaler.kube.call import Call
 
 
 class ApiReader(Protocol):

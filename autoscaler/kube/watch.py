@@ -13,9 +13,8 @@ from typing import Generic, Protocol, TypeVar
 import msgspec
 
 from autoscaler.clock import Clock
-from autoscaler.errors import Gone, Refused, RetryLater
-from autoscaler.kube.client import JSON, Call
-from autoscaler.kube.config import one_line
+from autoscaler.errors import Gone, Refused, RetryLater, one_line
+from autoscaler.kube.call import JSON, Call
 from autoscaler.kube.store import Delta, Store
 from autoscaler.kube.undecoded import UndecodedObjects
 from autoscaler.logs import Log

@@ -10,9 +10,7 @@ import msgspec
 
 from autoscaler.errors import RetryLater
 from autoscaler.objects.lenient_json import UNREADABLE, words
-
-JsonObject = dict[str, Any]
-"""A whole object as JSON data: what we do not know of it has to survive being written back."""
+from autoscaler.objects.meta import JsonObject
 
 
 class _Metadata(msgspec.Struct, rename="camel"):

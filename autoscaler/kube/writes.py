@@ -6,21 +6,24 @@ Every write but the lease's own asks for leadership right before it is sent, aft
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from autoscaler.clock import Clock
 from autoscaler.errors import Conflict, Gone, LeadershipLost, RetryLater
 from autoscaler.kube import paths
-from autoscaler.kube.client import APPLY_PATCH, MERGE_PATCH, Call, Client
+from autoscaler.kube.call import APPLY_PATCH, MERGE_PATCH, Call
 from autoscaler.kube.lease import ElectionLease, ElectionSpec
 from autoscaler.kube.paths import ObjectRef
-from autoscaler.kube.whole_objects import JsonObject, json_object, whole_object
+from autoscaler.kube.whole_objects import json_object, whole_object
 from autoscaler.objects.lenient_json import UNREADABLE, without_nulls, words
-from autoscaler.objects.meta import rfc3339
+from autoscaler.objects.meta import JsonObject, rfc3339
 from autoscaler.objects.node import Taint
 from autoscaler.ports import EventType, Leadership, Subject
+
+if TYPE_CHECKING:
+    from autoscaler.kube.client import Client
 
 _FIELD_MANAGER = "cluster-autoscaler"
 _WRITE_TIMEOUTS_S = (10.0, 5.0, 2.5)
@@ -52,7 +55,7 @@ class EventRecord(msgspec.Struct, frozen=True):
 class LeaseWrites:
     """The election's calls: they never queue behind others and are never repeated, the election does that."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: "Client") -> None:
         self._client = client
 
     def read(self, namespace: str, name: str, timeout_s: float) -> ElectionLease | None:
@@ -157,7 +160,7 @@ class ClusterWrites(Protocol):
 class Writes:
     """`ClusterWrites` on an API server. Safe to share between threads."""
 
-    def __init__(self, client: Client, leadership: Leadership, clock: Clock, sleep: Callable[[float], bool]) -> None:
+    def __init__(self, client: "Client", leadership: Leadership, clock: Clock, sleep: Callable[[float], bool]) -> None:
         """`sleep` waits that many seconds and returns False when the program is stopping."""
         self._client = client
         self._leadership = leadership

@@ -5,12 +5,15 @@ import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from cloudprovider.moment import parse_time
 from cloudprovider.quoted import quoted
+
+JsonObject = dict[str, Any]
+"""An object of the API as plain JSON data."""
 
 
 class Wire(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):

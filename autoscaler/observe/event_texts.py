@@ -4,7 +4,6 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from autoscaler.config.syntax import show_duration
 from autoscaler.objects.capacity import consumed_request
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod, PodClass
@@ -14,6 +13,7 @@ from autoscaler.scaledown.plan import Removal
 from autoscaler.scaledown.replacement import Replacement
 from autoscaler.scaleup.plan import Increase, Resized, ScaleUpPlan
 from autoscaler.scaleup.shortfall import Lacking, Shortfall
+from cloudprovider.duration import show_duration
 from cloudprovider.interface import ErrorClass, InstanceError
 
 NODES_TOTAL_REACHED = "max total nodes in cluster reached"

@@ -11,7 +11,6 @@ import msgspec
 from autoscaler.clock import Instant
 from autoscaler.config.rules import Rules
 from autoscaler.config.scaleup import HealthOptions
-from autoscaler.config.syntax import show_duration
 from autoscaler.registry import backoff
 from autoscaler.registry.backoff import Backoff
 from autoscaler.registry.buckets import Buckets, classify_nodes, provision_time_s
@@ -43,6 +42,7 @@ from autoscaler.registry.requests import (
 from autoscaler.registry.sizes import SizeFix, incorrect_sizes, size_fixes
 from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.groups import Group, Groups
+from cloudprovider.duration import show_duration
 from cloudprovider.interface import ErrorClass, InstanceError
 
 _TIMEOUT_CODE = "timeout"

@@ -19,6 +19,7 @@ from typing import Protocol
 import msgspec
 
 from autoscaler.clock import Clock, Instant, VirtualClock
+from autoscaler.objects.meta import JsonObject
 from autoscaler.sandbox.actors.daemonsets import DaemonSets
 from autoscaler.sandbox.actors.deployments import Deployments
 from autoscaler.sandbox.actors.disruption import DisruptionController
@@ -33,7 +34,7 @@ from autoscaler.sandbox.actors.scheduler import Scheduler
 from autoscaler.sandbox.actors.statefulsets import StatefulSets
 from autoscaler.sandbox.actors.timing import Timing
 from autoscaler.sandbox.actors.wire import holds, is_terminating, phase_of
-from autoscaler.sandbox.apiserver.errors import JsonObject, no_such_resource
+from autoscaler.sandbox.apiserver.errors import no_such_resource
 from autoscaler.sandbox.apiserver.kinds import Kind
 from autoscaler.sandbox.apiserver.storage import Storage
 from cloudprovider.static.cloud import StaticCloud

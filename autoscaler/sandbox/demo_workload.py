@@ -7,8 +7,8 @@ much memory, and a report the tainted batch machines, which nobody needs once it
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from autoscaler.objects.meta import JsonObject
 from autoscaler.sandbox.actors.kubelet import DURATION
-from autoscaler.sandbox.apiserver.errors import JsonObject
 from cloudprovider.interface import NodeTemplate, TaintSpec
 from cloudprovider.static.spec import BootDelay, CloudSpec, GroupSpec, MachineSpec
 

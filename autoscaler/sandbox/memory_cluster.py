@@ -13,8 +13,8 @@ import msgspec
 from autoscaler.clock import Clock
 from autoscaler.errors import Conflict, Gone
 from autoscaler.kube.paths import ObjectRef
-from autoscaler.kube.whole_objects import JsonObject
 from autoscaler.kube.writes import EventRecord
+from autoscaler.objects.meta import JsonObject
 from autoscaler.objects.node import Node, Taint
 from autoscaler.objects.pod import Pod
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from autoscaler.config.scaledown import ScaleDown
-from autoscaler.config.syntax import show_duration
 from autoscaler.reasons import UnremovableNode, UnremovableReason
 from autoscaler.scaledown.deletion_budget import within_budgets
 from autoscaler.scaledown.maintenance_windows import closed_for_s, windows_of
@@ -19,6 +18,7 @@ from autoscaler.scaledown.removal_rates import Rates
 from autoscaler.scaledown.resource_minimums import Reserve
 from autoscaler.snapshot.groups import Group
 from autoscaler.snapshot.overlay import Trial
+from cloudprovider.duration import show_duration
 
 
 def plan_deletions(

@@ -10,7 +10,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from autoscaler.config.syntax import show_duration
 from autoscaler.objects.meta import UNDECODED
 from autoscaler.objects.node import TO_BE_DELETED, Node
 from autoscaler.objects.pod import Pod
@@ -27,6 +26,7 @@ from autoscaler.snapshot.columns import Mask
 from autoscaler.snapshot.contribution import gpu_resources
 from autoscaler.snapshot.groups import Group
 from autoscaler.snapshot.overlay import Trial
+from cloudprovider.duration import show_duration
 
 SCALE_DOWN_DISABLED = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 

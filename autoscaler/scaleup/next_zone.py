@@ -8,7 +8,6 @@ Azure's scale sets. Where several zones have equally few, any of them may be nex
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
-import numpy as np
 from msgspec.structs import replace
 
 from autoscaler.clock import Instant
@@ -69,7 +68,7 @@ def _members(view: ClusterView, spanning: Collection[str], stated: Collection[st
     What the cloud states of a group counts more than where its nodes are.
     """
     codes = view.columns.labels(_LABEL)
-    owners = [view.groups.of_node.get(node.name) for node in view.nodes] if len(np.unique(codes)) > 1 else []
+    owners = [view.groups.of_node.get(node.name) for node in view.nodes] if (codes != codes[:1]).any() else []
     sights = Counter(owner for owner, code in set(zip(owners, codes.tolist(), strict=False)) if code != ABSENT)
     seen = {owner for owner, zones in sights.items() if owner is not None and zones > 1 and owner not in stated}
     members: dict[str, list[Node]] = {group_id: [] for group_id in (*spanning, *seen)}

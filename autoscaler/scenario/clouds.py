@@ -8,14 +8,15 @@ import msgspec
 from autoscaler.objects.node import HOSTNAME
 from autoscaler.objects.podspec import PodWire
 from autoscaler.scenario.defaults import Defaults
-from autoscaler.scenario.file_reader import Shape, worded
+from autoscaler.scenario.file_reader import Shape
 from autoscaler.scenario.format import InstanceEntry
 from autoscaler.scenario.objects import unreadable_values
-from cloudprovider.fields import Problems
 from cloudprovider.interface import InstanceError
 from cloudprovider.prices import decode_prices
+from cloudprovider.problems import Problems
 from cloudprovider.static.file import decode_group
 from cloudprovider.static.spec import GPU_LABEL, CloudSpec, GroupSpec, MachineSpec
+from cloudprovider.structure import worded
 
 GROUPS = "nodeGroups"
 LARGEST_GROUP = 1_000_000

@@ -19,7 +19,7 @@ from autoscaler.objects.workload import ConfigMap
 from autoscaler.ports import ExpanderAnswer
 from autoscaler.scenario.clouds import check_membership, read_cloud, read_instances
 from autoscaler.scenario.defaults import Defaults
-from autoscaler.scenario.file_reader import Shape, parse, read_bytes, worded
+from autoscaler.scenario.file_reader import Shape, parse, read_bytes
 from autoscaler.scenario.format import ChangeEntry
 from autoscaler.scenario.objects import ObjectReader
 from autoscaler.scenario.scenario import (
@@ -38,6 +38,7 @@ from cloudprovider.duration import parse_duration_s
 from cloudprovider.moment import parse_time
 from cloudprovider.quoted import quoted
 from cloudprovider.static.spec import CloudSpec
+from cloudprovider.structure import worded
 
 NO_OVERRIDES: Mapping[str, Any] = {}
 _YEARS = range(1971, 9000)

@@ -34,9 +34,10 @@ from autoscaler.objects.workload import (
     checked,
     undecoded_budget,
 )
-from autoscaler.scenario.file_reader import place_in, worded
+from autoscaler.scenario.file_reader import place_in
 from cloudprovider.document import parse_documents
 from cloudprovider.file import text_of
+from cloudprovider.structure import worded
 
 DumpProgress = Callable[[int, int], None]
 """Hears how many bytes of how many have been read."""

@@ -4,21 +4,21 @@ A good file is decoded in one go. Only where that fails is it taken apart, entry
 so that the checks of `scenario.codec` can find their problems in it as well and all are reported together.
 """
 
-import difflib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Any, TypeVar
 
 import msgspec
 
 from autoscaler.errors import ConfigError
-from autoscaler.scenario.format import ScenarioFile, Strict
+from autoscaler.scenario.format import ScenarioFile
 from cloudprovider.document import parse_yaml
 from cloudprovider.file import MOST_BYTES, read_file, text_of
+from cloudprovider.problems import Problems
+from cloudprovider.structure import Strict, StructReader
 
 _YAML_ENDINGS = {".yaml", ".yml"}
-_NOT_READ = object()
 S = TypeVar("S", bound=Strict)
 _UNDATED = "2000-01-01T00:00:00Z"
 """Stands for a `now` that could not be read while the rest is checked."""
@@ -64,15 +64,11 @@ def parse(body: bytes, name: str) -> Shape:
 
 def decode_strict(body: bytes, name: str, kind: type[S]) -> S:
     """Decode another strict file, otherwise as `parse`; raises `ConfigError` with a line for everything wrong in it."""
-    data = plain(body, name)
-    try:
-        return msgspec.convert(data, kind)
-    except msgspec.ValidationError as error:
-        shape = Shape(ScenarioFile(now=_UNDATED))
-        if isinstance(data, Mapping):
-            _fields(data, kind, "", shape)
-        problems = shape.problems or [f"must be a mapping of keys: {error}"]
-        raise ConfigError(f"{name}: {problem}" for problem in problems) from error
+    problems = Problems()
+    found = StructReader(problems).read(kind, plain(body, name))
+    if found is None:
+        raise ConfigError(f"{name}: {problem}" for problem in problems.lines)
+    return found
 
 
 def _is_yaml(body: bytes, name: str) -> bool:
@@ -114,74 +110,6 @@ def place_in(error: Exception, body: bytes) -> str:
 
 
 def _take_apart(data: Any) -> Shape:
-    problems: list[str] = []
-    if not isinstance(data, Mapping):
-        return Shape(ScenarioFile(now=_UNDATED), ["must be a mapping of keys such as now, nodes and pods"])
-    shape = Shape(ScenarioFile(now=_UNDATED), problems)
-    fields = _fields(data, ScenarioFile, "", shape)
-    fields.setdefault("now", _UNDATED)
-    return msgspec.structs.replace(shape, file=ScenarioFile(**fields))
-
-
-def _fields(data: Mapping[Any, Any], kind: type[Strict], path: str, shape: Shape) -> dict[str, Any]:
-    """Return the fields of a strict struct that can be read."""
-    known = {field.encode_name: field for field in msgspec.structs.fields(kind)}
-    for key in data:
-        if key not in known:
-            close = difflib.get_close_matches(str(key), known, n=1)
-            hint = f"; did you mean {close[0]}?" if close else ""
-            shape.problems.append(f"{_join(path, str(key))}: unknown key{hint}")
-    found: dict[str, Any] = {}
-    for key, field in known.items():
-        if key in data:
-            value = _value(data[key], field.type, _join(path, key), shape)
-            if value is not _NOT_READ:
-                found[field.name] = value
-        elif field.required:
-            shape.problems.append(f"{_join(path, key)}: is required")
-    return found
-
-
-def _value(data: Any, kind: Any, path: str, shape: Shape) -> Any:
-    if isinstance(kind, type) and issubclass(kind, Strict) and isinstance(data, Mapping):
-        fields = _fields(data, kind, path, shape)
-        missing = [field.name for field in msgspec.structs.fields(kind) if field.required and field.name not in fields]
-        return _NOT_READ if missing else kind(**fields)
-    if get_origin(kind) is list and isinstance(data, list):
-        return _entries(data, get_args(kind)[0], path, shape)
-    if get_origin(kind) is dict and isinstance(data, Mapping):
-        item = get_args(kind)[1]
-        read = {f"{key}": _value(value, item, _join(path, f"{key}"), shape) for key, value in data.items()}
-        return {key: value for key, value in read.items() if value is not _NOT_READ}
-    try:
-        return msgspec.convert(data, kind)
-    except msgspec.ValidationError as error:
-        shape.problems.append(worded(str(error), path))
-        return _NOT_READ
-
-
-def _entries(data: list[Any], kind: Any, path: str, shape: Shape) -> list[Any]:
-    kept: list[Any] = []
-    places: list[str] = []
-    for index, item in enumerate(data):
-        place = f"{path}[{index}]"
-        value = _value(item, kind, place, shape)
-        if value is not _NOT_READ:
-            kept.append(value)
-            places.append(place)
-    if len(kept) < len(data):
-        shape.places[path] = places
-    return kept
-
-
-def worded(message: str, path: str) -> str:
-    """Turn the decoder's message about a part into a line about the file."""
-    text, at, place = message.rpartition(" - at ")
-    place = place.removeprefix("`key` in ")
-    if not (at and place.startswith("`$") and place.endswith("`")):
-        text, place = message, "`$`"
-    return f"{path}{place[2:-1]}: {text[:1].lower()}{text[1:]}"
-
-
-def _join(path: str, key: str) -> str:
-    return f"{path}.{key}" if path else key
+    reader = StructReader(Problems())
+    fields = {"now": _UNDATED, **reader.fields(ScenarioFile, data)}
+    return Shape(ScenarioFile(**fields), list(reader.problems.lines), reader.places)

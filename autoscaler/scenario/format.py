@@ -15,13 +15,10 @@ from autoscaler.objects.podspec import PodWire
 from autoscaler.objects.storage import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from autoscaler.objects.workload import DaemonSet, DisruptionBudget, Job, Namespace, PriorityClass, Replicated
 from cloudprovider.interface import ErrorClass, State
+from cloudprovider.structure import Strict
 
 ListIndex = Annotated[int, msgspec.Meta(ge=0)]
 FromOne = Annotated[int, msgspec.Meta(ge=1, le=1_000_000)]
-
-
-class Strict(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Base of the file's own structs."""
 
 
 class InstanceEntry(Strict, frozen=True, kw_only=True):

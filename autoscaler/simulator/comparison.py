@@ -7,13 +7,13 @@ import msgspec
 
 from autoscaler.config.document import to_options
 from autoscaler.config.flags import flags
-from autoscaler.config.keys import nearest
 from autoscaler.config.load import from_options
 from autoscaler.config.settings import find_flag
 from autoscaler.errors import ConfigError
 from autoscaler.scenario.scenario import Scenario
 from autoscaler.simulator.answer import AnswerPart, PlanAnswer
 from autoscaler.simulator.play import play
+from cloudprovider.nearest import nearest
 
 GIVEN = "as given"
 """What the plan without further flags is called."""

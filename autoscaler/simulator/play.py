@@ -1,6 +1,7 @@
 """Plays a scenario file through the real loop, run by run, in memory and in virtual time."""
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -9,7 +10,6 @@ from autoscaler.actuation.removal_events import SilentRemovalListener
 from autoscaler.app.build import Environment, build_autoscaler
 from autoscaler.errors import ConfigError
 from autoscaler.explain.answer import PlanExplanation
-from autoscaler.explain.explain import ExplainTarget, explain
 from autoscaler.kube.election import Unopposed
 from autoscaler.loop.companion import Companions
 from autoscaler.loop.ended_pass import EndedPass
@@ -22,6 +22,9 @@ from autoscaler.simulator.answer_forms import deletes_in, run_answer
 from autoscaler.simulator.executor import VirtualExecutor
 from autoscaler.simulator.recorded_answers import RecordedAnswers
 from autoscaler.simulator.scenario_world import FINISH_S, ScenarioWorld
+
+if TYPE_CHECKING:
+    from autoscaler.explain.explain import ExplainTarget
 
 
 class SilentEvents:
@@ -44,11 +47,13 @@ def play_and_look(scenario: Scenario, look: Callable[[int, EndedPass], None]) ->
     return _play(ScenarioWorld(scenario), look)
 
 
-def play_and_explain(scenario: Scenario, targets: Sequence[ExplainTarget], run: int | None = None) -> PlanExplanation:
+def play_and_explain(scenario: Scenario, targets: Sequence["ExplainTarget"], run: int | None = None) -> PlanExplanation:
     """Return why one run (None: the last) did what it did about each target; the same bytes every time.
 
     Raises `ConfigError` where there is no such run or target, or the options do not suit the scenario's cloud.
     """
+    from autoscaler.explain.explain import explain  # with all remedies, which a plan alone can spare
+
     wanted = scenario.runs - 1 if run is None else run
     if not 0 <= wanted < scenario.runs:
         raise ConfigError(f"--run {wanted}: the runs of {scenario.name} are 0 to {scenario.runs - 1}")

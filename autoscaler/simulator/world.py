@@ -20,12 +20,12 @@ from autoscaler.app.wiring import make_metrics
 from autoscaler.clock import VirtualClock
 from autoscaler.config.tree import Config
 from autoscaler.loop.companion import Companion
+from autoscaler.objects.meta import JsonObject
 from autoscaler.observe.events import CollectedEvents
 from autoscaler.observe.report import PassReport
 from autoscaler.observe.status import RecentEvent
 from autoscaler.reservations.plan import Operation
 from autoscaler.sandbox.actors.timing import Timing
-from autoscaler.sandbox.apiserver.errors import JsonObject
 from autoscaler.sandbox.apiserver.storage import Storage
 from autoscaler.sandbox.cluster import SandboxCluster
 from autoscaler.sandbox.local_api import LocalApi

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from cloudprovider.fields import Problems
 from cloudprovider.file import read_text
 from cloudprovider.interface import Misconfigured
+from cloudprovider.problems import Problems
 
 _SERVICES = ("autoscaling", "ec2", "eks")
 _KEYS = ("service", "region", "url", "signingregion", "signingmethod", "signingname")

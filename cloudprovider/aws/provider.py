@@ -10,9 +10,9 @@ from cloudprovider.aws.failures import AccessDenied
 from cloudprovider.aws.fleet import Fleet
 from cloudprovider.aws.group import AwsGroup
 from cloudprovider.aws.selection import read_selection
-from cloudprovider.fields import Problems
 from cloudprovider.interface import Misconfigured, NodeRef, ProviderContext
 from cloudprovider.prices import PriceListed, Prices, read_price_file
+from cloudprovider.problems import Problems
 
 _GPU_LABEL = "k8s.amazonaws.com/accelerator"
 _GPU_TYPES = (

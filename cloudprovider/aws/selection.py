@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from cloudprovider.fields import Problems
+from cloudprovider.problems import Problems
 from cloudprovider.sizes import SizedName, read_sizes
 
 _FORM = "asg:tag=KEY[=VALUE],KEY[=VALUE],..."

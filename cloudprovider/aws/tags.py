@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from cloudprovider.fields import Problems
 from cloudprovider.interface import GroupSettings, TaintSpec
 from cloudprovider.options import read_options
+from cloudprovider.problems import Problems
 from cloudprovider.quantity import parse_quantity
 
 _NODE_TEMPLATE = "k8s.io/cluster-autoscaler/node-template/"

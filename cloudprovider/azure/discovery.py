@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from cloudprovider.fields import Problems
 from cloudprovider.number import parse_count
+from cloudprovider.problems import Problems
 from cloudprovider.sizes import MOST_NODES, SizedName
 
 _FLAG = "node-group-auto-discovery"

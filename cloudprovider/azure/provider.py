@@ -19,9 +19,9 @@ from cloudprovider.azure.resources import ScaleSet
 from cloudprovider.azure.settings import Settings, read_settings
 from cloudprovider.azure.sizes import Sizes
 from cloudprovider.azure.template import GPU_LABEL, Templates
-from cloudprovider.fields import Problems
 from cloudprovider.interface import Misconfigured, NodeRef, ProviderContext, ProviderError, Throttled, Transient
 from cloudprovider.prices import PriceListed, read_price_file
+from cloudprovider.problems import Problems
 from cloudprovider.sizes import SizedName, read_sizes
 
 _log = logging.getLogger(__name__)

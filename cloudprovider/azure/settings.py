@@ -11,10 +11,9 @@ from typing import Any
 import msgspec
 
 from cloudprovider.document import read_document
-from cloudprovider.fields import Problems, kind_of
-from cloudprovider.number import parse_count
+from cloudprovider.number import BOOLEANS, parse_count
+from cloudprovider.problems import Problems, kind_of
 
-_TRUE, _FALSE = ("1", "t", "true"), ("0", "f", "false")
 _VARIABLES: Mapping[str, tuple[str, ...]] = {
     # Of several variables the last one wins; so does the last one of several keys of the file.
     "cloud": ("ARM_CLOUD",),
@@ -212,8 +211,8 @@ class _Given:
     def flag(self, key: str, default: bool = False) -> bool:
         value = self._value(key)
         text = str(value).strip().lower()
-        if value is None or isinstance(value, bool) or text in _TRUE + _FALSE:
-            return default if value is None else text in _TRUE
+        if value is None or text in BOOLEANS:
+            return default if value is None else BOOLEANS[text]
         self.complain(key, f"must be true or false, not {value!r}")
         return default
 

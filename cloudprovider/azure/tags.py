@@ -6,9 +6,9 @@ Names of tags cannot hold a slash, so in what follows a prefix `_` stands for `/
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from cloudprovider.fields import Problems
 from cloudprovider.interface import GroupSettings, TaintSpec
 from cloudprovider.options import read_options
+from cloudprovider.problems import Problems
 from cloudprovider.quantity import parse_quantity
 
 _PREFIX = "k8s.io_cluster-autoscaler_node-template_"

@@ -7,9 +7,9 @@ import msgspec
 
 from cloudprovider.clusterapi.keys import CAPACITY
 from cloudprovider.clusterapi.objects import Scalable, mapping, text
-from cloudprovider.fields import Problems
 from cloudprovider.interface import NodeTemplate, TaintSpec
 from cloudprovider.number import parse_count
+from cloudprovider.problems import Problems
 from cloudprovider.quantity import parse_quantity
 from cloudprovider.quoted import quoted
 

@@ -8,10 +8,10 @@ from cloudprovider.clusterapi.keys import Keys
 from cloudprovider.clusterapi.management import Listed
 from cloudprovider.clusterapi.objects import DEPLOYMENT, Machine, MachineKey, OwnerKey, Scalable
 from cloudprovider.clusterapi.selection import Selection
-from cloudprovider.fields import Problems
 from cloudprovider.interface import GroupSettings, NodeTemplate
 from cloudprovider.number import parse_count
 from cloudprovider.options import read_options
+from cloudprovider.problems import Problems
 from cloudprovider.quoted import quoted
 from cloudprovider.sizes import MOST_NODES
 

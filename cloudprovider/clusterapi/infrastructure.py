@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from cloudprovider.clusterapi.objects import Scalable, mapping, text
-from cloudprovider.fields import Problems
 from cloudprovider.interface import NotFound, ObjectApi, ObjectKind, ProviderError, Transient
+from cloudprovider.problems import Problems
 
 _ASK_AGAIN_S = 300.0
 

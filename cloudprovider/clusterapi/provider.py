@@ -16,9 +16,9 @@ from cloudprovider.clusterapi.management import Management
 from cloudprovider.clusterapi.objects import Machine, Scalable
 from cloudprovider.clusterapi.roster import Roster
 from cloudprovider.clusterapi.selection import read_selection
-from cloudprovider.fields import Problems
 from cloudprovider.interface import Misconfigured, NodeRef, NodeTemplate, ObjectApi, ProviderContext
 from cloudprovider.prices import PriceListed, read_price_file
+from cloudprovider.problems import Problems
 
 _GROUP_VARIABLE = "CAPI_GROUP"
 _VERSION_VARIABLE = "CAPI_VERSION"

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from cloudprovider.clusterapi.objects import Scalable
-from cloudprovider.fields import Problems
+from cloudprovider.problems import Problems
 
 _DISCOVERER = "clusterapi"
 _FORM = f"{_DISCOVERER}:namespace=NAMESPACE,clusterName=NAME,LABEL=VALUE"

@@ -11,12 +11,12 @@ from typing import Any
 
 import msgspec
 
+from cloudprovider.address import parse_address
 from cloudprovider.document import read_document
-from cloudprovider.fields import Fields, Problems
-from cloudprovider.file import read_file
-from cloudprovider.number import parse_count
+from cloudprovider.file import read_pem
+from cloudprovider.problems import Problems
+from cloudprovider.structure import Seconds, Strict, StructReader
 
-_LAST_PORT = 65535
 _TIMEOUT_S = 5.0
 
 
@@ -41,42 +41,44 @@ def read_settings(path: str) -> Settings:
     return read_document(path, _decode)
 
 
+class _File(Strict, frozen=True, kw_only=True):
+    address: str
+    grpc_timeout: Seconds = msgspec.field(default=_TIMEOUT_S, name="grpc_timeout")
+    key: str = ""
+    cert: str = ""
+    cacert: str = ""
+
+
 def _decode(document: Any) -> Settings:
     problems = Problems()
-    fields = Fields(document, "", problems)
-    address = fields.text("address", required=True) or ""
-    if fields.has("address") and not _is_address(address):
-        fields.complain("address", f"{address!r} is not host:port")
-    timeout_s = fields.duration_s("grpc_timeout")
-    if timeout_s == 0:
-        fields.complain("grpc_timeout", "must be above 0")
-    names = ("key", "cert", "cacert")
-    given = [name for name in names if fields.has(name)]
-    found = {name: _pem(fields, name) for name in names}
-    if given:
-        for name in names:
-            if name not in given:
-                fields.complain(name, f"is required beside {' and '.join(given)}")
-    fields.close()
+    fields = StructReader(problems).fields(_File, document)
+    file = _File(**{"address": "", **fields})
+    if "address" in fields and not _is_address(file.address):
+        problems.add("address", f"{file.address!r} is not host:port")
+    if file.grpc_timeout == 0:
+        problems.add("grpc_timeout", "must be above 0")
+    paths = {"key": file.key, "cert": file.cert, "cacert": file.cacert}
+    given = [name for name in paths if name in fields]
+    for name in paths if given else ():
+        if name not in given:
+            problems.add(name, f"is required beside {' and '.join(given)}")
+    found = {name: _pem(name, path, problems) for name, path in paths.items()}
     problems.raise_if_any()
-    return Settings(address, timeout_s or _TIMEOUT_S, **found)
+    return Settings(file.address, file.grpc_timeout, **found)
 
 
 def _is_address(text: str) -> bool:
-    host, _, port = text.rpartition(":")
-    return bool(host) and bool(parse_count(port, _LAST_PORT))
+    try:
+        return all(parse_address(text.rpartition("/")[2]))  # dns:///host:port is one too
+    except ValueError:
+        return False
 
 
-def _pem(fields: Fields, name: str) -> bytes | None:
-    path = fields.text(name)
+def _pem(name: str, path: str, problems: Problems) -> bytes | None:
     if not path:
         return None
     try:
-        content = read_file(path)
+        return read_pem(path)
     except ValueError as error:
-        fields.complain(name, f"{path} {error}")
+        problems.add(name, f"{path} {error}")
         return None
-    if b"-----BEGIN " not in content:
-        fields.complain(name, f"{path} holds nothing in PEM form")
-        return None
-    return content

@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
-from cloudprovider.fields import Problems
 from cloudprovider.gce.blueprints import Blueprints
 from cloudprovider.gce.client import Compute
 from cloudprovider.gce.fleet import GroupState
@@ -16,6 +15,7 @@ from cloudprovider.gce.template import node_template
 from cloudprovider.gce.wire import Manager, managed_instance, manager_from, zone_instance
 from cloudprovider.interface import GroupSettings, Instance, NodeTemplate, NotFound, ProviderError
 from cloudprovider.options import read_options
+from cloudprovider.problems import Problems
 
 log = logging.getLogger(__name__)
 

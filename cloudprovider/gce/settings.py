@@ -7,12 +7,12 @@ from functools import lru_cache, partial
 import msgspec
 
 from cloudprovider.expression import Expression
-from cloudprovider.fields import Problems
 from cloudprovider.file import read_text
 from cloudprovider.gce.client import ENDPOINT
 from cloudprovider.gce.refs import GroupRef
 from cloudprovider.interface import ProviderContext
 from cloudprovider.number import parse_count
+from cloudprovider.problems import Problems
 from cloudprovider.sizes import MOST_NODES, read_sizes
 
 _DISCOVERY_KEYS = ("namePrefix", "min", "max")

@@ -9,10 +9,11 @@ from typing import Any
 import msgspec
 
 from cloudprovider.document import parse_documents
-from cloudprovider.fields import Fields, Problems
 from cloudprovider.interface import Misconfigured, NodeApi, NotFound
 from cloudprovider.number import parse_count
+from cloudprovider.problems import Problems
 from cloudprovider.quoted import quoted
+from cloudprovider.structure import Lenient, Quantity, StructReader
 
 MANAGED_ANNOTATION = "kwok.x-k8s.io/node"
 MANAGED_VALUE = "fake"
@@ -60,6 +61,57 @@ class KwokConfig(msgspec.Struct, frozen=True, kw_only=True):
         return (metadata.get("annotations") or {}).get(self.annotation_key) or None
 
 
+class _Groups(Lenient, frozen=True, kw_only=True):
+    from_node_label_key: str = ""
+    from_node_annotation_key: str = ""
+
+
+class _Gpu(Lenient, frozen=True, kw_only=True):
+    gpu_label_key: str = ""
+    available_gpu_types: Mapping[str, Any] = msgspec.field(default_factory=dict, name="availableGPUTypes")
+
+
+class _Nodes(Lenient, frozen=True, kw_only=True):
+    skip_taint: bool = False
+    gpu_config: _Gpu = _Gpu()
+
+
+class _Templates(Lenient, frozen=True, kw_only=True):
+    name: str | None = None
+    key: str = ""
+
+
+class _File(Lenient, frozen=True, kw_only=True):
+    """What the choosing ConfigMap holds."""
+
+    api_version: str = _API_VERSION
+    read_nodes_from: Source
+    nodegroups: _Groups = _Groups()
+    nodes: _Nodes = _Nodes()
+    configmap: _Templates = _Templates()
+
+
+class _Metadata(Lenient, frozen=True, kw_only=True):
+    name: str = ""
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+
+
+class _Taint(Lenient, frozen=True, kw_only=True):
+    key: str
+    effect: str
+
+
+class _Spec(Lenient, frozen=True, kw_only=True):
+    taints: list[_Taint] = []
+
+
+class _Status(Lenient, frozen=True, kw_only=True):
+    node_info: Mapping[str, Any] = {}
+    capacity: Mapping[str, Quantity] = {}
+    allocatable: Mapping[str, Quantity] = {}
+
+
 class KwokGroupSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One group of fake nodes."""
 
@@ -76,30 +128,26 @@ def read_config(api: NodeApi, namespace: str, name: str) -> KwokConfig:
     where = f"ConfigMap {namespace}/{name}: {_CONFIG_KEY}"
     documents = _documents(_data(api, namespace, name), _CONFIG_KEY, where)
     problems = Problems()
-    fields = Fields(documents[0] if documents else None, where, problems)
-    version = fields.text("apiVersion")
-    if version not in (None, _API_VERSION):
-        fields.complain("apiVersion", f"is {version}, not {_API_VERSION}")
-    source = fields.choice("readNodesFrom", Source, required=True)
-    groups = Fields(fields.mapping("nodegroups"), fields.at("nodegroups"), problems)
-    label_key, annotation_key = groups.text("fromNodeLabelKey") or None, groups.text("fromNodeAnnotationKey") or None
-    if (label_key is None) == (annotation_key is None):
-        fields.complain("nodegroups", "must have exactly one of fromNodeLabelKey and fromNodeAnnotationKey")
-    nodes = Fields(fields.mapping("nodes"), fields.at("nodes"), problems)
-    gpu = Fields(nodes.mapping("gpuConfig"), nodes.at("gpuConfig"), problems)
-    templates = Fields(fields.mapping("configmap"), fields.at("configmap"), problems)
-    config = KwokConfig(
-        source=source or Source.CONFIG_MAP,
-        label_key=label_key,
-        annotation_key=annotation_key,
-        skip_taint=nodes.flag("skipTaint") or False,
-        gpu_label=gpu.text("gpuLabelKey") or None,
-        gpu_types=tuple(sorted(gpu.mapping("availableGPUTypes"))),
-        templates_config_map=templates.text("name", required=source is Source.CONFIG_MAP) or _TEMPLATES_CONFIG_MAP,
-        templates_key=templates.text("key") or _TEMPLATES_KEY,
-    )
+    fields = StructReader(problems).fields(_File, documents[0] if documents else None, where)
+    file = _File(**{"read_nodes_from": Source.CONFIG_MAP, **fields})
+    if file.api_version != _API_VERSION:
+        problems.add(f"{where}.apiVersion", f"is {file.api_version}, not {_API_VERSION}")
+    label_key, annotation_key = file.nodegroups.from_node_label_key, file.nodegroups.from_node_annotation_key
+    if bool(label_key) == bool(annotation_key):
+        problems.add(f"{where}.nodegroups", "must have exactly one of fromNodeLabelKey and fromNodeAnnotationKey")
+    if fields.get("read_nodes_from") is Source.CONFIG_MAP and file.configmap.name is None:
+        problems.add(f"{where}.configmap.name", "is required")
     problems.raise_if_any()
-    return config
+    return KwokConfig(
+        source=file.read_nodes_from,
+        label_key=label_key or None,
+        annotation_key=annotation_key or None,
+        skip_taint=file.nodes.skip_taint,
+        gpu_label=file.nodes.gpu_config.gpu_label_key or None,
+        gpu_types=tuple(sorted(file.nodes.gpu_config.available_gpu_types)),
+        templates_config_map=file.configmap.name or _TEMPLATES_CONFIG_MAP,
+        templates_key=file.configmap.key or _TEMPLATES_KEY,
+    )
 
 
 def read_groups(api: NodeApi, namespace: str, config: KwokConfig) -> Sequence[KwokGroupSpec]:
@@ -164,19 +212,9 @@ def _template_nodes(api: NodeApi, namespace: str, config: KwokConfig) -> list[Ma
 
 def _check_shape(node: Mapping[str, Any], where: str, problems: Problems) -> None:
     """Note where a hand-written node is not built as a v1.Node, as far as it is used here."""
-    metadata, spec, status = (
-        Fields(node.get(part) or {}, f"{where}: {part}", problems) for part in ("metadata", "spec", "status")
-    )
-    metadata.text("name")
-    metadata.string_map("labels")
-    metadata.string_map("annotations")
-    for path, taint in spec.entries("taints"):
-        fields = Fields(taint, path, problems)
-        fields.text("key", required=True)
-        fields.text("effect", required=True)
-    status.mapping("nodeInfo")
-    for key in ("capacity", "allocatable"):
-        status.quantities(key)
+    reader = StructReader(problems)
+    for kind, part in ((_Metadata, "metadata"), (_Spec, "spec"), (_Status, "status")):
+        reader.fields(kind, node.get(part) or {}, f"{where}: {part}")
 
 
 def _nodes_in(documents: Sequence[Any]) -> Iterator[Mapping[str, Any]]:

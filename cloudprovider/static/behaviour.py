@@ -1,12 +1,16 @@
 """The part of a groups file that describes the behaviour of machines: boot times, stock-outs and faults."""
 
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from cloudprovider.fields import Fields
+import msgspec
+
 from cloudprovider.interface import ErrorClass, InstanceError
+from cloudprovider.problems import Problems
 from cloudprovider.static.faults import stock_out
 from cloudprovider.static.spec import BootDelay, Call, CallFault, CreationFault, FaultKind, When
+from cloudprovider.structure import Amount, FromOne, Seconds, Strict, StructReader
 
 _CREATE = "create"
 
@@ -19,88 +23,107 @@ class _Fails(StrEnum):
     CREATE = _CREATE
 
 
-def boot_delay(group: Fields) -> BootDelay | None:
+class _Bounds(Strict, frozen=True, kw_only=True):
+    min: Amount
+    max: Amount
+
+
+class _Window(Strict, frozen=True, kw_only=True):
+    """When a fault applies, as `When`."""
+
+    from_s: Seconds = 0.0
+    until_s: Seconds | None = None
+    every: FromOne = 1
+    times: FromOne | None = None
+
+    def when(self, path: str, problems: Problems) -> When:
+        if self.until_s is not None and self.until_s <= self.from_s:
+            problems.add(f"{path}.until", "is not after from")
+        return When(from_s=self.from_s, until_s=self.until_s, every=self.every, times=self.times)
+
+
+class _FailingCall(_Window, frozen=True, kw_only=True):
+    fails: _Fails
+    error: FaultKind = FaultKind.PROVIDER_ERROR
+    message: str = ""
+    code: str | None = None
+    retry_after_s: Seconds | None = None
+    takes_effect: bool = False
+
+
+class _FailingCreation(_Window, frozen=True, kw_only=True):
+    fails: _Fails
+    class_: ErrorClass = msgspec.field(default=ErrorClass.OTHER, name="class")
+    message: str = ""
+    code: str = ""
+    after_s: Seconds = 0.0
+
+
+def boot_delay(data: Any, path: str, problems: Problems) -> BootDelay | None:
     """Decode `bootSeconds`: a number, or the bounds it is drawn between."""
-    value = group.raw("bootSeconds")
-    if not isinstance(value, dict):
-        seconds = group.number("bootSeconds")
+    reader = StructReader(problems)
+    if not isinstance(data, Mapping):
+        seconds = None if data is None else reader.value(Amount, data, path, default=None)
         return None if seconds is None else BootDelay(seconds, seconds)
-    fields = Fields(value, group.at("bootSeconds"), group.problems)
-    fields.raw("min", required=True)
-    fields.raw("max", required=True)
-    least, most = fields.number("min"), fields.number("max")
-    fields.close()
-    if least is None or most is None:
+    bounds = reader.read(_Bounds, data, path)
+    if bounds is None:
         return None
-    if most < least:
-        fields.complain("max", f"{most:g} is below min {least:g}")
-    return BootDelay(least, most)
+    if bounds.max < bounds.min:
+        problems.add(f"{path}.max", f"{bounds.max:g} is below min {bounds.min:g}")
+    return BootDelay(bounds.min, bounds.max)
 
 
-def call_faults(group: Fields) -> tuple[CallFault, ...]:
-    """Decode the entries of `faults` that hit calls, and `increaseError`."""
-    found: list[CallFault] = []
-    message = group.text("increaseError")
-    if message is not None:
-        found.append(CallFault(call=Call.INCREASE, message=message))
-    for path, item in group.entries("faults"):
-        fields = Fields(item, path, group.problems)
-        fails = fields.choice("fails", _Fails, required=True)
-        if fails is not None and fails is not _Fails.CREATE:
-            found.append(_call_fault(fields, Call(fails.value)))
-            fields.close()
+def call_faults(entries: Sequence[Any], path: str, problems: Problems) -> tuple[CallFault, ...]:
+    """Decode the entries of `faults` that hit calls."""
+    reader = StructReader(problems)
+    return tuple(
+        _call_fault(fault, place, problems)
+        for place, entry in _placed(entries, path)
+        if not _is_creation(entry) and (fault := reader.read(_FailingCall, entry, place)) is not None
+    )
+
+
+def creation_faults(
+    stock_outs: Any, entries: Sequence[Any], path: str, group_id: str, problems: Problems
+) -> tuple[CreationFault, ...]:
+    """Decode `stockOuts` of the group at `path`, and the entries of `faults` that hit machines."""
+    reader = StructReader(problems)
+    error = stock_out(group_id).error
+    found = [
+        CreationFault(error=error, when=window.when(place, problems))
+        for place, entry in _placed(stock_outs, f"{path}.stockOuts")
+        if (window := reader.read(_Window, entry, place)) is not None
+    ]
+    found += [
+        _creation_fault(fault, place, problems)
+        for place, entry in _placed(entries, f"{path}.faults")
+        if _is_creation(entry) and (fault := reader.read(_FailingCreation, entry, place)) is not None
+    ]
     return tuple(found)
 
 
-def creation_faults(group: Fields, group_id: str) -> tuple[CreationFault, ...]:
-    """Decode `stockOuts`, and the entries of `faults` that hit machines."""
-    found: list[CreationFault] = []
-    for path, item in group.entries("stockOuts"):
-        fields = Fields(item, path, group.problems)
-        found.append(CreationFault(error=stock_out(group_id).error, when=_when(fields)))
-        fields.close()
-    for path, item in group.entries("faults"):
-        if _is_creation(item):
-            fields = Fields(item, path, group.problems)
-            fields.raw("fails")
-            found.append(_creation_fault(fields))
-            fields.close()
-    return tuple(found)
+def _placed(entries: Sequence[Any], path: str) -> list[tuple[str, Any]]:
+    return [(f"{path}[{index}]", entry) for index, entry in enumerate(entries)]
 
 
-def _is_creation(item: Any) -> bool:
-    return isinstance(item, dict) and item.get("fails") == _CREATE
+def _is_creation(entry: Any) -> bool:
+    return isinstance(entry, Mapping) and entry.get("fails") == _CREATE
 
 
-def _call_fault(fields: Fields, call: Call) -> CallFault:
-    kind = fields.choice("error", FaultKind) or FaultKind.PROVIDER_ERROR
-    retry_after_s = fields.duration_s("retryAfter")
-    if retry_after_s is not None and kind is not FaultKind.THROTTLED:
-        fields.complain("retryAfter", f"belongs to {FaultKind.THROTTLED.value} only")
+def _call_fault(fault: _FailingCall, path: str, problems: Problems) -> CallFault:
+    if fault.retry_after_s is not None and fault.error is not FaultKind.THROTTLED:
+        problems.add(f"{path}.retryAfter", f"belongs to {FaultKind.THROTTLED.value} only")
     return CallFault(
-        call=call,
-        error=kind,
-        message=fields.text("message") or "injected fault",
-        code=fields.text("code"),
-        retry_after_s=retry_after_s,
-        takes_effect=fields.flag("takesEffect") or False,
-        when=_when(fields),
+        call=Call(fault.fails.value),
+        error=fault.error,
+        message=fault.message or "injected fault",
+        code=fault.code,
+        retry_after_s=fault.retry_after_s,
+        takes_effect=fault.takes_effect,
+        when=fault.when(path, problems),
     )
 
 
-def _creation_fault(fields: Fields) -> CreationFault:
-    error_class = fields.choice("class", ErrorClass) or ErrorClass.OTHER
-    error = InstanceError(error_class, fields.text("code") or "OTHER", fields.text("message") or "injected fault")
-    return CreationFault(error=error, after_s=fields.duration_s("after") or 0.0, when=_when(fields))
-
-
-def _when(fields: Fields) -> When:
-    from_s, until_s = fields.duration_s("from") or 0.0, fields.duration_s("until")
-    if until_s is not None and until_s <= from_s:
-        fields.complain("until", "is not after from")
-    return When(
-        from_s=from_s,
-        until_s=until_s,
-        every=fields.integer("every", least=1) or 1,
-        times=fields.integer("times", least=1),
-    )
+def _creation_fault(fault: _FailingCreation, path: str, problems: Problems) -> CreationFault:
+    error = InstanceError(fault.class_, fault.code or "OTHER", fault.message or "injected fault")
+    return CreationFault(error=error, after_s=fault.after_s, when=fault.when(path, problems))

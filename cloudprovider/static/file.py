@@ -50,13 +50,53 @@ from collections.abc import Mapping
 from typing import Any
 
 from cloudprovider.document import read_document
-from cloudprovider.fields import Fields, Problems, kind_of
 from cloudprovider.interface import ErrorClass, InstanceError, State
-from cloudprovider.prices import decode_prices
+from cloudprovider.prices import Prices
+from cloudprovider.problems import Problems
 from cloudprovider.static.behaviour import boot_delay, call_faults, creation_faults
 from cloudprovider.static.cloud import problems as contradictions
-from cloudprovider.static.spec import GPU_LABEL, CloudSpec, GroupSpec, MachineSpec
-from cloudprovider.static.template import decode_settings, decode_template
+from cloudprovider.static.spec import GPU_LABEL, Call, CallFault, CloudSpec, GroupSpec, MachineSpec
+from cloudprovider.static.template import GroupOptions, decode_template
+from cloudprovider.structure import Amount, Count, Strict, StructReader
+
+
+class _Instance(Strict, frozen=True, kw_only=True):
+    group: str
+    id: str
+    name: str | None = None
+    state: State = State.RUNNING
+    error_class: ErrorClass | None = None
+    error_code: str = ""
+    error_message: str = ""
+
+
+class _Group(Strict, frozen=True, kw_only=True):
+    id: str
+    min_size: Count
+    max_size: Count
+    target_size: Count | None = None
+    template: Any = None
+    template_pods: list[Mapping[str, Any]] = []
+    node_names: tuple[str, ...] = ()
+    match_labels: dict[str, str] | None = None
+    price_per_hour: Amount | None = None
+    options: GroupOptions = GroupOptions()
+    boot_seconds: Any = None
+    delete_seconds: Amount = 0.0
+    stock_out_after: Count | None = None
+    stock_outs: list[Any] = []
+    increase_error: str | None = None
+    faults: list[Any] = []
+
+
+class _Cloud(Strict, frozen=True, kw_only=True):
+    groups: list[Any] = []
+    instances: list[Any] = []
+    missing_instances: tuple[str, ...] = ()
+    prices: Prices | None = None
+    gpu_label: str = GPU_LABEL
+    gpu_types: tuple[str, ...] | None = None
+    seed: Count = 0
 
 
 def load_cloud(path: str) -> CloudSpec:
@@ -67,93 +107,67 @@ def load_cloud(path: str) -> CloudSpec:
 def decode_cloud(document: Any) -> CloudSpec:
     """Turn the content of a groups file into a specification; raises as `load_cloud`."""
     problems = Problems()
-    fields = Fields(document, "", problems)
-    groups = [decode_group(item, path, problems) for path, item in fields.entries("groups")]
+    file = _Cloud(**StructReader(problems).fields(_Cloud, document))
+    groups = [decode_group(item, f"groups[{index}]", problems) for index, item in enumerate(file.groups)]
     if isinstance(document, Mapping) and not groups:
-        fields.complain("groups", "needs at least one group")
-    decoded = [_machine(item, path, problems) for path, item in fields.entries("instances")]
+        problems.add("groups", "needs at least one group")
+    decoded = [_machine(item, f"instances[{index}]", problems) for index, item in enumerate(file.instances)]
     spec = CloudSpec(
         groups=groups,
         machines=[machine for machine in decoded if machine is not None],
-        missing=fields.texts("missingInstances"),
-        prices=decode_prices(fields.raw("prices"), "prices", problems) if fields.has("prices") else None,
-        gpu_label=fields.text("gpuLabel") or GPU_LABEL,
-        gpu_types=fields.texts("gpuTypes") if fields.has("gpuTypes") else None,
-        seed=fields.integer("seed", least=0) or 0,
+        missing=file.missing_instances,
+        prices=file.prices,
+        gpu_label=file.gpu_label or GPU_LABEL,
+        gpu_types=file.gpu_types,
+        seed=file.seed,
     )
-    fields.raw("prices")
-    fields.raw("gpuTypes")
-    fields.close()
-    for line in contradictions(spec):
-        problems.add("", line)
+    problems.extend(contradictions(spec))
     problems.raise_if_any()
     return spec
 
 
 def decode_group(data: Any, path: str, problems: Problems) -> GroupSpec:
     """Decode one group; what is wrong goes to `problems`, and the result must not be used if there are any."""
-    fields = Fields(data, path, problems)
-    group_id = fields.text("id", required=True)
-    if group_id == "":
-        fields.complain("id", "must not be empty")
-    labels = fields.string_map("matchLabels")
-    if fields.has("matchLabels") and not labels:
-        fields.complain("matchLabels", "must name a label: without one it would claim every node")
-    template_pods = _template_pods(fields)
-    spec = GroupSpec(
-        id=group_id or path,
-        min_size=fields.integer("minSize", least=0, required=True) or 0,
-        max_size=_max_size(fields),
-        target_size=fields.integer("targetSize", least=0),
-        template=decode_template(fields, "template", template_pods),
-        node_names=fields.texts("nodeNames"),
-        match_labels=labels,
-        price_per_hour=fields.number("pricePerHour"),
-        settings=decode_settings(fields.raw("options"), fields.at("options"), problems),
-        boot=boot_delay(fields),
-        delete_s=fields.number("deleteSeconds") or 0.0,
-        stock_out_after=fields.integer("stockOutAfter", least=0),
-        call_faults=call_faults(fields),
-        creation_faults=creation_faults(fields, group_id or path),
-    )
-    fields.close()
-    return spec
-
-
-def _max_size(fields: Fields) -> int:
-    size = fields.integer("maxSize", least=0, required=True)
+    fields = StructReader(problems).fields(_Group, data, path)
     # A size that could not be read was complained about; what stands in for it must not contradict minSize as well.
-    minimum = fields.raw("minSize")
-    return size if size is not None else max(minimum, 0) if isinstance(minimum, int) else 0
-
-
-def _template_pods(fields: Fields) -> list[Mapping[str, Any]]:
-    pods: list[Mapping[str, Any]] = []
-    for path, item in fields.entries("templatePods"):
-        if isinstance(item, Mapping):
-            pods.append(item)
-        else:
-            fields.problems.add(path, f"must be a v1.Pod, not {kind_of(item)}")
-    if pods and not fields.has("template"):
-        fields.complain("templatePods", "needs a template")
-    return pods
+    stand_ins = {"id": path, "min_size": 0, "max_size": fields.get("min_size", 0)}
+    group = _Group(**{**stand_ins, **fields})
+    if not group.id:
+        problems.add(f"{path}.id", "must not be empty")
+    if group.match_labels == {} and not data["matchLabels"]:
+        problems.add(f"{path}.matchLabels", "must name a label: without one it would claim every node")
+    if group.template_pods and group.template is None:
+        problems.add(f"{path}.templatePods", "needs a template")
+    refused = () if group.increase_error is None else (CallFault(call=Call.INCREASE, message=group.increase_error),)
+    return GroupSpec(
+        id=group.id or path,
+        min_size=group.min_size,
+        max_size=group.max_size,
+        target_size=group.target_size,
+        template=decode_template(group.template, f"{path}.template", problems, group.template_pods),
+        node_names=group.node_names,
+        match_labels=group.match_labels or {},
+        price_per_hour=group.price_per_hour,
+        settings=group.options.settings,
+        boot=boot_delay(group.boot_seconds, f"{path}.bootSeconds", problems),
+        delete_s=group.delete_seconds,
+        stock_out_after=group.stock_out_after,
+        call_faults=(*refused, *call_faults(group.faults, f"{path}.faults", problems)),
+        creation_faults=creation_faults(group.stock_outs, group.faults, path, group.id or path, problems),
+    )
 
 
 def _machine(data: Any, path: str, problems: Problems) -> MachineSpec | None:
-    fields = Fields(data, path, problems)
-    error_class = fields.choice("errorClass", ErrorClass)
-    code, message = fields.text("errorCode"), fields.text("errorMessage")
-    if error_class is None and (code or message) and not fields.has("errorClass"):
-        fields.complain("errorClass", "is required beside errorCode and errorMessage")
-    group, provider_id = fields.text("group", required=True), fields.text("id", required=True)
-    name, state = fields.text("name"), fields.choice("state", State)
-    fields.close()
-    if group is None or provider_id is None:
-        return None
-    return MachineSpec(
-        group=group,
-        provider_id=provider_id,
-        name=name,
-        state=state or State.RUNNING,
-        error=None if error_class is None else InstanceError(error_class, code or "OTHER", message or ""),
+    fields = StructReader(problems).fields(_Instance, data, path)
+    stands = {"group", "id"} <= fields.keys()
+    one = _Instance(**{"group": "", "id": "", **fields})
+    if one.error_class is None and (one.error_code or one.error_message) and "errorClass" not in data:
+        problems.add(f"{path}.errorClass", "is required beside errorCode and errorMessage")
+    error = (
+        None
+        if one.error_class is None
+        else InstanceError(one.error_class, one.error_code or "OTHER", one.error_message)
     )
+    if not stands:
+        return None
+    return MachineSpec(group=one.group, provider_id=one.id, name=one.name, state=one.state, error=error)

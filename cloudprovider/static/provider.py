@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
-from cloudprovider.fields import Problems
 from cloudprovider.interface import Misconfigured, NodeApi, NodeRef, ProviderContext
 from cloudprovider.prices import read_price_file
+from cloudprovider.problems import Problems
 from cloudprovider.sizes import read_sizes
 from cloudprovider.static.cloud import PricedStaticCloud, StaticCloud, open_cloud
 from cloudprovider.static.file import load_cloud

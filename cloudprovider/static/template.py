@@ -4,9 +4,12 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from cloudprovider.fields import Fields, Problems
+import msgspec
+
 from cloudprovider.interface import GroupSettings, NodeTemplate, TaintSpec
+from cloudprovider.problems import Problems
 from cloudprovider.quantity import parse_quantity
+from cloudprovider.structure import Lenient, Quantity, Seconds, Share, Strict, StructReader
 
 _NODE_FIELDS = frozenset({"apiVersion", "kind", "metadata", "spec", "status"})
 _PODS = "110"
@@ -21,80 +24,117 @@ class TaintEffect(StrEnum):
     NO_EXECUTE = "NoExecute"
 
 
-def decode_template(group: Fields, key: str, pods: Sequence[Mapping[str, Any]] = ()) -> NodeTemplate | None:
+class _Taint(Lenient, frozen=True, kw_only=True):
+    key: str
+    value: str = ""
+    effect: TaintEffect
+
+
+class _StrictTaint(Strict, frozen=True, kw_only=True):
+    key: str
+    value: str = ""
+    effect: TaintEffect
+
+
+class _Metadata(Lenient, frozen=True, kw_only=True):
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+
+
+class _Spec(Lenient, frozen=True, kw_only=True):
+    taints: list[_Taint] = []
+    zones: Any = None
+
+
+class _Status(Lenient, frozen=True, kw_only=True):
+    capacity: dict[str, Quantity] | None = None
+    allocatable: dict[str, Quantity] | None = None
+
+
+class _Template(Strict, frozen=True, kw_only=True):
+    """The short form; a v1.Node has the same in its parts."""
+
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    taints: list[_StrictTaint] = []
+    zones: Any = None
+    """Names, or by name the labels of nodes there."""
+    capacity: dict[str, Quantity] | None = None
+    allocatable: dict[str, Quantity] | None = None
+
+
+class GroupOptions(Strict, frozen=True, kw_only=True, rename=lambda field: field.removesuffix("_s").replace("_", "-")):
+    """Overrides of flags, by the flags' names; `GroupSettings` says what they mean."""
+
+    scale_down_enabled: bool | None = None
+    scale_down_utilization_threshold: Share | None = None
+    scale_down_gpu_utilization_threshold: Share | None = None
+    scale_down_unneeded_time_s: Seconds | None = None
+    scale_down_unready_time_s: Seconds | None = None
+    max_node_provision_time_s: Seconds | None = None
+    max_node_startup_time_s: Seconds | None = None
+    max_node_age_s: Seconds | None = None
+    ignore_daemonsets_utilization: bool | None = None
+    zero_or_max_node_scaling: bool = False
+    allow_non_atomic_scale_up_to_max: bool = False
+
+    @property
+    def settings(self) -> GroupSettings:
+        """The same for the provider contract."""
+        return GroupSettings(**msgspec.structs.asdict(self))
+
+
+def decode_template(
+    data: Any, path: str, problems: Problems, pods: Sequence[Mapping[str, Any]] = ()
+) -> NodeTemplate | None:
     """Decode a v1.Node, whose other fields do not matter here, or the strict short form; None where it is absent."""
-    data = group.raw(key)
     if data is None:
         return None
+    reader = StructReader(problems)
+    status = path
     if isinstance(data, Mapping) and not _NODE_FIELDS.isdisjoint(data):
-        metadata, spec, status = (
-            Fields(data.get(part) or {}, f"{group.at(key)}.{part}", group.problems)
-            for part in ("metadata", "spec", "status")
-        )
-        return _template(metadata, spec, status, pods, strict_taints=False)
-    fields = Fields(data, group.at(key), group.problems)
-    template = _template(fields, fields, fields, pods, strict_taints=True)
-    fields.close()
-    return template
-
-
-def decode_settings(data: Any, path: str, problems: Problems) -> GroupSettings:
-    """Decode overrides of flags, by the flags' names."""
-    if data is None:
-        return GroupSettings()
-    fields = Fields(data, path, problems)
-    settings = GroupSettings(
-        scale_down_enabled=fields.flag("scale-down-enabled"),
-        scale_down_utilization_threshold=fields.number("scale-down-utilization-threshold", most=1.0),
-        scale_down_gpu_utilization_threshold=fields.number("scale-down-gpu-utilization-threshold", most=1.0),
-        scale_down_unneeded_time_s=fields.duration_s("scale-down-unneeded-time"),
-        scale_down_unready_time_s=fields.duration_s("scale-down-unready-time"),
-        max_node_provision_time_s=fields.duration_s("max-node-provision-time"),
-        max_node_startup_time_s=fields.duration_s("max-node-startup-time"),
-        max_node_age_s=fields.duration_s("max-node-age"),
-        ignore_daemonsets_utilization=fields.flag("ignore-daemonsets-utilization"),
-        zero_or_max_node_scaling=fields.flag("zero-or-max-node-scaling") or False,
-        allow_non_atomic_scale_up_to_max=fields.flag("allow-non-atomic-scale-up-to-max") or False,
+        status = f"{path}.status"
+        parts = ((_Metadata, "metadata"), (_Spec, "spec"), (_Status, "status"))
+        fields = {
+            name: value
+            for kind, part in parts
+            for name, value in reader.fields(kind, data.get(part) or {}, f"{path}.{part}").items()
+        }
+    else:
+        fields = reader.fields(_Template, data, path)
+    capacity, allocatable = _amounts(fields, status, problems)
+    taints: Sequence[_Taint | _StrictTaint] = fields.get("taints", ())
+    return NodeTemplate(
+        labels=fields.get("labels", {}),
+        annotations=fields.get("annotations", {}),
+        taints=tuple(TaintSpec(one.key, one.value, one.effect.value) for one in taints),
+        capacity=capacity,
+        allocatable=allocatable,
+        pods=tuple(pods),
+        zones=_zones(fields.get("zones"), f"{path}.zones", reader),
     )
-    fields.close()
-    return settings
 
 
-def _template(
-    metadata: Fields, spec: Fields, status: Fields, pods: Sequence[Mapping[str, Any]], strict_taints: bool
-) -> NodeTemplate:
-    capacity, allocatable = status.quantities("capacity"), status.quantities("allocatable")
-    if not capacity and not allocatable and not (status.has("capacity") or status.has("allocatable")):
-        status.complain("capacity", "is required, or allocatable")
+def _amounts(fields: Mapping[str, Any], path: str, problems: Problems) -> tuple[dict[str, str], dict[str, str]]:
+    """Return capacity and allocatable, each of which defaults to the other."""
+    if "capacity" not in fields and "allocatable" not in fields:
+        problems.add(f"{path}.capacity", "is required, or allocatable")
+    capacity, allocatable = dict(fields.get("capacity") or {}), dict(fields.get("allocatable") or {})
     allocatable = allocatable or dict(capacity)
     allocatable.setdefault("pods", capacity.get("pods", _PODS))
     capacity = capacity or dict(allocatable)
     capacity.setdefault("pods", allocatable["pods"])
     for name, amount in allocatable.items():
         if name in capacity and parse_quantity(amount) > parse_quantity(capacity[name]):
-            status.complain(f"allocatable[{name}]", f"{amount} is above the capacity {capacity[name]}")
-    return NodeTemplate(
-        labels=metadata.string_map("labels"),
-        annotations=metadata.string_map("annotations"),
-        taints=tuple(_taint(Fields(item, path, spec.problems), strict_taints) for path, item in spec.entries("taints")),
-        capacity=capacity,
-        allocatable=allocatable,
-        pods=tuple(pods),
-        zones=_zones(spec),
-    )
+            problems.add(f"{path}.allocatable[{name}]", f"{amount} is above the capacity {capacity[name]}")
+    return capacity, allocatable
 
 
-def _zones(spec: Fields) -> Mapping[str, Mapping[str, str]]:
+def _zones(data: Any, path: str, reader: StructReader) -> Mapping[str, Mapping[str, str]]:
     """Decode the zones that machines may be in: their names, or by name the labels of nodes there."""
-    if isinstance(spec.raw("zones"), Mapping):
-        zones = Fields(spec.mapping("zones"), spec.at("zones"), spec.problems)
-        return {name: {ZONE: name, **zones.string_map(name)} for name in spec.mapping("zones")}
-    return {name: {ZONE: name} for name in spec.texts("zones")}
-
-
-def _taint(fields: Fields, strict: bool) -> TaintSpec:
-    effect = fields.choice("effect", TaintEffect, required=True) or TaintEffect.NO_SCHEDULE
-    taint = TaintSpec(fields.text("key", required=True) or "", fields.text("value") or "", effect.value)
-    if strict:
-        fields.close()
-    return taint
+    if isinstance(data, Mapping):
+        labels = {f"{name}": {} if of_zone is None else of_zone for name, of_zone in data.items()}
+        found: Mapping[str, Mapping[str, str]] = reader.value(dict[str, dict[str, str]], labels, path, default={})
+        return {name: {ZONE: name, **of_zone} for name, of_zone in found.items()}
+    names: Sequence[str] = () if data is None else reader.value(list[str], data, path, default=[])
+    return {name: {ZONE: name} for name in names}

@@ -11,10 +11,11 @@ from typing import Any
 
 from autoscaler.config.load import from_options
 from autoscaler.loop.companion import Companion
+from autoscaler.objects.meta import JsonObject
 from autoscaler.objects.node import Node
 from autoscaler.observe.report import PassReport
 from autoscaler.reasons import RemovedAs
-from autoscaler.sandbox.apiserver.errors import ApiError, JsonObject
+from autoscaler.sandbox.apiserver.errors import ApiError
 from autoscaler.sandbox.apiserver.faults import Fault
 from autoscaler.sandbox.apiserver.records import StoreChange
 from autoscaler.simulator.replica import SilentPassListener

@@ -7,13 +7,14 @@ from collections import Counter
 from autoscaler.clock import Instant
 from autoscaler.config.load import from_options
 from autoscaler.eta.samples import Rings
+from autoscaler.objects.meta import JsonObject
 from autoscaler.observe.correlator import Correlator
 from autoscaler.observe.events import CollectedEvents
 from autoscaler.observe.http.health import HealthCheck, limits_of
 from autoscaler.observe.publish import Publisher
 from autoscaler.observe.report import PassReport
 from autoscaler.observe.status import ProcessStatus, StatusBoard
-from autoscaler.sandbox.apiserver.errors import ApiError, JsonObject
+from autoscaler.sandbox.apiserver.errors import ApiError
 from autoscaler.simulator.replica import SilentPassListener
 from autoscaler.simulator.world import Attached, World
 from autoscaler.snapshot.columns import Vocabulary

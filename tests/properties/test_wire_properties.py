@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from autoscaler.clock import VirtualClock
-from autoscaler.kube.client import READ, Call
+from autoscaler.kube.call import READ, Call
 from autoscaler.kube.store import Store
 from autoscaler.kube.watch import KindSource, Reflector
 from autoscaler.objects.capacity import ResourceQuota, Scalable, StoredTemplate

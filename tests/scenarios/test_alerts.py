@@ -10,8 +10,8 @@ import msgspec
 import pytest
 import yaml
 
+from autoscaler.objects.meta import JsonObject
 from autoscaler.sandbox.actors.timing import Timing
-from autoscaler.sandbox.apiserver.errors import JsonObject
 from autoscaler.sandbox.apiserver.faults import Fault
 from autoscaler.sandbox.apiserver.patch import PatchType
 from autoscaler.simulator.world import World

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from autoscaler.sandbox.apiserver.errors import JsonObject
+from autoscaler.objects.meta import JsonObject
 from autoscaler.simulator.world import World
 from cloudprovider.static.spec import CloudSpec
 from tests.worlds import a_budget, a_cloud, a_deployment, a_group, a_world, pods_of, running, targets

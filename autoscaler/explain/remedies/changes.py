@@ -8,8 +8,8 @@ from enum import StrEnum
 
 import msgspec
 
-from autoscaler.config.syntax import show_duration
 from autoscaler.objects import quantity
+from cloudprovider.duration import show_duration
 
 _UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 

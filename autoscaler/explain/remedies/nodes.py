@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
-from autoscaler.config.syntax import show_duration
 from autoscaler.explain.explained_pass import ExplainedPass
 from autoscaler.explain.remedies.blockers import to_drain
 from autoscaler.explain.remedies.changes import (
@@ -28,6 +27,7 @@ from autoscaler.scaledown.plan import Removal, ScaleDownContext
 from autoscaler.scaledown.resource_minimums import Reserve
 from autoscaler.snapshot.contribution import CORES, MEMORY, bounds, contribution, gpu_resources, has_gpu
 from autoscaler.snapshot.groups import Group
+from cloudprovider.duration import show_duration
 
 _GIB = 1024**3
 

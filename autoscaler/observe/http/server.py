@@ -17,23 +17,13 @@ from autoscaler.logs import Log
 from autoscaler.observe.http.connection import HEAD_S, Connection, RequestLimits
 from autoscaler.observe.http.connection_limits import AdmittedConnection, ConnectionLimiter
 from autoscaler.observe.http.routing import Routes
-from cloudprovider.number import parse_count
+from cloudprovider.address import parse_address
 
 _STOP_WAIT_S = 2.0
 
 log = Log(__name__)
 
 DEFAULT_LIMITS = RequestLimits()
-
-
-def parse_address(text: str) -> tuple[str, int]:
-    """Split `host:port`; an empty host means all interfaces. Raises `ConfigError`."""
-    host, colon, port = text.rpartition(":")
-    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
-    number = parse_count(port, 65535)
-    if not colon or number is None or (":" in host and bare == host):
-        raise ConfigError(f"address: {text!r} is not host:port; write for example :8085, 127.0.0.1:0 or [::1]:8085")
-    return bare, number
 
 
 class WebServer:
@@ -48,9 +38,8 @@ class WebServer:
         tls: ssl.SSLContext | None = None,
     ) -> None:
         """`tls` None: plain HTTP."""
-        host, port = parse_address(address)
         try:
-            self._server = _Server((host, port), routes, clock, limits, tls)
+            self._server = _Server(parse_address(address), routes, clock, limits, tls)
         except (OSError, UnicodeError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else error
             raise ConfigError(f"address: cannot listen on {address}: {reason}") from None

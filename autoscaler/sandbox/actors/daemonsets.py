@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from autoscaler.clock import Instant
 from autoscaler.objects.matching import wants_node
+from autoscaler.objects.meta import JsonObject
 from autoscaler.objects.node import Node, TaintEffect, node_decoder
 from autoscaler.objects.pod import PodClass, PodInterner
 from autoscaler.sandbox.actors.decoded_cluster import decoded
@@ -22,7 +23,6 @@ from autoscaler.sandbox.actors.wire import (
     uid_of,
 )
 from autoscaler.sandbox.actors.workqueue import WorkQueue
-from autoscaler.sandbox.apiserver.errors import JsonObject
 from autoscaler.sandbox.apiserver.records import Key
 from autoscaler.sandbox.apiserver.storage import Storage
 from autoscaler.scheduling.placement import accepts

@@ -6,14 +6,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from autoscaler.objects.devices import ResourceClaim
-from autoscaler.objects.meta import Resource
+from autoscaler.objects.meta import JsonObject, Resource
 from autoscaler.objects.node import Node, node_decoder
 from autoscaler.objects.pod import Pod, PodInterner
 from autoscaler.objects.storage import CsiNode, PersistentVolume, PersistentVolumeClaim, StorageClass
 from autoscaler.objects.workload import Namespace, plain_decoder
 from autoscaler.sandbox.actors.informers import SharedInformers
 from autoscaler.sandbox.actors.wire import key_of
-from autoscaler.sandbox.apiserver.errors import JsonObject
 from autoscaler.sandbox.apiserver.records import Key
 from autoscaler.snapshot.cluster import ClusterBuilder, ClusterView, Related
 from autoscaler.snapshot.groups import Groups

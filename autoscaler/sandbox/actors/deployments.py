@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import msgspec
 
 from autoscaler.clock import Instant
+from autoscaler.objects.meta import JsonObject
 from autoscaler.sandbox.actors.event_recorder import Recorder
 from autoscaler.sandbox.actors.informers import SharedInformers
 from autoscaler.sandbox.actors.replicas import refusals, report, scaled, template_hash
@@ -19,7 +20,6 @@ from autoscaler.sandbox.actors.wire import (
     uid_of,
 )
 from autoscaler.sandbox.actors.workqueue import WorkQueue
-from autoscaler.sandbox.apiserver.errors import JsonObject
 from autoscaler.sandbox.apiserver.records import Key
 from autoscaler.sandbox.apiserver.storage import Storage
 

@@ -1,7 +1,7 @@
 """The status of PodDisruptionBudgets: how many pods may be disrupted right now."""
 
 from autoscaler.clock import Instant
-from autoscaler.objects.meta import unix_seconds
+from autoscaler.objects.meta import JsonObject, unix_seconds
 from autoscaler.sandbox.actors.informers import SharedInformers
 from autoscaler.sandbox.actors.replicas import scaled
 from autoscaler.sandbox.actors.wire import (
@@ -15,7 +15,7 @@ from autoscaler.sandbox.actors.wire import (
 )
 from autoscaler.sandbox.actors.workqueue import WorkQueue
 from autoscaler.sandbox.apiserver import selectors
-from autoscaler.sandbox.apiserver.errors import ApiError, JsonObject
+from autoscaler.sandbox.apiserver.errors import ApiError
 from autoscaler.sandbox.apiserver.records import Key
 from autoscaler.sandbox.apiserver.storage import Storage
 

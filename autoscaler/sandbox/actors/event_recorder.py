@@ -4,10 +4,10 @@ from collections import deque
 
 import msgspec
 
-from autoscaler.objects.meta import rfc3339
+from autoscaler.objects.meta import JsonObject, rfc3339
 from autoscaler.ports import EventType, Subject
 from autoscaler.sandbox.actors.timing import Timing
-from autoscaler.sandbox.apiserver.errors import ApiError, JsonObject
+from autoscaler.sandbox.apiserver.errors import ApiError
 from autoscaler.sandbox.apiserver.storage import Storage
 
 _Identity = tuple[str, str, str]

@@ -7,8 +7,9 @@ objects are shared: nobody may change them.
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 
+from autoscaler.objects.meta import JsonObject
 from autoscaler.sandbox.actors.wire import key_of
-from autoscaler.sandbox.apiserver.errors import ApiError, JsonObject
+from autoscaler.sandbox.apiserver.errors import ApiError
 from autoscaler.sandbox.apiserver.journal import WatchEvent
 from autoscaler.sandbox.apiserver.records import ChangeType, Key
 from autoscaler.sandbox.apiserver.storage import Storage

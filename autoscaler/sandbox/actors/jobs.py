@@ -1,7 +1,7 @@
 """Jobs: creates pods until enough have succeeded, or too many have failed."""
 
 from autoscaler.clock import Instant
-from autoscaler.objects.meta import rfc3339, unix_seconds
+from autoscaler.objects.meta import JsonObject, rfc3339, unix_seconds
 from autoscaler.sandbox.actors.event_recorder import Recorder
 from autoscaler.sandbox.actors.informers import SharedInformers
 from autoscaler.sandbox.actors.replicas import delete_pod, dispensable_first, pod_for, refusals, report
@@ -19,7 +19,6 @@ from autoscaler.sandbox.actors.wire import (
     uid_of,
 )
 from autoscaler.sandbox.actors.workqueue import WorkQueue
-from autoscaler.sandbox.apiserver.errors import JsonObject
 from autoscaler.sandbox.apiserver.records import Key
 from autoscaler.sandbox.apiserver.storage import Storage
 

@@ -7,6 +7,7 @@ its containers run, `sandbox.autoscaler/exit-code` how they end. Pods of Jobs ru
 import msgspec
 
 from autoscaler.clock import Instant
+from autoscaler.objects.meta import JsonObject
 from autoscaler.sandbox.actors import pod_status
 from autoscaler.sandbox.actors.informers import SharedInformers
 from autoscaler.sandbox.actors.timing import Timing
@@ -23,7 +24,6 @@ from autoscaler.sandbox.actors.wire import (
 )
 from autoscaler.sandbox.actors.workqueue import WorkQueue
 from autoscaler.sandbox.apiserver.deletion import DeleteOptions
-from autoscaler.sandbox.apiserver.errors import JsonObject
 from autoscaler.sandbox.apiserver.patch import PatchType
 from autoscaler.sandbox.apiserver.records import Key
 from autoscaler.sandbox.apiserver.storage import Storage

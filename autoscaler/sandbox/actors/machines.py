@@ -11,14 +11,14 @@ from typing import Any
 import msgspec
 
 from autoscaler.clock import Instant
-from autoscaler.objects.meta import rfc3339
+from autoscaler.objects.meta import JsonObject, rfc3339
 from autoscaler.objects.node import HOSTNAME
 from autoscaler.sandbox.actors.informers import SharedInformers
 from autoscaler.sandbox.actors.timing import Timing
 from autoscaler.sandbox.actors.wire import holds, new_condition, spec_of
 from autoscaler.sandbox.actors.workqueue import WorkQueue
 from autoscaler.sandbox.apiserver.discovery import VERSION
-from autoscaler.sandbox.apiserver.errors import ApiError, JsonObject
+from autoscaler.sandbox.apiserver.errors import ApiError
 from autoscaler.sandbox.apiserver.patch import PatchType
 from autoscaler.sandbox.apiserver.storage import Storage
 from cloudprovider.interface import NodeTemplate, State

@@ -5,12 +5,12 @@ its pods follows within seconds.
 """
 
 from autoscaler.clock import Instant
+from autoscaler.objects.meta import JsonObject
 from autoscaler.sandbox.actors.informers import SharedInformers
 from autoscaler.sandbox.actors.timing import Timing
 from autoscaler.sandbox.actors.wire import condition, key_of, node_of, spec_of
 from autoscaler.sandbox.actors.workqueue import WorkQueue
 from autoscaler.sandbox.apiserver.deletion import DeleteOptions
-from autoscaler.sandbox.apiserver.errors import JsonObject
 from autoscaler.sandbox.apiserver.records import Key
 from autoscaler.sandbox.apiserver.storage import Storage
 

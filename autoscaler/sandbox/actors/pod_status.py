@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from autoscaler.objects.meta import rfc3339
+from autoscaler.objects.meta import JsonObject, rfc3339
 from autoscaler.sandbox.actors.wire import new_condition
-from autoscaler.sandbox.apiserver.errors import JsonObject
 
 _Condition = tuple[str, bool, str]
 

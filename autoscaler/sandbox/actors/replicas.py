@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from autoscaler.objects.meta import integer
+from autoscaler.objects.meta import JsonObject, integer
 from autoscaler.ports import EventType
 from autoscaler.sandbox.actors.event_recorder import Recorder, subject
 from autoscaler.sandbox.actors.informers import Informer
 from autoscaler.sandbox.actors.wire import is_ready, key_of, node_of, owner_reference, phase_of, uid_of
 from autoscaler.sandbox.apiserver.deletion import DeleteOptions
-from autoscaler.sandbox.apiserver.errors import ApiError, JsonObject
+from autoscaler.sandbox.apiserver.errors import ApiError
 from autoscaler.sandbox.apiserver.records import Key
 from autoscaler.sandbox.apiserver.storage import Storage
 

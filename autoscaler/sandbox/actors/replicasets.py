@@ -1,6 +1,7 @@
 """ReplicaSets and ReplicationControllers: keep the requested number of pods."""
 
 from autoscaler.clock import Instant
+from autoscaler.objects.meta import JsonObject
 from autoscaler.sandbox.actors.event_recorder import Recorder
 from autoscaler.sandbox.actors.informers import SharedInformers
 from autoscaler.sandbox.actors.replicas import delete_pod, dispensable_first, pod_for, refusals, report
@@ -14,7 +15,6 @@ from autoscaler.sandbox.actors.wire import (
     uid_of,
 )
 from autoscaler.sandbox.actors.workqueue import WorkQueue
-from autoscaler.sandbox.apiserver.errors import JsonObject
 from autoscaler.sandbox.apiserver.records import Key
 from autoscaler.sandbox.apiserver.storage import Storage
 

@@ -7,6 +7,7 @@ least allocated node wins, and the name breaks ties.
 import math
 
 from autoscaler.clock import Instant
+from autoscaler.objects.meta import JsonObject
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod, PodClass
 from autoscaler.ports import EventType
@@ -19,7 +20,7 @@ from autoscaler.sandbox.actors.scheduling_cycle import SchedulingCycle
 from autoscaler.sandbox.actors.scheduling_queue import SchedulingQueue
 from autoscaler.sandbox.actors.timing import Timing
 from autoscaler.sandbox.actors.wire import condition, new_condition
-from autoscaler.sandbox.apiserver.errors import ApiError, JsonObject
+from autoscaler.sandbox.apiserver.errors import ApiError
 from autoscaler.sandbox.apiserver.patch import PatchType
 from autoscaler.sandbox.apiserver.records import Key
 from autoscaler.sandbox.apiserver.storage import Storage

@@ -1,6 +1,7 @@
 """StatefulSets: pods with stable names, created and deleted in order."""
 
 from autoscaler.clock import Instant
+from autoscaler.objects.meta import JsonObject
 from autoscaler.sandbox.actors.event_recorder import Recorder
 from autoscaler.sandbox.actors.informers import SharedInformers
 from autoscaler.sandbox.actors.replicas import delete_pod, pod_for, refusals, report, template_hash
@@ -14,7 +15,6 @@ from autoscaler.sandbox.actors.wire import (
     uid_of,
 )
 from autoscaler.sandbox.actors.workqueue import WorkQueue
-from autoscaler.sandbox.apiserver.errors import JsonObject
 from autoscaler.sandbox.apiserver.records import Key
 from autoscaler.sandbox.apiserver.storage import Storage
 from cloudprovider.number import parse_count

@@ -1,7 +1,6 @@
 """Helpers on API objects in their wire form (plain dicts)."""
 
-from autoscaler.objects.meta import rfc3339
-from autoscaler.sandbox.apiserver.errors import JsonObject
+from autoscaler.objects.meta import JsonObject, rfc3339
 from autoscaler.sandbox.apiserver.records import Key
 
 

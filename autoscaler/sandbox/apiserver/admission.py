@@ -6,15 +6,9 @@ from typing import Any
 
 import msgspec
 
+from autoscaler.objects.meta import JsonObject
 from autoscaler.sandbox.apiserver import defaults, quantities, validation
-from autoscaler.sandbox.apiserver.errors import (
-    JsonObject,
-    bad_request,
-    conflict,
-    forbidden,
-    invalid,
-    stale,
-)
+from autoscaler.sandbox.apiserver.errors import bad_request, conflict, forbidden, invalid, stale
 from autoscaler.sandbox.apiserver.kinds import Kind
 
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"

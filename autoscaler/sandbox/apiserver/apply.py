@@ -6,7 +6,7 @@ last configuration per manager is remembered beside the objects and the last wri
 
 from typing import Any
 
-from autoscaler.sandbox.apiserver.errors import JsonObject
+from autoscaler.objects.meta import JsonObject
 from autoscaler.sandbox.apiserver.jsonpatch import merge_patch
 from autoscaler.sandbox.apiserver.strategic import merge_key, strategic_merge
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from autoscaler.sandbox.apiserver.errors import JsonObject
+from autoscaler.objects.meta import JsonObject
 from autoscaler.sandbox.apiserver.pod_status import ready_count, restarts, status_text
 from autoscaler.sandbox.apiserver.printers import PrinterColumn, age, duration, elapsed, labels_text, named, seconds
 

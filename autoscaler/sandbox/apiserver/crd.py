@@ -1,6 +1,6 @@
 """CustomResourceDefinitions: the rows they add to the table of kinds."""
 
-from autoscaler.sandbox.apiserver.errors import JsonObject
+from autoscaler.objects.meta import JsonObject
 from autoscaler.sandbox.apiserver.kinds import Kind
 from autoscaler.sandbox.apiserver.printers import PrinterColumn
 

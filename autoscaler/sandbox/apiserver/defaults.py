@@ -4,7 +4,7 @@ import base64
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from autoscaler.sandbox.apiserver.errors import JsonObject
+from autoscaler.objects.meta import JsonObject
 
 _ROLLING = {"maxUnavailable": "25%", "maxSurge": "25%"}
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")

@@ -4,7 +4,8 @@ from enum import StrEnum
 
 import msgspec
 
-from autoscaler.sandbox.apiserver.errors import JsonObject, forbidden, precondition_failed
+from autoscaler.objects.meta import JsonObject
+from autoscaler.sandbox.apiserver.errors import forbidden, precondition_failed
 from autoscaler.sandbox.apiserver.journal import Journal
 from autoscaler.sandbox.apiserver.kinds import Kind, KindRegistry
 from autoscaler.sandbox.apiserver.records import Stored

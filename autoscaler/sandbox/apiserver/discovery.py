@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from itertools import groupby
 
-from autoscaler.sandbox.apiserver.errors import JsonObject, no_such_resource
+from autoscaler.objects.meta import JsonObject
+from autoscaler.sandbox.apiserver.errors import no_such_resource
 from autoscaler.sandbox.apiserver.kinds import SUBRESOURCE_KINDS, SUBRESOURCE_VERBS, Kind
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"

@@ -1,15 +1,14 @@
 """Error answers of the API server: each is a `metav1.Status` with a code and a reason."""
 
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
 
 from autoscaler.errors import AutoscalerError
+from autoscaler.objects.meta import JsonObject
 from autoscaler.sandbox.apiserver.kinds import Kind
 from autoscaler.sandbox.apiserver.request_log import RequestAttributes
 
-JsonObject = dict[str, Any]
 LARGEST_BODY_BYTES = 3 * 1024 * 1024
 
 

@@ -1,6 +1,6 @@
 """Events have two spellings over one storage: core/v1, which is stored, and events.k8s.io/v1."""
 
-from autoscaler.sandbox.apiserver.errors import JsonObject
+from autoscaler.objects.meta import JsonObject
 
 _RENAMED = (
     ("regarding", "involvedObject"),

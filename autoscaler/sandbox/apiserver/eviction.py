@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 
+from autoscaler.objects.meta import JsonObject
 from autoscaler.sandbox.apiserver import selectors
-from autoscaler.sandbox.apiserver.errors import ApiError, JsonObject, conflict
+from autoscaler.sandbox.apiserver.errors import ApiError, conflict
 from autoscaler.sandbox.apiserver.kinds import Kind
 
 _BLOCKED = "Cannot evict pod as it would violate the pod's disruption budget."

@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from autoscaler.sandbox.apiserver.errors import ApiError, JsonObject, not_permitted
+from autoscaler.objects.meta import JsonObject
+from autoscaler.sandbox.apiserver.errors import ApiError, not_permitted
 from autoscaler.sandbox.apiserver.request_log import RequestAttributes
 
 USER = "sandbox"

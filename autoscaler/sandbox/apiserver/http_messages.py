@@ -6,8 +6,9 @@ from typing import Any
 
 import msgspec
 
+from autoscaler.objects.meta import JsonObject
 from autoscaler.sandbox.apiserver import protobuf
-from autoscaler.sandbox.apiserver.errors import ApiError, JsonObject, bad_request, not_acceptable
+from autoscaler.sandbox.apiserver.errors import ApiError, bad_request, not_acceptable
 from autoscaler.sandbox.apiserver.json_errors import json_problem, summary
 from cloudprovider.document import parse_yaml
 from cloudprovider.file import text_of

@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 import msgspec
 
 from autoscaler.clock import Clock
-from autoscaler.sandbox.apiserver.errors import JsonObject, from_the_future
+from autoscaler.objects.meta import JsonObject
+from autoscaler.sandbox.apiserver.errors import from_the_future
 from autoscaler.sandbox.apiserver.kinds import Kind
 from autoscaler.sandbox.apiserver.records import ChangeType, Key, StoreChange, Stored, stored
 from autoscaler.sandbox.apiserver.store import ObjectStore, StoreSelection

@@ -3,7 +3,8 @@
 import copy
 from typing import Any
 
-from autoscaler.sandbox.apiserver.errors import ApiError, JsonObject, bad_request
+from autoscaler.objects.meta import JsonObject
+from autoscaler.sandbox.apiserver.errors import ApiError, bad_request
 from cloudprovider.number import parse_count
 from cloudprovider.quoted import quoted
 

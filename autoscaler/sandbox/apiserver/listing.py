@@ -5,15 +5,8 @@ import binascii
 
 import msgspec
 
-from autoscaler.sandbox.apiserver.errors import (
-    ApiError,
-    JsonObject,
-    bad_request,
-    expired,
-    forbidden_field,
-    invalid,
-    not_supported,
-)
+from autoscaler.objects.meta import JsonObject
+from autoscaler.sandbox.apiserver.errors import ApiError, bad_request, expired, forbidden_field, invalid, not_supported
 from autoscaler.sandbox.apiserver.http_messages import ApiRequest, ApiResponse, ObjectFormat, answer
 from autoscaler.sandbox.apiserver.json_errors import json_problem
 from autoscaler.sandbox.apiserver.kinds import Kind

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterator, Mapping
 
-from autoscaler.sandbox.apiserver.errors import JsonObject, invalid_value
+from autoscaler.objects.meta import JsonObject
+from autoscaler.sandbox.apiserver.errors import invalid_value
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")

@@ -7,7 +7,8 @@ built-in types.
 
 from collections.abc import Iterable
 
-from autoscaler.sandbox.apiserver.errors import JsonObject, no_such_resource
+from autoscaler.objects.meta import JsonObject
+from autoscaler.sandbox.apiserver.errors import no_such_resource
 from autoscaler.sandbox.apiserver.kinds import Kind
 
 _INFO = {"title": "Kubernetes", "version": "v1.32.0"}

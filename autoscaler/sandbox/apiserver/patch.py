@@ -2,15 +2,9 @@
 
 from enum import StrEnum
 
+from autoscaler.objects.meta import JsonObject
 from autoscaler.sandbox.apiserver import jsonpatch, strategic
-from autoscaler.sandbox.apiserver.errors import (
-    JsonObject,
-    accepted,
-    bad_request,
-    invalid,
-    invalid_value,
-    unsupported_media_type,
-)
+from autoscaler.sandbox.apiserver.errors import accepted, bad_request, invalid, invalid_value, unsupported_media_type
 from autoscaler.sandbox.apiserver.kinds import Kind
 
 APPLY = "application/apply-patch+yaml"

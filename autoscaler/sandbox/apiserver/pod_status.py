@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from autoscaler.sandbox.apiserver.errors import JsonObject
+from autoscaler.objects.meta import JsonObject
 
 
 def status_text(pod: JsonObject) -> str:

@@ -5,7 +5,8 @@ Only what `cloudprovider.protobuf.kubernetes` lists is understood; any other fie
 
 from typing import Any
 
-from autoscaler.sandbox.apiserver.errors import JsonObject, bad_request, unsupported_media_type
+from autoscaler.objects.meta import JsonObject
+from autoscaler.sandbox.apiserver.errors import bad_request, unsupported_media_type
 from cloudprovider.protobuf import codec
 from cloudprovider.protobuf.kubernetes import KUBERNETES
 from cloudprovider.protobuf.wire import fields

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
+from autoscaler.objects.meta import JsonObject
 from autoscaler.sandbox.apiserver import event_versions
-from autoscaler.sandbox.apiserver.errors import JsonObject
 from autoscaler.sandbox.apiserver.kinds import Kind
 
 Key = tuple[str, str]

@@ -1,6 +1,7 @@
 """The scale subresource (autoscaling/v1) over anything with spec.replicas."""
 
-from autoscaler.sandbox.apiserver.errors import JsonObject, invalid, invalid_value
+from autoscaler.objects.meta import JsonObject
+from autoscaler.sandbox.apiserver.errors import invalid, invalid_value
 from autoscaler.sandbox.apiserver.kinds import Kind
 
 _IDENTITY = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")

@@ -6,8 +6,8 @@ from enum import StrEnum
 
 import msgspec
 
-from autoscaler.objects.meta import integer
-from autoscaler.sandbox.apiserver.errors import JsonObject, bad_request
+from autoscaler.objects.meta import JsonObject, integer
+from autoscaler.sandbox.apiserver.errors import bad_request
 
 _COMMON_FIELDS = ("metadata.name", "metadata.namespace")
 _TOKEN_SIGN = re.compile(r"==|!=|[=!()<>,]")

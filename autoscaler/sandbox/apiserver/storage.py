@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable, Iterator
 
 from autoscaler.clock import Clock
+from autoscaler.objects.meta import JsonObject
 from autoscaler.sandbox.apiserver import apply, crd, eviction, scaling, selectors
 from autoscaler.sandbox.apiserver.admission import Admission, fresh, settle_namespace, stamp
 from autoscaler.sandbox.apiserver.deletion import CRD_ID, DeletedObject, DeleteOptions, Deletion, check_preconditions
 from autoscaler.sandbox.apiserver.errors import (
-    JsonObject,
     already_exists,
     forbidden,
     from_the_future,

@@ -6,7 +6,8 @@ Lists not in the table below are atomic: among them tolerations, node taints, co
 from collections.abc import Iterable
 from typing import Any
 
-from autoscaler.sandbox.apiserver.errors import JsonObject, bad_request
+from autoscaler.objects.meta import JsonObject
+from autoscaler.sandbox.apiserver.errors import bad_request
 
 _DIRECTIVE = "$patch"
 _ORDER = "$setElementOrder/"

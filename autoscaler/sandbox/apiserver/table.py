@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from autoscaler.objects.meta import JsonObject
 from autoscaler.sandbox.apiserver.columns import COLUMNS, Layout
-from autoscaler.sandbox.apiserver.errors import JsonObject
 from autoscaler.sandbox.apiserver.kinds import Kind
 from autoscaler.sandbox.apiserver.printers import AGE, NAME, PrinterColumn, age, lookup
 

@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from autoscaler.objects.meta import JsonObject
 from autoscaler.sandbox.apiserver import selectors
 from autoscaler.sandbox.apiserver.errors import (
-    JsonObject,
     cause,
     duplicate,
     forbidden_field,

@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 
 from autoscaler.clock import Clock
+from autoscaler.objects.meta import JsonObject
 from autoscaler.sandbox.apiserver import event_versions, fields, listing, protobuf, watching
 from autoscaler.sandbox.apiserver.deletion import DeleteOptions, Propagation
 from autoscaler.sandbox.apiserver.errors import (
     ApiError,
-    JsonObject,
     accepted,
     bad_request,
     method_not_allowed,

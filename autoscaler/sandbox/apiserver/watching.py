@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from autoscaler.clock import Clock
-from autoscaler.sandbox.apiserver.errors import ApiError, JsonObject
+from autoscaler.objects.meta import JsonObject
+from autoscaler.sandbox.apiserver.errors import ApiError
 from autoscaler.sandbox.apiserver.http_messages import ObjectFormat
 from autoscaler.sandbox.apiserver.journal import Subscription, WatchEvent
 from autoscaler.sandbox.apiserver.kinds import Kind

@@ -16,18 +16,19 @@ import yaml
 
 from autoscaler.config.cron import parse_period
 from autoscaler.config.load import from_documents
+from autoscaler.config.syntax import parse_zone
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
 from autoscaler.objects import quantity
 from autoscaler.objects.meta import unix_seconds
 from autoscaler.scenario.file_reader import decode_strict, read_bytes
-from autoscaler.scenario.format import Strict
 from cloudprovider.duration import parse_duration_s
-from cloudprovider.fields import Problems
 from cloudprovider.prices import decode_prices
+from cloudprovider.problems import Problems
 from cloudprovider.quoted import quoted
 from cloudprovider.static.file import decode_group
 from cloudprovider.static.spec import GPU_LABEL, BootDelay, CloudSpec, GroupSpec, MachineSpec
+from cloudprovider.structure import Strict
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _TIME = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
@@ -296,9 +297,9 @@ class _Checks:
 
     def zone(self, path: str, name: str) -> ZoneInfo:
         try:
-            return ZoneInfo(name)
-        except (ValueError, OSError, KeyError):
-            self.lines.append(f"{path}: there is no time zone {name!r}; write for example Europe/Berlin")
+            return parse_zone(name)
+        except ValueError as error:
+            self.lines.append(f"{path}: {quoted(name)} {error}")
             return ZoneInfo("UTC")
 
     def requests(self, path: str, requests: Mapping[str, str]) -> None:

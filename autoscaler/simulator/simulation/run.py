@@ -5,7 +5,6 @@ from functools import partial
 
 import msgspec
 
-from autoscaler.config.syntax import show_duration
 from autoscaler.config.tree import Config
 from autoscaler.sandbox.actors.timing import Timing
 from autoscaler.simulator.simulation.file import Interruption, JobStream, ScheduledEvent, Simulation, seconds_of
@@ -21,7 +20,7 @@ from autoscaler.simulator.simulation.traffic import (
 )
 from autoscaler.simulator.simulation.windows import WindowMeter
 from autoscaler.simulator.world import Attached, World
-from cloudprovider.duration import parse_duration_s
+from cloudprovider.duration import parse_duration_s, show_duration
 from cloudprovider.interface import State
 
 SimulationProgress = Callable[[int, int], None]

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from autoscaler.config.cron import parse_period
+from autoscaler.objects.meta import JsonObject
 from autoscaler.sandbox.actors.kubelet import DURATION
-from autoscaler.sandbox.apiserver.errors import JsonObject
 from autoscaler.simulator.simulation.file import (
     JobStream,
     Simulation,

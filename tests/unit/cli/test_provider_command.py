@@ -125,7 +125,7 @@ class TestServe:
     @pytest.mark.parametrize(
         ("words", "says"),
         [
-            pytest.param(["--listen=8086"], "--listen: '8086' is not HOST:PORT", id="no host"),
+            pytest.param(["--listen=8086"], "--listen: '8086' is not host:port", id="no host"),
             pytest.param(["--listen=0.0.0.0:8086"], "0.0.0.0 is reachable from other machines", id="in the clear"),
             pytest.param(["--tls-key=/k"], "--tls-cert: is required beside", id="half of what TLS needs"),
             pytest.param(

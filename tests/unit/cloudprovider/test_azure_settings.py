@@ -17,8 +17,8 @@ from azure.core.exceptions import (
 from cloudprovider.azure.credentials import Tokens, tokens_for
 from cloudprovider.azure.discovery import Selector, read_selector, sized_by_tags
 from cloudprovider.azure.settings import AzureCloud, Identity, Method, Settings, read_settings
-from cloudprovider.fields import Problems
 from cloudprovider.interface import Misconfigured, ProviderError, Throttled, Transient
+from cloudprovider.problems import Problems
 from cloudprovider.sizes import SizedName
 
 _BASE = {"subscriptionId": "sub", "resourceGroup": "rg", "tenantId": "t", "aadClientId": "c"}

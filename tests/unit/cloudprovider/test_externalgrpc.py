@@ -581,7 +581,7 @@ def test_abilities_follow_the_server_and_the_price_list(tmp_path: Path) -> None:
         ({"address": "a:1", "cert": "/nowhere"}, "key: is required beside cert"),
         ({"address": "a:1", "grpc_timeout": "soon"}, "grpc_timeout: "),
         ({"address": "a:1", "grpc_timeout": "0s"}, "grpc_timeout: must be above 0"),
-        ({"address": "a:1", "adress": "b:1"}, "adress: is not a known field; did you mean address?"),
+        ({"address": "a:1", "adress": "b:1"}, "adress: unknown key; did you mean address?"),
     ],
 )
 def test_bad_files_are_misconfigured(tmp_path: Path, fields: dict[str, object], says: str) -> None:

@@ -203,7 +203,7 @@ def test_environment_names_the_config_map_and_its_namespace() -> None:
         pytest.param(
             {},
             [{"kind": "Node", "status": {"capacity": {"cpu": "4 cores"}}}],
-            "node 0: status.capacity[cpu]: '4 cores' is not a quantity",
+            'node 0: status.capacity[cpu]: "4 cores" is not a quantity',
             id="no quantity",
         ),
         pytest.param({}, [a_template("a", "")], "no node has the key pool", id="no node in a group"),

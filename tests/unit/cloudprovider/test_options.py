@@ -1,7 +1,7 @@
 """Overrides of flags in the tags and annotations of node groups."""
 
-from cloudprovider.fields import Problems
 from cloudprovider.options import read_options
+from cloudprovider.problems import Problems
 
 
 def test_overrides_that_cannot_be_read_keep_the_flags() -> None:

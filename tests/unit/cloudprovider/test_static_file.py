@@ -125,16 +125,16 @@ def test_a_template_of_null_means_that_the_cloud_cannot_tell() -> None:
             {"maxSize": True}, "groups[0].maxSize: must be a whole number, not the boolean true", id="boolean"
         ),
         pytest.param({"maxSize": None}, "groups[0].maxSize: is required", id="no maximum"),
-        pytest.param({"minsize": 1}, "groups[0].minsize: is not a known field; did you mean minSize?", id="typo"),
-        pytest.param({"pricePerHour": -2}, "groups[0].pricePerHour: -2 is not a number from 0", id="negative price"),
+        pytest.param({"minsize": 1}, "groups[0].minsize: unknown key; did you mean minSize?", id="typo"),
+        pytest.param({"pricePerHour": -2}, "groups[0].pricePerHour: -2 is below 0", id="negative price"),
         pytest.param(
             {"template": {"capacity": {"cpu": "4x"}}},
-            "groups[0].template.capacity[cpu]: '4x' is not a quantity; write a number",
+            'groups[0].template.capacity[cpu]: "4x" is not a quantity; write a number',
             id="no quantity",
         ),
         pytest.param(
             {"template": {"capacity": {"cpu": "-4"}}},
-            "groups[0].template.capacity[cpu]: -4 is negative",
+            'groups[0].template.capacity[cpu]: "-4" is negative',
             id="less than 0",
         ),
         pytest.param(
@@ -157,12 +157,12 @@ def test_a_template_of_null_means_that_the_cloud_cannot_tell() -> None:
         ),
         pytest.param(
             {"template": {"capacity": {"cpu": "1"}, "zones": {"a": "b"}}},
-            "groups[0].template.zones.a: must be a mapping, not a string",
+            "groups[0].template.zones[a]: must be a mapping, not a string",
             id="zone without labels",
         ),
         pytest.param(
             {"options": {"scale-down-unneeded-time": "10"}},
-            "groups[0].options.scale-down-unneeded-time: '10' is not a duration; write a number",
+            'groups[0].options.scale-down-unneeded-time: "10" is not a duration; write a number',
             id="duration without a unit",
         ),
         pytest.param(
@@ -179,7 +179,7 @@ def test_a_template_of_null_means_that_the_cloud_cannot_tell() -> None:
         pytest.param({"templatePods": [{}]}, "groups[0].templatePods: needs a template", id="pods without a template"),
         pytest.param(
             {"faults": [{"fails": "create", "error": "Transient"}]},
-            "groups[0].faults[0].error: is not a known field",
+            "groups[0].faults[0].error: unknown key",
             id="error class on a creation fault",
         ),
         pytest.param(
@@ -211,13 +211,13 @@ def test_all_problems_come_at_once() -> None:
         "sead": 1,
     }
     assert complaints(document) == [
-        "groups[0].bootTime: is not a known field",
+        "sead: unknown key; did you mean seed?",
+        "prices.cpuPerHour: must be a number, not a string",
+        "groups[0].bootTime: unknown key",
         "groups[2]: must be a mapping, not a string",
-        "instances[1].errorClass: is required beside errorCode and errorMessage",
         "instances[1].group: is required",
         "instances[1].id: is required",
-        "prices.cpuPerHour: must be a number, not a string",
-        "sead: is not a known field; did you mean seed?",
+        "instances[1].errorClass: is required beside errorCode and errorMessage",
         "groups[1].id: web is used by an earlier group",
         "groups[1].maxSize: 3 is below minSize 4",
         "instances[0].group: there is no group nope",

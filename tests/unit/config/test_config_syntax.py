@@ -10,9 +10,8 @@ from autoscaler.config.syntax import (
     DrainPriority,
     GpuRange,
     Range,
-    show_duration,
 )
-from cloudprovider.duration import parse_duration_s
+from cloudprovider.duration import parse_duration_s, show_duration
 
 
 @pytest.mark.parametrize("text", ["0s", "5s", "1m", "1h30m", "2m30.5s", "87600h", "-3m", "0.1s", "0.00025s"])
@@ -169,7 +168,7 @@ def test_a_command_line(argv: list[str], flag: str, value: Any) -> None:
         pytest.param(["--feature-gates=A"], '--feature-gates: "A" is not Name=true|false,...', id="feature gate"),
         pytest.param(
             ["--address=8085"],
-            '--address: "8085" is not host:port; write for example :8085 or 127.0.0.1:8085',
+            '--address: "8085" is not host:port; write for example :8085, 127.0.0.1:8085 or [::1]:8085',
             id="address",
         ),
     ],

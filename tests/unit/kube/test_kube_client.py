@@ -7,7 +7,8 @@ import pytest
 
 from autoscaler.clock import VirtualClock
 from autoscaler.errors import AutoscalerError, Blocked, Conflict, Gone, LeadershipLost, Refused, RetryLater
-from autoscaler.kube.client import JSON, Call, Client, ClientSettings
+from autoscaler.kube.call import JSON, Call
+from autoscaler.kube.client import Client, ClientSettings
 from autoscaler.kube.throttle import TokenBucket
 from tests.unit.kube.scripted import PATIENCE_S, Reply, ScriptedApi, Sleeps, client_of, ok, scripted_api, status
 

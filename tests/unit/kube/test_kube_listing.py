@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from autoscaler.errors import Gone, Refused
-from autoscaler.kube.client import Call
+from autoscaler.kube.call import Call
 from autoscaler.kube.listing import read_all
 
 

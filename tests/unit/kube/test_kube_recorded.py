@@ -14,7 +14,8 @@ from autoscaler.cli.main import main
 from autoscaler.clock import SystemClock, VirtualClock
 from autoscaler.config.load import load
 from autoscaler.errors import AutoscalerError, Blocked, Conflict, Gone, Refused, RetryLater
-from autoscaler.kube.client import JSON, Call, Client
+from autoscaler.kube.call import JSON, Call
+from autoscaler.kube.client import Client
 from autoscaler.kube.election import LeaderElection, Unopposed
 from autoscaler.kube.feed import ClusterFeed
 from autoscaler.kube.lease import LeasePhase, LeaseState, LeaseTimings

@@ -10,7 +10,7 @@ import pytest
 
 from autoscaler.clock import VirtualClock
 from autoscaler.errors import Gone, Refused, RetryLater
-from autoscaler.kube.client import JSON, READ, Call
+from autoscaler.kube.call import JSON, READ, Call
 from autoscaler.kube.feed import ClusterFeed
 from autoscaler.kube.store import Store
 from autoscaler.kube.watch import KindSource, Reflector

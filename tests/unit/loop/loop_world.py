@@ -11,9 +11,9 @@ from autoscaler.config.tree import Config
 from autoscaler.errors import AutoscalerError, RetryLater
 from autoscaler.kube.election import Unopposed
 from autoscaler.kube.paths import ObjectRef
-from autoscaler.kube.whole_objects import JsonObject
 from autoscaler.loop.companion import Companions
 from autoscaler.loop.pass_memory import PassMemory
+from autoscaler.objects.meta import JsonObject
 from autoscaler.objects.node import Node, Taint
 from autoscaler.objects.pod import Pod, PodInterner
 from autoscaler.objects.workload import DisruptionBudget

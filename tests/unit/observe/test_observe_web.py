@@ -12,7 +12,7 @@ from autoscaler.errors import ConfigError
 from autoscaler.observe.http.connection import Connection, RequestLimits
 from autoscaler.observe.http.connection_limits import AdmittedConnection, ConnectionLimiter
 from autoscaler.observe.http.routing import JSON, HttpProblem, Request, Response, Routes, route
-from autoscaler.observe.http.server import WebServer, parse_address
+from autoscaler.observe.http.server import WebServer
 
 WAIT_S = 10.0
 
@@ -259,25 +259,6 @@ def test_stopping_ends_open_connections(clock: VirtualClock) -> None:
 
 def test_a_server_that_never_started_can_be_stopped(clock: VirtualClock) -> None:
     WebServer("127.0.0.1:0", ROUTES, clock).stop()
-
-
-@pytest.mark.parametrize(
-    ("text", "host", "port"),
-    [
-        pytest.param(":8085", "", 8085, id="all interfaces"),
-        pytest.param("127.0.0.1:0", "127.0.0.1", 0, id="any free port"),
-        pytest.param("[::1]:8085", "::1", 8085, id="IPv6"),
-        pytest.param("localhost:80", "localhost", 80, id="a name"),
-    ],
-)
-def test_addresses(text: str, host: str, port: int) -> None:
-    assert parse_address(text) == (host, port)
-
-
-@pytest.mark.parametrize("text", ["8085", "host:", ":x", ":65536", "::1:8085", ":-1", ":" + "1" * 5000])
-def test_bad_addresses(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"address: .* is not host:port"):
-        parse_address(text)
 
 
 def test_a_taken_port_is_one_clear_line(server: WebServer, clock: VirtualClock) -> None:

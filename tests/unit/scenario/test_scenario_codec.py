@@ -230,14 +230,14 @@ class TestProblems:
         ("fields", "line"),
         [
             pytest.param({"podz": []}, "podz: unknown key; did you mean pods?", id="unknown key"),
-            pytest.param({"now": 5}, "now: expected `str`, got `int`", id="wrong type"),
+            pytest.param({"now": 5}, "now: must be a string, not the number 5", id="wrong type"),
             pytest.param({"now": "yesterday"}, "now: 'yesterday' is not a time", id="time that is none"),
             pytest.param({"now": "2026-01-05T12:00:00"}, "now: '2026-01-05T12:00:00' is not a time", id="no zone"),
             pytest.param({"now": "0001-01-01T00:00:00Z"}, "now: '0001-01-01T00:00:00Z' is not within", id="antiquity"),
             pytest.param({"step": "fast"}, "step: 'fast' is not a duration", id="duration that is none"),
             pytest.param({"step": "0s"}, "step: 0s is not above 0", id="step of nothing"),
-            pytest.param({"runs": 0}, "runs: expected `int` >= 1", id="no run"),
-            pytest.param({"nodes": {}}, "nodes: expected `array`, got `object`", id="mapping for a list"),
+            pytest.param({"runs": 0}, "runs: 0 is not within 1 and 1000000", id="no run"),
+            pytest.param({"nodes": {}}, "nodes: must be a list, not a mapping", id="mapping for a list"),
             pytest.param(
                 {"nodes": [{"metadata": {"name": "a", "labels": {"x": 1}}}]},
                 "nodes[0].metadata.labels[...]: expected `str`, got `int`",
@@ -400,8 +400,8 @@ class TestProblems:
             pytest.param(b"now: [", "case.yaml", "is not YAML: ", id="truncated YAML"),
             pytest.param(b"now: 1\nnow: 2", "case.yaml", "is not YAML: key now is there twice", id="key given twice"),
             pytest.param(b"\xff\xfe\x00", "case.yaml", "is not YAML: ", id="bytes as YAML"),
-            pytest.param(b"- a", "case.yaml", "must be a mapping of keys", id="list"),
-            pytest.param(b"null", "case.json", "must be a mapping of keys", id="nothing"),
+            pytest.param(b"- a", "case.yaml", "must be a mapping, not a list", id="list"),
+            pytest.param(b"null", "case.json", "must be a mapping, not nothing", id="nothing"),
         ],
     )
     def test_what_is_no_document_is_one_line(self, body: bytes, name: str, line: str) -> None:

@@ -1,9 +1,9 @@
 import pytest
 
 from autoscaler.clock import VirtualClock
+from autoscaler.objects.meta import JsonObject
 from autoscaler.sandbox.actors.informers import SharedInformers
 from autoscaler.sandbox.actors.wire import node_of
-from autoscaler.sandbox.apiserver.errors import JsonObject
 from autoscaler.sandbox.apiserver.storage import Storage
 
 

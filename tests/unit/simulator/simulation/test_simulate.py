@@ -202,8 +202,8 @@ NIGHTLY = {"name": "nightly", "every": "24h", "between": "02:00-02:10", "request
             id="Job never on its days",
         ),
         pytest.param(
-            {"jobs": [{"name": "j", "cron": "0 2 30 2 *"}]},
-            "jobs[0].cron: 0 2 30 2 * holds at no minute of the simulation; change it, or make duration longer",
+            {"jobs": [{"name": "j", "cron": "0 2 1 2 *"}]},
+            "jobs[0].cron: 0 2 1 2 * holds at no minute of the simulation; change it, or make duration longer",
             id="cron that never holds",
         ),
         pytest.param(

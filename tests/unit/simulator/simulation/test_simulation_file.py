@@ -128,7 +128,7 @@ def test_unknown_keys_and_wrong_kinds_are_errors(tmp_path: Path) -> None:
         load(path)
     assert list(caught.value.problems) == [
         f"{path}: workload: unknown key; did you mean workloads?",
-        f"{path}: seed: expected `int`, got `str`",
+        f"{path}: seed: must be a whole number, not a string",
     ]
 
 

@@ -14,8 +14,9 @@ from kubernetes.client.configuration import Configuration
 
 from autoscaler.clock import VirtualClock
 from autoscaler.errors import ConfigError, RetryLater
-from autoscaler.kube.client import JSON, Client, ClientSettings
-from autoscaler.kube.config import load_endpoint
+from autoscaler.kube.call import JSON
+from autoscaler.kube.client import Client, ClientSettings
+from autoscaler.kube.kubeconfig import KubeconfigCredentials, load_endpoint
 from tests.unit.kube.scripted import PATIENCE_S, Reply, ScriptedApi, Sleeps, ok, scripted_api
 
 TLS = Path(__file__).parent / "tls"
@@ -213,15 +214,13 @@ echo '{{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential
         assert first != second
 
 
-def test_credentials_that_cannot_be_renewed_are_a_reason_to_retry(tmp_path: Path, write: Callable[[Any], str]) -> None:
+def test_credentials_that_cannot_be_renewed_are_a_reason_to_retry() -> None:
     class Broken(Configuration):  # type: ignore[misc,unused-ignore]  # untyped in some versions
         def auth_settings(self) -> Any:
             raise OSError("token file vanished")
 
-    endpoint = load_endpoint(write(a_kubeconfig()))
-    endpoint.credentials._configuration = Broken()
     with pytest.raises(RetryLater, match="credentials could not be renewed: token file vanished"):
-        endpoint.credentials.headers()
+        KubeconfigCredentials(Broken()).headers()
 
 
 @pytest.fixture

@@ -1,0 +1,62 @@
+"""A live cluster as offline commands take it: objects are read once, and nothing is written."""
+
+from collections.abc import Sequence
+
+from autoscaler.cli.progress import progress
+from autoscaler.clock import SystemClock, ThreadExecutor
+from autoscaler.config.tree import Config
+from autoscaler.errors import Gone, Refused
+from autoscaler.kube.client import Client, ClientSettings
+from autoscaler.kube.listing import read_all
+from autoscaler.scenario.dump import CONFIG_MAP, KINDS, Dump, DumpText, read_dump
+from autoscaler.scenario.scenario import PRIORITY_CONFIG
+
+_INDISPENSABLE = ("Node", "Pod")
+
+
+def read_live(config: Config, clock: SystemClock) -> Dump:
+    """Read a cluster with get and list alone; a kind that may not be read is left out, with a warning."""
+    executor = ThreadExecutor(1)
+    settings = ClientSettings(config.provider.user_agent, 0.0)
+    client = Client.connect(
+        config.kube.kubeconfig, config.kube.kubernetes, clock=clock, sleep=executor.sleep, settings=settings
+    )
+    paths = {
+        kind: (one.path, *one.older_paths)
+        for kind, one in KINDS.items()
+        if not one.features or any(getattr(config.features, feature) for feature in one.features)
+    }
+    if "priority" in config.scale_up.expander:
+        paths[CONFIG_MAP] = (f"/api/v1/namespaces/{config.kube.namespace}/configmaps/{PRIORITY_CONFIG}",)
+    texts: list[DumpText] = []
+    missing: list[str] = []
+    try:
+        with progress("reading") as bar:
+            for done, (kind, versions) in enumerate(paths.items()):
+                bar(done, len(paths))
+                try:
+                    texts.extend(_read_kind(client, versions))
+                except (Refused, Gone) as error:
+                    if kind in _INDISPENSABLE:
+                        raise
+                    missing.append(f"{kind} objects cannot be read and are left out: {error}")
+    finally:
+        client.close()
+        executor.stop()
+    dump = read_dump(texts)
+    dump.warnings.extend(missing)
+    return dump
+
+
+def _read_kind(client: Client, versions: Sequence[str]) -> list[DumpText]:
+    """Read a collection in the first of these versions that is served.
+
+    Raises `Refused`, and `Gone` for a kind of one version: one that has had several is young, and may not be there.
+    """
+    for path in versions:
+        try:
+            return [DumpText(path, body) for body in read_all(client, path)]
+        except Gone:
+            if len(versions) == 1:
+                raise
+    return []
