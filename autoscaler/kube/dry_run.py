@@ -1,15 +1,17 @@
 """Writes of a dry run: sends nothing, and answers each call as if it had succeeded."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from autoscaler.clock import Clock
-from autoscaler.kube.client import Client
 from autoscaler.kube.paths import ObjectRef
 from autoscaler.kube.writes import EventRecord, Writes
 from autoscaler.objects.meta import JsonObject
 from autoscaler.objects.node import Taint
 from autoscaler.ports import Leadership
+
+if TYPE_CHECKING:
+    from autoscaler.kube.client import Client
 
 
 class DryRunWrites:
@@ -94,7 +96,7 @@ class DryRunWrites:
 
 
 def open_writes(
-    client: Client, leadership: Leadership, clock: Clock, sleep: Callable[[float], bool], *, dry_run: bool
+    client: "Client", leadership: Leadership, clock: Clock, sleep: Callable[[float], bool], *, dry_run: bool
 ) -> Writes | DryRunWrites:
     """Return what may write to the cluster of a client: in a dry run nothing does."""
     return DryRunWrites() if dry_run else Writes(client, leadership, clock, sleep)

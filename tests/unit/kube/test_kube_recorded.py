@@ -2,6 +2,7 @@
 
 import json
 import logging
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -389,7 +390,7 @@ def test_an_eviction_of_the_wrong_uid_finds_the_pod_gone(api: RecordedApi, write
 def an_election(
     client: Client, clock: VirtualClock, name: str = "cluster-autoscaler"
 ) -> tuple[LeaseState, LeaderElection]:
-    state = LeaseState("me_2", LeaseTimings(), name=name)
+    state = LeaseState("me_2", LeaseTimings(), name=name, rng=random.Random(1))
     return state, LeaderElection(state, LeaseWrites(client), clock, lambda: None)
 
 
