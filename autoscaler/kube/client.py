@@ -79,12 +79,13 @@ class Connections(Protocol):
         body: bytes | None,
         headers: Mapping[str, str],
         timeout: urllib3.Timeout,
-        retries: bool,
-        redirect: bool,
-        assert_same_host: bool,
         preload_content: bool,
+        **options: bool,
     ) -> urllib3.BaseHTTPResponse:
-        """Send one request and return the answer with its body still unread; raises `HTTPError` or `OSError`."""
+        """Send one request and return the answer with its body still unread; raises `HTTPError` or `OSError`.
+
+        `options` forbid what a pool does by itself: retries, redirects, other hosts.
+        """
         ...
 
     def close(self) -> None:
