@@ -18,7 +18,8 @@ from autoscaler.headroom.metrics import HEADROOM
 from autoscaler.objects.meta import JsonObject
 from autoscaler.objects.node import Node
 from autoscaler.observe.http.health import HealthCheck, limits_of
-from autoscaler.observe.metrics.metrics import Metrics, WatchFigures
+from autoscaler.observe.metrics.metrics import Metrics
+from autoscaler.observe.metrics.watches import WatchFigures
 from autoscaler.observe.publish import Publisher
 from autoscaler.observe.report import PassReport
 from autoscaler.observe.status import ProcessStatus, StatusBoard
@@ -88,7 +89,7 @@ class _Process:
         board = StatusBoard(ProcessStatus(identity=self.target["pod"], version="0", started_at=now.wall))
         self.publisher = Publisher(config, board, self.metrics, health, tuple, None)
         self.metrics.leading(config.leader.leader_elect_resource_name, leads=True)
-        self.publisher.starting(now)
+        self.publisher.start(now)
 
 
 class Monitored(SilentPassListener):
@@ -167,19 +168,19 @@ class Monitored(SilentPassListener):
             self._processes.append(_Process(self._config, len(self._processes), self.world.clock.now()))
         return self._processes[-1].publisher
 
-    def begins(self, now: Instant) -> None:
+    def pass_started(self, now: Instant) -> None:
         """Hear that a pass begins."""
-        self._publisher.begins(now)
+        self._publisher.pass_started(now)
 
-    def passed(self, report: PassReport) -> None:
+    def pass_ended(self, report: PassReport) -> None:
         """Hear what a pass saw, decided and did."""
         if self.pass_takes_s is not None:
             report = replace(report, timings={**report.timings, WHOLE_PASS: self.pass_takes_s})
         if not self.world.api.faults.is_down:
             self._heard_at = report.now.mono
-        self._publisher.passed(report)
+        self._publisher.pass_ended(report)
         silent_s = report.now.mono - self._heard_at
-        self._processes[-1].metrics.heard({"/api/v1/pods": WatchFigures(silent_s=silent_s)})
+        self._processes[-1].metrics.watches({"/api/v1/pods": WatchFigures(silent_s=silent_s)})
 
     def deletions_pending(self, nodes: int) -> None:
         """Hear that removals are about to begin, and how many of earlier ones have not ended."""

@@ -229,7 +229,7 @@ class Daemon:
         if made is None:
             return
         autoscaler, rebuild = made
-        self._publisher.starting(self._clock.now())
+        self._publisher.start(self._clock.now())
         self._wiring.ticker(self._timers).start()
         while not self._stopping.is_set():
             with self._watchdog.busy():
@@ -263,7 +263,7 @@ class Daemon:
 
     def _run_pass(self, autoscaler: Autoscaler, began: Instant) -> PassReport:
         """Run one pass and tell of it. A bug in it must not end the process: the next pass starts from a fresh look."""
-        self._publisher.begins(began)
+        self._publisher.pass_started(began)
         try:
             state = autoscaler.examine(began)
             self._explanations.passed(state)
@@ -273,7 +273,7 @@ class Daemon:
             self._explanations.passed(None)
             report = PassReport(now=began, end=PassEnd.FAILED, error=str(error), error_type=ErrorType.INTERNAL)
         begin_step("publish")
-        self._publisher.passed(report)
+        self._publisher.pass_ended(report)
         self._watch_monitor.publish(self._metrics, self._board, began)
         return report
 
@@ -289,7 +289,7 @@ class Daemon:
             autoscaler.close()
         except RetryLater as error:
             log.error("provider.not_cleaned_up", error=str(error))
-        self._publisher.stopped()
+        self._publisher.stop()
 
     def _make_autoscaler(
         self, make: Callable[[], CloudProvider]

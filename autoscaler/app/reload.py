@@ -10,7 +10,7 @@ from autoscaler.config.live import transition
 from autoscaler.config.tree import Config
 from autoscaler.errors import ConfigError
 from autoscaler.logs import Log
-from autoscaler.observe.metrics.definitions import Reload
+from autoscaler.observe.metrics.labels import Reload
 from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.ports import EventSink, EventType, Subject
 from cloudprovider.file import read_file

@@ -5,7 +5,8 @@ from autoscaler.kube.client import Client
 from autoscaler.kube.feed import ClusterFeed
 from autoscaler.kube.watch import ReflectorStats
 from autoscaler.observe.http.health import ApiServerHealth
-from autoscaler.observe.metrics.metrics import Metrics, WatchFigures
+from autoscaler.observe.metrics.metrics import Metrics
+from autoscaler.observe.metrics.watches import WatchFigures
 from autoscaler.observe.status import StatusBoard, UndecodedKind
 
 
@@ -18,7 +19,7 @@ class WatchMonitor:
 
     def api_server(self, now: Instant) -> ApiServerHealth:
         """Return what is known of the API server."""
-        kinds = {path: _heard(stats, now) for path, stats in self._feed.stats().items()}
+        kinds = {path: _watch_figures(stats, now) for path, stats in self._feed.stats().items()}
         return ApiServerHealth(kinds, self._client.clock_ahead_s)
 
     def publish(self, metrics: Metrics, board: StatusBoard, now: Instant) -> None:
@@ -28,13 +29,13 @@ class WatchMonitor:
             tuple(UndecodedKind(path, stats.undecoded, stats.undecoded_examples) for path, stats in odd)
         )
         server = self.api_server(now)
-        metrics.heard(server.kinds)
+        metrics.watches(server.kinds)
         metrics.calls_retried(self._client.retries)
         if server.clock_ahead_s is not None:
             metrics.clock_is_ahead(server.clock_ahead_s)
 
 
-def _heard(stats: ReflectorStats, now: Instant) -> WatchFigures:
+def _watch_figures(stats: ReflectorStats, now: Instant) -> WatchFigures:
     heard_at, failing_since = stats.last_heard_mono, stats.failing_since_mono
     return WatchFigures(
         restarts=stats.watch_restarts,

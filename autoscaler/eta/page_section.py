@@ -8,7 +8,7 @@ from autoscaler.observe.meanings import GivenReason
 from autoscaler.observe.page.format import count, duration, percent
 from autoscaler.observe.page.markup import NOTHING, Html, html, joined
 from autoscaler.observe.page.section import CompanionSection, SectionContent
-from autoscaler.observe.page.table import Column, extent, glossary, table
+from autoscaler.observe.page.table import Column, glossary, row_count_text, table
 from autoscaler.observe.reason_table import OF_STARTS
 
 _MOST_GROUPS = 5
@@ -71,4 +71,4 @@ def _boots(status: EtaStatus, all_link: str | None) -> Html:
         ]
         for group in shown
     ]
-    return table(extent("node group", len(shown), len(groups), all_link), _COLUMNS, rows)
+    return table(row_count_text("node group", len(shown), len(groups), all_link), _COLUMNS, rows)

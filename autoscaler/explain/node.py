@@ -11,7 +11,7 @@ from autoscaler.explain.remedies.pods import shortlist
 from autoscaler.loop.ended_pass import EndedPass
 from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.node import Node
-from autoscaler.observe.node_summary import NodeFates, node_statuses
+from autoscaler.observe.node_summary import NodeVerdicts, node_statuses
 from autoscaler.observe.reason_table import TABLE
 from autoscaler.reasons import ReplacementStage, ScaleDownResult, UnremovableNode, UnremovableReason
 from autoscaler.registry.memory import LastActions
@@ -81,7 +81,7 @@ def _message(verdict: NodeVerdict, unremovable: UnremovableNode | None, result: 
 
 
 def _state(ended: ExplainedPass, name: str) -> str:
-    statuses = node_statuses(ended.view, ended.registry, NodeFates())
+    statuses = node_statuses(ended.view, ended.registry, NodeVerdicts())
     return next(status.state.value for status in statuses if status.name == name)
 
 

@@ -9,7 +9,7 @@ from autoscaler.observe.page.format import ago, count, until
 from autoscaler.observe.page.markup import NOTHING, Html, html, joined
 from autoscaler.observe.page.plots import amount_bar
 from autoscaler.observe.page.section import CompanionSection, SectionContent
-from autoscaler.observe.page.table import Column, chips, extent, glossary, pill, table
+from autoscaler.observe.page.table import Column, chips, glossary, pill, row_count_text, table
 from autoscaler.observe.reason_table import OF_POOLS
 from autoscaler.reasons import HeadroomTrouble
 
@@ -48,7 +48,9 @@ def _shown(status: HeadroomStatus, now_wall: float, all_link: str | None) -> Sec
     parts = (
         chips(states),
         table(
-            extent("pool", len(shown), len(ordered), all_link), _COLUMNS, (_pool_row(pool, now_wall) for pool in shown)
+            row_count_text("pool", len(shown), len(ordered), all_link),
+            _COLUMNS,
+            (_pool_row(pool, now_wall) for pool in shown),
         ),
         glossary(given),
     )

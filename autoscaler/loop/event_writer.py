@@ -108,7 +108,7 @@ class PassEventWriter:
                 self._events.event(about, EventType.NORMAL, "TriggeredScaleUp", message_to(called))
         if result in (ScaleUpResult.SUCCESSFUL, ScaleUpResult.ERROR):
             return
-        reasons = functools.cache(functools.partial(event_texts.refusals, plan))
+        reasons = functools.cache(functools.partial(event_texts.rejections_text, plan))
         for about, called, classes in _subjects((*plan.remaining, *plan.awaiting)):
             message = event_texts.not_triggered(called, map(reasons, classes))
             self._events.event(about, EventType.NORMAL, "NotTriggerScaleUp", message)

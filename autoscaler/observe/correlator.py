@@ -49,16 +49,20 @@ class Correlator:
         self._burst = _BURST_DUPLICATED if duplicates else _BURST
         self._size = size
         self._buckets: OrderedDict[tuple[str, ...], _EventBucket] = OrderedDict()
-        self._seen: OrderedDict[ReportedEvent, EventCount] = OrderedDict()
+        self._counts: OrderedDict[ReportedEvent, EventCount] = OrderedDict()
 
-    def see(self, event: ReportedEvent, wall: float) -> EventCount:
+    def count(self, event: ReportedEvent, wall: float) -> EventCount:
         """Count the event and return what is known of its like, this one included."""
-        before = self._seen.get(event)
-        now = EventCount(None, 1, wall) if before is None else msgspec.structs.replace(before, count=before.count + 1)
-        self._remember(event, now)
-        return now
+        previous = self._counts.get(event)
+        current = (
+            EventCount(None, 1, wall)
+            if previous is None
+            else msgspec.structs.replace(previous, count=previous.count + 1)
+        )
+        self._remember(event, current)
+        return current
 
-    def admit(self, event: ReportedEvent, mono: float) -> bool:
+    def allow(self, event: ReportedEvent, mono: float) -> bool:
         """Whether the event may be sent at monotonic second `mono`; takes a token if so."""
         key = self._key(event)
         bucket = self._buckets.get(key)
@@ -74,27 +78,27 @@ class Correlator:
         bucket.tokens -= 1.0
         return True
 
-    def written(self, event: ReportedEvent, name: str) -> None:
+    def set_name(self, event: ReportedEvent, name: str) -> None:
         """Note the API object that stands for this event from now on."""
-        seen = self._seen.get(event)
-        if seen is not None:
-            self._seen[event] = msgspec.structs.replace(seen, name=name)
+        known = self._counts.get(event)
+        if known is not None:
+            self._counts[event] = msgspec.structs.replace(known, name=name)
 
-    def _remember(self, event: ReportedEvent, sighting: EventCount) -> None:
-        self._seen[event] = sighting
-        self._seen.move_to_end(event)
-        while len(self._seen) > self._size:
-            self._seen.popitem(last=False)
+    def _remember(self, event: ReportedEvent, event_count: EventCount) -> None:
+        self._counts[event] = event_count
+        self._counts.move_to_end(event)
+        while len(self._counts) > self._size:
+            self._counts.popitem(last=False)
 
     def _key(self, event: ReportedEvent) -> tuple[str, ...]:
         about = event.about
-        place = (about.api_version, about.kind, about.namespace, about.name, about.uid)
+        subject_key = (about.api_version, about.kind, about.namespace, about.name, about.uid)
         if self._duplicates:
-            return place
+            return subject_key
         status = self._status_object
         on_status = status is not None and (about.kind, about.namespace, about.name) == (
             status.kind,
             status.namespace,
             status.name,
         )
-        return (*place, event.message if on_status else event.reason)
+        return (*subject_key, event.message if on_status else event.reason)

@@ -38,8 +38,8 @@ def not_created(failed: Occurrence) -> str:
     """When the cloud could not create machines."""
     error = failed.error
     cause = "unknown error" if error is None else f"{_CLASSES[error.error_class]}.{error.code}"
-    listed = ", ".join(failed.messages)
-    return f"Failed adding {failed.nodes} nodes to group {failed.group} due to {cause}; source errors: {listed}"
+    sources = ", ".join(failed.messages)
+    return f"Failed adding {failed.nodes} nodes to group {failed.group} due to {cause}; source errors: {sources}"
 
 
 def not_reverted(failed: Resized) -> str:
@@ -63,20 +63,23 @@ def nodes_total_reached(limit: int) -> str:
     return f"Max total nodes in cluster reached: {limit}"
 
 
-def short_of_template(found: Shortfall) -> str:
+def short_of_template(shortfall: Shortfall) -> str:
     """When nodes of a group turn out to offer less than they were bought for."""
-    listed = ", ".join(_lacked(one) for one in found.lacking)
-    return f"Nodes of group {found.group} offer less than its template says (seen on {found.node}): {listed}"
+    differences = ", ".join(_lacking_text(lacking) for lacking in shortfall.lacking)
+    return (
+        f"Nodes of group {shortfall.group} offer less than its template says (seen on {shortfall.node}): {differences}"
+    )
 
 
-def _lacked(one: Lacking) -> str:
-    match one.kind:
+def _lacking_text(lacking: Lacking) -> str:
+    match lacking.kind:
         case Lack.RESOURCE:
-            return f"{one.name} {one.real} instead of {one.promised}"
+            return f"{lacking.name} {lacking.real} instead of {lacking.promised}"
         case Lack.LABEL:
-            return f"label {one.name} {f'{one.real} instead of {one.promised}' if one.real else 'is missing'}"
+            difference = f"{lacking.real} instead of {lacking.promised}" if lacking.real else "is missing"
+            return f"label {lacking.name} {difference}"
         case Lack.TAINT:
-            return f"taint {one.name}"
+            return f"taint {lacking.name}"
 
 
 def resizing(increase: Increase) -> str:
@@ -111,7 +114,8 @@ def resize_errors(errors: Sequence[InstanceError]) -> str:
 def triggered(pods: str, increases: Iterable[Increase]) -> str:
     """On pods (`pod`, or `of_buffer`) for which nodes were asked."""
     shown = " ".join(
-        f"{{{one.group} {one.before}->{one.before + one.delta} (max: {one.max_size})}}" for one in increases
+        f"{{{increase.group} {increase.before}->{increase.before + increase.delta} (max: {increase.max_size})}}"
+        for increase in increases
     )
     return f"{pods} triggered scale-up: [{shown}]"
 
@@ -132,7 +136,7 @@ def of_buffer(count: int) -> str:
     return f"capacity buffer {count} fake pods"
 
 
-def refusals(plan: ScaleUpPlan, cls: PodClass) -> str:
+def rejections_text(plan: ScaleUpPlan, cls: PodClass) -> str:
     """Why nothing could be done for a pod: how many groups had which reason against it.
 
     Like the scheduler, which stops there, a group counts with the first filter that rejects the pod, and with
@@ -140,21 +144,21 @@ def refusals(plan: ScaleUpPlan, cls: PodClass) -> str:
     """
     reasons: Counter[str] = Counter()
     for rejections in plan.rejected.get(cls, {}).values():
-        reasons.update(one.message for one in rejections if one.reason is rejections[0].reason)
+        reasons.update(rejection.message for rejection in rejections if rejection.reason is rejections[0].reason)
     reasons.update(skipped.message for skipped in plan.skipped)
     if plan.capped_by_nodes_total and not reasons:
         return NODES_TOTAL_REACHED
     return ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
 
 
-def replacement(one: Replacement) -> str:
+def replacement(replaced: Replacement) -> str:
     """Return how far a replacement has come, with what it saves where prices are known."""
-    nodes = ", ".join(one.nodes)
-    text = f"Replacement of node {nodes} ({one.trigger}): {one.stage}"
-    if one.hold is not None:
-        text += f", {one.hold}: {one.detail}"
-    if one.price_before is not None and one.price_after is not None:
-        text += f"; price per hour {one.price_before:g} -> {one.price_after:g}"
+    nodes = ", ".join(replaced.nodes)
+    text = f"Replacement of node {nodes} ({replaced.trigger}): {replaced.stage}"
+    if replaced.hold is not None:
+        text += f", {replaced.hold}: {replaced.detail}"
+    if replaced.price_before is not None and replaced.price_after is not None:
+        text += f"; price per hour {replaced.price_before:g} -> {replaced.price_after:g}"
     return text
 
 

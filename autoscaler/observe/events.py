@@ -136,16 +136,16 @@ class EventRecorder:
 
     def _record(self, pending: _Pending) -> None:
         event, at = pending.event, pending.at
-        sighting = self._correlator.see(event, at.wall)
-        if not self._correlator.admit(event, at.mono):
+        event_count = self._correlator.count(event, at.wall)
+        if not self._correlator.allow(event, at.mono):
             return
         with self._changed:
             self._tail.append(_recent(event, at.wall))
-        record = self._as_record(event, at, sighting)
+        record = self._as_record(event, at, event_count)
         pause_s = _FIRST_PAUSE_S
         for attempt in range(1, _ATTEMPTS + 1):
             try:
-                self._send(record, sighting)
+                self._send(record, event_count)
             except RetryLater as error:
                 if attempt == _ATTEMPTS or not self._executor.sleep(error.retry_after_s or pause_s):
                     self._give_up(event, error)
@@ -155,11 +155,11 @@ class EventRecorder:
                 self._give_up(event, error)
                 return
             else:
-                self._correlator.written(event, record.name)
+                self._correlator.set_name(event, record.name)
                 return
 
-    def _send(self, record: EventRecord, sighting: EventCount) -> None:
-        if sighting.name is not None:
+    def _send(self, record: EventRecord, event_count: EventCount) -> None:
+        if event_count.name is not None:
             self._writer.repeat_event(record)
             return
         with contextlib.suppress(Conflict):  # an earlier attempt got through after all
@@ -169,16 +169,16 @@ class EventRecorder:
         log.warning("event.given_up", reason=event.reason, about=_place(event.about), error=error)
         self._drops.events_dropped(1)
 
-    def _as_record(self, event: ReportedEvent, at: Instant, sighting: EventCount) -> EventRecord:
+    def _as_record(self, event: ReportedEvent, at: Instant, event_count: EventCount) -> EventRecord:
         return EventRecord(
-            name=sighting.name or self._new_name(event.about, at),
+            name=event_count.name or self._new_name(event.about, at),
             about=event.about,
             kind=event.kind,
             reason=event.reason,
             message=event.message,
-            first_wall=sighting.first_at,
+            first_wall=event_count.first_at,
             last_wall=at.wall,
-            count=sighting.count,
+            count=event_count.count,
         )
 
     def _new_name(self, about: Subject, at: Instant) -> str:

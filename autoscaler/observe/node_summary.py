@@ -23,33 +23,33 @@ UtilizationShares = Sequence[float | None]
 _DIGITS = 4
 
 
-class NodeFates(msgspec.Struct, frozen=True):
+class NodeVerdicts(msgspec.Struct, frozen=True):
     """What scale-down thinks of nodes, by name."""
 
     stays: Mapping[str, Stay] = {}
     unneeded_since_at: Mapping[str, float] = {}
 
 
-def node_statuses(view: ClusterView, registry: Registry, fates: NodeFates) -> tuple[NodeStatus, ...]:
+def node_statuses(view: ClusterView, registry: Registry, verdicts: NodeVerdicts) -> tuple[NodeStatus, ...]:
     """Return the nodes in the view's order, then the machines that may still become nodes, under their instance id."""
     machines = (
         NodeStatus(name=machine, group=group, state=NodeState.UPCOMING)
         for group, state in registry.groups.items()
         for machine in state.buckets.unregistered
     )
-    return (*_nodes(view, _states(registry.cluster), fates), *machines)
+    return (*_nodes(view, _states(registry.cluster), verdicts), *machines)
 
 
-def fates_of(report: PassReport, before: Iterable[NodeStatus]) -> NodeFates:
-    """Return why nodes stay, and since when the others are unneeded: as `before` has it, else by the soft taint."""
+def verdicts_of(report: PassReport, previous: Iterable[NodeStatus]) -> NodeVerdicts:
+    """Return why nodes stay, and since when the others are unneeded: as `previous` has it, else by the soft taint."""
     wall = report.now.wall
-    known = {node.name: node.unneeded_since_at for node in before if node.unneeded_since_at is not None}
+    known = {node.name: node.unneeded_since_at for node in previous if node.unneeded_since_at is not None}
     since_at = {}
     for removal in report.scale_down.unneeded:
         node = removal.node
-        marked = taint_time(node, DELETION_CANDIDATE)
-        since_at[node.name] = known.get(node.name, min(wall, wall if marked is None else marked))
-    return NodeFates({name: _stay(kept) for name, kept in report.scale_down.unremovable.items()}, since_at)
+        tainted_at = taint_time(node, DELETION_CANDIDATE)
+        since_at[node.name] = known.get(node.name, min(wall, wall if tainted_at is None else tainted_at))
+    return NodeVerdicts({name: _stay(kept) for name, kept in report.scale_down.unremovable.items()}, since_at)
 
 
 def _stay(kept: UnremovableNode) -> Stay:
@@ -62,12 +62,12 @@ def _stay(kept: UnremovableNode) -> Stay:
 def unjudged_node_statuses(view: ClusterView) -> tuple[NodeStatus, ...]:
     """Return the nodes by their own word alone: for a pass that never came to judge them."""
     states = {node.name: NodeState.READY if readiness(node).ready else NodeState.UNREADY for node in view.nodes}
-    return tuple(_nodes(view, states, NodeFates()))
+    return tuple(_nodes(view, states, NodeVerdicts()))
 
 
-def _nodes(view: ClusterView, states: Mapping[str, NodeState], fates: NodeFates) -> Iterator[NodeStatus]:
+def _nodes(view: ClusterView, states: Mapping[str, NodeState], verdicts: NodeVerdicts) -> Iterator[NodeStatus]:
     columns, owners = view.columns, view.groups.of_node
-    stays, unneeded = fates.stays, fates.unneeded_since_at
+    stays, unneeded = verdicts.stays, verdicts.unneeded_since_at
     shares = zip(
         view.nodes,
         _shares(columns, quantity.CPU),
@@ -108,14 +108,14 @@ def _shares(columns: Columns, resource: str) -> UtilizationShares:
     shares = np.round(columns.used[row] / np.maximum(allocatable, 1), _DIGITS).tolist()
     if bool((allocatable > 0).all()):
         return list(shares)
-    return [share if some else None for share, some in zip(shares, (allocatable > 0).tolist(), strict=True)]
+    return [share if exists else None for share, exists in zip(shares, (allocatable > 0).tolist(), strict=True)]
 
 
 def _gpu_shares(columns: Columns) -> UtilizationShares:
     """Return the share of whichever GPUs a node has; the first that count where it has several."""
-    found: list[float | None] = [None] * columns.allocatable.shape[1]
+    gpu_shares: list[float | None] = [None] * columns.allocatable.shape[1]
     for resource in ALL_GPU_RESOURCES:
         if resource in columns.vocabulary.rows:
             shares = _shares(columns, resource)
-            found = [other if known is None else known for known, other in zip(found, shares, strict=True)]
-    return found
+            gpu_shares = [share if known is None else known for known, share in zip(gpu_shares, shares, strict=True)]
+    return gpu_shares

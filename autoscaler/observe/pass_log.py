@@ -14,7 +14,7 @@ from autoscaler.scaleup.plan import Resized
 
 log = Log(__name__)
 
-_ENDS = {PassEnd.UNHEALTHY: "cluster.unhealthy", PassEnd.EMPTY_CLUSTER: "cluster.empty"}
+_END_EVENTS = {PassEnd.UNHEALTHY: "cluster.unhealthy", PassEnd.EMPTY_CLUSTER: "cluster.empty"}
 _WAITING = frozenset(reason.value for reason in Waiting)
 _STUCK = (ScaleUpResult.NO_OPTIONS, ScaleUpResult.ERROR, ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL)
 
@@ -29,24 +29,27 @@ class PassLog:
         self._stuck: object = None
         self._end = PassEnd.COMPLETE
         self._error = ""
-        self._complaint = ""
+        self._expander_error = ""
         self._stages: dict[str, ReplacementStage] = {}
         self._silent: frozenset[str] = frozenset()
 
-    def passed(self, report: PassReport, status: PublishedStatus) -> None:
+    def pass_ended(self, report: PassReport, status: PublishedStatus) -> None:
         """Write the lines of a pass; `status` is what was published of it."""
         self._write_end(report)
         self._write_silence(report)
         if report.registry is not None:
             for occurrence in report.registry.occurrences:
                 _write_occurrence(occurrence)
-        for found in report.shortfalls:
+        for shortfall in report.shortfalls:
             log.warning(
-                "template.corrected", group=found.group, node=found.node, text=event_texts.short_of_template(found)
+                "template.corrected",
+                group=shortfall.group,
+                node=shortfall.node,
+                text=event_texts.short_of_template(shortfall),
             )
         self._write_unpriced(report)
-        for done in report.repairs.corrections:
-            _write_correction(done)
+        for correction in report.repairs.corrections:
+            _write_correction(correction)
         for removed in (*report.repairs.unregistered_removed, *report.repairs.failed_removed):
             _write_removal(removed)
         self._write_answers(report)
@@ -63,19 +66,19 @@ class PassLog:
                 scale_down=report.scale_down.result,
                 unneeded=len(report.scale_down.unneeded),
                 seconds=round(report.timings.get(WHOLE_PASS, 0.0), 4),
-                phases={name: round(took, 4) for name, took in report.timings.items() if name != WHOLE_PASS},
+                phases={name: round(seconds, 4) for name, seconds in report.timings.items() if name != WHOLE_PASS},
                 nodes=len(status.nodes),
                 pending=len(status.pods),
             )
 
     def _write_end(self, report: PassReport) -> None:
-        news = (report.end, report.error) != (self._end, self._error)
+        changed = (report.end, report.error) != (self._end, self._error)
         if report.end is PassEnd.FAILED:
             log.error("pass.failed", type=report.error_type, error=report.error)
-        elif news and (event := _ENDS.get(report.end)) is not None:
+        elif changed and (event := _END_EVENTS.get(report.end)) is not None:
             counts = None if report.registry is None else report.registry.cluster
             log.warning(event, **({} if counts is None else {"unready": len(counts.unready)}))
-        elif news and report.end is PassEnd.COMPLETE:
+        elif changed and report.end is PassEnd.COMPLETE:
             log.info("pass.recovered", after=self._end)
         self._end, self._error = report.end, report.error
 
@@ -97,12 +100,12 @@ class PassLog:
         """Say that the gRPC expander is of no help: when that begins, changes, and ends."""
         if report.scale_up.plan is None or not report.scale_up.plan.answers:
             return
-        complaint = next(filter(None, (answer.complaint for answer in report.scale_up.plan.answers)), "")
-        if complaint and complaint != self._complaint:
-            log.warning("grpc_expander.trouble", error=complaint)
-        elif self._complaint and not complaint:
-            log.info("grpc_expander.answers_again", after=self._complaint)
-        self._complaint = complaint
+        expander_error = next(filter(None, (answer.complaint for answer in report.scale_up.plan.answers)), "")
+        if expander_error and expander_error != self._expander_error:
+            log.warning("grpc_expander.trouble", error=expander_error)
+        elif self._expander_error and not expander_error:
+            log.info("grpc_expander.answers_again", after=self._expander_error)
+        self._expander_error = expander_error
 
     def _write_unpriced(self, report: PassReport) -> None:
         """Say which groups an expander that goes by prices cannot compare."""
@@ -115,24 +118,24 @@ class PassLog:
         self._unpriced = unpriced
 
     def _write_scale_up(self, report: PassReport, status: PublishedStatus) -> None:
-        helped = Counter(pod.planned_group for pod in status.pods)
-        for done in report.increases:
-            if done.error is None:
+        pods_by_group = Counter(pod.planned_group for pod in status.pods)
+        for increase in report.increases:
+            if increase.error is None:
                 log.info(
                     "scale_up.decided",
-                    group=done.group,
-                    add=done.wanted - done.before,
-                    size=done.wanted,
-                    pods=helped[done.group],
+                    group=increase.group,
+                    add=increase.wanted - increase.before,
+                    size=increase.wanted,
+                    pods=pods_by_group[increase.group],
                 )
             else:
                 log.error(
                     "scale_up.failed",
-                    group=done.group,
-                    add=done.wanted - done.before,
-                    added=done.after - done.before,
-                    code=done.error.code,
-                    error=done.error.message,
+                    group=increase.group,
+                    add=increase.wanted - increase.before,
+                    added=increase.after - increase.before,
+                    code=increase.error.code,
+                    error=increase.error.message,
                 )
         self._write_stuck(report, status.pods)
 
@@ -142,7 +145,7 @@ class PassLog:
             self._stuck = None
             return
         plan = report.scale_up.plan
-        skipped = {} if plan is None else {one.group: one.reason for one in plan.skipped}
+        skipped = {} if plan is None else {skipped_group.group: skipped_group.reason for skipped_group in plan.skipped}
         verdicts = Counter(pod.verdict for pod in pods if pod.verdict not in _WAITING)
         stuck = (report.scale_up.result, skipped, verdicts)
         if stuck != self._stuck:
@@ -158,54 +161,70 @@ class PassLog:
 
     def _write_replacements(self, report: PassReport) -> None:
         """Say which replacements have come to another stage."""
-        for one in report.replacements.all:
-            if self._stages.get(one.id) is not one.stage:
+        for replacement in report.replacements.all:
+            if self._stages.get(replacement.id) is not replacement.stage:
                 log.info(
                     "replacement.stage",
-                    nodes=list(one.nodes),
-                    trigger=one.trigger,
-                    stage=one.stage,
-                    bought={purchase.group: purchase.count for purchase in one.bought},
-                    price_before=one.price_before,
-                    price_after=one.price_after,
-                    hold=one.hold,
-                    detail=one.detail,
+                    nodes=list(replacement.nodes),
+                    trigger=replacement.trigger,
+                    stage=replacement.stage,
+                    bought={purchase.group: purchase.count for purchase in replacement.bought},
+                    price_before=replacement.price_before,
+                    price_after=replacement.price_after,
+                    hold=replacement.hold,
+                    detail=replacement.detail,
                 )
-        self._stages = {one.id: one.stage for one in report.replacements.all if not one.over}
+        self._stages = {
+            replacement.id: replacement.stage for replacement in report.replacements.all if not replacement.over
+        }
 
 
-def _write_occurrence(one: Occurrence) -> None:
-    error = None if one.error is None else one.error.message
-    match one.incident:
+def _write_occurrence(occurrence: Occurrence) -> None:
+    error = None if occurrence.error is None else occurrence.error.message
+    match occurrence.incident:
         case Incident.SCALE_UP_FINISHED:
-            log.info("scale_up.finished", group=one.group, nodes=one.nodes, seconds=_whole(one.lasted_s))
+            log.info(
+                "scale_up.finished",
+                group=occurrence.group,
+                nodes=occurrence.nodes,
+                seconds=_whole_seconds(occurrence.lasted_s),
+            )
         case Incident.SCALE_UP_TIMED_OUT:
-            log.warning("scale_up.timed_out", group=one.group, nodes=one.nodes, seconds=_whole(one.lasted_s))
+            log.warning(
+                "scale_up.timed_out",
+                group=occurrence.group,
+                nodes=occurrence.nodes,
+                seconds=_whole_seconds(occurrence.lasted_s),
+            )
         case Incident.CREATION_FAILED:
-            code = None if one.error is None else one.error.code
-            log.warning("machines.not_created", group=one.group, machines=one.nodes, code=code, error=error)
+            code = None if occurrence.error is None else occurrence.error.code
+            log.warning(
+                "machines.not_created", group=occurrence.group, machines=occurrence.nodes, code=code, error=error
+            )
         case Incident.UNREGISTERED_KEPT:
-            log.detail("machines.kept_at_minimum", group=one.group, machines=one.nodes)
+            log.detail("machines.kept_at_minimum", group=occurrence.group, machines=occurrence.nodes)
 
 
-def _whole(seconds: float | None) -> int | None:
+def _whole_seconds(seconds: float | None) -> int | None:
     return None if seconds is None else round(seconds)
 
 
-def _write_correction(done: Resized) -> None:
-    if done.error is None:
-        log.info("target.lowered", group=done.group, size=done.after, before=done.before)
+def _write_correction(correction: Resized) -> None:
+    if correction.error is None:
+        log.info("target.lowered", group=correction.group, size=correction.after, before=correction.before)
     else:
-        log.error("target.not_lowered", group=done.group, wanted=done.wanted, error=done.error.message)
+        log.error(
+            "target.not_lowered", group=correction.group, wanted=correction.wanted, error=correction.error.message
+        )
 
 
-def _write_removal(one: RemovedInstances) -> None:
-    removal = one.removal
+def _write_removal(removed: RemovedInstances) -> None:
+    removal = removed.removal
     machines = list(removal.instances)
-    if one.error is None:
+    if removed.error is None:
         log.info("machines.removed", group=removal.group, machines=machines, reason=removal.reason)
     else:
-        log.error("machines.not_removed", group=removal.group, machines=machines, error=one.error.message)
+        log.error("machines.not_removed", group=removal.group, machines=machines, error=removed.error.message)
 
 
 def _write_deletion(removal: Removal) -> None:

@@ -11,7 +11,7 @@ from autoscaler.errors import AutoscalerError
 from autoscaler.logs import Log
 from autoscaler.objects.node import Node
 from autoscaler.observe.http.health import HealthCheck
-from autoscaler.observe.metrics.definitions import EvictionResult, Function, PassActivity
+from autoscaler.observe.metrics.labels import EvictionResult, Function, PassActivity
 from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.metrics.pass_metrics import PassMetrics, failed
 from autoscaler.observe.pass_log import PassLog
@@ -49,21 +49,21 @@ class Publisher:
         board: StatusBoard,
         metrics: Metrics,
         health: HealthCheck,
-        tail: Callable[[], tuple[RecentEvent, ...]],
+        recent_events: Callable[[], tuple[RecentEvent, ...]],
         status_map: StatusMapWriter | None,
-        expected: Callable[[], Mapping[str, float]] = dict,
+        etas: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
-        """`tail` returns the newest events; `status_map` None, or its flag off: no ConfigMap is written.
+        """`recent_events` returns the newest events; `status_map` None, or its flag off: no ConfigMap is written.
 
-        `expected` returns the seconds until pods are ready, by pod key, as of the pass that has just ended.
+        `etas` returns the seconds until pods are ready, by pod key, as of the pass that has just ended.
         """
-        self._expected = expected
+        self._etas = etas
         self._rules = config.rules
         self._board = board
         self._metrics = metrics
         self._health = health
-        self._tail = tail
-        self._gauging = PassMetrics(metrics, config)
+        self._recent_events = recent_events
+        self._pass_metrics = PassMetrics(metrics, config)
         self._pass_log = PassLog(prices_matter=_prices_matter(config))
         self._status_map = _StatusMap(status_map if config.observe.write_status_configmap else None, config.rules)
         self._passes = 0
@@ -71,7 +71,7 @@ class Publisher:
 
     def configure(self, config: Config) -> None:
         """Go by other options from the next pass on."""
-        self._gauging.configure(config)
+        self._pass_metrics.configure(config)
         self._pass_log.prices_matter = _prices_matter(config)
 
     @property
@@ -79,20 +79,20 @@ class Publisher:
         """How often the ConfigMap could not be written since it last was."""
         return self._status_map.failures
 
-    def starting(self, now: Instant) -> None:
+    def start(self, now: Instant) -> None:
         """Say that this replica is about to begin its first pass."""
-        self._gauging.starting()
+        self._pass_metrics.start()
         initializing = PublishedStatus(process=self._board.view.status.process, state=AutoscalerState.INITIALIZING)
         self._status_map.put(initializing, now.wall)
 
-    def begins(self, now: Instant) -> None:
+    def pass_started(self, now: Instant) -> None:
         """Say that a pass begins."""
         self._health.pass_started(now)
         self._metrics.step_began(PassActivity.MAIN, now)
         if self._ended is not None:
             self._metrics.observe_duration(Function.LOOP_WAIT, max(0.0, now.mono - self._ended.mono))
 
-    def passed(self, report: PassReport) -> None:
+    def pass_ended(self, report: PassReport) -> None:
         """Say what a pass saw, decided and did.
 
         The ConfigMap is written where the pass observed the cluster: a provider outage leaves the old one in place.
@@ -104,15 +104,15 @@ class Publisher:
             report,
             before,
             number=self._passes,
-            events=self._tail(),
+            events=self._recent_events(),
             rules=self._rules,
-            expected=self._expected(),
+            etas=self._etas(),
         )
         status = self._board.publish(summary)
-        self._gauging.passed(report, status.groups)
+        self._pass_metrics.pass_ended(report, status.groups)
         if not failed(report):
             self._health.pass_succeeded(self._ended)
-        self._pass_log.passed(report, status)
+        self._pass_log.pass_ended(report, status)
         if report.view is not None:
             self._status_map.put(status, report.now.wall)
 
@@ -126,13 +126,13 @@ class Publisher:
 
     def node_removed(self, group: str, node: Node, removed_as: RemovedAs) -> None:
         """Count a node whose machine the cloud deletes."""
-        self._gauging.node_removed(group, node, removed_as)
+        self._pass_metrics.node_removed(group, node, removed_as)
 
     def removal_failed(self, why: str) -> None:
         """Count a removal that was given up."""
         self._metrics.scale_down_failed(why)
 
-    def stopped(self) -> None:
+    def stop(self) -> None:
         """Say that the process ends in good order: a ConfigMap that nobody keeps up to date would mislead."""
         self._status_map.remove()
 

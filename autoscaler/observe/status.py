@@ -43,13 +43,13 @@ class ScaleDownActivity(StrEnum):
     NO_CANDIDATES = "NoCandidates"
 
 
-Word = TypeVar("Word", Health, ScaleUpActivity, ScaleDownActivity)
+State = TypeVar("State", Health, ScaleUpActivity, ScaleDownActivity)
 
 
-class Condition(msgspec.Struct, Generic[Word], frozen=True, gc=False):
+class Condition(msgspec.Struct, Generic[State], frozen=True, gc=False):
     """One status and its times."""
 
-    status: Word
+    status: State
     probed_at: float | None
     """When it was looked at last; None: never."""
     since_at: float | None = None
@@ -320,7 +320,7 @@ def _scope_since(scope: Scope, before: Scope | None) -> Scope:
     )
 
 
-def _since(condition: Condition[Word], before: Condition[Word]) -> Condition[Word]:
+def _since(condition: Condition[State], before: Condition[State]) -> Condition[State]:
     since_at = before.since_at if before.status == condition.status else None
     return Condition(condition.status, condition.probed_at, condition.probed_at if since_at is None else since_at)
 
@@ -339,7 +339,7 @@ class StatusBoard:
         self._view = StatusView(PublishedStatus(process=process))
         self._history_s = history_s
         self._history_size = history_size
-        self._writing = threading.Lock()
+        self._lock = threading.Lock()
 
     @property
     def view(self) -> StatusView:
@@ -351,29 +351,29 @@ class StatusBoard:
 
         Two parts are the board's own: what `process_changed` and `undecoded_changed` said last stays.
         """
-        with self._writing:
+        with self._lock:
             old = self._view
             known = msgspec.structs.replace(status, process=old.status.process, undecoded=old.status.undecoded)
-            settled = with_transitions(known, old.status)
-            newest_at = settled.last_pass.started_at if settled.last_pass is not None else None
-            self._view = StatusView(settled, self._grown(old.history, settled.decisions, newest_at))
-            return settled
+            published = with_transitions(known, old.status)
+            newest_at = published.last_pass.started_at if published.last_pass is not None else None
+            self._view = StatusView(published, self._extended(old.history, published.decisions, newest_at))
+            return published
 
     def process_changed(self, process: ProcessStatus) -> None:
         """Show a change of leadership or versions at once, between passes too."""
-        with self._writing:
+        with self._lock:
             status = msgspec.structs.replace(self._view.status, process=process)
             self._view = StatusView(status, self._view.history)
 
     def undecoded_changed(self, undecoded: tuple[UndecodedKind, ...]) -> None:
         """Show what cannot be decoded now."""
-        with self._writing:
+        with self._lock:
             status = msgspec.structs.replace(self._view.status, undecoded=undecoded)
             self._view = StatusView(status, self._view.history)
 
-    def _grown(
+    def _extended(
         self, history: tuple[Decision, ...], new: Iterable[Decision], newest_at: float | None
     ) -> tuple[Decision, ...]:
         oldest_at = None if newest_at is None else newest_at - self._history_s
-        kept = (one for one in (*history, *new) if oldest_at is None or one.at >= oldest_at)
-        return tuple(kept)[-self._history_size :]
+        recent = (decision for decision in (*history, *new) if oldest_at is None or decision.at >= oldest_at)
+        return tuple(recent)[-self._history_size :]

@@ -25,13 +25,13 @@ from autoscaler.observe.status import (
 Fields: TypeAlias = dict[str, "Fields | YamlText | str | int | None"]
 """A part of the document, in order of declaration."""
 
-_LONGEST_MESSAGE = 500
-_CUT = "<truncated>"
-_MOST_BYTES = 1024 * 1024
+_MAX_MESSAGE = 500
+_TRUNCATED = "<truncated>"
+_MAX_BYTES = 1024 * 1024
 """The API server refuses more in one ConfigMap."""
-_FOR_MESSAGE = 200
+_MESSAGE_BYTES = 200
 """Bytes that a message about what is left out may take."""
-_PLAIN = re.compile(r"(?!(?i:y|n|yes|no|on|off|true|false|null)$)[A-Za-z_/](?:[\w./@+,;()=-]|:(?=[\w/])| (?=\w))*")
+_PLAIN_YAML = re.compile(r"(?!(?i:y|n|yes|no|on|off|true|false|null)$)[A-Za-z_/](?:[\w./@+,;()=-]|:(?=[\w/])| (?=\w))*")
 _UNPRINTABLE = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 """What YAML does not take as it is, and JSON does."""
 
@@ -50,12 +50,12 @@ def status_config_map(status: PublishedStatus, now_wall: float, rules: Rules = R
     """
     groups = tuple(_item(_group(group, rules), rules) for group in status.groups)
     text = _document(status, now_wall, rules, status.message, groups)
-    if len(text.encode()) <= _MOST_BYTES:
+    if len(text.encode()) <= _MAX_BYTES:
         return text
-    room = _MOST_BYTES - _FOR_MESSAGE - len(_document(status, now_wall, rules, status.message, ()).encode())
-    shown = _fitting(status.groups, groups, room)
-    message = f"{len(shown)} of {len(groups)} node groups are shown: a ConfigMap holds no more than 1 MiB"
-    return _document(status, now_wall, rules, message, shown)
+    bytes_left = _MAX_BYTES - _MESSAGE_BYTES - len(_document(status, now_wall, rules, status.message, ()).encode())
+    kept_groups = _fitting(status.groups, groups, bytes_left)
+    message = f"{len(kept_groups)} of {len(groups)} node groups are shown: a ConfigMap holds no more than 1 MiB"
+    return _document(status, now_wall, rules, message, kept_groups)
 
 
 def status_time(wall: float) -> str:
@@ -71,28 +71,28 @@ def _document(
         head["message"] = YamlText(message)
     head["clusterWide"] = _cluster(None if status.cluster is None else status.cluster.scope, rules)
     parts = {key: "".join(_lines({key: value}, rules)) for key, value in head.items()}
-    if listed := "".join(groups):
-        parts["nodeGroups"] = f"nodeGroups:\n{listed}"
+    if group_texts := "".join(groups):
+        parts["nodeGroups"] = f"nodeGroups:\n{group_texts}"
     return "".join(parts[key] for key in _ordered(parts, rules))
 
 
-def _fitting(groups: Iterable[GroupStatus], texts: tuple[str, ...], room: int) -> list[str]:
+def _fitting(groups: Iterable[GroupStatus], texts: tuple[str, ...], bytes_left: int) -> list[str]:
     """Return the texts of as many groups as there is room for, in their order: eventful groups come before others."""
     sizes = [len(text.encode()) for text in texts]
-    at_rest = [_at_rest(group) for group in groups]
-    shown = set()
-    for number in sorted(range(len(texts)), key=lambda number: at_rest[number]):
-        room -= sizes[number]
-        if room < 0:
+    idle = [_is_idle(group) for group in groups]
+    kept_groups = set()
+    for index in sorted(range(len(texts)), key=lambda index: idle[index]):
+        bytes_left -= sizes[index]
+        if bytes_left < 0:
             break
-        shown.add(number)
-    return [text for number, text in enumerate(texts) if number in shown]
+        kept_groups.add(index)
+    return [text for index, text in enumerate(texts) if index in kept_groups]
 
 
-def _at_rest(group: GroupStatus) -> bool:
+def _is_idle(group: GroupStatus) -> bool:
     scope = group.scope
-    found = (scope.health.status, scope.scale_up.status, scope.scale_down.status)
-    return found == (Health.HEALTHY, ScaleUpActivity.NO_ACTIVITY, ScaleDownActivity.NO_CANDIDATES)
+    state = (scope.health.status, scope.scale_up.status, scope.scale_down.status)
+    return state == (Health.HEALTHY, ScaleUpActivity.NO_ACTIVITY, ScaleDownActivity.NO_CANDIDATES)
 
 
 def _cluster(scope: Scope | None, rules: Rules) -> Fields:
@@ -144,13 +144,13 @@ def _backoff(group: GroupStatus) -> Fields:
     """Return why a group is left alone, where that is what its scale-up shows."""
     if group.backoff is None or group.scope.scale_up.status is not ScaleUpActivity.BACKOFF:
         return {}
-    told = {"errorCode": group.backoff.code, "errorMessage": _cut(group.backoff)}
-    return {name: YamlText(value) for name, value in told.items() if value}
+    info = {"errorCode": group.backoff.code, "errorMessage": _truncated(group.backoff)}
+    return {name: YamlText(value) for name, value in info.items() if value}
 
 
-def _cut(backoff: BackoffStatus) -> str:
+def _truncated(backoff: BackoffStatus) -> str:
     message = backoff.message
-    return message if len(message) <= _LONGEST_MESSAGE else message[: _LONGEST_MESSAGE - len(_CUT)] + _CUT
+    return message if len(message) <= _MAX_MESSAGE else message[: _MAX_MESSAGE - len(_TRUNCATED)] + _TRUNCATED
 
 
 def _counts(counts: NodeCounts, rules: Rules) -> Fields:
@@ -212,7 +212,7 @@ def _lines(fields: Fields, rules: Rules, indent: str = "") -> Iterator[str]:
 
 def _is_empty(value: object) -> bool:
     """Whether older versions leave a part out: an unknown time, or a structure in which there is nothing but zeros."""
-    return value is None or (isinstance(value, dict) and all(one == 0 or _is_empty(one) for one in value.values()))
+    return value is None or (isinstance(value, dict) and all(item == 0 or _is_empty(item) for item in value.values()))
 
 
 def _ordered(fields: Mapping[str, object], rules: Rules) -> Iterable[str]:
@@ -222,6 +222,6 @@ def _ordered(fields: Mapping[str, object], rules: Rules) -> Iterable[str]:
 def _scalar(value: YamlText | str | int | None) -> str:
     if value is None:
         return "null"
-    if isinstance(value, YamlText) and not _PLAIN.fullmatch(value):
-        return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
+    if isinstance(value, YamlText) and not _PLAIN_YAML.fullmatch(value):
+        return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(value, ensure_ascii=False))
     return str(value)

@@ -8,7 +8,7 @@ import msgspec
 from autoscaler.config.rules import Rules
 from autoscaler.objects import quantity
 from autoscaler.observe import event_texts
-from autoscaler.observe.node_summary import fates_of, node_statuses, unjudged_node_statuses
+from autoscaler.observe.node_summary import node_statuses, unjudged_node_statuses, verdicts_of
 from autoscaler.observe.pod_summary import pod_statuses
 from autoscaler.observe.report import PassEnd, PassReport, RemovedInstances
 from autoscaler.observe.status import (
@@ -44,7 +44,7 @@ from autoscaler.snapshot.template import Template
 
 WHOLE_PASS = "pass"
 """The phase that is all of a pass."""
-_NEVER_CAME = "machines that never came"
+_NOT_CREATED_IN_TIME = "machines that never came"
 _NEVER_REGISTERED = "machines that never became nodes"
 _NOT_CREATED = "machines that could not be created"
 
@@ -56,11 +56,11 @@ def summarise(
     number: int,
     events: tuple[RecentEvent, ...] = (),
     rules: Rules = Rules(),  # noqa: B008  # frozen
-    expected: Mapping[str, float] | None = None,
+    etas: Mapping[str, float] | None = None,
 ) -> PublishedStatus:
     """Return the status after pass `number`; `before` is what was shown until now.
 
-    `expected` has seconds until pending pods are ready, by pod key, as far as that is known.
+    `etas` has seconds until pending pods are ready, by pod key, as far as that is known.
 
     A pass that could not observe cluster and cloud leaves the picture of them as it was.
     """
@@ -69,7 +69,7 @@ def summarise(
     view, registry = report.view, report.registry
     if view is None:
         return shown
-    pods = pod_statuses(report, expected)
+    pods = pod_statuses(report, etas)
     if registry is None:
         return replace(
             shown,
@@ -80,14 +80,14 @@ def summarise(
             nodes=unjudged_node_statuses(view),
             pods=pods,
         )
-    candidates_at = _candidates_at(report, before)
+    candidates_checked_at = _candidates_at(report, before)
     return replace(
         shown,
         state=AutoscalerState.RUNNING,
         message=None,
-        cluster=_cluster(report, view, registry, candidates_at),
-        groups=tuple(_groups(report, view, registry, rules, candidates_at)),
-        nodes=node_statuses(view, registry, fates_of(report, before.nodes)),
+        cluster=_cluster(report, view, registry, candidates_checked_at),
+        groups=tuple(_groups(report, view, registry, rules, candidates_checked_at)),
+        nodes=node_statuses(view, registry, verdicts_of(report, before.nodes)),
         pods=pods,
         decisions=tuple(_decisions(report, pods)),
     )
@@ -107,17 +107,19 @@ def _pass(report: PassReport, number: int) -> PassStatus:
 
 def _candidates_at(report: PassReport, before: PublishedStatus) -> float | None:
     """Return when it was last looked for nodes that could go, or given up what was known of them."""
-    looked = report.scale_down.result not in (None, ScaleDownResult.NOT_TRIED)
-    if looked or report.end is PassEnd.UNHEALTHY:
+    checked = report.scale_down.result not in (None, ScaleDownResult.NOT_TRIED)
+    if checked or report.end is PassEnd.UNHEALTHY:
         return report.now.wall
     return None if before.cluster is None else before.cluster.scope.scale_down.probed_at
 
 
-def _cluster(report: PassReport, view: ClusterView, registry: Registry, candidates_at: float | None) -> ClusterStatus:
-    growing = any(state.scaling_up for state in registry.groups.values())
-    activity = ScaleUpActivity.IN_PROGRESS if growing else ScaleUpActivity.NO_ACTIVITY
+def _cluster(
+    report: PassReport, view: ClusterView, registry: Registry, candidates_checked_at: float | None
+) -> ClusterStatus:
+    scaling_up = any(state.scaling_up for state in registry.groups.values())
+    activity = ScaleUpActivity.IN_PROGRESS if scaling_up else ScaleUpActivity.NO_ACTIVITY
     state = (registry.healthy, activity, registry.cluster)
-    scope = _scope(*state, len(report.scale_down.unneeded), report.now.wall, candidates_at)
+    scope = _scope(*state, len(report.scale_down.unneeded), report.now.wall, candidates_checked_at)
     return ClusterStatus(
         scope=scope,
         upcoming=sum(registry.upcoming.values()),
@@ -153,7 +155,7 @@ def counts_of(buckets: Buckets) -> NodeCounts:
 
 
 def _groups(
-    report: PassReport, view: ClusterView, registry: Registry, rules: Rules, candidates_at: float | None
+    report: PassReport, view: ClusterView, registry: Registry, rules: Rules, candidates_checked_at: float | None
 ) -> Iterator[GroupStatus]:
     resources = gpu_resources(rules)
     candidates = Counter(removal.group for removal in report.scale_down.unneeded)
@@ -165,7 +167,7 @@ def _groups(
             min_size=group.min_size,
             max_size=group.max_size,
             target_size=state.acceptable.target,
-            scope=_scope(*shown, candidates[group.id], report.now.wall, candidates_at),
+            scope=_scope(*shown, candidates[group.id], report.now.wall, candidates_checked_at),
             upcoming=state.upcoming,
             backoff=None if state.backoff is None else _backoff(state.backoff),
             node_price=group.node_price,
@@ -187,21 +189,21 @@ def _scope(
     activity: ScaleUpActivity,
     buckets: Buckets,
     candidates: int,
-    at: float,
-    candidates_at: float | None,
+    probed_at: float,
+    candidates_checked_at: float | None,
 ) -> Scope:
-    present = ScaleDownActivity.CANDIDATES if candidates else ScaleDownActivity.NO_CANDIDATES
+    candidates_state = ScaleDownActivity.CANDIDATES if candidates else ScaleDownActivity.NO_CANDIDATES
     return Scope(
-        health=Condition(Health.HEALTHY if healthy else Health.UNHEALTHY, at),
-        scale_up=Condition(activity, at),
-        scale_down=Condition(present, candidates_at),
+        health=Condition(Health.HEALTHY if healthy else Health.UNHEALTHY, probed_at),
+        scale_up=Condition(activity, probed_at),
+        scale_down=Condition(candidates_state, candidates_checked_at),
         candidates=candidates,
         counts=counts_of(buckets),
     )
 
 
-def _backoff(pause: BackedOff) -> BackoffStatus:
-    return BackoffStatus(pause.until.wall, pause.error.code, pause.error.message)
+def _backoff(backoff: BackedOff) -> BackoffStatus:
+    return BackoffStatus(backoff.until.wall, backoff.error.code, backoff.error.message)
 
 
 def _template(template: Template, resources: tuple[str, ...]) -> TemplateSummary:
@@ -219,17 +221,17 @@ def _template(template: Template, resources: tuple[str, ...]) -> TemplateSummary
 def _decisions(report: PassReport, pods: Iterable[PodStatus]) -> Iterator[Decision]:
     at = report.now.wall
     helped = Counter(pod.planned_group for pod in pods if pod.verdict == PodVerdict.HELPED)
-    for done in report.repairs.corrections:
-        yield _resized(at, DecisionKind.SCALE_DOWN, done, detail=_NEVER_CAME)
+    for resized in report.repairs.corrections:
+        yield _resized(at, DecisionKind.SCALE_DOWN, resized, detail=_NOT_CREATED_IN_TIME)
     for removed in report.repairs.unregistered_removed:
         yield _removed(at, removed, _NEVER_REGISTERED)
     for removed in report.repairs.failed_removed:
         yield _removed(at, removed, _NOT_CREATED)
     partners = {} if report.scale_up.plan is None else _partners(report.scale_up.plan)
-    for done in report.increases:
-        shared = ", ".join(partners.get(done.group, ()))
+    for resized in report.increases:
+        shared = ", ".join(partners.get(resized.group, ()))
         detail = f"shared with {shared}" if shared else ""
-        yield _resized(at, DecisionKind.SCALE_UP, done, pods=helped[done.group], detail=detail)
+        yield _resized(at, DecisionKind.SCALE_UP, resized, pods=helped[resized.group], detail=detail)
     yield from _removals(report)
 
 
@@ -250,16 +252,16 @@ def _removals(report: PassReport) -> Iterator[Decision]:
         )
 
 
-def _resized(at: float, kind: DecisionKind, done: Resized, *, pods: int = 0, detail: str) -> Decision:
+def _resized(at: float, kind: DecisionKind, resized: Resized, *, pods: int = 0, detail: str) -> Decision:
     """Return a change of a target size; one that failed has the size that was wanted."""
     return Decision(
         at=at,
         kind=kind,
-        group=done.group,
-        delta=done.wanted - done.before,
+        group=resized.group,
+        delta=resized.wanted - resized.before,
         pods=pods,
-        result=_result(done.error is None),
-        detail=detail if done.error is None else done.error.message,
+        result=_result(resized.error is None),
+        detail=detail if resized.error is None else resized.error.message,
     )
 
 
@@ -274,15 +276,15 @@ def _removed(at: float, removed: RemovedInstances, detail: str) -> Decision:
     )
 
 
-def _result(done: bool) -> str:
-    return (ScaleUpResult.SUCCESSFUL if done else ScaleUpResult.ERROR).value
+def _result(succeeded: bool) -> str:
+    return (ScaleUpResult.SUCCESSFUL if succeeded else ScaleUpResult.ERROR).value
 
 
 def _partners(plan: ScaleUpPlan) -> Mapping[str, list[str]]:
     """Return with which similar groups each group shares its new nodes."""
     partners: dict[str, list[str]] = {}
-    for each in plan.rounds:
-        groups = [increase.group for increase in each.increases]
+    for round_ in plan.rounds:
+        groups = [increase.group for increase in round_.increases]
         for group in groups:
             partners.setdefault(group, []).extend(other for other in groups if other != group)
     return {group: list(dict.fromkeys(others)) for group, others in partners.items()}

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from autoscaler.logs import Log
-from autoscaler.observe.metrics.definitions import Recorded
+from autoscaler.observe.metrics.labels import Recorded
 from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.ports import Executor
 

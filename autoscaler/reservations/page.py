@@ -7,7 +7,7 @@ from autoscaler.observe.meanings import GivenReason
 from autoscaler.observe.page.format import count, until
 from autoscaler.observe.page.markup import NOTHING, Html, html, joined
 from autoscaler.observe.page.section import CompanionSection, SectionContent
-from autoscaler.observe.page.table import Column, chips, extent, glossary, pill, table
+from autoscaler.observe.page.table import Column, chips, glossary, pill, row_count_text, table
 from autoscaler.observe.reason_table import OF_TARGETS
 from autoscaler.reservations.status import TargetStatus
 
@@ -43,7 +43,7 @@ def _shown(targets: Sequence[TargetStatus], now_wall: float, all_link: str | Non
     rows = (_target_row(target, now_wall) for target in shown)
     parts = (
         chips(states),
-        table(extent("target", len(shown), len(ordered), all_link), _COLUMNS, rows),
+        table(row_count_text("target", len(shown), len(ordered), all_link), _COLUMNS, rows),
         glossary(given),
     )
     return SectionContent(joined(parts), _alarm(targets))

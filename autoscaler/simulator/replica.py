@@ -26,11 +26,11 @@ _SERVING_LEASE_S = 15.0
 class PassListener(RemovalListener, Protocol):
     """Hears of passes and of what happens beside them; `observe.publish.Publisher` is one."""
 
-    def begins(self, now: Instant) -> None:
+    def pass_started(self, now: Instant) -> None:
         """Hear that a pass begins."""
         ...
 
-    def passed(self, report: PassReport) -> None:
+    def pass_ended(self, report: PassReport) -> None:
         """Hear what a pass saw, decided and did."""
         ...
 
@@ -38,10 +38,10 @@ class PassListener(RemovalListener, Protocol):
 class SilentPassListener(SilentRemovalListener):
     """A `PassListener` that does not listen."""
 
-    def begins(self, now: Instant) -> None:
+    def pass_started(self, now: Instant) -> None:
         """Ignore it."""
 
-    def passed(self, report: PassReport) -> None:
+    def pass_ended(self, report: PassReport) -> None:
         """Ignore it."""
 
 
@@ -132,9 +132,9 @@ class Replica:
         """Run one pass now. What it raises is a bug."""
         began = self.clock.now()
         self._trigger.begins()
-        self._listener.begins(began)
+        self._listener.pass_started(began)
         report = self.autoscaler.run_once(began)
-        self._listener.passed(report)
+        self._listener.pass_ended(report)
         self._began, self._acted = began, report.acted and not self._dry_run
         return report
 

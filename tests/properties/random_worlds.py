@@ -283,7 +283,7 @@ class Auditor(SilentPassListener):
         self._world = world
         world.storage.listen("pods", self._pod_changed)
 
-    def passed(self, report: PassReport) -> None:
+    def pass_ended(self, report: PassReport) -> None:
         """Compare what was bought with who waits for it, and every size with its bounds."""
         if report.view is not None:
             waiting = len(report.view.pending)

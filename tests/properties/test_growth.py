@@ -47,13 +47,13 @@ class Told(SilentPassListener):
     def __init__(self) -> None:
         self.publisher: Publisher | None = None
 
-    def begins(self, now: Instant) -> None:
+    def pass_started(self, now: Instant) -> None:
         assert self.publisher is not None
-        self.publisher.begins(now)
+        self.publisher.pass_started(now)
 
-    def passed(self, report: PassReport) -> None:
+    def pass_ended(self, report: PassReport) -> None:
         assert self.publisher is not None
-        self.publisher.passed(report)
+        self.publisher.pass_ended(report)
 
 
 class Churned:
@@ -70,7 +70,7 @@ class Churned:
         health = HealthCheck(limits_of(config.loop, config.rules.startup_health_limit), now)
         self.board = StatusBoard(ProcessStatus(identity="a", version="0", started_at=now.wall))
         self.publisher = told.publisher = Publisher(config, self.board, self.world.metrics, health, tuple, None)
-        self.publisher.starting(now)
+        self.publisher.start(now)
         self._rounds = 0
         self._there: list[tuple[str, str, str | None]] = []
 

@@ -89,11 +89,11 @@ class Daemon:
             self.world.at(run_s / 2, lambda: self.world.scale("app", 2))
             self.world.run_for(run_s)
             for report in self.world.reports:
-                publisher.passed(report)
+                publisher.pass_ended(report)
         explanations = ExplainService(self.board, clock, lambda: explanations.answer(), clock.advance)
         if run_s:
             state = replica.autoscaler.examine(clock.now())
-            publisher.passed(state.report)
+            publisher.pass_ended(state.report)
             explanations.passed(state)
         read = read_routes(self.board, metrics, self.health, clock)
         explain = explain_routes(self.board, explanations.ask)

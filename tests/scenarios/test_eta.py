@@ -491,7 +491,7 @@ def test_expected_starts_are_on_the_status_of_pods() -> None:
     world.submit(waiting("a"))
     report = world.run()
     before = PublishedStatus(process=ProcessStatus(identity="me", version="0", started_at=0.0))
-    status = summarise(report, before, number=1, expected=world.keeper.expected)
+    status = summarise(report, before, number=1, etas=world.keeper.expected)
     assert [pod.eta_s for pod in status.pods] == [97.0]
 
 

@@ -54,13 +54,13 @@ class World(LoopWorld):
     def __init__(self, *groups: GroupSpec, config: Config = Config(), nodes: Sequence[tuple[Node, str]] = ()) -> None:  # noqa: B008
         super().__init__(*groups, config=config, nodes=nodes)
         self._metrics = Metrics()
-        self._gauging = PassMetrics(self._metrics, config)
-        self._gauging.starting()
+        self._pass_metrics = PassMetrics(self._metrics, config)
+        self._pass_metrics.start()
         self.passes: list[PassReport] = []
 
     def run(self, after_s: float = 0.0) -> PassReport:
         report = super().run(after_s)
-        self._gauging.passed(report, summarise(report, BEFORE, number=1).groups)
+        self._pass_metrics.pass_ended(report, summarise(report, BEFORE, number=1).groups)
         self.passes.append(report)
         return report
 

@@ -428,7 +428,7 @@ class TestWriting:
         world = PublishedWorld(a_spec("web"), config=Config(observe=Observe(write_status_configmap=False)))
         world.submit(waiting("p1"))
         world.run()
-        world.publisher.stopped()
+        world.publisher.stop()
         assert world.writes.objects == {}
         assert world.reasons("ConfigMap") == []
 
@@ -463,9 +463,9 @@ class TestWriting:
     def test_a_clean_stop_deletes_it_and_once_more_does_no_harm(self) -> None:
         world = PublishedWorld(a_spec("web"))
         world.run()
-        world.publisher.stopped()
+        world.publisher.stop()
         assert STATUS_MAP not in world.writes.objects
-        world.publisher.stopped()
+        world.publisher.stop()
 
     def test_one_that_somebody_deletes_is_there_again_after_the_next_pass(self) -> None:
         world = PublishedWorld(a_spec("web"))

@@ -183,15 +183,15 @@ class TestGroupThatWasChanged:
 def test_a_shortfall_is_counted_by_what_is_lacking() -> None:
     world = LoopWorld(a_spec(boot_s=0))
     metrics = Metrics()
-    gauging = PassMetrics(metrics, Config())
-    gauging.starting()
+    pass_metrics = PassMetrics(metrics, Config())
+    pass_metrics.start()
     world.submit(a_big_pod())
     world.run()
     for machine in world.static.machines():
         node = smaller(machine.name, world.clock.now().wall)
         world.cluster.put_node(replace(node, provider_id=machine.provider_id))
     report = world.run(after_s=61)
-    gauging.passed(report, summarise(report, BEFORE, number=1).groups)
+    pass_metrics.pass_ended(report, summarise(report, BEFORE, number=1).groups)
     text = metrics.scrape().decode()
     assert 'cluster_autoscaler_template_shortfalls_total{lack="Resource"} 1.0' in text
     assert 'cluster_autoscaler_template_shortfalls_total{lack="Label"} 0.0' in text

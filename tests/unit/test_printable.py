@@ -8,9 +8,10 @@ from prometheus_client import CollectorRegistry
 from autoscaler.cli import output
 from autoscaler.clock import VirtualClock
 from autoscaler.logs import JsonLines, TextLines
-from autoscaler.observe.metrics.definitions import Metric, MetricType, ScaleUpFailure
+from autoscaler.observe.metrics.definitions import Metric, MetricType
 from autoscaler.observe.metrics.exposition import exposition
-from autoscaler.observe.metrics.metrics import _failure
+from autoscaler.observe.metrics.labels import ScaleUpFailure
+from autoscaler.observe.metrics.metrics import failure_label
 from autoscaler.observe.metrics.series import MetricSeries
 from autoscaler.observe.page.markup import html
 from autoscaler.printable import in_one_line, spelled_out
@@ -45,7 +46,7 @@ def test_a_log_line_spells_it_out(lines: type[TextLines | JsonLines]) -> None:
 
 def test_a_label_spells_it_out_and_has_an_end() -> None:
     registry, series = CollectorRegistry(), MetricSeries()
-    series.make(Metric(name="things", kind=MetricType.GAUGE, help="Things.", labels=("name",)), registry)
+    series.add_metric(Metric(name="things", kind=MetricType.GAUGE, help="Things.", labels=("name",)), registry)
     series.set("things", 1, HOSTILE + "x" * 100_000)
     text = exposition(registry.collect()).decode()
     assert text.replace("\n", "").isprintable()
@@ -54,9 +55,9 @@ def test_a_label_spells_it_out_and_has_an_end() -> None:
 
 def test_only_known_codes_of_clouds_become_labels() -> None:
     given = (*ScaleUpFailure, "RESOURCE_POOL_EXHAUSTED", "AllocationFailed", "THROTTLED", "unknown")
-    assert [_failure(code) for code in given] == list(given)
-    assert {_failure(f"Error-{number}") for number in range(1000)} == {"other"}
-    assert _failure(HOSTILE) == "other"
+    assert [failure_label(code) for code in given] == list(given)
+    assert {failure_label(f"Error-{number}") for number in range(1000)} == {"other"}
+    assert failure_label(HOSTILE) == "other"
 
 
 @pytest.mark.parametrize(

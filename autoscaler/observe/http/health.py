@@ -12,7 +12,7 @@ import msgspec
 from autoscaler.clock import Instant
 from autoscaler.config.process import Loop
 from autoscaler.kube.client import CLOCKS_DIFFER_S
-from autoscaler.observe.metrics.metrics import WatchFigures
+from autoscaler.observe.metrics.watches import WatchFigures
 
 _FAILING_S = 30.0
 """A watch that fails for so long is worth a word, however quiet its kind is otherwise."""

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from autoscaler.objects.node import Node
-from autoscaler.observe.metrics.definitions import Mismatch
+from autoscaler.observe.metrics.labels import Mismatch
 from autoscaler.snapshot.cluster import ClusterView
 from autoscaler.snapshot.devices import complete_pools, pools_by_node
 
@@ -21,27 +21,27 @@ def mismatches(
     `expected` has the sizes of the pools of a group's node. A driver that is still at work on a node, with a pool
     that is not complete, is not compared there.
     """
-    found: dict[str, Counter[Mismatch]] = {}
+    by_driver: dict[str, Counter[Mismatch]] = {}
     if not expected:
-        return found
+        return by_driver
     pools = pools_by_node(view.related.resource_slices)
     for node in ready:
-        promised = expected.get(view.groups.of_node.get(node.name, ""))
-        if promised is None:
+        expected_pools = expected.get(view.groups.of_node.get(node.name, ""))
+        if expected_pools is None:
             continue
-        own = pools.get(node.name, ())
-        there = complete_pools(own)
-        at_work = {pool.driver for pool in own if not pool.complete}
-        for driver in sorted((promised.keys() | there.keys()) - at_work):
-            counts = found.setdefault(driver, Counter())
-            counts.update(_differences(promised.get(driver, ()), there.get(driver, ())))
-    return found
+        node_pools = pools.get(node.name, ())
+        actual = complete_pools(node_pools)
+        incomplete_drivers = {pool.driver for pool in node_pools if not pool.complete}
+        for driver in sorted((expected_pools.keys() | actual.keys()) - incomplete_drivers):
+            counts = by_driver.setdefault(driver, Counter())
+            counts.update(_differences(expected_pools.get(driver, ()), actual.get(driver, ())))
+    return by_driver
 
 
-def _differences(promised: tuple[int, ...], there: tuple[int, ...]) -> dict[Mismatch, int]:
+def _differences(expected_pools: tuple[int, ...], actual: tuple[int, ...]) -> dict[Mismatch, int]:
     """Return how pools differ, by their sizes: equal ones first, then others in pairs, and what is left over."""
-    missing = Counter(promised)
-    missing.subtract(there)
+    missing = Counter(expected_pools)
+    missing.subtract(actual)
     lacking = sum(count for count in missing.values() if count > 0)
     surplus = -sum(count for count in missing.values() if count < 0)
     pairs = min(lacking, surplus)

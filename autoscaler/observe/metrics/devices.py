@@ -2,8 +2,9 @@
 
 from collections.abc import Collection
 
+import msgspec
+
 from autoscaler.objects.node import Node
-from autoscaler.observe.metrics.metrics import NO_DEVICES, DeviceLabels
 from autoscaler.snapshot.contribution import ALL_GPU_RESOURCES
 from autoscaler.snapshot.devices import GPU_DRIVERS
 from autoscaler.snapshot.groups import Group, Groups
@@ -12,6 +13,22 @@ GENERIC = "generic"
 UNKNOWN = "not-listed"
 MISSING = "missing-gpu"
 UNEXPECTED = "unexpected-label"
+
+
+class DeviceLabels(msgspec.Struct, frozen=True):
+    """Metric labels of a group's devices; all empty without any."""
+
+    gpu_resource_name: str = ""
+    gpu_name: str = ""
+    dra_drivers: str = ""
+
+    @property
+    def labels(self) -> tuple[str, str, str]:
+        """Values in the order of the labels."""
+        return self.gpu_resource_name, self.gpu_name, self.dra_drivers
+
+
+NO_DEVICES = DeviceLabels()
 
 
 def devices_of(
@@ -29,16 +46,18 @@ def devices_of(
     """
     if node is None:
         return NO_DEVICES
-    joined = ",".join(sorted(drivers))
+    driver_names = ",".join(sorted(drivers))
     name = node.labels.get(groups.gpu_label) if groups.gpu_label else None
     known = name if name in groups.gpu_types else UNKNOWN
-    resource = next((one for one in resources if node.capacity.get(one, 0) > 0), None)
+    resource = next((candidate for candidate in resources if node.capacity.get(candidate, 0) > 0), None)
     if resource is not None:
-        return DeviceLabels(resource, known if name else GENERIC, joined)
+        return DeviceLabels(resource, known if name else GENERIC, driver_names)
     if name is None:
-        return DeviceLabels(dra_drivers=joined)
-    if driver := next((one for one in sorted(drivers) if one in GPU_DRIVERS), None):
-        return DeviceLabels(f"dra_{driver}", known, joined)
+        return DeviceLabels(dra_drivers=driver_names)
+    if driver := next((candidate for candidate in sorted(drivers) if candidate in GPU_DRIVERS), None):
+        return DeviceLabels(f"dra_{driver}", known, driver_names)
     described = group.template.capacity if group is not None and group.template is not None else {}
-    promised = next((one for one in resources if one in described), None)
-    return DeviceLabels(promised or resources[0], UNEXPECTED if promised is None else MISSING, joined)
+    template_resource = next((candidate for candidate in resources if candidate in described), None)
+    return DeviceLabels(
+        template_resource or resources[0], UNEXPECTED if template_resource is None else MISSING, driver_names
+    )

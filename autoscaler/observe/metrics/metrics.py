@@ -3,23 +3,21 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-import msgspec
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry, ProcessCollector
 
 from autoscaler.clock import Instant
 from autoscaler.errors import ErrorType
-from autoscaler.observe.metrics.definitions import (
-    NARROW_BUCKETS,
+from autoscaler.observe.metrics.definitions import NARROW_BUCKETS, TABLE, Metric, MetricCondition
+from autoscaler.observe.metrics.devices import NO_DEVICES, DeviceLabels
+from autoscaler.observe.metrics.exposition import exposition
+from autoscaler.observe.metrics.labels import (
     PLACING,
-    TABLE,
     AskedExpander,
     Direction,
     EvictionResult,
     Function,
     LimitedResource,
-    Metric,
-    MetricCondition,
     Mismatch,
     PassActivity,
     PendingKind,
@@ -27,8 +25,8 @@ from autoscaler.observe.metrics.definitions import (
     Reload,
     ScaleUpFailure,
 )
-from autoscaler.observe.metrics.exposition import exposition
 from autoscaler.observe.metrics.series import MetricSeries
+from autoscaler.observe.metrics.watches import WatchFigures
 from autoscaler.observe.status import GroupStatus, Health, NodeCounts
 from autoscaler.reasons import Lack, RemovedAs, ReplacementStage, ReplacementTrigger
 from cloudprovider.codes import told_apart
@@ -36,39 +34,6 @@ from cloudprovider.codes import told_apart
 _NO_BACKOFF = ""
 _NO_CODE = "unknown"
 _OWN_REASONS = frozenset((*ScaleUpFailure, _NO_CODE))
-
-
-class DeviceLabels(msgspec.Struct, frozen=True):
-    """Metric labels of a group's devices; all empty without any."""
-
-    gpu_resource_name: str = ""
-    gpu_name: str = ""
-    dra_drivers: str = ""
-
-    @property
-    def labels(self) -> tuple[str, str, str]:
-        """Values in the order of the labels."""
-        return self.gpu_resource_name, self.gpu_name, self.dra_drivers
-
-
-NO_DEVICES = DeviceLabels()
-
-
-class WatchFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """What one watch has come to since the process started."""
-
-    restarts: int = 0
-    relists: int = 0
-    failures: int = 0
-    decode_s: float = 0.0
-    undecoded: int = 0
-    """Objects that cannot be decoded now."""
-    silent_s: float | None = None
-    """Since it was last heard of; None: never yet."""
-    failing_s: float = 0.0
-    """For how long its watch, or list, has failed."""
-    error: str = ""
-    """Why it fails now."""
 
 
 class Metrics:
@@ -87,27 +52,27 @@ class Metrics:
         skipped_nodes: bool = False,
     ) -> None:
         self._process_registry = CollectorRegistry()
-        self._engine_registry = CollectorRegistry()
+        self._pass_registry = CollectorRegistry()
         self._started = False
         self._per_node_group = per_node_group
         self._group_series: set[tuple[str, tuple[str, ...]]] = set()
         self._reasons: defaultdict[str, set[str]] = defaultdict(set)
-        self._heard: dict[str, WatchFigures] = {}
-        self._retried: Mapping[tuple[str, str], int] = {}
+        self._watches: dict[str, WatchFigures] = {}
+        self._retries: Mapping[tuple[str, str], int] = {}
         self._series = MetricSeries()
-        self._of_companions: dict[tuple[str, ...], MetricSeries] = {}
-        chosen = {
+        self._companions: dict[tuple[str, ...], MetricSeries] = {}
+        conditions = {
             MetricCondition.ALWAYS: True,
             MetricCondition.PER_NODE_GROUP: per_node_group,
             MetricCondition.REMOVAL_LATENCY: removal_latency,
             MetricCondition.SKIPPED_NODES: skipped_nodes,
         }
-        shown = {when for when, on in chosen.items() if on}
+        shown = {when for when, on in conditions.items() if on}
         for metric in TABLE:
             if metric.when in shown:
                 narrow = metric.name == "function_duration_seconds" and not wide_duration_buckets
-                registry = self._process_registry if metric.foreign else self._engine_registry
-                self._series.make(replace(metric, buckets=NARROW_BUCKETS) if narrow else metric, registry)
+                registry = self._process_registry if metric.foreign else self._pass_registry
+                self._series.add_metric(replace(metric, buckets=NARROW_BUCKETS) if narrow else metric, registry)
         ProcessCollector(registry=self._process_registry)
         self._show_zeros()
 
@@ -115,11 +80,11 @@ class Metrics:
         """Add a companion's own metrics, to be shown with all others; one that comes again goes on with them."""
         metrics = tuple(table)
         names = tuple(metric.name for metric in metrics)
-        known = self._of_companions.get(names)
+        known = self._companions.get(names)
         if known is None:
-            known = self._of_companions[names] = MetricSeries()
+            known = self._companions[names] = MetricSeries()
             for metric in metrics:
-                known.make(metric, self._process_registry if metric.on_standby else self._engine_registry)
+                known.add_metric(metric, self._process_registry if metric.on_standby else self._pass_registry)
         return known
 
     def _show_zeros(self) -> None:
@@ -143,8 +108,8 @@ class Metrics:
 
     def scrape(self) -> bytes:
         """Return all metrics in `exposition.CONTENT_TYPE`."""
-        registries = (self._process_registry, self._engine_registry)
-        return b"".join(exposition(one.collect()) for one in registries[: 2 if self._started else 1])
+        registries = (self._process_registry, self._pass_registry)
+        return b"".join(exposition(registry.collect()) for registry in registries[: 2 if self._started else 1])
 
     def start(self) -> None:
         """Show all metrics from here on: this replica begins to work."""
@@ -232,20 +197,20 @@ class Metrics:
         """Publish every group, where that was asked for; groups that vanished go away."""
         if not self._per_node_group:
             return
-        fresh: dict[tuple[str, tuple[str, ...]], float] = {}
+        values: dict[tuple[str, tuple[str, ...]], float] = {}
         for group in groups:
-            one = (group.id,)
-            fresh["node_group_min_count", one] = group.min_size
-            fresh["node_group_max_count", one] = group.max_size
-            fresh["node_group_target_count", one] = group.target_size
-            fresh["node_group_healthiness", one] = group.scope.health.status == Health.HEALTHY
-            reason = _NO_BACKOFF if group.backoff is None else _failure(group.backoff.code or _NO_CODE)
-            fresh["node_group_backoff_status", (group.id, reason)] = group.backoff is not None
-        for (name, labels), value in fresh.items():
+            labels_of_group = (group.id,)
+            values["node_group_min_count", labels_of_group] = group.min_size
+            values["node_group_max_count", labels_of_group] = group.max_size
+            values["node_group_target_count", labels_of_group] = group.target_size
+            values["node_group_healthiness", labels_of_group] = group.scope.health.status == Health.HEALTHY
+            reason = _NO_BACKOFF if group.backoff is None else failure_label(group.backoff.code or _NO_CODE)
+            values["node_group_backoff_status", (group.id, reason)] = group.backoff is not None
+        for (name, labels), value in values.items():
             self._series.set(name, value, *labels)
-        for name, labels in self._group_series - fresh.keys():
+        for name, labels in self._group_series - values.keys():
             self._series.remove(name, *labels)
-        self._group_series = set(fresh)
+        self._group_series = set(values)
 
     # Replacements.
 
@@ -269,7 +234,7 @@ class Metrics:
 
     def scale_up_failed(self, reason: str, nodes: int, devices: DeviceLabels = NO_DEVICES) -> None:
         """A scale-up failed, by so many nodes; `reason` is a `ScaleUpFailure` or the provider's code."""
-        reason = _failure(reason)
+        reason = failure_label(reason)
         self._series.add("failed_scale_ups_total", 1, reason, *devices.labels)
         self._series.add("failed_node_creations_total", nodes, reason)
         if devices.gpu_name:
@@ -283,7 +248,7 @@ class Metrics:
         """A limit of the cluster kept a scaling from being considered."""
         self._series.add("skipped_scale_events_count", 1, direction, resource)
 
-    def packed(self, instance_type: str, cpu_count: str, namespaces: int, pod_groups: int) -> None:
+    def binpacking(self, instance_type: str, cpu_count: str, namespaces: int, pod_groups: int) -> None:
         """An estimate packed so many groups of equivalent pods of so many namespaces."""
         counted = str(namespaces) if namespaces <= 5 else "6-10" if namespaces <= 10 else "11+"
         self._series.observe("binpacking_heterogeneity", pod_groups, instance_type, cpu_count, counted)
@@ -362,10 +327,10 @@ class Metrics:
         """A phase of a pass took that long."""
         self._series.observe("pass_phase_duration_seconds", seconds, phase)
 
-    def heard(self, by_path: Mapping[str, WatchFigures]) -> None:
+    def watches(self, by_path: Mapping[str, WatchFigures]) -> None:
         """What the watches have come to since the process started."""
         for path, now in by_path.items():
-            before = self._heard.get(path, WatchFigures())
+            before = self._watches.get(path, WatchFigures())
             self._series.add("watch_restarts_total", now.restarts - before.restarts, path)
             self._series.add("watch_relists_total", now.relists - before.relists, path)
             self._series.add("watch_failures_total", now.failures - before.failures, path)
@@ -373,13 +338,13 @@ class Metrics:
             self._series.set("undecoded_objects", now.undecoded, path)
             if now.silent_s is not None:
                 self._series.set("watch_silence_seconds", now.silent_s, path)
-            self._heard[path] = now
+            self._watches[path] = now
 
     def calls_retried(self, counts: Mapping[tuple[str, str], int]) -> None:
         """How often the API server asked for patience since the process started, by HTTP method and what came of it."""
         for (verb, result), count in counts.items():
-            self._series.add("api_retries_total", count - self._retried.get((verb, result), 0), verb, result)
-        self._retried = counts
+            self._series.add("api_retries_total", count - self._retries.get((verb, result), 0), verb, result)
+        self._retries = counts
 
     def clock_is_ahead(self, seconds: float) -> None:
         """Our wall clock is so far ahead of the API server's."""
@@ -411,5 +376,6 @@ class Metrics:
         self._series.add("events_dropped_total", count)
 
 
-def _failure(reason: str) -> str:
+def failure_label(reason: str) -> str:
+    """Return the value of the label `reason`: one that is not known counts as `other`."""
     return reason if reason in _OWN_REASONS else told_apart(reason)

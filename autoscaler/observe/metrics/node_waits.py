@@ -31,11 +31,11 @@ class RemovalWaits:
         self._since: dict[str, float] = {}
         self._reason: dict[str, str] = {}
 
-    def passed(self, report: PassReport) -> Iterator[NodeWait]:
+    def pass_ended(self, report: PassReport) -> Iterator[NodeWait]:
         """Yield the waits that ended with a pass; in a cool-down nobody can tell which nodes could go."""
         if report.scale_down.result is ScaleDownResult.IN_COOLDOWN:
             return
-        going = {one.node.name for one in report.scale_down.begun}
+        going = {removal.node.name for removal in report.scale_down.begun}
         eligible = dict(_eligible(report))
         for name in (*self._since, *(going - self._since.keys())):
             if name in going or name not in eligible:
@@ -49,9 +49,9 @@ class RemovalWaits:
 
 def _eligible(report: PassReport) -> Iterator[tuple[str, str]]:
     for name in (removal.node.name for removal in report.scale_down.unneeded):
-        kept = report.scale_down.unremovable.get(name)
-        if kept is None or kept.reason not in _NOT_YET:
-            yield name, NO_REASON if kept is None else kept.reason
+        unremovable = report.scale_down.unremovable.get(name)
+        if unremovable is None or unremovable.reason not in _NOT_YET:
+            yield name, NO_REASON if unremovable is None else unremovable.reason
 
 
 class SkippedNodes:
@@ -59,19 +59,19 @@ class SkippedNodes:
 
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
-        self._looked: float | None = None
+        self._last_pass: float | None = None
         """When it was looked at nodes before."""
 
     def longest_s(self, managed: Iterable[str], report: PassReport) -> float:
         """Return for how long any node in a group has not been looked at; 0 where all have been."""
         now = report.now.mono
-        before = now if self._looked is None else self._looked
+        before = now if self._last_pass is None else self._last_pass
         seen = {
             name
-            for name, kept in report.scale_down.unremovable.items()
-            if kept.reason is not UnremovableReason.NOT_TRIED
+            for name, unremovable in report.scale_down.unremovable.items()
+            if unremovable.reason is not UnremovableReason.NOT_TRIED
         }
         seen |= {removal.node.name for removal in report.scale_down.unneeded}
         self._since = {name: self._since.get(name, before) for name in managed if name not in seen}
-        self._looked = now
+        self._last_pass = now
         return max((now - since for since in self._since.values()), default=0.0)

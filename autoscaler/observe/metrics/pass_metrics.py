@@ -8,7 +8,9 @@ from autoscaler.errors import ErrorType
 from autoscaler.objects import quantity
 from autoscaler.objects.node import Node
 from autoscaler.objects.pod import Pod, PodClass
-from autoscaler.observe.metrics.definitions import (
+from autoscaler.observe.metrics.device_pools import mismatches
+from autoscaler.observe.metrics.devices import NO_DEVICES, DeviceLabels, devices_of
+from autoscaler.observe.metrics.labels import (
     AskedExpander,
     Direction,
     Function,
@@ -17,9 +19,7 @@ from autoscaler.observe.metrics.definitions import (
     PendingKind,
     ScaleUpFailure,
 )
-from autoscaler.observe.metrics.device_pools import mismatches
-from autoscaler.observe.metrics.devices import devices_of
-from autoscaler.observe.metrics.metrics import NO_DEVICES, DeviceLabels, Metrics
+from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.metrics.node_waits import RemovalWaits, SkippedNodes
 from autoscaler.observe.metrics.taints import count_taints
 from autoscaler.observe.report import PassEnd, PassReport
@@ -60,7 +60,7 @@ def failed(report: PassReport) -> bool:
     return report.end is PassEnd.FAILED and report.error_type is not ErrorType.TRANSIENT
 
 
-def _asked(answer: ExpanderAnswer) -> AskedExpander:
+def _expander_result(answer: ExpanderAnswer) -> AskedExpander:
     if answer.error:
         return AskedExpander.FAILED
     return AskedExpander.ANSWERED if answer.usable else AskedExpander.UNUSABLE
@@ -78,11 +78,11 @@ class PassMetrics:
     def __init__(self, metrics: Metrics, config: Config) -> None:
         self._metrics = metrics
         self._resources = gpu_resources(config.rules)
-        self._tainted: tuple[Node, ...] | None
+        self._counted_nodes: tuple[Node, ...] | None
         self._groups = Groups()
         self._pools: Mapping[str, Collection[str]] = {}
         observe = config.observe
-        self._waits = RemovalWaits() if observe.node_removal_latency_tracking_enabled else None
+        self._removal_waits = RemovalWaits() if observe.node_removal_latency_tracking_enabled else None
         self._skipped = SkippedNodes() if observe.max_node_skip_eval_time_tracker_enabled else None
         self.configure(config)
 
@@ -90,16 +90,16 @@ class PassMetrics:
         """Go by these options from now on, and publish them."""
         self._config = config
         self._passing = passing_taints(config.templates, config.rules)
-        self._tainted = None
+        self._counted_nodes = None
         limits = config.limits
         cores, memory = limits.cores_total, limits.memory_total
         self._metrics.limits((cores.min, cores.max), (memory.min * _GIB, memory.max * _GIB))
 
-    def starting(self) -> None:
+    def start(self) -> None:
         """Show the metrics from here on."""
         self._metrics.start()
 
-    def passed(self, report: PassReport, groups: tuple[GroupStatus, ...]) -> None:
+    def pass_ended(self, report: PassReport, groups: tuple[GroupStatus, ...]) -> None:
         """Publish what a pass saw and did; `groups` are as its status has them."""
         for phase, function in FUNCTIONS.items():
             if phase in report.timings:
@@ -121,47 +121,53 @@ class PassMetrics:
         self._cluster(report, report.view, report.registry, groups)
         if self._config.features.capacity_buffer_controller_enabled:
             self._metrics.buffers_reconciled(report.now.wall)
-        self._troubles(report, report.view, report.registry)
+        self._cloud_failures(report, report.view, report.registry)
         self._decisions(report)
         if report.scale_up.result not in (None, ScaleUpResult.NOT_TRIED):
             self._scale_up(report, report.view)
         if report.scale_down.result not in (None, ScaleDownResult.NOT_TRIED):
             self._scale_down(report)
-            self._tracked(report, report.view)
+            self._waits_of_nodes(report, report.view)
         self._replacements(report)
 
     def _taints(self, view: ClusterView) -> None:
-        if view.nodes is not self._tainted:
-            self._tainted = view.nodes
+        if view.nodes is not self._counted_nodes:
+            self._counted_nodes = view.nodes
             self._metrics.taints(count_taints(view.nodes, self._passing))
 
     def _cluster(
         self, report: PassReport, view: ClusterView, registry: Registry, groups: tuple[GroupStatus, ...]
     ) -> None:
-        metrics, most = self._metrics, self._config.limits.max_nodes_total
+        metrics, max_nodes = self._metrics, self._config.limits.max_nodes_total
         metrics.cluster(registry.healthy, counts_of(registry.cluster))
-        staying = [node for node in view.nodes if not being_deleted(node, report.now.wall)]
-        memory_bytes = sum(node.capacity.get(quantity.MEMORY, 0) for node in staying)
-        metrics.size(sum(map(cores_of, staying)) * 1000, memory_bytes)
-        room = sum(group.max_size for group in groups)
-        metrics.node_groups(len(groups), 0, min(room, most) if most > 0 else room)
+        remaining_nodes = [node for node in view.nodes if not being_deleted(node, report.now.wall)]
+        memory_bytes = sum(node.capacity.get(quantity.MEMORY, 0) for node in remaining_nodes)
+        metrics.size(sum(map(cores_of, remaining_nodes)) * 1000, memory_bytes)
+        max_size_sum = sum(group.max_size for group in groups)
+        metrics.node_groups(len(groups), 0, min(max_size_sum, max_nodes) if max_nodes > 0 else max_size_sum)
         metrics.each_node_group(groups)
         metrics.device_mismatches(mismatches(view, registry.readings.ready(), report.device_pools))
 
-    def _troubles(self, report: PassReport, view: ClusterView, registry: Registry) -> None:
+    def _cloud_failures(self, report: PassReport, view: ClusterView, registry: Registry) -> None:
         """Count what went wrong in the cloud since the pass before, and what was done about it."""
-        for one in registry.occurrences:
-            code = one.error.code if one.error is not None else ""
-            if one.incident is Incident.SCALE_UP_TIMED_OUT:
-                self._metrics.scale_up_failed(ScaleUpFailure.TIMEOUT, one.nodes, self._devices(report, view, one.group))
-            elif one.incident is Incident.CREATION_FAILED:
+        for occurrence in registry.occurrences:
+            code = occurrence.error.code if occurrence.error is not None else ""
+            if occurrence.incident is Incident.SCALE_UP_TIMED_OUT:
+                self._metrics.scale_up_failed(
+                    ScaleUpFailure.TIMEOUT, occurrence.nodes, self._devices(report, view, occurrence.group)
+                )
+            elif occurrence.incident is Incident.CREATION_FAILED:
                 reason = code or ScaleUpFailure.CLOUD_PROVIDER
-                self._metrics.scale_up_failed(reason, one.nodes, self._devices(report, view, one.group))
-        for lack in (kind for found in report.shortfalls for kind in {one.kind for one in found.lacking}):
+                self._metrics.scale_up_failed(reason, occurrence.nodes, self._devices(report, view, occurrence.group))
+        for lack in (
+            kind for shortfall in report.shortfalls for kind in {lacking.kind for lacking in shortfall.lacking}
+        ):
             self._metrics.short_of_template(lack)
-        gone = sum(len(one.removal.instances) for one in report.repairs.unregistered_removed if one.error is None)
-        if gone:
-            self._metrics.unregistered_removed(gone)
+        removed_count = sum(
+            len(removed.removal.instances) for removed in report.repairs.unregistered_removed if removed.error is None
+        )
+        if removed_count:
+            self._metrics.unregistered_removed(removed_count)
 
     def _decisions(self, report: PassReport) -> None:
         if report.scale_up.result is not None:
@@ -170,41 +176,43 @@ class PassMetrics:
             self._metrics.decided(PassActivity.SCALE_DOWN, report.scale_down.result)
         self._metrics.waiting(Counter(report.pods.waiting.values()))
         if report.scale_up.plan is not None:
-            self._metrics.skipped_groups(Counter(one.reason.value for one in report.scale_up.plan.skipped))
+            self._metrics.skipped_groups(Counter(skipped.reason.value for skipped in report.scale_up.plan.skipped))
 
     def _scale_up(self, report: PassReport, view: ClusterView) -> None:
         metrics, config, plan = self._metrics, self._config, report.scale_up.plan
         metrics.step_began(PassActivity.AUTOSCALING, report.now)
         pending = sort_pending(view.pending, config.pods, config.rules)
         # Pause pods are counted apart, as headroom_pods.
-        work = [pod for pod in pending.unschedulable if pod.cls.headroom is None]
-        metrics.pending_pods(PendingKind.UNSCHEDULABLE, len(work))
+        workload_pods = [pod for pod in pending.unschedulable if pod.cls.headroom is None]
+        metrics.pending_pods(PendingKind.UNSCHEDULABLE, len(workload_pods))
         metrics.pending_pods(PendingKind.UNPROCESSED, sum(pod.cls.headroom is None for pod in pending.unprocessed))
-        metrics.skipped_pods(0 if plan is None else sum(_put_aside(plan, pod.cls) for pod in plan.remaining))
-        metrics.longest_pending(_longest_wait_s(work, report.now.wall))
+        metrics.skipped_pods(
+            0 if plan is None else sum(_has_too_many_constraints(plan, pod.cls) for pod in plan.remaining)
+        )
+        metrics.longest_pending(_longest_wait_s(workload_pods, report.now.wall))
         if plan is not None:
             metrics.step_began(PassActivity.SCALE_UP, report.now)
-            limited = [one for one in plan.skipped if one.reason is Skip.LIMIT]
-            for resource in (name for one in limited for name in one.detail.split(", ")):
+            limited = [skipped for skipped in plan.skipped if skipped.reason is Skip.LIMIT]
+            for resource in (name for skipped in limited for name in skipped.detail.split(", ")):
                 if resource in _LIMITS:
                     metrics.scaling_skipped(Direction.UP, _LIMITS[resource])
             for answer in plan.answers:
-                metrics.expander_asked(_asked(answer))
-            self._packed(plan)
-        for done in report.increases:
-            devices = self._devices(report, view, done.group)
-            if done.after > done.before:
-                metrics.scaled_up(done.after - done.before, devices)
-            if done.error is not None:
-                reason = done.error.code or ScaleUpFailure.CLOUD_PROVIDER
-                metrics.scale_up_failed(reason, done.wanted - done.after, devices)
+                metrics.expander_asked(_expander_result(answer))
+            self._binpacking(plan)
+        for increase in report.increases:
+            devices = self._devices(report, view, increase.group)
+            if increase.after > increase.before:
+                metrics.scaled_up(increase.after - increase.before, devices)
+            if increase.error is not None:
+                reason = increase.error.code or ScaleUpFailure.CLOUD_PROVIDER
+                metrics.scale_up_failed(reason, increase.wanted - increase.after, devices)
 
-    def _packed(self, plan: ScaleUpPlan) -> None:
+    def _binpacking(self, plan: ScaleUpPlan) -> None:
         """Count the estimates behind a plan; rounds that play one choice on have the same ones."""
-        for option in {id(option): option for each in plan.rounds for option in each.options}.values():
+        for option in {id(option): option for round_ in plan.rounds for option in round_.options}.values():
             node = option.template.node
             cpus = quantity.text(quantity.CPU, node.capacity.get(quantity.CPU, 0))
-            self._metrics.packed(node.instance_type or "", cpus, option.namespaces, option.kinds)
+            self._metrics.binpacking(node.instance_type or "", cpus, option.namespaces, option.kinds)
 
     def _scale_down(self, report: PassReport) -> None:
         metrics, result = self._metrics, report.scale_down.result
@@ -215,14 +223,16 @@ class PassMetrics:
             metrics.step_began(PassActivity.SCALE_DOWN, report.now)
 
     def _replacements(self, report: PassReport) -> None:
-        self._metrics.replacements(Counter(one.trigger for one in report.replacements.all if not one.over))
-        for one in report.replacements.all:
-            if one.over:
-                saved = (one.saving or 0.0) if one.stage is ReplacementStage.DONE else 0.0
-                self._metrics.replacement_ended(one.trigger, one.stage, saved)
+        self._metrics.replacements(
+            Counter(replacement.trigger for replacement in report.replacements.all if not replacement.over)
+        )
+        for replacement in report.replacements.all:
+            if replacement.over:
+                saved = (replacement.saving or 0.0) if replacement.stage is ReplacementStage.DONE else 0.0
+                self._metrics.replacement_ended(replacement.trigger, replacement.stage, saved)
 
-    def _tracked(self, report: PassReport, view: ClusterView) -> None:
-        for wait in () if self._waits is None else self._waits.passed(report):
+    def _waits_of_nodes(self, report: PassReport, view: ClusterView) -> None:
+        for wait in () if self._removal_waits is None else self._removal_waits.pass_ended(report):
             self._metrics.removal_waited(wait.seconds, wait.reason, deleted=wait.deleted)
         if self._skipped is not None:
             self._metrics.nodes_skipped(self._skipped.longest_s(view.groups.of_node, report))
@@ -242,7 +252,7 @@ class PassMetrics:
         return devices_of(template.node, groups.get(group_id), groups, drivers, self._resources)
 
 
-def _put_aside(plan: ScaleUpPlan, cls: PodClass) -> bool:
+def _has_too_many_constraints(plan: ScaleUpPlan, cls: PodClass) -> bool:
     """Whether the class has too many constraints to be tried."""
-    rejections = (one for of_group in plan.rejected.get(cls, {}).values() for one in of_group)
-    return any(one.reason is NoFit.TOO_MUCH_WORK for one in rejections)
+    rejections = (rejection for of_group in plan.rejected.get(cls, {}).values() for rejection in of_group)
+    return any(rejection.reason is NoFit.TOO_MUCH_WORK for rejection in rejections)

@@ -8,9 +8,9 @@ from autoscaler.observe.metrics.definitions import Metric, MetricType
 from autoscaler.observe.metrics.exposition import PlainCounter
 from autoscaler.printable import spelled_out
 
-_LONGEST_LABEL = 300
+_MAX_LABEL = 300
 
-MOST_SERIES = 2000
+MAX_SERIES = 2000
 """Of one counter, histogram or summary; whatever comes later counts together under `OTHER`."""
 OTHER = "other"
 
@@ -24,7 +24,7 @@ class MetricSeries:
         self._distributions: dict[str, Histogram | Summary] = {}
         self._counted: dict[str, set[tuple[str, ...]]] = {}
 
-    def make(self, metric: Metric, registry: CollectorRegistry) -> None:
+    def add_metric(self, metric: Metric, registry: CollectorRegistry) -> None:
         """Add one metric; it has no series until it is moved, unless it has no labels."""
         name, text, labels = metric.full_name, metric.help, metric.labels
         if metric.kind is MetricType.GAUGE:
@@ -65,7 +65,7 @@ class MetricSeries:
         known = self._counted.setdefault(name, set())
         if labels in known or not labels:
             return labels
-        if len(known) >= MOST_SERIES:
+        if len(known) >= MAX_SERIES:
             return (OTHER,) * len(labels)
         known.add(labels)
         return labels
@@ -86,4 +86,4 @@ class MetricSeries:
 
 def _shown(labels: tuple[str, ...]) -> tuple[str, ...]:
     """Return labels that every scraper takes: the name of a thing may be long, and hold anything."""
-    return tuple(spelled_out(label[:_LONGEST_LABEL]) for label in labels)
+    return tuple(spelled_out(label[:_MAX_LABEL]) for label in labels)

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from autoscaler.observe.page.format import cpus, gib, until
 from autoscaler.observe.page.markup import NOTHING, Html, html, joined
 from autoscaler.observe.page.plots import size_bar
-from autoscaler.observe.page.table import Column, chips, extent, pill, table
+from autoscaler.observe.page.table import Column, chips, pill, row_count_text, table
 from autoscaler.observe.status import GroupStatus, Health, ScaleUpActivity, TemplateSummary
 
-_MOST_GROUPS = 15
+_MAX_GROUPS = 15
 
 
 def groups_table(groups: Sequence[GroupStatus], now_wall: float, all_link: str | None) -> Html:
@@ -17,8 +17,8 @@ def groups_table(groups: Sequence[GroupStatus], now_wall: float, all_link: str |
 
     `all_link` leads to all of them; None: this is that page.
     """
-    ordered = sorted(groups, key=_calm)
-    shown = ordered if all_link is None else ordered[:_MOST_GROUPS]
+    ordered = sorted(groups, key=_by_urgency)
+    shown = ordered if all_link is None else ordered[:_MAX_GROUPS]
     columns = (
         Column("Node group"),
         Column("State"),
@@ -30,15 +30,17 @@ def groups_table(groups: Sequence[GroupStatus], now_wall: float, all_link: str |
     )
     rows = (_group_row(group, now_wall) for group in shown)
     states = Counter(word for group in groups for word, _ in _group_states(group))
-    return joined((chips(states), table(extent("node group", len(shown), len(groups), all_link), columns, rows)))
+    return joined(
+        (chips(states), table(row_count_text("node group", len(shown), len(groups), all_link), columns, rows))
+    )
 
 
-def _calm(group: GroupStatus) -> tuple[bool, bool, bool]:
+def _by_urgency(group: GroupStatus) -> tuple[bool, bool, bool]:
     scope = group.scope
-    return scope.health.status == Health.HEALTHY, group.backoff is None, not _grows(group)
+    return scope.health.status == Health.HEALTHY, group.backoff is None, not _is_scaling_up(group)
 
 
-def _grows(group: GroupStatus) -> bool:
+def _is_scaling_up(group: GroupStatus) -> bool:
     return group.scope.scale_up.status == ScaleUpActivity.IN_PROGRESS
 
 
@@ -75,7 +77,7 @@ def _group_states(group: GroupStatus) -> Iterator[tuple[str, str]]:
     """Yield words and their tones."""
     health = group.scope.health.status
     yield health.value, "good" if health == Health.HEALTHY else "bad"
-    if _grows(group):
+    if _is_scaling_up(group):
         yield "Scaling up", "warn"
     if group.backoff is not None:
         yield "Backed off", "bad"

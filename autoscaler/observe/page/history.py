@@ -4,16 +4,16 @@ from collections.abc import Sequence
 
 from autoscaler.observe.page.format import ago, count
 from autoscaler.observe.page.markup import NOTHING, Html, html
-from autoscaler.observe.page.table import Column, like_it, pill, table
+from autoscaler.observe.page.table import Column, and_others, pill, table
 from autoscaler.observe.status import Decision, RecentEvent
 
-_MOST_DECISIONS = 15
-_MOST_EVENTS = 15
+_MAX_DECISIONS = 15
+_MAX_EVENTS = 15
 
 
 def decisions_table(history: Sequence[Decision], now_wall: float) -> Html:
     """Return the newest decisions, newest first."""
-    shown = history[::-1][:_MOST_DECISIONS]
+    shown = history[::-1][:_MAX_DECISIONS]
     columns = (
         Column("When", "brief"),
         Column("Nodes", "n"),
@@ -24,14 +24,14 @@ def decisions_table(history: Sequence[Decision], now_wall: float) -> Html:
     )
     rows = (
         (
-            ago(one.at, now_wall),
-            html("{}", f"{one.delta:+d}".replace("-", "\N{MINUS SIGN}")),
-            html("<code>{}</code>", one.group),
-            html("{}", one.pods),
-            pill(one.result, "bad") if one.failed else html("{}", one.result),
-            html("{}", one.detail),
+            ago(decision.at, now_wall),
+            html("{}", f"{decision.delta:+d}".replace("-", "\N{MINUS SIGN}")),
+            html("<code>{}</code>", decision.group),
+            html("{}", decision.pods),
+            pill(decision.result, "bad") if decision.failed else html("{}", decision.result),
+            html("{}", decision.detail),
         )
-        for one in shown
+        for decision in shown
     )
     caption = html("The newest {} of {}", len(shown), f"{len(history):,}") if len(shown) < len(history) else NOTHING
     return table(caption or html("{}", count(len(history), "decision")), columns, rows)
@@ -39,16 +39,16 @@ def decisions_table(history: Sequence[Decision], now_wall: float) -> Html:
 
 def events_table(events: Sequence[RecentEvent], now_wall: float) -> Html:
     """Return the newest events, newest first; those that say the same of several objects share a row."""
-    alike: dict[tuple[str, str, str], list[RecentEvent]] = {}
-    for one in reversed(events):
-        alike.setdefault((one.kind, one.reason, one.message), []).append(one)
-    shown = list(alike.values())[:_MOST_EVENTS]
+    grouped: dict[tuple[str, str, str], list[RecentEvent]] = {}
+    for event in reversed(events):
+        grouped.setdefault((event.kind, event.reason, event.message), []).append(event)
+    shown = list(grouped.values())[:_MAX_EVENTS]
     columns = (Column("When", "brief"), Column("Reason", "brief"), Column("Message"))
     rows = (
         (
             ago(row[0].at, now_wall),
             pill(row[0].reason, "warn" if row[0].kind == "Warning" else ""),
-            html('{}<span class="sub">{}{}</span>', row[0].message, row[0].about, like_it(row)),
+            html('{}<span class="sub">{}{}</span>', row[0].message, row[0].about, and_others(row)),
         )
         for row in shown
     )

@@ -7,12 +7,12 @@ from autoscaler.observe.meanings import GivenReason
 from autoscaler.observe.page.format import lasting, percent
 from autoscaler.observe.page.markup import NOTHING, Html, html, joined
 from autoscaler.observe.page.plots import share_bar
-from autoscaler.observe.page.table import Column, chips, extent, glossary, pill, table
+from autoscaler.observe.page.table import Column, chips, glossary, pill, row_count_text, table
 from autoscaler.observe.reason_table import OF_NODES
 from autoscaler.observe.status import NodeState, NodeStatus
 
-_MOST_NODES = 200
-_URGENCY = (
+_MAX_NODES = 200
+_STATES_BY_URGENCY = (
     NodeState.BEING_DELETED,
     NodeState.UNREADY,
     NodeState.NOT_STARTED,
@@ -29,7 +29,7 @@ def nodes_table(nodes: Sequence[NodeStatus], now_wall: float, all_link: str | No
     `all_link` leads to all of them; None: this is that page.
     """
     ordered = sorted(nodes, key=_relevance)
-    shown = ordered if all_link is None else ordered[:_MOST_NODES]
+    shown = ordered if all_link is None else ordered[:_MAX_NODES]
     columns = (
         Column("Node"),
         Column("Node group"),
@@ -40,17 +40,22 @@ def nodes_table(nodes: Sequence[NodeStatus], now_wall: float, all_link: str | No
         Column("Why it stays", "wide"),
     )
     rows = (_node_row(node, now_wall) for node in shown)
-    caption = extent("node", len(shown), len(nodes), all_link)
-    given: list[GivenReason] = [(node.stays.reason, OF_NODES) for node in nodes if node.stays is not None]
-    return joined((chips(Counter(_fate(node) for node in nodes)), table(caption, columns, rows), glossary(given)))
+    caption = row_count_text("node", len(shown), len(nodes), all_link)
+    reasons: list[GivenReason] = [(node.stays.reason, OF_NODES) for node in nodes if node.stays is not None]
+    return joined((chips(Counter(_verdict(node) for node in nodes)), table(caption, columns, rows), glossary(reasons)))
 
 
 def _relevance(node: NodeStatus) -> tuple[int, int, float, str]:
-    routine = node.unneeded_since_at is None
-    return _URGENCY.index(node.state), routine, max(node.cpu_utilization or 0, node.memory_utilization or 0), node.name
+    not_unneeded = node.unneeded_since_at is None
+    return (
+        _STATES_BY_URGENCY.index(node.state),
+        not_unneeded,
+        max(node.cpu_utilization or 0, node.memory_utilization or 0),
+        node.name,
+    )
 
 
-def _fate(node: NodeStatus) -> str:
+def _verdict(node: NodeStatus) -> str:
     if node.unneeded_since_at is not None:
         return "unneeded"
     if node.stays is not None:

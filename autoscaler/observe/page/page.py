@@ -27,12 +27,12 @@ from autoscaler.observe.status import (
 )
 
 DEFAULT_REFRESH_S = 15
-_LONGEST_REFRESH_S = 3600
+_MAX_REFRESH_S = 3600
 _DATA = ("status", "groups", "nodes", "pods", "plans", "openapi.json")
 _SECTIONS = ("Node groups", "Pending pods", "Decisions", "Events")
 _LAST_SECTION = "Nodes"
 
-Parts = Sequence[tuple[str, SectionContent]]
+Sections = Sequence[tuple[str, SectionContent]]
 """The sections of companions by their titles."""
 
 
@@ -42,7 +42,7 @@ class PageOptions(msgspec.Struct, frozen=True, rename={"all_rows": "all", "refre
     all_rows: Annotated[bool, msgspec.Meta(description="Whether to show every row.")] = False
     refresh_s: Annotated[
         int,
-        msgspec.Meta(ge=0, le=_LONGEST_REFRESH_S, description="Seconds after which the page reloads; 0 means never."),
+        msgspec.Meta(ge=0, le=_MAX_REFRESH_S, description="Seconds after which the page reloads; 0 means never."),
     ] = DEFAULT_REFRESH_S
 
     def link(self, *, all_rows: bool, refresh_s: int) -> str:
@@ -56,22 +56,22 @@ def status_page(
     now_wall: float,
     options: PageOptions,
     alive: HealthResult = OK,
-    blocks: Sequence[CompanionSection] = (),
+    companions: Sequence[CompanionSection] = (),
     complaints: Sequence[str] = (),
 ) -> Html:
     """Return the whole document.
 
-    `alive` is what the health check says, `blocks` are of the companions, `complaints` are about the API server.
+    `alive` is what the health check says, `companions` adds their sections, `complaints` are about the API server.
     """
     status = view.status
-    everything = None if options.all_rows else options.link(all_rows=True, refresh_s=options.refresh_s)
-    parts = [(block.title, block.show(now_wall, everything)) for block in blocks]
+    all_rows_link = None if options.all_rows else options.link(all_rows=True, refresh_s=options.refresh_s)
+    sections = [(companion.title, companion.show(now_wall, all_rows_link)) for companion in companions]
     body = joined(
         (
-            _header(status, now_wall, options, joined((_notices(status, alive, complaints), _alarms(parts)))),
-            NOTHING if status.last_pass is None else _contents(title for title, _ in parts),
-            _main(view, now_wall, everything, parts),
-            _footer(status.process, now_wall, [block.data for block in blocks]),
+            _header(status, now_wall, options, joined((_notices(status, alive, complaints), _alarms(sections)))),
+            NOTHING if status.last_pass is None else _contents(title for title, _ in sections),
+            _body(view, now_wall, all_rows_link, sections),
+            _footer(status.process, now_wall, [companion.data for companion in companions]),
         )
     )
     refresh = html('<meta http-equiv="refresh" content="{}">', options.refresh_s) if options.refresh_s else NOTHING
@@ -121,8 +121,8 @@ def _header(status: PublishedStatus, now_wall: float, options: PageOptions, noti
     )
 
 
-def _contents(others: Iterable[str]) -> Html:
-    titles = (*_SECTIONS, *others, _LAST_SECTION)
+def _contents(companion_titles: Iterable[str]) -> Html:
+    titles = (*_SECTIONS, *companion_titles, _LAST_SECTION)
     links = joined(html('<li><a href="#{}">{}</a></li>', _anchor(title), title) for title in titles)
     return html('<nav aria-label="Sections"><ul>{}</ul></nav>', links)
 
@@ -157,36 +157,36 @@ def _undecoded_notice(kind: UndecodedKind) -> Html:
     )
 
 
-def _alarms(parts: Parts) -> Html:
+def _alarms(sections: Sections) -> Html:
     return joined(
-        html('<p class="notice bad"><a href="#{}">{}</a>: {}</p>', _anchor(title), title, part.alarm)
-        for title, part in parts
-        if part.alarm
+        html('<p class="notice bad"><a href="#{}">{}</a>: {}</p>', _anchor(title), title, section.alarm)
+        for title, section in sections
+        if section.alarm
     )
 
 
-def _main(view: StatusView, now_wall: float, everything: str | None, parts: Parts) -> Html:
-    """Return what is between header and footer; `everything` is the link to every row, None on that page."""
+def _body(view: StatusView, now_wall: float, all_rows_link: str | None, sections: Sections) -> Html:
+    """Return what is between header and footer; `all_rows_link` is the link to every row, None on that page."""
     status = view.status
-    beside = joined(_section(title, part.body) for title, part in parts)
+    companion_sections = joined(_section(title, section.body) for title, section in sections)
     if status.last_pass is None:
         waiting = "No pass has finished yet."
-        return html("<main><section><h2>Waiting</h2><p>{}</p></section>{}</main>", waiting, beside)
-    now = joined(
+        return html("<main><section><h2>Waiting</h2><p>{}</p></section>{}</main>", waiting, companion_sections)
+    current = joined(
         (
             _section(
                 "Node groups",
-                groups_table(status.groups, now_wall, everything)
+                groups_table(status.groups, now_wall, all_rows_link)
                 if status.groups
                 else _empty("The provider has no node groups."),
             ),
             _section(
                 "Pending pods",
-                pods_table(status.pods, now_wall, everything) if status.pods else _empty("Every pod has a node."),
+                pods_table(status.pods, now_wall, all_rows_link) if status.pods else _empty("Every pod has a node."),
             ),
         )
     )
-    past = joined(
+    recent = joined(
         (
             _section("Decisions", _decisions(view, now_wall)),
             _section(
@@ -196,14 +196,14 @@ def _main(view: StatusView, now_wall: float, everything: str | None, parts: Part
         )
     )
     capacity = capacity_bars(status.cluster)
-    nodes = nodes_table(status.nodes, now_wall, everything) if status.nodes else _empty("There are no nodes.")
+    nodes = nodes_table(status.nodes, now_wall, all_rows_link) if status.nodes else _empty("There are no nodes.")
     return html(
         '<main>{}{}<div class="pair"><div>{}</div><div>{}</div></div>{}{}</main>',
         tiles(status, status.last_pass, now_wall),
         _section("Capacity", capacity) if capacity else NOTHING,
-        now,
-        past,
-        beside,
+        current,
+        recent,
+        companion_sections,
         _section(_LAST_SECTION, nodes),
     )
 
@@ -227,13 +227,13 @@ def _decisions(view: StatusView, now_wall: float) -> Html:
     return joined((timeline(view.history, now_wall), decisions_table(view.history, now_wall)))
 
 
-def _footer(process: ProcessStatus, now_wall: float, others: Sequence[str]) -> Html:
+def _footer(process: ProcessStatus, now_wall: float, companion_data: Sequence[str]) -> Html:
     versions: Sequence[str] = [
         f"autoscaler {process.version}",
         *([f"Kubernetes {process.kubernetes_version}"] if process.kubernetes_version else []),
         *([f"decides like Cluster Autoscaler {process.compatibility}"] if process.compatibility else []),
     ]
-    addresses = (*(f"/api/v1/{name}" for name in _DATA), *others, "/metrics")
+    addresses = (*(f"/api/v1/{name}" for name in _DATA), *companion_data, "/metrics")
     links = joined(html('<li><a href="{}">{}</a></li>', address, address) for address in addresses)
     return html(
         '<footer><p>{} · as of {}</p><nav aria-label="Data"><ul>{}</ul></nav></footer>',

@@ -8,11 +8,11 @@ from autoscaler.observe.page.format import count, percent, time_of_day
 from autoscaler.observe.page.markup import NOTHING, Html, html, joined
 from autoscaler.observe.status import Decision
 
-_BINS = 96
-_SHORTEST_S = 3600.0
-_HALF = 50  # half the height of the timeline, in its own units
-_MARK = 8
-_LEAST = 2.5  # a change of one node stays visible beside one of hundreds
+_BIN_COUNT = 96
+_MIN_SPAN_S = 3600.0
+_HALF_HEIGHT = 50  # half the height of the timeline, in its own units
+_MARK_HEIGHT = 8
+_MIN_HEIGHT = 2.5  # a change of one node stays visible beside one of hundreds
 
 
 def share_bar(share: float, label: str) -> Html:
@@ -27,26 +27,28 @@ def share_bar(share: float, label: str) -> Html:
     )
 
 
-def size_bar(least: int, ready: int, target: int, most: int) -> Html:
+def size_bar(minimum: int, ready: int, target: int, maximum: int) -> Html:
     """Return a bar from 0 to the maximum size: what is ready, what is asked for, and a mark at the minimum."""
-    return amount_bar(f"{ready} ready, target {target}, between {least} and {most}", ready, target, most, least)
+    return amount_bar(
+        f"{ready} ready, target {target}, between {minimum} and {maximum}", ready, target, maximum, minimum
+    )
 
 
-def amount_bar(told: str, there: int, target: int, most: int, least: int = 0) -> Html:
-    """Return a bar from 0 to `most`: what is there, of what is asked for, and a mark at `least` unless that is 0.
+def amount_bar(label: str, ready: int, target: int, maximum: int, minimum: int = 0) -> Html:
+    """Return a bar from 0 to `maximum`: what is there, of what is asked for, and a mark at `minimum` unless that is 0.
 
-    `told` says the same to those who do not see it.
+    `label` says the same to those who do not see it.
     """
-    scale = 100 / max(1, most, target)
-    mark = html('<rect class="mark" x="{}" width="0.8" height="10"/>', f"{min(99.2, least * scale):.1f}")
+    scale = 100 / max(1, maximum, target)
+    mark = html('<rect class="mark" x="{}" width="0.8" height="10"/>', f"{min(99.2, minimum * scale):.1f}")
     return html(
         '<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label="{}">'
         '<rect class="track" width="100" height="10"/><rect class="target" width="{}" height="10"/>'
         '<rect class="fill" width="{}" height="10"/>{}</svg>',
-        told,
+        label,
         f"{target * scale:.1f}",
-        f"{min(there, target) * scale:.1f}",
-        mark if least else NOTHING,
+        f"{min(ready, target) * scale:.1f}",
+        mark if minimum else NOTHING,
     )
 
 
@@ -61,23 +63,25 @@ def timeline(history: Sequence[Decision], now_wall: float) -> Html:
 
     Decisions that failed changed nothing: they are marks on the axis.
     """
-    start = min([now_wall - _SHORTEST_S, *(one.at for one in history)])
-    width_s = (now_wall - start) / _BINS
-    bins = [_Bin() for _ in range(_BINS)]
-    for one in history:
-        into = bins[min(_BINS - 1, max(0, int((one.at - start) / width_s)))]
-        if one.failed:
-            into.failed += 1
+    start = min([now_wall - _MIN_SPAN_S, *(decision.at for decision in history)])
+    width_s = (now_wall - start) / _BIN_COUNT
+    bins = [_Bin() for _ in range(_BIN_COUNT)]
+    for decision in history:
+        bin_ = bins[min(_BIN_COUNT - 1, max(0, int((decision.at - start) / width_s)))]
+        if decision.failed:
+            bin_.failed += 1
         else:
-            into.added += max(0, one.delta)
-            into.removed += max(0, -one.delta)
-    most = max(1, *(max(one.added, one.removed) for one in bins))
+            bin_.added += max(0, decision.delta)
+            bin_.removed += max(0, -decision.delta)
+    maximum = max(1, *(max(bin_.added, bin_.removed) for bin_ in bins))
     bars = joined(
-        bar for place, one in enumerate(bins) for bar in _bars(place, one, most, time_of_day(start + place * width_s))
+        bar
+        for position, bin_ in enumerate(bins)
+        for bar in _bars(position, bin_, maximum, time_of_day(start + position * width_s))
     )
-    added = f"{count(sum(one.added for one in bins), 'node')} added"
-    removed = f"{count(sum(one.removed for one in bins), 'node')} removed"
-    failed = f"{count(sum(one.failed for one in bins), 'decision')} failed"
+    added = f"{count(sum(bin_.added for bin_ in bins), 'node')} added"
+    removed = f"{count(sum(bin_.removed for bin_ in bins), 'node')} removed"
+    failed = f"{count(sum(bin_.failed for bin_ in bins), 'decision')} failed"
     keys = joined(
         html('<span class="key {}"></span>{} ', style, text)
         for style, text in (("added", added), ("removed", removed), ("failed", failed))
@@ -87,33 +91,39 @@ def timeline(history: Sequence[Decision], now_wall: float) -> Html:
         '<line class="axis" x1="0" x2="{}" y1="50" y2="50"/>{}</svg>'
         '<div class="ticks" aria-hidden="true"><span>{}</span><span>{}</span><span>now</span></div>'
         "<figcaption>{}since {} UTC; the tallest bar is {}</figcaption></figure>",
-        _BINS,
+        _BIN_COUNT,
         f"Nodes over time: {added}, {removed}, {failed}",
-        _BINS,
+        _BIN_COUNT,
         bars,
         time_of_day(start),
         time_of_day((start + now_wall) / 2),
         keys,
         time_of_day(start),
-        count(most, "node"),
+        count(maximum, "node"),
     )
 
 
-def _bars(place: int, one: _Bin, most: int, when: str) -> Iterator[Html]:
-    up, down = (max(_LEAST, _HALF * nodes / most) for nodes in (one.added, one.removed))
-    if one.added:
-        yield _bar("added", place, _HALF - up, up, f"{when} UTC: {count(one.added, 'node')} added")
-    if one.removed:
-        yield _bar("removed", place, _HALF, down, f"{when} UTC: {count(one.removed, 'node')} removed")
-    if one.failed:
-        yield _bar("failed", place, _HALF - _MARK / 2, _MARK, f"{when} UTC: {count(one.failed, 'decision')} failed")
+def _bars(position: int, bin_: _Bin, maximum: int, when: str) -> Iterator[Html]:
+    up, down = (max(_MIN_HEIGHT, _HALF_HEIGHT * nodes / maximum) for nodes in (bin_.added, bin_.removed))
+    if bin_.added:
+        yield _bar("added", position, _HALF_HEIGHT - up, up, f"{when} UTC: {count(bin_.added, 'node')} added")
+    if bin_.removed:
+        yield _bar("removed", position, _HALF_HEIGHT, down, f"{when} UTC: {count(bin_.removed, 'node')} removed")
+    if bin_.failed:
+        yield _bar(
+            "failed",
+            position,
+            _HALF_HEIGHT - _MARK_HEIGHT / 2,
+            _MARK_HEIGHT,
+            f"{when} UTC: {count(bin_.failed, 'decision')} failed",
+        )
 
 
-def _bar(style: str, place: int, top: float, height: float, text: str) -> Html:
+def _bar(style: str, position: int, top: float, height: float, text: str) -> Html:
     return html(
         '<rect class="{}" x="{}" y="{}" width="0.8" height="{}"><title>{}</title></rect>',
         style,
-        place + 0.1,
+        position + 0.1,
         f"{top:.1f}",
         f"{height:.1f}",
         text,

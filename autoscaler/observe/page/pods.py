@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from autoscaler.observe.meanings import GivenReason
 from autoscaler.observe.page.format import count, duration, lasting
 from autoscaler.observe.page.markup import NOTHING, Html, html, joined
-from autoscaler.observe.page.table import Column, chips, glossary, like_it, pill, table
+from autoscaler.observe.page.table import Column, and_others, chips, glossary, pill, table
 from autoscaler.observe.reason_table import OF_GROUPS, OF_PODS
 from autoscaler.observe.status import GroupReason, PodStatus
 
-_MOST_ROWS = 100
+_MAX_ROWS = 100
 
 
 def pods_table(pods: Sequence[PodStatus], now_wall: float, all_link: str | None) -> Html:
@@ -19,8 +19,8 @@ def pods_table(pods: Sequence[PodStatus], now_wall: float, all_link: str | None)
     `all_link` leads to every row of its own; None: this is that page.
     """
     all_rows = all_link is None
-    alike = [[pod] for pod in pods] if all_rows else _alike(pods)
-    shown = alike if all_rows else alike[:_MOST_ROWS]
+    grouped = [[pod] for pod in pods] if all_rows else _grouped_by_owner(pods)
+    shown = grouped if all_rows else grouped[:_MAX_ROWS]
     columns = (
         Column("Pod"),
         Column("Waiting", "n"),
@@ -29,23 +29,25 @@ def pods_table(pods: Sequence[PodStatus], now_wall: float, all_link: str | None)
         Column("Ready in about", "n"),
     )
     rows = (_pod_row(row, now_wall) for row in shown)
-    hidden = sum(len(row) for row in alike[len(shown) :])
+    hidden = sum(len(row) for row in grouped[len(shown) :])
     caption = html(
         "{} without a node{}. {}",
         count(len(pods), "pod"),
         f", {hidden:,} of them not shown" if hidden else "",
         html('<a href="{}">Show each</a>', all_link) if len(shown) < len(pods) else NOTHING,
     )
-    given: list[GivenReason] = [(pod.verdict, OF_PODS) for row in shown for pod in row[:1]]
-    given += [(one.reason, OF_GROUPS) for row in shown for one in row[0].reasons]
-    return joined((chips(Counter(pod.verdict for pod in pods)), table(caption, columns, rows), glossary(given)))
+    reasons: list[GivenReason] = [(pod.verdict, OF_PODS) for row in shown for pod in row[:1]]
+    reasons += [(one.reason, OF_GROUPS) for row in shown for one in row[0].reasons]
+    return joined((chips(Counter(pod.verdict for pod in pods)), table(caption, columns, rows), glossary(reasons)))
 
 
-def _alike(pods: Sequence[PodStatus]) -> list[list[PodStatus]]:
+def _grouped_by_owner(pods: Sequence[PodStatus]) -> list[list[PodStatus]]:
     rows: dict[tuple[object, ...], list[PodStatus]] = {}
     for pod in sorted(pods, key=lambda one: one.pending_since_at):
-        same = pod.owner if pod.owner is not None else pod.name
-        rows.setdefault((pod.namespace, same, pod.verdict, pod.detail, pod.planned_group, pod.reasons), []).append(pod)
+        owner_or_name = pod.owner if pod.owner is not None else pod.name
+        rows.setdefault(
+            (pod.namespace, owner_or_name, pod.verdict, pod.detail, pod.planned_group, pod.reasons), []
+        ).append(pod)
     return list(rows.values())
 
 
@@ -66,7 +68,7 @@ def _ready_in(row: Sequence[PodStatus]) -> Html:
 def _pod_names(row: Sequence[PodStatus]) -> Html:
     first = row[0]
     owner = html('<span class="sub">{}</span>', first.owner) if first.owner is not None else NOTHING
-    more = html('<span class="sub">{}</span>', like_it(row)) if len(row) > 1 else NOTHING
+    more = html('<span class="sub">{}</span>', and_others(row)) if len(row) > 1 else NOTHING
     return html("<code>{}/{}</code>{}{}", first.namespace, first.name, more, owner)
 
 
@@ -80,10 +82,15 @@ def _pod_why(pod: PodStatus) -> Html:
 
 
 def _group_reasons(reasons: Sequence[GroupReason]) -> Html:
-    counts = Counter(one.reason for one in reasons)
+    counts = Counter(reason.reason for reason in reasons)
     summary = ", ".join(f"{reason} ({number})" if number > 1 else reason for reason, number in counts.most_common())
     lines = joined(
-        html("<li><code>{}</code>: {}{}</li>", one.group, one.reason, f" ({one.detail})" if one.detail else "")
-        for one in reasons
+        html(
+            "<li><code>{}</code>: {}{}</li>",
+            reason.group,
+            reason.reason,
+            f" ({reason.detail})" if reason.detail else "",
+        )
+        for reason in reasons
     )
     return html("<details><summary>{}</summary><ul>{}</ul></details>", summary, lines)

@@ -9,7 +9,7 @@ from autoscaler.observe.meanings import GivenReason, meanings
 from autoscaler.observe.page.format import count
 from autoscaler.observe.page.markup import NOTHING, Html, html, joined
 
-_LONGEST_WORD = 40
+_MAX_PILL = 40
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -24,30 +24,30 @@ def table(caption: Html, columns: Sequence[Column], rows: Iterable[Sequence[Html
 
     A column that has nothing in any row is left out.
     """
-    every = list(rows)
-    used = [at for at in range(len(columns)) if any(row[at] for row in every)]
-    columns, every = [columns[at] for at in used], [[row[at] for at in used] for row in every]
-    heads = joined(
+    filled_rows = list(rows)
+    used = [index for index in range(len(columns)) if any(row[index] for row in filled_rows)]
+    columns, filled_rows = [columns[index] for index in used], [[row[index] for index in used] for row in filled_rows]
+    header_cells = joined(
         html('<th scope="col" role="columnheader" class="{}">{}</th>', column.style, column.title) for column in columns
     )
-    lines = joined(
+    body_rows = joined(
         html(
             '<tr role="row">{}</tr>',
-            joined(_cell(at, column, cell) for at, (column, cell) in enumerate(zip(columns, row, strict=True))),
+            joined(_cell(index, column, cell) for index, (column, cell) in enumerate(zip(columns, row, strict=True))),
         )
-        for row in every
+        for row in filled_rows
     )
     return html(
         '<table role="table"><caption>{}</caption><thead role="rowgroup"><tr role="row">{}</tr></thead>'
         '<tbody role="rowgroup">{}</tbody></table>',
         caption,
-        heads,
-        lines,
+        header_cells,
+        body_rows,
     )
 
 
-def _cell(at: int, column: Column, cell: Html) -> Html:
-    if at == 0:
+def _cell(index: int, column: Column, cell: Html) -> Html:
+    if index == 0:
         template = '<th scope="row" role="rowheader" class="{}" data-label="{}"><div>{}</div></th>'
         return html(template, column.style, column.title, cell)
     styles = " ".join(style for style in (column.style, "" if cell else "empty") if style)
@@ -56,7 +56,7 @@ def _cell(at: int, column: Column, cell: Html) -> Html:
 
 def pill(text: str, tone: str = "") -> Html:
     """Return a short word that stands out; `tone` is good, warn, bad or nothing. One that is long may be broken."""
-    return html('<span class="pill {}{}">{}</span>', "long " if len(text) > _LONGEST_WORD else "", tone, text)
+    return html('<span class="pill {}{}">{}</span>', "long " if len(text) > _MAX_PILL else "", tone, text)
 
 
 def chips(counts: Counter[str]) -> Html:
@@ -65,31 +65,31 @@ def chips(counts: Counter[str]) -> Html:
     return html('<ul class="chips" aria-label="By reason">{}</ul>', chips)
 
 
-def extent(what: str, shown: int, of: int, all_link: str | None) -> Html:
+def row_count_text(noun: str, shown: int, total: int, all_link: str | None) -> Html:
     """Return how many rows there are, and the way to those that are not shown."""
-    if shown == of:
-        return html("{}.", count(of, what))
-    return html('The {} most relevant of {}. <a href="{}">Show all</a>', shown, count(of, what), all_link)
+    if shown == total:
+        return html("{}.", count(total, noun))
+    return html('The {} most relevant of {}. <a href="{}">Show all</a>', shown, count(total, noun), all_link)
 
 
-def like_it(row: Sequence[object]) -> str:
+def and_others(row: Sequence[object]) -> str:
     """Return how many besides the first stand in one row; nothing where there are none."""
     return f" and {len(row) - 1:,} like it" if len(row) > 1 else ""
 
 
-def glossary(given: Iterable[GivenReason]) -> Html:
+def glossary(reasons: Iterable[GivenReason]) -> Html:
     """Return what the reasons mean, folded away; nothing where there are none."""
-    lines = joined(
-        html("<dt>{}</dt><dd>{} <em>{}</em></dd>", one.reason, _prose(one.text), _prose(one.remedy))
-        for one in meanings(given)
+    entries = joined(
+        html("<dt>{}</dt><dd>{} <em>{}</em></dd>", meaning.reason, _with_code(meaning.text), _with_code(meaning.remedy))
+        for meaning in meanings(reasons)
     )
     return (
-        html("<details><summary>What the words mean, and what helps</summary><dl>{}</dl></details>", lines)
-        if lines
+        html("<details><summary>What the words mean, and what helps</summary><dl>{}</dl></details>", entries)
+        if entries
         else NOTHING
     )
 
 
-def _prose(text: str) -> Html:
+def _with_code(text: str) -> Html:
     """Return text with what stands between backticks as code."""
-    return joined(html("<code>{}</code>" if at % 2 else "{}", part) for at, part in enumerate(text.split("`")))
+    return joined(html("<code>{}</code>" if index % 2 else "{}", part) for index, part in enumerate(text.split("`")))

@@ -11,16 +11,16 @@ def tiles(status: PublishedStatus, last: PassStatus, now_wall: float) -> Html:
     unneeded = sum(node.unneeded_since_at is not None for node in status.nodes)
     planned = sum(pod.planned_group is not None for pod in status.pods)
     ready, total, upcoming = _node_totals(status.cluster)
-    cooling = "in cool-down" if last.scale_down_in_cooldown else "ready to act"
-    shown = (
+    cooldown = "in cool-down" if last.scale_down_in_cooldown else "ready to act"
+    tile_texts = (
         _tile("Nodes ready", f"{ready:,}", f"of {total:,}" + (f", {upcoming:,} upcoming" if upcoming else "")),
         _tile("Node groups", f"{len(status.groups):,}", _backed_off(status)),
         _tile("Pending pods", f"{len(status.pods):,}", f"{planned:,} with a plan" if status.pods else "none"),
-        _tile("Unneeded nodes", f"{unneeded:,}", f"scale-down {cooling}"),
+        _tile("Unneeded nodes", f"{unneeded:,}", f"scale-down {cooldown}"),
         _tile("Last pass", duration(last.duration_s), _pass_note(last, now_wall)),
         _tile("Scale-up", str(last.scale_up or "not reached"), _scale_up_note(status.cluster)),
     )
-    return html('<div class="tiles">{}</div>', joined(shown))
+    return html('<div class="tiles">{}</div>', joined(tile_texts))
 
 
 def _tile(title: str, value: str, note: str | Html) -> Html:

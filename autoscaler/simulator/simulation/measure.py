@@ -40,7 +40,7 @@ class MeasuringListener(SilentPassListener):
         self.failed = 0
         self.evicted = 0
 
-    def passed(self, report: PassReport) -> None:
+    def pass_ended(self, report: PassReport) -> None:
         """Count a pass."""
         self.passes += 1
         self.failed += report.end is PassEnd.FAILED

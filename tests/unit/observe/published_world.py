@@ -65,7 +65,7 @@ class PublishedWorld(LoopWorld):
         namespace, name = config.kube.namespace, config.observe.status_config_map_name
         self.status_map = FaultyStatusMap(self.writes, namespace, name)
         self.publisher = Publisher(config, self.board, self.metrics, health, tuple, self.status_map)
-        self.publisher.starting(self.clock.now())
+        self.publisher.start(self.clock.now())
 
     def recorded(self, static: StaticCloud) -> RecordedCloud:
         """Return the cloud as the loop sees it: it knows no prices."""
@@ -74,9 +74,9 @@ class PublishedWorld(LoopWorld):
     def run(self, after_s: float = 0.0) -> PassReport:
         """Run a pass, so many seconds from now, as the daemon does."""
         self.clock.advance(after_s)
-        self.publisher.begins(self.clock.now())
+        self.publisher.pass_started(self.clock.now())
         report = self.autoscaler.run_once(self.clock.now())
-        self.publisher.passed(report)
+        self.publisher.pass_ended(report)
         return report
 
     def text(self, ref: ObjectRef = STATUS_MAP) -> str:

@@ -110,8 +110,8 @@ def test_a_pod_hears_of_every_group_that_grows_for_it() -> None:
     ],
 )
 def test_a_pod_hears_why_nothing_grows(plan: ScaleUpPlan, text: str) -> None:
-    assert event_texts.not_triggered("pod", [event_texts.refusals(plan, CLS)]) == PREFIX + text
+    assert event_texts.not_triggered("pod", [event_texts.rejections_text(plan, CLS)]) == PREFIX + text
 
 
 def test_a_class_hears_of_its_own_rejections_only() -> None:
-    assert event_texts.refusals(a_plan({"a": (CPU,)}, FULL), OTHER) == "1 max node group size reached"
+    assert event_texts.rejections_text(a_plan({"a": (CPU,)}, FULL), OTHER) == "1 max node group size reached"

@@ -27,20 +27,20 @@ def a_pass(after_s: float, *unneeded: str, going: tuple[str, ...] = (), **kept: 
 
 def test_a_wait_begins_once_a_node_has_been_unneeded_for_long_enough() -> None:
     waits = RemovalWaits()
-    assert list(waits.passed(a_pass(0, "a", a=UnremovableReason.NOT_UNNEEDED_LONG_ENOUGH))) == []
-    assert list(waits.passed(a_pass(600, "a", a=UnremovableReason.MIN_SIZE))) == []
-    assert list(waits.passed(a_pass(630, going=("a",)))) == [NodeWait(True, UnremovableReason.MIN_SIZE, 30.0)]
-    assert list(waits.passed(a_pass(645))) == []
+    assert list(waits.pass_ended(a_pass(0, "a", a=UnremovableReason.NOT_UNNEEDED_LONG_ENOUGH))) == []
+    assert list(waits.pass_ended(a_pass(600, "a", a=UnremovableReason.MIN_SIZE))) == []
+    assert list(waits.pass_ended(a_pass(630, going=("a",)))) == [NodeWait(True, UnremovableReason.MIN_SIZE, 30.0)]
+    assert list(waits.pass_ended(a_pass(645))) == []
 
 
 def test_a_node_that_is_needed_again_ends_its_wait_too() -> None:
     waits = RemovalWaits()
-    assert list(waits.passed(a_pass(0, "a"))) == []
-    assert list(waits.passed(a_pass(15))) == [NodeWait(False, "none", 15.0)]
+    assert list(waits.pass_ended(a_pass(0, "a"))) == []
+    assert list(waits.pass_ended(a_pass(15))) == [NodeWait(False, "none", 15.0)]
 
 
 def test_a_node_that_goes_at_once_has_not_waited() -> None:
-    assert list(RemovalWaits().passed(a_pass(0, going=("a",)))) == [NodeWait(True, "none", 0.0)]
+    assert list(RemovalWaits().pass_ended(a_pass(0, going=("a",)))) == [NodeWait(True, "none", 0.0)]
 
 
 def test_nodes_that_the_simulation_did_not_come_to() -> None:

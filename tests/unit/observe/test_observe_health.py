@@ -12,7 +12,7 @@ from autoscaler.observe.http.health import (
     liveness,
     readiness,
 )
-from autoscaler.observe.metrics.metrics import WatchFigures
+from autoscaler.observe.metrics.watches import WatchFigures
 
 LIMITS = StuckLimits(max_inactivity_s=600, max_failing_time_s=900, max_startup_time_s=1200)
 ZERO = Instant(1e9, 0.0)

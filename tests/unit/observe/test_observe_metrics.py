@@ -9,7 +9,8 @@ from autoscaler.app.metric_document import markdown
 from autoscaler.clock import Instant
 from autoscaler.errors import ErrorType
 from autoscaler.observe.metrics import definitions
-from autoscaler.observe.metrics.definitions import (
+from autoscaler.observe.metrics.devices import DeviceLabels
+from autoscaler.observe.metrics.labels import (
     AskedExpander,
     Direction,
     EvictionResult,
@@ -22,7 +23,8 @@ from autoscaler.observe.metrics.definitions import (
     Reload,
     ScaleUpFailure,
 )
-from autoscaler.observe.metrics.metrics import DeviceLabels, Metrics, WatchFigures
+from autoscaler.observe.metrics.metrics import Metrics
+from autoscaler.observe.metrics.watches import WatchFigures
 from autoscaler.observe.status import BackoffStatus, NodeCounts, PublishedStatus
 from autoscaler.reasons import RemovedAs, ReplacementStage, ReplacementTrigger
 from autoscaler.reservations.metrics import RESERVATIONS, ReservationMetrics
@@ -102,7 +104,7 @@ def move_cluster_and_passes(metrics: Metrics) -> None:
     metrics.node_groups(3, 1, 40)
     metrics.scaled_up(4, GPU)
     metrics.scale_up_failed("QUOTA_EXCEEDED", 5, GPU)
-    metrics.packed("m5.xlarge", "4", 2, 3)
+    metrics.binpacking("m5.xlarge", "4", 2, 3)
     metrics.skipped_pods(0)
     metrics.device_mismatches({"gpu.nvidia.com": {Mismatch.EXTRA: 2}})
     metrics.overflowing_controllers(1)
@@ -128,8 +130,8 @@ def move_removals_and_process(metrics: Metrics) -> None:
     metrics.phase_took("snapshot", 0.25)
     metrics.calls_retried({("GET", "sent"): 2})
     metrics.calls_retried({("GET", "sent"): 3})
-    metrics.heard({"/api/v1/pods": WatchFigures(relists=1, restarts=1, failures=4, decode_s=1.0)})
-    metrics.heard(
+    metrics.watches({"/api/v1/pods": WatchFigures(relists=1, restarts=1, failures=4, decode_s=1.0)})
+    metrics.watches(
         {"/api/v1/pods": WatchFigures(relists=1, restarts=2, failures=4, decode_s=1.5, undecoded=3, silent_s=7.0)}
     )
     metrics.reload_ended(Reload.REFUSED, waiting=3)

@@ -24,7 +24,7 @@ from tests.unit.observe.test_observe_page import EVIL, Page
 
 def page_with(*blocks: CompanionSection, status: PublishedStatus | None = None, all_rows: bool = False) -> Page:
     options = PageOptions(all_rows=all_rows)
-    return Page(status_page(StatusView(status or sample_status(10)), NOW, options, blocks=blocks))
+    return Page(status_page(StatusView(status or sample_status(10)), NOW, options, companions=blocks))
 
 
 def of_pools(*pools: PoolStatus) -> CompanionSection:
@@ -201,6 +201,6 @@ def hostile() -> Iterable[CompanionSection]:
 
 
 def test_names_of_pools_targets_and_groups_are_escaped() -> None:
-    text = status_page(StatusView(sample_status(0)), NOW, PageOptions(), blocks=tuple(hostile()))
+    text = status_page(StatusView(sample_status(0)), NOW, PageOptions(), companions=tuple(hostile()))
     assert "<script" not in text
     assert Page(text).text.count("alert") >= 9

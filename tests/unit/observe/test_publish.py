@@ -62,9 +62,9 @@ class Desk:
     def ran(self, world: LoopWorld, after_s: float = 0.0) -> PassReport:
         """Run a pass as the daemon does; it takes half a second."""
         world.clock.advance(after_s)
-        self.publisher.begins(world.clock.now())
+        self.publisher.pass_started(world.clock.now())
         report = msgspec.structs.replace(world.run(), timings={"pass": 0.5})
-        self.publisher.passed(report)
+        self.publisher.pass_ended(report)
         return report
 
     def series(self) -> dict[str, float]:
@@ -84,7 +84,7 @@ def lines() -> Iterator[io.StringIO]:
 def test_before_the_first_pass_the_map_says_initializing() -> None:
     desk = Desk()
     assert "last_activity" not in desk.metrics.scrape().decode()
-    desk.publisher.starting(Instant(NOW, 0.0))
+    desk.publisher.start(Instant(NOW, 0.0))
     (written,) = desk.maps.written
     assert (written["time"], written["autoscalerStatus"]) == ("2026-08-01 10:00:00 +0000 UTC", "Initializing")
     assert written["clusterWide"]["health"]["lastProbeTime"] is None
@@ -148,9 +148,9 @@ def test_the_map_follows_the_rules(rules: Rules) -> None:
 
 def test_no_map_where_it_is_not_wanted() -> None:
     desk = Desk(Config(observe=Observe(write_status_configmap=False)))
-    desk.publisher.starting(Instant(NOW, 0.0))
+    desk.publisher.start(Instant(NOW, 0.0))
     desk.ran(LoopWorld(a_spec("web")))
-    desk.publisher.stopped()
+    desk.publisher.stop()
     assert (desk.maps.written, desk.maps.removed) == ([], 0)
 
 
@@ -169,17 +169,17 @@ def test_a_map_that_cannot_be_written_is_logged_once_and_counted(lines: io.Strin
 
 def test_a_clean_exit_removes_the_map_or_says_why_not(lines: io.StringIO) -> None:
     desk = Desk()
-    desk.publisher.stopped()
+    desk.publisher.stop()
     assert desk.maps.removed == 1
     desk.maps.broken = True
-    desk.publisher.stopped()
+    desk.publisher.stop()
     assert 'status_map.not_removed error="RetryLater: API server is away"' in lines.getvalue()
 
 
 class TestHealth:
     def test_a_pass_that_ends_well_counts_from_its_end(self) -> None:
         desk, world = Desk(), LoopWorld(a_spec("web"))
-        desk.publisher.starting(world.clock.now())
+        desk.publisher.start(world.clock.now())
         desk.ran(world, after_s=100)
         assert desk.health.ready(Instant(NOW, 100.0)).ok
         assert desk.series()['last_activity{activity="main"}'] == NOW + 100
@@ -196,10 +196,10 @@ class TestHealth:
     )
     def test_failures(self, kind: ErrorType, succeeds: bool) -> None:
         desk = Desk()
-        desk.publisher.starting(Instant(NOW, 0.0))
-        desk.publisher.begins(Instant(NOW, 0.0))
+        desk.publisher.start(Instant(NOW, 0.0))
+        desk.publisher.pass_started(Instant(NOW, 0.0))
         report = PassReport(now=Instant(NOW, 0.0), end=PassEnd.FAILED, error="x", error_type=kind)
-        desk.publisher.passed(report)
+        desk.publisher.pass_ended(report)
         assert desk.health.ready(Instant(NOW, 1.0)).ok is succeeds
         assert desk.series()[f'errors_total{{type="{kind}"}}'] == (0 if succeeds else 1)
         assert ('last_activity{activity="mainSuccessful"}' in desk.series()) is succeeds
@@ -213,7 +213,7 @@ class TestHealth:
 
 def test_the_wait_between_passes_is_measured() -> None:
     desk, world = Desk(), LoopWorld(a_spec("web"))
-    desk.publisher.starting(world.clock.now())
+    desk.publisher.start(world.clock.now())
     desk.ran(world)
     desk.ran(world, after_s=15)
     series = desk.series()

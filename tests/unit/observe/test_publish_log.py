@@ -37,7 +37,7 @@ class Journal:
         """Return the lines of one more pass."""
         self._stream.truncate(0)
         self._stream.seek(0)
-        self._log.passed(report, summarise(report, BEFORE, number=3))
+        self._log.pass_ended(report, summarise(report, BEFORE, number=3))
         return [line.partition("] ")[2] for line in self._stream.getvalue().splitlines()]
 
 

@@ -10,8 +10,8 @@ from autoscaler.config.syntax import Range
 from autoscaler.config.tree import Config
 from autoscaler.objects.node import TO_BE_DELETED
 from autoscaler.objects.pod import Pod
-from autoscaler.observe.metrics.devices import devices_of
-from autoscaler.observe.metrics.metrics import NO_DEVICES, DeviceLabels, Metrics
+from autoscaler.observe.metrics.devices import NO_DEVICES, DeviceLabels, devices_of
+from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.metrics.pass_metrics import PassMetrics
 from autoscaler.observe.report import PassReport, ScaleDownReport
 from autoscaler.observe.status import ProcessStatus, PublishedStatus
@@ -32,12 +32,12 @@ BEFORE = PublishedStatus(process=ProcessStatus(identity="a", version="1", starte
 class Gauges:
     def __init__(self, config: Config = Config()) -> None:  # noqa: B008
         self.metrics = Metrics(per_node_group=True)
-        self.gauging = PassMetrics(self.metrics, config)
-        self.gauging.starting()
+        self.pass_metrics = PassMetrics(self.metrics, config)
+        self.pass_metrics.start()
 
     def take(self, report: PassReport) -> dict[str, float]:
         status = summarise(report, BEFORE, number=1)
-        self.gauging.passed(report, status.groups)
+        self.pass_metrics.pass_ended(report, status.groups)
         return self.series()
 
     def series(self) -> dict[str, float]:
@@ -250,7 +250,7 @@ def test_a_removed_node_is_counted_with_its_devices() -> None:
     world = LoopWorld(a_spec("gpu", labels={GPU_LABEL: "a100"}), nodes=[(node, "gpu")])
     gauges = Gauges()
     gauges.take(world.run())
-    gauges.gauging.node_removed("gpu", node, RemovedAs.EMPTY)
+    gauges.pass_metrics.node_removed("gpu", node, RemovedAs.EMPTY)
     labels = {"gpu_name": "a100", "gpu_resource_name": "nvidia.com/gpu", "reason": "empty"}
     assert gauges.series()[of("scaled_down_nodes_total", dra_drivers="", **labels)] == 1
 

@@ -106,7 +106,7 @@ def test_a_listener_hears_of_every_pass() -> None:
         def __init__(self) -> None:
             self.heard: list[PassReport] = []
 
-        def passed(self, report: PassReport) -> None:
+        def pass_ended(self, report: PassReport) -> None:
             self.heard.append(report)
 
     listener = Listening()
