@@ -11,7 +11,7 @@ from autoscaler.cli.arguments import accept_flags
 from autoscaler.cli.output import OutputFormat
 from autoscaler.cli.plan_text import import_notes
 from autoscaler.errors import ConfigError
-from autoscaler.recording.anonymizer import renamed
+from autoscaler.recording.anonymizer import with_pseudonyms
 from autoscaler.scenario.codec import decode
 from autoscaler.scenario.file_reader import plain, read_bytes
 from autoscaler.scenario.format import ScenarioFile
@@ -51,7 +51,7 @@ def _anonymous(path: str) -> dict[str, Any]:
     """Return the content of a file with pseudonyms: the same for the same file, and its key is not in it."""
     body = read_bytes(path)
     decode(body, path)
-    return renamed(plain(body, path), hashlib.sha256(body).digest())
+    return with_pseudonyms(plain(body, path), hashlib.sha256(body).digest())
 
 
 def _imported(args: argparse.Namespace) -> ScenarioFile:

@@ -87,7 +87,7 @@ def _played(simulation: Simulation, paths: Sequence[str], seed: int | None) -> l
     results = []
     for name, config in configs:
         with progress(f"{simulation.name} {name}".rstrip()) as bar:
-            results.append(simulate(simulation, config, seed=seed, configuration=name, told=bar))
+            results.append(simulate(simulation, config, seed=seed, configuration=name, progress=bar))
     return results
 
 

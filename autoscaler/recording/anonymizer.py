@@ -28,13 +28,13 @@ from autoscaler.snapshot.template import suffix_of, template_name
 from cloudprovider.document import parse_yaml
 from cloudprovider.expression import Expression
 
-_KEPT = ("default", "kube-node-lease", "kube-public", "kube-system")
+_KEPT_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 """Namespaces that rules know by name; in order, because pseudonyms keep their place among them."""
-_WORDS = frozenset(
+_KEPT_WORDS = frozenset(
     ("", "true", "false", MANAGER, "default-scheduler", "system-cluster-critical", "system-node-critical")
 )
 _NUMBER = re.compile(r"[+-]?[0-9]+")
-_NAMES = frozenset(
+_NAME_KEYS = frozenset(
     (
         "claimName",
         "id",
@@ -57,10 +57,10 @@ _NAMES = frozenset(
     )
 )
 """Keys whose text is a name."""
-_LISTS = frozenset(("claims", "missingInstances", "namespaces"))
-_LABELS = frozenset(("labels", "matchLabels", "match_labels", "nodeSelector", "node_selector"))
-_TEXTS = frozenset(("description", "errorMessage", "message", "messages"))
-_TELLING_DOMAINS = (
+_NAME_LISTS = frozenset(("claims", "missingInstances", "namespaces"))
+_LABEL_MAPS = frozenset(("labels", "matchLabels", "match_labels", "nodeSelector", "node_selector"))
+_FREE_TEXTS = frozenset(("description", "errorMessage", "message", "messages"))
+_MACHINE_LABEL_DOMAINS = (
     "topology.kubernetes.io",
     "topology.beta.kubernetes.io",
     "failure-domain.kubernetes.io",
@@ -69,8 +69,8 @@ _TELLING_DOMAINS = (
     "node.beta.kubernetes.io",
     "beta.kubernetes.io",
 )
-_TELLING_KEYS = ("kubernetes.io/arch", "kubernetes.io/os")
-_TELLING_WORDS = ("accelerator", "capacity-type", "capacitytype", "nvidia")
+_MACHINE_LABELS = ("kubernetes.io/arch", "kubernetes.io/os")
+_MACHINE_LABEL_WORDS = ("accelerator", "capacity-type", "capacitytype", "nvidia")
 """Labels whose values say what a machine is, and not whose: by domain, whole, or by a part."""
 _NAMING_FLAGS = frozenset(
     (
@@ -90,28 +90,28 @@ _TOKEN = re.compile(r"[^,:=\s]+")
 
 def anonymize(body: bytes, key: bytes) -> bytes:
     """Return a recording (JSON) with pseudonyms; whoever has the `key` can tell which names they stand for."""
-    return msgspec.json.encode(renamed(msgspec.json.decode(body), key))
+    return msgspec.json.encode(with_pseudonyms(msgspec.json.decode(body), key))
 
 
-def renamed(document: dict[str, Any], key: bytes) -> dict[str, Any]:
+def with_pseudonyms(document: dict[str, Any], key: bytes) -> dict[str, Any]:
     """Return the content of a file with pseudonyms."""
-    return _Renaming(document, key).document()
+    return _Renamer(document, key).document()
 
 
 class Pseudonyms:
     """What every name of a file is called instead."""
 
     def __init__(self, names: Iterable[str], groups: Iterable[str], key: bytes) -> None:
-        ordered = sorted(names)
-        self._new = {name: _pseudonym(name, rank, key) for rank, name in enumerate(ordered)}
-        groups = [group for group in groups if group in self._new]
-        self._templates = {template_name(group): template_name(self._new[group]) for group in groups}
-        self._suffixes = {f"-{suffix_of(group)}": f"-{suffix_of(self._new[group])}" for group in groups}
+        sorted_names = sorted(names)
+        self._pseudonyms = {name: _pseudonym(name, rank, key) for rank, name in enumerate(sorted_names)}
+        groups = [group for group in groups if group in self._pseudonyms]
+        self._templates = {template_name(group): template_name(self._pseudonyms[group]) for group in groups}
+        self._suffixes = {f"-{suffix_of(group)}": f"-{suffix_of(self._pseudonyms[group])}" for group in groups}
 
     def of(self, text: str) -> str:
         """Return a text with pseudonyms for names, as a whole or in one of the ways in which names are joined."""
-        if text in self._new:
-            return self._new[text]
+        if text in self._pseudonyms:
+            return self._pseudonyms[text]
         for old, new in self._templates.items():
             if text.startswith(old):
                 return new + text[len(old) :]
@@ -124,90 +124,90 @@ class Pseudonyms:
 
     def within(self, text: str) -> str:
         """Return a list of words, as flags and annotations have them, with pseudonyms."""
-        return _TOKEN.sub(lambda found: self.of(found[0]), text)
+        return _TOKEN.sub(lambda match: self.of(match[0]), text)
 
 
 def _pseudonym(name: str, rank: int, key: bytes) -> str:
-    before = max((kept for kept in _KEPT if kept < name), default="")
-    told = hmac.new(key, name.encode(), hashlib.sha256).hexdigest()[:8]
-    return f"{before}{rank:07d}{told}"
+    preceding = max((namespace for namespace in _KEPT_NAMESPACES if namespace < name), default="")
+    digest = hmac.new(key, name.encode(), hashlib.sha256).hexdigest()[:8]
+    return f"{preceding}{rank:07d}{digest}"
 
 
-class _Renaming:
+class _Renamer:
     def __init__(self, document: dict[str, Any], key: bytes) -> None:
         self._document = document
-        self._telling = document.get("gpuLabel") or ""
+        self._gpu_label = document.get("gpuLabel") or ""
         self._groups = [group["id"] for group in document.get("nodeGroups") or () if "id" in group]
-        found = {name for name in self._collected(document) if _chosen(name)}
+        chosen = {name for name in self._names_in(document) if _is_chosen(name)}
         # What is joined of names alone follows from them, wherever it stands.
-        found = {name for name in found if "/" not in name or not found.issuperset(_chosen_parts(name))}
-        self._names = Pseudonyms(found | {group for group in self._groups if _chosen(group)}, self._groups, key)
+        chosen = {name for name in chosen if "/" not in name or not chosen.issuperset(_chosen_parts(name))}
+        self._names = Pseudonyms(chosen | {group for group in self._groups if _is_chosen(group)}, self._groups, key)
 
     def document(self) -> dict[str, Any]:
-        changed: dict[str, Any] = {
-            key: self._names.of(value) if key == "name" else self._changed(value)
+        content: dict[str, Any] = {
+            key: self._names.of(value) if key == "name" else self._renamed(value)
             for key, value in self._document.items()
             if key not in ("description", "options", "priorityConfig")
         }
         if (options := self._document.get("options")) is not None:
-            changed["options"] = {flag: self._option(flag, value) for flag, value in options.items()}
+            content["options"] = {flag: self._option(flag, value) for flag, value in options.items()}
         if (priorities := self._document.get("priorityConfig")) is not None:
-            changed["priorityConfig"] = self._priorities(priorities)
-        return changed
+            content["priorityConfig"] = self._priorities(priorities)
+        return content
 
-    def _collected(self, data: Any, key: str = "") -> Iterator[str]:
+    def _names_in(self, data: Any, key: str = "") -> Iterator[str]:
         """Yield what stands where names stand."""
         if isinstance(data, list):
             for item in data:
-                if isinstance(item, str) and key in _LISTS:
+                if isinstance(item, str) and key in _NAME_LISTS:
                     yield item
-                yield from self._collected(item, key)
+                yield from self._names_in(item, key)
         elif isinstance(data, Mapping):
             yield from self._expression(data)
             for name, item in data.items():
-                if isinstance(item, str) and name in _NAMES:
+                if isinstance(item, str) and name in _NAME_KEYS:
                     yield item
-                elif name in _LABELS and isinstance(item, Mapping):
-                    yield from (value for label, value in item.items() if not self._tells(label))
+                elif name in _LABEL_MAPS and isinstance(item, Mapping):
+                    yield from (value for label, value in item.items() if not self._keeps_value(label))
                 elif name == "nodeToGroup":
                     yield from item
                 else:
-                    yield from self._collected(item, name)
+                    yield from self._names_in(item, name)
 
     def _expression(self, data: Mapping[str, Any]) -> Iterator[str]:
         """Yield the values of a label expression, a taint or a toleration."""
         label = data.get("key")
-        if isinstance(label, str) and not self._tells(label):
+        if isinstance(label, str) and not self._keeps_value(label):
             values = data.get("values") or ()
             yield from (value for value in (*values, data.get("value")) if isinstance(value, str))
 
-    def _tells(self, label: str) -> bool:
-        return label == self._telling or _says_what_it_is(label.lower())
+    def _keeps_value(self, label: str) -> bool:
+        return label == self._gpu_label or _describes_machine(label.lower())
 
-    def _changed(self, data: Any) -> Any:
+    def _renamed(self, data: Any) -> Any:
         if isinstance(data, str):
             return self._names.of(data)
         if isinstance(data, list):
-            return [self._changed(item) for item in data]
+            return [self._renamed(item) for item in data]
         if not isinstance(data, Mapping):
             return data
-        changed: dict[str, Any] = {}
+        content: dict[str, Any] = {}
         for key, item in data.items():
-            if key in _TEXTS:
-                changed[key] = "" if isinstance(item, str) else []
+            if key in _FREE_TEXTS:
+                content[key] = "" if isinstance(item, str) else []
             elif key in ("annotations", "detail", "error") and isinstance(item, Mapping | str):
-                changed[key] = self._worded(item)
+                content[key] = self._renamed_words(item)
             else:
-                changed[self._names.of(key)] = self._changed(item)
-        return changed
+                content[self._names.of(key)] = self._renamed(item)
+        return content
 
-    def _worded(self, item: Any) -> Any:
+    def _renamed_words(self, item: Any) -> Any:
         if isinstance(item, str):
             return self._names.within(item)
         return (
-            {key: self._worded(value) if isinstance(value, str) else value for key, value in item.items()}
+            {key: self._renamed_words(value) if isinstance(value, str) else value for key, value in item.items()}
             if all(isinstance(value, str) for value in item.values())
-            else self._changed(item)
+            else self._renamed(item)
         )
 
     def _option(self, flag: str, value: Any) -> Any:
@@ -223,33 +223,33 @@ class _Renaming:
         """Return priorities that name the groups which the patterns match; a text that is none stays out."""
         try:
             levels = parse_yaml(text)
-            found = {
+            groups_by_level = {
                 level: [f"^{re.escape(self._names.of(group))}$" for group in self._groups if _matches(patterns, group)]
                 for level, patterns in levels.items()
             }
         except (ValueError, AttributeError, TypeError):
             return ""
-        return yaml.safe_dump({level: groups for level, groups in found.items() if groups})
+        return yaml.safe_dump({level: groups for level, groups in groups_by_level.items() if groups})
 
 
 def _matches(patterns: Iterable[str], group: str) -> bool:
     return any(Expression(pattern).found_in(group) for pattern in patterns)
 
 
-def _says_what_it_is(label: str) -> bool:
+def _describes_machine(label: str) -> bool:
     domain, slash, _ = label.partition("/")
-    if slash and any(domain == known or domain.endswith(f".{known}") for known in _TELLING_DOMAINS):
+    if slash and any(domain == known or domain.endswith(f".{known}") for known in _MACHINE_LABEL_DOMAINS):
         return True
-    return label in _TELLING_KEYS or any(word in label for word in _TELLING_WORDS)
+    return label in _MACHINE_LABELS or any(word in label for word in _MACHINE_LABEL_WORDS)
 
 
-def _chosen(name: str) -> bool:
+def _is_chosen(name: str) -> bool:
     """Whether somebody made the name up: neither a word of ours or of Kubernetes, nor a number."""
-    return not (name in _KEPT or name in _WORDS or name in _reserved() or _NUMBER.fullmatch(name))
+    return not (name in _KEPT_NAMESPACES or name in _KEPT_WORDS or name in _reserved() or _NUMBER.fullmatch(name))
 
 
 def _chosen_parts(name: str) -> list[str]:
-    return [part for part in name.split("/") if part not in _KEPT]
+    return [part for part in name.split("/") if part not in _KEPT_NAMESPACES]
 
 
 @cache

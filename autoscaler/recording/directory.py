@@ -20,7 +20,7 @@ from autoscaler.ports import Executor
 log = Log(__name__)
 
 _NAME = re.compile(r"pass-(?P<number>\d{8})-\d{8}T\d{6}Z\.json")
-_PARTS = ".part"
+_PART_SUFFIX = ".part"
 
 
 class RecordingDirectory:
@@ -32,22 +32,22 @@ class RecordingDirectory:
         self._keep = keep
         self._executor = executor
         self._metrics = metrics
-        self._busy = threading.Lock()
+        self._writing = threading.Lock()
         self._number: int | None = None
         self._failing = False
 
-    def put(self, wall_s: float, make: Callable[[], bytes | None]) -> None:
-        """Write what `make` returns, soon and elsewhere; None is not written. `wall_s` is the time of the pass."""
-        if not self._busy.acquire(blocking=False):
+    def put(self, wall_s: float, encode_pass: Callable[[], bytes | None]) -> None:
+        """Write what `encode_pass` returns, on the executor; None is not written. `wall_s` is the time of the pass."""
+        if not self._writing.acquire(blocking=False):
             self._metrics.recorded(Recorded.DROPPED)
             return
-        self._executor.submit(lambda: self._write(wall_s, make))
+        self._executor.submit(lambda: self._write(wall_s, encode_pass))
 
-    def _write(self, wall_s: float, make: Callable[[], bytes | None]) -> None:
+    def _write(self, wall_s: float, encode_pass: Callable[[], bytes | None]) -> None:
         try:
-            body = make()
+            body = encode_pass()
             if body is not None:
-                self._place(wall_s, body)
+                self._write_file(wall_s, body)
                 self._metrics.recorded(Recorded.WRITTEN, len(body))
                 self._failing = False
         except OSError as error:
@@ -59,37 +59,37 @@ class RecordingDirectory:
             self._metrics.recorded(Recorded.FAILED)
             log.crashed("recorder.crashed")
         finally:
-            self._busy.release()
+            self._writing.release()
 
-    def _place(self, wall_s: float, body: bytes) -> None:
+    def _write_file(self, wall_s: float, body: bytes) -> None:
         self._directory.mkdir(parents=True, exist_ok=True)
         number = self._next_number()
-        for old in self._present()[: -(self._keep - 1) or None]:
-            old.unlink(missing_ok=True)
+        for surplus in self._recordings()[: -(self._keep - 1) or None]:
+            surplus.unlink(missing_ok=True)
         time = datetime.fromtimestamp(wall_s, UTC).strftime("%Y%m%dT%H%M%SZ")
         path = self._directory / f"pass-{number:08d}-{time}.json"
-        part = path.with_suffix(_PARTS)
+        part_file = path.with_suffix(_PART_SUFFIX)
         try:
-            with part.open("wb") as file:
+            with part_file.open("wb") as file:
                 file.write(body)
                 file.flush()
                 os.fsync(file.fileno())
-            part.replace(path)
+            part_file.replace(path)
         except OSError:
             with contextlib.suppress(OSError):
-                part.unlink(missing_ok=True)
+                part_file.unlink(missing_ok=True)
             raise
 
     def _next_number(self) -> int:
         """Return the number of the next file; what earlier processes left whole stays until its turn comes."""
         if self._number is None:
-            for part in self._directory.glob(f"pass-*{_PARTS}"):
-                part.unlink(missing_ok=True)
-            last = [int(found["number"]) for one in self._present() if (found := _NAME.fullmatch(one.name))]
-            self._number = max(last, default=0)
+            for part_file in self._directory.glob(f"pass-*{_PART_SUFFIX}"):
+                part_file.unlink(missing_ok=True)
+            numbers = [int(match["number"]) for path in self._recordings() if (match := _NAME.fullmatch(path.name))]
+            self._number = max(numbers, default=0)
         self._number = (self._number + 1) % 100_000_000
         return self._number
 
-    def _present(self) -> list[Path]:
+    def _recordings(self) -> list[Path]:
         """Return the recordings in the directory, oldest first."""
-        return sorted(one for one in self._directory.iterdir() if _NAME.fullmatch(one.name))
+        return sorted(path for path in self._directory.iterdir() if _NAME.fullmatch(path.name))

@@ -21,25 +21,25 @@ class FlightRecorder:
     name = "recorder"
     interval_s = None
 
-    def __init__(self, shelf: RecordingDirectory | None, publish: Callable[[bytes], bytes]) -> None:
-        """Without a `shelf` only the newest pass is kept, and only in memory. `publish` has the last word on files."""
-        self._shelf = shelf
+    def __init__(self, directory: RecordingDirectory | None, publish: Callable[[bytes], bytes]) -> None:
+        """Without a `directory` only the newest pass is kept, and only in memory. `publish` changes files last."""
+        self._directory = directory
         self._publish = publish
         self._latest: EndedPass | None = None
-        self._made: tuple[EndedPass, bytes | None] | None = None
-        self._making = threading.Lock()
+        self._encoded: tuple[EndedPass, bytes | None] | None = None
+        self._encoding = threading.Lock()
 
     def before_pass(self, observed: Observed) -> Observed:
         """Leave the pass as it is."""
         return observed
 
-    def after_pass(self, p: EndedPass) -> None:
+    def after_pass(self, ended: EndedPass) -> None:
         """Keep the pass; writing it down is work for another thread."""
-        if p.report.view is None or p.report.silent_s:
+        if ended.report.view is None or ended.report.silent_s:
             return
-        self._latest = p
-        if self._shelf is not None:
-            self._shelf.put(p.report.now.wall, lambda: self._file(p))
+        self._latest = ended
+        if self._directory is not None:
+            self._directory.put(ended.report.now.wall, lambda: self._recording(ended))
 
     def tick(self, now: Instant) -> None:
         """Nothing is due."""
@@ -50,7 +50,7 @@ class FlightRecorder:
     def latest(self) -> bytes | None:
         """Return the newest recording; None before the first. From any thread."""
         latest = self._latest
-        return None if latest is None else self._file(latest)
+        return None if latest is None else self._recording(latest)
 
     def routes(self) -> EndpointRoutes:
         """Return the route of the newest recording."""
@@ -73,10 +73,10 @@ class FlightRecorder:
         )
         return {LATEST: {"GET": endpoint}}
 
-    def _file(self, p: EndedPass) -> bytes | None:
+    def _recording(self, ended: EndedPass) -> bytes | None:
         """Return the file of a pass, made once however many ask for it."""
-        with self._making:
-            if self._made is None or self._made[0] is not p:
-                body = record(p, p.config, f"pass-{rfc3339(p.report.now.wall)}")
-                self._made = p, None if body is None else self._publish(body)
-            return self._made[1]
+        with self._encoding:
+            if self._encoded is None or self._encoded[0] is not ended:
+                body = record(ended, ended.config, f"pass-{rfc3339(ended.report.now.wall)}")
+                self._encoded = ended, None if body is None else self._publish(body)
+            return self._encoded[1]

@@ -24,7 +24,7 @@ from autoscaler.scenario.scenario import MEMORY_VERSION, RecordedMemory
 from autoscaler.snapshot.groups import Groups
 from cloudprovider.interface import NodeTemplate
 
-_OF_THE_PROCESS = frozenset(
+_PROCESS_FLAGS = frozenset(
     (
         "address",
         "anonymize",
@@ -38,7 +38,7 @@ _OF_THE_PROCESS = frozenset(
     )
 )
 """Flags that say where a process ran and what it read: no decision goes by them, and their files are not here."""
-_NOTHING: Mapping[QuestionKind, object] = {
+_EMPTY_ANSWERS: Mapping[QuestionKind, object] = {
     QuestionKind.MARK: None,
     QuestionKind.CLEAN_UP: None,
     QuestionKind.ENDED: (),
@@ -60,25 +60,25 @@ class PassOrigin(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds for which nothing had been heard of a kind, by its path; only of kinds that were silent for too long."""
 
 
-def record(p: EndedPass, config: Config, name: str, description: str = "") -> bytes | None:
+def record(ended: EndedPass, config: Config, name: str, description: str = "") -> bytes | None:
     """Return a scenario file (JSON) that replays a pass which has ended; None where it never saw the cluster."""
-    view, remembered, report = p.report.view, p.memory_before, p.report
+    view, remembered, report = ended.report.view, ended.memory_before, ended.report
     if view is None:
         return None
-    frost = RecordingEncoder(view.groups)
+    encoder = RecordingEncoder(view.groups)
     memory = {
         "version": MEMORY_VERSION,
-        "now": frost.freeze(report.now),
+        "now": encoder.encode(report.now),
         # Readings of the pass before only save time.
-        "remembered": frost.freeze(msgspec.structs.replace(remembered, readings=None)),
-        "answers": [_frozen(one, frost) for one in p.answers if _matters(one)],
+        "remembered": encoder.encode(msgspec.structs.replace(remembered, readings=None)),
+        "answers": [_encode_answer(logged, encoder) for logged in ended.answers if _is_needed_for_replay(logged)],
     }
     if config.scheduler != SchedulerProfile():
-        memory["scheduler"] = frost.freeze(config.scheduler)
+        memory["scheduler"] = encoder.encode(config.scheduler)
     if report.silent_s:
         memory["silence"] = dict(report.silent_s)
-    memory["classes"] = frost.classes
-    options = {flag: value for flag, value in to_options(config).items() if flag not in _OF_THE_PROCESS}
+    memory["classes"] = encoder.classes
+    options = {flag: value for flag, value in to_options(config).items() if flag not in _PROCESS_FLAGS}
     return encode(
         view,
         name=name,
@@ -90,86 +90,88 @@ def record(p: EndedPass, config: Config, name: str, description: str = "") -> by
     )
 
 
-def decision(p: EndedPass) -> bytes:
+def decision(ended: EndedPass) -> bytes:
     """Return all that a pass found, decided, did and leaves behind, as bytes (JSON): equal for equal decisions.
 
     What it took in seconds is not in it, nor is the cluster that it was shown.
     """
-    report, registry = p.report, p.report.registry
-    frost = RecordingEncoder(Groups())
-    found = {name: getattr(report, name) for name in report.__struct_fields__ if name not in _NOT_DECIDED}
+    report, registry = ended.report, ended.report.registry
+    encoder = RecordingEncoder(Groups())
+    values = {name: getattr(report, name) for name in report.__struct_fields__ if name not in _NOT_DECIDED}
     if registry is not None:
-        found["registry"] = {
+        values["registry"] = {
             name: getattr(registry, name) for name in registry.__struct_fields__ if name not in ("readings", "now")
         }
-    found["remembered"] = msgspec.structs.replace(p.memory, readings=None)
-    written = frost.freeze(found)
-    return msgspec.json.encode({"decision": written, "classes": frost.classes})
+    values["remembered"] = msgspec.structs.replace(ended.memory, readings=None)
+    content = encoder.encode(values)
+    return msgspec.json.encode({"decision": content, "classes": encoder.classes})
 
 
-def plan_of(p: EndedPass) -> bytes:
+def plan_of(ended: EndedPass) -> bytes:
     """Return what a pass means to do and why, as bytes (JSON): equal for a dry run and for the real one.
 
     What became of it is not in it: in a dry run nothing does.
     """
-    frost = RecordingEncoder(Groups())
-    report = p.report
+    encoder = RecordingEncoder(Groups())
+    report = ended.report
     planned = {"pods": report.pods, "scale_up": report.scale_up.plan, "scale_down": report.scale_down}
-    written = frost.freeze(planned)
-    return msgspec.json.encode({"plan": written, "classes": frost.classes})
+    content = encoder.encode(planned)
+    return msgspec.json.encode({"plan": content, "classes": encoder.classes})
 
 
-def recollect(
-    recollection: RecordedMemory, interner: PodInterner, templates: Mapping[str, NodeTemplate | None]
+def read_memory(
+    recorded: RecordedMemory, interner: PodInterner, templates: Mapping[str, NodeTemplate | None]
 ) -> PassOrigin:
     """Return what a recorded pass began with; `templates` has what the cloud says of each group.
 
     Raises `ConfigError` naming the first thing that this release does not understand.
     """
-    memory = recollection.content
+    memory = recorded.content
     try:
-        thaw = RecordingDecoder(interner, memory.get("classes") or (), templates)
-        answers = [_thawed(one, thaw, f"answers[{at}]") for at, one in enumerate(memory.get("answers") or ())]
+        decoder = RecordingDecoder(interner, memory.get("classes") or (), templates)
+        answers = [
+            _decode_answer(data, decoder, f"answers[{index}]") for index, data in enumerate(memory.get("answers") or ())
+        ]
         return PassOrigin(
-            remembered=thaw.thaw(memory.get("remembered"), PassMemory, "remembered"),
+            remembered=decoder.decode(memory.get("remembered"), PassMemory, "remembered"),
             answers=tuple(answers),
-            scheduler=thaw.thaw(memory.get("scheduler") or {}, SchedulerProfile, "scheduler"),
-            silence_s=thaw.thaw(memory.get("silence") or {}, dict[str, float], "silence"),
+            scheduler=decoder.decode(memory.get("scheduler") or {}, SchedulerProfile, "scheduler"),
+            silence_s=decoder.decode(memory.get("silence") or {}, dict[str, float], "silence"),
         )
     except ValueError as error:
         raise ConfigError(f"memory.{error}") from error
 
 
-def _matters(one: LoggedAnswer) -> bool:
+def _is_needed_for_replay(logged: LoggedAnswer) -> bool:
     """Whether a replay needs to be told: not what the file says anyway, and not that nothing came of something."""
-    if one.raised is not None:
+    if logged.raised is not None:
         return True
-    if one.asked is QuestionKind.GROUP_PRICE:
-        return one.answer is None
-    if one.asked is QuestionKind.TELLS_GONE:
-        return not one.answer
-    return one.asked not in _NOTHING or one.answer != _NOTHING[one.asked]
+    if logged.asked is QuestionKind.GROUP_PRICE:
+        return logged.answer is None
+    if logged.asked is QuestionKind.TELLS_GONE:
+        return not logged.answer
+    return logged.asked not in _EMPTY_ANSWERS or logged.answer != _EMPTY_ANSWERS[logged.asked]
 
 
-def _frozen(one: LoggedAnswer, frost: RecordingEncoder) -> dict[str, Any]:
-    written: dict[str, Any] = {"asked": one.asked.value}
-    if one.about:
-        written["about"] = list(one.about)
-    if one.raised is not None:
-        written["raised"] = frost.freeze(one.raised)
-    elif one.answer is not None:
-        written["answer"] = frost.freeze(one.answer)
-    return written
+def _encode_answer(logged: LoggedAnswer, encoder: RecordingEncoder) -> dict[str, Any]:
+    content: dict[str, Any] = {"asked": logged.asked.value}
+    if logged.about:
+        content["about"] = list(logged.about)
+    if logged.raised is not None:
+        content["raised"] = encoder.encode(logged.raised)
+    elif logged.answer is not None:
+        content["answer"] = encoder.encode(logged.answer)
+    return content
 
 
-def _thawed(data: Any, thaw: RecordingDecoder, path: str) -> LoggedAnswer:
+def _decode_answer(data: Any, decoder: RecordingDecoder, path: str) -> LoggedAnswer:
     if not isinstance(data, Mapping) or data.get("asked") not in tuple(QuestionKind):
         raise ValueError(f"{path}.asked: is not known to this release")
     asked = QuestionKind(data["asked"])
-    raised = thaw.thaw(data.get("raised"), LoggedError | None, f"{path}.raised")
+    raised = decoder.decode(data.get("raised"), LoggedError | None, f"{path}.raised")
     return LoggedAnswer(
         asked=asked,
-        about=thaw.thaw(data.get("about") or [], tuple[str, ...], f"{path}.about"),
-        answer=None if raised is not None else thaw.thaw(data.get("answer"), TYPES[asked], f"{path}.answer"),
+        about=decoder.decode(data.get("about") or [], tuple[str, ...], f"{path}.about"),
+        answer=None if raised is not None else decoder.decode(data.get("answer"), TYPES[asked], f"{path}.answer"),
         raised=raised,
     )

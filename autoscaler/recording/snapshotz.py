@@ -19,8 +19,8 @@ from autoscaler.reasons import Waiting
 from autoscaler.scenario.bare import bare_node
 
 PATH = "/snapshotz"
-_PATIENCE_S = 120.0
-_LOOK_UP_S = 1.0
+_TIMEOUT_S = 120.0
+_CLIENT_CHECK_S = 1.0
 """How often a request looks whether its client is still there: it keeps others out."""
 
 
@@ -41,21 +41,21 @@ class Snapshots:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._asking = threading.Lock()
-        self._arrived = threading.Condition()
-        self._since: float | None = None
+        self._request_lock = threading.Lock()
+        self._pass_ended = threading.Condition()
+        self._requested_at: float | None = None
         self._pass: _SeenPass | None = None
 
     def before_pass(self, observed: Observed) -> Observed:
         """Leave the pass as it is."""
         return observed
 
-    def after_pass(self, p: EndedPass) -> None:
+    def after_pass(self, ended: EndedPass) -> None:
         """Hand over what the pass saw, if it began after somebody asked; the simulated cluster stays on this thread."""
-        with self._arrived:
-            if self._since is not None and p.report.now.mono >= self._since:
-                self._pass = _SeenPass(report=p.report, nodes=_simulated_nodes(p))
-                self._arrived.notify_all()
+        with self._pass_ended:
+            if self._requested_at is not None and ended.report.now.mono >= self._requested_at:
+                self._pass = _SeenPass(report=ended.report, nodes=_simulated_nodes(ended))
+                self._pass_ended.notify_all()
 
     def tick(self, now: Instant) -> None:
         """Nothing is due."""
@@ -64,9 +64,9 @@ class Snapshots:
         """Who waits will hear that nothing came."""
 
     @property
-    def awaited(self) -> bool:
+    def requested(self) -> bool:
         """Whether somebody waits for the next pass."""
-        return self._since is not None
+        return self._requested_at is not None
 
     def routes(self) -> EndpointRoutes:
         """Return the route."""
@@ -86,36 +86,36 @@ class Snapshots:
         return {PATH: {"GET": endpoint}}
 
     def _answer(self, client_gone: Callable[[], bool]) -> Response:
-        if not self._asking.acquire(blocking=False):
+        if not self._request_lock.acquire(blocking=False):
             raise HttpProblem(429, "busy", "another request waits for a snapshot; one at a time")
         try:
             seen = self._next_pass(client_gone)
         finally:
-            self._asking.release()
+            self._request_lock.release()
         if seen is None:
-            raise HttpProblem(503, "no_pass", f"no pass ended within {_PATIENCE_S:g} s; does this replica lead?")
+            raise HttpProblem(503, "no_pass", f"no pass ended within {_TIMEOUT_S:g} s; does this replica lead?")
         content = _snapshot(seen)
         return Response(msgspec.json.encode(content), JSON, 500 if "Error" in content else 200)
 
     def _next_pass(self, client_gone: Callable[[], bool]) -> _SeenPass | None:
         """Return the next pass; None where none comes in time, or nobody waits for it any more."""
-        with self._arrived:
-            self._since, self._pass = self._clock.now().mono, None
-            for _ in range(int(_PATIENCE_S / _LOOK_UP_S)):
-                if client_gone() or self._arrived.wait_for(lambda: self._pass is not None, _LOOK_UP_S):
+        with self._pass_ended:
+            self._requested_at, self._pass = self._clock.now().mono, None
+            for _ in range(int(_TIMEOUT_S / _CLIENT_CHECK_S)):
+                if client_gone() or self._pass_ended.wait_for(lambda: self._pass is not None, _CLIENT_CHECK_S):
                     break
-            self._since = None
+            self._requested_at = None
             return self._pass
 
 
-def _simulated_nodes(p: EndedPass) -> _NodesWithPods:
+def _simulated_nodes(ended: EndedPass) -> _NodesWithPods:
     """Return the nodes on which a pass decided; those of the cluster where it did not come so far."""
-    view = p.report.view
+    view = ended.report.view
     if view is None:
         return ()
-    if p.placer is None:
+    if ended.placer is None:
         return tuple(zip(view.nodes, view.pods, strict=True))
-    trial = p.placer.trial
+    trial = ended.placer.trial
     return tuple(
         (trial.node(position), view.pods[position] if template is None else template.pods)
         for position in range(trial.count)
@@ -139,8 +139,8 @@ def _snapshot(seen: _SeenPass) -> Plain:
     if report.view is None:
         content["Error"] = report.error or "the cluster could not be observed"
     if report.view is not None:
-        fitting = [pod for pod in report.view.pending if report.pods.waiting.get(pod.key) is Waiting.FITS]
-        content["UnscheduledPodsCanBeScheduled"] = [forms.form(pod) for pod in fitting]
+        schedulable_pods = [pod for pod in report.view.pending if report.pods.waiting.get(pod.key) is Waiting.FITS]
+        content["UnscheduledPodsCanBeScheduled"] = [forms.form(pod) for pod in schedulable_pods]
     content["TemplateNodes"] = {group: with_pods(one.node, one.pods) for group, one in report.templates.items()}
     content["StartTimestamp"] = rfc3339(report.now.wall)
     content["EndTimestamp"] = rfc3339(report.now.wall + report.timings.get("pass", 0.0))

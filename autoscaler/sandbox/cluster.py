@@ -153,7 +153,7 @@ class SandboxCluster:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def census(self) -> ClusterCounts:
+    def counts(self) -> ClusterCounts:
         """Count nodes and pods as they are in the storage. From any thread."""
         nodes, pods = self.storage.list("nodes"), self.storage.list("pods")
         phases = Counter("Terminating" if is_terminating(pod) else phase_of(pod) for pod in pods)

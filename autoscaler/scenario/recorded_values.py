@@ -38,7 +38,7 @@ class RecordingEncoder:
         """The classes of pods that values so far refer to, in the order of their numbers."""
         return [msgspec.structs.asdict(self._decoder.decode(cls.key)) for cls in self._numbers]
 
-    def freeze(self, value: Any) -> Any:
+    def encode(self, value: Any) -> Any:
         """Return a value as JSON can hold it; raises `TypeError` for what no pass remembers."""
         if value is None or isinstance(value, bool | int | float):
             return value
@@ -53,15 +53,15 @@ class RecordingEncoder:
         if isinstance(value, msgspec.Struct):
             return self._struct(value)
         if isinstance(value, Mapping):
-            return {self._key(key): self.freeze(item) for key, item in value.items()}
+            return {self._key(key): self.encode(item) for key, item in value.items()}
         if isinstance(value, frozenset):
-            return [self.freeze(item) for item in sorted(value, key=_place)]
+            return [self.encode(item) for item in sorted(value, key=_place)]
         if isinstance(value, Sequence):
-            return [self.freeze(item) for item in value]
+            return [self.encode(item) for item in value]
         raise TypeError(f"{type(value).__name__} cannot be recorded")
 
     def _key(self, key: Any) -> str:
-        return key if isinstance(key, str) else f"{self.freeze(key)}"
+        return key if isinstance(key, str) else f"{self.encode(key)}"
 
     def _class(self, cls: PodClass) -> int | dict[str, int]:
         if cls.leaving is not None:
@@ -86,7 +86,7 @@ class RecordingEncoder:
             item = getattr(value, field.name)
             if not _is_default(item, field):
                 real = type(item) is int and float in (field.type, *get_args(field.type))
-                found[field.name] = self.freeze(float(item) if real else item)
+                found[field.name] = self.encode(float(item) if real else item)
         return found
 
 
@@ -134,13 +134,13 @@ class RecordingDecoder:
             except (AttributeError, ValueError, msgspec.MsgspecError) as error:
                 raise ValueError(f"classes[{number}]: {error}") from error
 
-    def thaw(self, data: Any, kind: Any, path: str) -> Any:
+    def decode(self, data: Any, kind: Any, path: str) -> Any:
         """Return the value of that type."""
         origin, args = get_origin(kind), get_args(kind)
         if kind is Any:
             return data
         if origin is Annotated:
-            return self.thaw(data, args[0], path)
+            return self.decode(data, args[0], path)
         if origin in (Union, UnionType):
             return self._one_of(data, args, path)
         if origin is not None:
@@ -160,17 +160,17 @@ class RecordingDecoder:
             return None
         others = [kind for kind in kinds if kind is not NoneType]
         if len(others) == 1:
-            return self.thaw(data, others[0], path)
+            return self.decode(data, others[0], path)
         return data  # texts and numbers, as JSON tells them apart
 
     def _many(self, data: Any, origin: Any, args: tuple[Any, ...], path: str) -> Any:
         if issubclass(origin, Mapping):
             _checked(data, isinstance(data, Mapping), "an object", path)
-            return {key: self.thaw(item, args[1], f"{path}.{key}") for key, item in data.items()}
+            return {key: self.decode(item, args[1], f"{path}.{key}") for key, item in data.items()}
         _checked(data, isinstance(data, list), "an array", path)
         kinds = [args[0]] * len(data) if len(args) == 1 or args[-1] is Ellipsis else list(args)
         _checked(data, len(kinds) == len(data), f"an array of {len(kinds)}", path)
-        items = [self.thaw(item, kinds[at], f"{path}[{at}]") for at, item in enumerate(data)]
+        items = [self.decode(item, kinds[at], f"{path}[{at}]") for at, item in enumerate(data)]
         if issubclass(origin, frozenset):
             return frozenset(items)
         return items if origin is list else tuple(items)
@@ -195,7 +195,7 @@ class RecordingDecoder:
         for name, item in data.items():
             if name not in known:
                 raise ValueError(f"{path}.{name}: is not known to this release")
-            values[name] = self.thaw(item, known[name].type, f"{path}.{name}")
+            values[name] = self.decode(item, known[name].type, f"{path}.{name}")
         missing = [name for name, field in known.items() if field.required and name not in values]
         if missing:
             raise ValueError(f"{path}.{missing[0]}: is required")

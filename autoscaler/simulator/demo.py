@@ -41,7 +41,7 @@ class Demo:
         """`flags` are Cluster Autoscaler's and win over the demo's own. Raises `ConfigError` for bad ones."""
         self._clock = clock
         self._storage = Storage(clock)
-        self._server = _serve(self._storage, api_port)
+        self._server = _api_server(self._storage, api_port)
         self._folder = tempfile.TemporaryDirectory(prefix="autoscaler-demo-")
         self.kubeconfig = Path(self._folder.name) / "kubeconfig"
         self._cloud = open_cloud(demo_cloud(), now=lambda: clock.now().wall)
@@ -50,28 +50,28 @@ class Demo:
         self._flags = flags
         self._daemon: Daemon | None = None
         self._thread: threading.Thread | None = None
-        self._failure: AutoscalerError | None = None
-        self._began = clock.now()
-        self._machines = len(self._cloud.machines())
+        self._error: AutoscalerError | None = None
+        self._started_at = clock.now()
+        self._initial_machines = len(self._cloud.machines())
 
     def __enter__(self) -> "Demo":
         self._server.start()
         self._server.write_kubeconfig(self.kubeconfig)
         try:
-            own = [f"--{name}={value}" for name, value in self._options.items()]
-            read = partial(load, [*own, *self._flags])
-            config = read()
-            if problems := list(_foreign(config, str(self.kubeconfig))):
+            demo_flags = [f"--{name}={value}" for name, value in self._options.items()]
+            load_config = partial(load, [*demo_flags, *self._flags])
+            config = load_config()
+            if problems := list(_foreign_options(config, str(self.kubeconfig))):
                 raise ConfigError(problems)
-            self._daemon = Daemon(config, self._clock, {}, read)
+            self._daemon = Daemon(config, self._clock, {}, load_config)
         except AutoscalerError:
             self._stop_cluster()
             raise
         self._cluster.apply(demo_workload())
         self._cluster.start()
-        self._thread = threading.Thread(target=self._work, args=(self._daemon,), name="daemon")
+        self._thread = threading.Thread(target=self._run_daemon, args=(self._daemon,), name="daemon")
         self._thread.start()
-        self._began = self._clock.now()
+        self._started_at = self._clock.now()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -81,11 +81,11 @@ class Demo:
             self._thread.join()
         self._stop_cluster()
 
-    def _work(self, daemon: Daemon) -> None:
+    def _run_daemon(self, daemon: Daemon) -> None:
         try:
             daemon.run(self._cloud)
         except AutoscalerError as error:
-            self._failure = error
+            self._error = error
 
     def _stop_cluster(self) -> None:
         self._cluster.stop()
@@ -99,19 +99,19 @@ class Demo:
 
     def progress(self) -> DemoProgress:
         """Return how far things are; raises what ended the daemon."""
-        if self._failure is not None:
-            raise self._failure
-        census = self._cluster.census()
-        bought = len(self._cloud.machines()) - self._machines
+        if self._error is not None:
+            raise self._error
+        counts = self._cluster.counts()
+        machines_added = len(self._cloud.machines()) - self._initial_machines
         return DemoProgress(
-            settled=census.pending == 0 and self._complete(),
-            seconds=round(self._clock.now().mono - self._began.mono, 1),
-            nodes_bought=max(0, bought),
-            pods_running=census.pods.get("Running", 0),
-            pods_pending=census.pending,
+            settled=counts.pending == 0 and self._all_ready(),
+            seconds=round(self._clock.now().mono - self._started_at.mono, 1),
+            nodes_bought=max(0, machines_added),
+            pods_running=counts.pods.get("Running", 0),
+            pods_pending=counts.pending,
         )
 
-    def _complete(self) -> bool:
+    def _all_ready(self) -> bool:
         """Whether every controller has as many ready pods as it wants."""
         for workload in self._storage.list("deployments.apps"):
             if workload.get("status", {}).get("readyReplicas", 0) < workload["spec"].get("replicas", 1):
@@ -127,7 +127,7 @@ class Demo:
         return True
 
 
-def _foreign(config: Config, kubeconfig: str) -> Iterator[str]:
+def _foreign_options(config: Config, kubeconfig: str) -> Iterator[str]:
     """Yield a line for each option that names a cloud or a cluster: the demo has its own, and acts on no other."""
     provider, kube = config.provider, config.kube
     if provider.cloud_provider != _OPTIONS["cloud-provider"]:
@@ -135,19 +135,19 @@ def _foreign(config: Config, kubeconfig: str) -> Iterator[str]:
             f"--cloud-provider: the demo has a simulated cloud of its own; leave the flag out, or run the daemon with "
             f"{provider.cloud_provider}: autoscaler run --cloud-provider={provider.cloud_provider}"
         )
-    elsewhere = {
+    options = {
         "cloud-config": provider.cloud_config,
         "nodes": provider.nodes,
         "node-group-auto-discovery": provider.node_group_auto_discovery,
         "kubeconfig": kube.kubeconfig if kube.kubeconfig != kubeconfig else None,
         "kubernetes": kube.kubernetes,
     }
-    for name, value in elsewhere.items():
+    for name, value in options.items():
         if value:
             yield f"--{name}: the demo has a cluster and a cloud of its own; leave the flag out, or use autoscaler run"
 
 
-def _serve(storage: Storage, port: int) -> ApiServer:
+def _api_server(storage: Storage, port: int) -> ApiServer:
     try:
         return ApiServer(storage, port=port)
     except OSError as error:

@@ -24,17 +24,17 @@ def estimates(
 
     `boots` are boot times in seconds by node group; the defaults hold where there are none.
     """
-    faults: list[str] = []
-    given = GivenBootTimes(boots or {}, scenario.now_s)
-    keeper = EtaKeeper(scenario.config, EtaMetrics(Metrics().companion(ETA)), SilentEvents(), given)
+    failures: list[str] = []
+    boot_times = GivenBootTimes(boots or {}, scenario.now_s)
+    keeper = EtaKeeper(scenario.config, EtaMetrics(Metrics().companion(ETA)), SilentEvents(), boot_times)
     keeper.tick(Instant(scenario.now_s, 0.0))
-    play_with(scenario, Companions([keeper], faults.append))
-    if faults:
+    play_with(scenario, Companions([keeper], failures.append))
+    if failures:
         raise ConfigError(f"{scenario.name}: no estimates could be made; the log says why")
     status = keeper.status
     answer: dict[str, Any] = public(summary(status, status.computed_at or scenario.now_s))
     answer["items"] = public(pod_answers(status))
     if new:
-        imagined = WhatIf()
-        answer["new"] = [public(imagined.ask(status, pod)) for pod in new]
+        what_if = WhatIf()
+        answer["new"] = [public(what_if.ask(status, pod)) for pod in new]
     return answer

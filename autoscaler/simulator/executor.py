@@ -14,7 +14,7 @@ from typing import NamedTuple
 from autoscaler.clock import Instant, VirtualClock
 from autoscaler.ports import Work
 
-_LONGEST_TURN_S = 120.0
+_MAX_TURN_S = 120.0
 """Real seconds after which a work that holds the turn is taken for stuck on something outside the executor."""
 
 
@@ -24,7 +24,7 @@ class _Thread:
     def __init__(self, number: int, ended: Callable[["_Thread", BaseException | None], None]) -> None:
         self.turn = threading.Semaphore(0)
         self.work: Work | None = None
-        self._ended = ended
+        self._turn_ended = ended
         self.thread = threading.Thread(target=self._run, name=f"virtual-{number}", daemon=True)
         self.thread.start()
 
@@ -38,7 +38,7 @@ class _Thread:
                 self.work()
             except BaseException as raised:  # noqa: BLE001  # raised again in the thread that drives
                 error = raised
-            self._ended(self, error)
+            self._turn_ended(self, error)
 
 
 class _Due(NamedTuple):
@@ -48,7 +48,7 @@ class _Due(NamedTuple):
     """What begins; None: `sleeper` goes on."""
     sleeper: _Thread | None
     program: "ReplicaExecutor | None" = None
-    quick: bool = False
+    on_driver: bool = False
     """Runs on the driving thread itself."""
 
 
@@ -78,7 +78,7 @@ class ReplicaExecutor:
     def stop(self) -> None:
         """Drop works that have not begun, wake every sleeper, and run what is left to its end; not from a work."""
         self.stopping = True
-        self._executor.dismiss(self)
+        self._executor.stop_program(self)
 
 
 class VirtualExecutor:
@@ -95,10 +95,10 @@ class VirtualExecutor:
         self._threads: list[_Thread] = []
         self._idle: list[_Thread] = []
         self._running: _Thread | None = None
-        self._driver = threading.Semaphore(0)
+        self._driver_turn = threading.Semaphore(0)
         self._error: BaseException | None = None
         self._stopping = False
-        self.after_each: Callable[[], None] = lambda: None
+        self.after_turn: Callable[[], None] = lambda: None
         """Called on the driving thread whenever a turn has ended."""
 
     def __enter__(self) -> "VirtualExecutor":
@@ -111,15 +111,15 @@ class VirtualExecutor:
 
     def submit(self, work: Work, program: ReplicaExecutor | None = None) -> None:
         """Run `work` at the present moment, after what is due by now; after `stop` it is dropped."""
-        self._push(_Due(self._clock.now().mono, self._next(), work, None, program))
+        self._push(_Due(self._clock.now().mono, self._next_serial(), work, None, program))
 
     def call_at(self, when: Instant, work: Work, program: ReplicaExecutor | None = None) -> None:
         """Run `work` once the monotonic clock has reached `when`."""
-        self._push(_Due(max(when.mono, self._clock.now().mono), self._next(), work, None, program))
+        self._push(_Due(max(when.mono, self._clock.now().mono), self._next_serial(), work, None, program))
 
-    def drive_at(self, mono: float, work: Work) -> None:
+    def call_on_driver(self, mono: float, work: Work) -> None:
         """Run `work` at that monotonic second on the driving thread itself; cheap, but it must not sleep."""
-        self._push(_Due(max(mono, self._clock.now().mono), self._next(), work, None, quick=True))
+        self._push(_Due(max(mono, self._clock.now().mono), self._next_serial(), work, None, on_driver=True))
 
     def run_all(self, works: Sequence[Work]) -> None:
         """Run works in their order on the caller's thread: what takes no virtual time needs no turns."""
@@ -137,8 +137,8 @@ class VirtualExecutor:
         elif sleeper.thread is not threading.current_thread():
             raise RuntimeError("only the driving thread and the works of an executor may sleep on it")
         elif not self._stopping:
-            self._push(_Due(wake, self._next(), None, sleeper, program))
-            self._driver.release()
+            self._push(_Due(wake, self._next_serial(), None, sleeper, program))
+            self._driver_turn.release()
             sleeper.turn.acquire()
         return not (self._stopping or (program is not None and program.stopping))
 
@@ -158,24 +158,24 @@ class VirtualExecutor:
         while self._queue and self._queue[0].mono <= end:
             due = heapq.heappop(self._queue)
             self._advance_to(due.mono)
-            if due.quick and due.work is not None:
+            if due.on_driver and due.work is not None:
                 due.work()
             else:
-                self._give_turn(due)
-            self.after_each()
+                self._run_turn(due)
+            self.after_turn()
         self._advance_to(end)
 
-    def dismiss(self, program: ReplicaExecutor) -> None:
+    def stop_program(self, program: ReplicaExecutor) -> None:
         """Drop a program's works that have not begun, and let its sleepers run to their end; for
         `ReplicaExecutor.stop`."""
         if self._running is not None:
             raise RuntimeError("a work cannot end its own program")
-        theirs = sorted(due for due in self._queue if due.program is program)
+        own_calls = sorted(due for due in self._queue if due.program is program)
         self._queue = [due for due in self._queue if due.program is not program]
         heapq.heapify(self._queue)
-        for due in theirs:
+        for due in own_calls:
             if due.sleeper is not None:
-                self._give_turn(due)
+                self._run_turn(due)
 
     def stop(self) -> None:
         """Drop works that have not begun, wake every sleeper, and run what is left to its end."""
@@ -183,15 +183,15 @@ class VirtualExecutor:
         while self._queue:
             due = heapq.heappop(self._queue)
             if due.sleeper is not None:
-                self._give_turn(due)
+                self._run_turn(due)
         for thread in self._idle:
             thread.work = None
             thread.turn.release()
         for thread in self._idle:
-            thread.thread.join(_LONGEST_TURN_S)
+            thread.thread.join(_MAX_TURN_S)
         self._idle.clear()
 
-    def _next(self) -> int:
+    def _next_serial(self) -> int:
         self._serial += 1
         return self._serial
 
@@ -202,14 +202,14 @@ class VirtualExecutor:
     def _advance_to(self, mono: float) -> None:
         self._clock.advance(max(0.0, mono - self._clock.now().mono))
 
-    def _give_turn(self, due: _Due) -> None:
+    def _run_turn(self, due: _Due) -> None:
         thread = due.sleeper
         if thread is None:
             thread = self._idle.pop() if self._idle else self._new_thread()
             thread.work = due.work
         self._running = thread
         thread.turn.release()
-        if not self._driver.acquire(timeout=_LONGEST_TURN_S):
+        if not self._driver_turn.acquire(timeout=_MAX_TURN_S):
             raise RuntimeError(f"{thread.thread.name} waits for something that is not the executor")
         self._running = None
         if self._error is not None:
@@ -217,11 +217,11 @@ class VirtualExecutor:
             raise error
 
     def _new_thread(self) -> _Thread:
-        thread = _Thread(len(self._threads), self._ended)
+        thread = _Thread(len(self._threads), self._turn_ended)
         self._threads.append(thread)
         return thread
 
-    def _ended(self, thread: _Thread, error: BaseException | None) -> None:
+    def _turn_ended(self, thread: _Thread, error: BaseException | None) -> None:
         self._error = error
         self._idle.append(thread)
-        self._driver.release()
+        self._driver_turn.release()

@@ -14,7 +14,7 @@ from autoscaler.kube.election import Unopposed
 from autoscaler.loop.companion import Companions
 from autoscaler.loop.ended_pass import EndedPass
 from autoscaler.ports import EventType, Subject
-from autoscaler.recording.pass_file import PassOrigin, recollect
+from autoscaler.recording.pass_file import PassOrigin, read_memory
 from autoscaler.sandbox.memory_reader import MemoryReader
 from autoscaler.scenario.scenario import Scenario
 from autoscaler.simulator.answer import PlanAnswer, RunAnswer
@@ -111,7 +111,7 @@ def _origin(world: ScenarioWorld) -> PassOrigin | None:
     if scenario.memory is None:
         return None
     templates = {group.id: group.template() for group in world.cloud.groups()}
-    return recollect(scenario.memory, scenario.interner, templates)
+    return read_memory(scenario.memory, scenario.interner, templates)
 
 
 def _environment(

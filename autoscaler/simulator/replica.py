@@ -49,13 +49,13 @@ class SkewedClock:
     """The clock of one machine: its wall clock may be wrong, its monotonic one is not."""
 
     def __init__(self, clock: Clock) -> None:
-        self.off_by_s = 0.0
+        self.offset_s = 0.0
         self._clock = clock
 
     def now(self) -> Instant:
         """Return the present moment as this machine has it."""
         true = self._clock.now()
-        return Instant(true.wall + self.off_by_s, true.mono)
+        return Instant(true.wall + self.offset_s, true.mono)
 
 
 class ReplicaLease:

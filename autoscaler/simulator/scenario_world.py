@@ -28,23 +28,23 @@ class ScenarioWorld:
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
-        began = scenario.memory
-        self.clock = VirtualClock(scenario.now_s) if began is None else VirtualClock(began.now.wall, began.now.mono)
-        self._static = open_cloud(scenario.cloud, now=lambda: self.clock.now().wall)
+        memory = scenario.memory
+        self.clock = VirtualClock(scenario.now_s) if memory is None else VirtualClock(memory.now.wall, memory.now.mono)
+        self._simulated = open_cloud(scenario.cloud, now=lambda: self.clock.now().wall)
         # A recording is of some other cloud, and rules may go by which it was.
-        self.cloud = recorded(self._static, None if began is None else scenario.config.provider.cloud_provider)
+        self.cloud = recorded(self._simulated, None if memory is None else scenario.config.provider.cloud_provider)
         self._builder = ClusterBuilder(scenario.config.pods.expendable_pods_priority_cutoff)
         self.cluster = MemoryCluster(self._builder.node_changed, self._builder.pod_changed)
         self.writes = MemoryWrites(self.cluster, self.clock)
         self._calls_seen = 0
-        self._marks: list[int] = []
+        self._first_calls: list[int] = []
         self.silence_s: Mapping[str, float] = {}
         """Of a recorded pass: how long nothing had been heard of a kind."""
         self._add_nodes(scenario.nodes)
         for pod in scenario.pods:
             self.cluster.put_pod(pod)
-        asking = scenario.related
-        for objects in (asking.provisioning_requests, asking.capacity_buffers, asking.pod_templates):
+        related = scenario.related
+        for objects in (related.provisioning_requests, related.capacity_buffers, related.pod_templates):
             hold(self.writes, *objects.values())
 
     def begin_run(self, run: int) -> None:
@@ -54,15 +54,15 @@ class ScenarioWorld:
         `scenario.run_at_s(run)` first; where that took longer, the run is late.
         """
         self._move_to(self.scenario.run_at_s(run))
-        self._settle_deletions()
-        self._marks.append(len(self.cloud.calls))
+        self._remove_deleted_nodes()
+        self._first_calls.append(len(self.cloud.calls))
         for change in self.scenario.changes_before(run):
             self._apply(change)
 
     def finish(self) -> None:
         """Let the time pass that the last run's deletions may take, and take the deleted nodes away."""
         self._move_to(self.scenario.run_at_s(self.scenario.runs - 1) + FINISH_S)
-        self._settle_deletions()
+        self._remove_deleted_nodes()
 
     def observe(self, read_groups: Callable[[Sequence[Node]], Groups]) -> ClusterView:
         """Return the cluster as it is now; `read_groups` reads the cloud for these nodes."""
@@ -72,8 +72,8 @@ class ScenarioWorld:
 
     def calls_of(self, run: int) -> Sequence[CloudCall]:
         """Return what was asked of the cloud from the beginning of a run until that of the next, oldest first."""
-        following = self._marks[run + 1] if run + 1 < len(self._marks) else None
-        return self.cloud.calls[self._marks[run] : following]
+        next_run = self._first_calls[run + 1] if run + 1 < len(self._first_calls) else None
+        return self.cloud.calls[self._first_calls[run] : next_run]
 
     def target_sizes(self) -> dict[str, int]:
         """Return every group's target size as of now."""
@@ -82,13 +82,13 @@ class ScenarioWorld:
     def _move_to(self, wall_s: float) -> None:
         self.clock.advance(max(0.0, wall_s - self.clock.now().wall))
 
-    def _settle_deletions(self) -> None:
-        fresh = self.cloud.calls[self._calls_seen :]
+    def _remove_deleted_nodes(self) -> None:
+        new_calls = self.cloud.calls[self._calls_seen :]
         self._calls_seen = len(self.cloud.calls)
-        deleted = [ref for call in fresh if call.verb is CloudVerb.DELETE and call.delta < 0 for ref in call.nodes]
-        self.cluster.remove_nodes(ref.name for ref in deleted if self._is_of(ref))
+        deleted = [ref for call in new_calls if call.verb is CloudVerb.DELETE and call.delta < 0 for ref in call.nodes]
+        self.cluster.remove_nodes(ref.name for ref in deleted if self._is_same_machine(ref))
 
-    def _is_of(self, ref: NodeRef) -> bool:
+    def _is_same_machine(self, ref: NodeRef) -> bool:
         """Whether a node is still the one that was deleted, not a new one of its name."""
         node = self.cluster.nodes.get(ref.name)
         return node is not None and node.provider_id == ref.provider_id
@@ -100,9 +100,9 @@ class ScenarioWorld:
             if node.name in self.cluster.nodes:
                 self.cluster.put_node(node)
         for machine in change.add_machines:
-            known = NodeRef(machine.name or machine.provider_id, machine.provider_id)
-            if self._static.group_of(known) is None or not self._static.has_instance(known):
-                self._static.add_machine(machine)
+            machine_ref = NodeRef(machine.name or machine.provider_id, machine.provider_id)
+            if self._simulated.group_of(machine_ref) is None or not self._simulated.has_instance(machine_ref):
+                self._simulated.add_machine(machine)
         self._add_nodes(change.add_nodes)
         for pod in change.add_pods:
             self.cluster.put_pod(pod)
@@ -111,4 +111,4 @@ class ScenarioWorld:
         added = tuple(nodes)
         for node in added:
             self.cluster.put_node(node)
-        self._static.adopt(node_ref(node) for node in added)
+        self._simulated.adopt(node_ref(node) for node in added)

@@ -37,7 +37,7 @@ from cloudprovider.static.spec import CloudSpec
 
 START_WALL = 1_750_000_000.0
 _TICK_S = 0.5
-_REPORTS = 240
+_MAX_REPORTS = 240
 
 Action = Callable[[], None]
 """Something done to a world at some moment."""
@@ -78,15 +78,15 @@ class World:
         self.cloud = open_cloud(spec, now=lambda: self.clock.now().wall)
         self.cluster = SandboxCluster(self.clock, self.cloud, storage=self.storage, timing=timing)
         self.api = LocalApi(self.storage, self.clock)
-        self.reports: deque[PassReport] = deque(maxlen=_REPORTS)
+        self.reports: deque[PassReport] = deque(maxlen=_MAX_REPORTS)
         """The latest passes, newest last; a listener hears of all."""
         self.passes = 0
         self._announced = 0
         self._executor = VirtualExecutor(self.clock)
-        self._executor.after_each = self._look_around
+        self._executor.after_turn = self._schedule_next
         self._provider = recorded(self.cloud)
-        self._machine = SkewedClock(self.clock)
-        self._events = CollectedEvents(self._machine)
+        self._machine_clock = SkewedClock(self.clock)
+        self._events = CollectedEvents(self._machine_clock)
         self.metrics = make_metrics(config)
         """What companions and events count; a listener may fill in the rest."""
         self._replica_context = ReplicaContext(
@@ -95,7 +95,7 @@ class World:
             api=self.api,
             provider=self._provider,
             executor=self._executor,
-            clock=self._machine,
+            clock=self._machine_clock,
             events=self._events,
             metrics=self.metrics,
             listener=attached.listener,
@@ -103,14 +103,14 @@ class World:
             seed=seed,
             tick_s=attached.tick_s,
         )
-        self._stepped_at = self.clock.now().mono
-        self._step = _Alarm(self._executor, self._take_step)
-        self._pump = _Alarm(self._executor, lambda: None)
+        self._last_step = self.clock.now().mono
+        self._step = _Alarm(self._executor, self._step_cluster)
+        self._sync_alarm = _Alarm(self._executor, lambda: None)
         self.cluster.apply(objects)
         self.cluster.step()
         self.replica: Replica | None = Replica(self._replica_context)
         """The autoscaler; None while nobody leads."""
-        self._look_around()
+        self._schedule_next()
 
     def __enter__(self) -> "World":
         return self
@@ -122,7 +122,7 @@ class World:
 
     def close(self) -> None:
         """End the replica and every thread."""
-        self._end_replica()
+        self._stop_replica()
         self._executor.stop()
 
     @property
@@ -142,12 +142,12 @@ class World:
 
     def at(self, after_s: float, action: Action) -> None:
         """Do something to the world so many seconds from now; it must not let time pass itself."""
-        self._executor.drive_at(self.clock.now().mono + after_s, action)
+        self._executor.call_on_driver(self.clock.now().mono + after_s, action)
 
     def run_for(self, seconds: float) -> None:
         """Let so much time pass."""
         end = self.clock.now().mono + seconds
-        while self._turn(end):
+        while self._run_next(end):
             pass
 
     def run_until(self, condition: Callable[[], bool], *, timeout_s: float = 3600.0) -> bool:
@@ -157,24 +157,24 @@ class World:
         """
         end = self.clock.now().mono + timeout_s
         while not condition():
-            if not self._turn(end):
+            if not self._run_next(end):
                 return condition()
         return True
 
     def apply(self, *objects: JsonObject) -> None:
         """Create or change objects, as `kubectl apply --server-side`; raises ApiError."""
         self.cluster.apply(objects)
-        self._look_around()
+        self._schedule_next()
 
     def delete(self, resource: str, name: str, *, namespace: str | None = None) -> None:
         """Delete an object; raises ApiError."""
         self.storage.delete(resource, name, namespace=namespace)
-        self._look_around()
+        self._schedule_next()
 
     def scale(self, name: str, replicas: int, *, namespace: str = "default", resource: str = "deployments") -> None:
         """Set the replicas of a workload; raises ApiError."""
         self.storage.scale(resource, name, replicas, namespace=namespace)
-        self._look_around()
+        self._schedule_next()
 
     def announce(self, target: str, amount: int, length_s: float) -> None:
         """Announce work to the reservations of the replica that leads, as its listener would take it in.
@@ -194,7 +194,7 @@ class World:
                 )
             )
 
-    def cut_off(self, for_s: float) -> None:
+    def disconnect_api(self, for_s: float) -> None:
         """Cut the autoscaler off the API server: calls fail, watches are silent, and then catch up."""
         self.api.faults.down()
         self.at(for_s, self.api.faults.up)
@@ -205,20 +205,20 @@ class World:
             self.replica.feed.lag_s = lag_s
 
     @property
-    def wall_error_s(self) -> float:
+    def clock_offset_s(self) -> float:
         """How far the wall clock of the autoscaler's machine is ahead."""
-        return self._machine.off_by_s
+        return self._machine_clock.offset_s
 
     def jump_clock(self, seconds: float) -> None:
         """Put the wall clock of the autoscaler's machine forward, or back; nothing else notices."""
-        self._machine.off_by_s += seconds
+        self._machine_clock.offset_s += seconds
 
-    def restart(self, after_s: float = 0.0, *, orderly: bool = False) -> None:
+    def restart(self, after_s: float = 0.0, *, gracefully: bool = False) -> None:
         """Kill the autoscaler's process, or let it end in good order, and start another one so many seconds later."""
-        if orderly and self.replica is not None:
+        if gracefully and self.replica is not None:
             self.replica.leave()
-        self._end_replica()
-        self.at(after_s, self._begin_replica)
+        self._stop_replica()
+        self.at(after_s, self._start_replica)
 
     def lose_leadership(self, for_s: float) -> None:
         """Take the lease from the replica, which ends as the daemon does then; another leads after `for_s`."""
@@ -226,16 +226,16 @@ class World:
             self.replica.lease.lost = True
         self.restart(for_s)
 
-    def _end_replica(self) -> None:
+    def _stop_replica(self) -> None:
         if self.replica is not None:
             self.replica.stop()
             self.replica = None
 
-    def _begin_replica(self) -> None:
-        self._end_replica()
+    def _start_replica(self) -> None:
+        self._stop_replica()
         self.replica = Replica(self._replica_context)
 
-    def _turn(self, end: float) -> bool:
+    def _run_next(self, end: float) -> bool:
         """Run the next thing that is due by `end`; False when nothing is, and the clock stands at `end`."""
         now = self.clock.now().mono
         due = math.inf if self.replica is None else max(now, self.replica.due)
@@ -244,23 +244,23 @@ class World:
             self._executor.run_until(event)
         elif due <= end:
             self._executor.run_until(due)
-            self._pass()
+            self._run_pass()
         elif now < end:
             self._executor.run_until(end)
         else:
             return False
         return True
 
-    def _pass(self) -> None:
+    def _run_pass(self) -> None:
         replica = self.replica
         if replica is None or replica.due > self.clock.now().mono:
             return
         report = replica.run_pass()
         self.passes += 1
         self.reports.append(report)
-        self._look_around()
+        self._schedule_next()
 
-    def _look_around(self) -> None:
+    def _schedule_next(self) -> None:
         """Let the watches bring what was just written, and see to it that the cluster takes its next step in time."""
         if self.replica is not None:
             self.replica.feed.reaches(not self.api.faults.is_down)
@@ -268,14 +268,14 @@ class World:
             feed = self.replica.feed
             if feed.due() <= self.clock.now().mono:
                 feed.pump()
-            self._pump.ring_at(feed.due())
-        self._step.ring_at(max(self.cluster.due(), self._stepped_at + _TICK_S))
+            self._sync_alarm.set_alarm(feed.due())
+        self._step.set_alarm(max(self.cluster.due(), self._last_step + _TICK_S))
 
-    def _take_step(self) -> None:
+    def _step_cluster(self) -> None:
         """Let the cluster take a step, unless what was to be done is done."""
         now = self.clock.now().mono
         if self.cluster.due() <= now:
-            self._stepped_at = now
+            self._last_step = now
             self.cluster.step()
 
 
@@ -287,13 +287,13 @@ class _Alarm:
         self._work = work
         self._due = math.inf
 
-    def ring_at(self, mono: float) -> None:
+    def set_alarm(self, mono: float) -> None:
         """Do the work at that monotonic second, or sooner where that is planned."""
         if mono < self._due:
             self._due = mono
-            self._executor.drive_at(mono, lambda: self._ring(mono))
+            self._executor.call_on_driver(mono, lambda: self._fire(mono))
 
-    def _ring(self, mono: float) -> None:
+    def _fire(self, mono: float) -> None:
         if mono == self._due:
             self._due = math.inf
             self._work()

@@ -191,11 +191,11 @@ class Sandbox:
 
     def running(self) -> int:
         """Count the pods that run."""
-        return self.cluster.census().pods.get("Running", 0)
+        return self.cluster.counts().pods.get("Running", 0)
 
     def until_running(self, count: int) -> None:
         """Wait until that many pods run and none waits."""
-        until(lambda: self.running() == count, f"{count} pods run: {self.cluster.census()}")
+        until(lambda: self.running() == count, f"{count} pods run: {self.cluster.counts()}")
 
     def targets(self) -> dict[str, int]:
         """Return the cloud's target sizes."""

@@ -53,7 +53,7 @@ def test_undisturbed_a_drain_moves_the_pod_and_removes_the_machine(world: World)
 
 class TestApiServerDown:
     def test_for_five_minutes_deletes_nothing_meanwhile_and_no_more_than_needed_later(self, world: World) -> None:
-        world.cut_off(300)
+        world.disconnect_api(300)
         world.run_for(299)
         assert (deletes(world), targets(world)) == ([], {"web": 2})
         assert leaves_one_node(world)
@@ -62,7 +62,7 @@ class TestApiServerDown:
     def test_right_after_the_taint_is_survived(self) -> None:
         with half_used() as world:
             assert world.run_until(lambda: bool(tainted(world)), timeout_s=300)
-            world.cut_off(300)
+            world.disconnect_api(300)
             world.run_for(290)
             assert (evictions(world), deletes(world)) == (0, [])
             assert leaves_one_node(world)

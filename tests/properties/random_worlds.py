@@ -72,7 +72,7 @@ class RandomWorld:
         self.world.run_for(seconds)
         self.world.api.faults.clear()
         self.world.delay_watches(0)
-        self.world.jump_clock(-self.world.wall_error_s)
+        self.world.jump_clock(-self.world.clock_offset_s)
 
     def settle(self) -> None:
         """Leave the world alone until nothing has happened for longer than any timer and the longest job take."""
@@ -100,7 +100,7 @@ class RandomWorld:
             (1, self._reclaim_machine),
             (1, self._fail_evictions),
             (1, self._fail_api),
-            (1, lambda: self.world.cut_off(self._dice.uniform(5, 400))),
+            (1, lambda: self.world.disconnect_api(self._dice.uniform(5, 400))),
             (1, lambda: self.world.delay_watches(self._dice.choice((0, 5, 40)))),
             (1, lambda: self.world.restart(self._dice.choice((0, 30, 200)))),
             (1, lambda: self.world.lose_leadership(self._dice.choice((1, 30, 200)))),

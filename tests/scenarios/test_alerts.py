@@ -133,7 +133,7 @@ def grows_step_by_step(monitored: Monitored) -> None:
 
 
 def api_server_goes_away(monitored: Monitored) -> None:
-    monitored.world.at(600.0, lambda: monitored.world.cut_off(900.0))
+    monitored.world.at(600.0, lambda: monitored.world.disconnect_api(900.0))
 
 
 def from_ten_minutes_on(fault: Fault) -> Callable[[Monitored], object]:

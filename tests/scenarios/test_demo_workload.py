@@ -44,15 +44,15 @@ def evictions(cluster: SandboxCluster, node: str) -> Iterator[ApiError | None]:
 
 
 def settled(cluster: SandboxCluster) -> bool:
-    census = cluster.census()
-    return census.pending == 0 and census.pods.get("Terminating", 0) == 0
+    counts = cluster.counts()
+    return counts.pending == 0 and counts.pods.get("Terminating", 0) == 0
 
 
 def test_pods_wait_at_once_for_machines_of_every_group() -> None:
     cluster, _ = a_demo()
     cluster.run_for(2)
     assert unschedulable(cluster) == {"web", "api", "cache", "report"}
-    assert cluster.census().nodes == 1
+    assert cluster.counts().nodes == 1
 
 
 def test_with_the_machines_that_are_lacking_everything_runs_within_half_a_minute() -> None:
@@ -61,9 +61,9 @@ def test_with_the_machines_that_are_lacking_everything_runs_within_half_a_minute
     for group, count in NEEDED.items():
         cloud.group(group).increase(count)
     assert cluster.run_until(lambda: settled(cluster), timeout_s=30)
-    census = cluster.census()
-    assert (census.nodes, census.ready_nodes) == (5, 5)
-    assert sum(census.pods.values()) == 5 + 10 + 3 + 2 + 4
+    counts = cluster.counts()
+    assert (counts.nodes, counts.ready_nodes) == (5, 5)
+    assert sum(counts.pods.values()) == 5 + 10 + 3 + 2 + 4
 
 
 @pytest.mark.parametrize("lacking", sorted(NEEDED))
@@ -74,7 +74,7 @@ def test_every_group_is_needed(lacking: str) -> None:
         if group != lacking:
             cloud.group(group).increase(count)
     cluster.run_for(60)
-    assert cluster.census().pending > 0
+    assert cluster.counts().pending > 0
 
 
 def test_a_drained_node_empties_within_the_budgets_and_its_pods_run_elsewhere() -> None:
@@ -95,7 +95,7 @@ def test_a_drained_node_empties_within_the_budgets_and_its_pods_run_elsewhere() 
         for pod in cluster.storage.list("pods", field_selector="spec.nodeName=general-1")
     ] == ["node-agent"]
     cloud.group("general").delete([NodeRef("general-1", "static://general-1")])
-    assert cluster.run_until(lambda: cluster.census().nodes == 5, timeout_s=30)
+    assert cluster.run_until(lambda: cluster.counts().nodes == 5, timeout_s=30)
     cluster.run_for(5)
     assert settled(cluster)
     assert cluster.storage.get("deployments.apps", "web", "shop")["status"]["availableReplicas"] == 10

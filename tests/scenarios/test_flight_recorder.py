@@ -124,7 +124,7 @@ def test_snapshotz_waits_for_the_next_pass_and_shows_what_it_saw() -> None:
     world.autoscaler.examine(world.clock.now())
     world.clock.advance(10)
     asked = Asked(snapshots)
-    while not snapshots.awaited:
+    while not snapshots.requested:
         pass
     second = route(snapshots.routes(), Request("GET", PATH))
     assert second.status == 429
@@ -155,14 +155,14 @@ def test_snapshotz_waits_for_the_next_pass_and_shows_what_it_saw() -> None:
 def test_snapshotz_does_not_wait_for_a_client_that_has_hung_up() -> None:
     snapshots = Snapshots(VirtualClock())
     answer = route(snapshots.routes(), Request("GET", PATH, client_gone=lambda: True))
-    assert (answer.status, snapshots.awaited) == (503, False)
+    assert (answer.status, snapshots.requested) == (503, False)
 
 
 def test_snapshotz_of_a_pass_that_saw_nothing_is_an_error() -> None:
     world = LoopWorld(a_spec())
     snapshots = Snapshots(world.clock)
     asked = Asked(snapshots)
-    while not snapshots.awaited:
+    while not snapshots.requested:
         pass
     world.unreachable = "the API server is gone"
     snapshots.after_pass(world.autoscaler.examine(world.clock.now()))

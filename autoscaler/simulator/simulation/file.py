@@ -34,7 +34,7 @@ DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _TIME = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
 _BOOT = BootDelay(60.0, 60.0)
 """For groups that do not say how long their machines take."""
-_LONGEST_S = 366 * 86400.0
+_MAX_S = 366 * 86400.0
 
 
 class DailyStep(Strict, frozen=True, kw_only=True):
@@ -214,9 +214,9 @@ def load(path: str) -> Simulation:
         checks.event(f"events[{index}]", event, {group.id for group in cloud.groups})
     for index, expected in enumerate(file.assertions):
         if expected.at_most is None and expected.at_least is None:
-            checks.lines.append(f"assertions[{index}]: needs atMost or atLeast")
-    if checks.lines:
-        raise ConfigError(f"{path}: {line}" for line in checks.lines)
+            checks.problems.append(f"assertions[{index}]: needs atMost or atLeast")
+    if checks.problems:
+        raise ConfigError(f"{path}: {line}" for line in checks.problems)
     simulation = Simulation(
         name=file.name or Path(path).stem,
         file=file,
@@ -232,22 +232,22 @@ def load(path: str) -> Simulation:
 
 def days_in(text: str) -> frozenset[int]:
     """Return the days of the week, Monday first, that `mon-fri` or `sat,sun` name; raises `ValueError`."""
-    found: set[int] = set()
+    days: set[int] = set()
     for part in text.split(","):
         first, dash, last = part.strip().lower().partition("-")
         if first not in DAYS or (dash and last not in DAYS):
             raise ValueError(f"{part!r} is not a day or a range of days such as mon-fri")
         begin, end = DAYS.index(first), DAYS.index(last if dash else first)
-        found.update(day % 7 for day in range(begin, end + 1 if end >= begin else end + 8))
-    return frozenset(found)
+        days.update(day % 7 for day in range(begin, end + 1 if end >= begin else end + 8))
+    return frozenset(days)
 
 
 def minute_of(text: str) -> int:
     """Return the minute of the day of `HH:MM`; raises `ValueError`."""
-    found = _TIME.fullmatch(text)
-    if found is None:
+    match = _TIME.fullmatch(text)
+    if match is None:
         raise ValueError(f"{text!r} is not a time of day such as 08:30")
-    return 60 * int(found[1]) + int(found[2])
+    return 60 * int(match[1]) + int(match[2])
 
 
 def minutes_of(text: str) -> tuple[int, int]:
@@ -274,7 +274,7 @@ def _moment_s(text: str) -> float:
 
 def _length_s(text: str) -> float:
     seconds = seconds_of(text)
-    if not 0 < seconds <= _LONGEST_S:
+    if not 0 < seconds <= _MAX_S:
         raise ValueError(f"{text} is not above 0 and at most a year")
     return seconds
 
@@ -283,13 +283,13 @@ class _Checks:
     """Collects what is wrong; what cannot be read is replaced, so that the rest can be looked at too."""
 
     def __init__(self) -> None:
-        self.lines: list[str] = []
+        self.problems: list[str] = []
 
     def read(self, path: str, text: str, reader: Callable[[str], Any]) -> Any:
         try:
             return reader(text)
         except (ValueError, OverflowError) as error:
-            self.lines.append(f"{path}: {error}")
+            self.problems.append(f"{path}: {error}")
             return 0.0
 
     def positive(self, path: str, text: str) -> float:
@@ -299,74 +299,74 @@ class _Checks:
         try:
             return parse_zone(name)
         except ValueError as error:
-            self.lines.append(f"{path}: {quoted(name)} {error}")
+            self.problems.append(f"{path}: {quoted(name)} {error}")
             return ZoneInfo("UTC")
 
     def requests(self, path: str, requests: Mapping[str, str]) -> None:
         for resource, text in requests.items():
-            self.read(f"{path}.requests[{resource}]", text, lambda one, name=resource: quantity.amount(name, one))  # type: ignore[misc]
+            self.read(f"{path}.requests[{resource}]", text, lambda value, name=resource: quantity.amount(name, value))  # type: ignore[misc]
 
-    def count(self, path: str, number: int, least: int = 0) -> None:
-        if number < least:
-            self.lines.append(f"{path}: {number} is below {least}")
+    def count(self, path: str, number: int, minimum: int = 0) -> None:
+        if number < minimum:
+            self.problems.append(f"{path}: {number} is below {minimum}")
 
-    def workload(self, path: str, one: Workload) -> None:
-        self.requests(path, one.requests)
-        self.count(f"{path}.replicas", one.replicas)
-        for index, daily in enumerate(one.daily):
+    def workload(self, path: str, spec: Workload) -> None:
+        self.requests(path, spec.requests)
+        self.count(f"{path}.replicas", spec.replicas)
+        for index, daily in enumerate(spec.daily):
             self.read(f"{path}.daily[{index}].time", daily.time, minute_of)
             self.read(f"{path}.daily[{index}].days", daily.days, days_in)
             self.count(f"{path}.daily[{index}].replicas", daily.replicas)
-        for index, step in enumerate(one.steps):
+        for index, step in enumerate(spec.steps):
             self.read(f"{path}.steps[{index}].at", step.at, _moment_s)
             self.count(f"{path}.steps[{index}].replicas", step.replicas)
-        if one.wave is not None:
-            self.read(f"{path}.wave.peak", one.wave.peak, minute_of)
-            self.positive(f"{path}.wave.every", one.wave.every)
-            self.count(f"{path}.wave.low", one.wave.low)
-            self.count(f"{path}.wave.high", one.wave.high, one.wave.low)
-            if not 0 <= one.wave.noise <= 1:
-                self.lines.append(f"{path}.wave.noise: {one.wave.noise} is not from 0 to 1")
+        if spec.wave is not None:
+            self.read(f"{path}.wave.peak", spec.wave.peak, minute_of)
+            self.positive(f"{path}.wave.every", spec.wave.every)
+            self.count(f"{path}.wave.low", spec.wave.low)
+            self.count(f"{path}.wave.high", spec.wave.high, spec.wave.low)
+            if not 0 <= spec.wave.noise <= 1:
+                self.problems.append(f"{path}.wave.noise: {spec.wave.noise} is not from 0 to 1")
 
-    def jobs(self, path: str, one: JobStream) -> None:
-        self.requests(path, one.requests)
-        self._moments(path, one)
-        self.read(f"{path}.runsFor", one.runs_for, seconds_of)
-        self.read(f"{path}.jitter", one.jitter, seconds_of)
-        self.read(f"{path}.days", one.days, days_in)
-        self.read(f"{path}.between", one.between, minutes_of)
-        if one.announced is not None:
-            self.read(f"{path}.announced.ahead", one.announced.ahead, seconds_of)
-            self.positive(f"{path}.announced.lasts", one.announced.lasts)
-        self.count(f"{path}.pods", one.pods, 1)
+    def jobs(self, path: str, stream: JobStream) -> None:
+        self.requests(path, stream.requests)
+        self._moments(path, stream)
+        self.read(f"{path}.runsFor", stream.runs_for, seconds_of)
+        self.read(f"{path}.jitter", stream.jitter, seconds_of)
+        self.read(f"{path}.days", stream.days, days_in)
+        self.read(f"{path}.between", stream.between, minutes_of)
+        if stream.announced is not None:
+            self.read(f"{path}.announced.ahead", stream.announced.ahead, seconds_of)
+            self.positive(f"{path}.announced.lasts", stream.announced.lasts)
+        self.count(f"{path}.pods", stream.pods, 1)
 
-    def _moments(self, path: str, one: JobStream) -> None:
-        if one.cron:
-            self.read(f"{path}.cron", one.cron, parse_period)
-            if one.at or one.every:
-                self.lines.append(f"{path}.cron: goes without at and every; drop one or the other")
-        elif not (one.at or one.every):
-            self.lines.append(f"{path}: no Job comes; write every, at or cron, such as cron: 0 2 * * *")
-        if one.at:
-            self.read(f"{path}.at", one.at, _moment_s)
-        if one.every:
-            self.positive(f"{path}.every", one.every)
+    def _moments(self, path: str, stream: JobStream) -> None:
+        if stream.cron:
+            self.read(f"{path}.cron", stream.cron, parse_period)
+            if stream.at or stream.every:
+                self.problems.append(f"{path}.cron: goes without at and every; drop one or the other")
+        elif not (stream.at or stream.every):
+            self.problems.append(f"{path}: no Job comes; write every, at or cron, such as cron: 0 2 * * *")
+        if stream.at:
+            self.read(f"{path}.at", stream.at, _moment_s)
+        if stream.every:
+            self.positive(f"{path}.every", stream.every)
 
-    def event(self, path: str, one: ScheduledEvent, groups: set[str]) -> None:
-        self.read(f"{path}.at", one.at, _moment_s)
-        if one.every:
-            self.positive(f"{path}.every", one.every)
-        for key, text in (("apiDown", one.api_down), ("leaderLost", one.leader_lost), ("restart", one.restart)):
+    def event(self, path: str, spec: ScheduledEvent, groups: set[str]) -> None:
+        self.read(f"{path}.at", spec.at, _moment_s)
+        if spec.every:
+            self.positive(f"{path}.every", spec.every)
+        for key, text in (("apiDown", spec.api_down), ("leaderLost", spec.leader_lost), ("restart", spec.restart)):
             if text:
                 self.read(f"{path}.{key}", text, seconds_of)
-        if one.clock_jump:
-            self.read(f"{path}.clockJump", one.clock_jump, seconds_of)
-        if one.interruption is not None:
-            self.count(f"{path}.interruption.nodes", one.interruption.nodes, 1)
-            if one.interruption.group not in groups:
-                self.lines.append(f"{path}.interruption.group: there is no node group {one.interruption.group}")
-        if not any((one.api_down, one.leader_lost, one.restart, one.clock_jump, one.interruption, one.apply)):
-            self.lines.append(
+        if spec.clock_jump:
+            self.read(f"{path}.clockJump", spec.clock_jump, seconds_of)
+        if spec.interruption is not None:
+            self.count(f"{path}.interruption.nodes", spec.interruption.nodes, 1)
+            if spec.interruption.group not in groups:
+                self.problems.append(f"{path}.interruption.group: there is no node group {spec.interruption.group}")
+        if not any((spec.api_down, spec.leader_lost, spec.restart, spec.clock_jump, spec.interruption, spec.apply)):
+            self.problems.append(
                 f"{path}: nothing happens; write apiDown, leaderLost, restart, clockJump, interruption or apply"
             )
 
@@ -374,14 +374,14 @@ class _Checks:
         problems = Problems()
         groups = [decode_group(raw, f"nodeGroups[{index}]", problems) for index, raw in enumerate(file.node_groups)]
         prices = None if file.prices is None else decode_prices(file.prices, "prices", problems)
-        self.lines.extend(problems.lines)
+        self.problems.extend(problems.lines)
         if not groups:
-            self.lines.append("nodeGroups: needs at least one group")
+            self.problems.append("nodeGroups: needs at least one group")
         for index, group in enumerate(groups):
             if group.template is None:
-                self.lines.append(f"nodeGroups[{index}].template: is required")
+                self.problems.append(f"nodeGroups[{index}].template: is required")
         return CloudSpec(
-            groups=[_booting(group) for group in groups],
+            groups=[_with_boot_delay(group) for group in groups],
             machines=[machine for group in groups for machine in _machines(group)],
             prices=prices,
             gpu_label=file.gpu_label or GPU_LABEL,
@@ -389,7 +389,7 @@ class _Checks:
         )
 
 
-def _booting(group: GroupSpec) -> GroupSpec:
+def _with_boot_delay(group: GroupSpec) -> GroupSpec:
     return msgspec.structs.replace(group, boot=group.boot or _BOOT, target_size=None)
 
 

@@ -20,12 +20,12 @@ from autoscaler.simulator.world import World
 from cloudprovider.interface import Pricing, State
 
 _HOUR_S = 3600.0
-_POINTS = 400
+_MAX_POINTS = 400
 """A timeline has no more than about so many."""
 _BILLED = (State.RUNNING, State.CREATING, State.DELETING)
 
 
-class _Waiting(msgspec.Struct):
+class _MeasuredPod(msgspec.Struct):
     workload: str
     created: float
     cpu_milli: int
@@ -51,20 +51,20 @@ class MeasuringListener(SilentPassListener):
 
 
 class Meter:
-    """Follows one world from its start. `sample` is to be called at equal intervals of `every_s` seconds."""
+    """Follows one world from its start. `sample` is to be called at equal intervals of `interval_s` seconds."""
 
-    def __init__(self, world: World, ear: MeasuringListener, windows: WindowMeter, every_s: float) -> None:
+    def __init__(self, world: World, listener: MeasuringListener, windows: WindowMeter, interval_s: float) -> None:
         self._world = world
         self._windows = windows
-        self._ear = ear
-        self._every_s = every_s
-        self._pods: dict[str, _Waiting] = {}
-        self._waited: dict[str, list[float]] = defaultdict(list)
+        self._listener = listener
+        self._interval_s = interval_s
+        self._pods: dict[str, _MeasuredPod] = {}
+        self._waits_by_workload: dict[str, list[float]] = defaultdict(list)
         self._created = 0
-        self._machines_known: set[str] = {one.provider_id for one in world.cloud.machines()}
+        self._machine_ids: set[str] = {machine.provider_id for machine in world.cloud.machines()}
         self._bought = 0
         self._points: list[Point] = []
-        self._node_s = self._cost = self._share_s = 0.0
+        self._node_seconds = self._cost = self._share_seconds = 0.0
         self._prices = self._price_list()
         self._feed = JournalFeed(world.storage, world.clock)
         self._nodes = self._feed.add(KindSource("/api/v1/nodes", node_decoder()), log_changes=False)
@@ -80,18 +80,18 @@ class Meter:
         workload = pod.labels.get(WORKLOAD)
         if workload is None:
             return
-        known = self._pods.get(pod.uid)
+        measured = self._pods.get(pod.uid)
         if change.type is ChangeType.DELETED:
             self._pods.pop(pod.uid, None)
             return
-        if known is None:
+        if measured is None:
             now = self._world.clock.now().wall
-            known = self._pods[pod.uid] = _Waiting(workload, now, _cpu_milli(change))
+            measured = self._pods[pod.uid] = _MeasuredPod(workload, now, _cpu_milli(change))
             self._created += 1
         phase = pod.fields.get("status.phase")
-        if not known.running and phase in ("Running", "Succeeded"):
-            known.running = True
-            self._waited[workload].append(self._world.clock.now().wall - known.created)
+        if not measured.running and phase in ("Running", "Succeeded"):
+            measured.running = True
+            self._waits_by_workload[workload].append(self._world.clock.now().wall - measured.created)
         if phase in ("Succeeded", "Failed"):
             del self._pods[pod.uid]
 
@@ -101,24 +101,24 @@ class Meter:
         if not isinstance(cloud, Pricing):
             return {}
         templates = {group.id: group.template() for group in cloud.groups()}
-        return {name: cloud.node_price(one, 1.0) for name, one in templates.items() if one is not None}
+        return {name: cloud.node_price(template, 1.0) for name, template in templates.items() if template is not None}
 
     def sample(self) -> None:
         """Take a measurement that stands for the interval that ends now."""
         world = self._world
-        self._windows.look()
-        machines = [one for one in world.cloud.machines() if one.state in _BILLED and one.error is None]
-        fresh = {one.provider_id for one in machines} - self._machines_known
-        self._machines_known |= fresh
-        self._bought += len(fresh)
-        rate = sum(self._prices.get(one.group, 0.0) for one in machines) if self._prices else None
+        self._windows.check_lead_times()
+        machines = [machine for machine in world.cloud.machines() if machine.state in _BILLED and machine.error is None]
+        new_ids = {machine.provider_id for machine in machines} - self._machine_ids
+        self._machine_ids |= new_ids
+        self._bought += len(new_ids)
+        cost_rate = sum(self._prices.get(machine.group, 0.0) for machine in machines) if self._prices else None
         allocatable, ready = self._capacity()
-        running = [one for one in self._pods.values() if one.running]
-        requested = sum(one.cpu_milli for one in running)
+        running = [pod for pod in self._pods.values() if pod.running]
+        requested = sum(pod.cpu_milli for pod in running)
         share = requested / allocatable if allocatable else 0.0
-        self._node_s += len(machines) * self._every_s
-        self._cost += (rate or 0.0) * self._every_s / _HOUR_S
-        self._share_s += share * self._every_s
+        self._node_seconds += len(machines) * self._interval_s
+        self._cost += (cost_rate or 0.0) * self._interval_s / _HOUR_S
+        self._share_seconds += share * self._interval_s
         self._points.append(
             Point(
                 at_seconds=round(world.elapsed_s, 3),
@@ -126,7 +126,7 @@ class Meter:
                 ready_nodes=ready,
                 pods_running=len(running),
                 pods_pending=len(self._pods) - len(running),
-                cost_per_hour=None if rate is None else round(rate, 4),
+                cost_per_hour=None if cost_rate is None else round(cost_rate, 4),
                 cpu_requested_share=round(share, 4),
             )
         )
@@ -139,42 +139,44 @@ class Meter:
 
     def timeline(self) -> list[Point]:
         """Return the measurements, thinned out; the last one is among them."""
-        step = max(1, len(self._points) // _POINTS)
+        step = max(1, len(self._points) // _MAX_POINTS)
         return self._points[::-step][::-1]
 
     @property
     def waits(self) -> list[float]:
         """How long each pod that runs, or has run, waited for it, in seconds."""
-        return [seconds for waited in self._waited.values() for seconds in waited]
+        return [seconds for waits in self._waits_by_workload.values() for seconds in waits]
 
     def summary(self) -> Summary:
         """Return the figures as of now."""
         world = self._world
-        removed = sum(-one.delta for one in world.calls if one.verb is CloudVerb.DELETE and one.delta < 0)
-        measured_s = max(self._every_s * len(self._points), 1.0)
-        warnings = Counter(one.reason for one in world.events if one.kind == EventType.WARNING)
-        everyone = self.waits
+        removed = sum(-call.delta for call in world.calls if call.verb is CloudVerb.DELETE and call.delta < 0)
+        measured_s = max(self._interval_s * len(self._points), 1.0)
+        warnings = Counter(event.reason for event in world.events if event.kind == EventType.WARNING)
+        waits = self.waits
         return Summary(
             pods_created=self._created,
-            pods_started=len(everyone),
-            pods_waiting_at_end=sum(not one.running for one in self._pods.values()),
-            pending_seconds=spread(everyone),
-            pending_seconds_by_workload={name: spread(waited) for name, waited in sorted(self._waited.items())},
-            windows=self._windows.found,
-            pods_evicted=self._ear.evicted,
+            pods_started=len(waits),
+            pods_waiting_at_end=sum(not pod.running for pod in self._pods.values()),
+            pending_seconds=spread(waits),
+            pending_seconds_by_workload={
+                name: spread(waits) for name, waits in sorted(self._waits_by_workload.items())
+            },
+            windows=self._windows.figures,
+            pods_evicted=self._listener.evicted,
             nodes_bought=self._bought,
             nodes_removed=removed,
             nodes_at_end=self._points[-1].machines if self._points else 0,
-            node_hours=round(self._node_s / _HOUR_S, 3),
+            node_hours=round(self._node_seconds / _HOUR_S, 3),
             cost=round(self._cost, 4) if self._prices else None,
-            mean_cpu_requested_share=round(self._share_s / measured_s, 4),
-            passes=self._ear.passes,
-            failed_passes=self._ear.failed,
+            mean_cpu_requested_share=round(self._share_seconds / measured_s, 4),
+            passes=self._listener.passes,
+            failed_passes=self._listener.failed,
             events=dict(sorted(warnings.items())),
         )
 
 
 def _cpu_milli(change: StoreChange) -> int:
     containers = change.object()["spec"]["containers"]
-    requests = [one.get("resources", {}).get("requests", {}).get(quantity.CPU) for one in containers]
+    requests = [container.get("resources", {}).get("requests", {}).get(quantity.CPU) for container in containers]
     return sum(quantity.amount(quantity.CPU, text) for text in requests if text is not None)

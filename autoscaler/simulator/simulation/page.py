@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from autoscaler.observe.page.markup import Html, html, joined
 from autoscaler.simulator.simulation.charts import ChartLine, bars, line_chart
 from autoscaler.simulator.simulation.result import SimulationResult
-from autoscaler.simulator.simulation.text import FIGURES, bounds, shown
+from autoscaler.simulator.simulation.text import FIGURES, bounds, figure_text
 
 _STYLE = """
 :root{color-scheme:light dark;--page:#f5f6f8;--card:#fff;--ink:#1b2230;--muted:#566173;--line:#dfe3ea;
@@ -69,7 +69,7 @@ def _figures(results: Sequence[SimulationResult]) -> Html:
     return html(
         '<table><thead><tr><th scope="col"></th>{}</tr></thead><tbody>{}</tbody></table>',
         header,
-        joined(_row(title, [shown(figure(result.summary)) for result in results]) for title, figure in FIGURES),
+        joined(_row(title, [figure_text(figure(result.summary)) for result in results]) for title, figure in FIGURES),
     )
 
 
@@ -83,32 +83,32 @@ def _expectations(result: SimulationResult) -> Html:
     rows = joined(
         html(
             "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
-            "met" if one.holds else "NOT MET",
-            one.that,
-            shown(one.value),
-            bounds(one),
+            "met" if assertion.holds else "NOT MET",
+            assertion.that,
+            figure_text(assertion.value),
+            bounds(assertion),
         )
-        for one in result.assertions
+        for assertion in result.assertions
     )
     return html("<section><h2>{}</h2><table><tbody>{}</tbody></table></section>", f"Expected, {_name(result)}", rows)
 
 
 def _charts(result: SimulationResult) -> Html:
-    return html("<section><h2>{}</h2>{}</section>", f"Over time, {_name(result)}", joined(_each_chart(result)))
+    return html("<section><h2>{}</h2>{}</section>", f"Over time, {_name(result)}", joined(_chart_list(result)))
 
 
-def _each_chart(result: SimulationResult) -> Iterator[Html]:
+def _chart_list(result: SimulationResult) -> Iterator[Html]:
     points = result.timeline
-    at_s = [one.at_seconds for one in points]
-    machines = ChartLine("machines", [one.machines for one in points])
-    ready = ChartLine("ready", [one.ready_nodes for one in points])
+    at_s = [point.at_seconds for point in points]
+    machines = ChartLine("machines", [point.machines for point in points])
+    ready = ChartLine("ready", [point.ready_nodes for point in points])
     yield line_chart("Machines and ready nodes", at_s, [machines, ready])
-    running = ChartLine("running", [one.pods_running for one in points])
-    pending = ChartLine("pending", [one.pods_pending for one in points])
+    running = ChartLine("running", [point.pods_running for point in points])
+    pending = ChartLine("pending", [point.pods_pending for point in points])
     yield line_chart("Pods", at_s, [running, pending])
-    share = ChartLine("share", [100 * one.cpu_requested_share for one in points])
+    share = ChartLine("share", [100 * point.cpu_requested_share for point in points])
     yield line_chart("CPU requested of what is allocatable", at_s, [share], " %")
-    costs = [one.cost_per_hour for one in points]
+    costs = [point.cost_per_hour for point in points]
     if points and None not in costs:
         yield line_chart("Cost per hour", at_s, [ChartLine("cost", [cost or 0.0 for cost in costs])])
     yield bars("How long pods waited until they ran", list(result.waits.items()))

@@ -109,7 +109,7 @@ class SimulationResult(ResultPart, frozen=True, kw_only=True):
     @property
     def holds(self) -> bool:
         """Whether every expectation was met."""
-        return all(one.holds for one in self.assertions)
+        return all(assertion.holds for assertion in self.assertions)
 
 
 def spread(values: Sequence[float]) -> Distribution:
@@ -142,19 +142,19 @@ _WAITS = (
 )
 
 
-def binned(waits: Sequence[float]) -> dict[str, int]:
+def wait_histogram(waits: Sequence[float]) -> dict[str, int]:
     """Return how many pods waited up to 5 s, from there up to 30 s, and so on."""
     limits = [limit for limit, _ in _WAITS]
-    counts = Counter(bisect.bisect_left(limits, one) for one in waits)
+    counts = Counter(bisect.bisect_left(limits, seconds) for seconds in waits)
     return {name: counts[number] for number, (_, name) in enumerate(_WAITS)}
 
 
-def judged(expected: Expectation, summary: Summary) -> Assertion:
+def assertion_of(expected: Expectation, summary: Summary) -> Assertion:
     """Return whether the summary is as expected."""
-    found: object = msgspec.to_builtins(summary)
+    value_at: object = msgspec.to_builtins(summary)
     for key in expected.that.split("."):
-        found = found.get(key) if isinstance(found, dict) else None
-    value = float(found) if isinstance(found, int | float) and not isinstance(found, bool) else None
+        value_at = value_at.get(key) if isinstance(value_at, dict) else None
+    value = float(value_at) if isinstance(value_at, int | float) and not isinstance(value_at, bool) else None
     holds = (
         value is not None
         and (expected.at_most is None or value <= expected.at_most)

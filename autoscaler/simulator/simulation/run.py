@@ -9,7 +9,7 @@ from autoscaler.config.tree import Config
 from autoscaler.sandbox.actors.timing import Timing
 from autoscaler.simulator.simulation.file import Interruption, JobStream, ScheduledEvent, Simulation, seconds_of
 from autoscaler.simulator.simulation.measure import MeasuringListener, Meter
-from autoscaler.simulator.simulation.result import SimulationResult, binned, judged
+from autoscaler.simulator.simulation.result import SimulationResult, assertion_of, wait_histogram
 from autoscaler.simulator.simulation.traffic import (
     JobRun,
     WorkloadResize,
@@ -34,55 +34,58 @@ def simulate(
     *,
     seed: int | None = None,
     configuration: str = "",
-    told: SimulationProgress = lambda done, total: None,
+    progress: SimulationProgress = lambda done, total: None,
 ) -> SimulationResult:
     """Play a simulation under a configuration. The same arguments give the same result, to the byte.
 
     `seed` stands for the file's own. Raises `ConfigError` where the configuration does not suit the cloud.
     """
-    chosen = simulation.file.seed if seed is None else seed
-    cloud = msgspec.structs.replace(simulation.cloud, seed=chosen)
+    effective_seed = simulation.file.seed if seed is None else seed
+    cloud = msgspec.structs.replace(simulation.cloud, seed=effective_seed)
     listener = MeasuringListener()
     with World(
         config,
         cloud,
         objects_of(simulation),
-        seed=chosen,
+        seed=effective_seed,
         wall=simulation.start_s,
         timing=_TIMING,
         attached=Attached(listener),
     ) as world:
         windows = WindowMeter(world, config, simulation.start_s, simulation.duration_s)
         meter = Meter(world, listener, windows, simulation.sample_s)
-        missed: dict[str, list[float]] = {}
-        _schedule(simulation, world, chosen, missed)
+        without_machines: dict[str, list[float]] = {}
+        _schedule(simulation, world, effective_seed, without_machines)
         samples = int(simulation.duration_s // simulation.sample_s)
         for number in range(samples):
             world.run_for(simulation.sample_s)
             meter.sample()
-            told(number + 1, samples)
+            progress(number + 1, samples)
         summary = meter.summary()
         meter.close()
     return SimulationResult(
         scenario=simulation.name,
-        seed=chosen,
+        seed=effective_seed,
         configuration=configuration,
         summary=summary,
-        assertions=[judged(expected, summary) for expected in simulation.file.assertions],
-        waits=binned(meter.waits),
+        assertions=[assertion_of(expected, summary) for expected in simulation.file.assertions],
+        waits=wait_histogram(meter.waits),
         timeline=meter.timeline(),
-        warnings=[*too_late(simulation), *(_empty(place, times) for place, times in missed.items())],
+        warnings=[
+            *too_late(simulation),
+            *(_nothing_to_interrupt(place, times) for place, times in without_machines.items()),
+        ],
     )
 
 
-def _empty(place: str, times_s: Sequence[float]) -> str:
+def _nothing_to_interrupt(place: str, times_s: Sequence[float]) -> str:
     first, more = show_duration(times_s[0]), len(times_s) - 1
     again = f" and {more} more times" if more else ""
     return f"{place}: the group had no machine to take at {first}{again}; interrupt it at a time when it has some"
 
 
-def _schedule(simulation: Simulation, world: World, seed: int, missed: dict[str, list[float]]) -> None:
-    """Put down what is to happen; interruptions that find nothing go into `missed`, by their place."""
+def _schedule(simulation: Simulation, world: World, seed: int, without_machines: dict[str, list[float]]) -> None:
+    """Put down what is to happen; interruptions that find nothing go into `without_machines`, by their place."""
     for workload in simulation.file.workloads:
         for resize in resizes_of(simulation, workload, seed):
             if resize.at_s > 0:
@@ -90,11 +93,11 @@ def _schedule(simulation: Simulation, world: World, seed: int, missed: dict[str,
     for stream in simulation.file.jobs:
         _schedule_jobs(simulation, world, stream, seed)
     for index, event in enumerate(simulation.file.events):
-        for at_s in _times(event, simulation.duration_s):
-            world.at(at_s, partial(_happen, world, event))
+        for at_s in _event_times(event, simulation.duration_s):
+            world.at(at_s, partial(_trigger, world, event))
             if event.interruption is not None:
                 place = f"events[{index}].interruption"
-                world.at(at_s, partial(_interrupt, world, event.interruption, missed, place))
+                world.at(at_s, partial(_interrupt, world, event.interruption, without_machines, place))
 
 
 def _schedule_jobs(simulation: Simulation, world: World, stream: JobStream, seed: int) -> None:
@@ -118,7 +121,7 @@ def _clean_up(world: World, job: JobRun) -> None:
     world.delete("jobs.batch", metadata["name"], namespace=metadata["namespace"])
 
 
-def _times(event: ScheduledEvent, duration_s: float) -> list[float]:
+def _event_times(event: ScheduledEvent, duration_s: float) -> list[float]:
     first = parse_duration_s(event.at)
     if not event.every:
         return [first]
@@ -126,9 +129,9 @@ def _times(event: ScheduledEvent, duration_s: float) -> list[float]:
     return [first + number * every_s for number in range(int(max(0.0, duration_s - first) // every_s) + 1)]
 
 
-def _happen(world: World, event: ScheduledEvent) -> None:
+def _trigger(world: World, event: ScheduledEvent) -> None:
     if event.api_down:
-        world.cut_off(parse_duration_s(event.api_down))
+        world.disconnect_api(parse_duration_s(event.api_down))
     if event.leader_lost:
         world.lose_leadership(parse_duration_s(event.leader_lost))
     if event.restart:
@@ -139,10 +142,10 @@ def _happen(world: World, event: ScheduledEvent) -> None:
         world.apply(*event.apply)
 
 
-def _interrupt(world: World, wanted: Interruption, missed: dict[str, list[float]], place: str) -> None:
+def _interrupt(world: World, wanted: Interruption, without_machines: dict[str, list[float]], place: str) -> None:
     """Take machines back, the oldest first; the group's target stays, as a cloud's does."""
     mine = [one for one in world.cloud.machines() if one.group == wanted.group and one.state is State.RUNNING]
     if not mine:
-        missed.setdefault(place, []).append(world.elapsed_s)
+        without_machines.setdefault(place, []).append(world.elapsed_s)
     for machine in sorted(mine, key=lambda one: (one.born_s, one.name))[: wanted.nodes]:
         world.cloud.remove_machine(machine.provider_id)

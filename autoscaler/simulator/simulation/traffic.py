@@ -25,7 +25,7 @@ from cloudprovider.duration import parse_duration_s
 WORKLOAD = "simulation.autoscaler/workload"
 """Label of pods that are measured: the workload they belong to."""
 _DAY_S = 86400.0
-_KEPT_S = 600.0
+_CLEAN_UP_AFTER_S = 600.0
 """How long a Job stays after its pods should have ended."""
 
 
@@ -49,11 +49,11 @@ class JobRun(msgspec.Struct, frozen=True):
 def objects_of(simulation: Simulation) -> Iterator[JsonObject]:
     """Yield what exists from the start: namespaces, workloads, budgets, then the file's own objects."""
     file = simulation.file
-    used = {one.namespace for one in file.workloads} | {one.namespace for one in file.jobs}
-    for name in sorted(used - {"default", "kube-system"}):
+    namespaces = {workload.namespace for workload in file.workloads} | {stream.namespace for stream in file.jobs}
+    for name in sorted(namespaces - {"default", "kube-system"}):
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     for workload in file.workloads:
-        first = next((one.replicas for one in resizes_of(simulation, workload, 0) if one.at_s <= 0), None)
+        first = next((resize.replicas for resize in resizes_of(simulation, workload, 0) if resize.at_s <= 0), None)
         yield _deployment(workload, workload.replicas if first is None else first)
         if workload.min_available is not None:
             yield _budget(workload)
@@ -86,19 +86,21 @@ def _budget(workload: Workload) -> JsonObject:
 
 def resizes_of(simulation: Simulation, workload: Workload, seed: int) -> Iterator[WorkloadResize]:
     """Yield the changes of one workload in the order of time; one at or before 0 is its size at the start."""
-    found = [(parse_duration_s(step.at), step.replicas) for step in workload.steps]
+    sizes = [(parse_duration_s(step.at), step.replicas) for step in workload.steps]
     for daily in workload.daily:
         days, minute = days_in(daily.days), minute_of(daily.time)
-        found.extend((at_s, daily.replicas) for at_s in _moments(simulation, days, minute))
+        sizes.extend((at_s, daily.replicas) for at_s in _times_of_day(simulation, days, minute))
     if workload.wave is not None:
-        found.extend(_swing(simulation, workload.wave, random.Random(f"{seed}/{workload.namespace}/{workload.name}")))
-    found.sort(key=lambda one: one[0])
-    for at_s, replicas in found:
+        sizes.extend(
+            _wave_sizes(simulation, workload.wave, random.Random(f"{seed}/{workload.namespace}/{workload.name}"))
+        )
+    sizes.sort(key=lambda size: size[0])
+    for at_s, replicas in sizes:
         if at_s <= simulation.duration_s:
             yield WorkloadResize(at_s, workload.namespace, workload.name, replicas)
 
 
-def _moments(simulation: Simulation, days: frozenset[int], minute: int) -> Iterator[float]:
+def _times_of_day(simulation: Simulation, days: frozenset[int], minute: int) -> Iterator[float]:
     """Yield when, in seconds into the simulation, a time of the day comes on such days; none before the start."""
     for midnight in _midnights(simulation):
         moment = midnight.replace(hour=minute // 60, minute=minute % 60)
@@ -116,13 +118,13 @@ def _midnights(simulation: Simulation) -> Iterator[datetime]:
         day = (day + timedelta(days=1)).replace(hour=0)
 
 
-def _swing(simulation: Simulation, wave: Wave, rng: random.Random) -> Iterator[tuple[float, int]]:
+def _wave_sizes(simulation: Simulation, wave: Wave, rng: random.Random) -> Iterator[tuple[float, int]]:
     every_s, peak_s = parse_duration_s(wave.every), 60.0 * minute_of(wave.peak)
     for number in range(int(simulation.duration_s // every_s) + 1):
         at_s = number * every_s
         local = datetime.fromtimestamp(simulation.start_s + at_s, UTC).astimezone(simulation.zone)
-        of_day_s = local.hour * 3600 + local.minute * 60 + local.second
-        share = (1 + math.cos(2 * math.pi * (of_day_s - peak_s) / _DAY_S)) / 2
+        time_of_day_s = local.hour * 3600 + local.minute * 60 + local.second
+        share = (1 + math.cos(2 * math.pi * (time_of_day_s - peak_s) / _DAY_S)) / 2
         exact = wave.low + (wave.high - wave.low) * share
         yield at_s, max(0, round(exact * (1 + wave.noise * rng.uniform(-1, 1))))
 
@@ -137,7 +139,7 @@ def job_runs_of(simulation: Simulation, stream: JobStream, seed: int) -> Iterato
         local = datetime.fromtimestamp(simulation.start_s + at_s, UTC).astimezone(simulation.zone)
         minute = 60 * local.hour + local.minute
         if local.weekday() in days and first <= minute <= last and at_s <= simulation.duration_s:
-            yield JobRun(at_s, at_s + max(3600.0, 10 * runs_s) + _KEPT_S, _job(stream, number, runs_s))
+            yield JobRun(at_s, at_s + max(3600.0, 10 * runs_s) + _CLEAN_UP_AFTER_S, _job(stream, number, runs_s))
 
 
 def _due(simulation: Simulation, stream: JobStream) -> Iterator[float]:
@@ -165,20 +167,20 @@ def never_due(simulation: Simulation, seed: int) -> Iterator[str]:
     """Yield a line for each stream of which no Job comes: what is simulated is not what was meant then."""
     for index, stream in enumerate(simulation.file.jobs):
         if next(job_runs_of(simulation, stream, seed), None) is None:
-            yield f"jobs[{index}].{_obstacle(simulation, stream)}"
+            yield f"jobs[{index}].{_why_never(simulation, stream)}"
 
 
 def too_late(simulation: Simulation) -> Iterator[str]:
     """Yield a line for each step and each event that comes after the end."""
-    moments = [
+    times = [
         (f"workloads[{index}].steps[{number}].at", step.at)
         for index, workload in enumerate(simulation.file.workloads)
         for number, step in enumerate(workload.steps)
     ]
-    moments += [(f"events[{index}].at", event.at) for index, event in enumerate(simulation.file.events)]
-    for place, at in moments:
+    times += [(f"events[{index}].at", event.at) for index, event in enumerate(simulation.file.events)]
+    for field_path, at in times:
         if parse_duration_s(at) > simulation.duration_s:
-            yield f"{place}: {at} is {_after_the_end(simulation)}"
+            yield f"{field_path}: {at} is {_after_the_end(simulation)}"
 
 
 def _after_the_end(simulation: Simulation) -> str:
@@ -187,7 +189,7 @@ def _after_the_end(simulation: Simulation) -> str:
     )
 
 
-def _obstacle(simulation: Simulation, stream: JobStream) -> str:
+def _why_never(simulation: Simulation, stream: JobStream) -> str:
     """Say which field keeps every Job of a stream away, and what to write instead."""
     due = list(_due(simulation, stream))
     if stream.at and due[0] > simulation.duration_s:
@@ -198,11 +200,11 @@ def _obstacle(simulation: Simulation, stream: JobStream) -> str:
     field, value = ("between", stream.between) if stream.between else ("days", stream.days)
     return (
         f"{field}: no Job of {stream.name} comes within {value}: the first is due on {start:%a} at {start:%H:%M} "
-        f"({simulation.file.time_zone}); write for example cron: {_suggested(stream)}"
+        f"({simulation.file.time_zone}); write for example cron: {_suggested_cron(stream)}"
     )
 
 
-def _suggested(stream: JobStream) -> str:
+def _suggested_cron(stream: JobStream) -> str:
     first, _ = minutes_of(stream.between)
     days = ",".join(str((day + 1) % 7) for day in sorted(days_in(stream.days)))
     return f'"{first % 60} {first // 60} * * {days if len(days) < 13 else "*"}"'

@@ -31,7 +31,7 @@ from autoscaler.snapshot.overlay import Trial
 _MINUTE_S = 60.0
 
 
-class Beginning(msgspec.Struct, frozen=True):
+class WindowStart(msgspec.Struct, frozen=True):
     """A window begins, at a time in Unix seconds."""
 
     wall: float
@@ -43,22 +43,22 @@ class Beginning(msgspec.Struct, frozen=True):
         return f"{'headroom' if isinstance(self.owner, HeadroomPool) else 'reservations'}/{self.owner.name}"
 
 
-def beginnings(config: Config, start_s: float, duration_s: float) -> Iterator[Beginning]:
+def window_starts(config: Config, start_s: float, duration_s: float) -> Iterator[WindowStart]:
     """Yield the windows that begin within a simulation, but not with it; `start_s` are Unix seconds."""
     for pool in () if config.headroom is None else config.headroom.pools:
         before = policy_at(pool, start_s)
         for minute in range(int(start_s // _MINUTE_S) + 1, int((start_s + duration_s) // _MINUTE_S) + 1):
             now = policy_at(pool, minute * _MINUTE_S)
             if now is not before and desired(pool, now, 0)[0] > desired(pool, before, 0)[0]:
-                yield Beginning(minute * _MINUTE_S, pool)
+                yield WindowStart(minute * _MINUTE_S, pool)
             before = now
     for target in () if config.reservations is None else config.reservations.targets:
         for hour in range(int(duration_s // 3600) + 1):
             first = start_s + 3600 * hour
-            moments = {at for one in target.scheduled_overrides for at in one.changes(first, first + 3600)}
+            moments = {at for override in target.scheduled_overrides for at in override.changes(first, first + 3600)}
             for at in sorted(moments):
                 if target.floor_at(at) > target.floor_at(at - 1) and at - start_s <= duration_s:
-                    yield Beginning(at, target)
+                    yield WindowStart(at, target)
 
 
 class _Tally(msgspec.Struct):
@@ -80,54 +80,56 @@ class WindowMeter:
         self._headroom = config.headroom or Headroom()
         self._longest_s = longest_lead_s(LoopIntervals(max_provision_s=config.health.max_node_provision_time_s))
         self._known_since: dict[str, float] = {}
-        self._served, self._learning = _Tally(), _Tally()
-        self._not_known = set[str]()
-        for one in beginnings(config, start_s, duration_s):
-            self._not_known.add(one.lead)
-            world.at(one.wall - start_s, partial(self._begins, one))
+        self._measured, self._while_learning = _Tally(), _Tally()
+        self._unlearned = set[str]()
+        for start in window_starts(config, start_s, duration_s):
+            self._unlearned.add(start.lead)
+            world.at(start.wall - start_s, partial(self._measure, start))
 
-    def look(self) -> None:
+    def check_lead_times(self) -> None:
         """Note of which windows the lead times are known by now."""
         replica = self._world.replica
-        if replica is None or not self._not_known:
+        if replica is None or not self._unlearned:
             return
         for key, lead in replica.companion_set.lead_times().items():
             if lead.basis is not LeadBasis.NOTHING_LEARNED:
                 self._known_since.setdefault(key, self._world.elapsed_s)
-                self._not_known.discard(key)
+                self._unlearned.discard(key)
 
     @property
-    def found(self) -> WindowFigures:
+    def figures(self) -> WindowFigures:
         """What was found so far."""
-        served, learning = self._served, self._learning
+        measured, learning = self._measured, self._while_learning
         return WindowFigures(
-            began=served.began,
-            asked=served.asked,
-            ready_at_start=served.ready,
-            share=round(served.ready / served.asked, 4) if served.asked else 1.0,
+            began=measured.began,
+            asked=measured.asked,
+            ready_at_start=measured.ready,
+            share=round(measured.ready / measured.asked, 4) if measured.asked else 1.0,
             while_learning=learning.began,
             asked_while_learning=learning.asked,
             ready_while_learning=learning.ready,
         )
 
-    def _begins(self, one: Beginning) -> None:
-        view, owner = self._cluster(), one.owner
+    def _measure(self, start: WindowStart) -> None:
+        view, owner = self._cluster(), start.owner
         if isinstance(owner, HeadroomPool):
-            asked, ready = self._of_pool(owner, one.wall, view)
+            asked, ready = self._of_pool(owner, start.wall, view)
         else:
-            asked, ready = self._of_target(owner, one.wall, view)
-        known_s = self._world.elapsed_s - self._known_since.get(one.lead, math.inf)
+            asked, ready = self._of_target(owner, start.wall, view)
+        known_s = self._world.elapsed_s - self._known_since.get(start.lead, math.inf)
         learning = owner.lead_time_s is None and known_s < self._longest_s
-        (self._learning if learning else self._served).add(asked, ready)
+        (self._while_learning if learning else self._measured).add(asked, ready)
 
     def _of_pool(self, pool: HeadroomPool, wall: float, view: ClusterView) -> tuple[int, int]:
         pods = pods_of(view, pool, self._headroom)
         asked, _ = desired(pool, policy_at(pool, wall), pods.active)
-        return asked, sum(_runs(pod, view) for pod in pods.bound)
+        return asked, sum(_is_ready_and_running(pod, view) for pod in pods.bound)
 
     def _of_target(self, target: ReservationTarget, wall: float, view: ClusterView) -> tuple[int, int]:
         asked = target.floor_at(wall)
-        running = sum(counts_for(target, pod.cls) and _runs(pod, view) for pods in view.pods for pod in pods)
+        running = sum(
+            counts_for(target, pod.cls) and _is_ready_and_running(pod, view) for pods in view.pods for pod in pods
+        )
         return asked, running + self._room(target, asked - running, view)
 
     def _room(self, target: ReservationTarget, wanted: int, view: ClusterView) -> int:
@@ -135,12 +137,12 @@ class WindowMeter:
         template: Mapping[str, object] = target.pod_template
         if target.pod_template_ref is not None:
             ref = target.pod_template_ref
-            found = self._world.storage.list("podtemplates", namespace=ref.namespace)
-            template = next((one["template"] for one in found if one["metadata"]["name"] == ref.name), {})
+            templates = self._world.storage.list("podtemplates", namespace=ref.namespace)
+            template = next((stored["template"] for stored in templates if stored["metadata"]["name"] == ref.name), {})
         cls = class_of(target, template, PodInterner())
         placer = Placer(Trial(view))
-        everywhere, placed = slice(0, len(view.nodes)), 0
-        while placed < wanted and (position := placer.first(cls, everywhere, 0)) is not None:
+        all_nodes, placed = slice(0, len(view.nodes)), 0
+        while placed < wanted and (position := placer.first(cls, all_nodes, 0)) is not None:
             placer.place(cls, position)
             placed += 1
         return placed
@@ -156,5 +158,5 @@ class WindowMeter:
         return view_of(nodes, [pod for pod in pods if not pod.node or pod.node in names])
 
 
-def _runs(pod: Pod, view: ClusterView) -> bool:
+def _is_ready_and_running(pod: Pod, view: ClusterView) -> bool:
     return pod.deleted is None and pod.phase == "Running" and pod.node in view.positions

@@ -199,16 +199,16 @@ def test_a_program_cannot_be_stopped_by_a_work(executor: VirtualExecutor) -> Non
 def test_driven_works_run_on_the_driving_thread_in_their_turn(executor: VirtualExecutor, diary: Diary) -> None:
     threads: list[threading.Thread] = []
     executor.call_at(Instant(0, 2), lambda: diary.note("work"))
-    executor.drive_at(2, lambda: diary.note("driven"))
-    executor.drive_at(1, lambda: threads.append(threading.current_thread()))
+    executor.call_on_driver(2, lambda: diary.note("driven"))
+    executor.call_on_driver(1, lambda: threads.append(threading.current_thread()))
     executor.run_until(3)
     assert (threads, diary.entries) == ([threading.current_thread()], [(2, "work"), (2, "driven")])
 
 
 def test_somebody_may_look_around_after_each_turn(executor: VirtualExecutor, diary: Diary) -> None:
-    executor.after_each = lambda: diary.note("looked")
+    executor.after_turn = lambda: diary.note("looked")
     executor.submit(lambda: diary.note("ran"))
-    executor.drive_at(4, lambda: diary.note("driven"))
+    executor.call_on_driver(4, lambda: diary.note("driven"))
     executor.run_until(9)
     assert diary.entries == [(0, "ran"), (0, "looked"), (4, "driven"), (4, "looked")]
 

@@ -129,7 +129,7 @@ class TestWatches:
     def test_catch_up_after_an_outage_whatever_the_storage_forgot_meanwhile(self) -> None:
         with a_world(a_cloud(a_group()), scan_interval="10s") as world:
             world.run_for(10)
-            world.cut_off(60)
+            world.disconnect_api(60)
             world.apply(a_deployment(replicas=1))
             world.run_for(40)
             world.storage.compact()
@@ -151,7 +151,7 @@ class TestWrites:
     def test_that_are_cut_off_have_not(self) -> None:
         with a_world(a_cloud(a_group(), machines={"web": 1})) as world:
             assert world.replica is not None
-            world.cut_off(60)
+            world.disconnect_api(60)
             with pytest.raises(RetryLater, match="unreachable"):
                 world.replica.writes.add_taint("web-m0", Taint("odd", "NoSchedule"))
             assert not world.storage.get("nodes", "web-m0")["spec"].get("taints")
@@ -159,10 +159,10 @@ class TestWrites:
 
 class TestProcess:
     @pytest.mark.parametrize("orderly", [True, False], ids=["after an orderly end", "after a crash"])
-    def test_that_is_replaced_buys_nothing_twice(self, orderly: bool) -> None:
+    def test_that_is_replaced_buys_nothing_twice(self, gracefully: bool) -> None:
         with a_world(a_cloud(a_group(boot=(60, 60))), a_deployment(replicas=7)) as world:
             world.run_until(lambda: bool(world.calls))
-            world.restart(after_s=5, orderly=orderly)
+            world.restart(after_s=5, gracefully=gracefully)
             assert world.replica is None
             world.run_for(300)
             assert [(call.verb, call.delta) for call in world.calls] == [(CloudVerb.INCREASE, 2)]

@@ -63,7 +63,7 @@ def test_a_machine_whose_creation_fails_never_registers() -> None:
     the_cloud(cluster).fail_next("general", InstanceError(ErrorClass.OUT_OF_RESOURCES, "STOCKOUT"))
     the_cloud(cluster).group("general").increase(1)
     cluster.run_for(120)
-    assert cluster.census().nodes == 1
+    assert cluster.counts().nodes == 1
 
 
 def test_nothing_is_scheduled_to_a_node_that_is_not_ready() -> None:
@@ -97,7 +97,7 @@ def test_a_lost_machine_takes_its_node_and_pods_along_and_they_are_made_again() 
     cluster.run_for(15)
     assert node(cluster, "general-00") is None
     assert [one["spec"]["nodeName"] for one in pods_of(cluster, "web")] == ["general-01"] * 4
-    assert cluster.census().pods == {"Running": 4}
+    assert cluster.counts().pods == {"Running": 4}
 
 
 def test_pods_on_an_unreachable_node_neither_start_nor_stop() -> None:
@@ -119,7 +119,7 @@ def test_a_node_that_somebody_deleted_does_not_come_back_and_its_pods_go() -> No
     cluster.run_for(10)
     cluster.storage.delete("nodes", "general-00")
     cluster.run_for(600)
-    assert cluster.census().nodes == 0
+    assert cluster.counts().nodes == 0
     assert cluster.storage.list("pods") == []
 
 

@@ -147,7 +147,7 @@ class TestJobs:
     def test_successes_count_even_when_their_node_is_gone(self) -> None:
         cluster = a_cluster(running=2)
         cluster.apply([a_job(lasts="5s", completions=2, parallelism=1)])
-        assert cluster.run_until(lambda: cluster.census().pods.get("Succeeded") == 1, timeout_s=30)
+        assert cluster.run_until(lambda: cluster.counts().pods.get("Succeeded") == 1, timeout_s=30)
         done = next(pod for pod in pods_of(cluster, "job") if pod["status"]["phase"] == "Succeeded")
         the_cloud(cluster).remove_machine(f"static://{done['spec']['nodeName']}", replace=False)
         cluster.run_for(40)

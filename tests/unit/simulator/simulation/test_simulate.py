@@ -12,8 +12,8 @@ from autoscaler.cli.main import main
 from autoscaler.config.load import from_documents
 from autoscaler.objects.meta import rfc3339, unix_seconds
 from autoscaler.simulator.simulation.charts import ChartLine, line_chart
-from autoscaler.simulator.simulation.result import binned, spread
-from autoscaler.simulator.simulation.windows import beginnings
+from autoscaler.simulator.simulation.result import spread, wait_histogram
+from autoscaler.simulator.simulation.windows import window_starts
 
 GROUP = {
     "id": "web",
@@ -298,7 +298,7 @@ def test_percentiles_are_values_that_occur() -> None:
 
 
 def test_waits_are_counted_up_to_and_with_each_limit() -> None:
-    assert binned([0.0, 5.0, 5.1, 60.0, 901.0]) == {
+    assert wait_histogram([0.0, 5.0, 5.1, 60.0, 901.0]) == {
         "5 s": 2, "30 s": 1, "1 min": 1, "2 min": 0, "5 min": 0, "15 min": 0, "more": 1
     }  # fmt: skip
 
@@ -311,7 +311,7 @@ def test_names_in_charts_are_escaped() -> None:
 
 def windows_of(section: dict[str, Any], start: str, duration_s: float) -> list[tuple[str, str]]:
     config = from_documents({}, {"f": yaml.safe_dump(section)})
-    found = sorted(beginnings(config, unix_seconds(start), duration_s), key=lambda one: one.wall)
+    found = sorted(window_starts(config, unix_seconds(start), duration_s), key=lambda one: one.wall)
     return [(rfc3339(one.wall), one.lead) for one in found]
 
 
