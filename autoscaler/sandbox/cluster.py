@@ -87,8 +87,8 @@ class SandboxCluster:
         self.storage = storage if storage is not None else Storage(clock)
         self.failures: list[Exception] = []
         """The last errors that no actor expected; the ticker goes on after them."""
-        self._feed = SharedInformers(self.storage)
-        self._actors = _actors(self.storage, self._feed, cloud, timing)
+        self._informers = SharedInformers(self.storage)
+        self._actors = _actors(self.storage, self._informers, cloud, timing)
         self._stopping = threading.Event()
         self._ticker: threading.Thread | None = None
 
@@ -101,14 +101,14 @@ class SandboxCluster:
     def step(self) -> None:
         """Let every actor act once. What one does, the next one sees."""
         now = self.clock.now()
-        self._feed.poll()
+        self._informers.poll()
         for actor in self._actors:
             actor.step(now)
-            self._feed.poll()
+            self._informers.poll()
 
     def due(self) -> float:
         """Monotonic second from which a step has work, as things are; infinite where none is known of."""
-        return -math.inf if self._feed.behind else min(actor.due() for actor in self._actors)
+        return -math.inf if self._informers.behind else min(actor.due() for actor in self._actors)
 
     def run_for(self, seconds: float, *, tick_s: float = 0.5) -> None:
         """Let virtual time pass, a step per tick that has work; raises TypeError on a clock that cannot be moved."""
@@ -167,30 +167,32 @@ class SandboxCluster:
                 self.failures = [*self.failures[-9:], error]
 
     def _kind_of(self, obj: JsonObject) -> Kind:
-        wanted = (obj.get("apiVersion"), obj.get("kind"))
+        identity = (obj.get("apiVersion"), obj.get("kind"))
         rows = self.storage.registry.rows
-        found = next((row for row in rows if (row.api_version, row.kind) == wanted), None)
-        if found is None:
+        row = next((row for row in rows if (row.api_version, row.kind) == identity), None)
+        if row is None:
             raise no_such_resource()
-        return found
+        return row
 
 
-def _actors(storage: Storage, feed: SharedInformers, cloud: StaticCloud | None, timing: Timing) -> tuple[Actor, ...]:
+def _actors(
+    storage: Storage, informers: SharedInformers, cloud: StaticCloud | None, timing: Timing
+) -> tuple[Actor, ...]:
     """The actors in an order in which one step carries a change far: machines, workloads, scheduler, kubelets."""
     controllers = Recorder(storage, "controller-manager", timing)
-    machines: tuple[Actor, ...] = (MachineNodes(storage, feed, cloud, timing),) if cloud is not None else ()
+    machines: tuple[Actor, ...] = (MachineNodes(storage, informers, cloud, timing),) if cloud is not None else ()
     return (
         *machines,
-        KwokNodes(storage, feed, timing),
-        NodeTaints(storage, feed),
-        OrphanedPods(storage, feed, timing),
-        Deployments(storage, feed, controllers),
-        ReplicaSets(storage, feed, controllers),
-        ReplicaSets(storage, feed, controllers, "replicationcontrollers"),
-        StatefulSets(storage, feed, controllers),
-        DaemonSets(storage, feed, controllers),
-        Jobs(storage, feed, controllers),
-        Scheduler(storage, feed, Recorder(storage, "default-scheduler", timing), timing),
-        Kubelets(storage, feed, timing),
-        DisruptionController(storage, feed),
+        KwokNodes(storage, informers, timing),
+        NodeTaints(storage, informers),
+        OrphanedPods(storage, informers, timing),
+        Deployments(storage, informers, controllers),
+        ReplicaSets(storage, informers, controllers),
+        ReplicaSets(storage, informers, controllers, "replicationcontrollers"),
+        StatefulSets(storage, informers, controllers),
+        DaemonSets(storage, informers, controllers),
+        Jobs(storage, informers, controllers),
+        Scheduler(storage, informers, Recorder(storage, "default-scheduler", timing), timing),
+        Kubelets(storage, informers, timing),
+        DisruptionController(storage, informers),
     )

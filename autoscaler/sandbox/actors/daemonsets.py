@@ -10,9 +10,9 @@ from autoscaler.objects.pod import PodClass, PodInterner
 from autoscaler.sandbox.actors.decoded_cluster import decoded
 from autoscaler.sandbox.actors.event_recorder import Recorder
 from autoscaler.sandbox.actors.informers import SharedInformers
-from autoscaler.sandbox.actors.replicas import delete_pod, pod_for, refusals, report, scaled, template_hash
+from autoscaler.sandbox.actors.replicas import delete_pod, log_refusals, pod_for, report, scaled, template_hash
 from autoscaler.sandbox.actors.wire import (
-    controller_of,
+    controller_keys,
     controller_uid,
     is_active,
     is_finished,
@@ -46,18 +46,18 @@ class DaemonSets:
     Updates delete old pods up to `maxUnavailable` at a time; surges are left out.
     """
 
-    def __init__(self, storage: Storage, feed: SharedInformers, recorder: Recorder) -> None:
+    def __init__(self, storage: Storage, informers: SharedInformers, recorder: Recorder) -> None:
         self._storage = storage
-        self._sets = feed.mirror(_SETS)
-        self._owned = feed.mirror("pods").index(controller_uid)
-        self._queue: WorkQueue[Key] = WorkQueue(refusals(self._sets, recorder))
+        self._sets = informers.informer(_SETS)
+        self._owned = informers.informer("pods").index(controller_uid)
+        self._queue: WorkQueue[Key] = WorkQueue(log_refusals(self._sets, recorder))
         self._decode_node = node_decoder().one
         self._decode_pod = PodInterner().decoder().one
         self._nodes: dict[str, Node] = {}
         self._classes: dict[Key, tuple[JsonObject, PodClass]] = {}
-        feed.mirror("nodes").subscribe(self._node_changed)
+        informers.informer("nodes").subscribe(self._node_changed)
         self._sets.subscribe(self._set_changed)
-        feed.mirror("pods").subscribe(self._pod_changed)
+        informers.informer("pods").subscribe(self._pod_changed)
 
     def due(self) -> float:
         """Monotonic second of the next step that has work."""
@@ -65,7 +65,7 @@ class DaemonSets:
 
     def step(self, now: Instant) -> None:
         """Create pods for new nodes and new sets, and replace outdated ones."""
-        self._queue.work(now, self._sync)
+        self._queue.process(now, self._sync)
 
     def _node_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
         node = decoded(self._decode_node, new)
@@ -86,10 +86,8 @@ class DaemonSets:
             self._classes.pop(key_of(old), None)
 
     def _pod_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
-        for pod in (old, new):
-            owner = controller_of(pod) if pod is not None else None
-            if pod is not None and owner is not None and owner["kind"] == "DaemonSet":
-                self._queue.add((key_of(pod)[0], owner["name"]))
+        for key in controller_keys(old, new, "DaemonSet"):
+            self._queue.add(key)
 
     def _sync(self, key: Key, _now: Instant) -> None:
         owner = self._sets.objects.get(key)
@@ -97,56 +95,56 @@ class DaemonSets:
             return
         digest = template_hash(owner["spec"]["template"])
         cls = self._class_of(key, owner)
-        found: dict[str, JsonObject] = {}
-        stray: list[JsonObject] = []
+        by_node: dict[str, JsonObject] = {}
+        misplaced: list[JsonObject] = []
         for pod in self._owned.of(uid_of(owner)).values():
             node = self._nodes.get(target_of(pod))
-            if is_finished(pod) or node is None or node.name in found or not _may_stay(cls, node):
-                stray.append(pod)
+            if is_finished(pod) or node is None or node.name in by_node or not _may_stay(cls, node):
+                misplaced.append(pod)
             else:
-                found[node.name] = pod
-        wanted = [name for name, node in self._nodes.items() if name in found or accepts(cls, node)]
-        for pod in stray:
+                by_node[node.name] = pod
+        desired = [name for name, node in self._nodes.items() if name in by_node or accepts(cls, node)]
+        for pod in misplaced:
             if not is_terminating(pod):
                 delete_pod(self._storage, pod)
-        for name in wanted:
-            if name not in found:
-                self._storage.create("pods", _pinned(pod_for(owner, _daemon(owner, digest)), name))
-        self._replace(owner, found, digest, len(wanted))
-        self._report(owner, found, digest, len(wanted))
+        for name in desired:
+            if name not in by_node:
+                self._storage.create("pods", _with_node_affinity(pod_for(owner, _pod_template(owner, digest)), name))
+        self._replace(owner, by_node, digest, len(desired))
+        self._report(owner, by_node, digest, len(desired))
 
     def _class_of(self, key: Key, owner: JsonObject) -> PodClass:
         """The class of the set's pods, node aside: what decides where they belong."""
         template = owner["spec"]["template"]
         known = self._classes.get(key)
         if known is None or known[0] != template:
-            pod = pod_for(owner, _daemon(owner, ""), name="any")
+            pod = pod_for(owner, _pod_template(owner, ""), name="any")
             known = self._classes[key] = template, self._decode_pod(pod).cls
         return known[1]
 
-    def _replace(self, owner: JsonObject, found: Mapping[str, JsonObject], digest: str, wanted: int) -> None:
+    def _replace(self, owner: JsonObject, by_node: Mapping[str, JsonObject], digest: str, desired: int) -> None:
         strategy = owner["spec"].get("updateStrategy") or {}
         if strategy.get("type") == "OnDelete":
             return
-        outdated = [pod for pod in found.values() if _digest(pod) != digest and is_active(pod)]
+        outdated = [pod for pod in by_node.values() if _revision_hash(pod) != digest and is_active(pod)]
         limit = (strategy.get("rollingUpdate") or {}).get("maxUnavailable")
-        missing = wanted - sum(_serves(pod) for pod in found.values())
-        spare = max(1, scaled(limit, wanted, round_up=True, default=1)) - missing
-        useless = [pod for pod in outdated if not is_ready(pod)]
-        serving = [pod for pod in outdated if is_ready(pod)]
-        for pod in (*useless, *serving[: max(0, spare)]):
+        missing = desired - sum(_is_available(pod) for pod in by_node.values())
+        removable = max(1, scaled(limit, desired, round_up=True, default=1)) - missing
+        not_ready = [pod for pod in outdated if not is_ready(pod)]
+        ready_pods = [pod for pod in outdated if is_ready(pod)]
+        for pod in (*not_ready, *ready_pods[: max(0, removable)]):
             delete_pod(self._storage, pod)
 
-    def _report(self, owner: JsonObject, found: Mapping[str, JsonObject], digest: str, wanted: int) -> None:
-        ready = sum(_serves(pod) for pod in found.values())
+    def _report(self, owner: JsonObject, by_node: Mapping[str, JsonObject], digest: str, desired: int) -> None:
+        ready = sum(_is_available(pod) for pod in by_node.values())
         status = {
-            "desiredNumberScheduled": wanted,
-            "currentNumberScheduled": len(found),
+            "desiredNumberScheduled": desired,
+            "currentNumberScheduled": len(by_node),
             "numberMisscheduled": 0,
             "numberReady": ready,
             "numberAvailable": ready,
-            "numberUnavailable": wanted - ready,
-            "updatedNumberScheduled": sum(_digest(pod) == digest for pod in found.values()),
+            "numberUnavailable": desired - ready,
+            "updatedNumberScheduled": sum(_revision_hash(pod) == digest for pod in by_node.values()),
             "observedGeneration": owner["metadata"]["generation"],
         }
         report(self._storage, _SETS, owner, status)
@@ -164,21 +162,21 @@ def target_of(pod: JsonObject) -> str:
     return ""
 
 
-def _serves(pod: JsonObject) -> bool:
+def _is_available(pod: JsonObject) -> bool:
     return is_ready(pod) and not is_terminating(pod)
 
 
-def _digest(pod: JsonObject) -> str | None:
+def _revision_hash(pod: JsonObject) -> str | None:
     return (pod["metadata"].get("labels") or {}).get(_HASH)
 
 
 def _may_stay(cls: PodClass, node: Node) -> bool:
     """Whether a daemon that is on the node stays there: taints that only keep new pods off do not matter."""
-    lasting = (taint for taint in node.taints if taint.effect == TaintEffect.NO_EXECUTE)
-    return wants_node(cls, node.labels, node.name) and all(cls.tolerates(taint) for taint in lasting)
+    no_execute = (taint for taint in node.taints if taint.effect == TaintEffect.NO_EXECUTE)
+    return wants_node(cls, node.labels, node.name) and all(cls.tolerates(taint) for taint in no_execute)
 
 
-def _daemon(owner: JsonObject, digest: str) -> JsonObject:
+def _pod_template(owner: JsonObject, digest: str) -> JsonObject:
     """The set's template with the tolerations of a daemon and the label of its revision."""
     template = owner["spec"]["template"]
     spec = template["spec"]
@@ -192,11 +190,11 @@ def _daemon(owner: JsonObject, digest: str) -> JsonObject:
     return {"metadata": {**metadata, "labels": labels}, "spec": {**spec, "tolerations": tolerations}}
 
 
-def _pinned(pod: JsonObject, node: str) -> JsonObject:
+def _with_node_affinity(pod: JsonObject, node: str) -> JsonObject:
     """The pod with a node affinity that allows one node alone, the template's own affinity being met there."""
     spec = pod["spec"]
     affinity = spec.get("affinity") or {}
     field = {"key": "metadata.name", "operator": "In", "values": [node]}
     required = {"nodeSelectorTerms": [{"matchFields": [field]}]}
-    pinned = {**affinity, "nodeAffinity": {**(affinity.get("nodeAffinity") or {}), _REQUIRED: required}}
-    return {**pod, "spec": {**spec, "affinity": pinned}}
+    with_node = {**affinity, "nodeAffinity": {**(affinity.get("nodeAffinity") or {}), _REQUIRED: required}}
+    return {**pod, "spec": {**spec, "affinity": with_node}}

@@ -38,7 +38,7 @@ class DecodedCluster:
 
     def __init__(
         self,
-        feed: SharedInformers,
+        informers: SharedInformers,
         node_changed: NodeListener,
         pod_changed: PodListener,
         others_changed: Callable[[], None],
@@ -53,10 +53,10 @@ class DecodedCluster:
         self._node_changed = node_changed
         self._pod_changed = pod_changed
         self._others_changed = others_changed
-        feed.mirror("nodes").subscribe(self._take_node)
-        feed.mirror("pods").subscribe(self._take_pod)
+        informers.informer("nodes").subscribe(self._take_node)
+        informers.informer("pods").subscribe(self._take_pod)
         for resource, kind in _RELATED:
-            feed.mirror(resource).subscribe(self._taker(resource, kind))
+            informers.informer(resource).subscribe(self._taker(resource, kind))
 
     def view(self) -> ClusterView:
         """Return the cluster as of the last poll of the feed."""

@@ -33,16 +33,16 @@ _DISRUPTION_LASTS_S = 120.0
 class DisruptionController:
     """The disruption controller."""
 
-    def __init__(self, storage: Storage, feed: SharedInformers) -> None:
+    def __init__(self, storage: Storage, informers: SharedInformers) -> None:
         self._storage = storage
-        self._budgets = feed.mirror(_BUDGETS)
-        self._pods = feed.mirror("pods")
-        self._owners = {kind: feed.mirror(resource) for kind, resource in _SCALED_BY.items()}
+        self._budgets = informers.informer(_BUDGETS)
+        self._pods = informers.informer("pods")
+        self._owners = {kind: informers.informer(resource) for kind, resource in _SCALED_BY.items()}
         self._queue: WorkQueue[Key] = WorkQueue()
         self._budgets.subscribe(self._budget_changed)
         self._pods.subscribe(self._pod_changed)
-        for mirror in self._owners.values():
-            mirror.subscribe(self._owner_changed)
+        for informer in self._owners.values():
+            informer.subscribe(self._owner_changed)
 
     def due(self) -> float:
         """Monotonic second of the next step that has work."""
@@ -50,7 +50,7 @@ class DisruptionController:
 
     def step(self, now: Instant) -> None:
         """Count again where something changed."""
-        self._queue.work(now, self._sync)
+        self._queue.process(now, self._sync)
 
     def _budget_changed(self, _old: JsonObject | None, new: JsonObject | None) -> None:
         if new is not None:
@@ -59,7 +59,7 @@ class DisruptionController:
     def _pod_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
         for pod in (old, new):
             if pod is not None:
-                self._touch(pod)
+                self._queue_budgets_of(pod)
 
     def _owner_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
         if old is None or new is None or old["spec"].get("replicas") != new["spec"].get("replicas"):
@@ -68,7 +68,7 @@ class DisruptionController:
                 for budget in self._budgets.in_namespace(key_of(changed)[0]):
                     self._queue.add(key_of(budget))
 
-    def _touch(self, pod: JsonObject) -> None:
+    def _queue_budgets_of(self, pod: JsonObject) -> None:
         for budget in self._budgets.in_namespace(key_of(pod)[0]):
             if _selects(budget, pod):
                 self._queue.add(key_of(budget))
@@ -102,45 +102,45 @@ class DisruptionController:
 
     def _bounds(self, spec: JsonObject, pods: list[JsonObject]) -> tuple[int, int]:
         """Pods there should be, and of these how many must be healthy."""
-        least, most = spec.get("minAvailable"), spec.get("maxUnavailable")
-        if isinstance(least, int):
-            return len(pods), least
+        min_available, max_unavailable = spec.get("minAvailable"), spec.get("maxUnavailable")
+        if isinstance(min_available, int):
+            return len(pods), min_available
         expected = self._expected(pods)
-        if most is not None:
-            return expected, max(0, expected - scaled(most, expected, round_up=True, default=0))
-        return expected, scaled(least, expected, round_up=True, default=1)
+        if max_unavailable is not None:
+            return expected, max(0, expected - scaled(max_unavailable, expected, round_up=True, default=0))
+        return expected, scaled(min_available, expected, round_up=True, default=1)
 
     def _expected(self, pods: list[JsonObject]) -> int:
         """Replicas that the pods' controllers are meant to have; pods without a scalable one count as they are."""
         scales: dict[str, int] = {}
         others = 0
         for pod in pods:
-            owner = self._scaler(pod)
+            owner = self._scale_of(pod)
             if owner is None:
                 others += 1
             else:
                 scales[uid_of(owner)] = int(owner["spec"].get("replicas") or 0)
         return others + sum(scales.values())
 
-    def _scaler(self, obj: JsonObject) -> JsonObject | None:
+    def _scale_of(self, obj: JsonObject) -> JsonObject | None:
         """The topmost controller with a number of replicas."""
         owner = controller_of(obj)
-        mirror = self._owners.get(owner["kind"]) if owner is not None else None
-        found = mirror.objects.get((key_of(obj)[0], owner["name"])) if mirror is not None and owner else None
-        if found is None:
+        informer = self._owners.get(owner["kind"]) if owner is not None else None
+        controller = informer.objects.get((key_of(obj)[0], owner["name"])) if informer is not None and owner else None
+        if controller is None:
             return None
-        return self._scaler(found) or found
+        return self._scale_of(controller) or controller
 
     def _disrupted(self, key: Key, budget: JsonObject, pods: list[JsonObject], now: Instant) -> dict[str, str]:
         """Pods whose eviction was granted but has not begun."""
-        staying = {pod["metadata"]["name"] for pod in pods if not is_terminating(pod)}
-        kept = {}
+        present = {pod["metadata"]["name"] for pod in pods if not is_terminating(pod)}
+        still_disrupted = {}
         for name, since in ((budget.get("status") or {}).get("disruptedPods") or {}).items():
             left_s = unix_seconds(since) + _DISRUPTION_LASTS_S - now.wall
-            if name in staying and left_s > 0:
-                kept[name] = since
+            if name in present and left_s > 0:
+                still_disrupted[name] = since
                 self._queue.add_at(key, now.mono + left_s)
-        return kept
+        return still_disrupted
 
 
 def _selects(budget: JsonObject, pod: JsonObject) -> bool:

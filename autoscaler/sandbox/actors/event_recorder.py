@@ -13,7 +13,7 @@ from autoscaler.sandbox.apiserver.storage import Storage
 _Identity = tuple[str, str, str]
 
 
-class _Noted(msgspec.Struct):
+class _WrittenEvent(msgspec.Struct):
     """An event as it was last written; `last` is Unix seconds."""
 
     name: str
@@ -31,8 +31,8 @@ class Recorder:
         self._component = component
         self._repeat_s = timing.event_repeat_s
         self._ttl_s = timing.event_ttl_s
-        self._latest: dict[_Identity, _Noted] = {}
-        self._kept: deque[tuple[_Identity, _Noted]] = deque()
+        self._latest: dict[_Identity, _WrittenEvent] = {}
+        self._written: deque[tuple[_Identity, _WrittenEvent]] = deque()
         self._serial = 0
 
     def event(self, about: Subject, kind: EventType, reason: str, message: str) -> None:
@@ -43,43 +43,43 @@ class Recorder:
         now = self._storage.now()
         self._expire(now)
         identity = (about.kind, about.uid or about.name, reason)
-        noted = self._latest.get(identity)
-        if noted is not None and now - noted.last < self._repeat_s:
+        written = self._latest.get(identity)
+        if written is not None and now - written.last < self._repeat_s:
             return
         try:
-            if noted is None or noted.message != message:
-                noted = self._latest[identity] = self._create(about, kind, reason, message, now)
-                self._kept.append((identity, noted))
+            if written is None or written.message != message:
+                written = self._latest[identity] = self._create(about, kind, reason, message, now)
+                self._written.append((identity, written))
             else:
-                noted.count, noted.last = noted.count + 1, now
-                repeated = {"count": noted.count, "lastTimestamp": rfc3339(now)}
-                self._storage.patch("events", noted.name, repeated, namespace=noted.namespace)
+                written.count, written.last = written.count + 1, now
+                repeated = {"count": written.count, "lastTimestamp": rfc3339(now)}
+                self._storage.patch("events", written.name, repeated, namespace=written.namespace)
         except ApiError:
             # Events are best effort: the namespace may be going, or somebody deleted the event.
             self._latest.pop(identity, None)
 
-    def _create(self, about: Subject, kind: EventType, reason: str, message: str, now: float) -> _Noted:
+    def _create(self, about: Subject, kind: EventType, reason: str, message: str, now: float) -> _WrittenEvent:
         self._serial += 1
         namespace = about.namespace or "default"
         name = f"{about.name}.{self._component}.{self._serial:x}"
         involved: JsonObject = {"kind": about.kind, "name": about.name, "apiVersion": about.api_version}
         involved |= {"namespace": about.namespace} if about.namespace else {}
         involved |= {"uid": about.uid} if about.uid else {}
-        at = rfc3339(now)
-        told = {"reason": reason, "message": message, "type": kind.value, "count": 1}
-        when = {"firstTimestamp": at, "lastTimestamp": at, "eventTime": None}
+        timestamp = rfc3339(now)
+        fields = {"reason": reason, "message": message, "type": kind.value, "count": 1}
+        times = {"firstTimestamp": timestamp, "lastTimestamp": timestamp, "eventTime": None}
         source = {"source": {"component": self._component}, "reportingComponent": self._component}
         event = {"metadata": {"name": name, "namespace": namespace}, "involvedObject": involved}
-        self._storage.create("events", {**event, **told, **when, **source, "reportingInstance": ""})
-        return _Noted(name, namespace, message, now)
+        self._storage.create("events", {**event, **fields, **times, **source, "reportingInstance": ""})
+        return _WrittenEvent(name, namespace, message, now)
 
     def _expire(self, now: float) -> None:
-        while self._kept and now - self._kept[0][1].last >= self._ttl_s:
-            identity, noted = self._kept.popleft()
-            if self._latest.get(identity) is noted:
+        while self._written and now - self._written[0][1].last >= self._ttl_s:
+            identity, written = self._written.popleft()
+            if self._latest.get(identity) is written:
                 del self._latest[identity]
             try:
-                self._storage.delete("events", noted.name, namespace=noted.namespace)
+                self._storage.delete("events", written.name, namespace=written.namespace)
             except ApiError:
                 continue
 

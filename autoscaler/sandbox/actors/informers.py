@@ -18,7 +18,7 @@ ObjectHandler = Callable[[JsonObject | None, JsonObject | None], None]
 """Hears of an object that appeared (first is None), changed, or went away (second is None); must not write."""
 ValueOf = Callable[[JsonObject], str | None]
 
-_NONE: Mapping[Key, JsonObject] = {}
+_NO_OBJECTS: Mapping[Key, JsonObject] = {}
 
 
 class ObjectIndex:
@@ -30,7 +30,7 @@ class ObjectIndex:
 
     def of(self, value: str) -> Mapping[Key, JsonObject]:
         """Return the objects with this value, in the order in which they got it."""
-        return self._groups.get(value, _NONE)
+        return self._groups.get(value, _NO_OBJECTS)
 
     def change(self, key: Key, old: JsonObject | None, new: JsonObject | None) -> None:
         """Take in a change."""
@@ -65,12 +65,12 @@ class Informer:
 
     def index(self, value_of: ValueOf) -> ObjectIndex:
         """Return the index by this function, which is made once and kept up to date."""
-        found = self._indexes.get(value_of)
-        if found is None:
-            found = self._indexes[value_of] = ObjectIndex(value_of)
+        existing = self._indexes.get(value_of)
+        if existing is None:
+            existing = self._indexes[value_of] = ObjectIndex(value_of)
             for key, obj in self.objects.items():
-                found.change(key, None, obj)
-        return found
+                existing.change(key, None, obj)
+        return existing
 
     def in_namespace(self, namespace: str) -> Iterator[JsonObject]:
         """Yield the objects there."""
@@ -89,9 +89,9 @@ class Informer:
             events = self._subscription.poll()
         # One by one: what a handler stumbles over is lost, but not what comes after it.
         while self._backlog:
-            self._take(self._backlog.popleft())
+            self._apply(self._backlog.popleft())
 
-    def _take(self, event: WatchEvent) -> None:
+    def _apply(self, event: WatchEvent) -> None:
         if event.type is ChangeType.DELETED:
             self._change(event.change.key, None)
         else:
@@ -124,16 +124,16 @@ class SharedInformers:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._mirrors: dict[str, Informer] = {}
+        self._informers: dict[str, Informer] = {}
         self._revision: int | None = None
 
-    def mirror(self, resource: str) -> Informer:
+    def informer(self, resource: str) -> Informer:
         """Return the mirror of a kind."""
-        found = self._mirrors.get(resource)
-        if found is None:
-            found = self._mirrors[resource] = Informer(self._storage, resource)
+        existing = self._informers.get(resource)
+        if existing is None:
+            existing = self._informers[resource] = Informer(self._storage, resource)
             self._revision = None
-        return found
+        return existing
 
     @property
     def behind(self) -> bool:
@@ -144,8 +144,8 @@ class SharedInformers:
         """Bring every mirror up to date; costs next to nothing while nothing was written."""
         revision = self._storage.revision
         if revision != self._revision:
-            for mirror in self._mirrors.values():
-                mirror.poll()
+            for informer in self._informers.values():
+                informer.poll()
             self._revision = revision
 
 

@@ -4,7 +4,7 @@ from autoscaler.clock import Instant
 from autoscaler.objects.meta import JsonObject, rfc3339, unix_seconds
 from autoscaler.sandbox.actors.event_recorder import Recorder
 from autoscaler.sandbox.actors.informers import SharedInformers
-from autoscaler.sandbox.actors.replicas import delete_pod, dispensable_first, pod_for, refusals, report
+from autoscaler.sandbox.actors.replicas import delete_pod, deletion_order, log_refusals, pod_for, report
 from autoscaler.sandbox.actors.wire import (
     controller_of,
     controller_uid,
@@ -32,14 +32,14 @@ class Jobs:
     even after its node took it along.
     """
 
-    def __init__(self, storage: Storage, feed: SharedInformers, recorder: Recorder) -> None:
+    def __init__(self, storage: Storage, informers: SharedInformers, recorder: Recorder) -> None:
         self._storage = storage
-        self._jobs = feed.mirror(_JOBS)
-        self._owned = feed.mirror("pods").index(controller_uid)
-        self._queue: WorkQueue[Key] = WorkQueue(refusals(self._jobs, recorder))
+        self._jobs = informers.informer(_JOBS)
+        self._owned = informers.informer("pods").index(controller_uid)
+        self._queue: WorkQueue[Key] = WorkQueue(log_refusals(self._jobs, recorder))
         self._ended: dict[str, dict[str, str]] = {}
         self._jobs.subscribe(self._job_changed)
-        feed.mirror("pods").subscribe(self._pod_changed)
+        informers.informer("pods").subscribe(self._pod_changed)
 
     def due(self) -> float:
         """Monotonic second of the next step that has work."""
@@ -47,7 +47,7 @@ class Jobs:
 
     def step(self, now: Instant) -> None:
         """Start what may run, count what ended, close Jobs that are through."""
-        self._queue.work(now, self._sync)
+        self._queue.process(now, self._sync)
 
     def _job_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
         if old is not None and (new is None or uid_of(old) != uid_of(new)):
@@ -78,17 +78,17 @@ class Jobs:
         phases = list(self._ended.get(uid_of(job), {}).values())
         succeeded, failed = phases.count("Succeeded"), phases.count("Failed")
         active = [pod for pod in pods if is_active(pod)]
-        verdict = _verdict(spec, succeeded, failed, len(active))
-        wanted = 0 if verdict is not None or spec.get("suspend") else _wanted(spec, succeeded)
-        for pod in dispensable_first(active)[: max(0, len(active) - wanted)]:
+        finished_type = _finished_type(spec, succeeded, failed, len(active))
+        desired = 0 if finished_type is not None or spec.get("suspend") else _desired_pods(spec, succeeded)
+        for pod in deletion_order(active)[: max(0, len(active) - desired)]:
             delete_pod(self._storage, pod)
-        for _ in range(wanted - len(active)):
+        for _ in range(desired - len(active)):
             self._storage.create("pods", pod_for(job, spec["template"]))
-        going = sum(is_terminating(pod) and not is_finished(pod) for pod in pods)
-        kept = active[:wanted] if verdict is not None else active
-        counts = {"succeeded": succeeded, "failed": failed, "active": len(kept), "terminating": going}
-        status = {**counts, "ready": sum(is_ready(pod) for pod in kept)}
-        report(self._storage, _JOBS, job, {**status, **_milestones(job, verdict, now)})
+        terminating = sum(is_terminating(pod) and not is_finished(pod) for pod in pods)
+        running = active[:desired] if finished_type is not None else active
+        counts = {"succeeded": succeeded, "failed": failed, "active": len(running), "terminating": terminating}
+        status = {**counts, "ready": sum(is_ready(pod) for pod in running)}
+        report(self._storage, _JOBS, job, {**status, **_finish_fields(job, finished_type, now)})
 
     def _expire(self, key: Key, job: JsonObject, now: Instant) -> None:
         """Delete a finished Job whose time to live is over."""
@@ -102,7 +102,7 @@ class Jobs:
             self._queue.add_at(key, now.mono + left_s)
 
 
-def _wanted(spec: JsonObject, succeeded: int) -> int:
+def _desired_pods(spec: JsonObject, succeeded: int) -> int:
     """Pods that should run now. Without completions, the first success starts no more."""
     parallelism, completions = int(spec.get("parallelism", 1)), spec.get("completions")
     if completions is None:
@@ -110,37 +110,37 @@ def _wanted(spec: JsonObject, succeeded: int) -> int:
     return max(0, min(parallelism, int(completions) - succeeded))
 
 
-def _verdict(spec: JsonObject, succeeded: int, failed: int, active: int) -> str | None:
+def _finished_type(spec: JsonObject, succeeded: int, failed: int, active: int) -> str | None:
     """`Complete`, `Failed`, or None while the Job goes on."""
     completions = spec.get("completions")
-    enough = succeeded > 0 and active == 0 if completions is None else succeeded >= int(completions)
-    if enough:
+    complete = succeeded > 0 and active == 0 if completions is None else succeeded >= int(completions)
+    if complete:
         return "Complete"
     return "Failed" if failed > int(spec.get("backoffLimit", 6)) else None
 
 
-def _milestones(job: JsonObject, verdict: str | None, now: Instant) -> JsonObject:
+def _finish_fields(job: JsonObject, finished_type: str | None, now: Instant) -> JsonObject:
     status, at = job.get("status") or {}, rfc3339(now.wall)
     suspended = bool(job["spec"].get("suspend"))
     fields: JsonObject = {}
     if not suspended and not status.get("startTime"):
         fields["startTime"] = at
-    if suspended and verdict is None:
-        words = "Job suspended"
+    if suspended and finished_type is None:
+        message = "Job suspended"
         fields["conditions"] = [
-            new_condition(job, "Suspended", holds=True, reason="JobSuspended", message=words, wall=now.wall)
+            new_condition(job, "Suspended", holds=True, reason="JobSuspended", message=message, wall=now.wall)
         ]
-    elif verdict is None and status.get("conditions"):
+    elif finished_type is None and status.get("conditions"):
         fields["conditions"] = [
             new_condition(job, "Suspended", holds=False, reason="JobResumed", message="Job resumed", wall=now.wall)
         ]
-    if verdict is not None:
-        reason = "CompletionsReached" if verdict == "Complete" else "BackoffLimitExceeded"
-        words = "Reached expected number of succeeded pods"
-        if verdict == "Failed":
-            words = "Job has reached the specified backoff limit"
+    if finished_type is not None:
+        reason = "CompletionsReached" if finished_type == "Complete" else "BackoffLimitExceeded"
+        message = "Reached expected number of succeeded pods"
+        if finished_type == "Failed":
+            message = "Job has reached the specified backoff limit"
         fields["completionTime"] = at
         fields["conditions"] = [
-            new_condition(job, verdict, holds=True, reason=reason, message=words, wall=now.wall),
+            new_condition(job, finished_type, holds=True, reason=reason, message=message, wall=now.wall),
         ]
     return fields

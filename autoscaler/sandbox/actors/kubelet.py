@@ -36,7 +36,7 @@ _NO_HOST = "10.0.0.1"
 _LAST_EXIT_CODE = 255
 
 
-class _Host(msgspec.Struct):
+class _KubeletState(msgspec.Struct):
     """One node's kubelet: what it has pulled, and how many addresses it has given out."""
 
     images: set[str]
@@ -46,14 +46,14 @@ class _Host(msgspec.Struct):
 class Kubelets:
     """Runs the pods of every node, whoever made the node, unless its kubelet has fallen silent."""
 
-    def __init__(self, storage: Storage, feed: SharedInformers, timing: Timing) -> None:
+    def __init__(self, storage: Storage, informers: SharedInformers, timing: Timing) -> None:
         self._storage = storage
         self._timing = timing
-        self._pods = feed.mirror("pods")
-        self._nodes = feed.mirror("nodes")
+        self._pods = informers.informer("pods")
+        self._nodes = informers.informer("nodes")
         self._on_node = self._pods.index(node_of)
         self._queue: WorkQueue[Key] = WorkQueue()
-        self._hosts: dict[str, _Host] = {}
+        self._kubelets: dict[str, _KubeletState] = {}
         self._due: dict[tuple[str, str], float] = {}
         self._pods.subscribe(self._pod_changed)
         self._nodes.subscribe(self._node_changed)
@@ -64,7 +64,7 @@ class Kubelets:
 
     def step(self, now: Instant) -> None:
         """Move pods on whose time has come."""
-        self._queue.work(now, self._sync)
+        self._queue.process(now, self._sync)
 
     def _pod_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
         if old is not None and (new is None or uid_of(new) != uid_of(old)):
@@ -75,7 +75,7 @@ class Kubelets:
 
     def _node_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
         if new is None and old is not None:
-            self._hosts.pop(old["metadata"]["name"], None)
+            self._kubelets.pop(old["metadata"]["name"], None)
         elif new is not None and _is_alive(new) and (old is None or not _is_alive(old)):
             for key in self._on_node.of(new["metadata"]["name"]):
                 self._queue.add(key)
@@ -93,21 +93,21 @@ class Kubelets:
             self._run(pod, now)
 
     def _start(self, pod: JsonObject, node: JsonObject, now: Instant) -> None:
-        host = self._hosts.setdefault(node["metadata"]["name"], _Host(set()))
+        kubelet = self._kubelets.setdefault(node["metadata"]["name"], _KubeletState(set()))
         if (uid_of(pod), "start") not in self._due:
-            images = {str(container["image"]) for container in pod["spec"]["containers"]} - host.images
-            host.images |= images
+            images = {str(one["image"]) for one in pod["spec"]["containers"]} - kubelet.images
+            kubelet.images |= images
             self._is_due(pod, "start", self._timing.start_s + self._timing.pull_s * len(images), now)
             self._report(pod, pod_status.starting(pod, _address_of(node), now.wall))
         elif self._is_due(pod, "start", 0.0, now):
-            self._report(pod, pod_status.running(pod, self._new_address(pod, node, host), now.wall))
+            self._report(pod, pod_status.running(pod, self._new_address(pod, node, kubelet), now.wall))
 
     def _run(self, pod: JsonObject, now: Instant) -> None:
         lasts_s = self._lasts_s(pod)
         if lasts_s is not None and self._is_due(pod, "end", lasts_s, now):
             code = (pod["metadata"].get("annotations") or {}).get(EXIT_CODE, "0")
-            told = parse_count(code, _LAST_EXIT_CODE)
-            self._report(pod, pod_status.ended(pod, 1 if told is None else told, now.wall))
+            exit_code = parse_count(code, _LAST_EXIT_CODE)
+            self._report(pod, pod_status.ended(pod, 1 if exit_code is None else exit_code, now.wall))
 
     def _stop(self, pod: JsonObject, now: Instant) -> None:
         grace_s = pod["metadata"].get("deletionGracePeriodSeconds") or 0
@@ -135,12 +135,12 @@ class Kubelets:
         except ValueError:
             return None
 
-    def _new_address(self, pod: JsonObject, node: JsonObject, host: _Host) -> str:
+    def _new_address(self, pod: JsonObject, node: JsonObject, kubelet: _KubeletState) -> str:
         if pod["spec"].get("hostNetwork"):
             return _address_of(node)
         subnet = str(spec_of(node).get("podCIDR") or "10.255.0.0/24")
-        host.addresses = host.addresses % 253 + 1
-        return f"{subnet.rpartition('.')[0]}.{host.addresses + 1}"
+        kubelet.addresses = kubelet.addresses % 253 + 1
+        return f"{subnet.rpartition('.')[0]}.{kubelet.addresses + 1}"
 
     def _report(self, pod: JsonObject, status: JsonObject) -> None:
         namespace, name = key_of(pod)

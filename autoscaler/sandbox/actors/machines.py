@@ -62,11 +62,11 @@ class _Machine(msgspec.Struct):
 class MachineNodes:
     """Keeps a node for each running machine."""
 
-    def __init__(self, storage: Storage, feed: SharedInformers, cloud: StaticCloud, timing: Timing) -> None:
+    def __init__(self, storage: Storage, informers: SharedInformers, cloud: StaticCloud, timing: Timing) -> None:
         self._storage = storage
         self._cloud = cloud
         self._timing = timing
-        self._nodes = feed.mirror("nodes")
+        self._nodes = informers.informer("nodes")
         self._machines: dict[str, _Machine] = {}
         self._seen = 0
         self._polled_at: float | None = None
@@ -86,7 +86,7 @@ class MachineNodes:
             self._next_change = math.inf if next_change is None else now.mono + next_change - now.wall
             self._changes = self._cloud.changes
             self._polled_at = now.mono
-        self._queue.work(now, self._sync)
+        self._queue.process(now, self._sync)
 
     def _poll_due(self) -> float:
         """When the list of machines is read again: it is left alone while nothing in it can have changed."""
@@ -102,9 +102,9 @@ class MachineNodes:
                 self._seen += 1
                 self._machines[provider_id] = _Machine(machine.name, machine.group, self._seen, machine.zone, booted)
                 self._queue.add_at((provider_id,), now.mono + (self._timing.register_s if booted else 0.0))
-        for provider_id, known in self._machines.items():
-            if known.gone_at is None and provider_id not in present:
-                known.gone_at = now.mono
+        for provider_id, tracked in self._machines.items():
+            if tracked.gone_at is None and provider_id not in present:
+                tracked.gone_at = now.mono
                 self._queue.add((provider_id,))
 
     def _sync(self, key: tuple[str], now: Instant) -> None:
@@ -114,7 +114,7 @@ class MachineNodes:
             return
         node = self._node(provider_id, machine)
         if machine.gone_at is not None:
-            self._lose(key, machine, node, now)
+            self._mark_lost(key, machine, node, now)
         elif machine.registered_at is None:
             if node is None:
                 self._register(provider_id, machine, now)
@@ -145,7 +145,7 @@ class MachineNodes:
         conditions = _conditions(node, now, ready=True)
         _patch_conditions(self._storage, node, conditions)
 
-    def _lose(self, key: tuple[str], machine: _Machine, node: JsonObject | None, now: Instant) -> None:
+    def _mark_lost(self, key: tuple[str], machine: _Machine, node: JsonObject | None, now: Instant) -> None:
         due = (machine.gone_at or 0.0) + self._timing.lost_s
         if node is None:
             del self._machines[key[0]]
@@ -166,10 +166,10 @@ class MachineNodes:
 class KwokNodes:
     """Makes nodes of the kwok provider Ready and keeps them so, as the kwok controller does."""
 
-    def __init__(self, storage: Storage, feed: SharedInformers, timing: Timing) -> None:
+    def __init__(self, storage: Storage, informers: SharedInformers, timing: Timing) -> None:
         self._storage = storage
         self._timing = timing
-        self._nodes = feed.mirror("nodes")
+        self._nodes = informers.informer("nodes")
         self._queue: WorkQueue[tuple[str]] = WorkQueue()
         self._due: dict[str, float] = {}
         self._nodes.subscribe(self._changed)
@@ -180,7 +180,7 @@ class KwokNodes:
 
     def step(self, now: Instant) -> None:
         """Report for new nodes."""
-        self._queue.work(now, self._sync)
+        self._queue.process(now, self._sync)
 
     def _changed(self, _old: JsonObject | None, new: JsonObject | None) -> None:
         if new is not None and _is_kwok(new) and not holds(new, "Ready"):
@@ -229,22 +229,22 @@ def mirror_pod(pod: Mapping[str, Any], node: JsonObject) -> JsonObject:
     metadata, name = pod["metadata"], node["metadata"]["name"]
     owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node["metadata"]["uid"], "controller": True}
     annotations = {**(metadata.get("annotations") or {}), _MIRROR: "sandbox", _SOURCE: "file"}
-    kept = {key: metadata[key] for key in ("namespace", "labels") if key in metadata}
-    named = {"name": f"{metadata['name']}-{name}", "annotations": annotations, "ownerReferences": [owner]}
+    copied = {key: metadata[key] for key in ("namespace", "labels") if key in metadata}
+    own = {"name": f"{metadata['name']}-{name}", "annotations": annotations, "ownerReferences": [owner]}
     tolerations = [{"operator": "Exists", "effect": "NoExecute"}, *(pod["spec"].get("tolerations") or ())]
-    return {"metadata": {**kept, **named}, "spec": {**pod["spec"], "nodeName": name, "tolerations": tolerations}}
+    return {"metadata": {**copied, **own}, "spec": {**pod["spec"], "nodeName": name, "tolerations": tolerations}}
 
 
 def _conditions(node: JsonObject, now: Instant, *, ready: bool) -> list[JsonObject]:
     reason, message = "KubeletReady", "kubelet is posting ready status"
     if not ready:
         reason, message = "KubeletNotReady", "container runtime network not ready: the sandbox is starting"
-    made = [
-        new_condition(node, kind, holds=False, reason=why, message=words, wall=now.wall)
-        for kind, why, words in _NO_PRESSURE
+    conditions = [
+        new_condition(node, kind, holds=False, reason=pressure_reason, message=pressure_message, wall=now.wall)
+        for kind, pressure_reason, pressure_message in _NO_PRESSURE
     ]
-    made.append(new_condition(node, "Ready", holds=ready, reason=reason, message=message, wall=now.wall))
-    return [{**condition, "lastHeartbeatTime": rfc3339(now.wall)} for condition in made]
+    conditions.append(new_condition(node, "Ready", holds=ready, reason=reason, message=message, wall=now.wall))
+    return [{**condition, "lastHeartbeatTime": rfc3339(now.wall)} for condition in conditions]
 
 
 def _patch_conditions(storage: Storage, node: JsonObject, conditions: list[JsonObject]) -> None:

@@ -14,16 +14,16 @@ from autoscaler.sandbox.apiserver.deletion import DeleteOptions
 from autoscaler.sandbox.apiserver.records import Key
 from autoscaler.sandbox.apiserver.storage import Storage
 
-_OURS = tuple(f"node.kubernetes.io/{word}" for word in ("not-ready", "unreachable", "unschedulable"))
+_CONDITION_TAINTS = tuple(f"node.kubernetes.io/{word}" for word in ("not-ready", "unreachable", "unschedulable"))
 _NO_SCHEDULE = "NoSchedule"
 
 
 class NodeTaints:
     """Keeps the taints that stand for a node's condition and for a cordon."""
 
-    def __init__(self, storage: Storage, feed: SharedInformers) -> None:
+    def __init__(self, storage: Storage, informers: SharedInformers) -> None:
         self._storage = storage
-        self._nodes = feed.mirror("nodes")
+        self._nodes = informers.informer("nodes")
         self._queue: WorkQueue[tuple[str]] = WorkQueue()
         self._nodes.subscribe(self._changed)
 
@@ -33,7 +33,7 @@ class NodeTaints:
 
     def step(self, now: Instant) -> None:
         """Correct the taints of nodes that changed."""
-        self._queue.work(now, self._sync)
+        self._queue.process(now, self._sync)
 
     def _changed(self, _old: JsonObject | None, new: JsonObject | None) -> None:
         if new is not None and _present(new) != wanted_taints(new):
@@ -41,10 +41,10 @@ class NodeTaints:
 
     def _sync(self, key: tuple[str], _now: Instant) -> None:
         node = self._nodes.objects.get(("", key[0]))
-        if node is None or _present(node) == (wanted := wanted_taints(node)):
+        if node is None or _present(node) == (expected := wanted_taints(node)):
             return
-        others = [taint for taint in spec_of(node).get("taints") or () if not _is_ours(taint)]
-        taints = [*others, *({"key": name, "effect": _NO_SCHEDULE} for name in sorted(wanted))]
+        others = [taint for taint in spec_of(node).get("taints") or () if not _is_condition_taint(taint)]
+        taints = [*others, *({"key": name, "effect": _NO_SCHEDULE} for name in sorted(expected))]
         # With the resource version: somebody else may be writing a taint of theirs at this moment.
         self._storage.update("nodes", {**node, "spec": {**spec_of(node), "taints": taints}})
 
@@ -52,32 +52,32 @@ class NodeTaints:
 def wanted_taints(node: JsonObject) -> frozenset[str]:
     """Keys of the taints that the node's condition and cordon call for."""
     ready = condition(node, "Ready")
-    wanted = set()
+    expected = set()
     if ready is not None and ready["status"] == "False":
-        wanted.add(_OURS[0])
+        expected.add(_CONDITION_TAINTS[0])
     if ready is not None and ready["status"] == "Unknown":
-        wanted.add(_OURS[1])
+        expected.add(_CONDITION_TAINTS[1])
     if spec_of(node).get("unschedulable"):
-        wanted.add(_OURS[2])
-    return frozenset(wanted)
+        expected.add(_CONDITION_TAINTS[2])
+    return frozenset(expected)
 
 
 def _present(node: JsonObject) -> frozenset[str]:
-    return frozenset(taint["key"] for taint in spec_of(node).get("taints") or () if _is_ours(taint))
+    return frozenset(taint["key"] for taint in spec_of(node).get("taints") or () if _is_condition_taint(taint))
 
 
-def _is_ours(taint: JsonObject) -> bool:
-    return taint["key"] in _OURS and taint["effect"] == _NO_SCHEDULE
+def _is_condition_taint(taint: JsonObject) -> bool:
+    return taint["key"] in _CONDITION_TAINTS and taint["effect"] == _NO_SCHEDULE
 
 
 class OrphanedPods:
     """Removes pods that are bound to nodes that do not exist, as the pod garbage collector does."""
 
-    def __init__(self, storage: Storage, feed: SharedInformers, timing: Timing) -> None:
+    def __init__(self, storage: Storage, informers: SharedInformers, timing: Timing) -> None:
         self._storage = storage
         self._orphan_s = timing.orphan_s
-        self._nodes = feed.mirror("nodes")
-        self._pods = feed.mirror("pods")
+        self._nodes = informers.informer("nodes")
+        self._pods = informers.informer("pods")
         self._on_node = self._pods.index(node_of)
         self._queue: WorkQueue[Key] = WorkQueue()
         self._since: dict[Key, float] = {}
@@ -90,7 +90,7 @@ class OrphanedPods:
 
     def step(self, now: Instant) -> None:
         """Remove the pods whose time is up."""
-        self._queue.work(now, self._sync)
+        self._queue.process(now, self._sync)
 
     def _pod_changed(self, _old: JsonObject | None, new: JsonObject | None) -> None:
         if new is not None and (node := node_of(new)) and ("", node) not in self._nodes.objects:

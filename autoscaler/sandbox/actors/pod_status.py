@@ -38,7 +38,8 @@ def running(pod: JsonObject, pod_ip: str, wall: float) -> JsonObject:
     if first := pod["spec"].get("initContainers"):
         ended = {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": at, "finishedAt": at}}
         status["initContainerStatuses"] = [
-            _container(one, started if one.get("restartPolicy") == "Always" else ended, ready=True) for one in first
+            _container(container, started if container.get("restartPolicy") == "Always" else ended, ready=True)
+            for container in first
         ]
     return status
 
@@ -47,7 +48,10 @@ def ended(pod: JsonObject, exit_code: int, wall: float) -> JsonObject:
     """Every container has ended for good."""
     reason = "Completed" if exit_code == 0 else "Error"
     conditions = (("Ready", False, "PodCompleted"), ("ContainersReady", False, "PodCompleted"))
-    before = {status["name"]: status for status in (pod.get("status") or {}).get("containerStatuses") or ()}
+    before = {
+        container_status["name"]: container_status
+        for container_status in (pod.get("status") or {}).get("containerStatuses") or ()
+    }
     statuses = []
     for container in pod["spec"]["containers"]:
         was = (before.get(container["name"], {}).get("state") or {}).get("running") or {}
@@ -67,5 +71,5 @@ def _conditions(pod: JsonObject, conditions: tuple[_Condition, ...], wall: float
 def _container(container: JsonObject, state: dict[str, Any], *, ready: bool) -> JsonObject:
     name, image = container["name"], container["image"]
     image_id = f"sandbox://{image}" if "waiting" not in state else ""
-    told = {"name": name, "image": image, "imageID": image_id, "restartCount": 0, "state": state, "lastState": {}}
-    return {**told, "ready": ready, "started": "running" in state}
+    status = {"name": name, "image": image, "imageID": image_id, "restartCount": 0, "state": state, "lastState": {}}
+    return {**status, "ready": ready, "started": "running" in state}

@@ -34,15 +34,15 @@ def pod_for(
     owner: JsonObject, template: JsonObject, *, name: str | None = None, labels: Mapping[str, str] | None = None
 ) -> JsonObject:
     """A pod of this owner; without a name the server chooses one that starts with the owner's."""
-    given = template.get("metadata") or {}
+    template_metadata = template.get("metadata") or {}
     metadata: JsonObject = {
         "namespace": owner["metadata"]["namespace"],
-        "labels": {**(given.get("labels") or {}), **(labels or {})},
-        "annotations": dict(given.get("annotations") or {}),
+        "labels": {**(template_metadata.get("labels") or {}), **(labels or {})},
+        "annotations": dict(template_metadata.get("annotations") or {}),
         "ownerReferences": [owner_reference(owner)],
     }
-    if given.get("finalizers"):
-        metadata["finalizers"] = given["finalizers"]
+    if template_metadata.get("finalizers"):
+        metadata["finalizers"] = template_metadata["finalizers"]
     named = {"name": name} if name is not None else {"generateName": f"{owner['metadata']['name']}-"}
     return {"metadata": {**metadata, **named}, "spec": template["spec"]}
 
@@ -57,7 +57,7 @@ def delete_pod(storage: Storage, pod: JsonObject) -> None:
             raise
 
 
-def dispensable_first(pods: Iterable[JsonObject]) -> list[JsonObject]:
+def deletion_order(pods: Iterable[JsonObject]) -> list[JsonObject]:
     """Order pods as the ReplicaSet controller gives them up: unassigned, pending, unready, cheap, then the youngest."""
     phases = {"Pending": 0, "Unknown": 1, "Running": 2}
 
@@ -90,12 +90,12 @@ def scaled(value: int | str | None, total: int, *, round_up: bool, default: int)
     return -(-total * percent // 100) if round_up else total * percent // 100
 
 
-def refusals(mirror: Informer, recorder: Recorder) -> Callable[[Key, ApiError], None]:
+def log_refusals(informer: Informer, recorder: Recorder) -> Callable[[Key, ApiError], None]:
     """Tell people, by events on the owner, why its objects cannot be made."""
 
-    def refused(key: Key, error: ApiError) -> None:
-        owner = mirror.objects.get(key)
+    def report_error(key: Key, error: ApiError) -> None:
+        owner = informer.objects.get(key)
         if owner is not None:
             recorder.event(subject(owner), EventType.WARNING, "FailedCreate", f"Error creating: {error.message}")
 
-    return refused
+    return report_error

@@ -4,9 +4,9 @@ from autoscaler.clock import Instant
 from autoscaler.objects.meta import JsonObject
 from autoscaler.sandbox.actors.event_recorder import Recorder
 from autoscaler.sandbox.actors.informers import SharedInformers
-from autoscaler.sandbox.actors.replicas import delete_pod, dispensable_first, pod_for, refusals, report
+from autoscaler.sandbox.actors.replicas import delete_pod, deletion_order, log_refusals, pod_for, report
 from autoscaler.sandbox.actors.wire import (
-    controller_of,
+    controller_keys,
     controller_uid,
     is_active,
     is_ready,
@@ -23,16 +23,16 @@ class ReplicaSets:
     """The controller of one of the two kinds. Pods that match but have no owner are not adopted."""
 
     def __init__(
-        self, storage: Storage, feed: SharedInformers, recorder: Recorder, resource: str = "replicasets.apps"
+        self, storage: Storage, informers: SharedInformers, recorder: Recorder, resource: str = "replicasets.apps"
     ) -> None:
         self._storage = storage
         self._resource = resource
         self._kind = storage.kind(resource).kind
-        self._sets = feed.mirror(resource)
-        self._owned = feed.mirror("pods").index(controller_uid)
-        self._queue: WorkQueue[Key] = WorkQueue(refusals(self._sets, recorder))
+        self._sets = informers.informer(resource)
+        self._owned = informers.informer("pods").index(controller_uid)
+        self._queue: WorkQueue[Key] = WorkQueue(log_refusals(self._sets, recorder))
         self._sets.subscribe(self._set_changed)
-        feed.mirror("pods").subscribe(self._pod_changed)
+        informers.informer("pods").subscribe(self._pod_changed)
 
     def due(self) -> float:
         """Monotonic second of the next step that has work."""
@@ -40,17 +40,15 @@ class ReplicaSets:
 
     def step(self, now: Instant) -> None:
         """Create and delete pods where the count is off."""
-        self._queue.work(now, self._sync)
+        self._queue.process(now, self._sync)
 
     def _set_changed(self, _old: JsonObject | None, new: JsonObject | None) -> None:
         if new is not None:
             self._queue.add(key_of(new))
 
     def _pod_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
-        for pod in (old, new):
-            owner = controller_of(pod) if pod is not None else None
-            if pod is not None and owner is not None and owner["kind"] == self._kind:
-                self._queue.add((key_of(pod)[0], owner["name"]))
+        for key in controller_keys(old, new, self._kind):
+            self._queue.add(key)
 
     def _sync(self, key: Key, _now: Instant) -> None:
         owner = self._sets.objects.get(key)
@@ -61,7 +59,7 @@ class ReplicaSets:
         self._report(owner, active)
         if is_terminating(owner):
             return
-        for pod in dispensable_first(active)[: max(0, len(active) - wanted)]:
+        for pod in deletion_order(active)[: max(0, len(active) - wanted)]:
             delete_pod(self._storage, pod)
         for _ in range(wanted - len(active)):
             self._storage.create("pods", pod_for(owner, owner["spec"]["template"]))

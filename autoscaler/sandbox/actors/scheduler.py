@@ -35,7 +35,7 @@ class Scheduler:
     def __init__(
         self,
         storage: Storage,
-        feed: SharedInformers,
+        informers: SharedInformers,
         recorder: Recorder,
         timing: Timing,
         name: str = "default-scheduler",
@@ -45,106 +45,108 @@ class Scheduler:
         self._flush_s = timing.flush_s
         self._flush_at: float | None = None
         self._name = name
-        self._objects = feed.mirror("pods").objects
+        self._objects = informers.informer("pods").objects
         self._pending = SchedulingQueue()
         self._gated: dict[Key, None] = {}
-        self._picture = DecodedCluster(feed, self._node_changed, self._pod_changed, self._pending.wake)
+        self._cluster = DecodedCluster(informers, self._node_changed, self._pod_changed, self._pending.activate)
 
     def due(self) -> float:
         """Monotonic second of the next step that has work."""
         if self._flush_at is None or self._gated or not self._pending.idle:
             return -math.inf
-        return self._flush_at if self._pending.waits else math.inf
+        return self._flush_at if self._pending.has_unschedulable else math.inf
 
     def step(self, now: Instant) -> None:
         """Try every pod that is new, or for which something may have changed."""
         if self._flush_at is None or now.mono >= self._flush_at:
             self._flush_at = now.mono + self._flush_s
-            self._pending.wake()
+            self._pending.activate()
         if self._gated:
             self._report_gated(now)
         if self._pending.idle:
             return
-        cycle = SchedulingCycle(self._picture.view())
-        for pod in self._pending.take():
+        cycle = SchedulingCycle(self._cluster.view())
+        for pod in self._pending.pop_all():
             node = cycle.find(pod)
             if node is not None:
                 self._bind(pod, node)
             else:
-                self._pending.park(pod)
-                self._decline(pod, cycle, now)
+                self._pending.add_unschedulable(pod)
+                self._handle_failure(pod, cycle, now)
 
     def _node_changed(self, old: Node | None, new: Node | None) -> None:
-        if new is not None and (old is None or not _alike(old, new)):
-            self._pending.wake()
+        if new is not None and (old is None or not _schedules_alike(old, new)):
+            self._pending.activate()
 
     def _pod_changed(self, old: Pod | None, new: Pod | None, obj: JsonObject | None) -> None:
         if old is not None and old.node is not None and not old.finished and (new is None or new.finished):
-            self._pending.wake()
+            self._pending.activate()
         if new is None or obj is None or new.node is not None or new.finished:
             if old is not None and old.node is None:
-                self._pending.drop(old.key)
+                self._pending.delete(old.key)
                 self._gated.pop((old.namespace, old.name), None)
             if new is not None and new.node is not None and (old is None or old.cls is not new.cls or not old.node):
-                self._pending.wake(_minds_others)
+                self._pending.activate(_depends_on_other_pods)
             return
         if new.cls.scheduler_name != self._name or new.deleted is not None:
-            self._pending.drop(new.key)
+            self._pending.delete(new.key)
         elif obj["spec"].get("schedulingGates"):
             if not _is_waiting(obj, _GATED):
                 self._gated[new.namespace, new.name] = None
-        elif old is None or old.cls is not new.cls or old.uid != new.uid or not self._pending.knows(new.key):
-            self._pending.put(new)
+        elif old is None or old.cls is not new.cls or old.uid != new.uid or not self._pending.has(new.key):
+            self._pending.add(new)
         else:
-            self._pending.refresh(new)
+            self._pending.update(new)
 
     def _bind(self, pod: Pod, node: str) -> None:
         try:
             self._storage.bind(pod.name, node, namespace=pod.namespace)
         except ApiError:
             # Bound, deleted or changed by somebody else a moment ago: the feed will tell, or the next flush tries.
-            self._pending.park(pod)
+            self._pending.add_unschedulable(pod)
             return
         message = f"Successfully assigned {pod.key} to {node}"
-        self._tell(pod, EventType.NORMAL, "Scheduled", message)
+        self._record_event(pod, EventType.NORMAL, "Scheduled", message)
 
-    def _decline(self, pod: Pod, cycle: SchedulingCycle, now: Instant) -> None:
+    def _handle_failure(self, pod: Pod, cycle: SchedulingCycle, now: Instant) -> None:
         """Say that the pod fits nowhere, and make room for it where less important pods are in its place."""
-        message = cycle.why_not(pod)
-        self._tell(pod, EventType.WARNING, "FailedScheduling", message)
-        found = cycle.preempt(pod)
-        if found is not None:
-            self._evict(pod, found, now)
+        message = cycle.fit_error(pod)
+        self._record_event(pod, EventType.WARNING, "FailedScheduling", message)
+        preemption = cycle.preempt(pod)
+        if preemption is not None:
+            self._evict(pod, preemption, now)
         obj = self._objects.get((pod.namespace, pod.name))
-        if obj is not None and (found is not None or not _is_waiting(obj, _UNSCHEDULABLE, message)):
-            self._report(obj, _UNSCHEDULABLE, message, now, found.node if found is not None else None)
+        if obj is not None and (preemption is not None or not _is_waiting(obj, _UNSCHEDULABLE, message)):
+            self._report(obj, _UNSCHEDULABLE, message, now, preemption.node if preemption is not None else None)
 
-    def _evict(self, pod: Pod, found: Preemption, now: Instant) -> None:
-        for victim in found.victims:
+    def _evict(self, pod: Pod, preemption: Preemption, now: Instant) -> None:
+        for victim in preemption.victims:
             obj = self._objects.get((victim.namespace, victim.name))
             if obj is None or victim.deleted is not None:
                 continue
-            words = f"{self._name}: preempting to accommodate a higher priority pod"
+            message = f"{self._name}: preempting to accommodate a higher priority pod"
             target = new_condition(
-                obj, "DisruptionTarget", holds=True, reason="PreemptionByScheduler", message=words, wall=now.wall
+                obj, "DisruptionTarget", holds=True, reason="PreemptionByScheduler", message=message, wall=now.wall
             )
             self._patch(obj, {"conditions": [target]})
             delete_pod(self._storage, obj)
-            self._tell(victim, EventType.NORMAL, "Preempted", f"Preempted by pod {pod.uid} on node {found.node}")
+            self._record_event(
+                victim, EventType.NORMAL, "Preempted", f"Preempted by pod {pod.uid} on node {preemption.node}"
+            )
 
     def _report_gated(self, now: Instant) -> None:
         for key in self._gated:
             obj = self._objects.get(key)
             if obj is not None:
-                words = "Scheduling is blocked due to non-empty scheduling gates"
-                self._report(obj, _GATED, words, now, None)
+                message = "Scheduling is blocked due to non-empty scheduling gates"
+                self._report(obj, _GATED, message, now, None)
         self._gated.clear()
 
-    def _report(self, obj: JsonObject, reason: str, message: str, now: Instant, nominated: str | None) -> None:
-        made = new_condition(obj, "PodScheduled", holds=False, reason=reason, message=message, wall=now.wall)
-        status: JsonObject = {"conditions": [{**made, "lastProbeTime": None}]}
-        if nominated is not None:
-            status["nominatedNodeName"] = nominated
+    def _report(self, obj: JsonObject, reason: str, message: str, now: Instant, nominated_node: str | None) -> None:
+        scheduled = new_condition(obj, "PodScheduled", holds=False, reason=reason, message=message, wall=now.wall)
+        status: JsonObject = {"conditions": [{**scheduled, "lastProbeTime": None}]}
+        if nominated_node is not None:
+            status["nominatedNodeName"] = nominated_node
         self._patch(obj, status)
 
     def _patch(self, obj: JsonObject, status: JsonObject) -> None:
@@ -164,13 +166,13 @@ class Scheduler:
             if error.code not in (404, 409):
                 raise
 
-    def _tell(self, pod: Pod, kind: EventType, reason: str, message: str) -> None:
+    def _record_event(self, pod: Pod, kind: EventType, reason: str, message: str) -> None:
         obj = self._objects.get((pod.namespace, pod.name))
         if obj is not None:
             self._recorder.event(subject(obj), kind, reason, message)
 
 
-def _alike(old: Node, new: Node) -> bool:
+def _schedules_alike(old: Node, new: Node) -> bool:
     """Whether nothing differs that could make a pod fit."""
     return (old.unschedulable, old.taints, old.labels, old.allocatable) == (
         new.unschedulable,
@@ -180,14 +182,14 @@ def _alike(old: Node, new: Node) -> bool:
     )
 
 
-def _minds_others(cls: PodClass) -> bool:
+def _depends_on_other_pods(cls: PodClass) -> bool:
     """Whether a pod that was placed elsewhere can make room for such pods."""
     return bool(cls.pod_affinity or cls.spread)
 
 
 def _is_waiting(obj: JsonObject, reason: str, message: str | None = None) -> bool:
     """Whether the pod already says that it is not scheduled, for this reason."""
-    found = condition(obj, "PodScheduled")
-    if found is None or (found.get("status"), found.get("reason")) != ("False", reason):
+    scheduled = condition(obj, "PodScheduled")
+    if scheduled is None or (scheduled.get("status"), scheduled.get("reason")) != ("False", reason):
         return False
-    return message is None or found.get("message") == message
+    return message is None or scheduled.get("message") == message

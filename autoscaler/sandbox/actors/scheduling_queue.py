@@ -10,7 +10,7 @@ class SchedulingQueue:
 
     def __init__(self) -> None:
         self._active: dict[str, Pod] = {}
-        self._parked: dict[str, Pod] = {}
+        self._unschedulable: dict[str, Pod] = {}
 
     @property
     def idle(self) -> bool:
@@ -18,43 +18,43 @@ class SchedulingQueue:
         return not self._active
 
     @property
-    def waits(self) -> bool:
+    def has_unschedulable(self) -> bool:
         """Whether a pod waits until something changes."""
-        return bool(self._parked)
+        return bool(self._unschedulable)
 
-    def knows(self, key: str) -> bool:
+    def has(self, key: str) -> bool:
         """Whether the pod is to be tried, or waits."""
-        return key in self._active or key in self._parked
+        return key in self._active or key in self._unschedulable
 
-    def put(self, pod: Pod) -> None:
+    def add(self, pod: Pod) -> None:
         """Try this pod next."""
-        self._parked.pop(pod.key, None)
+        self._unschedulable.pop(pod.key, None)
         self._active[pod.key] = pod
 
-    def refresh(self, pod: Pod) -> None:
+    def update(self, pod: Pod) -> None:
         """Replace a pod by its newer self, wherever it is."""
-        for pods in (self._active, self._parked):
+        for pods in (self._active, self._unschedulable):
             if pod.key in pods:
                 pods[pod.key] = pod
 
-    def park(self, pod: Pod) -> None:
+    def add_unschedulable(self, pod: Pod) -> None:
         """Leave this pod until it is woken."""
-        self._parked[pod.key] = pod
+        self._unschedulable[pod.key] = pod
 
-    def drop(self, key: str) -> None:
+    def delete(self, key: str) -> None:
         """Forget a pod."""
         self._active.pop(key, None)
-        self._parked.pop(key, None)
+        self._unschedulable.pop(key, None)
 
-    def wake(self, which: Callable[[PodClass], bool] | None = None) -> None:
+    def activate(self, which: Callable[[PodClass], bool] | None = None) -> None:
         """Try parked pods again: all of them, or those of some classes."""
-        if not self._parked:
+        if not self._unschedulable:
             return
-        woken = [pod for pod in self._parked.values() if which is None or which(pod.cls)]
-        for pod in woken:
-            self.put(pod)
+        activated = [pod for pod in self._unschedulable.values() if which is None or which(pod.cls)]
+        for pod in activated:
+            self.add(pod)
 
-    def take(self) -> list[Pod]:
+    def pop_all(self) -> list[Pod]:
         """Take out the pods to try: by priority, then by age, then in the order in which they came."""
         pods = sorted(self._active.values(), key=lambda pod: (-priority_of(pod), pod.created))
         self._active.clear()

@@ -4,9 +4,9 @@ from autoscaler.clock import Instant
 from autoscaler.objects.meta import JsonObject
 from autoscaler.sandbox.actors.event_recorder import Recorder
 from autoscaler.sandbox.actors.informers import SharedInformers
-from autoscaler.sandbox.actors.replicas import delete_pod, pod_for, refusals, report, template_hash
+from autoscaler.sandbox.actors.replicas import delete_pod, log_refusals, pod_for, report, template_hash
 from autoscaler.sandbox.actors.wire import (
-    controller_of,
+    controller_keys,
     controller_uid,
     is_finished,
     is_ready,
@@ -28,12 +28,12 @@ _INDEX = "apps.kubernetes.io/pod-index"
 class StatefulSets:
     """The StatefulSet controller. Volume claim templates are left out: the sandbox provisions no volumes."""
 
-    def __init__(self, storage: Storage, feed: SharedInformers, recorder: Recorder) -> None:
+    def __init__(self, storage: Storage, informers: SharedInformers, recorder: Recorder) -> None:
         self._storage = storage
-        self._sets = feed.mirror(_SETS)
-        self._pods = feed.mirror("pods")
+        self._sets = informers.informer(_SETS)
+        self._pods = informers.informer("pods")
         self._owned = self._pods.index(controller_uid)
-        self._queue: WorkQueue[Key] = WorkQueue(refusals(self._sets, recorder))
+        self._queue: WorkQueue[Key] = WorkQueue(log_refusals(self._sets, recorder))
         self._sets.subscribe(self._set_changed)
         self._pods.subscribe(self._pod_changed)
 
@@ -43,17 +43,15 @@ class StatefulSets:
 
     def step(self, now: Instant) -> None:
         """Take each set that has news one step further."""
-        self._queue.work(now, self._sync)
+        self._queue.process(now, self._sync)
 
     def _set_changed(self, _old: JsonObject | None, new: JsonObject | None) -> None:
         if new is not None:
             self._queue.add(key_of(new))
 
     def _pod_changed(self, old: JsonObject | None, new: JsonObject | None) -> None:
-        for pod in (old, new):
-            owner = controller_of(pod) if pod is not None else None
-            if pod is not None and owner is not None and owner["kind"] == "StatefulSet":
-                self._queue.add((key_of(pod)[0], owner["name"]))
+        for key in controller_keys(old, new, "StatefulSet"):
+            self._queue.add(key)
 
     def _sync(self, key: Key, _now: Instant) -> None:
         owner = self._sets.objects.get(key)
@@ -65,32 +63,34 @@ class StatefulSets:
         for pod in pods.values():
             if is_finished(pod) and not is_terminating(pod):
                 delete_pod(self._storage, pod)
-        wanted = int(owner["spec"].get("replicas") or 0)
+        desired = int(owner["spec"].get("replicas") or 0)
         ordered = owner["spec"].get("podManagementPolicy") != "Parallel"
-        if self._grow(owner, pods, wanted, digest, ordered=ordered):
+        if self._create_missing(owner, pods, desired, digest, ordered=ordered):
             return
-        if not self._shrink(pods, wanted, ordered=ordered):
+        if not self._delete_surplus(pods, desired, ordered=ordered):
             self._update(owner, pods, digest)
 
-    def _grow(self, owner: JsonObject, pods: dict[int, JsonObject], wanted: int, digest: str, *, ordered: bool) -> bool:
+    def _create_missing(
+        self, owner: JsonObject, pods: dict[int, JsonObject], desired: int, digest: str, *, ordered: bool
+    ) -> bool:
         """Create missing pods; in order, one waits until all before it serve. Return whether pods are awaited."""
-        busy = False
-        for ordinal in range(wanted):
+        waiting = False
+        for ordinal in range(desired):
             pod = pods.get(ordinal)
             if pod is not None and is_ready(pod) and not is_terminating(pod):
                 continue
-            busy = True
+            waiting = True
             if pod is None:
                 name = f"{owner['metadata']['name']}-{ordinal}"
                 labels = {_NAME: name, _INDEX: str(ordinal), _HASH: digest}
                 self._storage.create("pods", pod_for(owner, owner["spec"]["template"], name=name, labels=labels))
             if ordered:
                 return True
-        return busy and not any(_outdated(pod, digest) for pod in pods.values())
+        return waiting and not any(_outdated(pod, digest) for pod in pods.values())
 
-    def _shrink(self, pods: dict[int, JsonObject], wanted: int, *, ordered: bool) -> bool:
+    def _delete_surplus(self, pods: dict[int, JsonObject], desired: int, *, ordered: bool) -> bool:
         """Delete the highest pods first; in order, one at a time. Return whether there are too many."""
-        surplus = sorted((ordinal for ordinal in pods if ordinal >= wanted), reverse=True)
+        surplus = sorted((ordinal for ordinal in pods if ordinal >= desired), reverse=True)
         for ordinal in surplus[:1] if ordered else surplus:
             if not is_terminating(pods[ordinal]):
                 delete_pod(self._storage, pods[ordinal])

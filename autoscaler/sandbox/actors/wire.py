@@ -1,5 +1,7 @@
 """Helpers on API objects in their wire form (plain dicts)."""
 
+from collections.abc import Iterator
+
 from autoscaler.objects.meta import JsonObject, rfc3339
 from autoscaler.sandbox.apiserver.records import Key
 
@@ -30,6 +32,14 @@ def controller_uid(obj: JsonObject) -> str | None:
     """Uid of the controller."""
     owner = controller_of(obj)
     return None if owner is None else str(owner["uid"])
+
+
+def controller_keys(old: JsonObject | None, new: JsonObject | None, kind: str) -> Iterator[Key]:
+    """Yield the keys of the controllers of this kind that an object had before a change and has after it."""
+    for obj in (old, new):
+        owner = None if obj is None else controller_of(obj)
+        if obj is not None and owner is not None and owner["kind"] == kind:
+            yield key_of(obj)[0], owner["name"]
 
 
 def owner_reference(owner: JsonObject) -> JsonObject:
@@ -67,13 +77,13 @@ def is_active(pod: JsonObject) -> bool:
 def condition(obj: JsonObject, kind: str) -> JsonObject | None:
     """The status condition of this type."""
     conditions = (obj.get("status") or {}).get("conditions") or ()
-    return next((one for one in conditions if one.get("type") == kind), None)
+    return next((entry for entry in conditions if entry.get("type") == kind), None)
 
 
 def holds(obj: JsonObject, kind: str) -> bool:
     """Whether the status condition of this type is True."""
-    found = condition(obj, kind)
-    return found is not None and found.get("status") == "True"
+    entry = condition(obj, kind)
+    return entry is not None and entry.get("status") == "True"
 
 
 def is_ready(pod: JsonObject) -> bool:
@@ -92,5 +102,5 @@ def new_condition(
     before = condition(obj, kind)
     same = before is not None and before.get("status") == status
     since = before.get("lastTransitionTime") if before is not None and same else rfc3339(wall)
-    made = {"type": kind, "status": status, "lastTransitionTime": since}
-    return {**made, **({"reason": reason} if reason else {}), **({"message": message} if message else {})}
+    changed = {"type": kind, "status": status, "lastTransitionTime": since}
+    return {**changed, **({"reason": reason} if reason else {}), **({"message": message} if message else {})}

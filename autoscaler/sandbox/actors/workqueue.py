@@ -11,21 +11,21 @@ from autoscaler.sandbox.apiserver.errors import ApiError
 K = TypeVar("K", bound=tuple[str, ...])
 
 _RETRY_S = 2.0
-_CAME_TOO_LATE = (404, 409)
+_STALE_CODES = (404, 409)
 
 
 class WorkQueue(Generic[K]):
     """Each key at most once, first come first served; an empty one costs a comparison per step.
 
-    A key whose work fails is tried again after two seconds. `refused` hears of failures that waiting will hardly mend;
+    A key whose work fails is tried again after two seconds. `on_error` hears of failures that waiting will hardly mend;
     objects that were changed or deleted meanwhile are no such failure.
     """
 
-    def __init__(self, refused: Callable[[K, ApiError], None] | None = None) -> None:
+    def __init__(self, on_error: Callable[[K, ApiError], None] | None = None) -> None:
         self._ready: dict[K, None] = {}
-        self._later: list[tuple[float, int, K]] = []
+        self._delayed: list[tuple[float, int, K]] = []
         self._serial = 0
-        self._refused = refused
+        self._on_error = on_error
 
     def add(self, key: K) -> None:
         """Work on the key in the next step."""
@@ -34,19 +34,19 @@ class WorkQueue(Generic[K]):
     def add_at(self, key: K, mono: float) -> None:
         """Work on the key once the monotonic clock has reached `mono`."""
         self._serial += 1
-        heapq.heappush(self._later, (mono, self._serial, key))
+        heapq.heappush(self._delayed, (mono, self._serial, key))
 
     @property
     def due(self) -> float:
         """Monotonic second from which there is work; infinite where none is known of."""
         if self._ready:
             return -math.inf
-        return self._later[0][0] if self._later else math.inf
+        return self._delayed[0][0] if self._delayed else math.inf
 
-    def work(self, now: Instant, sync: Callable[[K, Instant], None]) -> None:
+    def process(self, now: Instant, sync: Callable[[K, Instant], None]) -> None:
         """Call `sync` for every key whose turn it is, those that it adds meanwhile included."""
-        while self._later and self._later[0][0] <= now.mono:
-            self._ready[heapq.heappop(self._later)[2]] = None
+        while self._delayed and self._delayed[0][0] <= now.mono:
+            self._ready[heapq.heappop(self._delayed)[2]] = None
         while self._ready:
             key = next(iter(self._ready))
             del self._ready[key]
@@ -54,5 +54,5 @@ class WorkQueue(Generic[K]):
                 sync(key, now)
             except ApiError as error:
                 self.add_at(key, now.mono + _RETRY_S)
-                if self._refused is not None and error.code not in _CAME_TOO_LATE:
-                    self._refused(key, error)
+                if self._on_error is not None and error.code not in _STALE_CODES:
+                    self._on_error(key, error)

@@ -1,6 +1,6 @@
 import pytest
 
-from autoscaler.sandbox.actors.replicas import dispensable_first, scaled, template_hash
+from autoscaler.sandbox.actors.replicas import deletion_order, scaled, template_hash
 from autoscaler.sandbox.actors.wire import is_ready
 from autoscaler.sandbox.cluster import SandboxCluster
 from tests.unit.sandbox.actors.actors_pieces import (
@@ -107,7 +107,7 @@ def test_the_most_dispensable_replica_goes_first() -> None:
         a_replica("starting", node="n", phase="Pending", is_ready=False),
         a_replica("unassigned", phase="Pending", is_ready=False),
     ]
-    order = [pod["metadata"]["name"] for pod in dispensable_first(pods)]
+    order = [pod["metadata"]["name"] for pod in deletion_order(pods)]
     assert order == ["unassigned", "starting", "unready", "cheap", "young", "old"]
 
 

@@ -16,7 +16,7 @@ class Worker:
 
     def work(self, mono: float) -> list[str]:
         self.done = []
-        self.queue.work(Instant(0.0, mono), self._sync)
+        self.queue.process(Instant(0.0, mono), self._sync)
         return self.done
 
     def _sync(self, key: Key, _now: Instant) -> None:
