@@ -36,7 +36,7 @@ class WatchMonitor:
 
 
 def _watch_figures(stats: ReflectorStats, now: Instant) -> WatchFigures:
-    heard_at, failing_since = stats.last_heard_mono, stats.failing_since_mono
+    heard_at, failing_since = stats.last_received_mono, stats.failing_since_mono
     return WatchFigures(
         restarts=stats.watch_restarts,
         relists=stats.relists,

@@ -117,13 +117,13 @@ class LeaderElection:
         try:
             if isinstance(step, LeaseRead):
                 lease = self._api.read(step.namespace, step.name, step.timeout_s)
-                self._state.saw(lease, self._clock.now())
+                self._state.on_read(lease, self._clock.now())
             else:
                 write = self._api.create if step.create else self._api.replace
-                self._state.wrote(write(step.lease, step.timeout_s), sent)
+                self._state.on_written(write(step.lease, step.timeout_s), sent)
                 self._note_leading()
         except AutoscalerError as error:
-            self._state.failed(self._clock.now(), conflict=isinstance(error, Conflict))
+            self._state.on_failed(self._clock.now(), conflict=isinstance(error, Conflict))
             self._note_error(one_line(error))
         else:
             self._last_error = None
@@ -146,10 +146,10 @@ class LeaderElection:
                     break
         except Exception:  # noqa: BLE001  # the top of a thread
             log.crashed("lease.crashed")
-            self._state.abandon()
+            self._state.on_crash()
         if self._state.phase is LeasePhase.LOST:
-            why, error = self._state.why_lost, self._last_error
-            log.error("lease.lost", why=why, holder=self.holder, last_error=error)
+            reason, error = self._state.lost_reason, self._last_error
+            log.error("lease.lost", why=reason, holder=self.holder, last_error=error)
             self._leading.clear()
             self._on_lost()
 

@@ -71,8 +71,8 @@ class ClusterFeed:
     ) -> Store[T]:
         """Follow one more kind; returns the store it will fill."""
         store: Store[T] = Store(indexes, log_changes=log_changes)
-        parts = (source, store, self._client, self._clock, self._wait, self._rng, self._renew_s)
-        self._reflectors.append(Reflector(*parts))
+        arguments = (source, store, self._client, self._clock, self._wait, self._rng, self._renew_s)
+        self._reflectors.append(Reflector(*arguments))
         return store
 
     def start(self) -> None:
@@ -83,28 +83,36 @@ class ClusterFeed:
     def wait_synced(self, timeout_s: float) -> Mapping[str, str]:
         """Wait until every store is complete; returns the paths that are not in time, each with what is wrong."""
         deadline = self._clock.now().mono + timeout_s
-        late = [r for r in self._reflectors if not r.wait_synced(max(0.0, deadline - self._clock.now().mono))]
-        return {r.path: r.stats.last_error or "still listing" for r in late if not r.has_synced}
+        unsynced = [
+            reflector
+            for reflector in self._reflectors
+            if not reflector.wait_synced(max(0.0, deadline - self._clock.now().mono))
+        ]
+        return {
+            reflector.path: reflector.stats.last_error or "still listing"
+            for reflector in unsynced
+            if not reflector.has_synced
+        }
 
     @property
     def has_synced(self) -> bool:
         """Whether every store has been complete at least once."""
-        return all(r.has_synced for r in self._reflectors)
+        return all(reflector.has_synced for reflector in self._reflectors)
 
     def silence_s(self) -> Mapping[str, float]:
         """Return since how many seconds the server has said nothing about a kind, by path; only kinds it has."""
         now = self._clock.now().mono
-        heard = ((r.path, r.stats.last_heard_mono) for r in self._reflectors)
-        return {path: max(0.0, now - at) for path, at in heard if at is not None}
+        received = ((reflector.path, reflector.stats.last_received_mono) for reflector in self._reflectors)
+        return {path: max(0.0, now - received_at) for path, received_at in received if received_at is not None}
 
     def stats(self) -> dict[str, ReflectorStats]:
         """Return the counters of each reflector by path."""
-        return {r.path: r.stats for r in self._reflectors}
+        return {reflector.path: reflector.stats for reflector in self._reflectors}
 
     def stop(self, timeout_s: float = 5.0) -> bool:
         """End every watch; False if a thread is still held up by the network after `timeout_s`."""
         deadline = self._clock.now().mono + timeout_s
         for reflector in self._reflectors:
             reflector.interrupt()
-        stopped = [r.stop(max(0.0, deadline - self._clock.now().mono)) for r in self._reflectors]
+        stopped = [reflector.stop(max(0.0, deadline - self._clock.now().mono)) for reflector in self._reflectors]
         return all(stopped)

@@ -22,7 +22,7 @@ from autoscaler.kube.paths import ObjectRef
 from autoscaler.objects.meta import Wire
 
 _RETRY_JITTER = 0.2
-_LONGEST_S = 2**31
+_MAX_LEASE_S = 2**31
 """The API's own limit."""
 
 
@@ -117,7 +117,7 @@ LeaseStep = LeaseRead | LeaseWrite | LeaseWait | LeaseEnd
 class LeaseState:
     """What we know of the Lease and what to do about it. One thread drives it; any thread asks `may_write`.
 
-    The driver asks `next`, does it, and reports with `saw`, `wrote` or `failed`.
+    The driver asks `next`, does it, and reports with `on_read`, `on_written` or `on_failed`.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class LeaseState:
         self._timings = timings
         self._rng = rng if rng is not None else random.Random()
         self._phase = LeasePhase.STANDBY
-        self._until: Instant | None = None
+        self._expires: Instant | None = None
         self._renew_by = 0.0
         self._observed: ElectionLease | None = None
         self._observed_at = 0.0
@@ -142,7 +142,7 @@ class LeaseState:
         self._must_read = True
         self._not_before = -math.inf
         self._conflicts = 0
-        self._why_lost = ""
+        self._lost_reason = ""
 
     @property
     def phase(self) -> LeasePhase:
@@ -150,9 +150,9 @@ class LeaseState:
         return self._phase
 
     @property
-    def why_lost(self) -> str:
+    def lost_reason(self) -> str:
         """Why leadership ended without being released, and how late that was noticed; empty where it did not."""
-        return self._why_lost
+        return self._lost_reason
 
     @property
     def holder(self) -> str | None:
@@ -164,26 +164,26 @@ class LeaseState:
 
         Both clocks have to agree: the monotonic one may stand still while a machine is suspended.
         """
-        until = self._until
+        until = self._expires
         return until is not None and now.mono + takes_s < until.mono and now.wall + takes_s < until.wall
 
     def next(self, now: Instant) -> LeaseStep:
         """Say what to do at this moment."""
         if self._phase is LeasePhase.LEADING and now.mono >= self._renew_by:
-            self._lose(self._overdue(now))
+            self._mark_lost(self._overdue_text(now))
         if self._phase in (LeasePhase.LOST, LeasePhase.RELEASED):
             return LeaseEnd()
         if now.mono < self._not_before:
-            return self._rest(now)
+            return self._wait(now)
         if self._must_read:
             return LeaseRead(self._namespace, self._name, self._timeout(now))
         if self._phase is LeasePhase.STANDBY and self._held_by_other(now):
             self._must_read = True
             self._retry_after(now)
-            return self._rest(now)
-        return LeaseWrite(self._record(now), create=not self._exists, timeout_s=self._timeout(now))
+            return self._wait(now)
+        return LeaseWrite(self._next_lease(now), create=not self._exists, timeout_s=self._timeout(now))
 
-    def saw(self, lease: ElectionLease | None, now: Instant) -> None:
+    def on_read(self, lease: ElectionLease | None, now: Instant) -> None:
         """Take in what a read gave; None when there is no Lease."""
         self._must_read = False
         self._exists = lease is not None
@@ -194,20 +194,20 @@ class LeaseState:
             self._observed_at = now.mono
         self._observed = lease
         if self._phase is LeasePhase.LEADING and lease.spec.holder_identity != self._identity:
-            self._lose(f"it has another holder: {lease.spec.holder_identity or 'nobody'}")
+            self._mark_lost(f"it has another holder: {lease.spec.holder_identity or 'nobody'}")
 
-    def wrote(self, lease: ElectionLease, sent: Instant) -> None:
+    def on_written(self, lease: ElectionLease, sent: Instant) -> None:
         """Take in the Lease as the server stored it, in answer to a request sent at `sent`."""
         self._phase = LeasePhase.LEADING
         self._exists = True
         self._conflicts = 0
         self._observed = lease
         self._observed_at = sent.mono
-        self._until = sent.later(self._timings.lease_s)
+        self._expires = sent.later(self._timings.lease_s)
         self._renew_by = sent.mono + self._timings.renew_deadline_s
         self._retry_after(sent)
 
-    def failed(self, now: Instant, *, conflict: bool = False) -> None:
+    def on_failed(self, now: Instant, *, conflict: bool = False) -> None:
         """Note that a call failed or that its outcome is unknown: look again before the next write.
 
         On a `conflict` the leader looks at once, since its own write of unknown outcome may be what it met.
@@ -217,42 +217,42 @@ class LeaseState:
         if not (conflict and self._phase is LeasePhase.LEADING and self._conflicts == 1):
             self._retry_after(now)
 
-    def abandon(self) -> None:
+    def on_crash(self) -> None:
         """Stop writing from here on, without a word to the server."""
-        self._lose("the election crashed")
+        self._mark_lost("the election crashed")
 
     def release(self, now: Instant) -> LeaseWrite | None:
         """Stop writing from here on; returns the write that hands the lease over, if we hold it."""
-        held = self._observed
+        observed = self._observed
         leading = self._phase is LeasePhase.LEADING
         if self._phase is not LeasePhase.LOST:
             self._end(LeasePhase.RELEASED)
-        if not leading or held is None:
+        if not leading or observed is None:
             return None
-        stamp = micro_time(now.wall)
+        timestamp = micro_time(now.wall)
         spec = ElectionSpec(
             holder_identity="",
             lease_duration_seconds=1,
-            acquire_time=stamp,
-            renew_time=stamp,
-            lease_transitions=held.spec.lease_transitions,
+            acquire_time=timestamp,
+            renew_time=timestamp,
+            lease_transitions=observed.spec.lease_transitions,
         )
-        return LeaseWrite(msgspec.structs.replace(held, spec=spec), create=False, timeout_s=self._timings.retry_s)
+        return LeaseWrite(msgspec.structs.replace(observed, spec=spec), create=False, timeout_s=self._timings.retry_s)
 
-    def _overdue(self, now: Instant) -> str:
+    def _overdue_text(self, now: Instant) -> str:
         deadline_s = self._timings.renew_deadline_s
         late_s = now.mono - self._renew_by
         return f"not renewed for {deadline_s + late_s:.1f} s, which is {late_s:.1f} s beyond the deadline"
 
-    def _lose(self, why: str) -> None:
-        self._why_lost = why
+    def _mark_lost(self, reason: str) -> None:
+        self._lost_reason = reason
         self._end(LeasePhase.LOST)
 
     def _end(self, phase: LeasePhase) -> None:
-        self._until = None
+        self._expires = None
         self._phase = phase
 
-    def _rest(self, now: Instant) -> LeaseWait:
+    def _wait(self, now: Instant) -> LeaseWait:
         wake = min(self._not_before, self._renew_by) if self._phase is LeasePhase.LEADING else self._not_before
         return LeaseWait(max(0.0, wake - now.mono))
 
@@ -266,26 +266,26 @@ class LeaseState:
         return min(half, self._renew_by - now.mono) if self._phase is LeasePhase.LEADING else half
 
     def _held_by_other(self, now: Instant) -> bool:
-        held = self._observed
-        if held is None or held.spec.holder_identity in ("", None, self._identity):
+        observed = self._observed
+        if observed is None or observed.spec.holder_identity in ("", None, self._identity):
             return False
-        lasts_s = max(self._timings.lease_s, float(min(held.spec.lease_duration_seconds or 0, _LONGEST_S)))
+        lasts_s = max(self._timings.lease_s, float(min(observed.spec.lease_duration_seconds or 0, _MAX_LEASE_S)))
         return now.mono < self._observed_at + lasts_s
 
-    def _record(self, now: Instant) -> ElectionLease:
-        held = self._observed
-        stamp = micro_time(now.wall)
-        ours = held is not None and held.spec.holder_identity == self._identity
-        transitions = (held.spec.lease_transitions or 0) if held is not None else 0
+    def _next_lease(self, now: Instant) -> ElectionLease:
+        observed = self._observed
+        timestamp = micro_time(now.wall)
+        is_ours = observed is not None and observed.spec.holder_identity == self._identity
+        transitions = (observed.spec.lease_transitions or 0) if observed is not None else 0
         spec = ElectionSpec(
             holder_identity=self._identity,
             lease_duration_seconds=round(self._timings.lease_s),
-            acquire_time=held.spec.acquire_time if ours and held is not None else stamp,
-            renew_time=stamp,
-            lease_transitions=transitions if ours or held is None else transitions + 1,
+            acquire_time=observed.spec.acquire_time if is_ours and observed is not None else timestamp,
+            renew_time=timestamp,
+            lease_transitions=transitions if is_ours or observed is None else transitions + 1,
         )
-        if held is not None and self._exists:
-            return msgspec.structs.replace(held, spec=spec)
+        if observed is not None and self._exists:
+            return msgspec.structs.replace(observed, spec=spec)
         return ElectionLease.fresh(self._namespace, self._name, spec)
 
 

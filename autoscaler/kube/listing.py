@@ -38,13 +38,13 @@ def read_all(client: ApiReader, path: str, selection: Mapping[str, str] | None =
                 raise
             # The server has forgotten the version that the first chunk was of: all at once, then.
             return (client.get(path, selected, _PAGE),)
-        rest = _rest(pages[-1])
-        if not rest:
+        continue_token = _continue_token(pages[-1])
+        if not continue_token:
             return pages
-        query["continue"] = rest
+        query["continue"] = continue_token
 
 
-def _rest(body: bytes) -> str | None:
+def _continue_token(body: bytes) -> str | None:
     """Return the token of the next chunk; None where there is none."""
     try:
         meta = msgspec.json.decode(body, type=_RawItems).metadata

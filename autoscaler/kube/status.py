@@ -8,7 +8,7 @@ from autoscaler.errors import AutoscalerError, Blocked, Conflict, Gone, Refused,
 from autoscaler.objects.lenient_json import loads
 from cloudprovider.moment import retry_after_s
 
-_LONGEST_MESSAGE = 500
+_MAX_MESSAGE = 500
 
 
 class _Cause(msgspec.Struct):
@@ -46,11 +46,11 @@ def failure(
     `Retry-After` and `Date` say when.
     """
     status = _status(body)
-    plain = body[:_LONGEST_MESSAGE].decode("utf-8", "replace").strip()
+    plain = body[:_MAX_MESSAGE].decode("utf-8", "replace").strip()
     details = (status.details if status is not None else None) or _Details()
     causes = details.causes or ()
-    said = _said(status.message, causes) if status is not None else plain
-    message = f"{what}: HTTP {code}" + (f": {said}" if said else "")
+    text = _message_with_causes(status.message, causes) if status is not None else plain
+    message = f"{what}: HTTP {code}" + (f": {text}" if text else "")
     wait_s = retry_after_s(retry_after, date)
     if wait_s is None and details.retry_after_seconds is not None:
         wait_s = retry_after_s(f"{details.retry_after_seconds}")
@@ -66,10 +66,10 @@ def failure(
     return Refused(message, code)
 
 
-def _said(message: str, causes: Iterable[_Cause]) -> str:
+def _message_with_causes(message: str, causes: Iterable[_Cause]) -> str:
     """The server's words, with the causes that they leave out: the budget that forbids an eviction is one."""
-    left_out = [cause.message for cause in causes if cause.message and cause.message not in message]
-    return " ".join((message, *left_out))[:_LONGEST_MESSAGE].strip()
+    missing_causes = [cause.message for cause in causes if cause.message and cause.message not in message]
+    return " ".join((message, *missing_causes))[:_MAX_MESSAGE].strip()
 
 
 def _status(body: bytes) -> _StatusBody | None:

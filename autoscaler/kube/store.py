@@ -88,28 +88,28 @@ class Store(Generic[T]):
                 if new is not None:
                     reported.extend(self._put(new))
                 elif old is not None:
-                    held = self._items.get(old.key)
-                    if held is not None and held.uid == old.uid:
-                        reported.append(self._change(old.key, held, None))
+                    current = self._items.get(old.key)
+                    if current is not None and current.uid == old.uid:
+                        reported.append(self._change(old.key, current, None))
         self._report(reported)
 
     def replace(self, items: Iterable[T]) -> None:
         """Make `items` all there is: what is missing from them goes away, what is equal stays untouched."""
         reported: list[Delta[T]] = []
         with self._lock:
-            kept = {item.key: item for item in items}
-            for key in self._items.keys() - kept.keys():
+            by_key = {item.key: item for item in items}
+            for key in self._items.keys() - by_key.keys():
                 reported.append(self._change(key, self._items[key], None))
-            for item in kept.values():
+            for item in by_key.values():
                 reported.extend(self._put(item))
         self._report(reported)
 
     def _put(self, new: T) -> Iterable[Delta[T]]:
         key = new.key
-        held = self._items.get(key)
-        if held is None or held.uid == new.uid:
-            return () if held == new else (self._change(key, held, new),)
-        return self._change(key, held, None), self._change(key, None, new)
+        current = self._items.get(key)
+        if current is None or current.uid == new.uid:
+            return () if current == new else (self._change(key, current, new),)
+        return self._change(key, current, None), self._change(key, None, new)
 
     def _change(self, key: str, old: T | None, new: T | None) -> Delta[T]:
         if new is None:

@@ -8,8 +8,8 @@ from autoscaler.kube.store import Delta, Store, delta_of
 from autoscaler.logs import Log
 from autoscaler.objects.decode import DecodedEvent, Decoder, Named, Undecoded, WatchEventType
 
-_NAMED = 20
-_LONGEST_NAME = 320
+_MAX_EXAMPLES = 20
+_MAX_NAME = 320
 
 T = TypeVar("T", bound=Named)
 
@@ -24,43 +24,43 @@ class UndecodedObjects(Generic[T]):
         self._path = path
         self._store = store
         self._decoder = decoder
-        self._why: dict[str, str] = {}
+        self._reasons: dict[str, str] = {}
 
     def __len__(self) -> int:
-        return len(self._why)
+        return len(self._reasons)
 
     def examples(self) -> Mapping[str, str]:
         """Return what is wrong with the first of them, by key; the copy is the caller's."""
-        return dict(itertools.islice(self._why.items(), _NAMED))
+        return dict(itertools.islice(self._reasons.items(), _MAX_EXAMPLES))
 
     def in_place_of(self, listed: Sequence[Undecoded]) -> list[T]:
         """Return what is kept of those in a complete list; there are no others any more."""
-        keys = {odd.key for odd in listed}
-        self._why = {key: why for key, why in self._why.items() if key in keys}
-        return [item for odd in listed if (item := self._in_place_of(odd)) is not None]
+        keys = {undecoded.key for undecoded in listed}
+        self._reasons = {key: reason for key, reason in self._reasons.items() if key in keys}
+        return [item for undecoded in listed if (item := self._in_place_of(undecoded)) is not None]
 
     def delta_of(self, change: DecodedEvent[T]) -> Delta[T] | None:
         """Return what a watch event does to the store, which has taken in all before it; None: nothing."""
-        odd = change.undecoded
-        if odd is None:
-            if self._why and change.item is not None:
-                self._why.pop(change.item.key, None)
+        undecoded = change.undecoded
+        if undecoded is None:
+            if self._reasons and change.item is not None:
+                self._reasons.pop(change.item.key, None)
             return delta_of(change)
         if change.verb is WatchEventType.DELETED:
-            self._why.pop(odd.key, None)
-            held = self._last_known(odd)
-            return None if held is None else Delta(held, None)
-        item = self._in_place_of(odd)
+            self._reasons.pop(undecoded.key, None)
+            current = self._last_known(undecoded)
+            return None if current is None else Delta(current, None)
+        item = self._in_place_of(undecoded)
         return None if item is None else Delta(None, item)
 
-    def _last_known(self, odd: Undecoded) -> T | None:
-        held = self._store.get(odd.key)
-        return held if held is not None and odd.metadata.uid in ("", held.uid) else None
+    def _last_known(self, undecoded: Undecoded) -> T | None:
+        current = self._store.get(undecoded.key)
+        return current if current is not None and undecoded.metadata.uid in ("", current.uid) else None
 
-    def _in_place_of(self, odd: Undecoded) -> T | None:
+    def _in_place_of(self, undecoded: Undecoded) -> T | None:
         """Return what is kept of an object; it is named in the log if it is new, and not one of very many."""
-        if odd.key not in self._why and len(self._why) < _NAMED:
-            name = " ".join(odd.key.split())[:_LONGEST_NAME] or "unknown"
-            log.warning("kube.undecoded", path=self._path, name=name, error=odd.why)
-        self._why[odd.key] = odd.why
-        return self._decoder.stand_in(odd, self._last_known(odd)) if odd.key else None
+        if undecoded.key not in self._reasons and len(self._reasons) < _MAX_EXAMPLES:
+            name = " ".join(undecoded.key.split())[:_MAX_NAME] or "unknown"
+            log.warning("kube.undecoded", path=self._path, name=name, error=undecoded.why)
+        self._reasons[undecoded.key] = undecoded.why
+        return self._decoder.stand_in(undecoded, self._last_known(undecoded)) if undecoded.key else None

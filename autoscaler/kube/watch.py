@@ -26,9 +26,9 @@ T = TypeVar("T", bound=Named)
 _PAGE_ITEMS = 500
 _LIST_TIMEOUT_S = 60.0
 _WATCH_S = (300, 600)
-_RENEW_S = 90.0
+_MAX_SILENCE_S = 90.0
 _FIRST_PAUSE_S = 0.5
-_LONGEST_PAUSE_S = 30.0
+_MAX_PAUSE_S = 30.0
 _HEALTHY_S = 60.0
 _ABSENT_PAUSE_S = 60.0
 _FORBIDDEN = 403
@@ -108,7 +108,7 @@ class ReflectorStats(msgspec.Struct):
     events: int = 0
     decode_s: float = 0.0
     """Seconds spent on decoding and storing."""
-    last_heard_mono: float | None = None
+    last_received_mono: float | None = None
     """Monotonic second of the last page, event, bookmark or watch that was granted: how fresh the store is known to be.
 
     None: never heard of, or the server does not have it.
@@ -119,7 +119,7 @@ class ReflectorStats(msgspec.Struct):
     """Monotonic second from which on it does not work; None when it does."""
 
 
-class _Forgotten(Exception):
+class _VersionExpired(Exception):
     """The version we hold is of no more use: list again. The message says why."""
 
 
@@ -134,7 +134,7 @@ class Reflector(Generic[T]):
         clock: Clock,
         wait: StopWait = threading.Event.wait,
         rng: random.Random | None = None,
-        silence_s: float = _RENEW_S,
+        silence_s: float = _MAX_SILENCE_S,
     ) -> None:
         """`wait` and `rng` (backoff jitter, watch lengths) are for tests and for runs that must repeat.
 
@@ -150,9 +150,9 @@ class Reflector(Generic[T]):
         self._rng = rng if rng is not None else random.Random()
         self._silence_s = silence_s
         self._version: str | None = None
-        self._watches_of_list = 0
-        self._lines = 0
-        self._failed_in_row = 0
+        self._watches_since_list = 0
+        self._lines_read = 0
+        self._consecutive_failures = 0
         self._stats = ReflectorStats()
         self._undecoded = UndecodedObjects(source.path, store, source.decoder)
         self._synced = threading.Event()
@@ -205,7 +205,7 @@ class Reflector(Generic[T]):
             except Exception as error:  # noqa: BLE001  # the top of a thread
                 log.crashed("kube.watch_crashed", path=self.path)
                 self._version = None
-                pause_s = self._failed(error)
+                pause_s = self._mark_failed(error)
             if self._wait(self._stopping, pause_s):
                 return
 
@@ -218,27 +218,29 @@ class Reflector(Generic[T]):
                 except (Gone, Refused) as error:
                     if not self._source.optional or (isinstance(error, Refused) and error.status != _FORBIDDEN):
                         raise
-                    return self._absent(error)
-                self._watches_of_list = 0
-            self._follow()
+                    return self._mark_absent(error)
+                self._watches_since_list = 0
+            self._watch_changes()
         except RetryLater as error:  # resume from the last version
-            return self._failed(error, error.retry_after_s)
+            return self._mark_failed(error, error.retry_after_s)
         except Refused as error:
             if error.status == 400:  # the version, perhaps: from another life of the server
                 self._version = None
-            return self._failed(error)
-        except (_Forgotten, Gone) as error:
-            in_vain = self._version is None or self._watches_of_list <= 1  # else listing again would help no more
+            return self._mark_failed(error)
+        except (_VersionExpired, Gone) as error:
+            just_listed = (
+                self._version is None or self._watches_since_list <= 1
+            )  # else listing again would help no more
             self._version = None
-            pause_s = self._failed(error)
-            return pause_s if in_vain else 0.0
+            pause_s = self._mark_failed(error)
+            return pause_s if just_listed else 0.0
         except msgspec.MsgspecError as error:
             self._version = None
             self._stats.decode_errors += 1
-            return self._failed(error)
+            return self._mark_failed(error)
         return 0.0
 
-    def _absent(self, error: Exception) -> float:
+    def _mark_absent(self, error: Exception) -> float:
         """Take note that the server has no such kind, or not for us; returns the pause before it is asked again."""
         paths = (self._source.path, *self._source.older_paths)
         self._path = paths[(paths.index(self._path) + 1) % len(paths)]
@@ -247,7 +249,7 @@ class Reflector(Generic[T]):
         if not self._is_absent:
             log.warning("kube.kind_absent", path=self._source.path, error=one_line(error))
         self._is_absent = self._store.absent = True
-        self._stats.last_heard_mono = None
+        self._stats.last_received_mono = None
         self._store.replace(())
         self._synced.set()
         return _ABSENT_PAUSE_S
@@ -271,7 +273,7 @@ class Reflector(Generic[T]):
         if paged:
             query["limit"] = str(_PAGE_ITEMS)
         items: list[T] = []
-        odd: list[Undecoded] = []
+        undecoded: list[Undecoded] = []
         while True:
             if self._stopping.is_set():
                 raise RetryLater("stopped while listing")
@@ -279,15 +281,15 @@ class Reflector(Generic[T]):
             started = stopwatch()
             page = self._source.decoder.page(body)
             items.extend(page.items)
-            odd.extend(page.undecoded)
-            self._spent(started)
+            undecoded.extend(page.undecoded)
+            self._add_decode_time(started)
             if not page.continue_token:
                 break
             query["continue"] = page.continue_token
         started = stopwatch()
-        self._store.replace([*items, *self._undecoded.in_place_of(odd)])
+        self._store.replace([*items, *self._undecoded.in_place_of(undecoded)])
         self._count_undecoded()
-        self._spent(started)
+        self._add_decode_time(started)
         if self._is_absent:
             log.info("kube.kind_present", path=self._path)
         self._is_absent = self._store.absent = False
@@ -295,7 +297,7 @@ class Reflector(Generic[T]):
         self._synced.set()
         return page.resource_version
 
-    def _follow(self) -> None:
+    def _watch_changes(self) -> None:
         """Apply events until the server ends the watch. Raises what ended it otherwise."""
         seconds = self._rng.randint(*_WATCH_S)
         query = self._source.selectors | {
@@ -306,33 +308,33 @@ class Reflector(Generic[T]):
         }
         accept = _METADATA_WATCH if self._source.partial_metadata else JSON
         opened = self._clock.now().mono
-        lines_before = self._lines
-        self._watches_of_list += 1
-        self._stats.watch_restarts += self._watches_of_list > 1
+        lines_before = self._lines_read
+        self._watches_since_list += 1
+        self._stats.watch_restarts += self._watches_since_list > 1
         stream = self._client.watch(self._path, query, accept, self._silence_s)
-        self._reached()
+        self._mark_reached()
         try:
             with self._stream_lock:
                 self._stream = stream
             if self._stopping.is_set():  # too late for `stop` to see the stream
                 return
             for lines in stream.batches():
-                self._take_in(lines)
+                self._apply_lines(lines)
         except RetryLater:
-            if self._lines > lines_before:
-                self._failed_in_row = 0
+            if self._lines_read > lines_before:
+                self._consecutive_failures = 0
             raise
         finally:
             with self._stream_lock:
                 self._stream = None
             stream.close()
         lasted_s = self._clock.now().mono - opened
-        at_once = self._lines == lines_before and lasted_s < min(_HEALTHY_S, self._silence_s)
-        if at_once and not self._stopping.is_set():
+        ended_at_once = self._lines_read == lines_before and lasted_s < min(_HEALTHY_S, self._silence_s)
+        if ended_at_once and not self._stopping.is_set():
             raise RetryLater(f"watch {self.path}: the server ended it at once")
-        self._failed_in_row = 0
+        self._consecutive_failures = 0
 
-    def _take_in(self, lines: list[bytes]) -> None:
+    def _apply_lines(self, lines: list[bytes]) -> None:
         """Decode and store one batch; what came before a bad line is kept."""
         started = stopwatch()
         deltas: list[Delta[T]] = []
@@ -342,32 +344,32 @@ class Reflector(Generic[T]):
             for line in lines:
                 change = decode(line)
                 if change.verb is WatchEventType.ERROR:
-                    raise _Forgotten(f"watch {self.path}: the server says {change.code}: {change.message}")
+                    raise _VersionExpired(f"watch {self.path}: the server says {change.code}: {change.message}")
                 if change.undecoded is not None:
                     self._store.apply(deltas)  # the object may be among them
                     deltas, applied = [], applied + len(deltas)
                 if (delta := self._undecoded.delta_of(change)) is not None:
                     deltas.append(delta)
                 self._version = change.resource_version or self._version
-                self._lines += 1
+                self._lines_read += 1
         finally:
             self._store.apply(deltas)
             self._stats.events += applied + len(deltas)
             self._count_undecoded()
-            self._spent(started)
+            self._add_decode_time(started)
 
     def _count_undecoded(self) -> None:
         if self._undecoded or self._stats.undecoded:
             self._stats.undecoded = len(self._undecoded)
             self._stats.undecoded_examples = self._undecoded.examples()
 
-    def _reached(self) -> None:
+    def _mark_reached(self) -> None:
         if self._stats.last_error is not None:
             log.info("kube.watch_recovered", path=self.path)
             self._stats.last_error = self._stats.failing_since_mono = None
-        self._stats.last_heard_mono = self._clock.now().mono
+        self._stats.last_received_mono = self._clock.now().mono
 
-    def _failed(self, error: Exception, retry_after_s: float | None = None) -> float:
+    def _mark_failed(self, error: Exception, retry_after_s: float | None = None) -> float:
         """Note a failure; returns the pause before the next try: exponential, jittered, longer if the server asks."""
         text = one_line(error)
         if self._stats.last_error is None and not self._stopping.is_set():
@@ -376,11 +378,11 @@ class Reflector(Generic[T]):
             self._stats.failing_since_mono = self._clock.now().mono
         self._stats.failures += 1
         self._stats.last_error = text
-        longest = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** min(self._failed_in_row, 16))
-        self._failed_in_row += 1
-        pause_s = longest * self._rng.uniform(0.5, 1.0)
-        return max(pause_s, min(retry_after_s or 0.0, _LONGEST_PAUSE_S))
+        max_pause_s = min(_MAX_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** min(self._consecutive_failures, 16))
+        self._consecutive_failures += 1
+        pause_s = max_pause_s * self._rng.uniform(0.5, 1.0)
+        return max(pause_s, min(retry_after_s or 0.0, _MAX_PAUSE_S))
 
-    def _spent(self, started: float) -> None:
+    def _add_decode_time(self, started: float) -> None:
         self._stats.decode_s += stopwatch() - started
-        self._stats.last_heard_mono = self._clock.now().mono
+        self._stats.last_received_mono = self._clock.now().mono

@@ -56,18 +56,18 @@ def whole_object(body: bytes) -> JsonObject:
     `metadata` is a dict; `spec`, `status`, `data`, labels, annotations, taints and replicas are null, absent, or what
     the API says.
     """
-    found = json_object(body)
-    if (wrong := _wrong(found)) is not None:
-        raise RetryLater(f"the API server sent something that is no object: {wrong}")
-    return found
+    obj = json_object(body)
+    if (problem := _shape_problem(obj)) is not None:
+        raise RetryLater(f"the API server sent something that is no object: {problem}")
+    return obj
 
 
 def whole_objects(body: bytes) -> list[JsonObject]:
     """Return the objects of a list, as `whole_object` does; what is none is left out."""
-    return [item for item in json_objects(body) if _wrong(item) is None]
+    return [item for item in json_objects(body) if _shape_problem(item) is None]
 
 
-def _wrong(value: Any) -> str | None:
+def _shape_problem(value: Any) -> str | None:
     try:
         msgspec.convert(value, _Shape)
     except msgspec.ValidationError as error:

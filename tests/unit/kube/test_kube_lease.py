@@ -195,8 +195,8 @@ def test_a_frozen_leader_cannot_write_under_its_successor(world: World) -> None:
     world.a.due = world.clock.now().mono
     world.run(1)
     assert world.a.state.phase is LeasePhase.LOST
-    assert world.a.state.why_lost.startswith("not renewed for 4")
-    assert "beyond the deadline" in world.a.state.why_lost
+    assert world.a.state.lost_reason.startswith("not renewed for 4")
+    assert "beyond the deadline" in world.a.state.lost_reason
     assert world.leases.spec.holder_identity == "b"
     world.run(60)
     assert not world.a.may_write()
@@ -301,7 +301,7 @@ def test_a_leader_that_finds_another_holder_stops_at_once(world: World) -> None:
     usurped = msgspec.structs.replace(world.leases.spec, holder_identity="usurper")
     world.leases._store(msgspec.structs.replace(world.leases.stored, spec=usurped))
     world.run(2.2)
-    assert (world.a.state.phase, world.a.state.why_lost) == (LeasePhase.LOST, "it has another holder: usurper")
+    assert (world.a.state.phase, world.a.state.lost_reason) == (LeasePhase.LOST, "it has another holder: usurper")
     assert world.leases.spec.holder_identity == "usurper"
 
 

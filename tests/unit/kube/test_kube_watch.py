@@ -440,15 +440,15 @@ class TestSilence:
         bench.api.pages += [a_list(1)]
         bench.stream(lasts_s=100.0)
         bench.reflector.step()
-        listed = bench.reflector.stats.last_heard_mono
+        listed = bench.reflector.stats.last_received_mono
         bench.api.streams.append(torn())
         bench.reflector.step()
         bench.clock.advance(20.0)
         stats = bench.reflector.stats
-        assert (stats.last_heard_mono, stats.failing_since_mono) == (listed, 100.0)
+        assert (stats.last_received_mono, stats.failing_since_mono) == (listed, 100.0)
         bench.stream(lasts_s=5.0)
         bench.reflector.step()
-        assert (bench.reflector.stats.last_heard_mono, bench.reflector.stats.failing_since_mono) == (120.0, 125.0)
+        assert (bench.reflector.stats.last_received_mono, bench.reflector.stats.failing_since_mono) == (120.0, 125.0)
 
     def test_a_kind_that_the_server_does_not_have_is_not_silent(self) -> None:
         clock = VirtualClock()

@@ -158,7 +158,7 @@ class TestWrites:
 
 
 class TestProcess:
-    @pytest.mark.parametrize("orderly", [True, False], ids=["after an orderly end", "after a crash"])
+    @pytest.mark.parametrize("gracefully", [True, False], ids=["after an orderly end", "after a crash"])
     def test_that_is_replaced_buys_nothing_twice(self, gracefully: bool) -> None:
         with a_world(a_cloud(a_group(boot=(60, 60))), a_deployment(replicas=7)) as world:
             world.run_until(lambda: bool(world.calls))
