@@ -39,7 +39,7 @@ def demo_workload() -> list[JsonObject]:
         *({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in NAMESPACES),
         _node_agent(),
         _deployment("web", replicas=10, cpu="500m", memory="512Mi"),
-        _deployment("api", replicas=3, cpu="750m", memory="1Gi", affinity=_apart("api")),
+        _deployment("api", replicas=3, cpu="750m", memory="1Gi", affinity=_anti_affinity("api")),
         _deployment("cache", replicas=2, cpu="1", memory="24Gi", nodeSelector={_POOL: "memory"}),
         _budget("web", "75%"),
         _budget("api", 2),
@@ -76,34 +76,34 @@ def _template(name: str, cpu: str, memory: str, **spec: Any) -> JsonObject:
 def _deployment(name: str, *, replicas: int, cpu: str, memory: str, **spec: Any) -> JsonObject:
     selector = {"matchLabels": {"app": name}}
     metadata = {"name": name, "namespace": "shop", "labels": {"app": name}}
-    wanted = {"replicas": replicas, "selector": selector, "template": _template(name, cpu, memory, **spec)}
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": wanted}
+    workload_spec = {"replicas": replicas, "selector": selector, "template": _template(name, cpu, memory, **spec)}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": workload_spec}
 
 
-def _apart(name: str) -> JsonObject:
+def _anti_affinity(name: str) -> JsonObject:
     """No two replicas on one node."""
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": name}}}
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
-def _budget(name: str, least: int | str) -> JsonObject:
-    spec = {"minAvailable": least, "selector": {"matchLabels": {"app": name}}}
+def _budget(name: str, min_available: int | str) -> JsonObject:
+    spec = {"minAvailable": min_available, "selector": {"matchLabels": {"app": name}}}
     metadata = {"name": name, "namespace": "shop"}
     return {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata, "spec": spec}
 
 
 def _node_agent() -> JsonObject:
-    everywhere: Sequence[Mapping[str, str]] = ({"operator": "Exists"},)
-    urgent = {"priorityClassName": "system-node-critical", "tolerations": list(everywhere)}
-    template = _template("node-agent", "100m", "128Mi", **urgent)
+    tolerations: Sequence[Mapping[str, str]] = ({"operator": "Exists"},)
+    critical = {"priorityClassName": "system-node-critical", "tolerations": list(tolerations)}
+    template = _template("node-agent", "100m", "128Mi", **critical)
     spec = {"selector": {"matchLabels": {"app": "node-agent"}}, "template": template}
     metadata = {"name": "node-agent", "namespace": "kube-system"}
     return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata, "spec": spec}
 
 
 def _report_job() -> JsonObject:
-    where = {"nodeSelector": {_POOL: "batch"}, "tolerations": [{"key": _DEDICATED, "value": "batch"}]}
-    template = _template("report", "1500m", "2Gi", restartPolicy="Never", **where)
+    placement = {"nodeSelector": {_POOL: "batch"}, "tolerations": [{"key": _DEDICATED, "value": "batch"}]}
+    template = _template("report", "1500m", "2Gi", restartPolicy="Never", **placement)
     template["metadata"]["annotations"] = {DURATION: "20s"}
     spec = {"parallelism": 4, "completions": 4, "template": template}
     metadata = {"name": "report", "namespace": "reports"}

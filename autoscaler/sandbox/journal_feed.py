@@ -17,7 +17,7 @@ from autoscaler.sandbox.apiserver.storage import Storage
 
 T = TypeVar("T", bound=Named)
 
-_GONE = 410
+_EXPIRED = 410
 
 
 class JournalFeed:
@@ -31,7 +31,7 @@ class JournalFeed:
         self._storage = storage
         self._clock = clock
         self._followers: list[_Follower[Any]] = []
-        self._cut_at: float | None = None
+        self._disconnected_at: float | None = None
 
     def add(
         self,
@@ -46,7 +46,7 @@ class JournalFeed:
         return store
 
     def wait_synced(self, timeout_s: float) -> Mapping[str, str]:
-        """Return the paths that were not listed yet, without waiting: only `pump` lists."""
+        """Return the paths that were not listed yet, without waiting: only `sync` lists."""
         return {follower.path: "still listing" for follower in self._followers if not follower.has_synced}
 
     @property
@@ -54,26 +54,26 @@ class JournalFeed:
         """Whether every store has been complete at least once."""
         return all(follower.has_synced for follower in self._followers)
 
-    def reaches(self, server: bool) -> None:
+    def set_connected(self, server: bool) -> None:
         """Hear whether what feeds it can be reached; it is taken to be at first."""
         if server:
-            self._cut_at = None
-        elif self._cut_at is None:
-            self._cut_at = self._clock.now().mono
+            self._disconnected_at = None
+        elif self._disconnected_at is None:
+            self._disconnected_at = self._clock.now().mono
 
     def silence_s(self) -> Mapping[str, float]:
         """Return since how many seconds each kind has not been heard of, by path: none as long as it can be."""
-        silent_s = 0.0 if self._cut_at is None else self._clock.now().mono - self._cut_at
+        silent_s = 0.0 if self._disconnected_at is None else self._clock.now().mono - self._disconnected_at
         return {follower.path: silent_s for follower in self._followers if follower.has_synced}
 
-    def pump(self) -> None:
+    def sync(self) -> None:
         """Take in what was written, and deliver what is due."""
         now = self._clock.now().mono
         for follower in self._followers:
-            follower.pump(now, self.lag_s)
+            follower.sync(now, self.lag_s)
 
     def due(self) -> float:
-        """Monotonic second from which `pump` has something to deliver; infinite where nothing is known of."""
+        """Monotonic second from which `sync` has something to deliver; infinite where nothing is known of."""
         return min((follower.due() for follower in self._followers), default=math.inf)
 
     def stop(self) -> None:
@@ -94,33 +94,33 @@ class _Follower(Generic[T]):
         self._kind = target.kind
         self._selection = storage.select(target.kind, target.namespace, source.label_selector, source.field_selector)
         self._subscription: Subscription | None = None
-        self._changed = True
-        self._on_the_way: deque[tuple[float, list[bytes]]] = deque()
-        self.stop = storage.listen(target.kind, self._hear)
+        self._dirty = True
+        self._in_flight: deque[tuple[float, list[bytes]]] = deque()
+        self.stop = storage.listen(target.kind, self._on_change)
 
     @property
     def has_synced(self) -> bool:
         return self._subscription is not None
 
     def due(self) -> float:
-        if self._changed:
+        if self._dirty:
             return -math.inf
-        return self._on_the_way[0][0] if self._on_the_way else math.inf
+        return self._in_flight[0][0] if self._in_flight else math.inf
 
-    def pump(self, now: float, lag_s: float) -> None:
-        if self._changed:
-            self._changed = False
-            if lines := self._heard():
-                self._on_the_way.append((now + lag_s, lines))
-        while self._on_the_way and self._on_the_way[0][0] <= now:
-            _, lines = self._on_the_way.popleft()
+    def sync(self, now: float, lag_s: float) -> None:
+        if self._dirty:
+            self._dirty = False
+            if lines := self._new_lines():
+                self._in_flight.append((now + lag_s, lines))
+        while self._in_flight and self._in_flight[0][0] <= now:
+            _, lines = self._in_flight.popleft()
             changes = (self._source.decoder.change(line) for line in lines)
             self._store.apply([delta for change in changes if (delta := delta_of(change)) is not None])
 
-    def _hear(self, _change: StoredChange) -> None:
-        self._changed = True
+    def _on_change(self, _change: StoredChange) -> None:
+        self._dirty = True
 
-    def _heard(self) -> list[bytes]:
+    def _new_lines(self) -> list[bytes]:
         """Return the lines that are new; lists first, and again once the storage has forgotten what we missed."""
         if self._subscription is None:
             self._list()
@@ -128,7 +128,7 @@ class _Follower(Generic[T]):
         try:
             events = self._subscription.poll()
         except ApiError as error:
-            if error.code != _GONE:
+            if error.code != _EXPIRED:
                 raise
             self._list()
             return []
@@ -136,7 +136,7 @@ class _Follower(Generic[T]):
 
     def _list(self) -> None:
         """Make the store hold what exists, at once; what was on the way is older."""
-        self._on_the_way.clear()
+        self._in_flight.clear()
         self._subscription = self._storage.subscribe(self._kind, self._selection, None)
         lines = (event.line(self._kind) for event in self._subscription.poll())
         items = (self._source.decoder.change(line).item for line in lines)

@@ -23,7 +23,7 @@ from autoscaler.sandbox.apiserver.request_log import RequestLog
 from autoscaler.sandbox.apiserver.storage import Storage
 from autoscaler.sandbox.apiserver.verbs import Verbs
 
-_NOWHERE = "http://world.invalid"
+_URL = "http://world.invalid"
 _BOOKMARK_S = 60.0
 
 
@@ -42,7 +42,7 @@ class LocalApi:
     def client(self, clock: Clock, sleep: Callable[[float], bool], settings: ClientSettings) -> Client:
         """Return a client that speaks to this API alone; `sleep` lets virtual time pass."""
         connections = _Connections(self._storage, self._verbs, self.faults, self.requests, sleep)
-        return Client(RestConfig(_NOWHERE), clock, sleep, settings, connections)
+        return Client(RestConfig(_URL), clock, sleep, settings, connections)
 
 
 class _Connections:
@@ -51,7 +51,7 @@ class _Connections:
     def __init__(
         self, storage: Storage, verbs: Verbs, faults: Faults, log: RequestLog, sleep: Callable[[float], bool]
     ) -> None:
-        self._site = ApiDispatcher(storage, verbs, faults, log, pause=self._delay)
+        self._dispatcher = ApiDispatcher(storage, verbs, faults, log, pause=self._delay)
         self._sleep = sleep
         self._delay_s = 0.0
         self._pool = ConnectionPool("world.invalid")
@@ -80,15 +80,15 @@ class _Connections:
         )
         self._delay_s = 0.0
         try:
-            answer = self._site.serve(request, "")
+            answer = self._dispatcher.serve(request, "")
         except Dropped as dropped:
             raise ProtocolError("the connection was cut") from dropped
-        patience_s = timeout.total if isinstance(timeout.total, int | float) else math.inf
+        timeout_s = timeout.total if isinstance(timeout.total, int | float) else math.inf
         delay_s = self._delay_s  # others may call while this one waits
         if delay_s > 0:
-            self._sleep(min(delay_s, patience_s))
-        if delay_s > patience_s:
-            raise ReadTimeoutError(self._pool, url, f"no answer within {patience_s} seconds")
+            self._sleep(min(delay_s, timeout_s))
+        if delay_s > timeout_s:
+            raise ReadTimeoutError(self._pool, url, f"no answer within {timeout_s} seconds")
         return urllib3.HTTPResponse(
             body=io.BytesIO(answer.body),
             headers={"Content-Type": answer.content_type, **answer.headers},

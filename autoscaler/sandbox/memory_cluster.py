@@ -51,12 +51,12 @@ class MemoryCluster:
 
     def remove_nodes(self, names: Iterable[str]) -> None:
         """Remove nodes together with the pods on them; those that are not there are fine."""
-        going = {name for name in names if name in self.nodes}
-        if not going:
+        removed = {name for name in names if name in self.nodes}
+        if not removed:
             return
-        for key in [key for key, pod in self.pods.items() if pod.node in going]:
+        for key in [key for key, pod in self.pods.items() if pod.node in removed]:
             self.remove_pod(key)
-        for name in sorted(going):
+        for name in sorted(removed):
             self._node_changed(self.nodes.pop(name), None)
 
 
@@ -90,31 +90,35 @@ class MemoryWrites:
 
     def add_taint(self, node: str, taint: Taint, *, cordon: bool = False) -> bool:
         """Taint the node and, if asked, cordon it; False if it was so already."""
-        known = self._node(node)
-        tainted = any(one.key == taint.key and one.effect == taint.effect for one in known.taints)
-        taints = known.taints if tainted else (*known.taints, taint)
-        return self._put("addTaint", known, str(taint), taints=taints, unschedulable=known.unschedulable or cordon)
+        node_object = self._node(node)
+        tainted = any(one.key == taint.key and one.effect == taint.effect for one in node_object.taints)
+        taints = node_object.taints if tainted else (*node_object.taints, taint)
+        return self._put(
+            "addTaint", node_object, str(taint), taints=taints, unschedulable=node_object.unschedulable or cordon
+        )
 
     def remove_taint(self, node: str, key: str, *, uncordon: bool = False) -> bool:
         """Remove the taints of that key and, if there were any and it is asked for, uncordon the node."""
-        known = self._cluster.nodes.get(node)
-        if known is None or known.taint(key) is None:
+        node_object = self._cluster.nodes.get(node)
+        if node_object is None or node_object.taint(key) is None:
             return False
-        taints = tuple(taint for taint in known.taints if taint.key != key)
-        return self._put("removeTaint", known, key, taints=taints, unschedulable=known.unschedulable and not uncordon)
+        taints = tuple(one for one in node_object.taints if one.key != key)
+        return self._put(
+            "removeTaint", node_object, key, taints=taints, unschedulable=node_object.unschedulable and not uncordon
+        )
 
     def annotate_node(self, node: str, annotations: Mapping[str, str | None]) -> bool:
         """Set annotations (None removes one); False if they were so already."""
-        known = self._node(node)
-        wanted = {key: value for key, value in {**known.annotations, **annotations}.items() if value is not None}
-        return self._put("annotate", known, ", ".join(sorted(annotations)), annotations=wanted)
+        node_object = self._node(node)
+        merged = {key: value for key, value in {**node_object.annotations, **annotations}.items() if value is not None}
+        return self._put("annotate", node_object, ", ".join(sorted(annotations)), annotations=merged)
 
     def annotate_pod(self, namespace: str, name: str, uid: str, annotations: Mapping[str, str | None]) -> None:
         """Note it; classes of pods, which have their annotations, stay as they are."""
         pod = self._cluster.pods.get(f"{namespace}/{name}")
         if pod is None or (uid and pod.uid != uid):
             raise Gone(f"there is no pod {namespace}/{name} of uid {uid}")
-        self._note("annotatePod", pod.key, ", ".join(sorted(annotations)))
+        self._record_write("annotatePod", pod.key, ", ".join(sorted(annotations)))
 
     def create_event(self, event: EventRecord) -> None:
         """Store a new event."""
@@ -128,47 +132,51 @@ class MemoryWrites:
         self, namespace: str, name: str, data: Mapping[str, str], annotations: Mapping[str, str] | None = None
     ) -> str:
         """Create the ConfigMap, or put `data` into it; other data and annotations stay. It has no uid."""
-        held = self.objects.get(ObjectRef("v1", "ConfigMap", name, namespace), {})
-        metadata = held.get("metadata", {"name": name, "namespace": namespace})
-        noted = {**metadata.get("annotations", {}), **(annotations or {})}
-        fresh = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {**metadata, "annotations": noted}}
-        self._keep({**fresh, "data": {**held.get("data", {}), **data}})
+        current = self.objects.get(ObjectRef("v1", "ConfigMap", name, namespace), {})
+        metadata = current.get("metadata", {"name": name, "namespace": namespace})
+        merged_annotations = {**metadata.get("annotations", {}), **(annotations or {})}
+        config_map = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {**metadata, "annotations": merged_annotations},
+        }
+        self._store({**config_map, "data": {**current.get("data", {}), **data}})
         return ""
 
     def create(self, obj: Mapping[str, Any]) -> JsonObject:
         """Create an object; `Conflict` if the name is taken."""
         if (ref := _ref(obj)) in self.objects:
             raise Conflict(f"{ref.kind} {ref.name} exists already")
-        return self._keep(obj)
+        return self._store(obj)
 
     def replace(self, obj: Mapping[str, Any]) -> JsonObject:
         """Replace an object; `Gone` if there is none."""
         if (ref := _ref(obj)) not in self.objects:
             raise Gone(f"there is no {ref.kind} {ref.name}")
-        return self._keep(obj)
+        return self._store(obj)
 
     def apply(self, obj: Mapping[str, Any]) -> JsonObject:
         """Make the object so."""
-        return self._keep(obj)
+        return self._store(obj)
 
     def edit_status(self, ref: ObjectRef, uid: str, change: Callable[[JsonObject], bool]) -> bool:
         """Let `change` alter the object's status; `Gone` if the object of that uid is not there."""
-        held = self.objects.get(ref)
-        if held is None or (uid and held["metadata"].get("uid") != uid):
+        current = self.objects.get(ref)
+        if current is None or (uid and current["metadata"].get("uid") != uid):
             raise Gone(f"there is no {ref.kind} {ref.name} of uid {uid}")
-        changed = copy.deepcopy(held)
+        changed = copy.deepcopy(current)
         if not change(changed):
             return False
-        version = int(held["metadata"].get("resourceVersion") or 0) + 1
-        metadata = {**held["metadata"], "resourceVersion": str(version)}
-        self._keep({**held, "metadata": metadata, "status": changed.get("status") or {}})
+        version = int(current["metadata"].get("resourceVersion") or 0) + 1
+        metadata = {**current["metadata"], "resourceVersion": str(version)}
+        self._store({**current, "metadata": metadata, "status": changed.get("status") or {}})
         return True
 
     def delete(self, ref: ObjectRef, uid: str | None = None, resource_version: str | None = None) -> None:
         """Delete an object; `Gone` if there is none. A node takes its pods along."""
         if ref.kind == "Node":
-            known = self._node(ref.name)
-            if uid and known.uid != uid:
+            node_object = self._node(ref.name)
+            if uid and node_object.uid != uid:
                 raise Gone(f"there is no node {ref.name} of uid {uid}")
             self._cluster.remove_nodes([ref.name])
         elif ref.kind == "Pod":
@@ -176,7 +184,7 @@ class MemoryWrites:
             return
         elif self.objects.pop(ref, None) is None:
             raise Gone(f"there is no {ref.kind} {ref.name}")
-        self._note(f"delete{ref.kind}", ref.name)
+        self._record_write(f"delete{ref.kind}", ref.name)
 
     def _node(self, name: str) -> Node:
         node = self._cluster.nodes.get(name)
@@ -184,12 +192,12 @@ class MemoryWrites:
             raise Gone(f"there is no node {name}")
         return node
 
-    def _put(self, verb: str, known: Node, detail: str, **fields: Any) -> bool:
-        changed = msgspec.structs.replace(known, **fields)
-        if changed == known:
+    def _put(self, verb: str, node_object: Node, detail: str, **fields: Any) -> bool:
+        changed = msgspec.structs.replace(node_object, **fields)
+        if changed == node_object:
             return False
         self._cluster.put_node(changed)
-        self._note(verb, known.name, detail)
+        self._record_write(verb, node_object.name, detail)
         return True
 
     def _remove_pod(self, verb: str, key: str, uid: str) -> None:
@@ -197,16 +205,16 @@ class MemoryWrites:
         if pod is None or (uid and pod.uid != uid):
             raise Gone(f"there is no pod {key} of uid {uid}")
         self._cluster.remove_pod(key)
-        self._note(verb, key, pod.node or "")
+        self._record_write(verb, key, pod.node or "")
 
-    def _keep(self, obj: Mapping[str, Any]) -> JsonObject:
-        kept = dict(obj)
-        ref = _ref(kept)
-        self.objects[ref] = kept
-        self._note(f"put{ref.kind}", f"{ref.namespace}/{ref.name}" if ref.namespace else ref.name)
-        return kept
+    def _store(self, obj: Mapping[str, Any]) -> JsonObject:
+        stored = dict(obj)
+        ref = _ref(stored)
+        self.objects[ref] = stored
+        self._record_write(f"put{ref.kind}", f"{ref.namespace}/{ref.name}" if ref.namespace else ref.name)
+        return stored
 
-    def _note(self, verb: str, target: str, detail: str = "") -> None:
+    def _record_write(self, verb: str, target: str, detail: str = "") -> None:
         self.log.append(WriteRecord(self._clock.now().wall, verb, target, detail))
 
 

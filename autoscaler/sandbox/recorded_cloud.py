@@ -74,31 +74,31 @@ class RecordedGroup:
 
     def increase(self, delta: int) -> None:
         """Raise the target."""
-        with self._noted(CloudVerb.INCREASE):
+        with self._recording(CloudVerb.INCREASE):
             self._inner.increase(delta)
 
     def increase_atomically(self, delta: int) -> None:
         """Raise the target, or not at all."""
-        with self._noted(CloudVerb.INCREASE):
+        with self._recording(CloudVerb.INCREASE):
             self._inner.increase_atomically(delta)
 
     def decrease_target(self, delta: int) -> None:
         """Cancel unfulfilled requests."""
-        with self._noted(CloudVerb.DECREASE_TARGET):
+        with self._recording(CloudVerb.DECREASE_TARGET):
             self._inner.decrease_target(delta)
 
     def delete(self, nodes: Sequence[NodeRef]) -> None:
         """Delete these machines."""
-        with self._noted(CloudVerb.DELETE, nodes):
+        with self._recording(CloudVerb.DELETE, nodes):
             self._inner.delete(nodes)
 
     def force_delete(self, nodes: Sequence[NodeRef]) -> None:
         """Delete these machines whatever the minimum size."""
-        with self._noted(CloudVerb.DELETE, nodes):
+        with self._recording(CloudVerb.DELETE, nodes):
             self._inner.force_delete(nodes)
 
     @contextmanager
-    def _noted(self, verb: CloudVerb, nodes: Sequence[NodeRef] = ()) -> Iterator[None]:
+    def _recording(self, verb: CloudVerb, nodes: Sequence[NodeRef] = ()) -> Iterator[None]:
         before = self._inner.target_size()
         error = None
         try:

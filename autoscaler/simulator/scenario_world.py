@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from autoscaler.clock import VirtualClock
 from autoscaler.objects.node import Node
-from autoscaler.sandbox.held_objects import hold, with_held
+from autoscaler.sandbox.capacity_objects import put_objects, with_objects
 from autoscaler.sandbox.memory_cluster import MemoryCluster, MemoryWrites
 from autoscaler.sandbox.recorded_cloud import CloudCall, CloudVerb, recorded
 from autoscaler.scenario.scenario import ClusterChange, Scenario, node_ref
@@ -45,7 +45,7 @@ class ScenarioWorld:
             self.cluster.put_pod(pod)
         related = scenario.related
         for objects in (related.provisioning_requests, related.capacity_buffers, related.pod_templates):
-            hold(self.writes, *objects.values())
+            put_objects(self.writes, *objects.values())
 
     def begin_run(self, run: int) -> None:
         """Move on to a run: its time comes, deleted nodes vanish, the file's changes happen.
@@ -67,7 +67,7 @@ class ScenarioWorld:
     def observe(self, read_groups: Callable[[Sequence[Node]], Groups]) -> ClusterView:
         """Return the cluster as it is now; `read_groups` reads the cloud for these nodes."""
         nodes = tuple(self.cluster.nodes.values())
-        view = self._builder.view(read_groups(nodes), with_held(self.scenario.related, self.writes))
+        view = self._builder.view(read_groups(nodes), with_objects(self.scenario.related, self.writes))
         return replace(view, silence_s=self.silence_s)
 
     def calls_of(self, run: int) -> Sequence[CloudCall]:

@@ -263,11 +263,11 @@ class World:
     def _schedule_next(self) -> None:
         """Let the watches bring what was just written, and see to it that the cluster takes its next step in time."""
         if self.replica is not None:
-            self.replica.feed.reaches(not self.api.faults.is_down)
+            self.replica.feed.set_connected(not self.api.faults.is_down)
         if self.replica is not None and not self.api.faults.is_down:
             feed = self.replica.feed
             if feed.due() <= self.clock.now().mono:
-                feed.pump()
+                feed.sync()
             self._sync_alarm.set_alarm(feed.due())
         self._step.set_alarm(max(self.cluster.due(), self._last_step + _TICK_S))
 

@@ -23,7 +23,7 @@ from autoscaler.observe.events import EventRecorder
 from autoscaler.observe.metrics.metrics import Metrics
 from autoscaler.observe.report import PassEnd
 from autoscaler.ports import EventType, Subject
-from autoscaler.sandbox.held_objects import hold
+from autoscaler.sandbox.capacity_objects import put_objects
 from autoscaler.snapshot.cluster import Related
 from cloudprovider.interface import ErrorClass, InstanceError, OutOfCapacity, ProviderError
 from cloudprovider.static.spec import Call
@@ -234,7 +234,7 @@ def cannot_be_helped(caused: bool) -> LoopWorld:
 
 def uses_a_request(caused: bool) -> LoopWorld:
     world = a_world(**{"enable-provisioning-requests": True})
-    hold(world.writes, a_template(), a_request("job", 1, created=NOW - 60))
+    put_objects(world.writes, a_template(), a_request("job", 1, created=NOW - 60))
     annotations = {CONSUMES: "job"} if caused else {}
     world.submit(a_pod("p1", cpu="3", created=NOW - 600, unschedulable=True, annotations=annotations))
     world.run()
@@ -244,7 +244,7 @@ def uses_a_request(caused: bool) -> LoopWorld:
 def buffer(replicas: int, cpu: str = "3") -> LoopWorld:
     options = {"capacity-buffer-controller-enabled": True, "capacity-buffer-pod-injection-enabled": True}
     world = a_world(a_spec("web", max_size=9), **options)
-    hold(world.writes, a_template(cpu=cpu), a_buffer(replicas=replicas))
+    put_objects(world.writes, a_template(cpu=cpu), a_buffer(replicas=replicas))
     world.run()
     world.run(after_s=15)
     return world
@@ -520,7 +520,7 @@ class TestFlags:
 
 def test_no_more_than_fifty_pods_a_pass_hear_that_they_use_a_request() -> None:
     world = a_world(**{"enable-provisioning-requests": True})
-    hold(world.writes, a_template(), a_request("job", 1, created=NOW - 60))
+    put_objects(world.writes, a_template(), a_request("job", 1, created=NOW - 60))
     one = a_pod("p", cpu="3", created=NOW - 600, unschedulable=True, annotations={CONSUMES: "job"})
     world.submit(*replicas(one, 60))
     world.run()

@@ -17,7 +17,7 @@ from autoscaler.config.load import from_options
 from autoscaler.loop.ended_pass import EndedPass
 from autoscaler.ports import Stopwatch
 from autoscaler.recording.pass_file import decision, record
-from autoscaler.sandbox.held_objects import hold
+from autoscaler.sandbox.capacity_objects import put_objects
 from autoscaler.scenario.codec import decode
 from autoscaler.simulator.play import play, play_and_look
 from autoscaler.stopwatch import stopped
@@ -142,7 +142,7 @@ def with_requests(limits: Stopwatch) -> LoopWorld:
     nodes = [(builders.a_node(f"n{number}", created=NOW - 9000), "web") for number in range(5)]
     config = from_options({"enable-provisioning-requests": True, "check-capacity-batch-processing": True})
     world = LoopWorld(a_spec(target=5), config=config, nodes=nodes, limits=limits)
-    hold(world.writes, a_template(), *(a_request(f"job-{number}", 1, created=NOW - 60) for number in range(5)))
+    put_objects(world.writes, a_template(), *(a_request(f"job-{number}", 1, created=NOW - 60) for number in range(5)))
     return world
 
 

@@ -19,7 +19,7 @@ _SERVER_SIDE = ("selfLink", "managedFields")
 PriorityClasses = Callable[[], Iterator[JsonObject]]
 
 
-def fresh(obj: JsonObject) -> JsonObject:
+def deep_copy(obj: JsonObject) -> JsonObject:
     """A deep copy by way of JSON, which is also what proves that the object is JSON."""
     copied: JsonObject = msgspec.json.decode(msgspec.json.encode(obj))
     return copied
@@ -34,11 +34,11 @@ class Admission:
 
     def new(self, kind: Kind, obj: JsonObject, namespace: str | None, now: str, serial: int) -> JsonObject:
         """Return the object as it would be stored; `serial` makes the uid. Raises ApiError 400, 403 or 422."""
-        obj = _typed(kind, fresh(obj))
+        obj = _typed(kind, deep_copy(obj))
         metadata = obj["metadata"]
         if metadata.get("resourceVersion"):
             raise bad_request("resourceVersion should not be set on objects to be created")
-        settle_namespace(kind, metadata, namespace)
+        set_namespace(kind, metadata, namespace)
         if not metadata.get("name") and metadata.get("generateName"):
             suffix = "".join(self._random.choices(_SUFFIX_LETTERS, k=5))
             metadata["name"] = metadata["generateName"] + suffix
@@ -56,21 +56,21 @@ class Admission:
 
     def changed(self, kind: Kind, old: JsonObject, obj: JsonObject, subresource: str) -> JsonObject:
         """Return the update as it would be stored; equal to `old` when nothing changes. Raises ApiError 409 or 422."""
-        obj = _typed(kind, fresh(obj))
-        metadata, was = obj["metadata"], old["metadata"]
-        name = was["name"]
-        if metadata.get("resourceVersion") not in (None, "", was["resourceVersion"]):
+        obj = _typed(kind, deep_copy(obj))
+        metadata, current = obj["metadata"], old["metadata"]
+        name = current["name"]
+        if metadata.get("resourceVersion") not in (None, "", current["resourceVersion"]):
             raise stale(kind, name)
-        if metadata.get("uid") not in (None, "", was["uid"]):
-            why = f"Precondition failed: UID in precondition: {metadata['uid']}, UID in object meta: {was['uid']}"
+        if metadata.get("uid") not in (None, "", current["uid"]):
+            why = f"Precondition failed: UID in precondition: {metadata['uid']}, UID in object meta: {current['uid']}"
             raise conflict(kind, name, why)
         for field in (*_IDENTITY, *_LIFECYCLE):
             metadata.pop(field, None)
-            if field in was:
-                metadata[field] = was[field]
+            if field in current:
+                metadata[field] = current[field]
         obj["metadata"] = _trimmed(metadata)
         if subresource == "status":
-            obj = {**old, "metadata": was if kind.custom else obj["metadata"], "status": obj.get("status")}
+            obj = {**old, "metadata": current if kind.custom else obj["metadata"], "status": obj.get("status")}
         elif "status" in kind.subresources:
             obj["status"] = old.get("status")
         if obj.get("status") is None:
@@ -80,7 +80,7 @@ class Admission:
             defaults.apply_defaults(kind.id, obj, creating=False)
         self._validate(kind, obj, old)
         if kind.generation and _desired(obj) != _desired(old):
-            obj["metadata"]["generation"] = was.get("generation", 0) + 1
+            obj["metadata"]["generation"] = current.get("generation", 0) + 1
         return obj
 
     def _validate(self, kind: Kind, obj: JsonObject, old: JsonObject | None) -> None:
@@ -109,7 +109,7 @@ class Admission:
         spec.setdefault("preemptionPolicy", policy)
 
 
-def settle_namespace(kind: Kind, metadata: JsonObject, namespace: str | None) -> None:
+def set_namespace(kind: Kind, metadata: JsonObject, namespace: str | None) -> None:
     """Make the object's namespace agree with the request's, in place; raises ApiError 400."""
     if not kind.namespaced:
         metadata.pop("namespace", None)

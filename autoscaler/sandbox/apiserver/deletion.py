@@ -148,7 +148,9 @@ class Deletion:
     def _drop_reference(self, kind: Kind, dependent: Stored, uid: str) -> None:
         obj = dependent.decoded(kind)
         metadata = obj["metadata"]
-        metadata["ownerReferences"] = [owner for owner in metadata["ownerReferences"] if owner["uid"] != uid]
+        metadata["ownerReferences"] = [
+            reference for reference in metadata["ownerReferences"] if reference["uid"] != uid
+        ]
         if not metadata["ownerReferences"]:
             del metadata["ownerReferences"]
         self._journal.put(kind, obj)
@@ -156,8 +158,8 @@ class Deletion:
     def _release_foreground(self, owner: JsonObject, namespace: str) -> None:
         """Let an owner go that waited for its dependents, once the last of them is gone."""
         group, _, version = str(owner.get("apiVersion", "")).rpartition("/")
-        wanted = (group, version, owner.get("kind"))
-        kind = next((row for row in self._registry.rows if (row.group, row.version, row.kind) == wanted), None)
+        expected = (group, version, owner.get("kind"))
+        kind = next((row for row in self._registry.rows if (row.group, row.version, row.kind) == expected), None)
         if kind is None or self._journal.dependents(owner["uid"]):
             return
         record = self._journal.store(kind).get((namespace if kind.namespaced else "", owner["name"]))
@@ -166,7 +168,7 @@ class Deletion:
         obj = record.decoded(kind)
         finalizers = obj["metadata"].get("finalizers") or []
         if _FOREGROUND in finalizers and obj["metadata"].get("deletionTimestamp") is not None:
-            obj["metadata"]["finalizers"] = [finalizer for finalizer in finalizers if finalizer != _FOREGROUND]
+            obj["metadata"]["finalizers"] = [reference for reference in finalizers if reference != _FOREGROUND]
             if not obj["metadata"]["finalizers"]:
                 del obj["metadata"]["finalizers"]
             self.finalized(kind, self._journal.put(kind, obj))
@@ -196,9 +198,9 @@ def check_preconditions(kind: Kind, record: Stored, options: DeleteOptions) -> N
     """Raise ApiError 409 unless the object is the one, in the state, that the caller wants to delete."""
     if options.uid is not None and options.uid != record.uid:
         raise precondition_failed(kind, record.key[1], "UID", options.uid, record.uid)
-    wanted, actual = options.resource_version, str(record.revision)
-    if wanted is not None and wanted != actual:
-        raise precondition_failed(kind, record.key[1], "ResourceVersion", wanted, actual)
+    expected, actual = options.resource_version, str(record.revision)
+    if expected is not None and expected != actual:
+        raise precondition_failed(kind, record.key[1], "ResourceVersion", expected, actual)
 
 
 def _grace_s(kind: Kind, obj: JsonObject, options: DeleteOptions) -> int:

@@ -47,18 +47,18 @@ class ApiDispatcher:
     def serve(self, request: ApiRequest, authorization: str) -> ApiResponse:
         """Answer one request, errors included; raises Dropped when a fault says so."""
         try:
-            if not self._may_enter(request, authorization):
+            if not self._is_authorized(request, authorization):
                 raise unauthorized()
             if is_resource_path(request.path):
                 return self._resource(request)
-            self._strike(RequestAttributes("get", user_agent=request.user_agent, path=request.path))
+            self._match_fault(RequestAttributes("get", user_agent=request.user_agent, path=request.path))
             return self._document(request)
         except ApiError as error:
             return refusal(error)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             return refusal(internal(f"the object has an unexpected shape: {type(error).__name__}: {error}"))
 
-    def _may_enter(self, request: ApiRequest, authorization: str) -> bool:
+    def _is_authorized(self, request: ApiRequest, authorization: str) -> bool:
         if self._token is None or request.path.startswith(_HEALTH):
             return True
         return hmac.compare_digest(authorization.encode(), f"Bearer {self._token}".encode())
@@ -66,20 +66,20 @@ class ApiDispatcher:
     def _resource(self, request: ApiRequest) -> ApiResponse:
         target = route(self._storage.registry, request.path)
         verb = verb_of(target, request)
-        asked = _asked(verb, target, request)
-        fault = self._strike(asked)
+        attributes = _attributes_of(verb, target, request)
+        fault = self._match_fault(attributes)
         answered = self._verbs.serve(verb, target, request)
         if fault is not None and fault.watch_lines is not None and answered.stream is not None:
             return msgspec.structs.replace(
-                answered, stream=_cut_short(answered.stream, fault, asked, fault.watch_lines)
+                answered, stream=_truncated(answered.stream, fault, attributes, fault.watch_lines)
             )
         return answered
 
-    def _strike(self, asked: RequestAttributes) -> Fault | None:
-        self._log.add(asked)
+    def _match_fault(self, attributes: RequestAttributes) -> Fault | None:
+        self._log.add(attributes)
         if self.faults.is_down:
             raise Dropped
-        fault = self.faults.strike(asked)
+        fault = self.faults.match(attributes)
         if fault is None:
             return None
         if fault.delay_s:
@@ -87,7 +87,7 @@ class ApiDispatcher:
         if fault.drop:
             raise Dropped
         if fault.code is not None and fault.watch_lines is None:
-            raise fault.error(asked)
+            raise fault.error(attributes)
         return fault
 
     def _document(self, request: ApiRequest) -> ApiResponse:
@@ -137,7 +137,7 @@ def _schema(rows: Sequence[Kind], version: str, path: list[str], request: ApiReq
     raise no_such_resource()
 
 
-def _asked(verb: str, target: Route, request: ApiRequest) -> RequestAttributes:
+def _attributes_of(verb: str, target: Route, request: ApiRequest) -> RequestAttributes:
     return RequestAttributes(
         verb=verb,
         group=target.kind.group,
@@ -150,19 +150,19 @@ def _asked(verb: str, target: Route, request: ApiRequest) -> RequestAttributes:
     )
 
 
-def _cut_short(
-    stream: Iterator[bytes | None], fault: Fault, asked: RequestAttributes, lines: int
+def _truncated(
+    stream: Iterator[bytes | None], fault: Fault, attributes: RequestAttributes, lines: int
 ) -> Iterator[bytes | None]:
     """Let so many lines through, then end with an ERROR event or in the middle of the next line."""
     for chunk in stream:
-        whole = chunk.splitlines(keepends=True) if chunk is not None else []
-        if len(whole) <= lines and (len(whole) < lines or fault.code is None):
-            lines -= len(whole)
+        whole_lines = chunk.splitlines(keepends=True) if chunk is not None else []
+        if len(whole_lines) <= lines and (len(whole_lines) < lines or fault.code is None):
+            lines -= len(whole_lines)
             yield chunk
             continue
-        yield b"".join(whole[:lines])
+        yield b"".join(whole_lines[:lines])
         if fault.code is not None:
-            yield watching.error_line(fault.error(asked))
+            yield watching.error_line(fault.error(attributes))
             return
-        yield whole[lines][: len(whole[lines]) // 2]
+        yield whole_lines[lines][: len(whole_lines[lines]) // 2]
         raise Dropped

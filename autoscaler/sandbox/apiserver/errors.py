@@ -132,14 +132,14 @@ def bad_request(message: str) -> ApiError:
     return ApiError(400, "BadRequest", message)
 
 
-def not_permitted(user: str, asked: RequestAttributes) -> ApiError:
+def not_permitted(user: str, attributes: RequestAttributes) -> ApiError:
     """403: RBAC does not let the user do that."""
-    where = f'in the namespace "{asked.namespace}"' if asked.namespace else "at the cluster scope"
-    path = "/".join(filter(None, (asked.resource, asked.subresource)))
-    id_ = ".".join(filter(None, (asked.resource, asked.group)))
-    about = f'{id_} "{asked.name}"' if asked.name else id_
-    text = f'User "{user}" cannot {asked.verb} resource "{path}" in API group "{asked.group}" {where}'
-    details = {"name": asked.name, "group": asked.group, "kind": asked.resource}
+    where = f'in the namespace "{attributes.namespace}"' if attributes.namespace else "at the cluster scope"
+    path = "/".join(filter(None, (attributes.resource, attributes.subresource)))
+    id_ = ".".join(filter(None, (attributes.resource, attributes.group)))
+    about = f'{id_} "{attributes.name}"' if attributes.name else id_
+    text = f'User "{user}" cannot {attributes.verb} resource "{path}" in API group "{attributes.group}" {where}'
+    details = {"name": attributes.name, "group": attributes.group, "kind": attributes.resource}
     details = {key: value for key, value in details.items() if value}
     return ApiError(403, "Forbidden", f"{about} is forbidden: {text}", details)
 
@@ -185,11 +185,11 @@ def expired(message: str) -> ApiError:
     return ApiError(410, "Expired", message)
 
 
-def from_the_future(asked: int, current: int) -> ApiError:
+def from_the_future(attributes: int, current: int) -> ApiError:
     """504: the client has seen a later resource version than this server."""
     causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
     details: JsonObject = {"causes": causes, "retryAfterSeconds": 1}
-    return ApiError(504, "Timeout", f"Timeout: Too large resource version: {asked}, current: {current}", details)
+    return ApiError(504, "Timeout", f"Timeout: Too large resource version: {attributes}, current: {current}", details)
 
 
 def internal(message: str) -> ApiError:

@@ -16,20 +16,20 @@ def needs_budget(pod: JsonObject) -> bool:
     return phase not in ("Succeeded", "Failed", "Pending") and pod["metadata"].get("deletionTimestamp") is None
 
 
-def guarding(pod: JsonObject, budgets: Iterable[JsonObject]) -> JsonObject | None:
+def budget_of(pod: JsonObject, budgets: Iterable[JsonObject]) -> JsonObject | None:
     """Return the one budget that selects the pod; raises ApiError 500 when there are several, as the real server."""
     labels = pod["metadata"].get("labels") or {}
     if not labels:  # not even a budget for all pods is asked
         return None
-    found = []
+    matching = []
     for budget in budgets:
         selector = selectors.from_object((budget.get("spec") or {}).get("selector"))
         if selector is not None and selectors.labels_match(selector, labels):
-            found.append(budget)
-    if len(found) > 1:
+            matching.append(budget)
+    if len(matching) > 1:
         message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
         raise ApiError(500, "", message)
-    return found[0] if found else None
+    return matching[0] if matching else None
 
 
 def is_exempt(pod: JsonObject, budget: JsonObject) -> bool:
@@ -44,7 +44,7 @@ def is_exempt(pod: JsonObject, budget: JsonObject) -> bool:
     return desired > 0 and int(status.get("currentHealthy") or 0) >= desired
 
 
-def spend(pod: JsonObject, budget: JsonObject, now: str) -> JsonObject:
+def use_disruption(pod: JsonObject, budget: JsonObject, now: str) -> JsonObject:
     """Return the budget with one disruption less; raises ApiError 429 while it allows none."""
     metadata, status = budget["metadata"], dict(budget.get("status") or {})
     name = metadata["name"]
@@ -69,19 +69,19 @@ def _too_many(message: str, retry_after_s: int | None = None) -> ApiError:
 def with_condition(pod: JsonObject, condition: JsonObject) -> JsonObject:
     """Return the pod with this status condition set."""
     status = dict(pod.get("status") or {})
-    others = [one for one in status.get("conditions") or () if one.get("type") != condition["type"]]
+    others = [other for other in status.get("conditions") or () if other.get("type") != condition["type"]]
     status["conditions"] = [*others, condition]
     return {**pod, "status": status}
 
 
-def disrupted(pod: JsonObject, now: str) -> JsonObject:
+def with_eviction_condition(pod: JsonObject, now: str) -> JsonObject:
     """Mark the pod as evicted through the API."""
     message = "Eviction API: evicting"
     condition = {"type": "DisruptionTarget", "status": "True", "lastProbeTime": None, "lastTransitionTime": now}
     return with_condition(pod, {**condition, "reason": "EvictionByEvictionAPI", "message": message})
 
 
-def bound(kind: Kind, pod: JsonObject, node: str, now: str) -> JsonObject:
+def bound_to(kind: Kind, pod: JsonObject, node: str, now: str) -> JsonObject:
     """Return the pod assigned to the node; raises ApiError 409 if it cannot be assigned (any more)."""
     name, spec = pod["metadata"]["name"], pod["spec"]
     if spec.get("nodeName"):

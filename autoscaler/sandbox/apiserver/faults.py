@@ -45,22 +45,22 @@ class Fault(msgspec.Struct, frozen=True):
     retry_after_s: int | None = None
     watch_lines: int | None = None
 
-    def concerns(self, asked: RequestAttributes) -> bool:
+    def matches(self, attributes: RequestAttributes) -> bool:
         """Whether this rule is about the request."""
-        same_verb = self.verb in ("*", asked.verb)
-        same_resource = self.resource in ("*", asked.resource)
+        same_verb = self.verb in ("*", attributes.verb)
+        same_resource = self.resource in ("*", attributes.resource)
         return (
             same_verb
             and same_resource
-            and asked.path.startswith(self.path_prefix)
-            and self.user_agent in asked.user_agent
+            and attributes.path.startswith(self.path_prefix)
+            and self.user_agent in attributes.user_agent
         )
 
-    def error(self, asked: RequestAttributes) -> ApiError:
+    def error(self, attributes: RequestAttributes) -> ApiError:
         """The refusal this rule asks for."""
         code = self.code or 500
-        if code == 403 and asked.resource:
-            return not_permitted(USER, asked)
+        if code == 403 and attributes.resource:
+            return not_permitted(USER, attributes)
         details: JsonObject = {}
         if self.retry_after_s is not None:
             details["retryAfterSeconds"] = self.retry_after_s
@@ -105,11 +105,11 @@ class Faults:
         """Let the server know how to cut the connections that are open."""
         self._when_down = action
 
-    def strike(self, asked: RequestAttributes) -> Fault | None:
+    def match(self, attributes: RequestAttributes) -> Fault | None:
         """Return the rule for this request, and count the hit."""
         with self._lock:
-            for position, (fault, left) in enumerate(self._rules):
-                if fault.concerns(asked) and left != 0:
-                    self._rules[position] = (fault, None if left is None else left - 1)
+            for index, (fault, times_left) in enumerate(self._rules):
+                if fault.matches(attributes) and times_left != 0:
+                    self._rules[index] = (fault, None if times_left is None else times_left - 1)
                     return fault
         return None

@@ -40,8 +40,8 @@ class RequestHandler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Serve any method."""
-        site = self._site
-        if site.faults.is_down:
+        dispatcher = self._dispatcher
+        if dispatcher.faults.is_down:
             raise Dropped
         try:
             request = self._request()
@@ -49,7 +49,7 @@ class RequestHandler(BaseHTTPRequestHandler):
             self.close_connection = True
             self._write(refusal(error))
             return
-        answer = site.serve(request, self.headers.get("Authorization", ""))
+        answer = dispatcher.serve(request, self.headers.get("Authorization", ""))
         if answer.stream is not None:
             self._stream(answer)
         else:
@@ -64,8 +64,8 @@ class RequestHandler(BaseHTTPRequestHandler):
         """Requests are recorded elsewhere."""
 
     @property
-    def _site(self) -> ApiDispatcher:
-        return cast("ApiDispatcher", self.server.site)  # type: ignore[attr-defined]
+    def _dispatcher(self) -> ApiDispatcher:
+        return cast("ApiDispatcher", self.server.dispatcher)  # type: ignore[attr-defined]
 
     def _request(self) -> ApiRequest:
         url = urlsplit(self.path)
@@ -126,7 +126,11 @@ class RequestHandler(BaseHTTPRequestHandler):
         stream = answer.stream or iter(())
         try:
             for chunk in stream:
-                if self._site.stopping.is_set() or self._site.faults.is_down or (chunk is None and self._peer_left()):
+                if (
+                    self._dispatcher.stopping.is_set()
+                    or self._dispatcher.faults.is_down
+                    or (chunk is None and self._peer_left())
+                ):
                     raise Dropped
                 if chunk:
                     self.wfile.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))

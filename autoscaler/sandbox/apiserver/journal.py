@@ -84,12 +84,12 @@ class Subscription:
             self._journal.condition(self._store).notify_all()
 
     def _seen_as(self, change: StoreChange) -> ChangeType | None:
-        belonged = change.before is not None and self._selection.matches(change.before)
+        was_selected = change.before is not None and self._selection.matches(change.before)
         if change.type is ChangeType.DELETED:
-            return ChangeType.DELETED if belonged else None
+            return ChangeType.DELETED if was_selected else None
         if self._selection.matches(change.now):
-            return ChangeType.MODIFIED if belonged else ChangeType.ADDED
-        return ChangeType.DELETED if belonged else None
+            return ChangeType.MODIFIED if was_selected else ChangeType.ADDED
+        return ChangeType.DELETED if was_selected else None
 
 
 class Journal:
@@ -108,7 +108,7 @@ class Journal:
         self._history_limit = history_limit
         self._stores: dict[str, ObjectStore] = {}
         self._conditions: dict[str, threading.Condition] = {}
-        self._owned: dict[str, dict[tuple[str, Key], None]] = {}
+        self._by_owner: dict[str, dict[tuple[str, Key], None]] = {}
         self._listeners: dict[str, list[ChangeListener]] = {}
         self._pending: deque[StoreChange] = deque()
         self._depth = 0
@@ -172,9 +172,9 @@ class Journal:
         store = self.store(kind)
         before = store.get(record.key)
         if before is not None:
-            self._disown(store, before)
+            self._unindex_owners(store, before)
         store.load(record)
-        self._own(store, record)
+        self._index_owners(store, record)
         return record
 
     def remove(self, kind: Kind, record: Stored) -> Stored:
@@ -187,13 +187,13 @@ class Journal:
 
     def dependents(self, uid: str) -> list[tuple[ObjectStore, Stored]]:
         """Objects that name this uid as an owner."""
-        found = []
-        for store_id, key in self._owned.get(uid, ()):
+        records = []
+        for store_id, key in self._by_owner.get(uid, ()):
             store = self._stores[store_id]
             record = store.get(key)
             if record is not None:
-                found.append((store, record))
-        return found
+                records.append((store, record))
+        return records
 
     def subscribe(self, kind: Kind, selection: StoreSelection, since: int | None) -> Subscription:
         """Watch from after `since`; `None` starts with what exists. Raises ApiError 410 or 504."""
@@ -225,23 +225,23 @@ class Journal:
     def _commit(self, store: ObjectStore, change: StoreChange) -> None:
         store.apply(change)
         if change.before is not None:
-            self._disown(store, change.before)
+            self._unindex_owners(store, change.before)
         if change.type is not ChangeType.DELETED:
-            self._own(store, change.now)
+            self._index_owners(store, change.now)
         if self._listeners.get(store.kind.store_id):
             self._pending.append(change)
         self.condition(store).notify_all()
 
-    def _own(self, store: ObjectStore, record: Stored) -> None:
+    def _index_owners(self, store: ObjectStore, record: Stored) -> None:
         for uid in record.owners:
-            self._owned.setdefault(uid, {})[store.kind.store_id, record.key] = None
+            self._by_owner.setdefault(uid, {})[store.kind.store_id, record.key] = None
 
-    def _disown(self, store: ObjectStore, record: Stored) -> None:
+    def _unindex_owners(self, store: ObjectStore, record: Stored) -> None:
         for uid in record.owners:
-            owned = self._owned.get(uid, {})
+            owned = self._by_owner.get(uid, {})
             owned.pop((store.kind.store_id, record.key), None)
             if not owned:
-                self._owned.pop(uid, None)
+                self._by_owner.pop(uid, None)
 
     def _dispatch(self) -> None:
         with self.lock:

@@ -54,8 +54,12 @@ def check_options(request: ApiRequest) -> None:
 def _misplaced(request: ApiRequest, match: str, revision: str) -> str | None:
     """Why `resourceVersionMatch` may not be given, if so."""
     if request.flag("watch"):
-        given = "sendInitialEvents" in request.query
-        return None if given else "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        has_initial_events = "sendInitialEvents" in request.query
+        return (
+            None
+            if has_initial_events
+            else "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        )
     if request.query.get("continue"):
         return "resourceVersionMatch is forbidden when continue is provided"
     if not revision:
@@ -73,7 +77,7 @@ def list_page(storage: Storage, kind: Kind, selection: StoreSelection, request: 
     if text := request.query.get("continue", ""):
         if revision:
             raise bad_request("specifying resource version is not allowed when using continue")
-        return _continued(storage, kind, selection, limit, _read(text))
+        return _continued(storage, kind, selection, limit, _decode_token(text))
     match = request.query.get("resourceVersionMatch", "")
     exact = match == "Exact" or (limit is not None and bool(revision) and not match)
     if exact:
@@ -102,9 +106,11 @@ def _continued(storage: Storage, kind: Kind, selection: StoreSelection, limit: i
     except ApiError as error:
         if error.code != 410:
             raise
-        gone = expired(_EXPIRED)
-        gone.metadata = {"continue": _write(msgspec.structs.replace(token, rv=_LATEST, start=f"{start}\0"))}
-        raise gone from error
+        expired_error = expired(_EXPIRED)
+        expired_error.metadata = {
+            "continue": _encode_token(msgspec.structs.replace(token, rv=_LATEST, start=f"{start}\0"))
+        }
+        raise expired_error from error
 
 
 def render(storage: Storage, kind: Kind, selection: StoreSelection, page: ListPage, request: ApiRequest) -> ApiResponse:
@@ -112,7 +118,7 @@ def render(storage: Storage, kind: Kind, selection: StoreSelection, page: ListPa
     metadata: JsonObject = {"resourceVersion": str(page.revision), **({"continue": ""} if kind.custom else {})}
     if page.last is not None:
         start = page.last[1] if selection.namespace is not None else "/".join(page.last)
-        metadata["continue"] = _write(_Token(_VERSION, page.revision, f"{start}\0"))
+        metadata["continue"] = _encode_token(_Token(_VERSION, page.revision, f"{start}\0"))
         if page.remaining is not None:
             metadata["remainingItemCount"] = page.remaining
     match request.form():
@@ -124,10 +130,10 @@ def render(storage: Storage, kind: Kind, selection: StoreSelection, page: ListPa
             items = [partial(record.decoded(kind)) for record in page.records]
             head = {"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1"}
             return answer({**head, "metadata": metadata, "items": items})
-    return ApiResponse(200, _joined(kind, page, metadata))
+    return ApiResponse(200, _list_body(kind, page, metadata))
 
 
-def _joined(kind: Kind, page: ListPage, metadata: JsonObject) -> bytes:
+def _list_body(kind: Kind, page: ListPage, metadata: JsonObject) -> bytes:
     """The list as bytes: items of built-in kinds carry no kind and apiVersion, as the real server's do not."""
     if kind.custom or kind.store:
         items = b",".join([record.encoded(kind) for record in page.records])
@@ -138,11 +144,11 @@ def _joined(kind: Kind, page: ListPage, metadata: JsonObject) -> bytes:
     return b"".join((head, msgspec.json.encode(metadata), b',"items":[', items, b"]}\n"))
 
 
-def _write(token: _Token) -> str:
+def _encode_token(token: _Token) -> str:
     return base64.urlsafe_b64encode(msgspec.json.encode(token)).decode().rstrip("=")
 
 
-def _read(text: str) -> _Token:
+def _decode_token(text: str) -> _Token:
     try:
         data = base64.b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True)
     except (binascii.Error, ValueError) as error:

@@ -84,11 +84,11 @@ class StoreChange:
 
     def line(self, seen_as: ChangeType, kind: Kind) -> bytes:
         """The watch line, encoded once and shared by all watchers that see the change the same way."""
-        at = (seen_as, kind.head)
-        line = self._lines.get(at)
+        cache_key = (seen_as, kind.head)
+        line = self._lines.get(cache_key)
         if line is None:
             line = watch_line(seen_as, self.seen(seen_as).encoded(kind))
-            self._lines[at] = line
+            self._lines[cache_key] = line
         return line
 
     def seen(self, seen_as: ChangeType) -> Stored:
@@ -126,11 +126,11 @@ def selectable(kind: Kind, obj: JsonObject) -> dict[str, str]:
     metadata = obj["metadata"]
     fields = {"metadata.name": metadata["name"], "metadata.namespace": metadata.get("namespace", "")}
     for path in kind.fields:
-        fields[path] = _text(_at(obj, path), path)
+        fields[path] = _text(_field_value(obj, path), path)
     return fields
 
 
-def _at(obj: JsonObject, path: str) -> Any:
+def _field_value(obj: JsonObject, path: str) -> Any:
     if path == "source":
         return (obj.get("source") or {}).get("component")
     if path == "reportingComponent":

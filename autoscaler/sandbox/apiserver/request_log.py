@@ -36,12 +36,14 @@ class RequestLog:
         self._entries: deque[RequestAttributes] = deque(maxlen=limit)
         self._counts: Counter[RbacRule] = Counter()
 
-    def add(self, asked: RequestAttributes) -> None:
+    def add(self, attributes: RequestAttributes) -> None:
         """Record one request."""
         with self._lock:
-            self._entries.append(asked)
-            if asked.resource:
-                self._counts[RbacRule(asked.group, asked.resource, asked.subresource, asked.verb)] += 1
+            self._entries.append(attributes)
+            if attributes.resource:
+                self._counts[
+                    RbacRule(attributes.group, attributes.resource, attributes.subresource, attributes.verb)
+                ] += 1
 
     def entries(self, *, user_agent: str = "") -> list[RequestAttributes]:
         """The latest requests, oldest first, of user agents that contain this text."""
@@ -55,9 +57,9 @@ class RequestLog:
 
     def count(self, verb: str, resource: str, subresource: str = "") -> int:
         """How many requests with this verb went to this resource, in any group."""
-        wanted = (verb, resource, subresource)
+        rule_key = (verb, resource, subresource)
         return sum(
-            number for rule, number in self.counts().items() if (rule.verb, rule.resource, rule.subresource) == wanted
+            number for rule, number in self.counts().items() if (rule.verb, rule.resource, rule.subresource) == rule_key
         )
 
     def clear(self) -> None:

@@ -33,8 +33,8 @@ class _Listener(ThreadingHTTPServer):
     block_on_close = True
     request_queue_size = 128
 
-    def __init__(self, address: tuple[str, int], site: ApiDispatcher, tls: ssl.SSLContext | None) -> None:
-        self.site = site
+    def __init__(self, address: tuple[str, int], dispatcher: ApiDispatcher, tls: ssl.SSLContext | None) -> None:
+        self.dispatcher = dispatcher
         self._tls = tls
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
@@ -94,8 +94,8 @@ class ApiServer:
         self._token = token
         self._tls = tls
         verbs = Verbs(storage, SystemClock(), bookmark_every_s)
-        self._site = ApiDispatcher(storage, verbs, self.faults, self.requests, token)
-        self._listener = _Listener((host, port), self._site, _context(tls))
+        self._dispatcher = ApiDispatcher(storage, verbs, self.faults, self.requests, token)
+        self._listener = _Listener((host, port), self._dispatcher, _context(tls))
         self._thread = threading.Thread(target=self._listener.serve_forever, args=(0.05,), name="apiserver")
         self.faults.when_down(self._listener.cut)
 
@@ -112,7 +112,7 @@ class ApiServer:
 
     def stop(self) -> None:
         """End watches, close connections and wait for their threads."""
-        self._site.stopping.set()
+        self._dispatcher.stopping.set()
         if self._thread.is_alive():
             self._listener.shutdown()
             self._thread.join()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from autoscaler.clock import Clock
 from autoscaler.objects.meta import JsonObject
 from autoscaler.sandbox.apiserver import apply, crd, eviction, scaling, selectors
-from autoscaler.sandbox.apiserver.admission import Admission, fresh, settle_namespace, stamp
+from autoscaler.sandbox.apiserver.admission import Admission, deep_copy, set_namespace, stamp
 from autoscaler.sandbox.apiserver.deletion import CRD_ID, DeletedObject, DeleteOptions, Deletion, check_preconditions
 from autoscaler.sandbox.apiserver.errors import (
     already_exists,
@@ -112,8 +112,8 @@ class Storage:
         count = 0
         with self._journal.transaction():
             for given in objects:
-                obj = fresh(given)
-                settle_namespace(kind, obj["metadata"], None)
+                obj = deep_copy(given)
+                set_namespace(kind, obj["metadata"], None)
                 kept = {key: obj["metadata"][key] for key in _KEPT_ON_LOAD if obj["metadata"].get(key)}
                 stamp(kind, obj, self._journal.timestamp(), self._journal.revision + 1)
                 obj["metadata"].update(kept)
@@ -180,9 +180,9 @@ class Storage:
     ) -> tuple[JsonObject, bool]:
         """Server-side apply; returns the object and whether it was created."""
         kind = self.kind(resource)
-        config = fresh(config)
+        config = deep_copy(config)
         metadata = config.setdefault("metadata", {})
-        settle_namespace(kind, metadata, namespace)
+        set_namespace(kind, metadata, namespace)
         if not metadata.get("name"):
             raise invalid(kind, "", [required("metadata.name")])
         with self._journal.transaction():
@@ -245,20 +245,20 @@ class Storage:
             check_preconditions(pods, record, options)
             pod = record.decoded(pods)
             if eviction.needs_budget(pod):
-                budget = eviction.guarding(pod, self.list(budgets, namespace=namespace))
+                budget = eviction.budget_of(pod, self.list(budgets, namespace=namespace))
                 if budget is not None and not eviction.is_exempt(pod, budget):
-                    spent = eviction.spend(pod, budget, now)
+                    used_budget = eviction.use_disruption(pod, budget, now)
                     if not dry_run:
-                        self._journal.put(budgets, spent)
+                        self._journal.put(budgets, used_budget)
             if not dry_run:
-                record = self._journal.put(pods, eviction.disrupted(pod, now))
+                record = self._journal.put(pods, eviction.with_eviction_condition(pod, now))
             self._deletion.delete(pods, record, DeleteOptions(options.grace_s, options.propagation), dry_run=dry_run)
 
     def bind(self, name: str, node: str, *, namespace: str = "default", dry_run: bool = False) -> None:
         """Assign a pod to a node, which need not exist; raises ApiError 409 if it has one."""
         kind = self.kind("pods")
         with self._journal.transaction():
-            pod = eviction.bound(kind, self.get(kind, name, namespace), node, self._journal.timestamp())
+            pod = eviction.bound_to(kind, self.get(kind, name, namespace), node, self._journal.timestamp())
             if not dry_run:
                 self._journal.put(kind, pod)
 
@@ -352,9 +352,9 @@ class Storage:
             return self._journal.store(kind).page(selection, revision or current, after, limit)
 
     def _replace(self, kind: Kind, old: Stored, obj: JsonObject, subresource: str, *, dry_run: bool) -> JsonObject:
-        was = old.decoded(kind)
-        new = self._admission.changed(kind, was, obj, subresource)
-        if new == was or dry_run:
+        current = old.decoded(kind)
+        new = self._admission.changed(kind, current, obj, subresource)
+        if new == current or dry_run:
             return new
         record = self._journal.put(kind, new)
         self._definition_changed(kind, new)

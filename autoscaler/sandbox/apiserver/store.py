@@ -114,17 +114,17 @@ class ObjectStore:
 
     def page(self, selection: StoreSelection, revision: int, after: Key | None, limit: int | None) -> ListPage:
         """List as of `revision`, after a key, at most `limit` objects; raises ApiError 410 when forgotten."""
-        past: dict[Key, Stored | None] = {}
+        changed_since: dict[Key, Stored | None] = {}
         for change in self.since(revision):
-            past.setdefault(change.key, change.before)
-        candidates = self._candidates(selection, after, past)
+            changed_since.setdefault(change.key, change.before)
+        candidates = self._candidates(selection, after, changed_since)
         if limit is None:
             return ListPage(list(candidates), revision)
         records = list(islice(candidates, limit))
         if next(candidates, None) is None:
             return ListPage(records, revision)
         last = records[-1].key
-        remaining = self._count_after(selection.namespace, last) if selection.is_plain and not past else None
+        remaining = self._count_after(selection.namespace, last) if selection.is_plain and not changed_since else None
         return ListPage(records, revision, last, remaining)
 
     def _position(self, revision: int) -> int:
@@ -137,35 +137,37 @@ class ObjectStore:
         return self._records.irange(start, (namespace, _LAST), inclusive=(False, True))
 
     def _candidates(
-        self, selection: StoreSelection, after: Key | None, past: dict[Key, Stored | None]
+        self, selection: StoreSelection, after: Key | None, changed_since: dict[Key, Stored | None]
     ) -> Iterator[Stored]:
-        for key in self._narrowed(selection, after, past):
-            record = past[key] if key in past else self._records[key]
+        for key in self._candidate_keys(selection, after, changed_since):
+            record = changed_since[key] if key in changed_since else self._records[key]
             if record is not None and (selection.is_plain or selection.matches(record)):
                 yield record
 
-    def _narrowed(self, selection: StoreSelection, after: Key | None, past: dict[Key, Stored | None]) -> Iterator[Key]:
+    def _candidate_keys(
+        self, selection: StoreSelection, after: Key | None, changed_since: dict[Key, Stored | None]
+    ) -> Iterator[Key]:
         """Keys to look at, in order, each once: through an index where the selection allows it."""
         indexed = selection.equal_to(self.kind.index) if self.kind.index is not None else None
         name = selection.equal_to("metadata.name")
-        if not past and name is not None and selection.namespace is not None:
+        if not changed_since and name is not None and selection.namespace is not None:
             keys: Iterator[Key] = iter([(selection.namespace, name)])
             return (key for key in keys if key in self._records and (after is None or key > after))
-        if not past and indexed:
-            found = sorted(self._index.get(indexed, ()))
-            return (key for key in found if after is None or key > after)
+        if not changed_since and indexed:
+            indexed_keys = sorted(self._index.get(indexed, ()))
+            return (key for key in indexed_keys if after is None or key > after)
         keys = self._keys(selection.namespace, after)
-        if not past:
+        if not changed_since:
             return keys
         namespace = selection.namespace
-        old = sorted(
+        removed = sorted(
             key
-            for key in past
+            for key in changed_since
             if key not in self._records
             and (namespace is None or key[0] == namespace)
             and (after is None or key > after)
         )
-        return merge(keys, old)
+        return merge(keys, removed)
 
     def _count_after(self, namespace: str | None, last: Key) -> int:
         end = len(self._records) if namespace is None else self._records.bisect_right((namespace, _LAST))

@@ -133,7 +133,7 @@ class Meter:
 
     def _capacity(self) -> tuple[int, int]:
         """Return the allocatable CPU of ready nodes in thousandths, and how many are ready."""
-        self._feed.pump()
+        self._feed.sync()
         ready = [node for node in self._nodes.snapshot().values() if readiness(node).ready]
         return sum(node.allocatable.get(quantity.CPU, 0) for node in ready), len(ready)
 

@@ -80,7 +80,7 @@ class Api(MemoryWrites):
     def evict(self, namespace: str, name: str, uid: str, grace_s: int | None) -> None:
         self._answer()
         key = f"{namespace}/{name}"
-        self._note("tryEvict", key)
+        self._record_write("tryEvict", key)
         errors = self.eviction_errors[name]
         error = errors.popleft() if errors else self.always.get(name)
         if error is not None:
@@ -92,7 +92,7 @@ class Api(MemoryWrites):
         if takes_s is None or pod is None:
             super().evict(namespace, name, uid, grace_s)
             return
-        self._note("evict", key, pod.node or "")
+        self._record_write("evict", key, pod.node or "")
         if pod.deleted is None:
             self._cluster_now.put_pod(replace(pod, deleted=self._clock_now.now().wall))
             self._executor.call_at(self._clock_now.now().later(takes_s), lambda: self._cluster_now.remove_pod(key))
@@ -106,7 +106,7 @@ class Api(MemoryWrites):
 
     def remove_taint(self, node: str, key: str, *, uncordon: bool = False) -> bool:
         self._answer()
-        self._note("tryRelease", node)
+        self._record_write("tryRelease", node)
         if self.release_errors[node]:
             raise self.release_errors[node].popleft()
         return super().remove_taint(node, key, uncordon=uncordon)

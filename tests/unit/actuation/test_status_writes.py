@@ -3,7 +3,7 @@
 from autoscaler.actuation.status_writes import ClusterStatuses, WriteOutcome
 from autoscaler.clock import Instant, VirtualClock
 from autoscaler.kube.paths import ObjectRef
-from autoscaler.sandbox.held_objects import hold
+from autoscaler.sandbox.capacity_objects import put_objects
 from autoscaler.sandbox.memory_cluster import MemoryCluster, MemoryWrites
 from autoscaler.scaleup.provisioning import accepted, found
 from autoscaler.scaleup.status_change import change_of
@@ -24,7 +24,7 @@ def a_cluster() -> MemoryWrites:
 def test_conditions_of_others_stay_and_those_of_its_type_are_replaced() -> None:
     writes = a_cluster()
     request = a_request(conditions=[a_condition("QuotaReserved"), a_condition("Provisioned", "False")])
-    hold(writes, request)
+    put_objects(writes, request)
     statuses = ClusterStatuses(writes)
     statuses.put(accepted(request, NOW))
     assert statuses.put(found(request, NOW)).outcome is WriteOutcome.DONE
@@ -40,7 +40,7 @@ def test_conditions_of_others_stay_and_those_of_its_type_are_replaced() -> None:
 def test_fields_are_set_and_removed() -> None:
     writes = a_cluster()
     buffer = a_buffer(status={"replicas": 2, "provisioningStrategy": "x"})
-    hold(writes, buffer)
+    put_objects(writes, buffer)
     ClusterStatuses(writes).put(change_of(buffer, fields={"replicas": None, "podTemplateGeneration": 3}))
     ref = ObjectRef("autoscaling.x-k8s.io/v1beta1", "CapacityBuffer", "spare", "default")
     assert writes.objects[ref]["status"] == {
@@ -53,7 +53,7 @@ def test_fields_are_set_and_removed() -> None:
 def test_what_is_there_already_is_not_written_again() -> None:
     writes = a_cluster()
     request = a_request()
-    hold(writes, request)
+    put_objects(writes, request)
     statuses = ClusterStatuses(writes)
     statuses.put(found(request, NOW))
     version = writes.objects[REQUEST]["metadata"]["resourceVersion"]

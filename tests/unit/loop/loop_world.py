@@ -20,7 +20,7 @@ from autoscaler.objects.workload import DisruptionBudget
 from autoscaler.observe.report import PassReport
 from autoscaler.ports import EventType, Stopwatch, Subject
 from autoscaler.reasons import RemovedAs
-from autoscaler.sandbox.held_objects import with_held
+from autoscaler.sandbox.capacity_objects import with_objects
 from autoscaler.sandbox.memory_cluster import MemoryCluster, MemoryWrites
 from autoscaler.sandbox.memory_reader import MemoryReader
 from autoscaler.sandbox.recorded_cloud import RecordedCloud, recorded
@@ -182,7 +182,7 @@ class LoopWorld:
         if self.unreachable is not None:
             raise RetryLater(self.unreachable)
         nodes = tuple(self.cluster.nodes.values())
-        view = self._builder.view(read_groups(nodes), with_held(self.related, self.writes))
+        view = self._builder.view(read_groups(nodes), with_objects(self.related, self.writes))
         return replace(view, silence_s=self.silence_s)
 
     def event(self, about: Subject, kind: EventType, reason: str, message: str) -> None:

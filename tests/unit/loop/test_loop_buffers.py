@@ -9,7 +9,7 @@ from autoscaler.errors import Conflict
 from autoscaler.kube.paths import ObjectRef
 from autoscaler.objects.capacity import CapacityBuffer
 from autoscaler.reasons import ScaleUpResult
-from autoscaler.sandbox.held_objects import hold
+from autoscaler.sandbox.capacity_objects import put_objects
 from autoscaler.snapshot.cluster import Related
 from cloudprovider.static.spec import Call, CallFault, FaultKind
 from tests.builders import a_node, a_pod
@@ -32,7 +32,7 @@ def a_world(*buffers: CapacityBuffer, nodes: int = 1, related: Related | None = 
     standing = [(a_node(f"n{number}", created=NOW - 9000), "web") for number in range(nodes)]
     world = LoopWorld(a_spec(target=nodes), config=config, nodes=standing)
     world.related = related or Related()
-    hold(world.writes, a_template(), *buffers)
+    put_objects(world.writes, a_template(), *buffers)
     return world
 
 
@@ -76,7 +76,7 @@ def test_the_buffer_hears_once_that_it_triggered_a_scale_up() -> None:
 
 def test_the_buffer_hears_that_nothing_can_be_had_for_it() -> None:
     world = a_world(a_buffer(replicas=30), nodes=0)
-    hold(world.writes, a_template(cpu="30"))
+    put_objects(world.writes, a_template(cpu="30"))
     world.run(), world.run(after_s=15)
     assert [(one.about.name, one.reason) for one in world.events if one.about.kind == "CapacityBuffer"] == [
         ("spare", "NotTriggerScaleUp")
@@ -140,7 +140,7 @@ def test_each_part_has_its_own_flag() -> None:
 def test_room_that_one_group_refuses_is_bought_in_another() -> None:
     refusal = CallFault(call=Call.INCREASE, error=FaultKind.OUT_OF_CAPACITY)
     world = LoopWorld(a_spec("a", call_faults=[refusal]), a_spec("b"), config=from_options(BOTH))
-    hold(world.writes, a_template(), a_buffer(replicas=1))
+    put_objects(world.writes, a_template(), a_buffer(replicas=1))
     world.run()
     assert world.run(after_s=15).scale_up.result is ScaleUpResult.SUCCESSFUL
     assert [call for call in world.calls if call[2] > 0] == [("increase", "b", 1)]

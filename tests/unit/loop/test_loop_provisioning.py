@@ -10,7 +10,7 @@ from autoscaler.errors import AutoscalerError, Conflict, Gone, LeadershipLost, R
 from autoscaler.kube.paths import ObjectRef
 from autoscaler.objects.capacity import CONSUMES, ProvisioningRequest
 from autoscaler.reasons import ScaleUpResult, UnremovableReason, Waiting
-from autoscaler.sandbox.held_objects import hold
+from autoscaler.sandbox.capacity_objects import put_objects
 from cloudprovider.interface import ErrorClass, GroupSettings, InstanceError
 from cloudprovider.static.spec import CreationFault, When
 from tests.builders import a_node, a_pod
@@ -26,7 +26,7 @@ def a_world(*requests: ProvisioningRequest, nodes: int = 1, groups: Any = None, 
     standing = [(a_node(f"n{number}", created=NOW - 9000), "web") for number in range(nodes)]
     specs = groups if groups is not None else [a_spec(target=nodes)]
     world = LoopWorld(*specs, config=config, nodes=standing)
-    hold(world.writes, a_template(), *requests)
+    put_objects(world.writes, a_template(), *requests)
     return world
 
 

@@ -41,47 +41,47 @@ def stage() -> Stage:
 def test_nothing_is_known_before_it_is_pumped(stage: Stage) -> None:
     stage.add("n1")
     assert (stage.feed.has_synced, stage.feed.wait_synced(9.0)) == (False, {"/api/v1/nodes": "still listing"})
-    stage.feed.pump()
+    stage.feed.sync()
     assert (stage.feed.has_synced, stage.feed.wait_synced(9.0), stage.names) == (True, {}, {"n1"})
 
 
 def test_what_enters_or_leaves_the_selection_comes_and_goes(stage: Stage) -> None:
     stage.add("n1")
     stage.add("n2", pool="b")
-    stage.feed.pump()
+    stage.feed.sync()
     stage.relabel("n1", "b")
     stage.relabel("n2", "a")
-    stage.feed.pump()
+    stage.feed.sync()
     assert stage.names == {"n2"}
     stage.storage.delete("nodes", "n2")
-    stage.feed.pump()
+    stage.feed.sync()
     assert stage.names == set()
 
 
 def test_late_changes_arrive_in_their_time(stage: Stage) -> None:
-    stage.feed.pump()
+    stage.feed.sync()
     stage.feed.lag_s = 30
     stage.add("n1")
     assert stage.feed.due() == -math.inf
-    stage.feed.pump()
+    stage.feed.sync()
     assert (stage.names, stage.feed.due()) == (set(), 30)
     stage.clock.advance(30)
-    stage.feed.pump()
+    stage.feed.sync()
     assert (stage.names, stage.feed.due()) == ({"n1"}, math.inf)
 
 
 def test_a_history_that_was_forgotten_is_made_up_for_by_a_list(stage: Stage) -> None:
     stage.add("n1")
-    stage.feed.pump()
+    stage.feed.sync()
     stage.storage.delete("nodes", "n1")
     stage.add("n2")
     stage.storage.compact()
-    stage.feed.pump()
+    stage.feed.sync()
     assert stage.names == {"n2"}
 
 
 def test_a_stopped_feed_hears_nothing(stage: Stage) -> None:
-    stage.feed.pump()
+    stage.feed.sync()
     stage.feed.stop()
     stage.add("n1")
     assert stage.feed.due() == math.inf

@@ -18,24 +18,24 @@ _FIELDS: dict[str, tuple[str, type[Resource]]] = {
 """Field of `Related` and type, by kind."""
 
 
-def hold(writes: MemoryWrites, *objects: ProvisioningRequest | CapacityBuffer | StoredTemplate) -> None:
+def put_objects(writes: MemoryWrites, *objects: ProvisioningRequest | CapacityBuffer | StoredTemplate) -> None:
     """Put objects where writes find them."""
-    for json_object in objects:
-        kind = next(kind for kind, (_, type_) in _FIELDS.items() if isinstance(json_object, type_))
-        version = "v1" if isinstance(json_object, StoredTemplate) else json_object.api_version
-        plain: dict[str, Any] = msgspec.to_builtins(json_object)
-        ref = ObjectRef(version, kind, json_object.name, json_object.namespace)
+    for obj in objects:
+        kind = next(kind for kind, (_, type_) in _FIELDS.items() if isinstance(obj, type_))
+        version = "v1" if isinstance(obj, StoredTemplate) else obj.api_version
+        plain: dict[str, Any] = msgspec.to_builtins(obj)
+        ref = ObjectRef(version, kind, obj.name, obj.namespace)
         writes.objects[ref] = {**plain, "apiVersion": version, "kind": kind}
 
 
-def with_held(related: Related, writes: MemoryWrites) -> Related:
+def with_objects(related: Related, writes: MemoryWrites) -> Related:
     """Return related objects with those that are held, as they are now."""
-    found: dict[str, dict[str, Resource]] = {field: {} for field, _ in _FIELDS.values()}
+    by_field: dict[str, dict[str, Resource]] = {field: {} for field, _ in _FIELDS.values()}
     for ref, plain in writes.objects.items():
         if ref.kind in _FIELDS:
             field, kind = _FIELDS[ref.kind]
-            one = msgspec.convert(plain, kind)
-            found[field][one.key] = one
-    if not any(found.values()) and not (related.provisioning_requests or related.capacity_buffers):
+            obj = msgspec.convert(plain, kind)
+            by_field[field][obj.key] = obj
+    if not any(by_field.values()) and not (related.provisioning_requests or related.capacity_buffers):
         return related
-    return msgspec.structs.replace(related, **found)
+    return msgspec.structs.replace(related, **by_field)
