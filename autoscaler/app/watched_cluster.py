@@ -1,6 +1,6 @@
 """The cluster as the watches know it: the daemon's `loop.observing.ClusterSource`."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -85,8 +85,7 @@ class WatchedCluster:
 
     def _kept(self, path: str, decoder: Decoder[R], field_selector: str = "") -> Store[R]:
         source = KindSource(path, decoder, field_selector)
-        no_indexes: Mapping[str, Callable[[R], Hashable | None]] = {}
-        return self._feed.add(source, no_indexes, log_changes=False)
+        return self._feed.add(source, log_changes=False)
 
     def _follow_capacity(self, config: Config) -> None:
         """Follow what asks for capacity beside pods, where that is enabled; the cluster need not know those kinds."""
@@ -109,8 +108,7 @@ class WatchedCluster:
 
     def _permitted(self, path: str, kind: type[R]) -> Store[R]:
         """Follow a kind that only side features need, if we may."""
-        no_indexes: Mapping[str, Callable[[R], Hashable | None]] = {}
-        return self._feed.add(KindSource(path, plain_decoder(kind), optional=True), no_indexes, log_changes=False)
+        return self._feed.add(KindSource(path, plain_decoder(kind), optional=True), log_changes=False)
 
     def _lack(self, feature: str, *stores: "Store[Any] | None") -> bool:
         """Whether a feature has to rest because something it needs may not be read; said when that begins."""
@@ -126,8 +124,7 @@ class WatchedCluster:
         """Follow a kind that the cluster need not know, in the newest of these versions that it serves."""
         newest, *older = (f"/apis/{group}/{version}/{plural}" for version in versions)
         source = KindSource(newest, plain_decoder(kind), optional=True, older_paths=tuple(older))
-        no_indexes: Mapping[str, Callable[[R], Hashable | None]] = {}
-        return self._feed.add(source, no_indexes, log_changes=False)
+        return self._feed.add(source, log_changes=False)
 
     def _priorities(self, config: Config) -> Store[ConfigMap] | None:
         """Follow the priority expander's ConfigMap, and no other, where that expander is used."""

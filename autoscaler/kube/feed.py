@@ -2,7 +2,7 @@
 
 import random
 import threading
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar
 
 from autoscaler.clock import Clock
@@ -19,13 +19,7 @@ _RENEW_S = 90.0
 class Feed(Protocol):
     """Fills stores: from watches, or in the simulator from the storage itself. Add every kind before it starts."""
 
-    def add(
-        self,
-        source: KindSource[T],
-        indexes: Mapping[str, Callable[[T], Hashable | None]] | None = None,
-        *,
-        log_changes: bool = True,
-    ) -> Store[T]:
+    def add(self, source: KindSource[T], *, log_changes: bool = True) -> Store[T]:
         """Follow one more kind; returns the store it will fill."""
         ...
 
@@ -62,15 +56,9 @@ class ClusterFeed:
         self._renew_s = min(_RENEW_S, max_silence_s / 2) if max_silence_s > 0 else _RENEW_S
         self._reflectors: list[Reflector[Any]] = []
 
-    def add(
-        self,
-        source: KindSource[T],
-        indexes: Mapping[str, Callable[[T], Hashable | None]] | None = None,
-        *,
-        log_changes: bool = True,
-    ) -> Store[T]:
+    def add(self, source: KindSource[T], *, log_changes: bool = True) -> Store[T]:
         """Follow one more kind; returns the store it will fill."""
-        store: Store[T] = Store(indexes, log_changes=log_changes)
+        store: Store[T] = Store(log_changes=log_changes)
         arguments = (source, store, self._client, self._clock, self._wait, self._rng, self._renew_s)
         self._reflectors.append(Reflector(*arguments))
         return store

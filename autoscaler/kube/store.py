@@ -1,7 +1,7 @@
 """Stores the last known objects of one kind; a reflector writes it, everyone reads it."""
 
 import threading
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Iterable
 from typing import Generic, NamedTuple, TypeVar
 
 from autoscaler.objects.decode import DecodedEvent, Named, WatchEventType
@@ -21,25 +21,18 @@ class Delta(NamedTuple, Generic[T]):
 
 
 class Store(Generic[T]):
-    """Objects by key, with optional indexes, listeners and a log of changes.
+    """Objects by key, with listeners and a log of changes.
 
     One thread writes; any thread reads. An object equal to the one it would replace changes nothing and is not
     reported, so what listeners and the log see is what matters to the autoscaler.
     """
 
-    def __init__(
-        self, indexes: Mapping[str, Callable[[T], Hashable | None]] | None = None, *, log_changes: bool = True
-    ) -> None:
-        """`indexes` names functions that give an object's value, or None to leave it out.
-
-        Turn `log_changes` off where nobody drains: the log remembers each changed key until then.
-        """
+    def __init__(self, *, log_changes: bool = True) -> None:
+        """Turn `log_changes` off where nobody drains: the log remembers each changed key until then."""
         self.absent = False
         """Whether the server has no such kind, or not for us: there is nothing in the store for that reason."""
         self._lock = threading.Lock()
         self._items: dict[str, T] = {}
-        self._value_of = dict(indexes or {})
-        self._indexes: dict[str, dict[Hashable, dict[str, T]]] = {name: {} for name in self._value_of}
         self._listeners: tuple[StoreListener[T], ...] = ()
         self._log: dict[str, Delta[T]] | None = {} if log_changes else None
 
@@ -54,11 +47,6 @@ class Store(Generic[T]):
         """Return all objects by key, as of now; the copy is the caller's."""
         with self._lock:
             return self._items.copy()
-
-    def by_index(self, index: str, value: Hashable) -> list[T]:
-        """Return the objects whose `index` has that value."""
-        with self._lock:
-            return list(self._indexes[index].get(value, {}).values())
 
     def subscribe(self, listener: StoreListener[T]) -> None:
         """Report every later change to `listener`, on the writing thread; subscribe before the reflector starts."""
@@ -116,9 +104,6 @@ class Store(Generic[T]):
             del self._items[key]
         else:
             self._items[key] = new
-        for name, value_of in self._value_of.items():
-            _reindex(self._indexes[name], key, value_of(old) if old is not None else None, None)
-            _reindex(self._indexes[name], key, value_of(new) if new is not None else None, new)
         if self._log is not None:
             first = self._log[key].old if key in self._log else old
             if first is None and new is None:
@@ -131,18 +116,6 @@ class Store(Generic[T]):
         for listener in self._listeners:
             for old, new in deltas:
                 listener.changed(old, new)
-
-
-def _reindex(index: dict[Hashable, dict[str, T]], key: str, value: Hashable | None, item: T | None) -> None:
-    """Put `item` under `value`, or take whatever is under that key away when it is None."""
-    if value is None:
-        return
-    if item is not None:
-        index.setdefault(value, {})[key] = item
-    elif value in index:
-        index[value].pop(key, None)
-        if not index[value]:
-            del index[value]
 
 
 def delta_of(change: DecodedEvent[T]) -> Delta[T] | None:

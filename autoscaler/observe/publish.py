@@ -74,11 +74,6 @@ class Publisher:
         self._pass_metrics.configure(config)
         self._pass_log.prices_matter = _prices_matter(config)
 
-    @property
-    def status_map_failures(self) -> int:
-        """How often the ConfigMap could not be written since it last was."""
-        return self._status_map.failures
-
     def start(self, now: Instant) -> None:
         """Say that this replica is about to begin its first pass."""
         self._pass_metrics.start()
@@ -147,7 +142,7 @@ class _StatusMap:
     def __init__(self, writer: StatusMapWriter | None, rules: Rules) -> None:
         self._writer = writer
         self._rules = rules
-        self.failures = 0
+        self._failures = 0
 
     def put(self, status: PublishedStatus, wall: float) -> None:
         if self._writer is None:
@@ -155,13 +150,13 @@ class _StatusMap:
         try:
             self._writer.put(status_config_map(status, wall, self._rules), status_time(wall))
         except AutoscalerError as error:
-            self.failures += 1
-            if self.failures == 1:
+            self._failures += 1
+            if self._failures == 1:
                 log.warning("status_map.not_written", error=error)
             return
-        if self.failures:
-            log.info("status_map.written_again", failures=self.failures)
-            self.failures = 0
+        if self._failures:
+            log.info("status_map.written_again", failures=self._failures)
+            self._failures = 0
 
     def remove(self) -> None:
         if self._writer is None:

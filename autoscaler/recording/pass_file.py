@@ -107,18 +107,6 @@ def decision(ended: EndedPass) -> bytes:
     return msgspec.json.encode({"decision": content, "classes": encoder.classes})
 
 
-def plan_of(ended: EndedPass) -> bytes:
-    """Return what a pass means to do and why, as bytes (JSON): equal for a dry run and for the real one.
-
-    What became of it is not in it: in a dry run nothing does.
-    """
-    encoder = RecordingEncoder(Groups())
-    report = ended.report
-    planned = {"pods": report.pods, "scale_up": report.scale_up.plan, "scale_down": report.scale_down}
-    content = encoder.encode(planned)
-    return msgspec.json.encode({"plan": content, "classes": encoder.classes})
-
-
 def read_memory(
     recorded: RecordedMemory, interner: PodInterner, templates: Mapping[str, NodeTemplate | None]
 ) -> PassOrigin:

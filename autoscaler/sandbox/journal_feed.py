@@ -2,7 +2,7 @@
 
 import math
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
 from autoscaler.clock import Clock
@@ -33,15 +33,9 @@ class JournalFeed:
         self._followers: list[_Follower[Any]] = []
         self._disconnected_at: float | None = None
 
-    def add(
-        self,
-        source: KindSource[T],
-        indexes: Mapping[str, Callable[[T], Hashable | None]] | None = None,
-        *,
-        log_changes: bool = True,
-    ) -> Store[T]:
+    def add(self, source: KindSource[T], *, log_changes: bool = True) -> Store[T]:
         """Follow one more kind; returns the store it will fill."""
-        store: Store[T] = Store(indexes, log_changes=log_changes)
+        store: Store[T] = Store(log_changes=log_changes)
         self._followers.append(_Follower(self._storage, source, store))
         return store
 

@@ -8,9 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 from autoscaler.loop.ended_pass import EndedPass
-from autoscaler.recording.pass_file import decision, plan_of, record
+from autoscaler.recording.pass_file import decision, record
 from autoscaler.scenario.codec import decode
+from autoscaler.scenario.recorded_values import RecordingEncoder
 from autoscaler.simulator.play import play, play_and_look
+from autoscaler.snapshot.groups import Groups
 from tests.properties.random_scenarios import random_scenario, shuffled
 
 SEEDS = (*range(200), 301, 349, 402, 447, 508, 518, 522, 596, 660, 747, 803, 838)
@@ -31,7 +33,9 @@ def comparable(p: EndedPass, live: EndedPass) -> dict[str, Any]:
 
     What the cloud refuses it refuses in a live pass alone, and nodes that were bought count when others are removed.
     """
-    plan: dict[str, Any] = json.loads(plan_of(p))["plan"]
+    report, encoder = p.report, RecordingEncoder(Groups())
+    planned = {"pods": report.pods, "scale_up": report.scale_up.plan, "scale_down": report.scale_down}
+    plan: dict[str, Any] = encoder.encode(planned)
     acted = live.report.increases or live.report.repairs.corrections or live.report.repairs.failed_removed
     if any(one.error is not None for one in live.report.increases):
         return {"pods": plan["pods"]}

@@ -253,10 +253,6 @@ class Metrics:
         counted = str(namespaces) if namespaces <= 5 else "6-10" if namespaces <= 10 else "11+"
         self._series.observe("binpacking_heterogeneity", pod_groups, instance_type, cpu_count, counted)
 
-    def overflowing_controllers(self, count: int) -> None:
-        """Controllers whose pods are too diverse to be treated alike."""
-        self._series.set("overflowing_controllers_count", count)
-
     # Scale-down.
 
     def unneeded(self, nodes: int) -> None:

@@ -11,7 +11,6 @@ from autoscaler.sandbox.apiserver.kinds import Kind, KindRegistry
 from autoscaler.sandbox.apiserver.records import Stored
 
 _FOREGROUND = "foregroundDeletion"
-_ORPHAN = "orphan"
 PERMANENT_NAMESPACES = ("default", "kube-system", "kube-public")
 CRD_ID = "customresourcedefinitions.apiextensions.k8s.io"
 

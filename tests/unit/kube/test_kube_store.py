@@ -7,7 +7,6 @@ from autoscaler.kube.store import Delta, Store
 class Thing(msgspec.Struct, frozen=True):
     key: str
     uid: str = "u1"
-    node: str | None = None
     size: int = 0
 
 
@@ -39,7 +38,7 @@ def heard() -> Heard:
 
 @pytest.fixture
 def store(heard: Heard) -> Store[Thing]:
-    made: Store[Thing] = Store({"node": lambda t: t.node})
+    made: Store[Thing] = Store()
     made.replace([A, B])
     made.drain_changes()
     made.subscribe(heard)
@@ -104,16 +103,6 @@ def test_a_store_without_log_refuses_to_drain() -> None:
     store.replace([A])
     with pytest.raises(ValueError, match="no log"):
         store.drain_changes()
-
-
-def test_indexes_follow_changes(store: Store[Thing]) -> None:
-    placed = Thing("n/a", node="node-1")
-    moved = Thing("n/b", node="node-1")
-    store.apply([now(placed), now(moved)])
-    assert store.by_index("node", "node-1") == [placed, moved]
-    store.apply([now(Thing("n/a", node="node-2")), gone(moved)])
-    assert store.by_index("node", "node-1") == []
-    assert store.by_index("node", "node-2") == [Thing("n/a", node="node-2")]
 
 
 def test_a_snapshot_does_not_move(store: Store[Thing]) -> None:

@@ -107,7 +107,6 @@ def move_cluster_and_passes(metrics: Metrics) -> None:
     metrics.binpacking("m5.xlarge", "4", 2, 3)
     metrics.skipped_pods(0)
     metrics.device_mismatches({"gpu.nvidia.com": {Mismatch.EXTRA: 2}})
-    metrics.overflowing_controllers(1)
 
 
 def move_removals_and_process(metrics: Metrics) -> None:
@@ -168,7 +167,6 @@ def test_each_method_moves_its_series(status_of: Callable[..., PublishedStatus])
         f'failed_gpu_scale_ups_total{{reason="QUOTA_EXCEEDED",{devices}}}': 1,
         'failed_node_creations_total{reason="QUOTA_EXCEEDED"}': 5,
         'binpacking_heterogeneity_bucket{instance_type="m5.xlarge",cpu_count="4",namespace_count="2",le="4.0"}': 1,
-        "overflowing_controllers_count": 1,
         'dra_node_template_resources_mismatch{driver="gpu.nvidia.com",mismatch_type="extra"}': 2,
         'dra_node_template_resources_mismatch{driver="gpu.nvidia.com",mismatch_type="missing"}': 0,
         "unneeded_nodes_count": 8,
