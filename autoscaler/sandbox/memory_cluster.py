@@ -91,7 +91,7 @@ class MemoryWrites:
     def add_taint(self, node: str, taint: Taint, *, cordon: bool = False) -> bool:
         """Taint the node and, if asked, cordon it; False if it was so already."""
         node_object = self._node(node)
-        tainted = any(one.key == taint.key and one.effect == taint.effect for one in node_object.taints)
+        tainted = any(known.key == taint.key and known.effect == taint.effect for known in node_object.taints)
         taints = node_object.taints if tainted else (*node_object.taints, taint)
         return self._put(
             "addTaint", node_object, str(taint), taints=taints, unschedulable=node_object.unschedulable or cordon
@@ -102,7 +102,7 @@ class MemoryWrites:
         node_object = self._cluster.nodes.get(node)
         if node_object is None or node_object.taint(key) is None:
             return False
-        taints = tuple(one for one in node_object.taints if one.key != key)
+        taints = tuple(taint for taint in node_object.taints if taint.key != key)
         return self._put(
             "removeTaint", node_object, key, taints=taints, unschedulable=node_object.unschedulable and not uncordon
         )

@@ -53,9 +53,9 @@ def until(wall: float, now_wall: float) -> Html:
     return _stamped(wall, duration(max(0.0, wall - now_wall)))
 
 
-def count(number: int, one: str, many: str | None = None) -> str:
+def count(number: int, singular: str, plural: str | None = None) -> str:
     """Return `1 node`, `1,000 nodes`."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
 def cpus(milli: int) -> str:

@@ -37,13 +37,13 @@ def pods_table(pods: Sequence[PodStatus], now_wall: float, all_link: str | None)
         html('<a href="{}">Show each</a>', all_link) if len(shown) < len(pods) else NOTHING,
     )
     reasons: list[GivenReason] = [(pod.verdict, OF_PODS) for row in shown for pod in row[:1]]
-    reasons += [(one.reason, OF_GROUPS) for row in shown for one in row[0].reasons]
+    reasons += [(reason.reason, OF_GROUPS) for row in shown for reason in row[0].reasons]
     return joined((chips(Counter(pod.verdict for pod in pods)), table(caption, columns, rows), glossary(reasons)))
 
 
 def _grouped_by_owner(pods: Sequence[PodStatus]) -> list[list[PodStatus]]:
     rows: dict[tuple[object, ...], list[PodStatus]] = {}
-    for pod in sorted(pods, key=lambda one: one.pending_since_at):
+    for pod in sorted(pods, key=lambda pod: pod.pending_since_at):
         owner_or_name = pod.owner if pod.owner is not None else pod.name
         rows.setdefault(
             (pod.namespace, owner_or_name, pod.verdict, pod.detail, pod.planned_group, pod.reasons), []

@@ -57,11 +57,11 @@ def capacity_bars(cluster: ClusterStatus | None) -> Html:
         return NOTHING
     lines = []
     if cluster.cpu_milli is not None:
-        one = cluster.cpu_milli
-        lines.append(_capacity_line(cpu_line(one), one, "CPU"))
+        cpu = cluster.cpu_milli
+        lines.append(_capacity_line(cpu_line(cpu), cpu, "CPU"))
     if cluster.memory_bytes is not None:
-        one = cluster.memory_bytes
-        lines.append(_capacity_line(memory_line(one), one, "Memory"))
+        memory = cluster.memory_bytes
+        lines.append(_capacity_line(memory_line(memory), memory, "Memory"))
     return html('<div class="capacity">{}</div>', joined(lines)) if lines else NOTHING
 
 

@@ -95,7 +95,7 @@ class Kubelets:
     def _start(self, pod: JsonObject, node: JsonObject, now: Instant) -> None:
         kubelet = self._kubelets.setdefault(node["metadata"]["name"], _KubeletState(set()))
         if (uid_of(pod), "start") not in self._due:
-            images = {str(one["image"]) for one in pod["spec"]["containers"]} - kubelet.images
+            images = {str(container["image"]) for container in pod["spec"]["containers"]} - kubelet.images
             kubelet.images |= images
             self._is_due(pod, "start", self._timing.start_s + self._timing.pull_s * len(images), now)
             self._report(pod, pod_status.starting(pod, _address_of(node), now.wall))

@@ -55,13 +55,13 @@ class ReplicaSets:
         if owner is None:
             return
         active = [pod for pod in self._owned.of(uid_of(owner)).values() if is_active(pod)]
-        wanted = int(owner["spec"].get("replicas") or 0)
+        desired = int(owner["spec"].get("replicas") or 0)
         self._report(owner, active)
         if is_terminating(owner):
             return
-        for pod in deletion_order(active)[: max(0, len(active) - wanted)]:
+        for pod in deletion_order(active)[: max(0, len(active) - desired)]:
             delete_pod(self._storage, pod)
-        for _ in range(wanted - len(active)):
+        for _ in range(desired - len(active)):
             self._storage.create("pods", pod_for(owner, owner["spec"]["template"]))
 
     def _report(self, owner: JsonObject, active: list[JsonObject]) -> None:

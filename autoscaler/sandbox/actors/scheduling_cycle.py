@@ -47,10 +47,10 @@ class SchedulingCycle:
         self.placer.trial.lift(cls, position)
         if self.placer.fits(pod.cls, position):
             return self._place(pod.cls, position)
-        found = self._search(pod.cls)
-        if found is None:
+        node = self._search(pod.cls)
+        if node is None:
             self.reserve(pod, self._view.nodes[position].name)
-        return found
+        return node
 
     def preempt(self, pod: Pod) -> Preemption | None:
         """Return what must go so that the pod fits somewhere; the room is then kept for it."""

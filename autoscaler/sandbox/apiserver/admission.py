@@ -84,9 +84,9 @@ class Admission:
         return obj
 
     def _validate(self, kind: Kind, obj: JsonObject, old: JsonObject | None) -> None:
-        found = validation.causes(kind.id, obj, old)
-        if found:
-            raise invalid(kind, str(obj["metadata"].get("name", "")), found)
+        causes = validation.causes(kind.id, obj, old)
+        if causes:
+            raise invalid(kind, str(obj["metadata"].get("name", "")), causes)
 
     def _assign_priority(self, kind: Kind, pod: JsonObject) -> None:
         spec, name = pod["spec"], pod["spec"].get("priorityClassName")

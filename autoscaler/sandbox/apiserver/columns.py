@@ -84,8 +84,8 @@ def _node(node: JsonObject, now: float) -> list[Any]:
 
 
 def _deployment(obj: JsonObject, now: float) -> list[Any]:
-    status, wanted = _status(obj), int(_spec(obj).get("replicas") or 0)
-    ready = f"{status.get('readyReplicas') or 0}/{wanted}"
+    status, desired = _status(obj), int(_spec(obj).get("replicas") or 0)
+    ready = f"{status.get('readyReplicas') or 0}/{desired}"
     counts = [int(status.get(key) or 0) for key in ("updatedReplicas", "availableReplicas")]
     return [_name(obj), ready, *counts, age(obj, now), *_containers(obj), _selector(obj)]
 
@@ -119,14 +119,14 @@ def _daemon_set(obj: JsonObject, now: float) -> list[Any]:
 
 def _job(obj: JsonObject, now: float) -> list[Any]:
     spec, status = _spec(obj), _status(obj)
-    wanted = spec.get("completions") or spec.get("parallelism") or 1
+    desired = spec.get("completions") or spec.get("parallelism") or 1
     conditions = [
         condition.get("type") for condition in status.get("conditions") or () if condition.get("status") == "True"
     ]
-    state = next((one for one in ("Complete", "Failed", "Suspended") if one in conditions), "Running")
+    state = next((kind for kind in ("Complete", "Failed", "Suspended") if kind in conditions), "Running")
     start, end = seconds(status.get("startTime")), seconds(status.get("completionTime"))
     took = "" if start is None else duration((now if end is None else end) - start)
-    completed = f"{status.get('succeeded') or 0}/{wanted}"
+    completed = f"{status.get('succeeded') or 0}/{desired}"
     return [_name(obj), state, completed, took, age(obj, now), *_containers(obj), _selector(obj)]
 
 

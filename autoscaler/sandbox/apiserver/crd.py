@@ -28,7 +28,7 @@ def _row(spec: JsonObject, version: JsonObject) -> Kind:
         generation=True,
         status_on_create="status" not in subresources,
         custom=True,
-        columns=tuple(_column(column) for column in version.get("additionalPrinterColumns") or ()),
+        columns=tuple(_column(definition) for definition in version.get("additionalPrinterColumns") or ()),
     )
 
 

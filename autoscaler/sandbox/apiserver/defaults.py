@@ -20,7 +20,12 @@ def fill(target: JsonObject, values: Mapping[str, Any]) -> None:
 
 
 def _containers(spec: JsonObject) -> list[JsonObject]:
-    return [one for field in ("containers", "initContainers") for one in spec.get(field) or () if isinstance(one, dict)]
+    return [
+        container
+        for field in ("containers", "initContainers")
+        for container in spec.get(field) or ()
+        if isinstance(container, dict)
+    ]
 
 
 def pod_spec(spec: JsonObject) -> None:
@@ -103,7 +108,7 @@ def _pod(pod: JsonObject) -> None:
             resources["requests"] = {**resources["limits"], **(resources.get("requests") or {})}
     tolerations = spec.get("tolerations") or []
     for taint in _CRITICAL_TAINTS:
-        if not any(_tolerates_eviction(one, taint) for one in tolerations):
+        if not any(_tolerates_eviction(toleration, taint) for toleration in tolerations):
             toleration = {"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
             tolerations = [*tolerations, toleration]
     spec["tolerations"] = tolerations
@@ -119,7 +124,7 @@ def qos_class(spec: JsonObject) -> str:
     amounts = [container.get("resources") or {} for container in _containers(spec)]
     requests = [resources.get("requests") or {} for resources in amounts]
     limits = [resources.get("limits") or {} for resources in amounts]
-    if not any(name in one for one in (*requests, *limits) for name in ("cpu", "memory")):
+    if not any(name in resources for resources in (*requests, *limits) for name in ("cpu", "memory")):
         return "BestEffort"
     pairs = zip(requests, limits, strict=True)
     alike = all(name in limit and request.get(name) == limit[name] for request, limit in pairs for name in _QOS)

@@ -167,7 +167,7 @@ class Deletion:
         obj = record.decoded(kind)
         finalizers = obj["metadata"].get("finalizers") or []
         if _FOREGROUND in finalizers and obj["metadata"].get("deletionTimestamp") is not None:
-            obj["metadata"]["finalizers"] = [reference for reference in finalizers if reference != _FOREGROUND]
+            obj["metadata"]["finalizers"] = [finalizer for finalizer in finalizers if finalizer != _FOREGROUND]
             if not obj["metadata"]["finalizers"]:
                 del obj["metadata"]["finalizers"]
             self.finalized(kind, self._journal.put(kind, obj))

@@ -31,19 +31,15 @@ def legacy_versions(host: str) -> JsonObject:
 
 def groups(rows: Iterable[Kind]) -> JsonObject:
     """`/apis`."""
-    return {
-        "kind": "APIGroupList",
-        "apiVersion": "v1",
-        "groups": [_group(*group) for group in _named_groups(rows)],
-    }
+    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(*named) for named in _named_groups(rows)]}
 
 
 def group(rows: Iterable[Kind], name: str) -> JsonObject:
     """`/apis/GROUP`; raises ApiError 404."""
-    found = next((versions for known, versions in _named_groups(rows) if known == name), None)
-    if found is None:
+    group_versions = next((versions for group_name, versions in _named_groups(rows) if group_name == name), None)
+    if group_versions is None:
         raise no_such_resource()
-    return {"kind": "APIGroup", "apiVersion": "v1", **_group(name, found)}
+    return {"kind": "APIGroup", "apiVersion": "v1", **_group(name, group_versions)}
 
 
 def _group(name: str, versions: list[str]) -> JsonObject:
@@ -73,7 +69,7 @@ def resources(rows: Iterable[Kind], group_name: str, version: str) -> JsonObject
 
 
 def _resource(row: Kind) -> JsonObject:
-    found: JsonObject = {
+    resource: JsonObject = {
         "name": row.plural,
         "singularName": row.singular or row.kind.lower(),
         "namespaced": row.namespaced,
@@ -81,10 +77,10 @@ def _resource(row: Kind) -> JsonObject:
         "verbs": list(row.verbs),
     }
     if row.short_names:
-        found["shortNames"] = list(row.short_names)
+        resource["shortNames"] = list(row.short_names)
     if row.categories:
-        found["categories"] = list(row.categories)
-    return found
+        resource["categories"] = list(row.categories)
+    return resource
 
 
 def _subresource(row: Kind, name: str) -> JsonObject:
@@ -102,11 +98,11 @@ def _subresource(row: Kind, name: str) -> JsonObject:
 
 def aggregated(rows: Iterable[Kind], *, legacy: bool) -> JsonObject:
     """All of `/api` (legacy) or `/apis` in one document."""
-    wanted = [row for row in rows if bool(row.group) is not legacy]
-    named = [("", ["v1"])] if legacy else _named_groups(wanted)
+    kinds = [row for row in rows if bool(row.group) is not legacy]
+    named = [("", ["v1"])] if legacy else _named_groups(kinds)
     items = []
     for name, versions in named:
-        in_group = sorted((row for row in wanted if row.group == name), key=lambda row: versions.index(row.version))
+        in_group = sorted((row for row in kinds if row.group == name), key=lambda row: versions.index(row.version))
         served = [
             {"version": version, "freshness": "Current", "resources": [_aggregated(row) for row in of_version]}
             for version, of_version in groupby(in_group, key=lambda row: row.version)
@@ -116,7 +112,7 @@ def aggregated(rows: Iterable[Kind], *, legacy: bool) -> JsonObject:
 
 
 def _aggregated(row: Kind) -> JsonObject:
-    found: JsonObject = {
+    resource: JsonObject = {
         "resource": row.plural,
         "responseKind": {"group": row.group, "version": row.version, "kind": row.kind},
         "scope": "Namespaced" if row.namespaced else "Cluster",
@@ -124,12 +120,12 @@ def _aggregated(row: Kind) -> JsonObject:
         "verbs": list(row.verbs),
     }
     if row.short_names:
-        found["shortNames"] = list(row.short_names)
+        resource["shortNames"] = list(row.short_names)
     if row.categories:
-        found["categories"] = list(row.categories)
+        resource["categories"] = list(row.categories)
     if row.subresources:
-        found["subresources"] = [_aggregated_subresource(row, name) for name in row.subresources]
-    return found
+        resource["subresources"] = [_aggregated_subresource(row, name) for name in row.subresources]
+    return resource
 
 
 def _aggregated_subresource(row: Kind, name: str) -> JsonObject:

@@ -65,7 +65,7 @@ def invalid_value(field: str, value: object, message: str) -> JsonObject:
 
 def not_supported(field: str, value: object, supported: tuple[str, ...]) -> JsonObject:
     """The cause for a value outside an enumeration."""
-    known = ", ".join(f'"{one}"' for one in supported)
+    known = ", ".join(f'"{choice}"' for choice in supported)
     return cause("FieldValueNotSupported", field, f'Unsupported value: "{value}": supported values: {known}')
 
 
@@ -111,16 +111,16 @@ def stale(kind: Kind, name: str) -> ApiError:
     return conflict(kind, name, why)
 
 
-def precondition_failed(kind: Kind, name: str, what: str, wanted: str, actual: str) -> ApiError:
+def precondition_failed(kind: Kind, name: str, what: str, expected: str, actual: str) -> ApiError:
     """409: a deletion was meant for another object, or for the object as it was before; `what` is UID or version."""
     since = "deleted and then recreated" if what == "UID" else "modified"
-    why = f"the {what} in the precondition ({wanted}) does not match the {what} in record ({actual}). "
+    why = f"the {what} in the precondition ({expected}) does not match the {what} in record ({actual}). "
     return conflict(msgspec.structs.replace(kind, plural=kind.kind), name, f"{why}The object might have been {since}")
 
 
 def invalid(kind: Kind, name: str, causes: list[JsonObject]) -> ApiError:
     """422: the object breaks a rule; one cause per problem, each said once."""
-    lines = list(dict.fromkeys(f"{item['field']}: {item['message']}" for item in causes))
+    lines = list(dict.fromkeys(f"{cause['field']}: {cause['message']}" for cause in causes))
     text = lines[0] if len(lines) == 1 else "[" + ", ".join(lines) + "]"
     details = _details(kind, name) | {"kind": kind.kind, "causes": causes}
     shown = f"{kind.kind}.{kind.group}" if kind.group else kind.kind

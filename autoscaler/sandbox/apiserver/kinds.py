@@ -169,9 +169,9 @@ class KindRegistry:
 
     def add(self, rows: Iterable[Kind]) -> None:
         """Serve these as well; they replace every version of the same resources."""
-        fresh = tuple(rows)
-        replaced = {(row.group, row.plural) for row in fresh}
-        self._set((*(row for row in self._rows if (row.group, row.plural) not in replaced), *fresh))
+        added = tuple(rows)
+        replaced = {(row.group, row.plural) for row in added}
+        self._set((*(row for row in self._rows if (row.group, row.plural) not in replaced), *added))
 
     def remove(self, group: str, plural: str) -> None:
         """Stop serving every version of a custom resource."""

@@ -21,15 +21,15 @@ def status_text(pod: JsonObject) -> str:
 def ready_count(pod: JsonObject) -> str:
     """Ready containers of all, those that run beside the others (sidecars) included."""
     status, sidecars = pod.get("status") or {}, _sidecars(pod)
-    beside = [one for one in status.get("initContainerStatuses") or () if one.get("name") in sidecars]
-    ready = [one for one in (*beside, *(status.get("containerStatuses") or ())) if one.get("ready")]
-    return f"{len(ready)}/{len(_containers(pod, 'containers')) + len(sidecars)}"
+    beside = [container for container in status.get("initContainerStatuses") or () if container.get("name") in sidecars]
+    ready = [container for container in (*beside, *(status.get("containerStatuses") or ())) if container.get("ready")]
+    return f"{len(ready)}/{len(_spec_containers(pod, 'containers')) + len(sidecars)}"
 
 
 def restarts(pod: JsonObject) -> str:
     """How often containers restarted."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
-    return str(sum(int(status.get("restartCount") or 0) for status in statuses))
+    return str(sum(int(container.get("restartCount") or 0) for container in statuses))
 
 
 def _containers(pod: JsonObject, field: str) -> list[Any]:
@@ -40,7 +40,7 @@ def _sidecars(pod: JsonObject) -> set[str]:
     """Names of the init containers that go on running."""
     return {
         container["name"]
-        for container in _containers(pod, "initContainers")
+        for container in _spec_containers(pod, "initContainers")
         if container.get("restartPolicy") == "Always"
     }
 

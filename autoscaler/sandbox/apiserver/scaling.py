@@ -37,9 +37,9 @@ def _selector_text(selector: JsonObject) -> str:
     if not selector.keys() & {"matchLabels", "matchExpressions"}:
         return ",".join(f"{key}={value}" for key, value in selector.items() if isinstance(value, str))
     terms = [f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items()]
-    for expression in selector.get("matchExpressions") or ():
-        values = ",".join(expression.get("values") or ())
-        words = {"In": f"{expression['key']} in ({values})", "NotIn": f"{expression['key']} notin ({values})"}
-        words |= {"Exists": expression["key"], "DoesNotExist": f"!{expression['key']}"}
-        terms.append(words[expression["operator"]])
+    for requirement in selector.get("matchExpressions") or ():
+        values = ",".join(requirement.get("values") or ())
+        texts = {"In": f"{requirement['key']} in ({values})", "NotIn": f"{requirement['key']} notin ({values})"}
+        texts |= {"Exists": requirement["key"], "DoesNotExist": f"!{requirement['key']}"}
+        terms.append(texts[requirement["operator"]])
     return ",".join(terms)

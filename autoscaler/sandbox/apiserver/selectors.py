@@ -181,8 +181,8 @@ def parse_fields(text: str, supported: tuple[str, ...]) -> FieldSelector:
 
 def _split_field(term: str) -> tuple[str, str, str]:
     for sign in ("!=", "==", "="):
-        path, found, value = term.partition(sign)
-        if found:
+        path, separator, value = term.partition(sign)
+        if separator:
             return path.strip(), sign, value.strip()
     raise bad_request(f"invalid field selector: {term!r}")
 

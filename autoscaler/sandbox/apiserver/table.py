@@ -40,10 +40,10 @@ def _custom(kind: Kind) -> Layout:
     """A CRD's own columns after the name; dates show as ages."""
 
     def cells(obj: JsonObject, now: float) -> list[Any]:
-        found: list[Any] = [obj["metadata"]["name"]]
+        values: list[Any] = [obj["metadata"]["name"]]
         for column in kind.columns:
             value = lookup(obj, column.path)
-            found.append(age(obj, now, value) if column.type == "date" else value)
-        return found
+            values.append(age(obj, now, value) if column.type == "date" else value)
+        return values
 
     return Layout((NAME, *kind.columns), cells)

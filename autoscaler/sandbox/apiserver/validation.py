@@ -101,7 +101,7 @@ def _immutable_part(spec: JsonObject) -> JsonObject:
     part = {key: value for key, value in spec.items() if key not in _MUTABLE_POD_FIELDS and value not in (None, [], {})}
     for field in ("containers", "initContainers"):
         if field in part:
-            part[field] = [{**one, "image": ""} for one in part[field]]
+            part[field] = [{**container, "image": ""} for container in part[field]]
     return part
 
 
@@ -213,8 +213,8 @@ def _custom_resource_definition(obj: JsonObject, _old: JsonObject | None) -> Cau
     for field in ("group", "scope", "versions"):
         if not spec.get(field):
             yield required(f"spec.{field}")
-    wanted = f"{names.get('plural')}.{spec.get('group')}"
-    if names.get("plural") and spec.get("group") and obj["metadata"].get("name") != wanted:
+    expected = f"{names.get('plural')}.{spec.get('group')}"
+    if names.get("plural") and spec.get("group") and obj["metadata"].get("name") != expected:
         yield invalid_value("metadata.name", obj["metadata"].get("name"), "must be spec.names.plural+'.'+spec.group")
     if spec.get("versions") and sum(bool(version.get("storage")) for version in spec["versions"]) != 1:
         yield invalid_value("spec.versions", "", "must have exactly one version marked as storage version")
@@ -240,6 +240,6 @@ BY_KIND: Mapping[str, Callable[[JsonObject, JsonObject | None], Causes]] = {
 
 def causes(kind_id: str, obj: JsonObject, old: JsonObject | None) -> list[JsonObject]:
     """Everything wrong with a new object (`old` is None) or with an update of `old`."""
-    found = list(metadata_causes(kind_id, obj))
+    problems = list(metadata_causes(kind_id, obj))
     rule = BY_KIND.get(kind_id)
-    return [*found, *rule(obj, old)] if rule is not None else found
+    return [*problems, *rule(obj, old)] if rule is not None else problems
