@@ -27,7 +27,7 @@ with a_world(cloud, a_deployment(replicas=9), a_budget("app", maxUnavailable="50
     world.at(450, lambda: world.api.faults.add(Fault(resource="pods", verb="create", code=500, times=3)))
     world.at(900, lambda: world.lose_leadership(60))
     world.at(1500, lambda: world.scale("app", 30))
-    world.at(1600, lambda: world.cut_off(120))
+    world.at(1600, lambda: world.disconnect_api(120))
     world.run_for(5400)
     print(world.storage.revision, len(world.calls), len(world.events), history.digest())
 """
