@@ -23,7 +23,7 @@ def ready_count(pod: JsonObject) -> str:
     status, sidecars = pod.get("status") or {}, _sidecars(pod)
     beside = [container for container in status.get("initContainerStatuses") or () if container.get("name") in sidecars]
     ready = [container for container in (*beside, *(status.get("containerStatuses") or ())) if container.get("ready")]
-    return f"{len(ready)}/{len(_spec_containers(pod, 'containers')) + len(sidecars)}"
+    return f"{len(ready)}/{len(_containers(pod, 'containers')) + len(sidecars)}"
 
 
 def restarts(pod: JsonObject) -> str:
@@ -40,7 +40,7 @@ def _sidecars(pod: JsonObject) -> set[str]:
     """Names of the init containers that go on running."""
     return {
         container["name"]
-        for container in _spec_containers(pod, "initContainers")
+        for container in _containers(pod, "initContainers")
         if container.get("restartPolicy") == "Always"
     }
 
