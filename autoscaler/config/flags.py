@@ -55,13 +55,14 @@ class Flag(msgspec.Struct, frozen=True):
 def flags() -> Mapping[str, Flag]:
     """Return every flag by name, in the order of the tree."""
     tree = Config()
-    found = (flag for section in Config.__struct_fields__ for flag in _of_section(section, getattr(tree, section)))
-    return {flag.name: flag for flag in found}
+    return {
+        flag.name: flag for section in Config.__struct_fields__ for flag in _of_section(section, getattr(tree, section))
+    }
 
 
 def _of_section(section: str, defaults: object) -> list[Flag]:
     hints = get_type_hints(type(defaults), include_extras=True) if isinstance(defaults, msgspec.Struct) else {}
-    found = []
+    section_flags = []
     for field, hint in hints.items():
         marks = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
         syntax = next((mark for mark in marks if isinstance(mark, Syntax)), None)
@@ -69,7 +70,7 @@ def _of_section(section: str, defaults: object) -> list[Flag]:
             continue
         name = field.removesuffix("_s").replace("_", "-")
         own_key = key_of(field)
-        found.append(
+        section_flags.append(
             Flag(
                 name=name,
                 section=section,
@@ -83,7 +84,7 @@ def _of_section(section: str, defaults: object) -> list[Flag]:
                 why=next((mark for mark in marks if isinstance(mark, FlagDifference)), ""),
             )
         )
-    return found
+    return section_flags
 
 
 def value_of(config: Config, flag: Flag) -> Any:

@@ -142,12 +142,12 @@ class HeadroomReading(msgspec.Struct, frozen=True):
 def read_headroom(data: object, cutoff: int) -> HeadroomReading:
     """Read the section from YAML data; `cutoff` is the priority below which pods are expendable."""
     problems = Problems()
-    found = StructReader(problems).read(Headroom, data, "headroom")
-    if found is not None:
-        found = msgspec.structs.replace(found, pools=tuple(_named(pool) for pool in found.pools))
-        problems.extend(_problems(found, cutoff))
+    headroom = StructReader(problems).read(Headroom, data, "headroom")
+    if headroom is not None:
+        headroom = msgspec.structs.replace(headroom, pools=tuple(_named(pool) for pool in headroom.pools))
+        problems.extend(_problems(headroom, cutoff))
     lines = tuple(f"config: {problem}" for problem in problems.lines)
-    return HeadroomReading(None, lines) if lines or found is None else HeadroomReading(found)
+    return HeadroomReading(None, lines) if lines or headroom is None else HeadroomReading(headroom)
 
 
 def warnings(headroom: Headroom) -> Iterator[str]:
@@ -224,7 +224,7 @@ def _pool(pool: HeadroomPool, path: str) -> Iterator[str]:
             amounts[resource] = parse_quantity(str(quantity))
         except ValueError as error:
             yield f"{path}.resources.{resource}: {error}"
-    for resource in (one for one, amount in amounts.items() if amount <= 0):
+    for resource in (name for name, amount in amounts.items() if amount <= 0):
         yield f"{path}.resources.{resource}: must be more than 0"
     if not {"cpu", "memory"} & pool.resources.keys():
         yield f"{path}.resources: needs cpu or memory; a pod without requests reserves nothing"

@@ -83,10 +83,10 @@ def load_reservations(text: str, name: str, cutoff: int) -> Reservations | None:
     `cutoff` is the priority below which pods are expendable. Raises `ConfigError` with every problem of the section.
     """
     given = parse_document(text, name)
-    found = _reservations(given, cutoff)
-    if problems := (*given.problems, *found.problems):
+    reading = _reservations(given, cutoff)
+    if problems := (*given.problems, *reading.problems):
         raise ConfigError(problems)
-    return found.reservations
+    return reading.reservations
 
 
 def _parse_file(path: str) -> Settings:
@@ -156,4 +156,6 @@ def _scheduler_profile(given: Settings) -> ProfileReading:
     except ValueError as error:
         return ProfileReading(problems=(f"{place}: {path} is not YAML: {error}",))
     reading = read_profile(content)
-    return msgspec.structs.replace(reading, problems=tuple(f"{place}: {path} {one}" for one in reading.problems))
+    return msgspec.structs.replace(
+        reading, problems=tuple(f"{place}: {path} {problem}" for problem in reading.problems)
+    )

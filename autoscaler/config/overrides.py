@@ -68,7 +68,7 @@ class Override(Strict, frozen=True, kw_only=True):
         length_s = (self.end_time - self.start_time).total_seconds()
         around = (datetime.fromtimestamp(wall, UTC) for wall in (after, until))
         for start in {start.timestamp() for moment in around for start in self._starts(moment)}:
-            yield from (at for at in (start, start + length_s) if after < at <= until)
+            yield from (change for change in (start, start + length_s) if after < change <= until)
 
     def _starts(self, now: datetime) -> Iterator[datetime]:
         """Yield the beginnings that may concern `now`: it holds no longer than its period."""
@@ -84,14 +84,15 @@ class Override(Strict, frozen=True, kw_only=True):
 
 def problems(overrides: tuple[Override, ...], path: str) -> Iterator[str]:
     """Yield a line for everything that makes overrides unusable."""
-    for index, one in enumerate(overrides):
-        length_s = (one.end_time - one.start_time).total_seconds()
+    for index, override in enumerate(overrides):
+        length_s = (override.end_time - override.start_time).total_seconds()
         if length_s <= 0:
             yield f"{path}[{index}].endTime: is not after startTime"
-        if one.min_replicas is not None and one.min_replicas < 0:
-            yield f"{path}[{index}].minReplicas: {one.min_replicas} is less than 0"
-        if one.recurrence_rule is not None and length_s > _SHORTEST_S[one.recurrence_rule.frequency]:
-            yield f"{path}[{index}].endTime: the override is longer than its {one.recurrence_rule.frequency} period"
+        if override.min_replicas is not None and override.min_replicas < 0:
+            yield f"{path}[{index}].minReplicas: {override.min_replicas} is less than 0"
+        if override.recurrence_rule is not None and length_s > _SHORTEST_S[override.recurrence_rule.frequency]:
+            period = override.recurrence_rule.frequency
+            yield f"{path}[{index}].endTime: the override is longer than its {period} period"
 
 
 def _numbers(frequency: Frequency, first: datetime, now: datetime) -> range:

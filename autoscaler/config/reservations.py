@@ -53,7 +53,7 @@ class Auth(Strict, frozen=True, kw_only=True):
     @property
     def files(self) -> tuple[str, ...]:
         """Every secret's file."""
-        return tuple(one.file for one in (*self.github_secrets, *self.api_secrets))
+        return tuple(secret.file for secret in (*self.github_secrets, *self.api_secrets))
 
 
 class Tls(Strict, frozen=True, kw_only=True):
@@ -91,7 +91,9 @@ class GitHub(Strict, frozen=True, kw_only=True):
     @property
     def rule(self) -> tuple[frozenset[str], ...]:
         """What it matches: equal for equal rules."""
-        return tuple(frozenset(map(str.lower, one)) for one in (self.repositories, self.organizations, self.labels))
+        return tuple(
+            frozenset(map(str.lower, patterns)) for patterns in (self.repositories, self.organizations, self.labels)
+        )
 
 
 class ReservationTarget(Strict, frozen=True, kw_only=True):
@@ -119,7 +121,7 @@ class ReservationTarget(Strict, frozen=True, kw_only=True):
 
     def override_at(self, wall: float) -> Override | None:
         """Return the override in force at a time (Unix seconds): the first active one wins."""
-        return next((one for one in self.scheduled_overrides if one.active(wall)), None)
+        return next((override for override in self.scheduled_overrides if override.active(wall)), None)
 
     def floor_at(self, wall: float) -> int:
         """Return how many are always planned for at a time (Unix seconds)."""
@@ -129,9 +131,14 @@ class ReservationTarget(Strict, frozen=True, kw_only=True):
     def floor_ahead(self, wall: float, lead_s: float) -> tuple[int, float]:
         """Return the highest floor from a time (Unix seconds) until `lead_s` later, and when it begins."""
         until = wall + lead_s
-        changes = (at for one in self.scheduled_overrides for at in one.changes(wall, until)) if lead_s > 0 else ()
+        changes = (
+            (moment for override in self.scheduled_overrides for moment in override.changes(wall, until))
+            if lead_s > 0
+            else ()
+        )
         return max(
-            ((self.floor_at(at), at) for at in (wall, *sorted(changes))), key=lambda found: (found[0], -found[1])
+            ((self.floor_at(moment), moment) for moment in (wall, *sorted(changes))),
+            key=lambda floor: (floor[0], -floor[1]),
         )
 
     def slots_at(self, wall: float) -> int | None:
@@ -176,14 +183,14 @@ def read_reservations(data: object, cutoff: int, address: str = "") -> Reservati
 
     `address`, of the flag, takes the place of `listen`.
     """
-    found_problems = Problems()
-    found = StructReader(found_problems).read(Reservations, data, "reservations")
-    if found is not None:
+    problems = Problems()
+    reservations = StructReader(problems).read(Reservations, data, "reservations")
+    if reservations is not None:
         if address:
-            found = msgspec.structs.replace(found, listen=address)
-        found_problems.extend(_problems(found, cutoff))
-    lines = tuple(f"config: {problem}" for problem in found_problems.lines)
-    return ReservationsReading(None, lines) if lines or found is None else ReservationsReading(found)
+            reservations = msgspec.structs.replace(reservations, listen=address)
+        problems.extend(_problems(reservations, cutoff))
+    lines = tuple(f"config: {problem}" for problem in problems.lines)
+    return ReservationsReading(None, lines) if lines or reservations is None else ReservationsReading(reservations)
 
 
 def _problems(section: Reservations, cutoff: int) -> Iterator[str]:

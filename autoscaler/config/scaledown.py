@@ -100,7 +100,7 @@ class ScaleDown(msgspec.Struct, frozen=True):
     def named_groups(self) -> frozenset[str]:
         """Groups that windows and limits of their own name, whether there are such groups or not."""
         windows, limits = self.scale_down_window, self.max_node_deletions_per_minute
-        named = (*(one.group for one in windows), *(one.group for one in limits))
+        named = (*(window.group for window in windows), *(limit.group for limit in limits))
         return frozenset(group for group in named if group is not None)
 
 

@@ -138,8 +138,8 @@ def read_profile(content: object) -> ProfileReading:
     if profile is None:
         return ProfileReading(problems=tuple(problems))
     arguments = {
-        one.name: (f"profiles[0].pluginConfig[{number}].args", one.args)
-        for number, one in enumerate(profile.plugin_config)
+        entry.name: (f"profiles[0].pluginConfig[{number}].args", entry.args)
+        for number, entry in enumerate(profile.plugin_config)
     }
     warnings = [f"profiles[0].pluginConfig: {name} has no effect here" for name in arguments if name not in _ARGUMENTS]
     if content.get("extenders"):
@@ -154,7 +154,7 @@ def read_profile(content: object) -> ProfileReading:
         ignored_resources=tuple(fit.ignored_resources),
         ignored_resource_groups=tuple(fit.ignored_resource_groups),
         default_constraints=tuple(
-            one for one in spread.default_constraints if one.when_unsatisfiable == "DoNotSchedule"
+            constraint for constraint in spread.default_constraints if constraint.when_unsatisfiable == "DoNotSchedule"
         ),
         disabled=_disabled(profile.plugins),
         warnings=tuple(warnings),
@@ -195,17 +195,17 @@ def _disabled(plugins: Mapping[str, _PluginSet]) -> tuple[NoFit, ...]:
     on = {reason.value for reason in FILTERS}
     for point in ("multiPoint", "filter"):
         chosen = plugins.get(point, _PluginSet())
-        off = {one.name for one in chosen.disabled}
+        off = {plugin.name for plugin in chosen.disabled}
         on = set() if "*" in off else on - off
-        on |= {one.name for one in chosen.enabled}
+        on |= {plugin.name for plugin in chosen.enabled}
     return tuple(reason for reason in FILTERS if reason.value not in on)
 
 
 def _plugin_warnings(plugins: Mapping[str, _PluginSet]) -> Iterator[str]:
     known = {reason.value for reason in FILTERS}
     for point in _FILTER_POINTS:
-        for one in plugins.get(point, _PluginSet()).enabled:
-            if one.name not in known and point != "multiPoint":
-                yield f"profiles[0].plugins.{point}.enabled: {one.name} is not known here and not asked"
-    for one in plugins.get("preFilter", _PluginSet()).disabled:
-        yield f"profiles[0].plugins.preFilter.disabled: {one.name} stays; disable it as a filter"
+        for plugin in plugins.get(point, _PluginSet()).enabled:
+            if plugin.name not in known and point != "multiPoint":
+                yield f"profiles[0].plugins.{point}.enabled: {plugin.name} is not known here and not asked"
+    for plugin in plugins.get("preFilter", _PluginSet()).disabled:
+        yield f"profiles[0].plugins.preFilter.disabled: {plugin.name} stays; disable it as a filter"

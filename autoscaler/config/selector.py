@@ -30,8 +30,8 @@ class Part(msgspec.Struct, frozen=True):
     def holds(self, labels: Mapping[str, str]) -> bool:
         """Whether the labels satisfy it; an absent label satisfies only what is negated."""
         value = labels.get(self.key)
-        found = value is not None and (self.among is None or value in self.among)
-        return found is not self.negated
+        matches = value is not None and (self.among is None or value in self.among)
+        return matches is not self.negated
 
 
 class Selector(msgspec.Struct, frozen=True):
@@ -55,11 +55,11 @@ def parse_selector(text: str) -> Selector:
 def _pieces(text: str) -> Iterator[str]:
     """Yield what stands between commas that are not in parentheses."""
     start, inside = 0, False
-    for at, char in enumerate(text):
+    for position, char in enumerate(text):
         inside = char == "(" or (inside and char != ")")
         if char == "," and not inside:
-            yield text[start:at]
-            start = at + 1
+            yield text[start:position]
+            start = position + 1
     yield text[start:]
 
 
@@ -69,7 +69,7 @@ def _part(text: str) -> Part:
         raise ValueError("is not a label selector; write for example app=web,tier in (a,b),!canary")
     if match["sign"] is None and match["op"] is None:
         return Part(match["key"], negated=bool(match["absent"]))
-    values = [match["value"]] if match["sign"] else [one.strip() for one in match["values"].split(",")]
+    values = [match["value"]] if match["sign"] else [value.strip() for value in match["values"].split(",")]
     if not all(map(is_label_value, values)):
         raise ValueError(f"holds a value that no label can have: {', '.join(values)}")
     return Part(match["key"], frozenset(values), negated=match["sign"] == "!=" or match["op"] == "notin")

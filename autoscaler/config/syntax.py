@@ -114,7 +114,7 @@ def parse_group_limit(text: str) -> tuple[GroupLimit, ...]:
 
 def parse_drain_priorities(text: str) -> tuple[DrainPriority, ...]:
     """Read `priority:seconds,...` into entries of ascending priority."""
-    found: dict[int, DrainPriority] = {}
+    entries: dict[int, DrainPriority] = {}
     for part in filter(None, text.split(",")):
         priority, colon, seconds = part.partition(":")
         try:
@@ -123,10 +123,10 @@ def parse_drain_priorities(text: str) -> tuple[DrainPriority, ...]:
             entry = None
         if entry is None or not colon or entry.max_graceful_termination_sec < 0:
             raise ValueError("is not priority:seconds,...; write for example 0:60,1000:300")
-        if entry.priority in found:
+        if entry.priority in entries:
             raise ValueError(f"names priority {entry.priority} twice")
-        found[entry.priority] = entry
-    return tuple(found[priority] for priority in sorted(found))
+        entries[entry.priority] = entry
+    return tuple(entries[priority] for priority in sorted(entries))
 
 
 def parse_names(text: str) -> tuple[str, ...]:
@@ -194,7 +194,7 @@ def _show_drain_priorities(value: tuple[DrainPriority, ...]) -> str:
 
 
 def _show_group_limits(value: tuple[GroupLimit, ...]) -> str:
-    return " ".join(str(one.most) if one.group is None else f"{one.group}={one.most}" for one in value)
+    return " ".join(str(limit.most) if limit.group is None else f"{limit.group}={limit.most}" for limit in value)
 
 
 def _show_float(value: float) -> str:

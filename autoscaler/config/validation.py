@@ -74,7 +74,7 @@ def _schedulers(config: Config, place: PlaceNamer) -> Iterator[str]:
 
 
 def _scale_down(config: Config, place: PlaceNamer) -> Iterator[str]:
-    limited = [one.group for one in config.scale_down.max_node_deletions_per_minute]
+    limited = [limit.group for limit in config.scale_down.max_node_deletions_per_minute]
     for group in dict.fromkeys(group for group in limited if limited.count(group) > 1):
         what = "the whole cluster" if group is None else f"group {group}"
         yield f"{place('max-node-deletions-per-minute')}: limits {what} twice; give one of the two"

@@ -72,7 +72,9 @@ def _zone(text: str) -> str:
 
 def window_from_map(entry: Mapping[str, Any]) -> str:
     """Return the text of a window that a file has as a map."""
-    if not {"start", "duration"} <= set(entry) <= set(_KEYS) or not all(isinstance(one, str) for one in entry.values()):
+    if not {"start", "duration"} <= set(entry) <= set(_KEYS) or not all(
+        isinstance(text, str) for text in entry.values()
+    ):
         raise ValueError("is not a map of the texts start, duration and, where wanted, timeZone and group")
     head = f"{entry['group']}={entry['start']}" if "group" in entry else entry["start"]
     return ";".join((head, entry["duration"], *([entry["timeZone"]] if "timeZone" in entry else [])))
@@ -80,10 +82,12 @@ def window_from_map(entry: Mapping[str, Any]) -> str:
 
 def show_windows(windows: tuple[MaintenanceWindow, ...]) -> str:
     """Write a window as its text; a flag shows one at a time."""
-    return " ".join(
-        f"{'' if one.group is None else one.group + '='}{one.start};{show_duration(one.duration_s)};{one.time_zone}"
-        for one in windows
-    )
+    return " ".join(map(_show_window, windows))
+
+
+def _show_window(window: MaintenanceWindow) -> str:
+    group = "" if window.group is None else f"{window.group}="
+    return f"{group}{window.start};{show_duration(window.duration_s)};{window.time_zone}"
 
 
 MaintenanceWindows = Annotated[
