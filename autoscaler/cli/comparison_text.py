@@ -7,7 +7,7 @@ from autoscaler.simulator.answer import PlanAnswer
 from autoscaler.simulator.comparison import Comparison
 
 _ROWS: tuple[tuple[str, Callable[[PlanAnswer], object]], ...] = (
-    ("nodes bought", lambda answer: sum(one.increase for run in answer.runs for one in run.scale_ups)),
+    ("nodes bought", lambda answer: sum(change.increase for run in answer.runs for change in run.scale_ups)),
     ("pods helped", lambda answer: len({pod for run in answer.runs for pod in run.pods_triggered_scale_up})),
     ("pods no node takes", lambda answer: len(answer.runs[-1].pods_remain_unschedulable)),
     ("nodes unneeded", lambda answer: len(answer.runs[-1].unneeded_nodes)),
@@ -19,17 +19,17 @@ _ROWS: tuple[tuple[str, Callable[[PlanAnswer], object]], ...] = (
 
 def comparison_text(comparison: Comparison) -> Iterator[str]:
     """Yield the lines of a comparison."""
-    answers = [one.answer for one in comparison.compared]
+    answers = [compared.answer for compared in comparison.compared]
     yield f"{comparison.name}: {len(answers)} plans of {len(answers[0].runs)} run(s) each"
     rows: list[list[object]] = [[title, *map(figure, answers)] for title, figure in _ROWS]
     groups = sorted({group for answer in answers for group in answer.runs[-1].target_sizes})
     bought = {group: [_bought(answer, group) for answer in answers] for group in groups}
     rows.extend([f"  from {group}", *counts] for group, counts in bought.items() if any(counts))
-    yield output.to_table(["", *(one.variant for one in comparison.compared)], rows)
+    yield output.to_table(["", *(compared.variant for compared in comparison.compared)], rows)
 
 
 def _bought(answer: PlanAnswer, group: str) -> int:
-    return sum(one.increase for run in answer.runs for one in run.scale_ups if one.group == group)
+    return sum(change.increase for run in answer.runs for change in run.scale_ups if change.group == group)
 
 
 def _cost(answer: PlanAnswer, *, after: bool) -> str:

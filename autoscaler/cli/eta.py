@@ -45,10 +45,10 @@ def run(args: argparse.Namespace) -> int:
     if args.scenario is not None:
         scenario = sources.scenario_at(args.scenario, args.flags)
     else:
-        found = sources.imported(args)
-        for warning in found.warnings:
+        imported = sources.imported(args)
+        for warning in imported.warnings:
             print(f"warning: {warning}", file=sys.stderr)
-        scenario = found.scenario
+        scenario = imported.scenario
     answer = estimates(scenario, boots, pods)
     if args.output is OutputFormat.TABLE:
         rows: Sequence[Mapping[str, Any]] = [*answer["items"], *answer.get("new", ())]
@@ -64,12 +64,12 @@ def _boots(path: str | None) -> Mapping[str, Sequence[float]]:
     if path is None:
         return {}
     try:
-        found = msgspec.json.decode(_bytes(path, "--boots"), type=dict[str, list[float]])
+        boots = msgspec.json.decode(_bytes(path, "--boots"), type=dict[str, list[float]])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"--boots: {path} is not a JSON object of lists of seconds: {error}") from error
-    if any(not 0 <= one < 1e9 for own in found.values() for one in own):
+    if any(not 0 <= boot_s < 1e9 for seconds in boots.values() for boot_s in seconds):
         raise ConfigError(f"--boots: {path} contains something that is not a boot time")
-    return found
+    return boots
 
 
 def _pod(path: str) -> Pod:

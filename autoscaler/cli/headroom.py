@@ -84,8 +84,8 @@ def run(args: argparse.Namespace) -> int:
     view, deployments, boots = _objects(args.objects)
     given = GivenLeads(args.lead, headroom.pool_names, boots, config, wall)
     leads = {pool.name: given.lead(pool.name, pool.lead_time_s, ahead_of(pool, headroom)) for pool in headroom.pools}
-    found = answers(headroom, view, deployments, dict(args.active), leads, Instant(wall, 0.0))
-    output.write_records([msgspec.to_builtins(one) for one in found], args.output)
+    pool_answers = answers(headroom, view, deployments, dict(args.active), leads, Instant(wall, 0.0))
+    output.write_records([msgspec.to_builtins(answer) for answer in pool_answers], args.output)
     return 0
 
 

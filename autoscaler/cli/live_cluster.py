@@ -22,9 +22,9 @@ def read_live(config: Config, clock: SystemClock) -> Dump:
         config.kube.kubeconfig, config.kube.kubernetes, clock=clock, sleep=executor.sleep, settings=settings
     )
     paths = {
-        kind: (one.path, *one.older_paths)
-        for kind, one in KINDS.items()
-        if not one.features or any(getattr(config.features, feature) for feature in one.features)
+        kind: (dumped.path, *dumped.older_paths)
+        for kind, dumped in KINDS.items()
+        if not dumped.features or any(getattr(config.features, feature) for feature in dumped.features)
     }
     if "priority" in config.scale_up.expander:
         paths[CONFIG_MAP] = (f"/api/v1/namespaces/{config.kube.namespace}/configmaps/{PRIORITY_CONFIG}",)

@@ -148,19 +148,19 @@ def generate(generator: Generator, load: LoadSpec, name: str, args: argparse.Nam
 
 
 def _problems(args: argparse.Namespace) -> list[str]:
-    found = []
+    problems = []
     if args.delete is None and not args.count:
-        found.append("--count: is missing; give the number of pods, 1 or more")
+        problems.append("--count: is missing; give the number of pods, 1 or more")
     if _LABEL.fullmatch(args.in_namespace) is None:
-        found.append(f"--in-namespace: {args.in_namespace!r} is not the name of a namespace")
+        problems.append(f"--in-namespace: {args.in_namespace!r} is not the name of a namespace")
     if args.delete is not None and _LABEL.fullmatch(args.delete) is None:
-        found.append(f"--delete: {args.delete!r} is not the name of a batch")
+        problems.append(f"--delete: {args.delete!r} is not the name of a batch")
     if args.delete is None and args.max_pods == 0:
-        found.append("--max-pods: 0 allows no load")
+        problems.append("--max-pods: 0 allows no load")
     for flag in ("cpu", "memory"):
         try:
             if parse_quantity(getattr(args, flag)) <= 0:
-                found.append(f"--{flag}: {getattr(args, flag)} is not above 0")
+                problems.append(f"--{flag}: {getattr(args, flag)} is not above 0")
         except ValueError as error:
-            found.append(f"--{flag}: {error}")
-    return found
+            problems.append(f"--{flag}: {error}")
+    return problems

@@ -113,11 +113,11 @@ def _refuse_contradictions(args: argparse.Namespace) -> None:
 
 
 def _run_dump(args: argparse.Namespace, targets: Sequence["ExplainTarget"], variants: Sequence[Variant]) -> None:
-    found = sources.imported(args)
-    for line in import_notes(found):
+    imported = sources.imported(args)
+    for line in import_notes(imported):
         print(line, file=sys.stderr)
-    groups = () if found.inference is None else found.inference.groups
-    _write(_answer(found.scenario, targets, args.run, variants, groups), args.output)
+    groups = () if imported.inference is None else imported.inference.groups
+    _write(_answer(imported.scenario, targets, args.run, variants, groups), args.output)
 
 
 def _answer(

@@ -29,19 +29,22 @@ def plan_text(answer: PlanAnswer) -> Iterator[str]:
         yield ""
 
 
-def import_notes(found: Imported) -> Iterator[str]:
+def import_notes(imported: Imported) -> Iterator[str]:
     """Yield the lines that say what was odd about a dump, which groups its nodes tell of, and what is not known."""
-    for warning in found.warnings:
+    for warning in imported.warnings:
         yield f"warning: {warning}"
-    if found.inference is not None:
-        yield from _inference(found.inference.groups)
+    if imported.inference is not None:
+        yield from _inference(imported.inference.groups)
 
 
 def _inference(groups: Sequence[InferredGroup]) -> Iterator[str]:
     if not groups:
         return
     yield "Node groups, derived from the nodes (a --groups file overrides them):"
-    rows = [(one.id, one.nodes, one.min_size, one.max_size, one.label, ", ".join(one.unknown)) for one in groups]
+    rows = [
+        (group.id, group.nodes, group.min_size, group.max_size, group.label, ", ".join(group.unknown))
+        for group in groups
+    ]
     yield output.to_table(("GROUP", "NODES", "MIN", "MAX", "TOLD BY", "NOT KNOWN"), rows)
     yield "Groups without nodes are not visible."
 
@@ -82,61 +85,66 @@ def _tables(run_: RunAnswer) -> Iterator[tuple[str, Sequence[str], list[tuple[ob
     yield (
         "Pods that get new nodes",
         ("PODS", "COUNT", "GROUP"),
-        [(_names(one.owner, one.pods), len(one.pods), ", ".join(one.groups)) for one in reasons.helped],
+        [(_names(helped.owner, helped.pods), len(helped.pods), ", ".join(helped.groups)) for helped in reasons.helped],
     )
     yield (
         "Pods that no new node would take",
         ("PODS", "COUNT", "GROUP", "REASON", "WHY"),
         [
             (
-                _names(one.owner, one.pods),
-                len(one.pods),
+                _names(stuck.owner, stuck.pods),
+                len(stuck.pods),
                 group,
                 rejection.reason,
                 _why(rejection.message, rejection.detail),
             )
-            for one in reasons.unschedulable
-            for group, found in one.rejected.items()
-            for rejection in found
+            for stuck in reasons.unschedulable
+            for group, rejections in stuck.rejected.items()
+            for rejection in rejections
         ],
     )
     yield (
         "Pods that get no node now",
         ("PODS", "COUNT", "REASON", "WHY"),
-        [(_names("", one.pods), len(one.pods), one.reason, one.detail) for one in reasons.held],
+        [(_names("", held.pods), len(held.pods), held.reason, held.detail) for held in reasons.held],
     )
     yield (
         "Pending pods that need no new node",
         ("PODS", "COUNT", "REASON"),
-        [(_names("", one.pods), len(one.pods), one.reason) for one in reasons.waiting],
+        [(_names("", waiting.pods), len(waiting.pods), waiting.reason) for waiting in reasons.waiting],
     )
     yield (
         "Skipped node groups",
         ("GROUP", "REASON", "WHY"),
-        [(one.group, one.reason, _why(one.message, one.detail)) for one in reasons.skipped_groups],
+        [(skipped.group, skipped.reason, _why(skipped.message, skipped.detail)) for skipped in reasons.skipped_groups],
     )
     yield (
         "Conditions set",
         ("OBJECT", "CONDITION", "REASON", "MESSAGE"),
         [
-            (f"{one.kind} {one.object}", f"{one.type}={one.status}", one.reason, one.message)
-            for one in run_.conditions_set
+            (
+                f"{condition.kind} {condition.object}",
+                f"{condition.type}={condition.status}",
+                condition.reason,
+                condition.message,
+            )
+            for condition in run_.conditions_set
         ],
     )
     yield (
         "Nodes being removed",
         ("NODE", "GROUP", "PODS TO MOVE"),
         [
-            (one.node, one.group, len(one.evicted_pods))
-            for one in sorted((*run_.deleted_empty, *run_.deleted_drain), key=lambda one: one.node)
+            (removal.node, removal.group, len(removal.evicted_pods))
+            for removal in sorted((*run_.deleted_empty, *run_.deleted_drain), key=lambda removal: removal.node)
         ],
     )
     yield (
         "Unneeded nodes",
         ("NODE", "GROUP", "USED", "UNNEEDED SINCE", "MAY GO", "PODS TO MOVE"),
         [
-            (one.node, one.group, _share(one.utilization), one.since, _may_go(one), len(one.pods_to_move))
-            for one in reasons.unneeded
+            (node.node, node.group, _share(node.utilization), node.since, _may_go(node), len(node.pods_to_move))
+            for node in reasons.unneeded
         ],
     )
     yield (
@@ -149,8 +157,8 @@ def _tables(run_: RunAnswer) -> Iterator[tuple[str, Sequence[str], list[tuple[ob
 def _staying(nodes: Mapping[str, StayingNode]) -> Iterator[tuple[object, ...]]:
     """Yield a row for each node or, of many that stay for one reason, a single one."""
     by_reason: dict[str, list[str]] = defaultdict(list)
-    for name, one in nodes.items():
-        by_reason[one.reason].append(name)
+    for name, node in nodes.items():
+        by_reason[node.reason].append(name)
     for reason, names in by_reason.items():
         if len(names) > _NODES_SHOWN:
             yield _names("", names), reason, f"{len(names)} nodes; --explain node/NAME says more"
@@ -167,8 +175,8 @@ def _share(utilization: float | None) -> str:
     return "" if utilization is None else f"{utilization:.0%}"
 
 
-def _may_go(one: UnneededNode) -> str:
-    return "now" if one.time_left_s is None else f"in {one.time_left_s:.0f} s"
+def _may_go(node: UnneededNode) -> str:
+    return "now" if node.time_left_s is None else f"in {node.time_left_s:.0f} s"
 
 
 def _why(message: str, detail: str) -> str:

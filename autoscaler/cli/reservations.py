@@ -79,13 +79,13 @@ def run(args: argparse.Namespace) -> int:
     wall = SystemClock().now().wall if args.now is None else args.now
     view, states, boots = _objects(args.objects, section)
     given = GivenLeads(args.lead, section.by_name, boots, config, wall)
-    leads = {one.name: given.lead(one.name, one.lead_time_s, Ahead()) for one in section.targets}
-    found = answers(section, states, _operations(section, args.scale), view, leads, wall)
-    records = [msgspec.to_builtins(one) for one in found]
+    leads = {target.name: given.lead(target.name, target.lead_time_s, Ahead()) for target in section.targets}
+    target_answers = answers(section, states, _operations(section, args.scale), view, leads, wall)
+    records = [msgspec.to_builtins(answer) for answer in target_answers]
     if args.output is OutputFormat.TABLE:
-        for one in records:
-            one.pop("entries")
-            one["effects"] = ", ".join(f"{each['result']} {each['amount']}" for each in one["effects"])
+        for record in records:
+            record.pop("entries")
+            record["effects"] = ", ".join(f"{effect['result']} {effect['amount']}" for effect in record["effects"])
     output.write_records(records, args.output)
     return 0
 

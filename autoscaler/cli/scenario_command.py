@@ -56,7 +56,7 @@ def _anonymous(path: str) -> dict[str, Any]:
 
 def _imported(args: argparse.Namespace) -> ScenarioFile:
     args.objects = args.dump
-    found = sources.imported(args)
-    for line in import_notes(found):
+    imported = sources.imported(args)
+    for line in import_notes(imported):
         print(line, file=sys.stderr)
-    return publishable(found.file)
+    return publishable(imported.file)

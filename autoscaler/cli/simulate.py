@@ -105,15 +105,15 @@ def _text(results: Sequence[SimulationResult]) -> Iterator[str]:
     header = ["", *(result.configuration or _AS_GIVEN for result in results)]
     yield output.to_table(header, list(rows(results)))
     for result in results:
-        for one in result.assertions:
-            yield f"{'met' if one.holds else 'NOT MET'}: {one.that}{_figures(one)}"
+        for assertion in result.assertions:
+            yield f"{'met' if assertion.holds else 'NOT MET'}: {assertion.that}{_figures(assertion)}"
     yield ""
 
 
-def _figures(one: Assertion) -> str:
-    if one.value is None:
+def _figures(assertion: Assertion) -> str:
+    if assertion.value is None:
         return ": the summary has no such figure"
-    return f" is {one.value:g}, expected {bounds(one)}"
+    return f" is {assertion.value:g}, expected {bounds(assertion)}"
 
 
 def _write_page(path: str, results: Sequence[SimulationResult]) -> None:

@@ -103,9 +103,9 @@ def imported(args: argparse.Namespace) -> Imported:
     `AutoscalerError` where a live cluster cannot be read.
     """
     with collector_paused():
-        found = _imported(args)
+        imported_dump = _imported(args)
     gc.freeze()
-    return found
+    return imported_dump
 
 
 def _imported(args: argparse.Namespace) -> Imported:
@@ -128,8 +128,8 @@ def _imported(args: argparse.Namespace) -> Imported:
         runs=args.runs or ImportOptions(name="").runs,
         step_s=args.step or ImportOptions(name="").step_s,
     )
-    found = import_dump(dump, wishes)
-    return msgspec.structs.replace(found, warnings=(*_unused(dump), *found.warnings))
+    imported_dump = import_dump(dump, wishes)
+    return msgspec.structs.replace(imported_dump, warnings=(*_unused(dump), *imported_dump.warnings))
 
 
 def _name_of(paths: Sequence[str]) -> str:
@@ -154,10 +154,10 @@ def _read_files(paths: Sequence[str]) -> Dump:
 def _texts(paths: Sequence[str]) -> Iterator[DumpText]:
     for path in paths:
         if Path(path).is_dir():
-            found = sorted(one for one in Path(path).rglob("*") if one.suffix.lower() in _ENDINGS and one.is_file())
-            if not found:
+            files = sorted(file for file in Path(path).rglob("*") if file.suffix.lower() in _ENDINGS and file.is_file())
+            if not files:
                 raise ConfigError(f"{path}: holds no .json, .yaml or .yml file")
-            yield from (DumpText(str(one), read_bytes(str(one))) for one in found)
+            yield from (DumpText(str(file), read_bytes(str(file))) for file in files)
         else:
             yield DumpText(path, read_bytes(path))
 
