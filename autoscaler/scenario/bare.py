@@ -14,15 +14,15 @@ from autoscaler.objects.workload import DaemonSet
 R = TypeVar("R", bound=Resource)
 
 
-def bare_object(one: R) -> R:
+def bare_object(resource: R) -> R:
     """Return an object without annotations that nobody reads; those of a DaemonSet's pods are theirs."""
-    one = published(one)
-    if not isinstance(one, DaemonSet):
-        return one
-    replace, template = msgspec.structs.replace, one.spec.template
+    resource = published(resource)
+    if not isinstance(resource, DaemonSet):
+        return resource
+    replace, template = msgspec.structs.replace, resource.spec.template
     kept = relevant_annotations(template.metadata.annotations)
     template = replace(template, metadata=replace(template.metadata, annotations=kept))
-    return replace(one, spec=replace(one.spec, template=template))
+    return replace(resource, spec=replace(resource.spec, template=template))
 
 
 def bare_node(node: Node) -> Node:

@@ -93,9 +93,9 @@ def _as_told(group: GroupSpec, raw: Any) -> GroupSpec:
     """Return the group of a recording with the very amounts that the cloud told, not with what follows from them."""
     if group.template is None:
         return group
-    told = raw["template"]
+    given = raw["template"]
     template = msgspec.structs.replace(
-        group.template, capacity=told.get("capacity") or {}, allocatable=told.get("allocatable") or {}
+        group.template, capacity=given.get("capacity") or {}, allocatable=given.get("allocatable") or {}
     )
     return msgspec.structs.replace(group, template=template)
 
@@ -109,8 +109,8 @@ def _template_pod(raw: Any, path: str, position: int, defaults: Defaults, proble
     except msgspec.ValidationError as error:
         problems.add("", worded(str(error), path))
         return {}
-    for at, text in unreadable_values(msgspec.to_builtins(wire)):
-        problems.add(path + at, text)
+    for field, text in unreadable_values(msgspec.to_builtins(wire)):
+        problems.add(path + field, text)
     return defaults.template_pod(wire, position)
 
 

@@ -101,7 +101,9 @@ def build(shape: Shape, stem: str, config: Config) -> Scenario:
         cloud=cloud,
         nodes=nodes,
         pods=pods,
-        related=_related(shape, reader, defaults, config, [*pods, *(pod for one in changes for pod in one.add_pods)]),
+        related=_related(
+            shape, reader, defaults, config, [*pods, *(pod for change in changes for pod in change.add_pods)]
+        ),
         runs=file.runs,
         step_s=_step_s(shape),
         changes=changes,
@@ -173,7 +175,8 @@ def _related(shape: Shape, reader: ObjectReader, defaults: Defaults, config: Con
         pod_templates=named("podTemplates", file.pod_templates, "PodTemplate"),
         resource_quotas=named("resourceQuotas", file.resource_quotas, "ResourceQuota"),
         scalables={
-            f"Deployment/{key}": one for key, one in named("deployments", file.deployments, "Deployment").items()
+            f"Deployment/{key}": deployment
+            for key, deployment in named("deployments", file.deployments, "Deployment").items()
         },
     )
 
@@ -218,7 +221,7 @@ def _change(
 
 
 def _answers(shape: Shape, group_ids: Container[str]) -> tuple[Answered, ...]:
-    found = []
+    answers = []
     for index, entry in enumerate(shape.file.expander_answers):
         path = shape.path("expanderAnswers", index)
         if entry.run >= shape.file.runs:
@@ -227,8 +230,8 @@ def _answers(shape: Shape, group_ids: Container[str]) -> tuple[Answered, ...]:
             if group_id not in group_ids:
                 shape.problems.append(f"{path}.asked[{position}]: there is no group {group_id}")
         answer = ExpanderAnswer(asked=tuple(entry.asked), named=tuple(entry.named), error=entry.error)
-        found.append(Answered(entry.run, answer))
-    return tuple(found)
+        answers.append(Answered(entry.run, answer))
+    return tuple(answers)
 
 
 def _memory(shape: Shape) -> RecordedMemory | None:

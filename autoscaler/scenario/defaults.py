@@ -54,10 +54,12 @@ class Defaults:
         allocatable = {quantity.PODS: PODS_PER_NODE, **(status.allocatable or status.capacity)}
         capacity = {quantity.PODS: allocatable[quantity.PODS], **(status.capacity or allocatable)}
         conditions = [
-            one if one.last_transition_time else msgspec.structs.replace(one, last_transition_time=created)
-            for one in status.conditions
+            condition
+            if condition.last_transition_time
+            else msgspec.structs.replace(condition, last_transition_time=created)
+            for condition in status.conditions
         ]
-        if not any(one.type == "Ready" for one in conditions):
+        if not any(condition.type == "Ready" for condition in conditions):
             conditions.append(NodeCondition(type="Ready", status="True", last_transition_time=created))
         replace = msgspec.structs.replace
         return NodeWire(
@@ -143,7 +145,7 @@ def _labelled(namespace: Namespace) -> Namespace:
 
 
 def _named_containers(spec: PodSpec) -> PodSpec:
-    nameless = any(not one.name for one in spec.containers) or any(not one.name for one in spec.init_containers)
+    nameless = any(not container.name for container in (*spec.containers, *spec.init_containers))
     if not nameless:
         return spec
     return msgspec.structs.replace(
@@ -153,8 +155,8 @@ def _named_containers(spec: PodSpec) -> PodSpec:
 
 def _named(containers: list[Container], prefix: str) -> list[Container]:
     return [
-        one if one.name else msgspec.structs.replace(one, name=f"{prefix}{index}")
-        for index, one in enumerate(containers)
+        container if container.name else msgspec.structs.replace(container, name=f"{prefix}{index}")
+        for index, container in enumerate(containers)
     ]
 
 

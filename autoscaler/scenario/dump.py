@@ -154,21 +154,21 @@ class Dump(msgspec.Struct):
 
     def named(self, kind: str) -> Sequence[Any]:
         """Return the objects of a kind by namespace and name, whatever the order in which they came."""
-        found = self.objects.get(kind, {})
-        return [found[key] for key in sorted(found)]
+        by_key = self.objects.get(kind, {})
+        return [by_key[key] for key in sorted(by_key)]
 
     def places_of(self, kind: str) -> Sequence[str]:
         """Return where each of those stands: file and path within."""
-        found = self.places.get(kind, {})
-        return [found[key] for key in sorted(found)]
+        by_key = self.places.get(kind, {})
+        return [by_key[key] for key in sorted(by_key)]
 
 
-def read_dump(texts: Iterable[DumpText], told: DumpProgress = lambda done, total: None) -> Dump:
+def read_dump(texts: Iterable[DumpText], progress: DumpProgress = lambda done, total: None) -> Dump:
     """Read the texts into one dump; the last of several objects of one name counts, with a warning.
 
     Raises `ConfigError` with a line `FILE: path: problem` for everything that cannot be read.
     """
-    reader = _DumpReader(told)
+    reader = _DumpReader(progress)
     for text in texts:
         reader.read(text)
     if reader.problems:
@@ -179,10 +179,10 @@ def read_dump(texts: Iterable[DumpText], told: DumpProgress = lambda done, total
 class _DumpReader:
     """Collects the objects, and what is wrong, of several texts."""
 
-    def __init__(self, told: DumpProgress) -> None:
+    def __init__(self, progress: DumpProgress) -> None:
         self.dump = Dump()
         self.problems: list[str] = []
-        self._told = told
+        self._progress = progress
         checks: Mapping[str, Callable[[Any], object]] = {"Node": keep_whole_node, "Pod": PodInterner().keep}
         self._decoders = {name: _decoder(kind.type, checks.get(name, checked)) for name, kind in KINDS.items()}
         self._decoders[CONFIG_MAP] = _decoder(ConfigMap)
@@ -196,74 +196,74 @@ class _DumpReader:
             return
         total, done = sum(map(len, pieces)), 0
         for number, piece in enumerate(pieces):
-            at = text.name if len(pieces) == 1 else f"{text.name}: document {number + 1}"
+            place = text.name if len(pieces) == 1 else f"{text.name}: document {number + 1}"
             try:
                 document, text_of = _document(piece)
-                self._document(at, document, text_of, done, total)
+                self._document(place, document, text_of, done, total)
             except msgspec.ValidationError as error:
-                self.problems.append(_complaint(at, error))
+                self.problems.append(_complaint(place, error))
             except msgspec.DecodeError as error:
-                self.problems.append(f"{at}: is not JSON: {place_in(error, piece)}")
+                self.problems.append(f"{place}: is not JSON: {place_in(error, piece)}")
             except RecursionError:
-                self.problems.append(f"{at}: is nested too deeply")
+                self.problems.append(f"{place}: is nested too deeply")
             done += len(piece)
-        self._told(total, total)
+        self._progress(total, total)
 
-    def _document(self, at: str, document: _Document, piece: bytes, done: int, total: int) -> None:
+    def _document(self, place: str, document: _Document, piece: bytes, done: int, total: int) -> None:
         api_version, kind = document.api_version or "", document.kind or ""
         if document.items is not None or kind.endswith("List"):
             of_list = "" if kind == "List" else kind.removesuffix("List")
             for index, item in enumerate(document.items or ()):
-                self._item(f"{at}: items[{index}]", api_version, of_list, item)
+                self._item(f"{place}: items[{index}]", api_version, of_list, item)
                 done += memoryview(item).nbytes
                 if index % _STEP == 0:
-                    self._told(done, total)
+                    self._progress(done, total)
         elif kind:
-            self._object(at, api_version, kind, piece)
+            self._object(place, api_version, kind, piece)
         else:
-            self.problems.append(f"{at}: has no kind; write what kubectl get -o json prints")
+            self.problems.append(f"{place}: has no kind; write what kubectl get -o json prints")
 
-    def _item(self, at: str, api_version: str, kind: str, item: msgspec.Raw) -> None:
+    def _item(self, place: str, api_version: str, kind: str, item: msgspec.Raw) -> None:
         if not kind:
             try:
                 head = self._heads.decode(item)
             except UNREADABLE as error:
-                self.dump.warnings.append(f"{at}: is left out: it cannot be decoded: {words(error)}")
+                self.dump.warnings.append(f"{place}: is left out: it cannot be decoded: {words(error)}")
                 return
             api_version, kind = head.api_version or "", head.kind or ""
         if kind:
-            self._object(at, api_version, kind, item)
+            self._object(place, api_version, kind, item)
         else:
-            self.dump.warnings.append(f"{at}: is left out: it has no kind")
+            self.dump.warnings.append(f"{place}: is left out: it has no kind")
 
-    def _object(self, at: str, api_version: str, kind: str, body: bytes | msgspec.Raw) -> None:
+    def _object(self, place: str, api_version: str, kind: str, body: bytes | msgspec.Raw) -> None:
         decoder = self._decoders.get(kind)
         if kind != "Pod":
             self._notice(*(stamp.decode() for stamp in _STAMP.findall(bytes(body))))
         if decoder is None or not _GROUPS.match(api_version):
             self.dump.unused[kind] += 1
             return
-        found = decoder.read(body)
-        if isinstance(found, Undecoded):
-            stand_in = _STAND_INS[kind](found) if kind in _STAND_INS and found.key else None
+        resource = decoder.read(body)
+        if isinstance(resource, Undecoded):
+            stand_in = _STAND_INS[kind](resource) if kind in _STAND_INS and resource.key else None
             instead = "is left out" if stand_in is None else "counts as one of which nothing is known"
-            name = f"{kind} {found.key or 'without a name'}"
-            self.dump.warnings.append(f"{at}: {name} {instead}: it cannot be decoded: {found.why}")
+            name = f"{kind} {resource.key or 'without a name'}"
+            self.dump.warnings.append(f"{place}: {name} {instead}: it cannot be decoded: {resource.why}")
             if stand_in is None:
                 return
-            found = stand_in
-        if isinstance(found, PodWire):  # of these there are too many for a search in their text
-            self._notice(*_times_of(found))
-        name = found.metadata.name
-        key = f"{found.metadata.namespace}/{name}" if found.metadata.namespace else name
+            resource = stand_in
+        if isinstance(resource, PodWire):  # of these there are too many for a search in their text
+            self._notice(*_times_of(resource))
+        name = resource.metadata.name
+        key = f"{resource.metadata.namespace}/{name}" if resource.metadata.namespace else name
         if kind == CONFIG_MAP:
-            self.dump.config_maps[key] = found
+            self.dump.config_maps[key] = resource
             return
         places = self.dump.places.setdefault(kind, {})
         if key in places:
-            self.dump.warnings.append(f"{at}: {kind} {key} is there already ({places[key]}): the later one counts")
-        places[key] = at
-        self.dump.objects.setdefault(kind, {})[key] = found
+            self.dump.warnings.append(f"{place}: {kind} {key} is there already ({places[key]}): the later one counts")
+        places[key] = place
+        self.dump.objects.setdefault(kind, {})[key] = resource
 
     def _notice(self, *times: str | None) -> None:
         for time in times:
@@ -295,8 +295,8 @@ def _document(piece: bytes) -> tuple[_Document, bytes]:
         return msgspec.json.decode(mended, type=_Document), mended
 
 
-def _complaint(at: str, error: msgspec.ValidationError) -> str:
-    return worded(str(error), f"{at}: ").replace(": .", ": ", 1)
+def _complaint(place: str, error: msgspec.ValidationError) -> str:
+    return worded(str(error), f"{place}: ").replace(": .", ": ", 1)
 
 
 def _times_of(pod: PodWire) -> Iterator[str | None]:
@@ -311,11 +311,11 @@ def _pieces(text: DumpText) -> Sequence[bytes]:
     if text.body.lstrip()[:1] in (b"{", b"["):
         parts = text.body.split(_SEAM)
         last = len(parts) - 1
-        return [b"{" * (at > 0) + part + b"\n}" * (at < last) for at, part in enumerate(parts)]
+        return [b"{" * (number > 0) + part + b"\n}" * (number < last) for number, part in enumerate(parts)]
     try:
         loaded = parse_documents(text_of(text.body))
         if not loaded:
             raise ConfigError(f"{text.name}: is empty; write what kubectl get -o json prints")
-        return [msgspec.json.encode(one) for one in loaded]
+        return [msgspec.json.encode(document) for document in loaded]
     except (TypeError, ValueError, RecursionError) as error:
         raise ConfigError(f"{text.name}: is neither JSON nor YAML: {error}") from error

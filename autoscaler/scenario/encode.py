@@ -80,13 +80,13 @@ def encode(
 
 
 def _related(related: Related) -> Plain:
-    found: Plain = {
-        key: [bare_object(one) for one in getattr(related, field).values()] for key, field in _RELATED.items()
+    written: Plain = {
+        key: [bare_object(resource) for resource in getattr(related, field).values()] for key, field in _RELATED.items()
     }
     for config_map in related.config_maps.values():
         if config_map.name == PRIORITY_CONFIG and PRIORITIES in config_map.data:
-            found["priorityConfig"] = config_map.data[PRIORITIES]
-    return found
+            written["priorityConfig"] = config_map.data[PRIORITIES]
+    return written
 
 
 def _group(group: Group) -> Plain:
@@ -134,12 +134,17 @@ def _instances(groups: Groups, nodes: Iterable[Node]) -> list[Plain]:
     Those that it brings back come after these, in the order of the nodes; a group of another order is written whole.
     """
     registered = {node.provider_id: position for position, node in enumerate(nodes)}
-    found: list[Plain] = []
+    written: list[Plain] = []
     for group in groups.all:
-        order = [-1 if _is_special(one, registered) else registered[one.provider_id] for one in group.instances]
+        order = [
+            -1 if _is_special(instance, registered) else registered[instance.provider_id]
+            for instance in group.instances
+        ]
         whole = order != sorted(order)
-        found += [_instance(group, one) for one in group.instances if whole or _is_special(one, registered)]
-    return found
+        written += [
+            _instance(group, instance) for instance in group.instances if whole or _is_special(instance, registered)
+        ]
+    return written
 
 
 def _is_special(instance: Instance, registered: Container[str]) -> bool:

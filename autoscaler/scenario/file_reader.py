@@ -65,10 +65,10 @@ def parse(body: bytes, name: str) -> Shape:
 def decode_strict(body: bytes, name: str, kind: type[S]) -> S:
     """Decode another strict file, otherwise as `parse`; raises `ConfigError` with a line for everything wrong in it."""
     problems = Problems()
-    found = StructReader(problems).read(kind, plain(body, name))
-    if found is None:
+    content = StructReader(problems).read(kind, plain(body, name))
+    if content is None:
         raise ConfigError(f"{name}: {problem}" for problem in problems.lines)
-    return found
+    return content
 
 
 def _is_yaml(body: bytes, name: str) -> bool:
@@ -98,11 +98,11 @@ def place_in(error: Exception, body: bytes) -> str:
     if isinstance(error, UnicodeDecodeError):
         return "holds bytes that are not UTF-8"
     text = str(error).removeprefix("JSON is malformed: ")
-    found = re.search(r" \(byte (\d+)\)$", text)
-    if found is None:  # the end came too early
+    offset_text = re.search(r" \(byte (\d+)\)$", text)
+    if offset_text is None:  # the end came too early
         offset = len(body)
     else:
-        offset, text = int(found[1]), text[: found.start()]
+        offset, text = int(offset_text[1]), text[: offset_text.start()]
     line = body.count(b"\n", 0, offset) + 1
     column = offset - body.rfind(b"\n", 0, offset)
     text = text[:1].lower() + text[1:]

@@ -89,15 +89,15 @@ def publishable(file: ScenarioFile) -> ScenarioFile:
     """Return a file without annotations that no decision reads: some hold whole manifests, environment and all."""
     replace = msgspec.structs.replace
 
-    def bare(one: Any, keep: Callable[[Mapping[str, str]], dict[str, str]]) -> Any:
-        return replace(one, metadata=replace(one.metadata, annotations=keep(one.metadata.annotations)))
+    def bare(resource: Any, keep: Callable[[Mapping[str, str]], dict[str, str]]) -> Any:
+        return replace(resource, metadata=replace(resource.metadata, annotations=keep(resource.metadata.annotations)))
 
     return replace(
         file,
         **{
             kind.field: [
-                bare(one, relevant_annotations if name == "Pod" else read_annotations)
-                for one in getattr(file, kind.field)
+                bare(resource, relevant_annotations if name == "Pod" else read_annotations)
+                for resource in getattr(file, kind.field)
             ]
             for name, kind in KINDS.items()
         },
@@ -106,7 +106,7 @@ def publishable(file: ScenarioFile) -> ScenarioFile:
 
 def _key(field: str) -> str:
     """Return the key of a field as messages about it have it."""
-    return next(one.encode_name for one in msgspec.structs.fields(ScenarioFile) if one.name == field)
+    return next(info.encode_name for info in msgspec.structs.fields(ScenarioFile) if info.name == field)
 
 
 def _time(dump: Dump, wishes: ImportOptions) -> str:
@@ -120,11 +120,13 @@ def _time(dump: Dump, wishes: ImportOptions) -> str:
 
 def _cloud(groups: Mapping[str, Any] | None, inference: Inference | None) -> dict[str, Any]:
     if inference is not None:
-        entries = [{"id": one.id, "minSize": one.min_size, "maxSize": one.max_size} for one in inference.groups]
+        entries = [{"id": group.id, "minSize": group.min_size, "maxSize": group.max_size} for group in inference.groups]
         return {"node_groups": entries, "node_to_group": dict(inference.of_node)}
     assert groups is not None
-    known = {one.encode_name for one in msgspec.structs.fields(InstanceEntry)}
-    instances = [{key: value for key, value in one.items() if key in known} for one in groups.get("instances") or ()]
+    known = {info.encode_name for info in msgspec.structs.fields(InstanceEntry)}
+    instances = [
+        {key: value for key, value in instance.items() if key in known} for instance in groups.get("instances") or ()
+    ]
     return {
         "node_groups": groups["groups"],
         "missing_instances": groups.get("missingInstances") or [],
@@ -136,7 +138,7 @@ def _cloud(groups: Mapping[str, Any] | None, inference: Inference | None) -> dic
 
 def _inferred(dump: Dump, config: Config) -> Inference:
     nodes = [
-        ObservedNode(one.metadata.name, one.metadata.labels, one.metadata.annotations) for one in dump.named("Node")
+        ObservedNode(node.metadata.name, node.metadata.labels, node.metadata.annotations) for node in dump.named("Node")
     ]
     return infer_groups(nodes, dict(map(_sizes, config.provider.nodes)))
 
@@ -147,8 +149,8 @@ def _sizes(spec: str) -> tuple[str, GroupSizes]:
 
 
 def _priorities(dump: Dump, config: Config) -> str | None:
-    found = dump.config_maps.get(config_maps_key(config.kube.namespace))
-    return None if found is None else found.data.get(PRIORITIES)
+    config_map = dump.config_maps.get(config_maps_key(config.kube.namespace))
+    return None if config_map is None else config_map.data.get(PRIORITIES)
 
 
 def _identified(node: NodeWire) -> NodeWire:
@@ -181,12 +183,12 @@ def _made_up(dump: Dump) -> tuple[dict[str, list[Any]], list[str]]:
 
 
 def _owned_by(kind: str, pods: Sequence[PodWire]) -> Sequence[tuple[str, str]]:
-    found: dict[tuple[str, str], None] = {}
+    owners: dict[tuple[str, str], None] = {}
     for pod in pods:
         owner = controller_of(pod.metadata.owner_references)
         if owner is not None and owner.kind == kind:
-            found[pod.metadata.namespace, owner.name] = None
-    return list(found)
+            owners[pod.metadata.namespace, owner.name] = None
+    return list(owners)
 
 
 def _inference_warnings(inference: Inference | None) -> Iterator[str]:

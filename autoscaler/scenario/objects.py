@@ -64,7 +64,7 @@ class ObjectReader:
             resource = given if kind is None else self._defaults.owned_resource(given, kind)
             where = self._shape.path(path, index)
             self._shape.problems.extend(
-                f"{where}{at}: {text}" for at, text in unreadable_values(msgspec.to_builtins(resource))
+                f"{where}{field}: {text}" for field, text in unreadable_values(msgspec.to_builtins(resource))
             )
             if self._is_new(resource.key if resource.name else "", kept, path, index, "entry"):
                 kept[resource.key] = resource
@@ -86,8 +86,8 @@ class ObjectReader:
 
     def _unreadable(self, wire: NodeWire | PodWire, path: str, index: int, error: Exception) -> None:
         where = self._shape.path(path, index)
-        found = [f"{where}{at}: {text}" for at, text in unreadable_values(msgspec.to_builtins(wire))]
-        self._shape.problems.extend(found or [f"{where}: {error}"])
+        problems = [f"{where}{field}: {text}" for field, text in unreadable_values(msgspec.to_builtins(wire))]
+        self._shape.problems.extend(problems or [f"{where}: {error}"])
 
 
 def unreadable_values(data: Any, path: str = "") -> Iterator[tuple[str, str]]:
@@ -97,13 +97,13 @@ def unreadable_values(data: Any, path: str = "") -> Iterator[tuple[str, str]]:
             yield from unreadable_values(item, f"{path}[{index}]")
     elif isinstance(data, Mapping):
         for key, item in data.items():
-            at = f"{path}.{key}"
+            item_path = f"{path}.{key}"
             if key in _AMOUNTS and isinstance(item, Mapping):
-                yield from _bad_amounts(item, at)
+                yield from _bad_amounts(item, item_path)
             elif key.endswith(_TIMES) and isinstance(item, str):
-                yield from _bad_time(item, at)
+                yield from _bad_time(item, item_path)
             else:
-                yield from unreadable_values(item, at)
+                yield from unreadable_values(item, item_path)
 
 
 def _bad_amounts(amounts: Mapping[str, object], path: str) -> Iterator[tuple[str, str]]:

@@ -81,13 +81,13 @@ class RecordingEncoder:
             value = value.decisive
         elif isinstance(value, Resource):
             value = bare_object(value)
-        found = {}
+        written = {}
         for field in msgspec.structs.fields(value):
             item = getattr(value, field.name)
             if not _is_default(item, field):
                 real = type(item) is int and float in (field.type, *get_args(field.type))
-                found[field.name] = self.encode(float(item) if real else item)
-        return found
+                written[field.name] = self.encode(float(item) if real else item)
+        return written
 
 
 def _place(item: Any) -> str:
@@ -127,9 +127,9 @@ class RecordingDecoder:
         self._fields: dict[type, Mapping[str, msgspec.structs.FieldInfo]] = {}
         self._classes: list[PodClass] = []
         self._leaving: dict[int, PodClass] = {}
-        for number, one in enumerate(classes):
+        for number, given in enumerate(classes):
             try:
-                form = msgspec.convert([one.get(name) for name in ClassForm.__struct_fields__], ClassForm)
+                form = msgspec.convert([given.get(name) for name in ClassForm.__struct_fields__], ClassForm)
                 self._classes.append(interner.class_from(form))
             except (AttributeError, ValueError, msgspec.MsgspecError) as error:
                 raise ValueError(f"classes[{number}]: {error}") from error
@@ -170,7 +170,7 @@ class RecordingDecoder:
         _checked(data, isinstance(data, list), "an array", path)
         kinds = [args[0]] * len(data) if len(args) == 1 or args[-1] is Ellipsis else list(args)
         _checked(data, len(kinds) == len(data), f"an array of {len(kinds)}", path)
-        items = [self.decode(item, kinds[at], f"{path}[{at}]") for at, item in enumerate(data)]
+        items = [self.decode(item, kinds[index], f"{path}[{index}]") for index, item in enumerate(data)]
         if issubclass(origin, frozenset):
             return frozenset(items)
         return items if origin is list else tuple(items)
