@@ -178,8 +178,8 @@ class WhatIf:
             checkpoint()
         self._asked += 1 + len(pod.cls.key) // _QUESTION_BYTES
         self._named.update(_names(pod.cls))
-        found = estimate(self._places.new(pod, checkpoint), workload(pod), status.knowledge, status.times)
-        return _shown(pod, found, status)
+        start = estimate(self._places.new(pod, checkpoint), workload(pod), status.knowledge, status.times)
+        return _shown(pod, start, status)
 
     @property
     def _remembers_much(self) -> bool:
@@ -225,23 +225,23 @@ def _texts(amounts: Requests) -> QuantityTexts:
     return {resource: quantity.text(resource, value) for resource, value in amounts.items()}
 
 
-def _shown(pod: Pod, found: StartEstimate, status: EtaStatus) -> PodEstimate:
-    known = found.expected_s is not None and status.computed_at is not None
+def _shown(pod: Pod, start: StartEstimate, status: EtaStatus) -> PodEstimate:
+    known = start.expected_s is not None and status.computed_at is not None
     return PodEstimate(
         namespace=pod.namespace,
         name=pod.name,
-        level=found.level,
-        reason=found.reason,
-        expected_s=_rounded(found.expected_s),
-        worst_s=_rounded(found.worst_s),
-        expected_ready_at=(status.computed_at or 0.0) + (found.expected_s or 0.0) if known else None,
-        node=found.node,
-        group=found.group,
-        overdue=found.overdue,
-        assumed=found.assumed,
+        level=start.level,
+        reason=start.reason,
+        expected_s=_rounded(start.expected_s),
+        worst_s=_rounded(start.worst_s),
+        expected_ready_at=(status.computed_at or 0.0) + (start.expected_s or 0.0) if known else None,
+        node=start.node,
+        group=start.group,
+        overdue=start.overdue,
+        assumed=start.assumed,
         terms={
             name: Term(expected_s=round(term.expected, 3), worst_s=round(term.worst, 3))
-            for name, term in found.terms.items()
+            for name, term in start.terms.items()
         },
     )
 

@@ -115,7 +115,7 @@ class EtaPages:
     def _estimates(self, wanted: EstimatesQuery) -> EtaList | PodEstimate | PodRecord:
         status = self._status()
         if wanted.pod is not UNSET:
-            return _one(status, wanted.pod)
+            return _of_pod(status, wanted.pod)
         items = pod_answers(status, None if wanted.namespace is UNSET else wanted.namespace)
         known = summary(status, self._wall())
         return EtaList(**msgspec.structs.asdict(known), total=len(items), items=items[: wanted.limit])
@@ -151,7 +151,7 @@ def _stay(request: Request) -> None:
         raise HttpProblem(408, "client_gone", "the client has hung up")
 
 
-def _one(status: EtaStatus, key: str) -> PodEstimate | PodRecord:
+def _of_pod(status: EtaStatus, key: str) -> PodEstimate | PodRecord:
     for pod in () if status.view is None else status.view.pending:
         if pod.key == key:
             return pod_answer(status, pod)

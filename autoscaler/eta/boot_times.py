@@ -39,12 +39,12 @@ class _Held(msgspec.Struct, frozen=True):
 def read_samples(data: Mapping[str, str]) -> Samples:
     """Return the samples in the data of a ConfigMap; what is there but is not ours counts as none."""
     try:
-        found = msgspec.json.decode(data.get(_KEY, "{}"), type=dict[str, list[tuple[float, float]]])
+        pairs_by_group = msgspec.json.decode(data.get(_KEY, "{}"), type=dict[str, list[tuple[float, float]]])
     except msgspec.MsgspecError:
         return {}
     return {
-        group: tuple(Sample(at, seconds) for at, seconds in pairs if seconds >= 0)[-RING:]
-        for group, pairs in found.items()
+        group: tuple(Sample(ended, seconds) for ended, seconds in pairs if seconds >= 0)[-RING:]
+        for group, pairs in pairs_by_group.items()
     }
 
 

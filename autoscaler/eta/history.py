@@ -240,8 +240,10 @@ class PodHistory:
             record = msgspec.structs.replace(record, state=PodStage.FAILED, finished_at=wall)
         else:
             reason = marked or _delete_reason(pod, leaving)
-            at = wall if pod.deleted is None else min(wall, pod.deleted)
-            record = msgspec.structs.replace(record, state=PodStage.DELETED, deleted_at=at, delete_reason=reason)
+            deleted_at = wall if pod.deleted is None else min(wall, pod.deleted)
+            record = msgspec.structs.replace(
+                record, state=PodStage.DELETED, deleted_at=deleted_at, delete_reason=reason
+            )
         self._ended.append(record)
         return record, ran
 

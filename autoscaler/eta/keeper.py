@@ -76,21 +76,21 @@ class EtaKeeper:
         """Leave the pass as it is: estimates decide nothing."""
         return observed
 
-    def after_pass(self, p: EndedPass) -> None:
+    def after_pass(self, ended: EndedPass) -> None:
         """Learn from a pass, and estimate."""
         if (loaded := self._loaded) is not None:
             self._loaded = None
             self._learning.take(loaded)
-        view, now = p.report.view, p.report.now
+        view, now = ended.report.view, ended.report.now
         if view is None:
             if self._capacity is not None:
                 self._metrics.age(now.wall - self._capacity.at)
             return
-        self._follow_nodes(p, view)
-        changes = self.history.look(view, _leaving(p), now.wall)
-        self._account(p, view)
+        self._follow_nodes(ended, view)
+        changes = self.history.look(view, _leaving(ended), now.wall)
+        self._account(ended, view)
         self._learn(changes, view, now.wall)
-        self._estimate(p, view)
+        self._estimate(ended, view)
         self._look_for_overdue(view, now.wall)
 
     def tick(self, now: Instant) -> None:
@@ -118,8 +118,8 @@ class EtaKeeper:
         """Note why a pod is about to be deleted by us. From any thread."""
         self.history.deleting(uid, reason)
 
-    def _follow_nodes(self, p: EndedPass, view: ClusterView) -> None:
-        report, readings = p.report, p.memory.readings
+    def _follow_nodes(self, ended: EndedPass, view: ClusterView) -> None:
+        report, readings = ended.report, ended.memory.readings
         if readings is None or report.registry is None:
             return
         increases = [(increase.group, increase.after - increase.before) for increase in report.increases]
@@ -130,11 +130,11 @@ class EtaKeeper:
             log.info("eta.node_booted", group=boot.group, node=boot.node, seconds=round(boot.sample.seconds, 1))
         self._metrics.boots_failed(seen.failed)
 
-    def _account(self, p: EndedPass, view: ClusterView) -> None:
-        report = p.report
+    def _account(self, ended: EndedPass, view: ClusterView) -> None:
+        report = ended.report
         starting = self.history.starting
         registry, templates = report.registry, report.templates
-        readings = p.memory.readings if registry is not None else None
+        readings = ended.memory.readings if registry is not None else None
         self._capacity = capacity(view, readings, starting, report.now.wall, registry=registry, templates=templates)
         self._metrics.capacity(self._capacity)
         self._metrics.age(0.0)
@@ -168,30 +168,30 @@ class EtaKeeper:
         for pod, seconds in changes.ran:
             self._learning.ran(pod, Sample(wall, seconds))
 
-    def _estimate(self, p: EndedPass, view: ClusterView) -> None:
-        report, now = p.report, p.report.now
+    def _estimate(self, ended: EndedPass, view: ClusterView) -> None:
+        report, now = ended.report, ended.report.now
         assert self._capacity is not None
         knowledge = self._learning.knowledge(now.wall)
         outcome = None
         estimates: dict[str, StartEstimate] = {}
-        if report.registry is not None and p.placer is not None:
-            outcome = self._outcome(p, view, knowledge.runs)
+        if report.registry is not None and ended.placer is not None:
+            outcome = self._outcome(ended, view, knowledge.runs)
         places = None if outcome is None else PlacementFinder(outcome)
         grown = {} if outcome is None else _requested(outcome)
         known: dict[tuple[PodPlacement, str], StartEstimate] = {}
         for pod in pods_to_estimate(view.pending, self._config.estimate_max_pods):
             if self._config.pod_start_estimator is PodStartEstimator.RATIO:
-                one = by_ratio(pod, self._capacity, self._ratio, pending=True)
+                start = by_ratio(pod, self._capacity, self._ratio, pending=True)
             elif places is None:
-                one = unknown(UnknownStart.NOT_CONSIDERED)
+                start = unknown(UnknownStart.NOT_CONSIDERED)
             else:
                 place, kind = places.of(pod), workload(pod)
                 known_as = replace(place, node=None), kind
-                found = known.get(known_as) or estimate(place, kind, knowledge, self._times)
-                known[known_as] = found
-                one = replace(found, node=place.node)
-            estimates[pod.key] = one
-            self._noted(pod, one, now.wall)
+                shared = known.get(known_as) or estimate(place, kind, knowledge, self._times)
+                known[known_as] = shared
+                start = replace(shared, node=place.node)
+            estimates[pod.key] = start
+            self._noted(pod, start, now.wall)
         for pod in view.pending:
             if (group := grown.get(pod.key)) is not None:
                 self.history.node_requested(pod.uid, group, now.wall)
@@ -225,16 +225,16 @@ class EtaKeeper:
             self._metrics.estimated(estimate)
         self.history.estimated(pod.uid, estimate, wall)
 
-    def _outcome(self, p: EndedPass, view: ClusterView, runs: Sequence[float]) -> PassOutcome:
-        report = p.report
+    def _outcome(self, ended: EndedPass, view: ClusterView, runs: Sequence[float]) -> PassOutcome:
+        report = ended.report
         assert report.registry is not None
         assert self._capacity is not None
         return PassOutcome(
             view=view,
             registry=report.registry,
-            placer=p.placer,
+            placer=ended.placer,
             templates=report.templates,
-            hints=p.memory.hints,
+            hints=ended.memory.hints,
             waiting=report.pods.waiting,
             plan=report.scale_up.plan,
             result=report.scale_up.result,
@@ -267,17 +267,17 @@ def _requested(outcome: PassOutcome) -> Mapping[str, str]:
     """Return the group that this pass made grow for each pod, by pod key."""
     plan = outcome.plan
     rounds = () if plan is None else plan.rounds
-    found: dict[str, str] = {}
+    groups: dict[str, str] = {}
     for plan_round in rounds:
         group = next((increase.group for increase in plan_round.increases if increase.group in outcome.grown), None)
         if group is not None:
-            found.update(dict.fromkeys((pod.key for pod in plan_round.helped), group))
-    return found
+            groups.update(dict.fromkeys((pod.key for pod in plan_round.helped), group))
+    return groups
 
 
-def _leaving(p: EndedPass) -> set[str]:
-    begun = {removal.node.name for removal in p.report.scale_down.begun}
-    readings = p.memory.readings
+def _leaving(ended: EndedPass) -> set[str]:
+    begun = {removal.node.name for removal in ended.report.scale_down.begun}
+    readings = ended.memory.readings
     return begun | {
         reading.node.name for reading in (() if readings is None else readings.items) if reading.to_be_deleted
     }

@@ -38,7 +38,7 @@ def _groups(status: EtaStatus) -> Html:
     if status.outcome is None:
         return NOTHING
     names = ("Node group", "Ready", "Upcoming", "Expected in", "Target", "Min", "Max", "Boot p50", "Boot p90")
-    columns = [Column(name, "" if at == 0 else "n") for at, name in enumerate(names)]
+    columns = [Column(name, "" if index == 0 else "n") for index, name in enumerate(names)]
     rows = []
     for group in status.outcome.view.groups.all:
         state = status.outcome.registry.groups.get(group.id)
@@ -71,7 +71,7 @@ def _active(status: EtaStatus, wall: float, everything: bool) -> Html:
     if not rows:
         return NOTHING
     lines = joined(
-        html("<li>{}</li>", name) if at is None else html("<li>{}, {}</li>", name, lasting(at, wall))
-        for name, at in rows
+        html("<li>{}</li>", name) if since is None else html("<li>{}, {}</li>", name, lasting(since, wall))
+        for name, since in rows
     )
     return html('<section><h2>Active pods</h2><ul>{}</ul><p><a href="?all=1">All</a></p></section>', lines)

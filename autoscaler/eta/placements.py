@@ -74,7 +74,7 @@ class PlacementFinder:
         if waiting is Waiting.NOMINATED:
             return self._nominated(pod)
         if waiting is Waiting.FITS:
-            place = self._at(outcome.hints.newer.get(pod.uid or pod.key), pod)
+            place = self._on_node(outcome.hints.newer.get(pod.uid or pod.key), pod)
             return place or self.new(pod)
         if waiting is Waiting.TAKES_HEADROOM:
             return PodPlacement(level=WaitLevel.PREEMPTION)
@@ -110,7 +110,7 @@ class PlacementFinder:
             return PodPlacement(level=WaitLevel.UNKNOWN, reason=UnknownStart.NOT_CONSIDERED)
         position = placer.first(cls, slice(0, placer.trial.count), 0)
         if position is not None:
-            return self._at(placer.trial.name(position), pod) or PodPlacement(
+            return self._on_node(placer.trial.name(position), pod) or PodPlacement(
                 level=WaitLevel.PLANNED, wait_s=outcome.next_pass_s
             )
         capped = outcome.result is ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL
@@ -126,7 +126,7 @@ class PlacementFinder:
         checkpoint()
         return self._without_help(cls)
 
-    def _at(self, name: str | None, pod: Pod) -> PodPlacement | None:
+    def _on_node(self, name: str | None, pod: Pod) -> PodPlacement | None:
         if name is None:
             return None
         if name in self._upcoming:
@@ -163,19 +163,19 @@ class PlacementFinder:
         limited = outcome.result is ScaleUpResult.LIMITED_BY_MAX_NODES_TOTAL
         if limited or (plan is not None and plan.capped_by_nodes_total):
             return UnknownStart.MAX_NODES_TOTAL
-        found = set()
+        reasons = set()
         skipped = {skip.group: _SKIPPED.get(skip.reason) for skip in plan.skipped} if plan is not None else {}
         for group_id, template in outcome.templates.items():
             if not suits(cls, template):
                 continue
             group, state = outcome.view.groups.get(group_id), outcome.registry.groups.get(group_id)
             if group_id in skipped:
-                found.add(skipped[group_id])
+                reasons.add(skipped[group_id])
             elif group is not None and state is not None and group.max_size <= state.acceptable.target:
-                found.add(UnknownStart.MAX_SIZE)
+                reasons.add(UnknownStart.MAX_SIZE)
             elif state is not None and not state.may_scale_up:
-                found.add(UnknownStart.BACKOFF)
-        return next((reason for reason in _WORST_FIRST if reason in found), UnknownStart.NO_GROUP_FITS)
+                reasons.add(UnknownStart.BACKOFF)
+        return next((reason for reason in _WORST_FIRST if reason in reasons), UnknownStart.NO_GROUP_FITS)
 
     def _queued(self, cls: PodClass, reason: UnknownStart) -> PodPlacement:
         """Return the wait for pods that end by themselves and hold room that the class could use, if there are any."""
@@ -274,9 +274,9 @@ def pause_workload(namespace: str, pool: str) -> str:
 
 def _upcoming(outcome: PassOutcome) -> Mapping[str, tuple[str, float]]:
     """Return group and age of each node on its way by its name in the simulation; low numbers come first."""
-    found: dict[str, tuple[str, float]] = {}
+    upcoming: dict[str, tuple[str, float]] = {}
     if outcome.placer is None:
-        return found
+        return upcoming
     trial = outcome.placer.trial
     position = trial.base
     for group, count in outcome.registry.upcoming.items():
@@ -285,10 +285,10 @@ def _upcoming(outcome: PassOutcome) -> Mapping[str, tuple[str, float]]:
         ages = outcome.ages.get(group, ())
         for number in range(count):
             if position >= trial.count:
-                return found
-            found[trial.name(position)] = group, ages[number] if number < len(ages) else 0.0
+                return upcoming
+            upcoming[trial.name(position)] = group, ages[number] if number < len(ages) else 0.0
             position += 1
-    return found
+    return upcoming
 
 
 def _planned(plan: ScaleUpPlan | None) -> Mapping[str, tuple[str, ...]]:

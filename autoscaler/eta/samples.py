@@ -143,7 +143,7 @@ class Rings:
 
     def ordered(self, wall: float) -> Mapping[str, tuple[float, ...]]:
         """Return the seconds of each ring, sorted."""
-        return {key: found for key, ring in self._rings.items() if (found := ring.ordered(wall))}
+        return {key: seconds for key, ring in self._rings.items() if (seconds := ring.ordered(wall))}
 
 
 class Knowledge(msgspec.Struct, frozen=True, kw_only=True):

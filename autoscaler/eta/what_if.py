@@ -35,7 +35,7 @@ def apart(outcome: PassOutcome) -> PlacementFinder:
     positions = {trial.name(position): position for position in range(trial.count)}
     for pod in view.pending:
         nominated = outcome.waiting.get(pod.key) is Waiting.NOMINATED
-        found = pod.nominated_node if nominated else outcome.hints.newer.get(pod.uid or pod.key)
-        if found in positions:
-            copy.place(pod.cls, positions[found])
+        node = pod.nominated_node if nominated else outcome.hints.newer.get(pod.uid or pod.key)
+        if node in positions:
+            copy.place(pod.cls, positions[node])
     return PlacementFinder(msgspec.structs.replace(outcome, view=view, placer=copy))
