@@ -39,7 +39,7 @@ def play(scenario: Scenario) -> PlanAnswer:
 
     Raises `ConfigError` where the options do not suit the scenario's cloud.
     """
-    return _play(ScenarioWorld(scenario), lambda run, p: None)
+    return _play(ScenarioWorld(scenario), lambda run, ended: None)
 
 
 def play_and_look(scenario: Scenario, look: Callable[[int, EndedPass], None]) -> PlanAnswer:
@@ -60,9 +60,9 @@ def play_and_explain(scenario: Scenario, targets: Sequence["ExplainTarget"], run
     world = ScenarioWorld(scenario)
     explanations: list[PlanExplanation] = []
 
-    def look(number: int, p: EndedPass) -> None:
+    def look(number: int, ended: EndedPass) -> None:
         if number == wanted:
-            explanations.append(explain(targets, p, world.cluster.pods, scenario.name, number))
+            explanations.append(explain(targets, ended, world.cluster.pods, scenario.name, number))
 
     _play(world, look)
     return explanations[0]
@@ -70,7 +70,7 @@ def play_and_explain(scenario: Scenario, targets: Sequence["ExplainTarget"], run
 
 def play_with(scenario: Scenario, companions: Companions) -> PlanAnswer:
     """Play a scenario with companions, which see every pass as the daemon's do."""
-    return _play(ScenarioWorld(scenario), lambda run, p: None, companions)
+    return _play(ScenarioWorld(scenario), lambda run, ended: None, companions)
 
 
 def _play(
@@ -92,14 +92,14 @@ def _play(
         for run in range(scenario.runs):
             world.begin_run(run)
             remote.begin_run(run)
-            p = autoscaler.examine(world.clock.now())
-            look(run, p)
+            ended = autoscaler.examine(world.clock.now())
+            look(run, ended)
             world.silence_s = {}
             calls = world.calls_of(run)
             last = run == scenario.runs - 1
             # What a run started may reach the cloud after its pass has ended.
             _work_until(executor, world, scenario.run_at_s(run) + FINISH_S if last else scenario.run_at_s(run + 1))
-            answer = run_answer(run, p, calls, world.target_sizes())
+            answer = run_answer(run, ended, calls, world.target_sizes())
             answers.append(replace(answer, cloud_deletes=deletes_in(world.calls_of(run))))
         world.finish()
     return PlanAnswer(name=scenario.name, runs=answers)

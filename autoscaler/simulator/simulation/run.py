@@ -144,8 +144,12 @@ def _trigger(world: World, event: ScheduledEvent) -> None:
 
 def _interrupt(world: World, wanted: Interruption, without_machines: dict[str, list[float]], place: str) -> None:
     """Take machines back, the oldest first; the group's target stays, as a cloud's does."""
-    mine = [one for one in world.cloud.machines() if one.group == wanted.group and one.state is State.RUNNING]
+    mine = [
+        machine
+        for machine in world.cloud.machines()
+        if machine.group == wanted.group and machine.state is State.RUNNING
+    ]
     if not mine:
         without_machines.setdefault(place, []).append(world.elapsed_s)
-    for machine in sorted(mine, key=lambda one: (one.born_s, one.name))[: wanted.nodes]:
+    for machine in sorted(mine, key=lambda machine: (machine.born_s, machine.name))[: wanted.nodes]:
         world.cloud.remove_machine(machine.provider_id)

@@ -178,9 +178,9 @@ def too_late(simulation: Simulation) -> Iterator[str]:
         for number, step in enumerate(workload.steps)
     ]
     times += [(f"events[{index}].at", event.at) for index, event in enumerate(simulation.file.events)]
-    for field_path, at in times:
-        if parse_duration_s(at) > simulation.duration_s:
-            yield f"{field_path}: {at} is {_after_the_end(simulation)}"
+    for field_path, moment in times:
+        if parse_duration_s(moment) > simulation.duration_s:
+            yield f"{field_path}: {moment} is {_after_the_end(simulation)}"
 
 
 def _after_the_end(simulation: Simulation) -> str:

@@ -55,10 +55,12 @@ def window_starts(config: Config, start_s: float, duration_s: float) -> Iterator
     for target in () if config.reservations is None else config.reservations.targets:
         for hour in range(int(duration_s // 3600) + 1):
             first = start_s + 3600 * hour
-            moments = {at for override in target.scheduled_overrides for at in override.changes(first, first + 3600)}
-            for at in sorted(moments):
-                if target.floor_at(at) > target.floor_at(at - 1) and at - start_s <= duration_s:
-                    yield WindowStart(at, target)
+            moments = {
+                moment for override in target.scheduled_overrides for moment in override.changes(first, first + 3600)
+            }
+            for moment in sorted(moments):
+                if target.floor_at(moment) > target.floor_at(moment - 1) and moment - start_s <= duration_s:
+                    yield WindowStart(moment, target)
 
 
 class _Tally(msgspec.Struct):
