@@ -37,14 +37,14 @@ class ClusterPods:
 
     def all(self, namespaces: Sequence[str]) -> list[ExpiringPod]:
         """Return the pods of these namespaces, of every one where there are none."""
-        found: list[ExpiringPod] = []
+        pods: list[ExpiringPod] = []
         for namespace in namespaces or ("",):
             for body in read_all(self._reads, paths.collection("v1", "Pod", namespace)):
                 try:
-                    found += self._decoder.page(body).items
+                    pods += self._decoder.page(body).items
                 except msgspec.MsgspecError as error:
                     raise RetryLater(f"the API server sent something that is no list of pods: {error}") from error
-        return found
+        return pods
 
     def delete(self, pod: Expired) -> None:
         """Delete this very pod, as it was read."""

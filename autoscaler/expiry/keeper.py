@@ -54,7 +54,7 @@ class ExpiredPods:
         """Leave the pass as it is."""
         return observed
 
-    def after_pass(self, p: EndedPass) -> None:
+    def after_pass(self, ended: EndedPass) -> None:
         """Sweeps do not depend on passes."""
 
     def tick(self, now: Instant) -> None:
@@ -63,14 +63,14 @@ class ExpiredPods:
         Raises `LeadershipLost`.
         """
         try:
-            found = self._pods.all(self._namespaces)
+            pods = self._pods.all(self._namespaces)
         except LeadershipLost:
             raise
         except AutoscalerError as error:
             self._metrics.failed("list")
             log.warning("expired_pods.not_listed", error=error)
             return
-        sweep = plan_sweep(found, self._terms, now.wall, earlier_generations=not self._earlier_are_gone)
+        sweep = plan_sweep(pods, self._terms, now.wall, earlier_generations=not self._earlier_are_gone)
         self._warn(sweep.invalid, now)
         done = [self._delete(pod) for pod in sweep.delete]
         if all(done) and len(done) < self._terms.most:
@@ -100,7 +100,7 @@ class ExpiredPods:
     def _warn(self, invalid: tuple[ExpiringPod, ...], now: Instant) -> None:
         """Tell of deadlines that cannot be read, once an hour for each pod."""
         self._metrics.invalid(len(invalid))
-        self._warned = {uid: at for uid, at in self._warned.items() if now.mono - at < _WARN_S}
+        self._warned = {uid: warned for uid, warned in self._warned.items() if now.mono - warned < _WARN_S}
         for pod in invalid:
             meta = pod.metadata
             if meta.uid in self._warned:
