@@ -32,7 +32,7 @@ from autoscaler.kube.client import Client
 from autoscaler.kube.election import LeaderElection, Unopposed, own_identity
 from autoscaler.kube.feed import ClusterFeed
 from autoscaler.kube.lease import LeaseState, LeaseTimings
-from autoscaler.kube.writes import LeaseWrites
+from autoscaler.kube.lease_writes import LeaseWrites
 from autoscaler.logs import Log
 from autoscaler.loop.autoscaler import Autoscaler
 from autoscaler.loop.event_writer import status_object

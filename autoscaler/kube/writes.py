@@ -1,8 +1,8 @@
-"""Every write to the cluster, in one class that shows all that the autoscaler can change.
+"""Every write to the cluster but the lease's own, in one class that shows all that the autoscaler can change.
 
 Nodes and ConfigMaps are read, changed and replaced, guarded by their resourceVersion: a concurrent change is
 never lost, and the permissions of a stock Cluster Autoscaler installation (get and update, no patch) are enough.
-Every write but the lease's own asks for leadership right before it is sent, after any wait for the rate limit.
+Every write here asks for leadership right before it is sent, after any wait for the rate limit.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from autoscaler.clock import Clock
-from autoscaler.errors import Conflict, Gone, LeadershipLost, RetryLater
+from autoscaler.errors import Conflict, Gone, LeadershipLost
 from autoscaler.kube import paths
 from autoscaler.kube.call import APPLY_PATCH, MERGE_PATCH, Call
-from autoscaler.kube.lease import ElectionLease, ElectionSpec
 from autoscaler.kube.paths import ObjectRef
 from autoscaler.kube.whole_objects import json_object, whole_object
-from autoscaler.objects.lenient_json import UNREADABLE, without_nulls, words
 from autoscaler.objects.meta import JsonObject, rfc3339
 from autoscaler.objects.node import Taint
 from autoscaler.ports import EventType, Leadership, Subject
@@ -50,36 +48,6 @@ class EventRecord(msgspec.Struct, frozen=True):
     def namespace(self) -> str:
         """Where it is stored: beside its object, in `default` for objects without a namespace."""
         return self.about.namespace or "default"
-
-
-class LeaseWrites:
-    """The election's calls: they never queue behind others and are never repeated, the election does that."""
-
-    def __init__(self, client: "Client") -> None:
-        self._client = client
-
-    def read(self, namespace: str, name: str, timeout_s: float) -> ElectionLease | None:
-        """Return the Lease; None when there is none."""
-        try:
-            body = self._client.get(
-                ElectionLease.fresh(namespace, name, ElectionSpec()).path, call=_lease_call(timeout_s)
-            )
-        except Gone:
-            return None
-        return _lease(body, namespace, name)
-
-    def create(self, lease: ElectionLease, timeout_s: float) -> ElectionLease:
-        """Create the Lease; `Conflict` when someone was faster."""
-        where = paths.collection(lease.api_version, lease.kind, lease.metadata["namespace"])
-        return self._answer(lease, self._client.post(where, _encode(lease), _lease_call(timeout_s)))
-
-    def replace(self, lease: ElectionLease, timeout_s: float) -> ElectionLease:
-        """Replace the Lease; `Conflict` when it changed since it was read."""
-        return self._answer(lease, self._client.put(lease.path, _encode(lease), _lease_call(timeout_s)))
-
-    @staticmethod
-    def _answer(sent: ElectionLease, body: bytes) -> ElectionLease:
-        return _lease(body, sent.metadata["namespace"], sent.metadata["name"])
 
 
 class ClusterWrites(Protocol):
@@ -365,18 +333,6 @@ class Writes:
             if self._leadership.may_write(now, seconds):
                 return seconds
         raise LeadershipLost("the lease is lost or about to run out: nothing is written")
-
-
-def _lease(body: bytes, namespace: str, name: str) -> ElectionLease:
-    try:
-        lease = msgspec.convert(without_nulls(whole_object(body)), ElectionLease)
-    except UNREADABLE as error:
-        raise RetryLater(f"the API server sent something that is no Lease: {words(error)}") from error
-    return msgspec.structs.replace(lease, metadata={**lease.metadata, "namespace": namespace, "name": name})
-
-
-def _lease_call(timeout_s: float) -> Call:
-    return Call(timeout_s=timeout_s, urgent=True, repeatable=False)
 
 
 def _annotated(obj: JsonObject, annotations: Mapping[str, str | None]) -> bool:

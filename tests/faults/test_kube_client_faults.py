@@ -15,10 +15,11 @@ from autoscaler.kube.config import RestConfig
 from autoscaler.kube.election import LeaderElection, Unopposed
 from autoscaler.kube.feed import ClusterFeed
 from autoscaler.kube.lease import LeaseState, LeaseTimings
+from autoscaler.kube.lease_writes import LeaseWrites
 from autoscaler.kube.paths import ObjectRef
 from autoscaler.kube.store import Store
 from autoscaler.kube.watch import KindSource
-from autoscaler.kube.writes import EventRecord, LeaseWrites, Writes
+from autoscaler.kube.writes import EventRecord, Writes
 from autoscaler.objects.node import DELETION_CANDIDATE, TO_BE_DELETED, Node, Taint, node_decoder
 from autoscaler.ports import EventType, Subject
 from autoscaler.sandbox.apiserver.faults import Fault

@@ -21,7 +21,8 @@ from autoscaler.kube import paths
 from autoscaler.kube.election import Unopposed
 from autoscaler.kube.feed import ClusterFeed
 from autoscaler.kube.lease import ElectionLease, ElectionSpec
-from autoscaler.kube.writes import EventRecord, LeaseWrites, Writes
+from autoscaler.kube.lease_writes import LeaseWrites
+from autoscaler.kube.writes import EventRecord, Writes
 from autoscaler.objects.node import Taint
 from autoscaler.objects.pod import PodInterner
 from autoscaler.ports import EventType, Subject

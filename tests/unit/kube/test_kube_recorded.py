@@ -20,11 +20,12 @@ from autoscaler.kube.client import Client
 from autoscaler.kube.election import LeaderElection, Unopposed
 from autoscaler.kube.feed import ClusterFeed
 from autoscaler.kube.lease import LeasePhase, LeaseState, LeaseTimings
+from autoscaler.kube.lease_writes import LeaseWrites
 from autoscaler.kube.listing import read_all
 from autoscaler.kube.paths import ObjectRef
 from autoscaler.kube.store import Store
 from autoscaler.kube.watch import KindSource, Reflector
-from autoscaler.kube.writes import LeaseWrites, Writes
+from autoscaler.kube.writes import Writes
 from autoscaler.objects.decode import WatchEventType
 from autoscaler.objects.node import Taint, node_decoder
 from autoscaler.objects.pod import PodInterner

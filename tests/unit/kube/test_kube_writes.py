@@ -8,8 +8,9 @@ from autoscaler.errors import AutoscalerError, Blocked, Conflict, Gone, Leadersh
 from autoscaler.kube.client import Client
 from autoscaler.kube.election import Unopposed
 from autoscaler.kube.lease import ElectionLease, ElectionSpec
+from autoscaler.kube.lease_writes import LeaseWrites
 from autoscaler.kube.paths import ObjectRef, collection
-from autoscaler.kube.writes import ClusterWrites, EventRecord, LeaseWrites, Writes
+from autoscaler.kube.writes import ClusterWrites, EventRecord, Writes
 from autoscaler.objects.node import Taint
 from autoscaler.ports import EventType, Subject
 from tests.unit.kube.scripted import ScriptedApi, Sleeps, client_of, ok, scripted_api, status
