@@ -132,10 +132,12 @@ class _Kubeconfig:
 
     def __init__(self, path: str) -> None:
         self._where = f"kubeconfig {path}"
-        existing = [p for p in (Path(part).expanduser() for part in path.split(os.pathsep) if part) if p.exists()]
+        existing = [
+            file for file in (Path(part).expanduser() for part in path.split(os.pathsep) if part) if file.exists()
+        ]
         if not existing:
             raise ConfigError(f"{self._where}: no such file; name an existing one with --kubeconfig")
-        self._documents = [_read(p) for p in existing]
+        self._documents = [_read(file) for file in existing]
 
     @property
     def current_context(self) -> str:

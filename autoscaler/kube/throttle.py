@@ -14,7 +14,7 @@ class TokenBucket:
         self._qps = qps
         self._burst = max(1, burst)
         self._tokens = float(self._burst)
-        self._at: float | None = None
+        self._refilled_at: float | None = None
         self._lock = threading.Lock()
 
     def reserve(self, now: float) -> float:
@@ -22,9 +22,9 @@ class TokenBucket:
         if self._qps <= 0:
             return 0.0
         with self._lock:
-            if self._at is not None:
-                elapsed = max(0.0, now - self._at)
+            if self._refilled_at is not None:
+                elapsed = max(0.0, now - self._refilled_at)
                 self._tokens = min(float(self._burst), self._tokens + elapsed * self._qps)
-            self._at = now if self._at is None else max(now, self._at)
+            self._refilled_at = now if self._refilled_at is None else max(now, self._refilled_at)
             self._tokens -= 1.0
             return max(0.0, -self._tokens / self._qps)
