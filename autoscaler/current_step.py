@@ -20,14 +20,14 @@ class SharedMemory(Protocol):
 
 class _Notes:
     board: SharedMemory | None = None
-    at = 0
+    offset = 0
     thread = 0
     step = ""
 
 
-def keep_notes_on(board: SharedMemory | None, at: int = 0) -> None:
-    """Write what this thread has in hand to the board, `NOTE_BYTES` from index `at`; None: nowhere any more."""
-    _Notes.board, _Notes.at, _Notes.thread = board, at, threading.get_ident()
+def keep_notes_on(board: SharedMemory | None, offset: int = 0) -> None:
+    """Write what this thread has in hand to the board, `NOTE_BYTES` from index `offset`; None: nowhere any more."""
+    _Notes.board, _Notes.offset, _Notes.thread = board, offset, threading.get_ident()
 
 
 def begin_step(name: str) -> None:
@@ -45,4 +45,4 @@ def in_hand(kind: str, name: str) -> None:
 
 def _write(board: SharedMemory, text: str) -> None:
     note = text.encode("utf-8", "replace")[:NOTE_BYTES].ljust(NOTE_BYTES, b"\0")
-    board[_Notes.at : _Notes.at + NOTE_BYTES] = note
+    board[_Notes.offset : _Notes.offset + NOTE_BYTES] = note

@@ -108,7 +108,7 @@ def configure(v: int, shape: LogFormat, clock: Clock, stream: IO[str]) -> None:
 def unconfigure() -> None:
     """Take back what `configure` did."""
     root = logging.getLogger()
-    for handler in [one for one in root.handlers if isinstance(one, _Handler)]:
+    for handler in [handler for handler in root.handlers if isinstance(handler, _Handler)]:
         root.removeHandler(handler)
     for package in _PACKAGES:
         logging.getLogger(package).setLevel(logging.NOTSET)

@@ -95,8 +95,8 @@ class Watchdog(NoWatchdog):
             "watchdog.gone", status=watching.returncode, next="nothing but the liveness probe ends a stuck process"
         )
 
-    def _put(self, at: int, number: int) -> None:
-        struct.pack_into("Q", self._board, at, number)
+    def _put(self, offset: int, number: int) -> None:
+        struct.pack_into("Q", self._board, offset, number)
 
 
 def _exit_on_abort() -> None:

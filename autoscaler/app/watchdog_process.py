@@ -65,8 +65,8 @@ class Watch:
         text = self._board[NOTE_AT:SIZE].rstrip(b"\0").decode("utf-8", "replace")
         return "".join(letter if letter.isprintable() else "?" for letter in text) or "nothing"
 
-    def _number(self, at: int) -> int:
-        (number,) = struct.unpack_from("Q", self._board, at)
+    def _number(self, offset: int) -> int:
+        (number,) = struct.unpack_from("Q", self._board, offset)
         return int(number)
 
 
