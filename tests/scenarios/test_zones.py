@@ -80,7 +80,7 @@ def test_the_answer_says_which_zone_is_next(capsys: pytest.CaptureFixture[str]) 
         "one in eu-west-1a is possible, after 2 more"
     )
     advice = [one["text"] for one in found["alternatives"] if one["code"] == "ZoneComesLater"]
-    assert any("one group for each zone in place of arm" in text for text in advice)
+    assert any("one group per zone in place of arm" in text for text in advice)
 
 
 def test_as_1_31_a_group_has_the_zone_of_its_example(capsys: pytest.CaptureFixture[str]) -> None:
