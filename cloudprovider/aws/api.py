@@ -79,20 +79,20 @@ class AwsApi:
 
     def types_meeting(self, requirements: Data, image: Data) -> Iterator[str]:
         """Yield the types that meet requirements and run the image."""
-        for one in _pages(
+        for description in _pages(
             self._clients.ec2.get_instance_types_from_instance_requirements,
             "InstanceTypes",
             ArchitectureTypes=[image.get("Architecture", "x86_64")],
             VirtualizationTypes=[image.get("VirtualizationType", "hvm")],
             InstanceRequirements=dict(requirements),
         ):
-            yield one["InstanceType"]
+            yield description["InstanceType"]
 
     def nodegroup(self, cluster: str, name: str) -> Data:
         """Return a managed node group."""
         answer = asked(self._clients.eks.describe_nodegroup, clusterName=cluster, nodegroupName=name)
-        found: Data = answer.get("nodegroup") or {}
-        return found
+        nodegroup: Data = answer.get("nodegroup") or {}
+        return nodegroup
 
 
 def _batches(names: Sequence[str], size: int) -> Iterator[list[str]]:
@@ -101,7 +101,7 @@ def _batches(names: Sequence[str], size: int) -> Iterator[list[str]]:
 
 
 def _all(call: Callable[..., Data], key: str, batches: Iterable[Data]) -> list[Data]:
-    return [one for parameters in batches for one in _pages(call, key, **parameters)]
+    return [element for parameters in batches for element in _pages(call, key, **parameters)]
 
 
 def _pages(call: Callable[..., Data], key: str, **parameters: Any) -> Iterator[Data]:

@@ -74,7 +74,7 @@ class Asg(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def is_moving(self) -> bool:
         """Whether its next description may well differ from this one."""
-        return self.missing > 0 or any(one.stage in (Stage.CREATING, Stage.DELETING) for one in self.machines)
+        return self.missing > 0 or any(machine.stage in (Stage.CREATING, Stage.DELETING) for machine in self.machines)
 
     def instances(self) -> tuple[Instance, ...]:
         """Return the machines, and a placeholder for each that is missing."""
@@ -84,8 +84,8 @@ class Asg(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             Instance(f"{PREFIX}{zone}/{PLACEHOLDER}{self.name}-{number}", State.CREATING, error)
             for number in range(first, self.desired)
         )
-        there = (one for one in self.machines if one.stage is not Stage.ASIDE)
-        return tuple(Instance(one.provider_id, State(one.stage.value)) for one in there) + placeholders
+        there = (machine for machine in self.machines if machine.stage is not Stage.ASIDE)
+        return tuple(Instance(machine.provider_id, State(machine.stage.value)) for machine in there) + placeholders
 
 
 def read_asg(data: Mapping[str, Any], selection: Selection) -> Asg:
@@ -103,7 +103,7 @@ def read_asg(data: Mapping[str, Any], selection: Selection) -> Asg:
         min_size=least,
         max_size=most,
         desired=int(data.get("DesiredCapacity") or 0),
-        machines=tuple(_machine(one) for one in data.get("Instances") or ()),
+        machines=tuple(_machine(element) for element in data.get("Instances") or ()),
         zones=tuple(data.get("AvailabilityZones") or ()),
         tags={str(tag["Key"]): str(tag.get("Value") or "") for tag in data.get("Tags") or () if tag.get("Key")},
         launch=read_launch(data),

@@ -30,15 +30,15 @@ def read_cloud_config(path: str) -> Endpoints:
     Raises `Misconfigured` with a line for every problem.
     """
     problems = Problems()
-    found: dict[tuple[str, str], Endpoint] = {}
+    endpoints: dict[tuple[str, str], Endpoint] = {}
     for name, section in _sections(path).items():
         kind = name.split(maxsplit=1)[0].lower() if name.strip() else name
         if kind == "serviceoverride":
-            _override(f"{path}: [{name}]", section, found, problems)
+            _override(f"{path}: [{name}]", section, endpoints, problems)
         elif kind != "global":
             problems.add(f"{path}: [{name}]", "is neither [Global] nor [ServiceOverride]")
     problems.raise_if_any()
-    return found
+    return endpoints
 
 
 def _sections(path: str) -> dict[str, dict[str, str]]:
@@ -58,7 +58,7 @@ def _sections(path: str) -> dict[str, dict[str, str]]:
 
 
 def _override(
-    where: str, section: Mapping[str, str], found: dict[tuple[str, str], Endpoint], problems: Problems
+    where: str, section: Mapping[str, str], endpoints: dict[tuple[str, str], Endpoint], problems: Problems
 ) -> None:
     for key in section.keys() - set(_KEYS):
         problems.add(where, f"{key} is not a known key")
@@ -70,7 +70,7 @@ def _override(
     service, region = section["service"], section["region"]
     if section.get("signingmethod", "v4") not in ("", "v4") or section.get("signingname", "") not in ("", service):
         problems.add(where, "only signing method v4 and the service's own signing name are supported")
-    if (service, region) in found:
+    if (service, region) in endpoints:
         problems.add(where, f"{service} in {region} is given twice")
     if service in _SERVICES:
-        found[service, region] = Endpoint(section["url"], section["signingregion"])
+        endpoints[service, region] = Endpoint(section["url"], section["signingregion"])

@@ -129,8 +129,8 @@ def _attempts(environment: Mapping[str, str]) -> int:
 
 def _metadata_region() -> str | None:
     fetcher = InstanceMetadataRegionFetcher(timeout=_METADATA_S, num_attempts=1)
-    found: str | None = fetcher.retrieve_region()
-    return found
+    region: str | None = fetcher.retrieve_region()
+    return region
 
 
 def _client(session: Any, service: str, region: str, endpoints: Endpoints, user_agent: str, attempts: int) -> Any:

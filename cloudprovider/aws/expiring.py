@@ -21,10 +21,10 @@ class Expiring(Generic[T]):
 
     def get(self, key: Hashable, now: float) -> T | None:
         """Return a value that has not expired. A clock that was set back counts as expired."""
-        found = self._kept.get(key)
-        if found is None:
+        kept = self._kept.get(key)
+        if kept is None:
             return None
-        value, kept_at, lasts_s = found
+        value, kept_at, lasts_s = kept
         return value if lasts_s is None or 0 <= now - kept_at < lasts_s else None
 
     def put(self, key: Hashable, value: T, now: float, lasts_s: float | None) -> None:

@@ -108,7 +108,7 @@ def failure(error: Exception) -> ProviderError:
         case sdk.HTTPClientError() | sdk.ConnectionError() | sdk.IncompleteReadError() | ResponseParserError():
             return Transient(_short(error))
         case sdk.BotoCoreError() if isinstance(error, _NO_CREDENTIALS):
-            away = any(isinstance(one, sdk.HTTPClientError | sdk.ConnectionError) for one in causes(error))
+            away = any(isinstance(cause, sdk.HTTPClientError | sdk.ConnectionError) for cause in causes(error))
             return Transient(_short(error)) if away else AccessDenied(_short(error))
         case sdk.BotoCoreError():
             return ProviderError(_short(error))

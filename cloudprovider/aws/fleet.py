@@ -55,10 +55,10 @@ class Fleet:
 
     def check(self) -> None:
         """Raise `Misconfigured` with a line for each named group that cannot be scaled."""
-        found = {group.name: group for group in self._describe()}
+        groups = {group.name: group for group in self._describe()}
         lines: list[str] = []
         for name, sized in self._selection.named.items():
-            group = found.get(name)
+            group = groups.get(name)
             if group is None:
                 lines.append(f"nodes: there is no Auto Scaling group {name!r} in {self.api.region}")
             elif group.launch.weighted:
@@ -88,7 +88,9 @@ class Fleet:
             mine = {name for name, count in self._changes.items() if count != before.get(name)}
             groups |= {name: self.view.groups[name] for name in mine if name in self.view.groups}
             self._doubtful &= mine
-            self._ended = {one: at for one, at in self._ended.items() if now - at < _REMEMBERED_S}
+            self._ended = {
+                machine_id: ended_at for machine_id, ended_at in self._ended.items() if now - ended_at < _REMEMBERED_S
+            }
             self.view = View(groups, _owners(groups.values()), templates)
             self._read_at = now
 
@@ -98,10 +100,10 @@ class Fleet:
 
     def read(self, name: str) -> Asg:
         """Ask AWS how a group is now; raises `ProviderError`."""
-        found = [read_asg(one, self._selection) for one in self.api.groups_named([name])]
-        if not found or found[0].ended:
+        groups = [read_asg(description, self._selection) for description in self.api.groups_named([name])]
+        if not groups or groups[0].ended:
             raise NotFound(f"Auto Scaling group {name} does not exist any more")
-        group = replace(self._with_ended(found[0]), unmet=self._known(name).unmet)
+        group = replace(self._with_ended(groups[0]), unmet=self._known(name).unmet)
         with self._lock:
             self._doubtful.discard(name)
             self._put(group)
@@ -142,9 +144,12 @@ class Fleet:
         return not 0 <= now - self._read_at < (_MOVING_S if moving else _QUIET_S)
 
     def _describe(self) -> Iterable[Asg]:
-        found = self.api.groups_named(sorted(self._selection.named))
+        named = self.api.groups_named(sorted(self._selection.named))
         tagged = self.api.groups_tagged(self._selection.tags)
-        groups = {one["AutoScalingGroupName"]: read_asg(one, self._selection) for one in (*found, *tagged)}
+        groups = {
+            description["AutoScalingGroupName"]: read_asg(description, self._selection)
+            for description in (*named, *tagged)
+        }
         wanted = (group for group in groups.values() if self._is_selected(group))
         return [self._with_ended(group) for group in sorted(wanted, key=lambda group: group.name)]
 
@@ -156,9 +161,9 @@ class Fleet:
             self._notices.give("aws.group_left_out", group.name, _WEIGHTED)
         return not group.launch.weighted
 
-    def _tell_missing(self, found: Mapping[str, Asg]) -> None:
+    def _tell_missing(self, groups: Mapping[str, Asg]) -> None:
         for name in self._selection.named:
-            if name in found:
+            if name in groups:
                 self._notices.over("aws.group_missing", name)
             else:
                 self._notices.give("aws.group_missing", name, "it does not exist any more, or is being deleted")
@@ -192,7 +197,7 @@ class Fleet:
 
     def _put(self, group: Asg) -> Asg:
         groups = {**self.view.groups, group.name: group}
-        others = {one: owner for one, owner in self.view.owners.items() if owner != group.name}
+        others = {machine_id: owner for machine_id, owner in self.view.owners.items() if owner != group.name}
         self.view = View(groups, {**others, **_owners([group])}, self.view.templates)
         self._changed(group.name)
         return group

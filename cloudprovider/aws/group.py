@@ -96,8 +96,8 @@ class AwsGroup:
             return
         ids = list(dict.fromkeys(map(self._own, nodes)))
         group = self._fleet.read(self._name)
-        placeholders = [one for one in ids if placeholder_group(one) is not None]
-        going = [one for one in ids if self._is_to_end(group, one)]
+        placeholders = [provider_id for provider_id in ids if placeholder_group(provider_id) is not None]
+        going = [provider_id for provider_id in ids if self._is_to_end(group, provider_id)]
         cancelled = min(len(placeholders), group.missing)
         if cancelled or going:
             self._refuse_below_minimum(group, cancelled + len(going))

@@ -57,9 +57,11 @@ def read_launch(group: Mapping[str, Any]) -> Launch:
     overrides = mixed.get("Overrides") or ()
     return Launch(
         template=_template(mixed.get("LaunchTemplateSpecification")),
-        types=tuple(dict.fromkeys(one["InstanceType"] for one in overrides if one.get("InstanceType"))),
-        requirements=next((one["InstanceRequirements"] for one in overrides if one.get("InstanceRequirements")), None),
-        weighted=units or any(one.get("WeightedCapacity") not in (None, "", "1") for one in overrides),
+        types=tuple(dict.fromkeys(override["InstanceType"] for override in overrides if override.get("InstanceType"))),
+        requirements=next(
+            (override["InstanceRequirements"] for override in overrides if override.get("InstanceRequirements")), None
+        ),
+        weighted=units or any(override.get("WeightedCapacity") not in (None, "", "1") for override in overrides),
     )
 
 

@@ -44,22 +44,24 @@ class MachineTypes:
 
         A service that is away is not asked again for each group, nor within a minute.
         """
-        names = {one.configuration for one in launches.values() if one.configuration}
+        names = {launch.configuration for launch in launches.values() if launch.configuration}
         refused = self._rest.attempt(lambda: self._read_configurations(names, now), now)
         candidates = {group: self._candidates(launch, now, refused) for group, launch in launches.items()}
-        wanted = {name for found in candidates.values() if isinstance(found, tuple) for name in found}
+        wanted = {name for types in candidates.values() if isinstance(types, tuple) for name in types}
         refused = self._rest.attempt(lambda: self._read_types(wanted, now), now)
-        return {group: self._shape(found, now, refused) for group, found in candidates.items()}
+        return {group: self._shape(types, now, refused) for group, types in candidates.items()}
 
     def _read_configurations(self, names: Iterable[str], now: float) -> None:
         unknown = sorted(name for name in names if self._configurations.get(name, now) is None)
-        for one in self._api.launch_configurations(unknown):
-            self._configurations.put(one["LaunchConfigurationName"], str(one.get("InstanceType") or ""), now, None)
+        for configuration in self._api.launch_configurations(unknown):
+            self._configurations.put(
+                configuration["LaunchConfigurationName"], str(configuration.get("InstanceType") or ""), now, None
+            )
 
     def _read_types(self, names: Iterable[str], now: float) -> None:
         unknown = sorted(name for name in names if self._types.get(name, now) is None)
-        for one in self._api.instance_types(unknown):
-            self._types.put(one["InstanceType"], _shape_of(one), now, None)
+        for description in self._api.instance_types(unknown):
+            self._types.put(description["InstanceType"], _shape_of(description), now, None)
 
     def _candidates(
         self, launch: Launch, now: float, refused: ProviderError | None
@@ -68,9 +70,9 @@ class MachineTypes:
         if launch.types:
             return tuple(launch.types)
         if launch.configuration:
-            found = self._configurations.get(launch.configuration, now)
+            instance_type = self._configurations.get(launch.configuration, now)
             missing = ProviderError(f"launch configuration {launch.configuration} does not exist")
-            return (found,) if found else refused or missing
+            return (instance_type,) if instance_type else refused or missing
         ref = launch.template
         if ref is None:
             return ProviderError("it has neither launch configuration nor launch template")
@@ -102,9 +104,9 @@ class MachineTypes:
         shape = self._chosen.get(key, now)
         if shape is None:
             image = (self._api.image(image_id) if image_id else None) or {}
-            found = next(self._api.types_meeting(requirements, image), "")
+            instance_type = next(self._api.types_meeting(requirements, image), "")
             shape = Shape(
-                instance_type=found,
+                instance_type=instance_type,
                 cpus=int(_least(requirements, "VCpuCount")),
                 memory_bytes=int(_least(requirements, "MemoryMiB")) * _MIB,
                 arch=_arch([str(image.get("Architecture", ""))]),
@@ -114,13 +116,13 @@ class MachineTypes:
         return shape
 
     def _shape(
-        self, found: tuple[str, ...] | Shape | ProviderError, now: float, refused: ProviderError | None
+        self, types: tuple[str, ...] | Shape | ProviderError, now: float, refused: ProviderError | None
     ) -> Shape | ProviderError:
-        if not isinstance(found, tuple):
-            return found
-        known = [shape for name in found if (shape := self._types.get(name, now)) is not None]
-        if len(known) < len(found):
-            unknown = ", ".join(name for name in found if self._types.get(name, now) is None)
+        if not isinstance(types, tuple):
+            return types
+        known = [shape for name in types if (shape := self._types.get(name, now)) is not None]
+        if len(known) < len(types):
+            unknown = ", ".join(name for name in types if self._types.get(name, now) is None)
             return refused or ProviderError(f"EC2 does not know the instance types {unknown} here")
         return _least_of(known)
 
@@ -154,7 +156,7 @@ def _least_of(shapes: Sequence[Shape]) -> Shape:
 
 
 def _arch(supported: Sequence[str]) -> str:
-    return "arm64" if any(one.startswith("arm64") for one in supported) else "amd64"
+    return "arm64" if any(architecture.startswith("arm64") for architecture in supported) else "amd64"
 
 
 def _least(requirements: Mapping[str, Any], name: str) -> float:

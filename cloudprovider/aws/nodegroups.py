@@ -47,11 +47,11 @@ class Nodegroups:
         known = self._known.get(key, now)
         if known is not None:
             return known
-        found = self._rest.attempt(lambda: _read(self._api.nodegroup(cluster, name), name), now)
-        if isinstance(found, Transient | Throttled):
-            return found
-        self._known.put(key, found, now, _EMPTY_S if empty else _USED_S)
-        return found
+        nodegroup = self._rest.attempt(lambda: _read(self._api.nodegroup(cluster, name), name), now)
+        if isinstance(nodegroup, Transient | Throttled):
+            return nodegroup
+        self._known.put(key, nodegroup, now, _EMPTY_S if empty else _USED_S)
+        return nodegroup
 
 
 def _read(data: Mapping[str, Any], name: str) -> Nodegroup:
@@ -60,9 +60,9 @@ def _read(data: Mapping[str, Any], name: str) -> Nodegroup:
         labels["eks.amazonaws.com/capacityType"] = str(data["capacityType"])
     labels |= {str(key): str(value) for key, value in (data.get("labels") or {}).items()}
     taints = tuple(
-        TaintSpec(str(one["key"]), str(one.get("value") or ""), _EFFECTS[one["effect"]])
-        for one in data.get("taints") or ()
-        if one.get("key") and one.get("effect") in _EFFECTS
+        TaintSpec(str(taint["key"]), str(taint.get("value") or ""), _EFFECTS[taint["effect"]])
+        for taint in data.get("taints") or ()
+        if taint.get("key") and taint.get("effect") in _EFFECTS
     )
     windows = str(data.get("amiType") or "").startswith("WINDOWS")
     return Nodegroup(labels, taints, data.get("tags") or {}, "windows" if windows else "linux")

@@ -26,7 +26,7 @@ class Selection(msgspec.Struct, frozen=True):
 
 def read_selection(node_specs: Sequence[str], discovery_specs: Sequence[str], problems: Problems) -> Selection:
     """Read both flags. The tags of several discovery specifications must all be there, as in Cluster Autoscaler."""
-    named = {one.name: one for one in read_sizes(node_specs, problems)}
+    named = {size.name: size for size in read_sizes(node_specs, problems)}
     tags: dict[str, str] = {}
     for spec in discovery_specs:
         for key, value in _tags(spec, problems).items():
@@ -41,7 +41,7 @@ def read_selection(node_specs: Sequence[str], discovery_specs: Sequence[str], pr
 def _tags(spec: str, problems: Problems) -> dict[str, str]:
     kind, _, rest = spec.partition(":")
     parameter, _, listed = rest.partition("=")
-    pairs = [one.partition("=") for one in listed.split(",")]
+    pairs = [pair.partition("=") for pair in listed.split(",")]
     if kind != "asg" or parameter != "tag" or not all(key for key, _, _ in pairs):
         problems.add("node-group-auto-discovery", f"{spec!r} is not {_FORM}")
         return {}

@@ -30,9 +30,9 @@ class Templates:
 
     def of(self, groups: Iterable[Asg], now: float) -> Mapping[str, NodeTemplate]:
         """Return a template by group, for those that have one. Never raises `ProviderError`."""
-        found = {group.name: group for group in groups}
-        shapes = self._machines.shapes({name: group.launch for name, group in found.items()}, now)
-        made = {name: self._made(group, shapes[name], now) for name, group in found.items()}
+        by_name = {group.name: group for group in groups}
+        shapes = self._machines.shapes({name: group.launch for name, group in by_name.items()}, now)
+        made = {name: self._made(group, shapes[name], now) for name, group in by_name.items()}
         return {name: template for name, template in made.items() if template is not None}
 
     def _made(self, group: Asg, answer: Shape | ProviderError, now: float) -> NodeTemplate | None:
