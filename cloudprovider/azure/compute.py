@@ -41,8 +41,8 @@ class Compute:
             )
         else:
             path, query = f"{self._group}/{_SCALE_SETS}/{scale_set.name}/virtualMachines", {}
-        found = self._arm.pages(what, path, _COMPUTE, VirtualMachine, {"$expand": "instanceView", **query})
-        machines = (machine_of(one, self._settings.fast_delete) for one in found)
+        listed = self._arm.pages(what, path, _COMPUTE, VirtualMachine, {"$expand": "instanceView", **query})
+        machines = (machine_of(machine, self._settings.fast_delete) for machine in listed)
         return tuple(machine for machine in machines if machine is not None)
 
     def set_capacity(self, scale_set: ScaleSet, capacity: int) -> str | None:
@@ -71,7 +71,7 @@ class Compute:
             "POST",
             f"{self._group}/{_SCALE_SETS}/{scale_set.name}/delete",
             _COMPUTE,
-            {"instanceIds": [ids.instance_id(one) for one in provider_ids]},
+            {"instanceIds": [ids.instance_id(provider_id) for provider_id in provider_ids]},
             query={"forceDeletion": "true"} if forced else {},
         )
 

@@ -109,7 +109,7 @@ def _issued(credential: Credential, scope: str) -> AccessToken:
     try:
         return credential.get_token(scope)
     except ClientAuthenticationError as error:
-        if any(isinstance(one, _UNREACHABLE) for one in causes(error)):
+        if any(isinstance(cause, _UNREACHABLE) for cause in causes(error)):
             raise Transient(f"no token from Microsoft Entra ID: {_line(error)}") from error
         raise ProviderError(f"no token from Microsoft Entra ID: {_line(error)}", _UNAUTHENTICATED) from error
     except HttpResponseError as error:

@@ -64,9 +64,9 @@ class Failure(msgspec.Struct, frozen=True):
 def failure_of(data: Any, status: int) -> Failure:
     """Return what an error document says, of the innermost error that names a lack of something; never fails."""
     outer = data.get("error", data) if isinstance(data, Mapping) else {}
-    found = list(_flat(outer, 0)) or [Failure("")]
-    telling = [one for one in found if _lacks(one, _NO_CAPACITY) or _lacks_quota(one)]
-    chosen = (telling or found)[0]
+    failures = list(_flat(outer, 0)) or [Failure("")]
+    telling = [failure for failure in failures if _lacks(failure, _NO_CAPACITY) or _lacks_quota(failure)]
+    chosen = (telling or failures)[0]
     return Failure(_CODE.sub("", chosen.code)[:_LONGEST_CODE] or f"HTTP{status}", chosen.message[:_LONGEST_MESSAGE])
 
 

@@ -152,7 +152,7 @@ class Fleet:
             self._outdated = False  # before the call: a change that is made during it may not be in the answer
             self._listed_at = -inf
             self._listed, self._listed_at = self.compute.scale_sets(), now
-        by_name = {one.name: one for one in self._listed}
+        by_name = {scale_set.name: scale_set for scale_set in self._listed}
         fresh: dict[str, Holding] = {}
         for name in choose(self._listed):
             old = known.get(name)
@@ -226,7 +226,7 @@ class Fleet:
             self._set({name: current[name] if name in written else held for name, held in fresh.items()})
 
     def _set(self, held: Mapping[str, Holding]) -> None:
-        by_key = {machine.key: name for name, one in held.items() for machine in one.machines}
+        by_key = {machine.key: name for name, holding in held.items() for machine in holding.machines}
         vanished = {key: name for key, name in self._by_key.items() if key not in by_key}
         self._vanished = dict(list({**self._vanished, **vanished}.items())[-_REMEMBERED:])
         self._by_key = by_key

@@ -66,7 +66,9 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
     def live(self) -> tuple[Machine, ...]:
         """The machines that are not being deleted."""
         going = self.going
-        return tuple(one for one in self.machines if one.state is not State.DELETING and one.key not in going)
+        return tuple(
+            machine for machine in self.machines if machine.state is not State.DELETING and machine.key not in going
+        )
 
     @property
     def is_settled(self) -> bool:
@@ -81,13 +83,14 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
             return {}
         since, error = self.shortfall.since, self.shortfall.error
         missing = (ids.unfulfilled(self.scale_set.id, since, n) for n in range(self.target - len(self.live)))
-        return {ids.key(one): Instance(one, State.CREATING, error) for one in missing}
+        return {ids.key(provider_id): Instance(provider_id, State.CREATING, error) for provider_id in missing}
 
     def instances(self) -> list[Instance]:
         """Return every machine, and the stand-ins."""
         live = {machine.key for machine in self.live}
         shown = [
-            one.instance if one.key in live else Instance(one.provider_id, State.DELETING) for one in self.machines
+            machine.instance if machine.key in live else Instance(machine.provider_id, State.DELETING)
+            for machine in self.machines
         ]
         return shown + list(self.unfulfilled().values())
 
@@ -107,9 +110,9 @@ def with_scale_set(held: Holding, fresh: ScaleSet) -> Holding:
     return replace(held, scale_set=fresh, target=target)
 
 
-def with_machines(held: Holding, machines: Sequence[Machine], at: float) -> Holding:
+def with_machines(held: Holding, machines: Sequence[Machine], listed_at: float) -> Holding:
     """Return it with its machines as they were listed at some time."""
-    return replace(held, machines=tuple(machines), listed_at=at)
+    return replace(held, machines=tuple(machines), listed_at=listed_at)
 
 
 def with_progress(held: Holding, over: Mapping[AzureOperation, Failure | None], now: float) -> Holding:
@@ -117,10 +120,14 @@ def with_progress(held: Holding, over: Mapping[AzureOperation, Failure | None], 
 
     A failure counts unless a later change of ours took its place: then that one brings the machines.
     """
-    left = tuple(one for one in held.operations if one not in over and now - one.since < _LONGEST_OPERATION_S)
+    left = tuple(
+        operation
+        for operation in held.operations
+        if operation not in over and now - operation.since < _LONGEST_OPERATION_S
+    )
     held = replace(held, operations=left)
-    failures = [failure for one, failure in over.items() if failure is not None and not one.deletes]
-    if not failures or failures[-1].code.lower() in _REPLACED or any(not one.deletes for one in left):
+    failures = [failure for operation, failure in over.items() if failure is not None and not operation.deletes]
+    if not failures or failures[-1].code.lower() in _REPLACED or any(not operation.deletes for operation in left):
         return held
     return replace(held, shortfall=MissingMachines(now, failures[-1].instance_error()))
 

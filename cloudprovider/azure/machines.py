@@ -32,20 +32,20 @@ class Machine(msgspec.Struct, frozen=True):
         return Instance(self.provider_id, self.state, self.error)
 
 
-def machine_of(found: VirtualMachine, fast_delete: bool) -> Machine | None:
+def machine_of(virtual_machine: VirtualMachine, fast_delete: bool) -> Machine | None:
     """Return a listed machine; None for one without an id, which Azure shows for a moment while it deletes.
 
     A machine that failed has never come to life, and counts as a failed creation, if Azure lists its statuses and
     none of them is of its power. With `fast_delete` so does every failed one that neither runs nor starts. Any other
     failure is of a later change to a machine that may well be at work.
     """
-    if not found.id:
+    if not virtual_machine.id:
         return None
-    machine = Machine(ids.provider_id(found.id))
-    provisioning = (found.properties.provisioning_state or "").lower()
+    machine = Machine(ids.provider_id(virtual_machine.id))
+    provisioning = (virtual_machine.properties.provisioning_state or "").lower()
     if provisioning != "failed":
         return msgspec.structs.replace(machine, state=_STATES.get(provisioning, State.RUNNING))
-    view = found.properties.instance_view
+    view = virtual_machine.properties.instance_view
     if view is None or view.statuses is None:
         return machine
     power = [status.code.lower().removeprefix(_POWER) for status in view.statuses if _is(status.code, _POWER)]

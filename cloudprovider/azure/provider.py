@@ -38,7 +38,7 @@ class AzureProvider:
     def __init__(self, fleet: Fleet, settings: Settings, named: Sequence[SizedName], selector: Selector | None) -> None:
         self._fleet = fleet
         self._settings = settings
-        self._named = {one.name: one for one in named}
+        self._named = {size.name: size for size in named}
         self._selector = selector
         self._sizes = Sizes(fleet.compute)
         self._templates = Templates(self._sizes, settings.predict_labels)
@@ -51,9 +51,9 @@ class AzureProvider:
         """Bring the scale sets up to date; nothing is asked while answers are fresh and nothing is going on."""
         self._fleet.refresh(now, self._choose)
         held = self._fleet.all
-        self._sizes.refresh((one.scale_set.location for one in held.values()), now)
+        self._sizes.refresh((holding.scale_set.location for holding in held.values()), now)
         sized = {name: self._sized[name] for name in held if name in self._sized}
-        self._groups = {name: ScaleSetGroup(one, self._fleet, self._templates) for name, one in sized.items()}
+        self._groups = {name: ScaleSetGroup(size, self._fleet, self._templates) for name, size in sized.items()}
         settings = self._settings
         self._by_owner = {
             Owner(settings.subscription_id.lower(), settings.resource_group.lower(), name.lower()): name
@@ -93,12 +93,12 @@ class AzureProvider:
         """Close the connections."""
         self._fleet.compute.close()
 
-    def _choose(self, found: Sequence[ScaleSet]) -> Sequence[str]:
-        sized, ignored = chosen(found, self._named, self._selector)
+    def _choose(self, scale_sets: Sequence[ScaleSet]) -> Sequence[str]:
+        sized, ignored = chosen(scale_sets, self._named, self._selector)
         for name, why in ignored.items():
             if self._ignored.get(name) != why:
                 _log.warning("azure.scale_set_ignored", extra={"fields": {"group": name, "why": why}})
-        self._ignored, self._sized = ignored, {one.name: one for one in sized}
+        self._ignored, self._sized = ignored, {size.name: size for size in sized}
         return tuple(self._sized)
 
 
@@ -107,21 +107,21 @@ class PricedAzureProvider(PriceListed, AzureProvider):
 
 
 def chosen(
-    found: Sequence[ScaleSet], named: Mapping[str, SizedName], selector: Selector | None
+    scale_sets: Sequence[ScaleSet], named: Mapping[str, SizedName], selector: Selector | None
 ) -> tuple[Sequence[SizedName], Mapping[str, str]]:
     """Return the scale sets that are node groups, and why others that match the selector cannot be.
 
     Sizes of `--nodes` come before those of tags.
     """
-    names = {one.name for one in found}
-    sized = [one for name, one in named.items() if name in names]
+    names = {scale_set.name for scale_set in scale_sets}
+    sized = [size for name, size in named.items() if name in names]
     ignored: dict[str, str] = {}
-    for scale_set in sorted(found, key=lambda one: one.name) if selector is not None else ():
+    for scale_set in sorted(scale_sets, key=lambda scale_set: scale_set.name) if selector is not None else ():
         if scale_set.name in named or selector is None:
             continue
         match sized_by_tags(scale_set.name, scale_set.tags or {}, selector):
-            case SizedName() as one:
-                sized.append(one)
+            case SizedName() as size:
+                sized.append(size)
             case str() as why:
                 ignored[scale_set.name] = why
     return sized, ignored
@@ -162,14 +162,14 @@ def _connect(settings: Settings, context: ProviderContext) -> tuple[Transport, T
 
 def _check(fleet: Fleet, settings: Settings, named: Sequence[SizedName]) -> None:
     try:
-        found = {one.name for one in fleet.listed()}
+        existing = {scale_set.name for scale_set in fleet.listed()}
     except (Transient, Throttled):
         raise
     except ProviderError as error:
         raise Misconfigured(f"cloud-config: {error}") from error
     problems = Problems()
-    for one in named:
-        if one.name not in found:
-            known = ", ".join(sorted(found)) or "none"
-            problems.add("nodes", f"{settings.resource_group} has no scale set {one.name}; it has: {known}")
+    for size in named:
+        if size.name not in existing:
+            known = ", ".join(sorted(existing)) or "none"
+            problems.add("nodes", f"{settings.resource_group} has no scale set {size.name}; it has: {known}")
     problems.raise_if_any()

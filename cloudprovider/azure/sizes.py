@@ -44,17 +44,17 @@ class Sizes:
 
     def refresh(self, locations: Iterable[str], now: float) -> None:
         """Read the sizes of locations that are due. Where that fails, only tags tell what nodes have."""
-        for location in sorted({one.lower() for one in locations}):
+        for location in sorted({location.lower() for location in locations}):
             if now < self._next_s.get(location, -inf):
                 continue
             try:
-                found = sizes_by_name(self._compute.sizes(location))
+                sizes = sizes_by_name(self._compute.sizes(location))
             except ProviderError as error:
                 self._next_s[location] = now + (_SOON_S if isinstance(error, Transient | Throttled) else _AGAIN_S)
                 _log.warning("azure.sizes_unknown", extra={"fields": {"location": location, "error": error}})
             else:
                 self._next_s[location] = now + _FRESH_S
-                self._sizes = {**self._sizes, location: found}
+                self._sizes = {**self._sizes, location: sizes}
 
     def find(self, location: str, name: str) -> Size | None:
         """Return a size; a promotional one is like that without the suffix."""
@@ -63,16 +63,16 @@ class Sizes:
         return known.get(name) or known.get(name.removesuffix("_promo"))
 
 
-def sizes_by_name(found: Iterable[MachineSize]) -> Mapping[str, Size]:
+def sizes_by_name(machine_sizes: Iterable[MachineSize]) -> Mapping[str, Size]:
     """Return sizes by name in lower case, without those that do not say how much they have."""
     sizes: dict[str, Size] = {}
-    for one in found:
-        if (one.resource_type or "").lower() != _KIND or not one.name:
+    for machine_size in machine_sizes:
+        if (machine_size.resource_type or "").lower() != _KIND or not machine_size.name:
             continue
-        has = {capability.name: capability.value for capability in one.capabilities or () if capability.value}
-        size = _size(one.name.lower(), has)
+        has = {capability.name: capability.value for capability in machine_size.capabilities or () if capability.value}
+        size = _size(machine_size.name.lower(), has)
         if size is not None:
-            sizes[one.name.lower()] = size
+            sizes[machine_size.name.lower()] = size
     return sizes
 
 

@@ -24,12 +24,12 @@ def labels_of(tags: Mapping[str, str]) -> dict[str, str]:
 
 def taints_of(tags: Mapping[str, str]) -> Sequence[TaintSpec]:
     """Return the taints of new nodes, from `<value>:<effect>`; what has no effect is left out."""
-    found = []
+    taints = []
     for name, text in sorted(_named(tags, "taint_")):
         value, colon, effect = text.rpartition(":")
         if colon and effect in _EFFECTS and is_label_value(value):
-            found.append(TaintSpec(name, value, effect))
-    return tuple(found)
+            taints.append(TaintSpec(name, value, effect))
+    return tuple(taints)
 
 
 def resources_of(tags: Mapping[str, str]) -> dict[str, str]:
