@@ -51,74 +51,78 @@ class Describer(msgspec.Struct, frozen=True):
         return cls(named)
 
     def template(
-        self, one: Scalable, machine_template: Mapping[str, Any] | None, nodes: Mapping[str, str], problems: Problems
+        self,
+        scalable: Scalable,
+        machine_template: Mapping[str, Any] | None,
+        nodes: Mapping[str, str],
+        problems: Problems,
     ) -> NodeTemplate | None:
         """Return the template; None where CPU or memory are not known. `nodes` has labels of the group's nodes."""
         status = mapping((machine_template or {}).get("status"))
-        found = Problems()
-        capacity = {**_told_by_template(status), **_annotated(one, found)}
-        for line in found.lines:
-            problems.add(one.id, line)
-        if found.lines or "cpu" not in capacity or "memory" not in capacity:
+        capacity_problems = Problems()
+        capacity = {**_told_by_template(status), **_annotated(scalable, capacity_problems)}
+        for line in capacity_problems.lines:
+            problems.add(scalable.id, line)
+        if capacity_problems.lines or "cpu" not in capacity or "memory" not in capacity:
             return None
         capacity.setdefault("pods", _MAX_PODS)
         return NodeTemplate(
-            labels={**self._labels(one, mapping(status.get("nodeInfo")), problems), **nodes},
-            taints=tuple(_taints(one, problems)),
+            labels={**self._labels(scalable, mapping(status.get("nodeInfo")), problems), **nodes},
+            taints=tuple(_taints(scalable, problems)),
             capacity=capacity,
             allocatable=capacity,
         )
 
-    def _labels(self, one: Scalable, node_info: Mapping[str, Any], problems: Problems) -> dict[str, str]:
+    def _labels(self, scalable: Scalable, node_info: Mapping[str, Any], problems: Problems) -> dict[str, str]:
         """Return labels, those that count more later."""
         labels = {_ARCH: self.architecture, _OS: "linux"}
         for label, field in ((_ARCH, "architecture"), (_OS, "operatingSystem")):
             if value := text(node_info.get(field)):
                 labels[label] = value
-        labels.update({name: value for name, value in one.template_labels.items() if is_propagated(name)})
-        for term in _terms(one, "labels"):
+        labels.update({name: value for name, value in scalable.template_labels.items() if is_propagated(name)})
+        for term in _terms(scalable, "labels"):
             name, equals, value = term.partition("=")
             if equals and name:
                 labels[name] = value
             else:
-                problems.add(one.id, f"annotation {CAPACITY}/labels: {term!r} is not of the form key=value")
+                problems.add(scalable.id, f"annotation {CAPACITY}/labels: {term!r} is not of the form key=value")
         return labels
 
 
 def is_propagated(label: str) -> bool:
     """Whether Cluster API copies a label of Machines to their nodes."""
     domain = label.partition("/")[0]
-    return domain == _ROLES or any(domain == one or domain.endswith(f".{one}") for one in _MANAGED_DOMAINS)
+    return domain == _ROLES or any(domain == managed or domain.endswith(f".{managed}") for managed in _MANAGED_DOMAINS)
 
 
 def _told_by_template(status: Mapping[str, Any]) -> dict[str, str]:
     """Return the capacity that the machine template states; amounts that are no quantities are left out."""
-    found: dict[str, str] = {}
+    capacity: dict[str, str] = {}
     for name, amount in mapping(status.get("capacity")).items():
         try:
             parse_quantity(str(amount))
         except ValueError:
             continue
-        found[name] = str(amount)
-    return found
+        capacity[name] = str(amount)
+    return capacity
 
 
-def _annotated(one: Scalable, problems: Problems) -> dict[str, str]:
+def _annotated(scalable: Scalable, problems: Problems) -> dict[str, str]:
     """Return the capacity that the group's annotations state; zero is as good as nothing said."""
-    found: dict[str, str] = {}
+    capacity: dict[str, str] = {}
     for resource, key in (("cpu", "cpu"), ("memory", "memory"), ("ephemeral-storage", "ephemeral-disk")):
-        if (amount := _read(one, key, _amount, problems)) is not None:
-            found[resource] = amount
-    if (pods := _read(one, "maxPods", _whole, problems)) is not None:
-        found["pods"] = pods
-    gpus, gpu_type = _read(one, "gpu-count", _whole, problems), one.annotations.get(f"{CAPACITY}/gpu-type")
+        if (amount := _read(scalable, key, _amount, problems)) is not None:
+            capacity[resource] = amount
+    if (pods := _read(scalable, "maxPods", _whole, problems)) is not None:
+        capacity["pods"] = pods
+    gpus, gpu_type = _read(scalable, "gpu-count", _whole, problems), scalable.annotations.get(f"{CAPACITY}/gpu-type")
     if gpus is not None and gpu_type:
-        found[gpu_type] = gpus
-    return found
+        capacity[gpu_type] = gpus
+    return capacity
 
 
-def _read(one: Scalable, key: str, parse: Callable[[str], T | None], problems: Problems) -> T | None:
-    value = one.annotations.get(f"{CAPACITY}/{key}")
+def _read(scalable: Scalable, key: str, parse: Callable[[str], T | None], problems: Problems) -> T | None:
+    value = scalable.annotations.get(f"{CAPACITY}/{key}")
     if not value:
         return None
     try:
@@ -141,23 +145,23 @@ def _whole(value: str) -> str | None:
     return str(count) if count else None
 
 
-def _taints(one: Scalable, problems: Problems) -> Iterator[TaintSpec]:
+def _taints(scalable: Scalable, problems: Problems) -> Iterator[TaintSpec]:
     """Yield the taints of the Machines' specification, then of the annotation, which wins on equal key and effect."""
-    found: dict[tuple[str, str], TaintSpec] = {}
-    for item in one.template.get("taints") or ():
+    taints: dict[tuple[str, str], TaintSpec] = {}
+    for item in scalable.template.get("taints") or ():
         taint = TaintSpec(text(item.get("key")), text(item.get("value")), text(item.get("effect")))
         if taint.key and taint.effect in _EFFECTS:
-            found[taint.key, taint.effect] = taint
-    for term in _terms(one, "taints"):
+            taints[taint.key, taint.effect] = taint
+    for term in _terms(scalable, "taints"):
         head, colon, effect = term.partition(":")
         key, _, value = head.partition("=")
         if key and colon and effect in _EFFECTS and "=" not in value:
-            found[key, effect] = TaintSpec(key, value, effect)
+            taints[key, effect] = TaintSpec(key, value, effect)
         else:
-            problems.add(one.id, f"annotation {CAPACITY}/taints: {term!r} is not of the form key=value:Effect")
-    yield from found.values()
+            problems.add(scalable.id, f"annotation {CAPACITY}/taints: {term!r} is not of the form key=value:Effect")
+    yield from taints.values()
 
 
-def _terms(one: Scalable, key: str) -> Iterator[str]:
-    value = one.annotations.get(f"{CAPACITY}/{key}", "")
+def _terms(scalable: Scalable, key: str) -> Iterator[str]:
+    value = scalable.annotations.get(f"{CAPACITY}/{key}", "")
     yield from filter(None, (term.strip() for term in value.split(",")))

@@ -32,7 +32,7 @@ class Bounds(msgspec.Struct, frozen=True):
 class GroupState(msgspec.Struct, frozen=True, kw_only=True):
     """One group that may be scaled."""
 
-    one: Scalable
+    scalable: Scalable
     bounds: Bounds
     replicas: int
     template: NodeTemplate | None
@@ -49,7 +49,7 @@ class GroupState(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def id(self) -> str:
         """The group's id."""
-        return self.one.id
+        return self.scalable.id
 
     @property
     def stays_whole(self) -> bool:
@@ -79,9 +79,12 @@ def tail_of(provider_id: str) -> str:
 def candidates(listed: Listed, selection: Selection, keys: Keys) -> Sequence[Scalable]:
     """Return what may be a group: selected, meant to be scaled, and not left alone or scaled by its owner."""
     return [
-        one
-        for one in listed.scalables
-        if one.owner is None and not one.paused and keys.max_size in one.annotations and selection.matches(one)
+        scalable
+        for scalable in listed.scalables
+        if scalable.owner is None
+        and not scalable.paused
+        and keys.max_size in scalable.annotations
+        and selection.matches(scalable)
     ]
 
 
@@ -89,72 +92,76 @@ def build_fleet(
     listed: Listed, chosen: Sequence[Scalable], keys: Keys, describe: Describe, problems: Problems
 ) -> Fleet:
     """Put together what was listed. A group that cannot be used is left out; why goes to `problems`."""
-    by_key = {one.key: one for one in listed.scalables}
+    by_key = {scalable.key: scalable for scalable in listed.scalables}
     by_group: dict[OwnerKey, list[Machine]] = {}
     sets: dict[OwnerKey, list[Scalable]] = {}
-    for one in listed.scalables:
-        if one.owner is not None:
-            sets.setdefault(one.owner, []).append(one)
+    for scalable in listed.scalables:
+        if scalable.owner is not None:
+            sets.setdefault(scalable.owner, []).append(scalable)
     for machine in listed.machines:
         owner = None if machine.owner is None else by_key.get(machine.owner)
         if owner is not None:
             by_group.setdefault(owner.owner or owner.key, []).append(machine)
     groups: list[GroupState] = []
-    for one in chosen:
-        bounds = _bounds(one, keys, problems)
+    for scalable in chosen:
+        bounds = _bounds(scalable, keys, problems)
         if bounds is None:
             continue
-        group = _group(one, bounds, sets.get(one.key, []), by_group.get(one.key, []), describe, problems)
+        group = _group(scalable, bounds, sets.get(scalable.key, []), by_group.get(scalable.key, []), describe, problems)
         if group is not None:
             groups.append(msgspec.structs.replace(group, settings=_settings(group, keys, problems)))
     return _indexed(groups)
 
 
-def _bounds(one: Scalable, keys: Keys, problems: Problems) -> Bounds | None:
+def _bounds(scalable: Scalable, keys: Keys, problems: Problems) -> Bounds | None:
     """Return the sizes that the annotations set; None where they make no group of the object."""
-    low, high = (_size(one, key, problems) for key in (keys.min_size, keys.max_size))
+    low, high = (_size(scalable, key, problems) for key in (keys.min_size, keys.max_size))
     if low is None or high is None or high == 0:
         return None
     if high < low:
-        problems.add(one.id, f"{keys.max_size} {high} is below {keys.min_size} {low}")
+        problems.add(scalable.id, f"{keys.max_size} {high} is below {keys.min_size} {low}")
         return None
     return Bounds(low, high)
 
 
-def _size(one: Scalable, key: str, problems: Problems) -> int | None:
-    value = one.annotations.get(key, "0")
+def _size(scalable: Scalable, key: str, problems: Problems) -> int | None:
+    value = scalable.annotations.get(key, "0")
     if (size := parse_count(value, MOST_NODES)) is None:
-        problems.add(one.id, f"annotation {key}: {quoted(value)} is not a whole number from 0 to {MOST_NODES}")
+        problems.add(scalable.id, f"annotation {key}: {quoted(value)} is not a whole number from 0 to {MOST_NODES}")
     return size
 
 
 def _group(
-    one: Scalable,
+    scalable: Scalable,
     bounds: Bounds,
     sets: Sequence[Scalable],
     machines: Sequence[Machine],
     describe: Describe,
     problems: Problems,
 ) -> GroupState | None:
-    if one.replicas is None:
-        problems.add(one.id, "has no spec.replicas, so there is nothing to scale")
+    if scalable.replicas is None:
+        problems.add(scalable.id, "has no spec.replicas, so there is nothing to scale")
         return None
     known = {tail_of(machine.provider_id) for machine in machines if machine.provider_id}
-    bare = (_bare(one, each) for each in dict.fromkeys(one.provider_ids) if tail_of(each) not in known)
+    bare = (
+        _bare(scalable, provider_id)
+        for provider_id in dict.fromkeys(scalable.provider_ids)
+        if tail_of(provider_id) not in known
+    )
     everyone = (*_oldest_first(machines), *bare)
-    template = describe(one, everyone, problems)
-    if one.replicas == 0 and template is None:
+    template = describe(scalable, everyone, problems)
+    if scalable.replicas == 0 and template is None:
         return None
-    rolling = one.kind == DEPLOYMENT and is_rolling(sets)
+    rolling = scalable.kind == DEPLOYMENT and is_rolling(sets)
     return GroupState(
-        one=one,
+        scalable=scalable,
         bounds=bounds,
-        replicas=one.replicas,
+        replicas=scalable.replicas,
         template=template,
         machines=everyone,
-        owners=frozenset({one.key, *(owned.key for owned in sets)}),
+        owners=frozenset({scalable.key, *(owned.key for owned in sets)}),
         rolling=rolling,
-        leaving=frozenset() if rolling else _leaving(one.replicas, machines),
+        leaving=frozenset() if rolling else _leaving(scalable.replicas, machines),
     )
 
 
@@ -165,7 +172,7 @@ def _bare(pool: Scalable, provider_id: str) -> Machine:
 
 
 def _settings(group: GroupState, keys: Keys, problems: Problems) -> GroupSettings:
-    given = group.one.annotations.items()
+    given = group.scalable.annotations.items()
     options = {name.removeprefix(keys.options): value for name, value in given if name.startswith(keys.options)}
     options.pop("ignoredaemonsetsutilization", None)  # no such annotation in Cluster API
     settings = read_options(options, f"{group.id}: annotation {keys.options}", problems)
@@ -174,8 +181,11 @@ def _settings(group: GroupState, keys: Keys, problems: Problems) -> GroupSetting
 
 def is_rolling(sets: Iterable[Scalable]) -> bool:
     """Whether a MachineSet of an older revision still has replicas: its MachineDeployment replaces Machines."""
-    latest = max((one.revision for one in sets), default=0)
-    return any(one.revision != latest and ((one.replicas or 0) > 0 or one.present > 0) for one in sets)
+    latest = max((machine_set.revision for machine_set in sets), default=0)
+    return any(
+        machine_set.revision != latest and ((machine_set.replicas or 0) > 0 or machine_set.present > 0)
+        for machine_set in sets
+    )
 
 
 def _leaving(replicas: int, machines: Sequence[Machine]) -> frozenset[MachineKey]:

@@ -48,7 +48,7 @@ class CapiGroup:
     def target_size(self) -> int:
         """Return the replicas; asks for them only where a write may or may not have happened."""
         if self._roster.ledger.is_in_doubt(self.id):
-            self._roster.ledger.rescaled(self.id, self._management.scale_of(self._state.one).replicas)
+            self._roster.ledger.rescaled(self.id, self._management.scale_of(self._state.scalable).replicas)
         return self._roster.ledger.target(self.id, self._current.replicas)
 
     def instances(self) -> Sequence[Instance]:
@@ -76,10 +76,10 @@ class CapiGroup:
         """
         if delta <= 0:
             raise ProviderError(f"{self.id}: a decrease must be positive, not {delta}")
-        live = [one for one in self._listed_anew() if not self._roster.is_leaving(self._current, one)]
-        pending = [one for one in live if not (self._roster.id_of(one) or one.has_node)]
+        live = [machine for machine in self._listed_anew() if not self._roster.is_leaving(self._current, machine)]
+        pending = [machine for machine in live if not (self._roster.id_of(machine) or machine.has_node)]
         real = len(live) - len(pending)
-        target = self._management.scale_of(self._state.one).replicas
+        target = self._management.scale_of(self._state.scalable).replicas
         if target - delta < real:
             raise ProviderError(f"{self.id}: {target} - {delta} is below the {real} machines that exist")
         surplus = max(0, delta - max(0, target - len(live)))
@@ -109,15 +109,15 @@ class CapiGroup:
             if not machine.bare:
                 self._management.try_mark(machine)
         if doomed:
-            self._management.try_rescale(self._state.one)
+            self._management.try_rescale(self._state.scalable)
 
     def settle_marks(self) -> None:
         """Look at marks of which it was not known whether the replicas were lowered for them; now it is."""
         group, ledger = self._current, self._roster.ledger
-        own = [one for one in ledger.stray() if self._roster.fleet.group_by_machine.get(one.key) == self.id]
-        ledger.leaves([one for one in own if one.key in group.leaving])
+        own = [machine for machine in ledger.stray() if self._roster.fleet.group_by_machine.get(machine.key) == self.id]
+        ledger.leaves([machine for machine in own if machine.key in group.leaving])
         if not group.rolling:
-            self._take_back([one for one in own if one.key not in group.leaving])
+            self._take_back([machine for machine in own if machine.key not in group.leaving])
 
     def _delete(self, nodes: Sequence[NodeRef], least: int) -> None:
         doomed = self._doomed(nodes)
@@ -130,7 +130,7 @@ class CapiGroup:
                     f"{self.id}: deleting {before - after} of {before} breaks the minimum size {self.min_size}"
                 )
 
-        target = self._management.scale_of(self._state.one).replicas
+        target = self._management.scale_of(self._state.scalable).replicas
         check(target, target - len(doomed))
         if any(machine.bare for machine in doomed):
             self._refuse_while_shrinking(target)
@@ -139,14 +139,14 @@ class CapiGroup:
     def _doomed(self, nodes: Sequence[NodeRef]) -> Sequence[Machine]:
         """Return the Machines of nodes, without those that are leaving already; raises where one is not ours."""
         group, fleet = self._current, self._roster.fleet
-        found: dict[MachineKey, Machine] = {}
+        machines: dict[MachineKey, Machine] = {}
         for node in nodes:
             key = self._roster.machine_of(node)
             if key is None or fleet.group_by_machine.get(key) != self.id:
                 raise ProviderError(f"{self.id}: node {node.name} is not one of this group's")
             if not self._roster.is_leaving(group, fleet.machines[key]):
-                found[key] = fleet.machines[key]
-        return tuple(found.values())
+                machines[key] = fleet.machines[key]
+        return tuple(machines.values())
 
     def _refuse_while_shrinking(self, target: int) -> None:
         """Raise where a MachinePool has more machines than replicas: which ones go is unknown, perhaps these."""
@@ -157,7 +157,7 @@ class CapiGroup:
 
     def _listed_anew(self) -> Sequence[Machine]:
         group = self._current
-        listed = owned_by(self._management.machines_in(group.one.namespace), group.owners)
+        listed = owned_by(self._management.machines_in(group.scalable.namespace), group.owners)
         return (*listed, *(machine for machine in group.machines if machine.bare))
 
     def _shrink(self, doomed: Sequence[Machine], by: int, check: Callable[[int, int], None]) -> None:
@@ -221,13 +221,13 @@ class CapiGroup:
 
     def _rescale(self, delta: int, check: Callable[[int, int], None]) -> None:
         """Change the replicas by `delta` from what they are now, however often they change meanwhile."""
-        one, ledger = self._state.one, self._roster.ledger
+        scalable, ledger = self._state.scalable, self._roster.ledger
         for attempt in range(_ATTEMPTS):
-            read = self._management.scale_of(one)
+            read = self._management.scale_of(scalable)
             wanted = read.replicas + delta
             check(read.replicas, wanted)
             try:
-                self._management.rescale(one, read, wanted)
+                self._management.rescale(scalable, read, wanted)
             except Conflict:
                 if attempt + 1 == _ATTEMPTS:
                     raise
@@ -243,12 +243,12 @@ class CapiGroup:
     def _came_true(self, wanted: int) -> bool:
         """Whether a write whose answer was lost has happened; where even that cannot be told, doubt stays."""
         try:
-            found = self._management.scale_of(self._state.one).replicas
+            replicas = self._management.scale_of(self._state.scalable).replicas
         except ProviderError:
             return False
-        if found == wanted:
-            self._roster.ledger.rescaled(self.id, found)
-        return found == wanted
+        if replicas == wanted:
+            self._roster.ledger.rescaled(self.id, replicas)
+        return replicas == wanted
 
     def _at_most_the_maximum(self, before: int, after: int) -> None:
         if after > self.max_size:

@@ -22,16 +22,16 @@ class Reference(msgspec.Struct, frozen=True):
     name: str
 
 
-def reference_of(one: Scalable) -> Reference | None:
+def reference_of(scalable: Scalable) -> Reference | None:
     """Return the reference to the machine template; None where there is none that can be followed."""
-    data = mapping(one.template.get("infrastructureRef"))
+    data = mapping(scalable.template.get("infrastructureRef"))
     kind, name = text(data.get("kind")), text(data.get("name"))
     group, version = text(data.get("apiGroup")), None
     if not group:
         group, _, version = text(data.get("apiVersion")).rpartition("/")
     if not (group and kind and name):
         return None
-    return Reference(group, version, kind, text(data.get("namespace")) or one.namespace, name)
+    return Reference(group, version, kind, text(data.get("namespace")) or scalable.namespace, name)
 
 
 class Infrastructure:
@@ -49,33 +49,35 @@ class Infrastructure:
     ) -> Mapping[Reference, Mapping[str, Any]]:
         """Return the machine templates that are there, by reference. Raises `Transient`, which may pass."""
         wanted: dict[tuple[str, str | None, str], set[str]] = {}
-        for one in scalables:
-            reference = reference_of(one)
+        for scalable in scalables:
+            reference = reference_of(scalable)
             if reference is not None:
                 sort = (reference.group, reference.version, reference.kind)
                 wanted.setdefault(sort, set()).add(reference.namespace)
-        found: dict[Reference, Mapping[str, Any]] = {}
+        by_reference: dict[Reference, Mapping[str, Any]] = {}
         for sort, namespaces in wanted.items():
             if now < self._given_up.get(sort, now):
                 continue
             try:
-                found.update(self._listed(sort, namespaces))
+                by_reference.update(self._listed(sort, namespaces))
             except Transient:
                 raise
             except ProviderError as error:
                 self._given_up[sort] = now + _ASK_AGAIN_S
                 self._kinds.pop(sort[:2], None)
                 problems.add("machine templates", f"{sort[2]} of {sort[0]} cannot be read: {error}")
-        return found
+        return by_reference
 
     def _listed(self, sort: tuple[str, str | None, str], namespaces: set[str]) -> Mapping[Reference, Mapping[str, Any]]:
         kind = self._kind(sort)
-        found: dict[Reference, Mapping[str, Any]] = {}
+        by_reference: dict[Reference, Mapping[str, Any]] = {}
         for namespace in (None,) if self._everywhere else sorted(namespaces):
-            for one in self._api.list_objects(kind, namespace):
-                metadata = mapping(one.get("metadata"))
-                found[Reference(*sort, text(metadata.get("namespace")), text(metadata.get("name")))] = one
-        return found
+            for machine_template in self._api.list_objects(kind, namespace):
+                metadata = mapping(machine_template.get("metadata"))
+                by_reference[Reference(*sort, text(metadata.get("namespace")), text(metadata.get("name")))] = (
+                    machine_template
+                )
+        return by_reference
 
     def _kind(self, sort: tuple[str, str | None, str]) -> ObjectKind:
         group, version, kind = sort

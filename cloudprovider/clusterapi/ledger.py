@@ -35,13 +35,15 @@ class Ledger:
         staying = {machine.key for group in groups if group.stays_whole for machine in group.machines}
         with self._lock:
             self._replicas = {group: entry for group, entry in self._replicas.items() if entry[0] > began}
-            self._unknown = {group: at for group, at in self._unknown.items() if at > began}
+            self._unknown = {group: written for group, written in self._unknown.items() if written > began}
             there = {machine.key for machine in machines if not machine.deleting}
             marked = {machine.key for machine in machines if machine.mark is not None or machine.bare}
             self._leaving = {
-                key: at for key, at in self._leaving.items() if key in there and (at > began or key in marked - staying)
+                key: written
+                for key, written in self._leaving.items()
+                if key in there and (written > began or key in marked - staying)
             }
-            self._stray = {key: one for key, one in self._stray.items() if key in marked and key in there}
+            self._stray = {key: machine for key, machine in self._stray.items() if key in marked and key in there}
 
     def target(self, group: str, listed: int) -> int:
         """Return a group's replicas: those written last, else those listed."""

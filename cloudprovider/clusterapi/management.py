@@ -67,17 +67,17 @@ class Management:
     def list_all(self) -> Listed:
         """List every kind once for each namespace to look in."""
         scalables = [
-            decode_scalable(kind, one, self.keys)
+            decode_scalable(kind, obj, self.keys)
             for kind in (SET, DEPLOYMENT, POOL)
             if kind in self._kinds
-            for one in self._objects(kind)
+            for obj in self._objects(kind)
         ]
-        return Listed(scalables, [decode_machine(one, self.keys) for one in self._objects(MACHINE, self._of_clusters)])
+        return Listed(scalables, [decode_machine(obj, self.keys) for obj in self._objects(MACHINE, self._of_clusters)])
 
     def machines_in(self, namespace: str) -> Sequence[Machine]:
         """List the Machines of one namespace."""
         listed = self.api.list_objects(self._kinds[MACHINE], namespace, self._of_clusters)
-        return [decode_machine(one, self.keys) for one in listed]
+        return [decode_machine(obj, self.keys) for obj in listed]
 
     def mark(self, machine: Machine, when: str) -> None:
         """Make a Machine the first to go when its owner shrinks."""
@@ -95,20 +95,20 @@ class Management:
         with contextlib.suppress(NotFound, Conflict):
             self._annotate(machine, {})
 
-    def try_rescale(self, one: Scalable) -> None:
+    def try_rescale(self, scalable: Scalable) -> None:
         """Set the replicas to what they are: raises what another number would."""
         with contextlib.suppress(Conflict):
-            read = self.scale_of(one)
-            self.rescale(one, read, read.replicas)
+            read = self.scale_of(scalable)
+            self.rescale(scalable, read, read.replicas)
 
-    def scale_of(self, one: Scalable) -> Scale:
+    def scale_of(self, scalable: Scalable) -> Scale:
         """Read how many replicas a group is to have."""
-        return self.api.get_scale(self._kinds[one.kind], one.namespace, one.name)
+        return self.api.get_scale(self._kinds[scalable.kind], scalable.namespace, scalable.name)
 
-    def rescale(self, one: Scalable, read: Scale, replicas: int) -> None:
+    def rescale(self, scalable: Scalable, read: Scale, replicas: int) -> None:
         """Set the replicas; `Conflict` where the object changed since the scale was read."""
         scale = Scale(replicas, read.resource_version)
-        self.api.set_scale(self._kinds[one.kind], one.namespace, one.name, scale)
+        self.api.set_scale(self._kinds[scalable.kind], scalable.namespace, scalable.name, scale)
 
     @property
     def _of_clusters(self) -> str:
@@ -118,9 +118,9 @@ class Management:
 
     def _objects(self, kind: str, label_selector: str = "") -> list[Mapping[str, Any]]:
         return [
-            one
+            obj
             for namespace in self.selection.namespaces
-            for one in self.api.list_objects(self._kinds[kind], namespace, label_selector)
+            for obj in self.api.list_objects(self._kinds[kind], namespace, label_selector)
         ]
 
     def _annotate(self, machine: Machine, annotations: Mapping[str, str | None]) -> None:

@@ -107,7 +107,7 @@ def decode_scalable(kind: str, data: Mapping[str, Any], keys: Keys) -> Scalable:
         paused=keys.paused in annotations,
         present=_count(status.get("replicas")) or 0,
         revision=_revision(annotations.get(REVISION, "")),
-        provider_ids=tuple(text(one) for one in spec.get("providerIDList") or () if text(one)),
+        provider_ids=tuple(text(provider_id) for provider_id in spec.get("providerIDList") or () if text(provider_id)),
         template_labels=texts(mapping(template.get("metadata")).get("labels")),
         template=mapping(template.get("spec")),
     )
@@ -125,7 +125,7 @@ def text(value: Any) -> str:
 
 def texts(value: Any) -> dict[str, str]:
     """Return the strings of a JSON object."""
-    return {name: one for name, one in mapping(value).items() if isinstance(one, str)}
+    return {name: item for name, item in mapping(value).items() if isinstance(item, str)}
 
 
 def _owner(metadata: Mapping[str, Any], kinds: tuple[str, ...]) -> OwnerKey | None:

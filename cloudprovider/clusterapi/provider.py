@@ -50,10 +50,10 @@ class CapiProvider:
         chosen = candidates(listed, management.selection, management.keys)
         templates = self._infrastructure.templates(chosen, now, problems)
 
-        def describe(one: Scalable, machines: Sequence[Machine], problems: Problems) -> NodeTemplate | None:
-            reference = reference_of(one)
+        def describe(scalable: Scalable, machines: Sequence[Machine], problems: Problems) -> NodeTemplate | None:
+            reference = reference_of(scalable)
             made_from = None if reference is None else templates.get(reference)
-            return self._describer.template(one, made_from, roster.labels_of_nodes(machines), problems)
+            return self._describer.template(scalable, made_from, roster.labels_of_nodes(machines), problems)
 
         fleet = build_fleet(listed, chosen, management.keys, describe, problems)
         roster.renew(fleet)

@@ -18,12 +18,12 @@ class Selector(msgspec.Struct, frozen=True):
     cluster: str = ""
     labels: Mapping[str, str] = {}
 
-    def matches(self, one: Scalable) -> bool:
+    def matches(self, scalable: Scalable) -> bool:
         """Whether all that it says is true of the object."""
         return (
-            self.namespace in ("", one.namespace)
-            and self.cluster in ("", one.cluster)
-            and all(one.labels.get(label) == value for label, value in self.labels.items())
+            self.namespace in ("", scalable.namespace)
+            and self.cluster in ("", scalable.cluster)
+            and all(scalable.labels.get(label) == value for label, value in self.labels.items())
         )
 
 
@@ -32,9 +32,9 @@ class Selection(msgspec.Struct, frozen=True):
 
     selectors: tuple[Selector, ...] = ()
 
-    def matches(self, one: Scalable) -> bool:
+    def matches(self, scalable: Scalable) -> bool:
         """Whether the object is selected."""
-        return not self.selectors or any(selector.matches(one) for selector in self.selectors)
+        return not self.selectors or any(selector.matches(scalable) for selector in self.selectors)
 
     @property
     def namespaces(self) -> tuple[str | None, ...]:
@@ -59,13 +59,13 @@ def _selector(spec: str, problems: Problems) -> Selector:
     if discoverer != _DISCOVERER or not colon or ":" in rest:
         problems.add("node-group-auto-discovery", f"{spec!r} is not of the form {_FORM}")
         return Selector()
-    found: dict[str, str] = {}
+    terms: dict[str, str] = {}
     for term in filter(None, rest.split(",")):
         key, equals, value = term.partition("=")
         if not key or not equals or "=" in value:
             problems.add("node-group-auto-discovery", f"{term!r} in {spec!r} is not of the form key=value")
-        elif found.get(key, value) != value:
+        elif terms.get(key, value) != value:
             problems.add("node-group-auto-discovery", f"{key!r} has two values in {spec!r}")
         else:
-            found[key] = value
-    return Selector(found.pop("namespace", ""), found.pop("clusterName", ""), found)
+            terms[key] = value
+    return Selector(terms.pop("namespace", ""), terms.pop("clusterName", ""), terms)
