@@ -81,17 +81,17 @@ def creation_error(errors: Iterable[Mapping[str, Any]], instance_status: str) ->
 
     The last error that has a name of its own counts. One that has none counts while the machine does not run.
     """
-    found: tuple[ErrorClass, str] | None = None
+    cause: tuple[ErrorClass, str] | None = None
     messages: list[str] = []
     for error in errors:
         code, message = str(error.get("code") or ""), str(error.get("message") or "")[:_LONGEST_MESSAGE]
         named = _named(code, message)
         if named is None and instance_status not in _NOT_RUNNING_YET:
             continue
-        found = named or found or (ErrorClass.OTHER, OTHER)
+        cause = named or cause or (ErrorClass.OTHER, OTHER)
         if message:
             messages.append(message)
-    return None if found is None else InstanceError(*found, "; ".join(messages))
+    return None if cause is None else InstanceError(*cause, "; ".join(messages))
 
 
 def _named(code: str, message: str) -> tuple[ErrorClass, str] | None:
@@ -116,7 +116,7 @@ def operation_error(what: str, operation: Mapping[str, Any]) -> ProviderError | 
     first = errors[0]
     message = str(first.get("message") or "")[:_LONGEST_MESSAGE]
     code = str(first.get("code") or "")
-    text = "; ".join(f"{one.get('code', '')}: {one.get('message', '')}" for one in errors)
+    text = "; ".join(f"{error.get('code', '')}: {error.get('message', '')}" for error in errors)
     return _error(f"{what}: {text}", code, message, operation.get("httpErrorStatusCode"))
 
 
@@ -125,7 +125,7 @@ def http_error(what: str, status: int, body: Mapping[str, Any], retry_after: flo
     error = body.get("error")
     error = error if isinstance(error, Mapping) else {}
     message = str(error.get("message") or "")
-    reasons = [str(one.get("reason") or "") for one in error.get("errors") or [] if isinstance(one, Mapping)]
+    reasons = [str(item.get("reason") or "") for item in error.get("errors") or [] if isinstance(item, Mapping)]
     text = f"{what}: HTTP {status}{f': {message}' if message else ''}"[:_LONGEST_MESSAGE]
     if status == 429 or any(reason in _RATE_REASONS for reason in reasons):
         return Throttled(text, retry_after)

@@ -60,10 +60,10 @@ class Fleet:
 
     def state(self, ref: GroupRef) -> GroupState:
         """Return what is known of a group; `NotFound` where it is gone."""
-        found = self.snapshot.groups.get(ref)
-        if found is None:
+        group = self.snapshot.groups.get(ref)
+        if group is None:
             raise NotFound(f"there is no managed instance group {ref.id}")
-        return found
+        return group
 
     def writes(self) -> Counter[GroupRef]:
         """Return how often each group was written to: what `install` wants to know from before the reading."""

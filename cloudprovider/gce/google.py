@@ -77,10 +77,10 @@ class GoogleTransport:
 def default_credentials() -> tuple[google.auth.credentials.Credentials, str | None]:
     """Return the credentials that google-auth finds, and the project that they belong to; `Misconfigured` if none."""
     try:
-        found = google.auth.default(scopes=_SCOPES)
+        credentials = google.auth.default(scopes=_SCOPES)
     except (google.auth.exceptions.GoogleAuthError, OSError, ValueError) as error:
         raise Misconfigured(f"cloud-provider: gce finds no Google Cloud credentials: {error}") from error
-    return found
+    return credentials
 
 
 def read_metadata(environment: Mapping[str, str], path: str) -> str:
@@ -111,7 +111,7 @@ def _credentialled(use: Callable[[], None]) -> None:
     except google.auth.exceptions.TransportError as error:
         raise Transient(f"no token could be fetched: {error}") from error
     except google.auth.exceptions.GoogleAuthError as error:
-        away = (one for one in causes(error) if isinstance(one, google.auth.exceptions.TransportError))
-        if getattr(error, "retryable", False) or any(len(one.args) < 2 for one in away):  # the second is an answer
+        away = (cause for cause in causes(error) if isinstance(cause, google.auth.exceptions.TransportError))
+        if getattr(error, "retryable", False) or any(len(cause.args) < 2 for cause in away):  # the second is an answer
             raise Transient(f"no token could be fetched: {error}") from error
         raise ProviderError(f"the Google Cloud credentials are not accepted: {error}", PERMISSIONS) from error

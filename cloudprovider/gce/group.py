@@ -115,7 +115,7 @@ class MigGroup:
         with self._lock:
             state = self._read_again()
             asked = dict.fromkeys(self._own(node, state) for node in nodes)
-            going = [one for one in asked if state.machines[one].state is not State.DELETING]
+            going = [provider_id for provider_id in asked if state.machines[provider_id].state is not State.DELETING]
             if going and state.target - len(going) < least:
                 raise ProviderError(
                     f"{self.id}: deleting {len(going)} of {state.target} breaks the minimum size {self.min_size}"

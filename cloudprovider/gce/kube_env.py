@@ -66,38 +66,38 @@ def read_kube_env(metadata: Mapping[str, Any]) -> KubeEnv:
 
 
 def _read(env: Mapping[str, str]) -> KubeEnv:
-    told = _variables(env.get(_AUTOSCALER_VARS, ""))
-    labels = _pairs(told.get("node_labels", env.get("NODE_LABELS", "")))
-    os = told.get("os", "linux")
+    variables = _variables(env.get(_AUTOSCALER_VARS, ""))
+    labels = _pairs(variables.get("node_labels", env.get("NODE_LABELS", "")))
+    os = variables.get("os", "linux")
     if os not in {"linux", "windows"}:
         raise ValueError(f"os={os} is neither linux nor windows")
-    arch = told.get("arch")
+    arch = variables.get("arch")
     kubelet = " ".join(env.get(name, "") for name in _KUBELET_ARGS)
     max_pods = re.search(r"--max-pods=([0-9]+)", kubelet)
     return KubeEnv(
         labels=labels,
-        taints=_taints(told.get("node_taints", env.get("NODE_TAINTS", ""))),
+        taints=_taints(variables.get("node_taints", env.get("NODE_TAINTS", ""))),
         os=os,
-        distribution=_DISTRIBUTIONS.get(told.get("os_distribution", "cos"), "cos"),
+        distribution=_DISTRIBUTIONS.get(variables.get("os_distribution", "cos"), "cos"),
         arch=arch if arch in {"amd64", "arm64"} else None,
-        kube_reserved=_kube_reserved(told, kubelet),
-        eviction_hard=_lenient_pairs(told.get("evictionHard", "")),
-        extended_resources=_extended_resources(told, labels),
-        options=_lenient_pairs(told.get("autoscaling_options", "")),
-        local_ssds_for_storage=_count(told.get("ephemeral_storage_local_ssd_count", "")),
-        storage_on_boot_disk=told.get("BLOCK_EPH_STORAGE_BOOT_DISK") != "true",
+        kube_reserved=_kube_reserved(variables, kubelet),
+        eviction_hard=_lenient_pairs(variables.get("evictionHard", "")),
+        extended_resources=_extended_resources(variables, labels),
+        options=_lenient_pairs(variables.get("autoscaling_options", "")),
+        local_ssds_for_storage=_count(variables.get("ephemeral_storage_local_ssd_count", "")),
+        storage_on_boot_disk=variables.get("BLOCK_EPH_STORAGE_BOOT_DISK") != "true",
         max_pods=None if max_pods is None else parse_count(max_pods[1]),
     )
 
 
 def _variables(text: str) -> dict[str, str]:
     """Read `name=value;...`; the first of two equal names counts, and what has no value counts for nothing."""
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for part in text.split(";"):
         name, equals, value = part.strip(" ").partition("=")
         if equals:
-            found.setdefault(name.strip(" "), value.strip(" \"'"))
-    return found
+            variables.setdefault(name.strip(" "), value.strip(" \"'"))
+    return variables
 
 
 def _pairs(text: str) -> dict[str, str]:
@@ -128,8 +128,8 @@ def _taints(text: str) -> tuple[TaintSpec, ...]:
     return tuple(taints)
 
 
-def _kube_reserved(told: Mapping[str, str], kubelet: str) -> dict[str, str] | None:
-    text = told.get("kube_reserved")
+def _kube_reserved(variables: Mapping[str, str], kubelet: str) -> dict[str, str] | None:
+    text = variables.get("kube_reserved")
     if text is None:
         flag = re.search(r"--kube-reserved=([^ ]+)", kubelet)
         text = None if flag is None else flag[1]
@@ -141,14 +141,14 @@ def _kube_reserved(told: Mapping[str, str], kubelet: str) -> dict[str, str] | No
         return None
 
 
-def _extended_resources(told: Mapping[str, str], labels: Mapping[str, str]) -> dict[str, str]:
+def _extended_resources(variables: Mapping[str, str], labels: Mapping[str, str]) -> dict[str, str]:
     by_label = {
         label.removeprefix(_RESOURCE_LABEL): amount
         for label, amount in labels.items()
-        if label.startswith(_RESOURCE_LABEL) and "node_labels" in told
+        if label.startswith(_RESOURCE_LABEL) and "node_labels" in variables
     }
-    found = {**_lenient_pairs(told.get("extended_resources", "")), **by_label}
-    return {name: amount for name, amount in found.items() if name and _is_amount(amount)}
+    resources = {**_lenient_pairs(variables.get("extended_resources", "")), **by_label}
+    return {name: amount for name, amount in resources.items() if name and _is_amount(amount)}
 
 
 def _is_amount(text: str) -> bool:

@@ -50,9 +50,9 @@ def machine_type_from(data: Mapping[str, Any]) -> MachineType:
         cpus=int(data["guestCpus"]),
         memory_bytes=int(data["memoryMb"]) * _MIB,
         gpus=sum(
-            int(one.get("guestAcceleratorCount") or 0)
-            for one in data.get("accelerators") or []
-            if str(one.get("guestAcceleratorType", "")).startswith(_NVIDIA)
+            int(accelerator.get("guestAcceleratorCount") or 0)
+            for accelerator in data.get("accelerators") or []
+            if str(accelerator.get("guestAcceleratorType", "")).startswith(_NVIDIA)
         ),
         arch=_ARCHITECTURES.get(str(data.get("architecture", ""))),
     )
@@ -61,7 +61,7 @@ def machine_type_from(data: Mapping[str, Any]) -> MachineType:
 def attached_gpus(properties: Mapping[str, Any]) -> int:
     """Count the graphics processors that an instance template attaches."""
     return sum(
-        int(one.get("acceleratorCount") or 0)
-        for one in properties.get("guestAccelerators") or []
-        if str(one.get("acceleratorType", "")).rpartition("/")[2].startswith(_NVIDIA)
+        int(accelerator.get("acceleratorCount") or 0)
+        for accelerator in properties.get("guestAccelerators") or []
+        if str(accelerator.get("acceleratorType", "")).rpartition("/")[2].startswith(_NVIDIA)
     )

@@ -60,10 +60,10 @@ def _units(amounts: Mapping[str, str], machine_type: str, spot: bool) -> float:
 
 
 def _disks(node: NodeTemplate, spot: bool) -> float:
-    told = node.annotations
-    kind = node.labels.get(_BOOT_DISK_LABEL) or told.get(BOOT_DISK_TYPE, USUAL_DISK)
-    size = _amount(told, BOOT_DISK_SIZE) or USUAL_DISK_GIB
-    local = _amount(told, LOCAL_SSDS) * LOCAL_SSD_BYTES / GIB * (SPOT_LOCAL_SSD if spot else LOCAL_SSD)
+    annotations = node.annotations
+    kind = node.labels.get(_BOOT_DISK_LABEL) or annotations.get(BOOT_DISK_TYPE, USUAL_DISK)
+    size = _amount(annotations, BOOT_DISK_SIZE) or USUAL_DISK_GIB
+    local = _amount(annotations, LOCAL_SSDS) * LOCAL_SSD_BYTES / GIB * (SPOT_LOCAL_SSD if spot else LOCAL_SSD)
     return (DISKS.get(kind, DISKS[USUAL_DISK]) * size + local) / HOURS_PER_MONTH
 
 

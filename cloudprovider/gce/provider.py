@@ -63,7 +63,7 @@ class GceProvider:
         self._fleet.install(self._reader.read(self._fleet.snapshot.groups, now), writes, now)
         meant = [(state.ref, state.limits) for state in self._fleet.snapshot.groups.values()]
         self._groups = {
-            one: self._groups.get(one) or MigGroup(*one, self._fleet, self._client, self._rng) for one in meant
+            key: self._groups.get(key) or MigGroup(*key, self._fleet, self._client, self._rng) for key in meant
         }
 
     def groups(self) -> Sequence[MigGroup]:

@@ -47,8 +47,12 @@ class Reader:
         known = {manager.ref: manager for managers in listed for manager in managers}
         limits = {ref: given for ref, given in named.items() if ref in known}
         for ref in sorted(known.keys() - named.keys()):
-            found = (one.limits for one in self._settings.discoveries if ref.place in searched and one.finds(ref.name))
-            first = next(found, None)
+            matching = (
+                discovery.limits
+                for discovery in self._settings.discoveries
+                if ref.place in searched and discovery.finds(ref.name)
+            )
+            first = next(matching, None)
             if first is not None and not self._is_left_out(known[ref]):
                 limits[ref] = first
         return [(known[ref], given) for ref, given in limits.items()]
@@ -101,23 +105,31 @@ class Reader:
 
     def _machines(self, managers: Sequence[Manager]) -> dict[GroupRef, Machines]:
         """Return the machines of each group; a group that turns out to be gone is left out."""
-        found: dict[GroupRef, Machines] = {one.ref: {} for one in managers if not (one.target or one.machines)}
+        by_group: dict[GroupRef, Machines] = {
+            manager.ref: {} for manager in managers if not (manager.target or manager.machines)
+        }
         if self._settings.bulk:
-            found |= self._in_bulk([one for one in managers if one.ref not in found and not one.in_change])
-        left = [one.ref for one in managers if one.ref not in found]
+            by_group |= self._in_bulk(
+                [manager for manager in managers if manager.ref not in by_group and not manager.in_change]
+            )
+        left = [manager.ref for manager in managers if manager.ref not in by_group]
         listed = self._run(lambda ref: read_machines(self._client, ref), left)
-        return found | {ref: machines for ref, machines in zip(left, listed, strict=True) if machines is not None}
+        return by_group | {ref: machines for ref, machines in zip(left, listed, strict=True) if machines is not None}
 
     def _in_bulk(self, managers: Sequence[Manager]) -> dict[GroupRef, Machines]:
         """Return the machines of the groups whose zones tell of as many as they say they have."""
-        zones = list(dict.fromkeys(Place(one.ref.place.project, zone) for one in managers for zone in one.zones))
+        zones = list(
+            dict.fromkeys(Place(manager.ref.place.project, zone) for manager in managers for zone in manager.zones)
+        )
         by_group: dict[GroupRef, dict[str, Instance]] = {}
         for instances in self._run(self._client.instances, zones):
             with understood("instances of a zone"):
                 for ref, instance in filter(None, map(zone_instance, instances)):
                     by_group.setdefault(ref, {})[instance.provider_id] = instance
         return {
-            one.ref: by_group.get(one.ref, {}) for one in managers if len(by_group.get(one.ref, {})) == one.machines
+            manager.ref: by_group.get(manager.ref, {})
+            for manager in managers
+            if len(by_group.get(manager.ref, {})) == manager.machines
         }
 
     def _described(self, manager: Manager) -> tuple[NodeTemplate | None, GroupSettings]:
@@ -157,8 +169,8 @@ def read_machines(client: Compute, ref: GroupRef) -> Machines | None:
     except NotFound:
         return None
     with understood(f"managed instances of {ref.name}"):
-        found = filter(None, map(managed_instance, listed))
-        return {instance.provider_id: instance for instance in found}
+        instances = filter(None, map(managed_instance, listed))
+        return {instance.provider_id: instance for instance in instances}
 
 
 @contextmanager

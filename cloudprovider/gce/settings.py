@@ -95,9 +95,9 @@ def _groups(specs: Sequence[str], problems: Problems) -> Iterator[tuple[GroupRef
 
 def _discoveries(specs: Sequence[str], problems: Problems) -> Iterator[Discovery]:
     for spec in specs:
-        found = _discovery(spec, partial(problems.add, f"node-group-auto-discovery: {spec}"))
-        if found is not None:
-            yield found
+        discovery = _discovery(spec, partial(problems.add, f"node-group-auto-discovery: {spec}"))
+        if discovery is not None:
+            yield discovery
 
 
 def _discovery(spec: str, complain: Callable[[str], None]) -> Discovery | None:

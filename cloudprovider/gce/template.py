@@ -112,16 +112,16 @@ def _local_ssds(properties: Mapping[str, Any]) -> int:
 
 def _annotations(properties: Mapping[str, Any]) -> dict[str, str]:
     disk, scheduling = _boot_disk(properties), properties.get("scheduling") or {}
-    found: dict[str, str] = {}
+    annotations: dict[str, str] = {}
     if disk.get("diskSizeGb"):
-        found[BOOT_DISK_SIZE] = str(disk["diskSizeGb"])
+        annotations[BOOT_DISK_SIZE] = str(disk["diskSizeGb"])
     if disk.get("diskType"):
-        found[BOOT_DISK_TYPE] = str(disk["diskType"]).rpartition("/")[2]
+        annotations[BOOT_DISK_TYPE] = str(disk["diskType"]).rpartition("/")[2]
     if disks := _local_ssds(properties):
-        found[LOCAL_SSDS] = str(disks)
+        annotations[LOCAL_SSDS] = str(disks)
     if scheduling.get("preemptible") or scheduling.get("provisioningModel") == "SPOT":
-        found[SPOT] = "SPOT"
-    return found
+        annotations[SPOT] = "SPOT"
+    return annotations
 
 
 def _text(amount: float) -> str:

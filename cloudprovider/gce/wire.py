@@ -57,7 +57,7 @@ def manager_from(data: Mapping[str, Any], place: Place) -> Manager:
     """Decode an instance group manager of a zone or region."""
     actions = {name: int(count) for name, count in (data.get("currentActions") or {}).items()}
     spread = (data.get("distributionPolicy") or {}).get("zones") or []
-    zones = tuple(last_part(str(one.get("zone", ""))) for one in spread) if place.regional else (place.name,)
+    zones = tuple(last_part(str(entry.get("zone", ""))) for entry in spread) if place.regional else (place.name,)
     policy = data.get("updatePolicy") or {}
     suspended = int(data.get("targetSuspendedSize") or 0)
     return Manager(
@@ -77,7 +77,7 @@ def manager_from(data: Mapping[str, Any], place: Place) -> Manager:
 def _template(data: Mapping[str, Any]) -> str:
     """Of several versions the one without a size of its own counts: the others are canaries."""
     versions: Sequence[Mapping[str, Any]] = data.get("versions") or []
-    main = next((one for one in versions if not one.get("targetSize")), versions[0] if versions else {})
+    main = next((version for version in versions if not version.get("targetSize")), versions[0] if versions else {})
     return str(data.get("instanceTemplate") or main.get("instanceTemplate") or "")
 
 
