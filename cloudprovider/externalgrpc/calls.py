@@ -44,12 +44,12 @@ class Calls:
         if self.closed:
             raise ProviderError(f"{method}: the connection has been given up")
         call = self._calls[method]
-        started = [cast("_Started", call.future(request(method, one), self._timeout_s)) for one in requests]
+        started = [cast("_Started", call.future(request(method, fields), self._timeout_s)) for fields in requests]
         try:
-            return [_answer(method, one) for one in started]
+            return [_answer(method, pending) for pending in started]
         finally:
-            for one in started:
-                one.cancel()
+            for pending in started:
+                pending.cancel()
 
     def close(self) -> None:
         """Give the connection up; again is fine."""

@@ -94,8 +94,8 @@ class ExternalGroup:
         state = self.state
         if state is None:
             target = self._calls("NodeGroupTargetSize", {"id": self.id}).get("targetSize", 0)
-            told = self._calls("NodeGroupNodes", {"id": self.id}).get("instances", [])
-            instances = tuple(protocol.instance_of(one) for one in told)
+            listed = self._calls("NodeGroupNodes", {"id": self.id}).get("instances", [])
+            instances = tuple(protocol.instance_of(fields) for fields in listed)
             state = msgspec.structs.replace(self._seen, target_size=target, instances=instances)
             self.state = state
             self._changed(self.id, instances)

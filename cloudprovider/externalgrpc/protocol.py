@@ -135,12 +135,12 @@ def instance_fields(instance: Instance) -> dict[str, Any]:
 def instance_of(fields: Mapping[str, Any]) -> Instance:
     """Return the instance of a message; an error without a code is none."""
     status = fields.get("status", {})
-    told = status.get("errorInfo", {})
+    info = status.get("errorInfo", {})
     error = None
-    if code := told.get("errorCode", ""):
-        short = told.get("instanceErrorClass") == _OUT_OF_RESOURCES
+    if code := info.get("errorCode", ""):
+        short = info.get("instanceErrorClass") == _OUT_OF_RESOURCES
         error_class = ErrorClass.OUT_OF_RESOURCES if short else ErrorClass.OTHER
-        error = InstanceError(error_class, code, told.get("errorMessage", ""))
+        error = InstanceError(error_class, code, info.get("errorMessage", ""))
     return Instance(fields.get("id", ""), _STATES.get(status.get("instanceState", 0)), error)
 
 
@@ -169,8 +169,8 @@ def settings_of(fields: Mapping[str, Any]) -> GroupSettings:
     """
 
     def either(older: str, newer: str) -> float | None:
-        found = fields.get(newer, fields.get(older))
-        return None if found is None else float(found)
+        value = fields.get(newer, fields.get(older))
+        return None if value is None else float(value)
 
     return GroupSettings(
         scale_down_utilization_threshold=fields.get("scaleDownUtilizationThreshold") or None,
@@ -188,7 +188,7 @@ def template_bytes(name: str, template: NodeTemplate) -> bytes:
     node = {
         "metadata": {"name": name, "labels": dict(template.labels), "annotations": dict(template.annotations)},
         "spec": {
-            "taints": [{"key": one.key, "value": one.value, "effect": one.effect} for one in template.taints],
+            "taints": [{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in template.taints],
         },
         "status": {
             "capacity": dict(template.capacity),
@@ -207,7 +207,7 @@ def template_of(content: bytes) -> NodeTemplate:
     return NodeTemplate(
         labels=metadata.get("labels", {}),
         annotations=metadata.get("annotations", {}),
-        taints=tuple(Taint(one.get("key", ""), one.get("value", ""), one.get("effect", "")) for one in taints),
+        taints=tuple(Taint(taint.get("key", ""), taint.get("value", ""), taint.get("effect", "")) for taint in taints),
         capacity=status.get("capacity", {}),
         allocatable=status.get("allocatable", {}),
     )
@@ -222,4 +222,6 @@ def pod_bytes(requests: Mapping[str, str]) -> bytes:
 def containers_of(content: bytes) -> list[Mapping[str, str]]:
     """Return what each container of a v1.Pod asks for; raises `ValueError`."""
     pod = codec.decode("Pod", content, KUBERNETES)
-    return [one.get("resources", {}).get("requests", {}) for one in pod.get("spec", {}).get("containers", [])]
+    return [
+        container.get("resources", {}).get("requests", {}) for container in pod.get("spec", {}).get("containers", [])
+    ]

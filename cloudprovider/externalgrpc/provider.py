@@ -49,28 +49,28 @@ class ExternalProvider:
     def refresh(self, now: float) -> None:
         """Let the server refresh, and take in its groups."""
         self._calls("Refresh")
-        listed = [one for one in self._calls("NodeGroups").get("nodeGroups", []) if one.get("id")]
-        named = [{"id": one["id"]} for one in listed]
+        listed = [group for group in self._calls("NodeGroups").get("nodeGroups", []) if group.get("id")]
+        named = [{"id": group["id"]} for group in listed]
         targets = self._calls.all("NodeGroupTargetSize", named)
         instances = self._calls.all("NodeGroupNodes", named)
         templates = self._optional("NodeGroupTemplateNodeInfo", named, _template)
-        wanted = [{**one, "defaults": self._defaults} for one in named]
+        wanted = [{**ref, "defaults": self._defaults} for ref in named]
         settings = self._optional("NodeGroupGetOptions", wanted, _settings)
         self._ask_for_gpus()
         self._owners_of_strangers()
         groups: dict[str, ExternalGroup] = {}
-        for index, one in enumerate(listed):
+        for index, group in enumerate(listed):
             state = GroupState(
-                min_size=one.get("minSize", 0),
-                max_size=one.get("maxSize", 0),
+                min_size=group.get("minSize", 0),
+                max_size=group.get("maxSize", 0),
                 target_size=targets[index].get("targetSize", 0),
-                instances=tuple(protocol.instance_of(each) for each in instances[index].get("instances", [])),
+                instances=tuple(protocol.instance_of(fields) for fields in instances[index].get("instances", [])),
                 template=templates[index],
                 settings=settings[index] or GroupSettings(),
             )
-            groups[one["id"]] = self._group(one["id"], state)
+            groups[group["id"]] = self._group(group["id"], state)
         self._groups = groups
-        self._owners = {one.provider_id: group.id for group in groups.values() for one in group.instances()}
+        self._owners = {instance.provider_id: group.id for group in groups.values() for instance in group.instances()}
 
     def groups(self) -> Sequence[ExternalGroup]:
         """All groups, in the server's order."""
@@ -110,13 +110,13 @@ class ExternalProvider:
         return group
 
     def _claim(self, group_id: str, instances: Sequence[Instance]) -> None:
-        self._owners = {**self._owners, **{one.provider_id: group_id for one in instances}}
+        self._owners = {**self._owners, **{instance.provider_id: group_id for instance in instances}}
 
     def _optional(self, method: str, requests: Sequence[_Fields], read: Callable[[_Fields], Any]) -> Sequence[Any]:
         """Make calls that a server need not have: None for each where it has not."""
         if method not in self._lacks:
             try:
-                return [read(one) for one in self._calls.all(method, requests)]
+                return [read(answer) for answer in self._calls.all(method, requests)]
             except Unimplemented:
                 self._lacks.add(method)
             except ValueError as error:
@@ -125,17 +125,19 @@ class ExternalProvider:
 
     def _ask_for_gpus(self) -> None:
         if self._gpu_label is None:
-            for answer in self._optional("GPULabel", [{}], lambda told: told.get("label", "")):
+            for answer in self._optional("GPULabel", [{}], lambda fields: fields.get("label", "")):
                 self._gpu_label = answer or ""
         if self._gpu_types is None:
-            for answer in self._optional("GetAvailableGPUTypes", [{}], lambda told: sorted(told.get("gpuTypes", {}))):
+            for answer in self._optional(
+                "GetAvailableGPUTypes", [{}], lambda fields: sorted(fields.get("gpuTypes", {}))
+            ):
                 self._gpu_types = tuple(answer or ())
 
     def _owners_of_strangers(self) -> None:
         asked = list(self._wondered.values())[:_MOST_LOOKUPS]
         self._wondered = {}
         answers = self._calls.all("NodeGroupForNode", [{"node": protocol.node_fields(node)} for node in asked])
-        owners = [one.get("nodeGroup", {}).get("id", "") for one in answers]
+        owners = [answer.get("nodeGroup", {}).get("id", "") for answer in answers]
         self._told = {(node.name, node.provider_id): owner for node, owner in zip(asked, owners, strict=True) if owner}
 
 
@@ -195,15 +197,15 @@ def create(
     return priced
 
 
-def _template(told: _Fields) -> NodeTemplate | None:
-    content = told.get("nodeBytes") or told.get("nodeInfo")
+def _template(fields: _Fields) -> NodeTemplate | None:
+    content = fields.get("nodeBytes") or fields.get("nodeInfo")
     return protocol.template_of(content) if content else None
 
 
-def _settings(told: _Fields) -> GroupSettings | None:
-    options = told.get("options")
+def _settings(fields: _Fields) -> GroupSettings | None:
+    options = fields.get("options")
     return None if options is None else protocol.settings_of(options)
 
 
-def _price(told: _Fields) -> float:
-    return float(told.get("price", 0.0))
+def _price(fields: _Fields) -> float:
+    return float(fields.get("price", 0.0))

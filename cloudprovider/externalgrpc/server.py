@@ -114,7 +114,7 @@ class _Service:
         self._refreshing = threading.Lock()
         self._changing: dict[str, threading.Lock] = {}
         self._answers: Mapping[str, Callable[[_Fields], _Fields]] = {
-            "NodeGroups": lambda _: {"nodeGroups": [_group(one) for one in provider.groups()]},
+            "NodeGroups": lambda _: {"nodeGroups": [_group(group) for group in provider.groups()]},
             "NodeGroupForNode": self._group_for_node,
             "PricingNodePrice": self._node_price,
             "PricingPodPrice": self._pod_price,
@@ -170,11 +170,11 @@ class _Service:
         return self._change(asked, lambda group: group.decrease_target(-delta))
 
     def _delete(self, asked: _Fields) -> _Fields:
-        nodes = [protocol.node_of(one) for one in asked.get("nodes", [])]
+        nodes = [protocol.node_of(fields) for fields in asked.get("nodes", [])]
         return self._change(asked, lambda group: group.delete(nodes)) if nodes else {}
 
     def _nodes(self, asked: _Fields) -> _Fields:
-        return {"instances": [protocol.instance_fields(one) for one in self._named(asked).instances()]}
+        return {"instances": [protocol.instance_fields(instance) for instance in self._named(asked).instances()]}
 
     def _template(self, asked: _Fields) -> _Fields:
         group = self._named(asked)

@@ -62,9 +62,9 @@ def _decode(document: Any) -> Settings:
     for name in paths if given else ():
         if name not in given:
             problems.add(name, f"is required beside {' and '.join(given)}")
-    found = {name: _pem(name, path, problems) for name, path in paths.items()}
+    contents = {name: _pem(name, path, problems) for name, path in paths.items()}
     problems.raise_if_any()
-    return Settings(file.address, file.grpc_timeout, **found)
+    return Settings(file.address, file.grpc_timeout, **contents)
 
 
 def _is_address(text: str) -> bool:

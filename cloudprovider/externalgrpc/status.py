@@ -55,10 +55,10 @@ def error_of(raised: grpc.RpcError, what: str) -> ProviderError:
     message = f"{what}: {details or status.name}"
     if status is grpc.StatusCode.UNIMPLEMENTED:
         return Unimplemented(message)
-    told = {key: value for key, value in call.trailing_metadata() or () if isinstance(value, str)}
-    code = told.get(_CODE, "")
+    metadata = {key: value for key, value in call.trailing_metadata() or () if isinstance(value, str)}
+    code = metadata.get(_CODE, "")
     if code == Throttled.code:
-        return Throttled(message, _number(told.get(_RETRY_AFTER)))
+        return Throttled(message, _number(metadata.get(_RETRY_AFTER)))
     if code in _BY_CODE:
         return _BY_CODE[code](message)
     made = _BY_STATUS.get(status)

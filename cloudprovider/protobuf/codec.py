@@ -42,12 +42,12 @@ def _written(message: str, items: dict[str, Any], table: Messages) -> Iterator[b
 
 def _items(value: msgspec.Struct | Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(value, Mapping):
-        found = ((key, item, None) for key, item in value.items())
+        entries = ((key, item, None) for key, item in value.items())
     else:
-        found = ((key, getattr(value, name), default) for key, name, default in _layout(type(value)))
+        entries = ((key, getattr(value, name), default) for key, name, default in _layout(type(value)))
     return {
         key: item
-        for key, item, default in found
+        for key, item, default in entries
         if item is not None
         and item not in ("", [], (), {})
         and not (isinstance(item, msgspec.Struct) and item == default)
