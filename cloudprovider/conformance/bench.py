@@ -52,8 +52,8 @@ class Bench:
 
     def group_named(self, group_id: str) -> NodeGroup:
         """Return a group of the provider."""
-        found = next((group for group in self.provider.groups() if group.id == group_id), None)
-        return found if found is not None else self.fail(f"groups() does not list {group_id}")
+        group = next((group for group in self.provider.groups() if group.id == group_id), None)
+        return group if group is not None else self.fail(f"groups() does not list {group_id}")
 
     def live(self, group: NodeGroup) -> list[Instance]:
         """Return a group's machines that are not being deleted."""

@@ -173,8 +173,8 @@ def _group_of(bench: Bench) -> None:
     for instance in bench.live(group):
         placeholder = NodeRef(instance.provider_id, instance.provider_id)
         for node in (bench.harness.node_for(instance), placeholder):
-            found = bench.provider.group_of(node)
-            bench.expect(found == group.id, f"group_of({node}) is {found}, not {group.id}")
+            owner = bench.provider.group_of(node)
+            bench.expect(owner == group.id, f"group_of({node}) is {owner}, not {group.id}")
     stranger = bench.provider.group_of(_FOREIGN)
     bench.expect(stranger is None, f"a node of no group is said to be of {stranger}")
 

@@ -124,12 +124,12 @@ def open_harness(
 def _import(target: str) -> Callable[..., Any]:
     module, _, name = target.partition(":")
     try:
-        found = getattr(importlib.import_module(module), name) if module and name else None
+        imported = getattr(importlib.import_module(module), name) if module and name else None
     except (ImportError, AttributeError) as error:
         raise Misconfigured(f"{target}: {error}") from error
-    if not callable(found):
+    if not callable(imported):
         raise Misconfigured(f"{target}: is not MODULE:NAME of a class or function")
-    return found  # type: ignore[no-any-return]  # callable() narrows to something less than Callable
+    return imported  # type: ignore[no-any-return]  # callable() narrows to something less than Callable
 
 
 def _call(made_by: Callable[..., Any], context: ProviderContext) -> Any:
@@ -137,7 +137,12 @@ def _call(made_by: Callable[..., Any], context: ProviderContext) -> Any:
         parameters = inspect.signature(made_by).parameters.values()
     except ValueError as error:
         raise Misconfigured(f"{made_by!r}: cannot tell how to call it: {error}") from error
-    wanted = [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    wanted = [
+        parameter
+        for parameter in parameters
+        if parameter.default is parameter.empty
+        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    ]
     if len(wanted) > 1:
         raise Misconfigured(f"{made_by!r}: takes {len(wanted)} arguments, not one context")
     return made_by(context) if wanted else made_by()

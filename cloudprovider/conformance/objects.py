@@ -69,10 +69,10 @@ class MemoryObjectApi:
 
     def kinds(self, group: str, version: str | None = None) -> Mapping[str, ObjectKind]:
         """Return the kinds of a group."""
-        found = {
+        kinds = {
             name: kind for name, kind in self._kinds.items() if kind.group == group and version in (None, kind.version)
         }
-        return self._request("kinds", group, lambda: found or _absent(f"the server serves no {group} {version or ''}"))
+        return self._request("kinds", group, lambda: kinds or _absent(f"the server serves no {group} {version or ''}"))
 
     def list_objects(
         self, kind: ObjectKind, namespace: str | None = None, label_selector: str = ""
@@ -128,10 +128,10 @@ class MemoryObjectApi:
         with self._lock:
             call = f"{verb} {plural}"
             self.calls.append(call)
-            due = [one for one in self._failures if one.call == call]
-            for one in due:
-                one.skip -= 1
-            planned = next((one for one in due if one.skip < 0), None)
+            due = [fault for fault in self._failures if fault.call == call]
+            for fault in due:
+                fault.skip -= 1
+            planned = next((fault for fault in due if fault.skip < 0), None)
             if planned is None:
                 return serve()
             self._failures.remove(planned)

@@ -166,7 +166,7 @@ def read_groups(api: NodeApi, namespace: str, config: KwokConfig) -> Sequence[Kw
     problems = Problems()
     if not members:
         problems.add(where, f"no node has the key {config.label_key or config.annotation_key} to form a group by")
-    groups = [_group(name, found, config, f"{where}, group {name}", problems) for name, found in members.items()]
+    groups = [_group(name, fields, config, f"{where}, group {name}", problems) for name, fields in members.items()]
     problems.raise_if_any()
     return groups
 

@@ -89,17 +89,17 @@ def creation_faults(
     """Decode `stockOuts` of the group at `path`, and the entries of `faults` that hit machines."""
     reader = StructReader(problems)
     error = stock_out(group_id).error
-    found = [
+    faults = [
         CreationFault(error=error, when=window.when(place, problems))
         for place, entry in _placed(stock_outs, f"{path}.stockOuts")
         if (window := reader.read(_Window, entry, place)) is not None
     ]
-    found += [
+    faults += [
         _creation_fault(fault, place, problems)
         for place, entry in _placed(entries, f"{path}.faults")
         if _is_creation(entry) and (fault := reader.read(_FailingCreation, entry, place)) is not None
     ]
-    return tuple(found)
+    return tuple(faults)
 
 
 def _placed(entries: Sequence[Any], path: str) -> list[tuple[str, Any]]:

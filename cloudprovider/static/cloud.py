@@ -255,9 +255,9 @@ def problems(spec: CloudSpec) -> Iterable[str]:
 
 
 def _check(spec: CloudSpec) -> None:
-    found = list(problems(spec))
-    if found:
-        raise Misconfigured("\n".join(found))
+    lines = list(problems(spec))
+    if lines:
+        raise Misconfigured("\n".join(lines))
 
 
 def _marked(group: GroupSpec) -> GroupSpec:

@@ -160,14 +160,16 @@ def decode_group(data: Any, path: str, problems: Problems) -> GroupSpec:
 def _machine(data: Any, path: str, problems: Problems) -> MachineSpec | None:
     fields = StructReader(problems).fields(_Instance, data, path)
     stands = {"group", "id"} <= fields.keys()
-    one = _Instance(**{"group": "", "id": "", **fields})
-    if one.error_class is None and (one.error_code or one.error_message) and "errorClass" not in data:
+    instance = _Instance(**{"group": "", "id": "", **fields})
+    if instance.error_class is None and (instance.error_code or instance.error_message) and "errorClass" not in data:
         problems.add(f"{path}.errorClass", "is required beside errorCode and errorMessage")
     error = (
         None
-        if one.error_class is None
-        else InstanceError(one.error_class, one.error_code or "OTHER", one.error_message)
+        if instance.error_class is None
+        else InstanceError(instance.error_class, instance.error_code or "OTHER", instance.error_message)
     )
     if not stands:
         return None
-    return MachineSpec(group=one.group, provider_id=one.id, name=one.name, state=one.state, error=error)
+    return MachineSpec(
+        group=instance.group, provider_id=instance.id, name=instance.name, state=instance.state, error=error
+    )

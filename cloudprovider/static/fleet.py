@@ -96,7 +96,9 @@ class Fleet:
         now = self.settle()
         leaving = (self._by_id[provider_id].gone_s for provider_id in self._leaving)
         booting = (record.ready_s for record in self._by_id.values() if record.state(now) is State.CREATING)
-        return min((at for at in (*leaving, *booting) if at is not None and at > now), default=None)
+        return min(
+            (change_s for change_s in (*leaving, *booting) if change_s is not None and change_s > now), default=None
+        )
 
     def of_group(self, group: str) -> Mapping[str, Record]:
         """Return a group's machines, in the order in which they came."""

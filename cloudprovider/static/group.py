@@ -196,7 +196,7 @@ class StaticGroup:
     def _emptiest_zone(self) -> str:
         """Return where the next machine comes: of zones with equally many machines the first by name."""
         zones = self._spec.template.zones if self._spec.template is not None else {}
-        machines = Counter(one.zone for one in self._fleet.of_group(self.id).values() if not one.deleting)
+        machines = Counter(machine.zone for machine in self._fleet.of_group(self.id).values() if not machine.deleting)
         return min(sorted(zones), key=machines.__getitem__, default="")
 
     def _new_name(self) -> str:

@@ -107,7 +107,7 @@ def decode_template(
     return NodeTemplate(
         labels=fields.get("labels", {}),
         annotations=fields.get("annotations", {}),
-        taints=tuple(TaintSpec(one.key, one.value, one.effect.value) for one in taints),
+        taints=tuple(TaintSpec(taint.key, taint.value, taint.effect.value) for taint in taints),
         capacity=capacity,
         allocatable=allocatable,
         pods=tuple(pods),
@@ -134,7 +134,7 @@ def _zones(data: Any, path: str, reader: StructReader) -> Mapping[str, Mapping[s
     """Decode the zones that machines may be in: their names, or by name the labels of nodes there."""
     if isinstance(data, Mapping):
         labels = {f"{name}": {} if of_zone is None else of_zone for name, of_zone in data.items()}
-        found: Mapping[str, Mapping[str, str]] = reader.value(dict[str, dict[str, str]], labels, path, default={})
-        return {name: {ZONE: name, **of_zone} for name, of_zone in found.items()}
+        zones: Mapping[str, Mapping[str, str]] = reader.value(dict[str, dict[str, str]], labels, path, default={})
+        return {name: {ZONE: name, **of_zone} for name, of_zone in zones.items()}
     names: Sequence[str] = () if data is None else reader.value(list[str], data, path, default=[])
     return {name: {ZONE: name} for name in names}
