@@ -55,13 +55,13 @@ def entry_of(name: str, known: Iterable[EntryPoint] | None = None) -> EntryPoint
     `Misconfigured` where the name is unknown (the message lists the known ones) or claimed by two distributions.
     """
     entries = list(registered() if known is None else known)
-    found = {entry.value: entry for entry in entries if entry.name == name}
-    if not found:
+    by_value = {entry.value: entry for entry in entries if entry.name == name}
+    if not by_value:
         names = ", ".join(sorted({entry.name for entry in entries}))
         raise Misconfigured(f"cloud-provider: {name!r} is not installed; known are: {names}")
-    if len(found) > 1:
-        raise Misconfigured(f"cloud-provider: {name!r} is registered more than once: {', '.join(sorted(found))}")
-    return next(iter(found.values()))
+    if len(by_value) > 1:
+        raise Misconfigured(f"cloud-provider: {name!r} is registered more than once: {', '.join(sorted(by_value))}")
+    return next(iter(by_value.values()))
 
 
 def factory(name: str, known: Iterable[EntryPoint] | None = None) -> ProviderFactory:
@@ -111,7 +111,9 @@ def abilities_of(made_by: ProviderFactory) -> Iterator[str]:
     configuration.
     """
     providers = [made_by] if isinstance(made_by, type) else list(_classes(_returned(made_by)))
-    groups = [found for provider in providers for found in _classes(_returned(getattr(provider, "groups", None)))]
+    groups = [
+        group_class for provider in providers for group_class in _classes(_returned(getattr(provider, "groups", None)))
+    ]
     for classes, abilities in ((providers, _PROVIDER_ABILITIES), (groups, _GROUP_ABILITIES)):
         for ability in abilities:
             members = [member for member in vars(ability) if not member.startswith("_")]

@@ -46,7 +46,7 @@ def parse_documents(text: str, most: int = MOST_CHARACTERS, *, as_written: bool 
     try:
         parser = yaml.CSafeLoader(text)
         try:
-            return [one for one in _Reader(parser, as_written).documents() if one is not None]
+            return [document for document in _Reader(parser, as_written).documents() if document is not None]
         finally:
             parser.dispose()
     except yaml.YAMLError as error:
@@ -200,10 +200,10 @@ class _Reader:
 
 
 def _mappings(event: Any, value: Any) -> list[Any]:
-    found = value if isinstance(value, list) else [value]
-    if not all(isinstance(one, dict) for one in found):
+    mappings = value if isinstance(value, list) else [value]
+    if not all(isinstance(item, dict) for item in mappings):
         raise _complaint("<< is for mappings", event.start_mark)
-    return found
+    return mappings
 
 
 def _plain(text: str) -> Any:

@@ -50,13 +50,13 @@ def show_duration(seconds: float) -> str:
 
 def _nanoseconds(text: str) -> int | None:
     """Return the sum of all spans; None where there is none, or something else between them."""
-    total, at = 0, 0
-    while (span := _SPAN.match(text, at)) is not None and (span[1] or span[2]):
+    total, position = 0, 0
+    while (span := _SPAN.match(text, position)) is not None and (span[1] or span[2]):
         unit, fraction = _NANOSECONDS[span[3]], (span[2] or "0")[:_MOST_DIGITS]
         if int(fraction) > _LIMIT:
             fraction = fraction[:-1]
         total += int(span[1] or 0) * unit
         # In floating point, because Go does so: 0.3333333333333333333h are 20 minutes to the nanosecond.
         total += int(int(fraction) * (unit / 10 ** len(fraction)))
-        at = span.end()
-    return total if at == len(text) > 0 else None
+        position = span.end()
+    return total if position == len(text) > 0 else None

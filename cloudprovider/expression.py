@@ -59,7 +59,7 @@ class Expression:
 
 def _spelled_for_python(expression: str) -> str:
     """Translate what Go's regular expressions spell differently: POSIX classes and the end of the text."""
-    expression = re.sub(r"\[:([a-z]{1,6}):\]", lambda found: _POSIX.get(found[1], found[0]), expression)
+    expression = re.sub(r"\[:([a-z]{1,6}):\]", lambda match: _POSIX.get(match[1], match[0]), expression)
     return re.sub(r"(?<!\\)((?:\\\\)*+)\\z", r"\1\\Z", expression)
 
 
@@ -88,7 +88,7 @@ class _Step(NamedTuple):
     """Either a character to take, or a place to stand at, or where to go on without either."""
 
     takes: Callable[[str], object] | None = None
-    at: Any = None
+    place: Any = None
     to: tuple[int, ...] = ()
 
 
@@ -103,17 +103,17 @@ class _Program:
     def matches(self, text: str, whole: bool) -> bool:
         """Whether the text, or without `whole` a part of it, matches."""
         end, here = len(self._steps) - 1, set[int]()
-        for at in range(len(text) + 1):
-            starts = [*here, 0] if at == 0 or not whole else list(here)
-            standing = self._reached(starts, text, at)
-            if end in standing and (not whole or at == len(text)):
+        for position in range(len(text) + 1):
+            starts = [*here, 0] if position == 0 or not whole else list(here)
+            standing = self._reached(starts, text, position)
+            if end in standing and (not whole or position == len(text)):
                 return True
-            if at < len(text):
+            if position < len(text):
                 steps = ((number, self._steps[number].takes) for number in standing)
-                here = {number + 1 for number, takes in steps if takes is not None and takes(text[at])}
+                here = {number + 1 for number, takes in steps if takes is not None and takes(text[position])}
         return False
 
-    def _reached(self, starts: list[int], text: str, at: int) -> set[int]:
+    def _reached(self, starts: list[int], text: str, position: int) -> set[int]:
         reached: set[int] = set()
         while starts:
             number = starts.pop()
@@ -121,9 +121,9 @@ class _Program:
                 continue
             reached.add(number)
             step = self._steps[number]
-            if step.at is None:
+            if step.place is None:
                 starts.extend(step.to)
-            elif _stands(step.at, text, at):
+            elif _stands(step.place, text, position):
                 starts.append(number + 1)
         return reached
 
@@ -142,7 +142,7 @@ class _Program:
             elif kind is op.BRANCH:
                 self._branch(of[1], flags)
             elif kind is op.AT:
-                self._add(_Step(at=_place(of, flags)))
+                self._add(_Step(place=_place(of, flags)))
             else:
                 self._add(_Step(takes=_taker(kind, of, flags)))
 
@@ -180,16 +180,19 @@ def _place(where: Any, flags: int) -> Any:
     return where
 
 
-def _stands(where: Any, text: str, at: int) -> bool:
+def _stands(where: Any, text: str, position: int) -> bool:
     if where in (op.AT_BEGINNING, op.AT_BEGINNING_STRING):
-        return at == 0
+        return position == 0
     if where in (op.AT_END, op.AT_END_STRING):
-        return at == len(text)
+        return position == len(text)
     if where is op.AT_BEGINNING_LINE:
-        return at == 0 or text[at - 1] == "\n"
+        return position == 0 or text[position - 1] == "\n"
     if where is op.AT_END_LINE:
-        return at == len(text) or text[at] == "\n"
-    before, after = (re.match(r"\w", piece, re.ASCII) is not None for piece in (text[at - 1 : at], text[at : at + 1]))
+        return position == len(text) or text[position] == "\n"
+    before, after = (
+        re.match(r"\w", piece, re.ASCII) is not None
+        for piece in (text[position - 1 : position], text[position : position + 1])
+    )
     return (before != after) is (where is op.AT_BOUNDARY)
 
 

@@ -133,13 +133,13 @@ class StructReader:
         for key in data if kind.__struct_config__.forbid_unknown_fields else ():
             if key not in known:
                 self.problems.add(_join(path, f"{key}"), f"unknown key{nearest(f'{key}', known)}")
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for key, field in known.items():
             if data.get(key) is not None:
-                found[field.name] = self._value(field.type, data[key], _join(path, key))
+                values[field.name] = self._value(field.type, data[key], _join(path, key))
             elif field.required:
                 self.problems.add(_join(path, key), "is required")
-        return {name: value for name, value in found.items() if value is not _UNREAD}
+        return {name: value for name, value in values.items() if value is not _UNREAD}
 
     def value(self, hint: Any, data: object, path: str, default: Any) -> Any:
         """Return a value of a type; the default where it cannot be read."""
@@ -209,10 +209,10 @@ class StructReader:
         if not isinstance(data, list | tuple):
             return self._wrong(path, f"must be a list, not {kind_of(data)}")
         places = [f"{path}[{index}]" for index in range(len(data))]
-        read = [self._value(item, one, place) for one, place in zip(data, places, strict=True)]
-        kept = [one for one in read if one is not _UNREAD]
+        read = [self._value(item, entry, place) for entry, place in zip(data, places, strict=True)]
+        kept = [entry for entry in read if entry is not _UNREAD]
         if len(kept) < len(read):
-            self.places[path] = [place for one, place in zip(read, places, strict=True) if one is not _UNREAD]
+            self.places[path] = [place for entry, place in zip(read, places, strict=True) if entry is not _UNREAD]
         return kept if container is list else tuple(kept)
 
     def _mapping(self, item: Any, data: object, path: str) -> Any:
@@ -221,8 +221,8 @@ class StructReader:
         for name in data:
             if not isinstance(name, str):
                 self.problems.add(path, f"has the key {name!r}, which is not a string")
-        read = {f"{name}": self._value(item, one, f"{path}[{name}]") for name, one in data.items()}
-        return {name: one for name, one in read.items() if one is not _UNREAD}
+        read = {f"{name}": self._value(item, entry, f"{path}[{name}]") for name, entry in data.items()}
+        return {name: entry for name, entry in read.items() if entry is not _UNREAD}
 
     def _wrong(self, path: str, text: str) -> Any:
         self.problems.add(path, text)
@@ -231,9 +231,9 @@ class StructReader:
 
 def worded(message: str, path: str) -> str:
     """Turn msgspec's message about a part of a document into a line about the document."""
-    text, at, place = message.rpartition(" - at ")
+    text, separator, place = message.rpartition(" - at ")
     place = place.removeprefix("`key` in ")
-    if not (at and place.startswith("`$") and place.endswith("`")):
+    if not (separator and place.startswith("`$") and place.endswith("`")):
         text, place = message, "`$`"
     return f"{path}{place[2:-1]}: {text[:1].lower()}{text[1:]}"
 
