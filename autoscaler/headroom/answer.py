@@ -50,14 +50,14 @@ def answers(
 ) -> list[PoolAnswer]:
     """Return what a leader that just began would do; `active` replaces the counted pods of pools by name."""
     present = {(deployment.namespace, deployment.name): deployment for deployment in deployments}
-    found = []
+    pool_answers = []
     for pool in headroom.pools:
         pods: PoolPods = pods_of(view, pool, headroom)
         count, lead = active.get(pool.name, pods.active), leads.get(pool.name, NO_LEAD)
         there = present.get((pool.namespace, deployment_name(pool)))
         plan = plan_pool(pool, headroom, there, count, None, now, lead.seconds)
         want, early = plan.want, plan.want.early
-        found.append(
+        pool_answers.append(
             PoolAnswer(
                 pool=pool.name,
                 namespace=pool.namespace,
@@ -77,4 +77,4 @@ def answers(
                 drift=plan.drift,
             )
         )
-    return found
+    return pool_answers

@@ -63,7 +63,7 @@ class ClusterHeadroom:
         """Return the Deployments with these labels, of all namespaces where `namespace` is empty."""
         selector = ",".join(f"{key}={value}" for key, value in labels.items())
         body = self._reads.get(paths.collection("apps/v1", "Deployment", namespace), {"labelSelector": selector})
-        return [{"apiVersion": "apps/v1", "kind": "Deployment", **found} for found in whole_objects(body)]
+        return [{"apiVersion": "apps/v1", "kind": "Deployment", **deployment} for deployment in whole_objects(body)]
 
     def priority_class(self, name: str) -> JsonObject | None:
         """Return a PriorityClass; None where there is none."""

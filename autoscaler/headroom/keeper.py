@@ -72,10 +72,10 @@ class HeadroomKeeper:
         """Leave the pass as it is: decisions know pause pods by their labels."""
         return observed
 
-    def after_pass(self, p: EndedPass) -> None:
+    def after_pass(self, ended: EndedPass) -> None:
         """Keep the view for the next look."""
-        if p.report.view is not None:
-            self._view = p.report.view
+        if ended.report.view is not None:
+            self._view = ended.report.view
 
     def tick(self, now: Instant) -> None:
         """Look at every pool; one that fails holds up no other. Raises `LeadershipLost`."""

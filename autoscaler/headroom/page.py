@@ -80,7 +80,7 @@ def _states(pool: PoolStatus) -> Iterator[tuple[str, str]]:
 
 def _pool_row(pool: PoolStatus, now_wall: float) -> list[Html]:
     counts = f"bound {pool.bound:,} · pending {pool.pending:,} · current {pool.replicas:,}"
-    told = f"{pool.bound:,} bound of {pool.target:,}"
+    bound = f"{pool.bound:,} bound of {pool.target:,}"
     return [
         html('<code>{}</code><span class="sub">{}</span>', pool.name, pool.namespace),
         joined((pill(word, tone) for word, tone in _states(pool)), " "),
@@ -90,7 +90,7 @@ def _pool_row(pool: PoolStatus, now_wall: float) -> list[Html]:
         html("{}{}", f"{pool.target:,}", _cool_down(pool, now_wall)),
         html(
             '{}<span class="small muted">{}</span>',
-            amount_bar(told, pool.bound, pool.target, max(pool.target, pool.replicas, pool.bound)),
+            amount_bar(bound, pool.bound, pool.target, max(pool.target, pool.replicas, pool.bound)),
             counts,
         ),
         NOTHING if pool.reconciled_at is None else ago(pool.reconciled_at, now_wall),

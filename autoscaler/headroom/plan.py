@@ -146,16 +146,16 @@ def plan_orphans(
     delete: list[CurrentDeployment] = []
     unreadable: list[CurrentDeployment] = []
     known = {(pool.namespace, pool.name) for pool in headroom.pools}
-    for found in deployments:
-        pool = found.labels.get(POOL)
-        if not owner_labels(headroom).items() <= found.labels.items() or pool is None:
+    for current in deployments:
+        pool = current.labels.get(POOL)
+        if not owner_labels(headroom).items() <= current.labels.items() or pool is None:
             continue
-        if (found.namespace, pool) in known:
+        if (current.namespace, pool) in known:
             continue
         if pool in removed:
-            delete.append(found)
-        elif found.heartbeat_at is None:
-            unreadable.append(found)
-        elif 0 < headroom.orphan_after_s < now.wall - found.heartbeat_at:
-            delete.append(found)
+            delete.append(current)
+        elif current.heartbeat_at is None:
+            unreadable.append(current)
+        elif 0 < headroom.orphan_after_s < now.wall - current.heartbeat_at:
+            delete.append(current)
     return Orphans(tuple(delete), tuple(unreadable))

@@ -86,10 +86,10 @@ def coming(pool: HeadroomPool, wall: float, lead_s: float) -> Iterator[tuple[flo
     last = policy_at(pool, wall) if lead_s > 0 else None
     # Periods are minutes, and no time zone is off by less.
     minutes = range(int(wall // _MINUTE_S) + 1, int((wall + lead_s) // _MINUTE_S) + 1)
-    for at in (minute * _MINUTE_S for minute in minutes):
-        policy = policy_at(pool, at)
+    for moment in (minute * _MINUTE_S for minute in minutes):
+        policy = policy_at(pool, moment)
         if policy is not None and policy is not last:
-            yield at, policy
+            yield moment, policy
         last = policy
 
 
@@ -101,11 +101,11 @@ def want(pool: HeadroomPool, active: int, held: CoolDown, now: Instant, lead_s: 
     policy = policy_at(pool, now.wall)
     count, reason = desired(pool, policy, active)
     wait_s, early = idle_s(policy), None
-    for at, window in coming(pool, now.wall, lead_s):
+    for begins_at, window in coming(pool, now.wall, lead_s):
         more, why = desired(pool, window, active)
         if more > count:
-            count, reason, early = more, why, EarlyPolicy(window.name, at)
-            wait_s = max(window.idle_time_s, at - now.wall)
+            count, reason, early = more, why, EarlyPolicy(window.name, begins_at)
+            wait_s = max(window.idle_time_s, begins_at - now.wall)
     if count < held.count and now.mono < held.allowed.mono:
         target, reason = held.count, Headcount.COOL_DOWN
     else:

@@ -97,14 +97,14 @@ class PoolWriter:
         """
         try:
             with _failing_as(HeadroomTrouble.PRIORITY_CLASS):
-                found = self.objects.priority_class(pool.priority_class)
+                priority_class = self.objects.priority_class(pool.priority_class)
         except _Forbidden as error:
             log.warning("headroom.priority_class_not_seen", name=pool.priority_class, error=str(error))
             return HeadroomTrouble.PRIORITY_CLASS
-        if found is None:
+        if priority_class is None:
             self._create_class(pool)
             return None
-        value = int(found.get("value") or 0)
+        value = int(priority_class.get("value") or 0)
         problem = priority_problem(value, self._cutoff)
         if problem is None and lowest_active is not None and lowest_active <= value:
             problem = f"priority {value} is not below {lowest_active}, that of pods which the pool is for"

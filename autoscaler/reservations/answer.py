@@ -62,13 +62,13 @@ def answers(
     wall: float,
 ) -> list[TargetAnswer]:
     """Return what every target is once the operations are applied at a time (Unix seconds)."""
-    found = []
+    target_answers = []
     for target in section.targets:
         mine = [operation for operation in operations if operation.target == target.name]
         done = plan(states.get(target.name, TargetState()), mine, target, wall, section.replay_ttl_s)
         lead = leads.get(target.name, NO_LEAD)
         wanted = demand(target, done.state, count_real(target, view), wall, lead.seconds)
-        found.append(
+        target_answers.append(
             TargetAnswer(
                 target=target.name,
                 at=timestamp(wall),
@@ -91,7 +91,7 @@ def answers(
                 entries=tuple(_entries(done.state, wall)),
             )
         )
-    return found
+    return target_answers
 
 
 def _entries(state: TargetState, wall: float) -> Iterable[ReservationAnswer]:

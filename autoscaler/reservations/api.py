@@ -124,23 +124,23 @@ class ReservationApi:
             return _answer(200, Unchanged(status="pong"))
         key = ledger_key("github", delivery)
         try:
-            found = github_jobs.read_event(data) if event == github_jobs.EVENT else None
+            job_event = github_jobs.read_event(data) if event == github_jobs.EVENT else None
         except BadField as error:
             raise HttpProblem(422, "invalid_field", f"{error.field} {error}", error.field) from error
         if self._desk.remembers(key, self._clock.now().wall):
             return self._ignored("", NoReservation.DUPLICATE, delivery=delivery)
-        if found is None:
+        if job_event is None:
             return self._ignored("", NoReservation.EVENT, delivery=delivery)
         about = {
             "delivery": delivery[:LONGEST_ID],
-            "action": found.action,
-            "repository": found.repository,
-            "job": found.job_id,
+            "action": job_event.action,
+            "repository": job_event.repository,
+            "job": job_event.job_id,
         }
-        amount = github_jobs.change(found)
+        amount = github_jobs.change(job_event)
         if isinstance(amount, NoReservation):
             return self._ignored("", amount, **about)
-        target = github_jobs.choose(self._desk.section.targets, found)
+        target = github_jobs.choose(self._desk.section.targets, job_event)
         if isinstance(target, NoReservation):
             return self._ignored("", target, **about)
         operation = Operation(
@@ -149,8 +149,10 @@ class ReservationApi:
             length_s=target.default_duration_s,
             delivery=key,
             seed=secrets.token_hex(16),
-            job=found.job,
-            source=AnnouncementSource("github", repository=found.repository, job=found.job_id, attempt=found.attempt),
+            job=job_event.job,
+            source=AnnouncementSource(
+                "github", repository=job_event.repository, job=job_event.job_id, attempt=job_event.attempt
+            ),
             accepted=self._clock.now(),
         )
         return self._accepted(operation, request, about)

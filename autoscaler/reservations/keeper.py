@@ -75,7 +75,7 @@ class ReservationKeeper:
 
     def before_pass(self, observed: Observed) -> Observed:
         """Return the pass with the pods that stand for reservations, after all others."""
-        found: list[Pod] = []
+        all_pods: list[Pod] = []
         seen: dict[str, _Seen] = {}
         for target in self._commits.section.targets:
             real = count_real(target, observed.view)
@@ -87,22 +87,22 @@ class ReservationKeeper:
             self._metrics.lead(target.name, lead.seconds)
             missing = {} if cls is not None or not wanted.virtual else {Unplaceable.NO_TEMPLATE: wanted.virtual}
             seen[target.name] = _Seen(pods=pods, floor=wanted.floor, real=real, unplaceable=missing)
-            found += pods
+            all_pods += pods
         self._seen = seen
-        return msgspec.structs.replace(observed, fake_pods=(*observed.fake_pods, *found))
+        return msgspec.structs.replace(observed, fake_pods=(*observed.fake_pods, *all_pods))
 
-    def after_pass(self, p: EndedPass) -> None:
+    def after_pass(self, ended: EndedPass) -> None:
         """Take in which of them have room."""
-        if p.report.view is None or p.placer is None:
+        if ended.report.view is None or ended.placer is None:
             return
-        report, seen = p.report, dict(self._seen)
-        groups = p.view.groups if p.report.registry is None else p.view.groups.sized(p.registry.targets)
+        report, seen = ended.report, dict(self._seen)
+        groups = ended.view.groups if ended.report.registry is None else ended.view.groups.sized(ended.registry.targets)
         for name, target_demand in seen.items():
             missing = unplaced(target_demand.pods, report.pods.waiting, report.scale_up.plan)
             if missing:
                 reason = why(
                     missing[0].cls,
-                    p.placer,
+                    ended.placer,
                     groups,
                     report.templates,
                     report.scale_up.result,
@@ -112,7 +112,7 @@ class ReservationKeeper:
                 seen[name] = target_demand
             self._metrics.unplaceable(name, target_demand.unplaceable)
         self._seen = seen
-        self._note_ready(p, p.view)
+        self._note_ready(ended, ended.view)
 
     def tick(self, now: Instant) -> None:
         """Take in what changed elsewhere; raises `AutoscalerError`."""
@@ -157,15 +157,17 @@ class ReservationKeeper:
     def _lead(self, target: ReservationTarget) -> Lead:
         return self._leads.lead(target.lead_time_s, self._classes.get(target.name), Ahead())
 
-    def _note_ready(self, p: EndedPass, view: ClusterView) -> None:
+    def _note_ready(self, ended: EndedPass, view: ClusterView) -> None:
         """Measure, once for each reservation, how long it took to get room on a node that is there."""
         first = self._ready is None
         ready, before = set[str](), self._ready or set()
-        hints, wall = p.memory.hints, p.report.now.wall
+        hints, wall = ended.memory.hints, ended.report.now.wall
         for target in self._commits.section.targets:
             seen = self._seen.get(target.name, _NOTHING_SEEN)
             housed = seen.real + sum((hints.get(pod) or "") in view.positions for pod in seen.pods)
-            entries = [entry for entry in self._up_to_date(target, p.report.now).entries if entry.activated is not None]
+            entries = [
+                entry for entry in self._up_to_date(target, ended.report.now).entries if entry.activated is not None
+            ]
             for entry in entries[: max(0, housed - seen.floor)]:
                 ready.add(entry.id)
                 if not first and entry.id not in before:
@@ -173,7 +175,7 @@ class ReservationKeeper:
         self._ready = ready | before & {
             reservation.id
             for target in self._commits.section.targets
-            for reservation in self._up_to_date(target, p.report.now).entries
+            for reservation in self._up_to_date(target, ended.report.now).entries
         }
 
     def configure(self, section: Reservations) -> None:

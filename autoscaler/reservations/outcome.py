@@ -47,17 +47,17 @@ def why(
         return Unplaceable.MAX_NODES_TOTAL
     skipped = {} if plan is None else {skip.group: skip.reason for skip in plan.skipped}
     grown = Counter[str]() if plan is None else Counter({increase.group: increase.delta for increase in plan.increases})
-    found: set[Unplaceable] = set()
+    reasons: set[Unplaceable] = set()
     for group in groups.all:
         template = templates.get(group.id)
         if template is None or not _fits(cls, placer, template):
             continue
         if group.target_size + grown[group.id] >= group.max_size:
-            found.add(Unplaceable.MAX_SIZE)
+            reasons.add(Unplaceable.MAX_SIZE)
         else:
             skip = skipped.get(group.id)
-            found.add(Unplaceable.NOT_CHOSEN if skip is None else _SKIPS.get(skip, Unplaceable.NOT_CHOSEN))
-    return min(found, key=_ORDER.index, default=Unplaceable.NO_FIT)
+            reasons.add(Unplaceable.NOT_CHOSEN if skip is None else _SKIPS.get(skip, Unplaceable.NOT_CHOSEN))
+    return min(reasons, key=_ORDER.index, default=Unplaceable.NO_FIT)
 
 
 def _fits(cls: PodClass, placer: Placer, template: Template) -> bool:

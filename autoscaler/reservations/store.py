@@ -73,11 +73,11 @@ class ConfigMapStore:
         """Return what is stored, by target."""
         selector = ",".join(f"{key}={value}" for key, value in _MANAGED.items())
         body = self._reads.get(paths.collection("v1", "ConfigMap", self._store.namespace), {"labelSelector": selector})
-        found = (
+        targets = (
             StoredTarget({"apiVersion": "v1", "kind": "ConfigMap", **config_map}) for config_map in whole_objects(body)
         )
         prefix = self._store.prefix
-        return {stored.name.removeprefix(prefix): stored for stored in found if stored.name.startswith(prefix)}
+        return {stored.name.removeprefix(prefix): stored for stored in targets if stored.name.startswith(prefix)}
 
     def write(self, target: str, text: str, before: StoredTarget | None) -> None:
         """Store a state."""
@@ -92,8 +92,8 @@ class ConfigMapStore:
 
     def template(self, ref: TemplateRef) -> JsonObject | None:
         """Return the template of a PodTemplate."""
-        found = self._found(ObjectRef("v1", "PodTemplate", ref.name, ref.namespace))
-        return None if found is None else found.obj.get("template") or {}
+        stored = self._found(ObjectRef("v1", "PodTemplate", ref.name, ref.namespace))
+        return None if stored is None else stored.obj.get("template") or {}
 
     def _found(self, ref: ObjectRef) -> StoredTarget | None:
         try:
