@@ -25,7 +25,7 @@ class Share(msgspec.Struct, frozen=True):
 def share_of_manifest(path: Path = DEPLOYMENT) -> Share:
     """Return what the manifest requests of CPU, and its limit of memory."""
     documents = yaml.safe_load_all(path.read_text(encoding="utf-8"))
-    deployment = next(one for one in documents if one["kind"] == "Deployment")
+    deployment = next(document for document in documents if document["kind"] == "Deployment")
     amounts = deployment["spec"]["template"]["spec"]["containers"][0]["resources"]
     cpu, memory = amounts["requests"]["cpu"], amounts["limits"]["memory"]
     return Share(quantity.amount(quantity.CPU, cpu), quantity.amount(quantity.MEMORY, memory))

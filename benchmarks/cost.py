@@ -29,7 +29,7 @@ class Bill(msgspec.Struct, frozen=True):
 
 def bill(path: Path, expander: str, more: Sequence[str] = ()) -> Bill:
     """The first pass of a scenario by an expander; `more` are further flags, `name=value`."""
-    scenario = load(str(path), {"expander": expander, **dict(one.split("=", 1) for one in more)})
+    scenario = load(str(path), {"expander": expander, **dict(option.split("=", 1) for option in more)})
     prices = {group.id: group.price_per_hour or 0.0 for group in scenario.cloud.groups}
     start = stopwatch()
     first = play(scenario).runs[0]
@@ -52,13 +52,13 @@ def main(argv: list[str] | None = None) -> None:
     for path in wanted.scenarios:
         first: Bill | None = None
         for expander in EXPANDERS:
-            found = bill(path, expander, (f"cost-stability-margin={wanted.margin}",))
-            first = first or found
-            saved = 1 - found.price / first.price if first.price else 0.0
-            grown = " ".join(f"{group}+{count}" for group, count in found.groups)
+            run = bill(path, expander, (f"cost-stability-margin={wanted.margin}",))
+            first = first or run
+            saved = 1 - run.price / first.price if first.price else 0.0
+            grown = " ".join(f"{group}+{count}" for group, count in run.groups)
             print(
-                f"  {path.stem:<16} {expander:<12} {found.price:>9.3f} {saved:>6.1%} {found.nodes:>6} {found.left:>5} "
-                f"{found.seconds * 1000:>6.0f}  {grown}"
+                f"  {path.stem:<16} {expander:<12} {run.price:>9.3f} {saved:>6.1%} {run.nodes:>6} {run.left:>5} "
+                f"{run.seconds * 1000:>6.0f}  {grown}"
             )
 
 

@@ -199,7 +199,9 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--watch", type=float, default=60.0, help="seconds to watch after the first pass")
     sizes = parser.parse_args(argv)
     measured = [measure(nodes, sizes.per_node, sizes.changes, sizes.watch) for nodes in sizes.nodes]
-    show(f"Daemon, {measured[0].how}", [*calibration(), *(row for one in measured for row in rows(one))])
+    show(
+        f"Daemon, {measured[0].how}", [*calibration(), *(row for measurement in measured for row in rows(measurement))]
+    )
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ def count_slowly(view: ClusterView, candidates: Sequence[Template], groups: Sequ
 def rows(pods: int, nodes: int, groups: int) -> list[Row]:
     view = view_of(running_nodes(nodes), running_pods(nodes, 30))
     small = view_of(running_nodes(20), running_pods(20, 20, classes=50))
-    found = []
+    table = []
     for constrained in (False, True):
         few = pod_groups(pending_pods(200, classes=10, constrained=constrained))
         slow = seconds_of(partial(count_slowly, small, templates(2), few))
@@ -39,8 +39,8 @@ def rows(pods: int, nodes: int, groups: int) -> list[Row]:
         counts = count_nodes(view, templates(groups), waiting)
         kind = "some apart or spread" if constrained else "resources only"
         note = f"{min(counts):,} to {max(counts):,} nodes each"
-        found.append(Row(f"estimate {groups} groups: {kind}", pods * groups, "pods", seconds, ratio, "slow twin", note))
-    return found
+        table.append(Row(f"estimate {groups} groups: {kind}", pods * groups, "pods", seconds, ratio, "slow twin", note))
+    return table
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -25,25 +25,25 @@ def place(view: ClusterView, pods: Sequence[Pod]) -> int:
 def place_slowly(view: ClusterView, pods: Sequence[Pod]) -> None:
     twin = slow_twin(view)
     for pod in pods:
-        if (at := twin.search(pod.cls, lambda _: True)) is not None:
-            twin.place(pod.cls, at)
+        if (node := twin.search(pod.cls, lambda _: True)) is not None:
+            twin.place(pod.cls, node)
 
 
 def rows(pods: int, nodes: int) -> list[Row]:
     roomy = view_of(running_nodes(nodes), running_pods(nodes, 30))
     full = view_of(running_nodes(nodes, cpu="6"), running_pods(nodes, 30))
     small = view_of(running_nodes(100), running_pods(100, 30))
-    found = []
+    table = []
     for constrained in (False, True):
         waiting = pending_pods(pods, constrained=constrained)
         few = pending_pods(200, classes=10, constrained=constrained)
         kind = "some apart or spread" if constrained else "resources only"
         ratio = seconds_of(partial(place_slowly, small, few)) / seconds_of(partial(place, small, few), repeat=3)
         seconds = seconds_of(partial(place, roomy, waiting), repeat=2)
-        found.append(Row(f"place where there is room: {kind}", pods, "pods", seconds, ratio, "slow twin"))
+        table.append(Row(f"place where there is room: {kind}", pods, "pods", seconds, ratio, "slow twin"))
         seconds = seconds_of(partial(place, full, waiting), repeat=2)
-        found.append(Row(f"find no room: {kind}", pods, "pods", seconds, note=f"{place(full, waiting):,} left"))
-    return found
+        table.append(Row(f"find no room: {kind}", pods, "pods", seconds, note=f"{place(full, waiting):,} left"))
+    return table
 
 
 def main(argv: list[str] | None = None) -> None:

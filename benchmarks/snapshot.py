@@ -19,21 +19,21 @@ def rows(nodes: int, per_node: int) -> list[Row]:
     pods = running_pods(nodes, per_node)
     for node in running_nodes(nodes):
         builder.node_changed(None, node)
-    told = seconds_of(partial(tell, builder, pods))
+    telling = seconds_of(partial(tell, builder, pods))
     rebuilt = seconds_of(partial(next_view, builder))
-    found = [
-        Row("tell the builder of every pod", len(pods), "pods", told),
+    table = [
+        Row("tell the builder of every pod", len(pods), "pods", telling),
         Row("build a view afresh", len(pods), "pods", rebuilt),
         Row("next view: nothing changed", len(pods), "pods", seconds_of(partial(next_view, builder), repeat=3)),
     ]
     for changes in (10, 100, 1000):
         moved = pods[:: max(1, len(pods) // changes)][:changes]
         seconds = seconds_of(partial(move, builder, moved, nodes))
-        found.append(Row(f"next view: {changes} pods moved", len(pods), "pods", seconds, rebuilt / seconds, "afresh"))
-    found.append(
+        table.append(Row(f"next view: {changes} pods moved", len(pods), "pods", seconds, rebuilt / seconds, "afresh"))
+    table.append(
         Row("start a trial on a view", nodes, "nodes", seconds_of(partial(Trial, next_view(builder)), repeat=5))
     )
-    return found
+    return table
 
 
 def next_view(builder: ClusterBuilder) -> ClusterView:

@@ -110,8 +110,8 @@ def _filled(report: PassReport, stage: Observed) -> PassReport:
 
 
 def _scale_down(end: PassEnd, stage: Observed) -> ScaleDownReport:
-    found = ScaleDownReport(unneeded=stage.memory.unneeded, unremovable=stage.memory.kept)
+    report = ScaleDownReport(unneeded=stage.memory.unneeded, unremovable=stage.memory.kept)
     if isinstance(stage, Shrunk):
-        return msgspec.structs.replace(found, result=stage.scale_down_result, deletions=stage.deletions)
+        return msgspec.structs.replace(report, result=stage.scale_down_result, deletions=stage.deletions)
     silent = end is PassEnd.SILENT
-    return msgspec.structs.replace(found, result=ScaleDownResult.NOT_TRIED if silent else None)
+    return msgspec.structs.replace(report, result=ScaleDownResult.NOT_TRIED if silent else None)

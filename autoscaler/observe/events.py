@@ -135,13 +135,13 @@ class EventRecorder:
                 self._drops.events_dropped(1)
 
     def _record(self, pending: _Pending) -> None:
-        event, at = pending.event, pending.at
-        event_count = self._correlator.count(event, at.wall)
-        if not self._correlator.allow(event, at.mono):
+        event, instant = pending.event, pending.at
+        event_count = self._correlator.count(event, instant.wall)
+        if not self._correlator.allow(event, instant.mono):
             return
         with self._changed:
-            self._tail.append(_recent(event, at.wall))
-        record = self._as_record(event, at, event_count)
+            self._tail.append(_recent(event, instant.wall))
+        record = self._as_record(event, instant, event_count)
         pause_s = _FIRST_PAUSE_S
         for attempt in range(1, _ATTEMPTS + 1):
             try:
@@ -169,22 +169,22 @@ class EventRecorder:
         log.warning("event.given_up", reason=event.reason, about=_place(event.about), error=error)
         self._drops.events_dropped(1)
 
-    def _as_record(self, event: ReportedEvent, at: Instant, event_count: EventCount) -> EventRecord:
+    def _as_record(self, event: ReportedEvent, instant: Instant, event_count: EventCount) -> EventRecord:
         return EventRecord(
-            name=event_count.name or self._new_name(event.about, at),
+            name=event_count.name or self._new_name(event.about, instant),
             about=event.about,
             kind=event.kind,
             reason=event.reason,
             message=event.message,
             first_wall=event_count.first_at,
-            last_wall=at.wall,
+            last_wall=instant.wall,
             count=event_count.count,
         )
 
-    def _new_name(self, about: Subject, at: Instant) -> str:
+    def _new_name(self, about: Subject, instant: Instant) -> str:
         self._serial += 1
         # As client-go names them; the serial keeps two events of one moment apart.
-        suffix = f".{int(at.wall * 1e9) + self._serial:x}"
+        suffix = f".{int(instant.wall * 1e9) + self._serial:x}"
         return about.name[: _LONGEST_NAME - len(suffix)] + suffix
 
 

@@ -219,19 +219,19 @@ def _template(template: Template, resources: tuple[str, ...]) -> TemplateSummary
 
 
 def _decisions(report: PassReport, pods: Iterable[PodStatus]) -> Iterator[Decision]:
-    at = report.now.wall
+    wall = report.now.wall
     helped = Counter(pod.planned_group for pod in pods if pod.verdict == PodVerdict.HELPED)
     for resized in report.repairs.corrections:
-        yield _resized(at, DecisionKind.SCALE_DOWN, resized, detail=_NOT_CREATED_IN_TIME)
+        yield _resized(wall, DecisionKind.SCALE_DOWN, resized, detail=_NOT_CREATED_IN_TIME)
     for removed in report.repairs.unregistered_removed:
-        yield _removed(at, removed, _NEVER_REGISTERED)
+        yield _removed(wall, removed, _NEVER_REGISTERED)
     for removed in report.repairs.failed_removed:
-        yield _removed(at, removed, _NOT_CREATED)
+        yield _removed(wall, removed, _NOT_CREATED)
     partners = {} if report.scale_up.plan is None else _partners(report.scale_up.plan)
     for resized in report.increases:
         shared = ", ".join(partners.get(resized.group, ()))
         detail = f"shared with {shared}" if shared else ""
-        yield _resized(at, DecisionKind.SCALE_UP, resized, pods=helped[resized.group], detail=detail)
+        yield _resized(wall, DecisionKind.SCALE_UP, resized, pods=helped[resized.group], detail=detail)
     yield from _removals(report)
 
 
@@ -252,10 +252,10 @@ def _removals(report: PassReport) -> Iterator[Decision]:
         )
 
 
-def _resized(at: float, kind: DecisionKind, resized: Resized, *, pods: int = 0, detail: str) -> Decision:
+def _resized(wall: float, kind: DecisionKind, resized: Resized, *, pods: int = 0, detail: str) -> Decision:
     """Return a change of a target size; one that failed has the size that was wanted."""
     return Decision(
-        at=at,
+        at=wall,
         kind=kind,
         group=resized.group,
         delta=resized.wanted - resized.before,
@@ -265,9 +265,9 @@ def _resized(at: float, kind: DecisionKind, resized: Resized, *, pods: int = 0, 
     )
 
 
-def _removed(at: float, removed: RemovedInstances, detail: str) -> Decision:
+def _removed(wall: float, removed: RemovedInstances, detail: str) -> Decision:
     return Decision(
-        at=at,
+        at=wall,
         kind=DecisionKind.SCALE_DOWN,
         group=removed.removal.group,
         delta=-len(removed.removal.instances),

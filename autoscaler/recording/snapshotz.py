@@ -141,7 +141,9 @@ def _snapshot(seen: _SeenPass) -> Plain:
     if report.view is not None:
         schedulable_pods = [pod for pod in report.view.pending if report.pods.waiting.get(pod.key) is Waiting.FITS]
         content["UnscheduledPodsCanBeScheduled"] = [forms.form(pod) for pod in schedulable_pods]
-    content["TemplateNodes"] = {group: with_pods(one.node, one.pods) for group, one in report.templates.items()}
+    content["TemplateNodes"] = {
+        group: with_pods(template.node, template.pods) for group, template in report.templates.items()
+    }
     content["StartTimestamp"] = rfc3339(report.now.wall)
     content["EndTimestamp"] = rfc3339(report.now.wall + report.timings.get("pass", 0.0))
     return content

@@ -86,9 +86,9 @@ def named_groups(response: bytes) -> tuple[str, ...]:
 def _group_id(option: int | bytes) -> str:
     if isinstance(option, int):
         raise ValueError("an option is no message")
-    found = [content for number, content in wire.fields(option) if number == _GROUP_ID]
-    if not found:
+    contents = [content for number, content in wire.fields(option) if number == _GROUP_ID]
+    if not contents:
         return ""
-    if not isinstance(found[-1], bytes):
+    if not isinstance(contents[-1], bytes):
         raise ValueError("a group id is no text")
-    return found[-1].decode()
+    return contents[-1].decode()

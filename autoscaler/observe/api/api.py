@@ -177,8 +177,8 @@ def _status(view: StatusView, health: HealthCheck, now: Instant) -> StatusAnswer
             problems=health.complaints(now),
             clock_ahead_s=server.clock_ahead_s,
             kinds=tuple(
-                WatchStatus(path=path, silent_s=heard.silent_s, error=heard.error or None)
-                for path, heard in server.kinds.items()
+                WatchStatus(path=path, silent_s=watch.silent_s, error=watch.error or None)
+                for path, watch in server.kinds.items()
             ),
         ),
         undecoded=status.undecoded,

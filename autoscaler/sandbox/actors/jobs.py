@@ -120,11 +120,11 @@ def _finished_type(spec: JsonObject, succeeded: int, failed: int, active: int) -
 
 
 def _finish_fields(job: JsonObject, finished_type: str | None, now: Instant) -> JsonObject:
-    status, at = job.get("status") or {}, rfc3339(now.wall)
+    status, timestamp = job.get("status") or {}, rfc3339(now.wall)
     suspended = bool(job["spec"].get("suspend"))
     fields: JsonObject = {}
     if not suspended and not status.get("startTime"):
-        fields["startTime"] = at
+        fields["startTime"] = timestamp
     if suspended and finished_type is None:
         message = "Job suspended"
         fields["conditions"] = [
@@ -139,7 +139,7 @@ def _finish_fields(job: JsonObject, finished_type: str | None, now: Instant) -> 
         message = "Reached expected number of succeeded pods"
         if finished_type == "Failed":
             message = "Job has reached the specified backoff limit"
-        fields["completionTime"] = at
+        fields["completionTime"] = timestamp
         fields["conditions"] = [
             new_condition(job, finished_type, holds=True, reason=reason, message=message, wall=now.wall),
         ]

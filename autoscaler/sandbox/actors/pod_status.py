@@ -25,8 +25,8 @@ def starting(pod: JsonObject, host_ip: str, wall: float) -> JsonObject:
 
 def running(pod: JsonObject, pod_ip: str, wall: float) -> JsonObject:
     """Every container runs and serves; init containers are through."""
-    at = rfc3339(wall)
-    started = {"running": {"startedAt": at}}
+    timestamp = rfc3339(wall)
+    started = {"running": {"startedAt": timestamp}}
     conditions = (("Initialized", True, ""), ("Ready", True, ""), ("ContainersReady", True, ""))
     status: JsonObject = {
         "phase": "Running",
@@ -36,7 +36,7 @@ def running(pod: JsonObject, pod_ip: str, wall: float) -> JsonObject:
         "containerStatuses": [_container(container, started, ready=True) for container in pod["spec"]["containers"]],
     }
     if first := pod["spec"].get("initContainers"):
-        ended = {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": at, "finishedAt": at}}
+        ended = {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": timestamp, "finishedAt": timestamp}}
         status["initContainerStatuses"] = [
             _container(container, started if container.get("restartPolicy") == "Always" else ended, ready=True)
             for container in first

@@ -62,12 +62,12 @@ def _dropped(value: Any, name: str, path: str) -> Iterator[str]:
     if fields is None or not isinstance(value, dict):
         return
     for field in list(value):
-        at = f"{path}.{field}" if path else field
+        field_path = f"{path}.{field}" if path else field
         if field in fields:
-            yield from _dropped(value[field], fields[field], at)
+            yield from _dropped(value[field], fields[field], field_path)
         elif not field.startswith("$"):  # directives of strategic merge patches
             del value[field]
-            yield at
+            yield field_path
 
 
 def _header(text: str) -> str:

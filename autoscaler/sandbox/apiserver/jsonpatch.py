@@ -90,10 +90,10 @@ def _add(document: Any, path: list[str], value: Any) -> Any:
     parent = _get(document, path[:-1]) if path else None
     if not isinstance(parent, list):
         return _set(document, path, value)
-    at = len(parent) if path[-1] == "-" else _index(parent, path[-1])
-    if at > len(parent):
-        raise IndexError(f"index {at} is past the end")
-    parent.insert(at, value)
+    index = len(parent) if path[-1] == "-" else _index(parent, path[-1])
+    if index > len(parent):
+        raise IndexError(f"index {index} is past the end")
+    parent.insert(index, value)
     return document
 
 

@@ -110,17 +110,17 @@ def _merge_list(live: list[Any], patch: list[Any], by: str, field: str) -> list[
     for element in patch:
         if not isinstance(element, dict) or by not in element:
             raise bad_request(f"map: {element!r} does not contain declared merge key: {by}")
-        at = next((i for i, member in enumerate(merged) if member.get(by) == element[by]), None)
+        index = next((i for i, member in enumerate(merged) if member.get(by) == element[by]), None)
         match element.get(_DIRECTIVE):
             case "delete":
                 merged = [member for member in merged if member.get(by) != element[by]]
             case "replace":
                 fresh = {key: value for key, value in element.items() if key != _DIRECTIVE}
                 merged = [member for member in merged if member.get(by) != element[by]] + [fresh]
-            case _ if at is None:
+            case _ if index is None:
                 merged.append(_merge_map({}, element, field))
             case _:
-                merged[at] = _merge_map(merged[at], element, field)
+                merged[index] = _merge_map(merged[index], element, field)
     return merged
 
 
