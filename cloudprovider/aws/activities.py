@@ -13,7 +13,7 @@ _LONGEST = 300
 def why_unmet(activities: Iterable[Mapping[str, Any]], since: float) -> str | None:
     """Return why AWS does not start machines; None where it may still.
 
-    The newest attempt since then decides: a group that failed in one zone goes on to try the next.
+    The newest attempt since `since` decides, because a group that failed in one zone tries the next one.
     """
     for activity in _launches(activities, since):
         if activity.get("StatusCode") == "Cancelled":
@@ -26,7 +26,7 @@ def why_unmet(activities: Iterable[Mapping[str, Any]], since: float) -> str | No
 
 
 def is_launching(activities: Iterable[Mapping[str, Any]], known: Iterable[str]) -> bool:
-    """Whether a machine is being started that the group does not list yet."""
+    """Whether AWS is starting a machine that the group does not list yet."""
     listed = set(known)
     return any(
         activity.get("StatusCode") in _UNDER_WAY

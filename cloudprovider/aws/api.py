@@ -22,7 +22,7 @@ class AwsApi:
         self.region = clients.region
 
     def groups_named(self, names: Sequence[str]) -> list[Data]:
-        """Return the groups with these names, those that exist."""
+        """Return the existing groups among these names."""
         batches = ({"AutoScalingGroupNames": batch, "MaxRecords": _GROUPS} for batch in _batches(names, _GROUPS))
         return _all(self._clients.reading.describe_auto_scaling_groups, "AutoScalingGroups", batches)
 
@@ -44,7 +44,7 @@ class AwsApi:
         return answer.get("Activities") or ()
 
     def set_desired(self, group: str, size: int) -> None:
-        """Change a group's desired capacity, whatever its cool-down."""
+        """Change a group's desired capacity. Its cool-down is ignored."""
         call = self._clients.writing.set_desired_capacity
         asked(call, AutoScalingGroupName=group, DesiredCapacity=size, HonorCooldown=False)
 
@@ -54,7 +54,7 @@ class AwsApi:
         asked(call, InstanceId=instance_id, ShouldDecrementDesiredCapacity=True)
 
     def launch_configurations(self, names: Sequence[str]) -> list[Data]:
-        """Return the launch configurations with these names, those that exist."""
+        """Return the existing launch configurations among these names."""
         batches = (
             {"LaunchConfigurationNames": batch, "MaxRecords": _CONFIGURATIONS}
             for batch in _batches(names, _CONFIGURATIONS)

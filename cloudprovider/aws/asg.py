@@ -18,7 +18,7 @@ UNFULFILLABLE = "placeholder-cannot-be-fulfilled"
 
 
 class Stage(StrEnum):
-    """Life of a machine, as far as sizes are concerned."""
+    """The stages of a machine's life that matter for sizes."""
 
     CREATING = "creating"
     RUNNING = "running"
@@ -41,7 +41,7 @@ class Machine(msgspec.Struct, frozen=True):
 
 
 class Asg(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """One group: what AWS says, within the sizes that the operator allows."""
+    """A group as AWS describes it, within the sizes that the operator allows."""
 
     name: str
     min_size: int
@@ -68,16 +68,16 @@ class Asg(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def missing(self) -> int:
-        """Machines that were asked for and are not there."""
+        """How many machines were requested but do not exist."""
         return max(0, self.desired - self.live)
 
     @property
     def is_moving(self) -> bool:
-        """Whether its next description may well differ from this one."""
+        """Whether the next description is likely to differ from this one."""
         return self.missing > 0 or any(machine.stage in (Stage.CREATING, Stage.DELETING) for machine in self.machines)
 
     def instances(self) -> tuple[Instance, ...]:
-        """Return the machines, and a placeholder for each that is missing."""
+        """Return the machines, and a placeholder for each missing machine."""
         error = None if self.unmet is None else InstanceError(ErrorClass.OUT_OF_RESOURCES, UNFULFILLABLE, self.unmet)
         first, zone = self.live, next(iter(self.zones), "")
         placeholders = tuple(
@@ -91,7 +91,7 @@ class Asg(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 def read_asg(data: Mapping[str, Any], selection: Selection) -> Asg:
     """Return a group from an element of DescribeAutoScalingGroups.
 
-    Sizes given with `--nodes` hold as far as the group's own allow, which AWS enforces.
+    AWS enforces the group's own sizes, so sizes given with `--nodes` can only narrow them.
     """
     name = str(data.get("AutoScalingGroupName", ""))
     least, most = int(data.get("MinSize") or 0), int(data.get("MaxSize") or 0)
@@ -112,7 +112,7 @@ def read_asg(data: Mapping[str, Any], selection: Selection) -> Asg:
 
 
 def instance_id(provider_id: str) -> str | None:
-    """Return the instance of `aws:///<zone>/<instance>`, a placeholder's too; None for other providers' ids."""
+    """Return the instance id of `aws:///<zone>/<instance>`, also for a placeholder; None for other providers' ids."""
     if not provider_id.startswith(PREFIX):
         return None
     _, _, rest = provider_id.removeprefix(PREFIX).partition("/")

@@ -14,7 +14,7 @@ _KEYS = ("service", "region", "url", "signingregion", "signingmethod", "signingn
 
 
 class Endpoint(msgspec.Struct, frozen=True):
-    """Where a service of one region is, other than by default."""
+    """A non-default address of a service in one region."""
 
     url: str
     signing_region: str

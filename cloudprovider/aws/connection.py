@@ -26,7 +26,7 @@ Answer = Mapping[str, Any]
 
 
 class AutoScaling(Protocol):
-    """What is called of the service Auto Scaling."""
+    """The calls to Auto Scaling that the provider makes."""
 
     def describe_auto_scaling_groups(self, **parameters: Any) -> Answer:
         """Return groups with their machines."""
@@ -50,7 +50,7 @@ class AutoScaling(Protocol):
 
 
 class Ec2(Protocol):
-    """What is called of the service EC2."""
+    """The calls to EC2 that the provider makes."""
 
     def describe_launch_template_versions(self, **parameters: Any) -> Answer:
         """Return versions of a launch template."""
@@ -70,7 +70,7 @@ class Ec2(Protocol):
 
 
 class Eks(Protocol):
-    """What is called of the service EKS."""
+    """The calls to EKS that the provider makes."""
 
     def describe_nodegroup(self, **parameters: Any) -> Answer:
         """Return a managed node group."""
@@ -78,7 +78,7 @@ class Eks(Protocol):
 
 
 class Clients(msgspec.Struct, frozen=True):
-    """Clients of one region. Those that read try again by themselves; the one that writes never does."""
+    """Clients of one region. Clients that read retry by themselves. The client that writes never retries."""
 
     region: str
     reading: AutoScaling
@@ -93,7 +93,7 @@ def connect(
     user_agent: str,
     metadata_region: Callable[[], str | None] | None = None,
 ) -> Clients:
-    """Make clients without calling anything, but for the metadata service where nothing else names the region.
+    """Make the clients. The only call is to the metadata service, if nothing else names the region.
 
     Credentials are found as the SDK finds them: environment, web identity, pod identity, profile, machine.
     Raises `Misconfigured`.

@@ -14,7 +14,7 @@ _SPREAD = 0.4
 
 
 class Expiring(Generic[T]):
-    """Values by key, each for so many seconds; without limit where `lasts_s` is None."""
+    """Values by key. Each lasts `lasts_s` seconds; None means without limit."""
 
     def __init__(self) -> None:
         self._kept: dict[Hashable, tuple[T, float, float | None]] = {}
@@ -35,14 +35,14 @@ class Expiring(Generic[T]):
 
 
 class ServicePause:
-    """Leaves a service that is away, or overloaded, alone for a minute."""
+    """Pauses calls to a service for a minute after it was unreachable or overloaded."""
 
     def __init__(self) -> None:
         self._until = 0.0
         self._why = ProviderError("")
 
     def attempt(self, ask: Callable[[], T], now: float) -> T | ProviderError:
-        """Return what `ask` returns, or the error that it raises; while resting, the error that led to it."""
+        """Return what `ask` returns, or the error that it raises. During a pause, return the error that caused it."""
         if now < self._until <= now + _REST_S:
             return self._why
         try:
@@ -54,14 +54,14 @@ class ServicePause:
 
 
 class Notices:
-    """Log lines about a state that lasts: one when it begins or changes."""
+    """Logs a lasting state once when it begins, and again when it changes."""
 
     def __init__(self, logger: logging.Logger) -> None:
         self._logger = logger
         self._given: dict[tuple[str, str], str] = {}
 
     def give(self, event: str, about: str, text: str) -> None:
-        """Warn, unless this was the last said of it."""
+        """Warn, unless the last warning about it said the same."""
         if self._given.get((event, about)) != text:
             self._given[event, about] = text
             self._logger.warning(event, extra={"fields": {"group": about, "why": text}})

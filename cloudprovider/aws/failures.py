@@ -12,7 +12,7 @@ from cloudprovider.moment import retry_after_s
 
 
 class AccessDenied(ProviderError):
-    """AWS does not take our credentials, or they do not allow the call."""
+    """AWS rejects our credentials, or they do not allow the call."""
 
     code = "ACCESS_DENIED"
 
@@ -99,7 +99,7 @@ def asked(operation: Callable[..., Mapping[str, Any]], **parameters: Any) -> Map
 
 
 def failure(error: Exception) -> ProviderError:
-    """Return the contract's error for one of the SDK's. Its text holds no credentials."""
+    """Return the contract's error for an error of the SDK. Its text holds no credentials."""
     match error:
         case sdk.ClientError():
             return _answered(error)

@@ -36,7 +36,7 @@ class View(msgspec.Struct, frozen=True):
 
 
 class Fleet:
-    """Reads the groups, and keeps what is known of them. `changed` is for whoever changed one; see `group`."""
+    """Reads the groups and keeps their last known state."""
 
     def __init__(self, api: AwsApi, selection: Selection, now: Callable[[], float]) -> None:
         self.api = api
@@ -70,7 +70,7 @@ class Fleet:
             raise Misconfigured("\n".join(lines))
 
     def refresh(self, now: float) -> None:
-        """Read everything anew: each minute, sooner while a group is changing, at once after we changed one."""
+        """Read everything again: each minute, sooner while a group is changing, at once after we changed a group."""
         if not self._is_due(now):
             return
         with self._lock:
@@ -95,11 +95,11 @@ class Fleet:
             self._read_at = now
 
     def known(self, name: str) -> Asg:
-        """Return a group as it is known, read anew where a call may have changed it; raises `ProviderError`."""
+        """Return a group's last known state. Reads it again if a call may have changed it; raises `ProviderError`."""
         return self.read(name) if name in self._doubtful else self._known(name)
 
     def read(self, name: str) -> Asg:
-        """Ask AWS how a group is now; raises `ProviderError`."""
+        """Read a group's current state from AWS; raises `ProviderError`."""
         groups = [read_asg(description, self._selection) for description in self.api.groups_named([name])]
         if not groups or groups[0].ended:
             raise NotFound(f"Auto Scaling group {name} does not exist any more")
@@ -110,29 +110,29 @@ class Fleet:
         return group
 
     def grown(self, group: Asg, desired: int) -> None:
-        """Note that a group's desired capacity was raised: only attempts from now on say whether it can be met."""
+        """Note that a group's desired capacity was raised. Only later attempts tell whether AWS can meet it."""
         with self._lock:
             self._short_since[group.name] = self.now()
             self._put(replace(group, desired=desired, unmet=None))
 
     def shrunk(self, group: Asg, desired: int) -> Asg:
-        """Note that a group's desired capacity was lowered; return the group as it is then."""
+        """Note that a group's desired capacity was lowered; return the changed group."""
         with self._lock:
             return self._put(replace(group, desired=desired))
 
     def ended(self, group: Asg, instance: str, *, counted: bool) -> Asg:
-        """Note that a machine is going, and where it `counted`, the desired capacity with it; return the group then."""
+        """Note that a machine is being deleted; lower the desired capacity if it `counted`. Return the new group."""
         with self._lock:
             self._ended[instance] = self.now()
             desired = group.desired - 1 if counted else group.desired
             return self._put(replace(self._with_ended(group), desired=desired))
 
     def has_ended(self, instance: str) -> bool:
-        """Whether we ended this machine lately."""
+        """Whether we recently terminated this machine."""
         return instance in self._ended
 
     def doubt(self, name: str) -> None:
-        """Note that a call for a group may have taken effect: it is read before anything is said of it."""
+        """Note that a call for a group may have taken effect. The group is read again before its state is used."""
         with self._lock:
             self._doubtful.add(name)
             self._changed(name)
@@ -169,7 +169,7 @@ class Fleet:
                 self._notices.give("aws.group_missing", name, "it does not exist any more, or is being deleted")
 
     def _judged(self, group: Asg, now: float) -> Asg:
-        """Return a group with the reason why what is missing does not come."""
+        """Return a group with the reason why its missing machines do not start."""
         if not group.missing:
             self._short_since.pop(group.name, None)
             return group
@@ -181,7 +181,7 @@ class Fleet:
             return group
 
     def _with_ended(self, group: Asg) -> Asg:
-        """Return a group whose machines that we ended are going, also where a description is behind."""
+        """Mark the machines that we terminated as deleting, even if AWS's description is older."""
         if not any(machine.id in self._ended for machine in group.machines):
             return group
         return replace(group, machines=tuple(self._truly(machine) for machine in group.machines))

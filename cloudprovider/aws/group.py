@@ -20,9 +20,9 @@ from cloudprovider.interface import (
 class AwsGroup:
     """A `NodeGroup` with `GroupOptions`.
 
-    Before each change the group is read anew: AWS is told sizes, not differences, and others may have changed it. No
-    call that changes something is repeated by itself. AWS knows neither all-or-nothing requests nor sizes below a
-    group's minimum, hence no `AtomicIncrease` and no `ForceDelete`.
+    The group is read again before each change, because AWS takes sizes, not differences, and others may have changed
+    the size. Calls that change something are not retried. AWS has neither all-or-nothing requests nor sizes below a
+    group's minimum, so there is no `AtomicIncrease` and no `ForceDelete`.
     """
 
     def __init__(self, name: str, fleet: Fleet) -> None:
@@ -36,26 +36,26 @@ class AwsGroup:
 
     @property
     def min_size(self) -> int:
-        """The group's own, or that of `--nodes`, whichever is more; 0 for a group that has vanished."""
+        """The larger of the group's own minimum and that of `--nodes`; 0 for a group that no longer exists."""
         group = self._fleet.view.groups.get(self._name)
         return group.min_size if group else 0
 
     @property
     def max_size(self) -> int:
-        """The group's own, or that of `--nodes`, whichever is less; 0 for a group that has vanished."""
+        """The smaller of the group's own maximum and that of `--nodes`; 0 for a group that no longer exists."""
         group = self._fleet.view.groups.get(self._name)
         return group.max_size if group else 0
 
     def target_size(self) -> int:
-        """Return the desired capacity, asked for anew after a call whose outcome is not known."""
+        """Return the desired capacity. Reads it again after a call with an unknown outcome."""
         return self._fleet.known(self._name).desired
 
     def instances(self) -> Sequence[Instance]:
-        """Return the machines, and a placeholder for each that AWS has not delivered."""
+        """Return the machines, and a placeholder for each machine that AWS has not delivered."""
         return self._fleet.known(self._name).instances()
 
     def template(self) -> NodeTemplate | None:
-        """Return what the last refresh found out about new nodes."""
+        """Return the template from the last refresh."""
         return self._fleet.view.templates.get(self._name)
 
     def settings(self) -> GroupSettings:
@@ -64,7 +64,7 @@ class AwsGroup:
         return settings_of(group.tags) if group else GroupSettings()
 
     def increase(self, delta: int) -> None:
-        """Raise the desired capacity; where somebody else raised it meanwhile, that counts towards it."""
+        """Raise the desired capacity. An increase by others in the meantime counts towards `delta`."""
         if delta <= 0:
             raise ProviderError(f"{self.id}: an increase must be positive, not {delta}")
         believed, group = self._fleet.known(self._name).desired, self._fleet.read(self._name)
@@ -76,7 +76,7 @@ class AwsGroup:
             self._fleet.grown(group, wanted)
 
     def decrease_target(self, delta: int) -> None:
-        """Lower the desired capacity, not below the machines that are there or on their way."""
+        """Lower the desired capacity, but not below the number of machines that exist or are starting."""
         if delta <= 0:
             raise ProviderError(f"{self.id}: a decrease must be positive, not {delta}")
         group = self._fleet.read(self._name)
@@ -88,9 +88,9 @@ class AwsGroup:
         self._cancel(group, delta)
 
     def delete(self, nodes: Sequence[NodeRef]) -> None:
-        """End these machines one by one; placeholders lower the desired capacity.
+        """Terminate these machines one by one. Placeholders lower the desired capacity.
 
-        Machines that are going already are left alone. Where AWS refuses half-way, a `Transient` says how far it got.
+        Machines that are already being deleted are skipped. If AWS refuses half-way, a `Transient` says how far it got.
         """
         if not nodes:
             return

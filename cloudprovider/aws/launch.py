@@ -17,21 +17,21 @@ class TemplateRef(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> Mapping[str, str]:
-        """How EC2 wants the template named."""
+        """The name of the template in EC2's calls."""
         return {self.by: self.value}
 
     @property
     def is_fixed(self) -> bool:
-        """Whether it always means the same: numbered versions do not change."""
+        """Whether the version never changes, as numbered versions do not."""
         return self.version.isdecimal()
 
     def __str__(self) -> str:
-        """Name it to people."""
+        """Return the text that messages show."""
         return f"launch template {self.value}, version {self.version}"
 
 
 class Launch(msgspec.Struct, frozen=True):
-    """Where the kind of a group's machines is to be found."""
+    """Where a group's kind of machine is defined."""
 
     configuration: str | None = None
     template: TemplateRef | None = None
@@ -44,7 +44,7 @@ class Launch(msgspec.Struct, frozen=True):
 
 
 def read_launch(group: Mapping[str, Any]) -> Launch:
-    """Return this of an element of DescribeAutoScalingGroups."""
+    """Return the launch settings of an element of DescribeAutoScalingGroups."""
     units = group.get("DesiredCapacityType") not in (None, "", "units")
     policy = group.get("MixedInstancesPolicy")
     if not policy:

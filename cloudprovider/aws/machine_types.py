@@ -29,7 +29,7 @@ class Shape(msgspec.Struct, frozen=True):
 
 
 class MachineTypes:
-    """Finds shapes, and remembers what it was told: fixed versions and types for good, the rest for 20 minutes."""
+    """Finds shapes and caches the answers: fixed versions and types for good, the rest for 20 minutes."""
 
     def __init__(self, api: AwsApi) -> None:
         self._api = api
@@ -40,9 +40,9 @@ class MachineTypes:
         self._rest = ServicePause()
 
     def shapes(self, launches: Mapping[str, Launch], now: float) -> Mapping[str, Shape | ProviderError]:
-        """Return a shape by group, or why there is none. Never raises `ProviderError`.
+        """Return a shape by group, or the reason why there is none. Never raises `ProviderError`.
 
-        A service that is away is not asked again for each group, nor within a minute.
+        An unreachable service is asked once for all groups, and not again within a minute.
         """
         names = {launch.configuration for launch in launches.values() if launch.configuration}
         refused = self._rest.attempt(lambda: self._read_configurations(names, now), now)
@@ -66,7 +66,7 @@ class MachineTypes:
     def _candidates(
         self, launch: Launch, now: float, refused: ProviderError | None
     ) -> tuple[str, ...] | Shape | ProviderError:
-        """Return the types that a group may start, or what AWS is told to choose by."""
+        """Return the types that a group may start, or the shape that AWS's requirements guarantee."""
         if launch.types:
             return tuple(launch.types)
         if launch.configuration:
@@ -99,7 +99,7 @@ class MachineTypes:
         return data
 
     def _meeting(self, requirements: Mapping[str, Any], image_id: str | None, now: float) -> Shape:
-        """Return the least that AWS may choose, which is what can be relied on."""
+        """Return the smallest shape that AWS may choose."""
         key = (repr(requirements), image_id)
         shape = self._chosen.get(key, now)
         if shape is None:
@@ -144,7 +144,7 @@ def _shape_of(data: Mapping[str, Any]) -> Shape:
 
 
 def _least_of(shapes: Sequence[Shape]) -> Shape:
-    """Return what machines of every one of the types have: a pod that fits in this fits in whichever comes."""
+    """Return the smallest resources of all the types: a pod that fits these fits any of the types."""
     first = shapes[0]
     return Shape(
         instance_type=first.instance_type,

@@ -19,7 +19,7 @@ _EFFECTS = {
 
 
 class Nodegroup(msgspec.Struct, frozen=True):
-    """A managed node group, as far as it shows on its nodes."""
+    """What a managed node group sets on its nodes."""
 
     labels: Mapping[str, str] = {}
     taints: Sequence[TaintSpec] = ()
@@ -28,7 +28,7 @@ class Nodegroup(msgspec.Struct, frozen=True):
 
 
 class Nodegroups:
-    """Remembers answers: for 6 minutes while a group is empty, for an hour while nodes show what they are like."""
+    """Caches answers: for 6 minutes while a group is empty, for an hour while it has nodes."""
 
     def __init__(self, api: AwsApi) -> None:
         self._api = api
@@ -36,9 +36,9 @@ class Nodegroups:
         self._rest = ServicePause()
 
     def of(self, tags: Mapping[str, str], empty: bool, now: float) -> Nodegroup | ProviderError | None:
-        """Return the node group that an Auto Scaling group's tags name, or why it cannot be read; None for no group.
+        """Return the node group that an Auto Scaling group's tags name, or the error; None if they name no group.
 
-        A refusal is remembered like an answer; a service that is away is not asked again within a minute.
+        A refusal is cached like an answer. An unreachable service is not asked again within a minute.
         """
         cluster, name = tags.get(_CLUSTER), tags.get(_NAME)
         if not cluster or not name:

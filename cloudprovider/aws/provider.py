@@ -57,7 +57,7 @@ class AwsProvider:
         return view.owners.get(instance) if group is None else group if group in view.groups else None
 
     def has_instance(self, node: NodeRef) -> bool:
-        """Whether a node's machine is in a group; Fargate's, which are in none, are taken to exist."""
+        """Whether a node's machine is in a group. Fargate nodes are in no group and are assumed to exist."""
         if node.name.startswith(_FARGATE):
             return True
         instance = instance_id(node.provider_id)
@@ -74,7 +74,7 @@ class AwsProvider:
         return _GPU_TYPES
 
     def close(self) -> None:
-        """Do nothing: connections close by themselves."""
+        """Do nothing, because connections close by themselves."""
 
 
 class PricedAwsProvider(PriceListed, AwsProvider):
@@ -82,9 +82,9 @@ class PricedAwsProvider(PriceListed, AwsProvider):
 
 
 def create(context: ProviderContext) -> AwsProvider | PricedAwsProvider:
-    """Read the flags and files, connect, and describe the groups once, to find what cannot work.
+    """Read the flags and files, connect, and describe the groups once to find problems.
 
-    Raises `Misconfigured`, also for credentials that AWS does not take, and other `ProviderError`s where AWS is away.
+    Raises `Misconfigured`, also for credentials that AWS rejects, and other `ProviderError`s if AWS is unreachable.
     """
     problems = Problems()
     read_selection(context.node_specs, context.discovery_specs, problems)

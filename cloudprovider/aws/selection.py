@@ -18,7 +18,7 @@ class Selection(msgspec.Struct, frozen=True):
     """Every tag must be there; an empty value stands for any."""
 
     def takes(self, tags: Mapping[str, str]) -> bool:
-        """Whether a group with these tags is one that is looked for."""
+        """Whether a group with these tags is selected."""
         return bool(self.tags) and all(
             key in tags and (not value or tags[key] == value) for key, value in self.tags.items()
         )

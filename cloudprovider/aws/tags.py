@@ -17,12 +17,12 @@ _EFFECTS = frozenset({"NoSchedule", "NoExecute", "PreferNoSchedule"})
 
 
 def labels_of(tags: Mapping[str, str]) -> dict[str, str]:
-    """Return the labels of `.../node-template/label/<label>`, those that a node can have."""
+    """Return the valid labels of `.../node-template/label/<label>`."""
     return {key: value for key, value in _under(_LABEL, tags) if _VALUE.fullmatch(value)}
 
 
 def taints_of(tags: Mapping[str, str]) -> tuple[TaintSpec, ...]:
-    """Return the taints of `.../node-template/taint/<key>` = `<value>:<effect>`, those that are well-formed."""
+    """Return the well-formed taints of `.../node-template/taint/<key>` = `<value>:<effect>`."""
     split = ((key, *text.rpartition(":")) for key, text in _under(_TAINT, tags))
     return tuple(
         TaintSpec(key, value, effect)
@@ -32,17 +32,17 @@ def taints_of(tags: Mapping[str, str]) -> tuple[TaintSpec, ...]:
 
 
 def resources_of(tags: Mapping[str, str]) -> dict[str, str]:
-    """Return the quantities of `.../node-template/resources/<name>`, those that are quantities."""
+    """Return the valid quantities of `.../node-template/resources/<name>`."""
     return {name: text for name, text in _under(_RESOURCE, tags) if _is_amount(text)}
 
 
 def settings_of(tags: Mapping[str, str]) -> GroupSettings:
-    """Return the overrides of `.../node-template/autoscaling-options/<key>`; what cannot be read overrides nothing."""
+    """Return the overrides of `.../node-template/autoscaling-options/<key>`. Invalid values are ignored."""
     return read_options(dict(_under(_OPTION, tags)), _OPTION, Problems())
 
 
 def unusable(tags: Mapping[str, str]) -> Iterator[str]:
-    """Yield the tags under our prefix that have no effect as they are."""
+    """Yield the tags with our prefix whose values are invalid and have no effect."""
     labels, resources = labels_of(tags), resources_of(tags)
     tainted = {taint.key for taint in taints_of(tags)}
     for prefix, used in ((_LABEL, labels), (_TAINT, tainted), (_RESOURCE, resources)):

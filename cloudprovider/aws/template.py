@@ -15,9 +15,9 @@ _NEEDED = ("cpu", "memory")
 
 
 def template_of(asg: Asg, shape: Shape | None, nodegroup: Nodegroup | None, region: str) -> NodeTemplate:
-    """Return a node of the group; `ProviderError` where neither machine nor tags tell its cpu and memory.
+    """Return a new node of the group; `ProviderError` if neither machine nor tags give its cpu and memory.
 
-    All of the capacity counts as allocatable, and 110 pods, unless a resource tag says otherwise.
+    All of the capacity and 110 pods are allocatable, unless a resource tag says otherwise.
     """
     nodegroup = nodegroup or Nodegroup()
     capacity = {"pods": _PODS, **_amounts(shape), **resources_of(asg.tags), **resources_of(nodegroup.tags)}
@@ -57,5 +57,5 @@ def _zone_labels(zone: str) -> dict[str, str]:
 
 
 def _merged(ours: Sequence[TaintSpec], managed: Sequence[TaintSpec]) -> tuple[TaintSpec, ...]:
-    """Return both; of two with the same key and effect the managed node group's."""
+    """Return both. Of two taints with the same key and effect, the managed node group's wins."""
     return tuple({(taint.key, taint.effect): taint for taint in (*ours, *managed)}.values())

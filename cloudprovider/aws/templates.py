@@ -29,7 +29,7 @@ class Templates:
         self._nodegroups: dict[str, Nodegroup] = {}
 
     def of(self, groups: Iterable[Asg], now: float) -> Mapping[str, NodeTemplate]:
-        """Return a template by group, for those that have one. Never raises `ProviderError`."""
+        """Return the templates by group. Groups without a template are left out. Never raises `ProviderError`."""
         by_name = {group.name: group for group in groups}
         shapes = self._machines.shapes({name: group.launch for name, group in by_name.items()}, now)
         made = {name: self._made(group, shapes[name], now) for name, group in by_name.items()}
