@@ -27,7 +27,7 @@ class TokenSource(Protocol):
         ...
 
     def refused(self, token: str) -> None:
-        """Take note that a token was not accepted."""
+        """Note that a token was rejected."""
         ...
 
 
@@ -82,9 +82,9 @@ class Arm:
         etag: str = "",
         query: Mapping[str, str] = {},
     ) -> str | None:
-        """Change something; return the address where its progress can be asked, None where it is over already.
+        """Send a change. Return the address that reports its progress, or None if it is already complete.
 
-        With an `etag` nothing happens, and `Transient` is raised, where the resource has another one by now.
+        With an `etag`, nothing happens and `Transient` is raised if the resource's `etag` has changed.
         """
         headers = {"If-Match": etag} if etag else {}
         reply = self._send(what, method, self._url(path, version, query), headers, msgspec.json.encode(body))
@@ -93,7 +93,7 @@ class Arm:
         return reply.headers.get("azure-asyncoperation") or reply.headers.get("location") or None
 
     def progress(self, what: str, address: str) -> Progress:
-        """Ask how an operation stands. One that is not known any more is over."""
+        """Return the progress of an operation. An operation that Azure no longer knows is complete."""
         try:
             reply = self._read(what, self._ours(what, address))
         except ProviderError as error:

@@ -32,7 +32,7 @@ class Compute:
         return self._arm.get(f"reading scale set {name}", f"{self._group}/{_SCALE_SETS}/{name}", _COMPUTE, ScaleSet)
 
     def machines(self, scale_set: ScaleSet) -> tuple[Machine, ...]:
-        """List the machines of a scale set, those that are being created or deleted as well."""
+        """List the machines of a scale set, including those being created or deleted."""
         what = f"listing the machines of {scale_set.name}"
         if scale_set.is_flexible:
             path, query = (
@@ -46,9 +46,9 @@ class Compute:
         return tuple(machine for machine in machines if machine is not None)
 
     def set_capacity(self, scale_set: ScaleSet, capacity: int) -> str | None:
-        """Change how many machines there are to be; return where to ask for progress.
+        """Set the capacity; return the address that reports its progress.
 
-        `Transient`, and nothing has happened, where the scale set is not any more as it was read.
+        Raises `Transient` and changes nothing if the scale set has changed since it was read.
         """
         sku = scale_set.sku
         body = {
@@ -63,7 +63,7 @@ class Compute:
         return self._arm.write(what, "PUT", path, _COMPUTE, body, etag=etag)
 
     def delete(self, scale_set: ScaleSet, provider_ids: Sequence[str]) -> str | None:
-        """Delete machines, which lowers the capacity by as many; return where to ask for progress."""
+        """Delete machines, which also lowers the capacity; return the address that reports its progress."""
         # Machines on dedicated hosts cannot be deleted by force.
         forced = self._settings.force_delete and scale_set.properties.host_group is None
         return self._arm.write(
@@ -76,11 +76,11 @@ class Compute:
         )
 
     def progress(self, address: str) -> Progress:
-        """Ask how a change stands."""
+        """Return the progress of a change."""
         return self._arm.progress("asking for the progress of a change", address)
 
     def sizes(self, location: str) -> Sequence[MachineSize]:
-        """List what can be bought in a location: long, and it hardly changes."""
+        """List the machine sizes of a location. The list is long and rarely changes."""
         return list(
             self._arm.pages(
                 f"listing the machine sizes of {location}",

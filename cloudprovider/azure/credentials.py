@@ -59,14 +59,14 @@ class Tokens:
             return self._token.token
 
     def refused(self, token: str) -> None:
-        """Forget a token that was not accepted."""
+        """Forget a token that was rejected."""
         with self._lock:
             if self._token is not None and self._token.token == token:
                 self._token = None
 
 
 def tokens_for(identity: Identity, cloud: AzureCloud, now: Callable[[], float]) -> Tokens:
-    """Return the source of an identity's tokens. Asks for none yet. `Misconfigured` where a certificate is no good."""
+    """Return an identity's token source. Requests no token yet. `Misconfigured` for an unusable certificate."""
     try:
         credential = _credential(identity, cloud)
     except (ValueError, OSError) as error:

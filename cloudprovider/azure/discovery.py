@@ -21,9 +21,9 @@ class Selector(msgspec.Struct, frozen=True):
 
 
 def read_selector(specs: Sequence[str], problems: Problems) -> Selector | None:
-    """Return what all specifications together ask for; None where there are none.
+    """Return the selector that all specifications make together; None if there are none.
 
-    As for Cluster Autoscaler, a scale set must match every one of them, and of several sizes the narrowest count.
+    As in Cluster Autoscaler, a scale set must match every specification. The narrowest sizes win.
     """
     tags: dict[str, str] = {}
     low: list[int] = []
@@ -51,9 +51,9 @@ def read_selector(specs: Sequence[str], problems: Problems) -> Selector | None:
 
 
 def sized_by_tags(name: str, tags: Mapping[str, str], selector: Selector) -> SizedName | str | None:
-    """Return a matching scale set's sizes, why it cannot be a node group, or None where it does not match.
+    """Return a matching scale set's sizes or the reason why it cannot be a node group; None if it does not match.
 
-    Its own tags `min` and `max` come before the sizes of the selector.
+    Its own tags `min` and `max` override the sizes of the selector.
     """
     if any(tags.get(key) != value for key, value in selector.tags.items()):
         return None

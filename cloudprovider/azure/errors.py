@@ -45,7 +45,7 @@ _LONGEST_CODE, _LONGEST_MESSAGE = 64, 500
 
 
 class ChangedMeanwhile(Transient):
-    """Nothing happened, because the resource is not any more as it was read."""
+    """Nothing happened, because the resource has changed since it was read."""
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -55,14 +55,14 @@ class Failure(msgspec.Struct, frozen=True):
     message: str = ""
 
     def instance_error(self) -> InstanceError:
-        """Return it as the reason why a machine did not come."""
+        """Return the failure as the reason why a machine was not created."""
         short = _lacks(self, _NO_CAPACITY) or _lacks_quota(self)
         error_class = ErrorClass.OUT_OF_RESOURCES if short else ErrorClass.OTHER
         return InstanceError(error_class, self.code, self.message)
 
 
 def failure_of(data: Any, status: int) -> Failure:
-    """Return what an error document says, of the innermost error that names a lack of something; never fails."""
+    """Return the failure that an error document reports. The innermost lack of capacity or quota wins. Never raises."""
     outer = data.get("error", data) if isinstance(data, Mapping) else {}
     failures = list(_flat(outer, 0)) or [Failure("")]
     telling = [failure for failure in failures if _lacks(failure, _NO_CAPACITY) or _lacks_quota(failure)]
@@ -71,7 +71,7 @@ def failure_of(data: Any, status: int) -> Failure:
 
 
 def error_of(what: str, status: int, failure: Failure, headers: Mapping[str, str]) -> ProviderError:
-    """Return the error for an answer; `what` says in words what was tried."""
+    """Return the error for an answer. `what` describes the attempted call."""
     text = f"{what}: {failure.code}: {failure.message}" if failure.message else f"{what}: {failure.code}"
     if status == 429 or failure.code.lower() in _THROTTLED:
         return Throttled(text, retry_after_s(headers.get("retry-after"), headers.get("date")))

@@ -40,8 +40,8 @@ Choice = Callable[[Sequence[ScaleSet]], Sequence[str]]
 class Fleet:
     """The chosen scale sets by name.
 
-    What is known of one is a value that is replaced as a whole, under a lock that is never held during a call. A
-    change made here while a refresh is under way counts more than what the refresh read of that scale set.
+    The state of a scale set is a value that is replaced as a whole, under a lock that is never held during a call.
+    A change made during a refresh overrides what the refresh read of that scale set.
     """
 
     def __init__(self, compute: Compute, settings: Settings, now: Callable[[], float]) -> None:
@@ -61,7 +61,7 @@ class Fleet:
 
     @property
     def all(self) -> Mapping[str, Holding]:
-        """What is known, by the name of the scale set."""
+        """The known states by name of the scale set."""
         return self._held
 
     def now(self) -> float:
@@ -69,15 +69,15 @@ class Fleet:
         return self._now()
 
     def listed(self) -> Sequence[ScaleSet]:
-        """List all scale sets of the resource group, now, for the next refresh to start from."""
+        """List all scale sets of the resource group now. The next refresh starts from this list."""
         self._listed, self._listed_at = self.compute.scale_sets(), self._now()
         return self._listed
 
     def refresh(self, now: float, choose: Choice) -> None:
-        """Bring everything up to date: progress first, then sizes, then the machines where something is going on.
+        """Update everything: first progress, then sizes, then the machines of scale sets that are changing.
 
-        `choose` says which scale sets are node groups. Where Azure throttles or is away, answers that are not older
-        than a quarter of an hour are kept; without those the error is raised.
+        `choose` picks the scale sets that are node groups. If Azure throttles or is unreachable, answers stay in use
+        for 15 minutes; without them, the error is raised.
         """
         before = self._held
         if now < self._quiet_until:
@@ -94,7 +94,7 @@ class Fleet:
         return None
 
     def change(self, name: str, by: Callable[[Holding], Holding]) -> Holding:
-        """Replace what is known of a scale set after something was asked of it; `NotFound` where it is gone."""
+        """Replace a scale set's known state after a request; `NotFound` if it no longer exists."""
         with self._lock:
             held = self.get(name)
             changed = replace(by(held), writes=held.writes + 1)
@@ -103,7 +103,7 @@ class Fleet:
             return changed
 
     def known(self, name: str) -> Holding:
-        """Return what is known of a scale set, read again if the answer to a change was lost."""
+        """Return a scale set's known state. Reads it again if the answer to a change was lost."""
         held = self.get(name)
         return self.reread(name) if held.uncertain else held
 
@@ -129,7 +129,7 @@ class Fleet:
         return self.get(name).listed_at >= self._refreshed_at
 
     def owner(self, key: str) -> str | None:
-        """Return the scale set that lists a machine, or did: ids of flexible scale sets do not tell."""
+        """Return the scale set that lists or has listed a machine. Ids of flexible scale sets do not contain it."""
         return self._by_key.get(key) or self._vanished.get(key)
 
     def lists(self, key: str) -> bool:
@@ -137,7 +137,7 @@ class Fleet:
         return key in self._by_key
 
     def get(self, name: str) -> Holding:
-        """Return what is known of a scale set; `NotFound` where it is gone."""
+        """Return a scale set's known state; `NotFound` if it no longer exists."""
         if name not in self._held:
             raise NotFound(f"scale set {name} does not exist any more")
         return self._held[name]
@@ -192,7 +192,7 @@ class Fleet:
         return with_progress(held, over, now)
 
     def _with_machines(self, held: Holding, old: Holding | None, now: float) -> Holding:
-        """List the machines of a scale set, if they may be others than those that are known."""
+        """List the machines of a scale set if they may have changed."""
         resized = old is not None and old.scale_set.capacity != held.scale_set.capacity
         if held.is_settled and not resized and now - held.listed_at < self._patience_s(held.scale_set.name):
             return held

@@ -44,31 +44,31 @@ class ScaleSetGroup:
         return self._sized.max_size
 
     def target_size(self) -> int:
-        """Return how many machines there are to be, without those being deleted."""
+        """Return the desired number of machines, without those being deleted."""
         return self._fleet.known(self.id).target
 
     def instances(self) -> Sequence[Instance]:
-        """Return every machine, and a failed stand-in for each that was asked for and will not come."""
+        """Return every machine, and a failed placeholder for each requested machine that will not be created."""
         held = self._fleet.known(self.id)
         if any(held.listed_at <= operation.since for operation in held.operations if not operation.deletes):
             held = self._fleet.relisted(self.id)
         return held.instances()
 
     def template(self) -> NodeTemplate | None:
-        """Return a new node as size, disk and tags tell; None where the size is not known."""
+        """Return the template that size, disk and tags give; None if the size is not known."""
         held = self._fleet.all.get(self.id)
         return None if held is None else self._templates.of(held.scale_set)
 
     def settings(self) -> GroupSettings:
-        """Return what tags override."""
+        """Return the overrides that the tags give."""
         held = self._fleet.all.get(self.id)
         return GroupSettings() if held is None else settings_of(held.scale_set.tags or {})
 
     def increase(self, delta: int) -> None:
-        """Raise the capacity above what it is now, never to less; machines that others added meanwhile count.
+        """Raise the capacity, and never lower it. Machines that others added in the meantime count towards `delta`.
 
-        Azure says at once that a quota is too small, but only later that it has no such machines: those that do not
-        come are then listed as failed.
+        Azure reports a small quota at once, but a lack of machines only later. Machines that are not created are then
+        listed as failed.
         """
         if delta <= 0:
             raise ProviderError(f"{self.id}: an increase must be positive, not {delta}")
@@ -85,15 +85,15 @@ class ScaleSetGroup:
     def decrease_target(self, delta: int) -> None:
         """Lower the capacity by machines that do not exist.
 
-        Azure would choose machines to delete if there were too many, so nothing is done while it still works on the
-        scale set and could be making some.
+        If there were too many machines, Azure would choose some to delete. So the capacity stays while Azure works on
+        the scale set and may be creating machines.
         """
         if delta <= 0:
             raise ProviderError(f"{self.id}: a decrease must be positive, not {delta}")
         self._resize(lambda held, fresh: self._lowered(held, fresh, delta))
 
     def delete(self, nodes: Sequence[NodeRef]) -> None:
-        """Delete these machines in one call, after reading how many there are. Those on their way are left alone."""
+        """Delete these machines in one call, after reading the capacity. Machines already being deleted are skipped."""
         self._delete(nodes, least=self.min_size)
 
     def force_delete(self, nodes: Sequence[NodeRef]) -> None:
@@ -144,9 +144,9 @@ class ScaleSetGroup:
             raise ProviderError(f"{self.id}: {target} is above the maximum size {self.max_size}")
 
     def _resize(self, choose: Callable[[Holding, ScaleSet], int]) -> None:
-        """Set the capacity for the target that `choose` picks, from the scale set as it is now.
+        """Read the scale set again, and set the capacity for the target that `choose` picks.
 
-        The entity tag makes Azure refuse if somebody changes the scale set in between; then it is read again.
+        The entity tag makes Azure refuse if the scale set changes in between. Then it is read again.
         """
         for attempt in range(1, _TRIES + 1):
             fresh = self._fleet.compute.scale_set(self.id)
@@ -169,7 +169,7 @@ class ScaleSetGroup:
         self._fleet.change(self.id, lambda held: resized(held, capacity, target, operation))
 
     def _careful(self, call: Callable[[], T]) -> T:
-        """Make a change; where the answer is lost, note that only a read can tell what came of it."""
+        """Make a change. If the answer is lost, note that the scale set must be read again."""
         try:
             return call()
         except ChangedMeanwhile:

@@ -34,7 +34,7 @@ class AzureOperation(msgspec.Struct, frozen=True):
 
 
 class MissingMachines(msgspec.Struct, frozen=True):
-    """Why machines that were asked for do not come."""
+    """Why requested machines are not created."""
 
     since: float
     error: InstanceError
@@ -72,13 +72,13 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing is going on that another list of the machines would show."""
+        """Whether another list of the machines would show nothing new."""
         if self.uncertain or self.operations or len(self.machines) != self.target:
             return False
         return all(machine.state is State.RUNNING for machine in self.machines)
 
     def unfulfilled(self) -> Mapping[str, Instance]:
-        """Return stand-ins, by key, for the machines that were asked for and will not come."""
+        """Return placeholders, by key, for the requested machines that will not be created."""
         if self.shortfall is None:
             return {}
         since, error = self.shortfall.since, self.shortfall.error
@@ -86,7 +86,7 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
         return {ids.key(provider_id): Instance(provider_id, State.CREATING, error) for provider_id in missing}
 
     def instances(self) -> list[Instance]:
-        """Return every machine, and the stand-ins."""
+        """Return every machine and the placeholders."""
         live = {machine.key for machine in self.live}
         shown = [
             machine.instance if machine.key in live else Instance(machine.provider_id, State.DELETING)
@@ -96,12 +96,12 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def begun(scale_set: ScaleSet) -> Holding:
-    """Return what is known of a scale set that was seen for the first time."""
+    """Return the state of a newly seen scale set."""
     return Holding(scale_set=scale_set, target=scale_set.capacity)
 
 
 def with_scale_set(held: Holding, fresh: ScaleSet) -> Holding:
-    """Return it with the scale set as it was read now."""
+    """Return the state with a newly read scale set."""
     if held.operations and fresh.etag and fresh.etag == held.superseded:
         return held
     leaving = held.going & {machine.key for machine in held.machines}
@@ -111,14 +111,14 @@ def with_scale_set(held: Holding, fresh: ScaleSet) -> Holding:
 
 
 def with_machines(held: Holding, machines: Sequence[Machine], listed_at: float) -> Holding:
-    """Return it with its machines as they were listed at some time."""
+    """Return the state with the machines that were listed at `listed_at`."""
     return replace(held, machines=tuple(machines), listed_at=listed_at)
 
 
 def with_progress(held: Holding, over: Mapping[AzureOperation, Failure | None], now: float) -> Holding:
-    """Return it without the operations that are over, of some of which Azure says why they failed.
+    """Return the state without the completed operations. `over` has their failures; None where none is known.
 
-    A failure counts unless a later change of ours took its place: then that one brings the machines.
+    A failure counts unless a later change of ours replaced the operation and brings the machines.
     """
     left = tuple(
         operation
@@ -133,12 +133,12 @@ def with_progress(held: Holding, over: Mapping[AzureOperation, Failure | None], 
 
 
 def once_relieved(held: Holding) -> Holding:
-    """Forget why machines did not come, once none is missing."""
+    """Forget why machines were not created once none is missing."""
     return held if held.unfulfilled() else replace(held, shortfall=None)
 
 
 def resized(held: Holding, capacity: int, target: int, operation: AzureOperation | None) -> Holding:
-    """Return it after another capacity was accepted, which makes another target."""
+    """Return the state after Azure accepted a new capacity, which changes the target."""
     before = held.scale_set
     sku = None if before.sku is None else replace(before.sku, capacity=capacity)
     return replace(
@@ -152,14 +152,14 @@ def resized(held: Holding, capacity: int, target: int, operation: AzureOperation
 
 
 def shrunk(held: Holding, operation: AzureOperation) -> Holding:
-    """Return it after a deletion was accepted."""
+    """Return the state after Azure accepted a deletion."""
     gone = sum(machine.key in operation.deletes for machine in held.live)
     return replace(held, target=held.target - gone, operations=(*held.operations, operation))
 
 
 def wanted(before: int, now: int, delta: int) -> int:
-    """Return the target to ask for when `delta` more were decided on at a target that has since turned out otherwise.
+    """Return the target to request for an increase by `delta` that was decided on at an older target.
 
-    Machines that others added meanwhile, or an earlier call that seemed lost, make up for as many.
+    Machines that others or an earlier, seemingly lost call added in the meantime count towards `delta`.
     """
     return max(now, before + delta) if now > before else now + delta

@@ -1,4 +1,4 @@
-"""Provider ids: the resource id of a machine behind `azure://`, the name of its resource group in lower case.
+"""Provider ids: `azure://` and the resource id of a machine, with the name of its resource group in lower case.
 
 Azure writes names in whatever case it likes, so ids are compared by their `key`.
 """
@@ -31,7 +31,7 @@ def provider_id(resource_id: str) -> str:
 
 
 def key(provider_id: str) -> str:
-    """Return what a provider id is compared by."""
+    """Return the key that provider ids are compared by."""
     return provider_id.lower()
 
 
@@ -42,10 +42,10 @@ def owner_of(key: str) -> Owner | None:
 
 
 def unfulfilled(scale_set_id: str, since: float, number: int) -> str:
-    """Return the id of a request that failed at some time; no later failure has the same one."""
+    """Return the id of a failed request. The time keeps it apart from later failures."""
     return f"{provider_id(scale_set_id)}/unfulfilled/{int(since)}-{number}"
 
 
 def instance_id(provider_id: str) -> str:
-    """Return what Azure's calls on a scale set know a machine by."""
+    """Return the instance id of a machine in Azure's calls on a scale set."""
     return provider_id.rpartition("/")[2]

@@ -23,7 +23,7 @@ class Machine(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """What it is looked up by."""
+        """The key that the machine is looked up by."""
         return ids.key(self.provider_id)
 
     @property
@@ -33,7 +33,7 @@ class Machine(msgspec.Struct, frozen=True):
 
 
 def machine_of(virtual_machine: VirtualMachine, fast_delete: bool) -> Machine | None:
-    """Return a listed machine; None for one without an id, which Azure shows for a moment while it deletes.
+    """Return a listed machine; None for a machine without an id, which Azure shows briefly during a deletion.
 
     A machine that failed has never come to life, and counts as a failed creation, if Azure lists its statuses and
     none of them is of its power. With `fast_delete` so does every failed one that neither runs nor starts. Any other

@@ -48,7 +48,7 @@ class AzureProvider:
         self._sized: Mapping[str, SizedName] = {}
 
     def refresh(self, now: float) -> None:
-        """Bring the scale sets up to date; nothing is asked while answers are fresh and nothing is going on."""
+        """Update the scale sets. Makes no calls while the answers are fresh and nothing is changing."""
         self._fleet.refresh(now, self._choose)
         held = self._fleet.all
         self._sizes.refresh((holding.scale_set.location for holding in held.values()), now)
@@ -72,7 +72,7 @@ class AzureProvider:
         return name if name in self._groups else None
 
     def has_instance(self, node: NodeRef) -> bool:
-        """Whether the machine exists. Before one is said to be gone its scale set is listed again, once a pass."""
+        """Whether the machine exists. The scale set is listed again, at most once a pass, before the answer is no."""
         name, key = self.group_of(node), ids.key(node.provider_id)
         if name is None or self._fleet.lists(key):
             return True
@@ -86,7 +86,7 @@ class AzureProvider:
         return GPU_LABEL
 
     def gpu_types(self) -> Sequence[str]:
-        """Return the values that it is known to have."""
+        """Return the known values of the label."""
         return _GPU_TYPES
 
     def close(self) -> None:
@@ -109,9 +109,9 @@ class PricedAzureProvider(PriceListed, AzureProvider):
 def chosen(
     scale_sets: Sequence[ScaleSet], named: Mapping[str, SizedName], selector: Selector | None
 ) -> tuple[Sequence[SizedName], Mapping[str, str]]:
-    """Return the scale sets that are node groups, and why others that match the selector cannot be.
+    """Return the scale sets that are node groups, and the reasons why other matching ones are not.
 
-    Sizes of `--nodes` come before those of tags.
+    Sizes of `--nodes` override those of tags.
     """
     names = {scale_set.name for scale_set in scale_sets}
     sized = [size for name, size in named.items() if name in names]

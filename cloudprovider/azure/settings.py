@@ -1,7 +1,7 @@
 """The cloud configuration (`azure.json`) and the environment variables that override it.
 
-The file is shared with other components of a cluster, so keys that are not listed here are none of our business. As
-for Cluster Autoscaler, the case of a key does not matter, and a variable that is set and not blank wins over the file.
+Other components of a cluster share the file, so keys that are not listed here are ignored. As in Cluster Autoscaler,
+the case of a key does not matter, and a variable that is set and not blank overrides the file.
 """
 
 from collections.abc import Iterable, Mapping
@@ -71,7 +71,7 @@ _CLOUDS = {
 
 
 class Method(StrEnum):
-    """How the autoscaler proves who it is."""
+    """How the autoscaler authenticates."""
 
     CLIENT_SECRET = "client secret"
     CERTIFICATE = "client certificate"
@@ -81,7 +81,7 @@ class Method(StrEnum):
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """Who the autoscaler is, and how it proves it."""
+    """The autoscaler's identity, and how it authenticates."""
 
     method: Method
     tenant_id: str = ""
@@ -97,7 +97,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the provider is configured with. Durations in seconds."""
+    """The provider's configuration. Durations are in seconds."""
 
     cloud: AzureCloud
     subscription_id: str

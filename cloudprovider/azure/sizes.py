@@ -24,7 +24,7 @@ _FPGA_RESOURCE = "xilinx.com/fpga-xilinx_u250_gen3x16_xdma_shell_2_1-0"
 
 
 class Size(msgspec.Struct, frozen=True):
-    """What a machine of one size has."""
+    """The resources of a machine size."""
 
     cpus: int
     memory_mib: int
@@ -35,7 +35,7 @@ class Size(msgspec.Struct, frozen=True):
 
 
 class Sizes:
-    """The sizes of every location where there are node groups. Read once a day; owned by whoever refreshes."""
+    """The sizes of every location with node groups. They are read once a day. Owned by the thread that refreshes."""
 
     def __init__(self, compute: Compute) -> None:
         self._compute = compute
@@ -43,7 +43,7 @@ class Sizes:
         self._next_s: dict[str, float] = {}
 
     def refresh(self, locations: Iterable[str], now: float) -> None:
-        """Read the sizes of locations that are due. Where that fails, only tags tell what nodes have."""
+        """Read the sizes of locations that are due. If that fails, only tags give the resources of nodes."""
         for location in sorted({location.lower() for location in locations}):
             if now < self._next_s.get(location, -inf):
                 continue
@@ -57,14 +57,14 @@ class Sizes:
                 self._sizes = {**self._sizes, location: sizes}
 
     def find(self, location: str, name: str) -> Size | None:
-        """Return a size; a promotional one is like that without the suffix."""
+        """Return a size. A promotional size equals the size without the suffix."""
         known = self._sizes.get(location.lower(), {})
         name = name.lower()
         return known.get(name) or known.get(name.removesuffix("_promo"))
 
 
 def sizes_by_name(machine_sizes: Iterable[MachineSize]) -> Mapping[str, Size]:
-    """Return sizes by name in lower case, without those that do not say how much they have."""
+    """Return sizes by name in lower case. Sizes without known resources are left out."""
     sizes: dict[str, Size] = {}
     for machine_size in machine_sizes:
         if (machine_size.resource_type or "").lower() != _KIND or not machine_size.name:

@@ -1,6 +1,6 @@
 """Reads the tags of a scale set that describe its nodes.
 
-Names of tags cannot hold a slash, so in what follows a prefix `_` stands for `/`, and `~2` for `_`.
+Names of tags cannot contain a slash, so after a prefix `_` stands for `/`, and `~2` for `_`.
 """
 
 import re
@@ -18,12 +18,12 @@ _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
 
 def labels_of(tags: Mapping[str, str]) -> dict[str, str]:
-    """Return the labels of new nodes; values that no label can have are left out."""
+    """Return the labels of new nodes. Invalid label values are left out."""
     return {name: value for name, value in _named(tags, "label_") if is_label_value(value)}
 
 
 def taints_of(tags: Mapping[str, str]) -> Sequence[TaintSpec]:
-    """Return the taints of new nodes, from `<value>:<effect>`; what has no effect is left out."""
+    """Return the taints of new nodes, from `<value>:<effect>`. Values without an effect are left out."""
     taints = []
     for name, text in sorted(_named(tags, "taint_")):
         value, colon, effect = text.rpartition(":")
@@ -33,24 +33,24 @@ def taints_of(tags: Mapping[str, str]) -> Sequence[TaintSpec]:
 
 
 def resources_of(tags: Mapping[str, str]) -> dict[str, str]:
-    """Return amounts of resources, which come before those that the machine size tells."""
+    """Return amounts of resources, which override those of the machine size."""
     return {name: value for name, value in _named(tags, "resources_") if _is_amount(value)}
 
 
 def settings_of(tags: Mapping[str, str]) -> GroupSettings:
-    """Return overrides of flags; what cannot be used keeps the flag."""
+    """Return overrides of flags. For invalid values, the flag applies."""
     prefix = f"{_PREFIX}autoscaling-options_"
     options = {tag.removeprefix(prefix): value for tag, value in tags.items() if tag.startswith(prefix)}
     return read_options(options, prefix, Problems())
 
 
 def pool_of(tags: Mapping[str, str]) -> str:
-    """Return the node pool of a managed cluster (AKS); empty where none manages the scale set."""
+    """Return the node pool of a managed cluster (AKS); empty if the scale set belongs to none."""
     return next((tags[name] for name in _POOL_NAMES if tags.get(name)), "")
 
 
 def is_label_value(text: str) -> bool:
-    """Whether a label may have this value."""
+    """Whether this is a valid value of a label."""
     return _LABEL_VALUE.fullmatch(text) is not None
 
 

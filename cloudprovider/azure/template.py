@@ -20,14 +20,14 @@ _POD_MIB, _KUBELET_MIB, _FREE_MIB = 20, 50, 100
 
 
 class Templates:
-    """Makes templates from what is known of machine sizes."""
+    """Makes templates from machine sizes and tags."""
 
     def __init__(self, sizes: Sizes, predict_labels: bool) -> None:
         self._sizes = sizes
         self._predict_labels = predict_labels
 
     def of(self, scale_set: ScaleSet) -> NodeTemplate | None:
-        """Return the template; None where neither Azure nor tags tell how much CPU and memory a node has."""
+        """Return the template; None if neither Azure nor tags give a node's CPU and memory."""
         tags = scale_set.tags or {}
         name = (scale_set.sku.name if scale_set.sku is not None else None) or ""
         size = self._sizes.find(scale_set.location, name)
@@ -64,7 +64,7 @@ def _amounts(size: Size | None, disk: Disk) -> dict[str, str]:
 
 
 def _allocatable(capacity: Mapping[str, str], is_managed: bool, tagged: Mapping[str, str]) -> Mapping[str, str]:
-    """Return what pods may use. What a tag says of a resource is meant to be that already."""
+    """Return the allocatable resources. Amounts from tags are already allocatable amounts."""
     if not is_managed:
         return capacity
     memory_mib = int(parse_quantity(capacity["memory"]) / _MIB)
@@ -92,7 +92,7 @@ def _generic_labels(scale_set: ScaleSet, size_name: str, size: Size | None, is_w
 
 
 def _zones(scale_set: ScaleSet) -> list[str]:
-    """Return the zones as nodes are labelled with them, sorted."""
+    """Return the zones in the form of node labels, sorted."""
     location = scale_set.location.lower()
     zones = (f"{location}-{zone}" for zone in sorted(scale_set.zones or ()))
     return [zone for zone in zones if is_label_value(zone)]
@@ -126,7 +126,7 @@ def _both(name: str, value: str) -> dict[str, str]:
 
 
 def _taints(tags: Mapping[str, str], pool: str, profile: Profile) -> tuple[TaintSpec, ...]:
-    """Return the taints of the tags, and the one that AKS puts on every spot node."""
+    """Return the taints of the tags, and the taint that AKS puts on every spot node."""
     taints = tuple(taints_of(tags))
     if pool and _is_spot(profile) and all(taint.key != _SPOT_LABEL for taint in taints):
         taints += (TaintSpec(_SPOT_LABEL, "spot", "NoSchedule"),)
