@@ -36,13 +36,13 @@ TOLD_BY_NODES = (
 
 
 class Describer(msgspec.Struct, frozen=True):
-    """Makes templates. The engine gives each a host name label of its own."""
+    """Makes templates. The engine gives each template its own host name label."""
 
     architecture: str = _ARCHITECTURES[0]
 
     @classmethod
     def for_environment(cls, environment: Mapping[str, str], problems: Problems) -> "Describer":
-        """Return one with the default architecture that the environment names."""
+        """Return a describer with the default architecture that the environment names."""
         named = environment.get(_ARCHITECTURE_VARIABLE)
         if not named:
             return cls()
@@ -57,7 +57,7 @@ class Describer(msgspec.Struct, frozen=True):
         nodes: Mapping[str, str],
         problems: Problems,
     ) -> NodeTemplate | None:
-        """Return the template; None where CPU or memory are not known. `nodes` has labels of the group's nodes."""
+        """Return the template; None if CPU or memory is not known. `nodes` has labels of the group's nodes."""
         status = mapping((machine_template or {}).get("status"))
         capacity_problems = Problems()
         capacity = {**_told_by_template(status), **_annotated(scalable, capacity_problems)}
@@ -74,7 +74,7 @@ class Describer(msgspec.Struct, frozen=True):
         )
 
     def _labels(self, scalable: Scalable, node_info: Mapping[str, Any], problems: Problems) -> dict[str, str]:
-        """Return labels, those that count more later."""
+        """Return labels. Later sources override earlier ones."""
         labels = {_ARCH: self.architecture, _OS: "linux"}
         for label, field in ((_ARCH, "architecture"), (_OS, "operatingSystem")):
             if value := text(node_info.get(field)):
@@ -96,7 +96,7 @@ def is_propagated(label: str) -> bool:
 
 
 def _told_by_template(status: Mapping[str, Any]) -> dict[str, str]:
-    """Return the capacity that the machine template states; amounts that are no quantities are left out."""
+    """Return the capacity that the machine template states. Invalid quantities are left out."""
     capacity: dict[str, str] = {}
     for name, amount in mapping(status.get("capacity")).items():
         try:
@@ -108,7 +108,7 @@ def _told_by_template(status: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _annotated(scalable: Scalable, problems: Problems) -> dict[str, str]:
-    """Return the capacity that the group's annotations state; zero is as good as nothing said."""
+    """Return the capacity that the group's annotations state. Zero counts as absent."""
     capacity: dict[str, str] = {}
     for resource, key in (("cpu", "cpu"), ("memory", "memory"), ("ephemeral-storage", "ephemeral-disk")):
         if (amount := _read(scalable, key, _amount, problems)) is not None:
@@ -146,7 +146,7 @@ def _whole(value: str) -> str | None:
 
 
 def _taints(scalable: Scalable, problems: Problems) -> Iterator[TaintSpec]:
-    """Yield the taints of the Machines' specification, then of the annotation, which wins on equal key and effect."""
+    """Yield the taints of the Machines and of the annotation. The annotation wins on equal key and effect."""
     taints: dict[tuple[str, str], TaintSpec] = {}
     for item in scalable.template.get("taints") or ():
         taint = TaintSpec(text(item.get("key")), text(item.get("value")), text(item.get("effect")))

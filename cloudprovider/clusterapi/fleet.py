@@ -23,14 +23,14 @@ Describe = Callable[[Scalable, Sequence[Machine], Problems], NodeTemplate | None
 
 
 class Bounds(msgspec.Struct, frozen=True):
-    """Within what a group may scale."""
+    """The sizes that a group may scale between."""
 
     min_size: int
     max_size: int
 
 
 class GroupState(msgspec.Struct, frozen=True, kw_only=True):
-    """One group that may be scaled."""
+    """A group that the autoscaler may scale."""
 
     scalable: Scalable
     bounds: Bounds
@@ -70,14 +70,14 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def tail_of(provider_id: str) -> str:
-    """Return the part of a provider id that clouds and their controllers agree on: the last, but on Azure's sets."""
+    """Return the part of a provider id that clouds and controllers agree on: the last, except for Azure's sets."""
     if provider_id.startswith(_AZURE) and _SCALE_SET in provider_id:
         return provider_id
     return provider_id.rpartition("/")[2]
 
 
 def candidates(listed: Listed, selection: Selection, keys: Keys) -> Sequence[Scalable]:
-    """Return what may be a group: selected, meant to be scaled, and not left alone or scaled by its owner."""
+    """Return the selected objects with a maximum size, without paused ones and those that their owner scales."""
     return [
         scalable
         for scalable in listed.scalables
@@ -91,7 +91,7 @@ def candidates(listed: Listed, selection: Selection, keys: Keys) -> Sequence[Sca
 def build_fleet(
     listed: Listed, chosen: Sequence[Scalable], keys: Keys, describe: Describe, problems: Problems
 ) -> Fleet:
-    """Put together what was listed. A group that cannot be used is left out; why goes to `problems`."""
+    """Build the groups from what was listed. Unusable groups are left out; the reasons go to `problems`."""
     by_key = {scalable.key: scalable for scalable in listed.scalables}
     by_group: dict[OwnerKey, list[Machine]] = {}
     sets: dict[OwnerKey, list[Scalable]] = {}
@@ -114,7 +114,7 @@ def build_fleet(
 
 
 def _bounds(scalable: Scalable, keys: Keys, problems: Problems) -> Bounds | None:
-    """Return the sizes that the annotations set; None where they make no group of the object."""
+    """Return the sizes that the annotations set; None if they do not make the object a group."""
     low, high = (_size(scalable, key, problems) for key in (keys.min_size, keys.max_size))
     if low is None or high is None or high == 0:
         return None
@@ -189,10 +189,10 @@ def is_rolling(sets: Iterable[Scalable]) -> bool:
 
 
 def _leaving(replicas: int, machines: Sequence[Machine]) -> frozenset[MachineKey]:
-    """Return the marked Machines if the replicas were lowered for all of them: deleting them again would take others.
+    """Return the marked Machines if the replicas were lowered for all of them. Deleting them again would delete others.
 
-    That is so where there are that many Machines more than replicas. It finds out after a restart; what this process
-    did itself is in the ledger. While Machines are replaced there are more of them in any case.
+    That is so if the Machines exceed the replicas by at least the number of marks. This is needed after a restart,
+    because the ledger has only the writes of this process. A rolling replacement has more Machines in any case.
     """
     live = [machine for machine in machines if not machine.deleting]
     marked = frozenset(machine.key for machine in live if machine.mark is not None)

@@ -46,21 +46,21 @@ class CapiGroup:
         return self._state.bounds.max_size
 
     def target_size(self) -> int:
-        """Return the replicas; asks for them only where a write may or may not have happened."""
+        """Return the replicas. Reads them only after a write with an unknown outcome."""
         if self._roster.ledger.is_in_doubt(self.id):
             self._roster.ledger.rescaled(self.id, self._management.scale_of(self._state.scalable).replicas)
         return self._roster.ledger.target(self.id, self._current.replicas)
 
     def instances(self) -> Sequence[Instance]:
-        """Return the Machines, and those of a MachinePool that have none."""
+        """Return the Machines, and the instances of a MachinePool that have no Machine."""
         return tuple(self._roster.instances(self._current))
 
     def template(self) -> NodeTemplate | None:
-        """Return what annotations and machine template say."""
+        """Return the template from annotations and machine template."""
         return self._state.template
 
     def settings(self) -> GroupSettings:
-        """Return the overrides that annotations ask for; no scale-down while Machines are replaced by newer ones."""
+        """Return the overrides in the annotations. There is no scale-down while newer Machines replace older ones."""
         return self._state.settings
 
     def increase(self, delta: int) -> None:
@@ -70,9 +70,9 @@ class CapiGroup:
         self._rescale(delta, self._at_most_the_maximum)
 
     def decrease_target(self, delta: int) -> None:
-        """Lower the replicas by machines that do not exist: not asked for yet, or without a provider id.
+        """Lower the replicas by machines that do not exist: without a Machine, or without a provider id.
 
-        Those Machines are listed anew and marked, so that it is them that go and not one with a node.
+        The Machines are listed again, and those without a node are marked, so that only they are deleted.
         """
         if delta <= 0:
             raise ProviderError(f"{self.id}: a decrease must be positive, not {delta}")
@@ -91,18 +91,18 @@ class CapiGroup:
         self._shrink(pending[len(pending) - surplus :], delta, check)
 
     def delete(self, nodes: Sequence[NodeRef]) -> None:
-        """Mark exactly these Machines, and lower the replicas by as many, in one step."""
+        """Mark exactly these Machines, and lower the replicas by their number in one step."""
         self._delete(nodes, self.min_size)
 
     def force_delete(self, nodes: Sequence[NodeRef]) -> None:
-        """Do the same whatever the minimum size."""
+        """Delete these Machines, even below the minimum size."""
         self._delete(nodes, 0)
 
     def prepare_delete(self, nodes: Sequence[NodeRef]) -> None:
-        """Find out whether the Machines may be marked and the replicas be set, and change neither.
+        """Check the permissions to mark the Machines and to set the replicas, without changing either.
 
-        A mark that is there before its time would be a danger to others: whenever the replicas are lowered for another
-        node, it would be left to chance which of the marked Machines go.
+        An early mark would endanger other nodes: when the replicas are lowered for one of them, Cluster API would
+        delete any of the marked Machines.
         """
         doomed = self._doomed(nodes)
         for machine in doomed:
@@ -112,7 +112,7 @@ class CapiGroup:
             self._management.try_rescale(self._state.scalable)
 
     def settle_marks(self) -> None:
-        """Look at marks of which it was not known whether the replicas were lowered for them; now it is."""
+        """Settle the marks with an unknown outcome, now that it is known whether the replicas were lowered for them."""
         group, ledger = self._current, self._roster.ledger
         own = [machine for machine in ledger.stray() if self._roster.fleet.group_by_machine.get(machine.key) == self.id]
         ledger.leaves([machine for machine in own if machine.key in group.leaving])
@@ -137,7 +137,7 @@ class CapiGroup:
         self._shrink(doomed, len(doomed), check)
 
     def _doomed(self, nodes: Sequence[NodeRef]) -> Sequence[Machine]:
-        """Return the Machines of nodes, without those that are leaving already; raises where one is not ours."""
+        """Return the Machines of nodes, without those already leaving. Raises if a node is not of this group."""
         group, fleet = self._current, self._roster.fleet
         machines: dict[MachineKey, Machine] = {}
         for node in nodes:
@@ -149,7 +149,7 @@ class CapiGroup:
         return tuple(machines.values())
 
     def _refuse_while_shrinking(self, target: int) -> None:
-        """Raise where a MachinePool has more machines than replicas: which ones go is unknown, perhaps these."""
+        """Raise if a MachinePool has more machines than replicas, because its next deletions may hit these machines."""
         group = self._current
         staying = sum(not self._roster.is_leaving(group, machine) for machine in group.machines)
         if staying > target:
@@ -161,9 +161,9 @@ class CapiGroup:
         return (*listed, *(machine for machine in group.machines if machine.bare))
 
     def _shrink(self, doomed: Sequence[Machine], by: int, check: Callable[[int, int], None]) -> None:
-        """Mark the Machines, then lower the replicas; where that is refused, take the marks back.
+        """Mark the Machines, then lower the replicas. If that is refused, remove the marks.
 
-        While it is not known whether the replicas were lowered the marks stay: without them, others would go.
+        The marks stay while it is unknown whether the replicas were lowered. Without marks, other Machines would go.
         """
         self._take_back(self._forgotten_marks(doomed))
         leaving: list[Machine] = []
@@ -184,7 +184,7 @@ class CapiGroup:
         self._roster.ledger.leaves(leaving)
 
     def _marked(self, machine: Machine) -> bool:
-        """Mark a Machine; False where it is gone by itself, and its owner makes another."""
+        """Mark a Machine; False if it no longer exists and its owner replaces it."""
         if machine.bare:
             return True  # there is nothing to mark: the cloud chooses
         try:
@@ -194,9 +194,9 @@ class CapiGroup:
         return True
 
     def _forgotten_marks(self, doomed: Iterable[Machine]) -> list[Machine]:
-        """Return Machines with an autoscaler's mark that are not leaving: somebody stopped half-way.
+        """Return Machines that have an autoscaler's mark but are not leaving, as after an interrupted deletion.
 
-        With another mark beside them, it would be left to chance which of them go.
+        With a further mark beside them, Cluster API would delete any of the marked Machines.
         """
         group, wanted = self._current, {machine.key for machine in doomed}
         return [
@@ -220,7 +220,7 @@ class CapiGroup:
         self._roster.ledger.strays(failed)
 
     def _rescale(self, delta: int, check: Callable[[int, int], None]) -> None:
-        """Change the replicas by `delta` from what they are now, however often they change meanwhile."""
+        """Change the current replicas by `delta`. Retries a few times if they change in the meantime."""
         scalable, ledger = self._state.scalable, self._roster.ledger
         for attempt in range(_ATTEMPTS):
             read = self._management.scale_of(scalable)
@@ -241,7 +241,7 @@ class CapiGroup:
                 return
 
     def _came_true(self, wanted: int) -> bool:
-        """Whether a write whose answer was lost has happened; where even that cannot be told, doubt stays."""
+        """Whether a write with a lost answer took effect. If that cannot be read, the outcome stays unknown."""
         try:
             replicas = self._management.scale_of(self._state.scalable).replicas
         except ProviderError:
@@ -256,7 +256,7 @@ class CapiGroup:
 
     @property
     def _current(self) -> GroupState:
-        """What the last refresh found, which may be later than the one that this object is of."""
+        """The state from the last refresh, which may be later than the refresh that made this object."""
         return self._roster.fleet.groups.get(self.id, self._state)
 
 

@@ -1,4 +1,4 @@
-"""Machine templates of infrastructure providers: what Machines are made from, and their capacity."""
+"""Machine templates of infrastructure providers, which define the Machines and state their capacity."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -13,7 +13,7 @@ _ASK_AGAIN_S = 300.0
 
 
 class Reference(msgspec.Struct, frozen=True):
-    """What a group refers to. Up to v1beta1 it has a version, later the server's preferred one is meant."""
+    """A group's reference to a machine template. The version is None after v1beta1: the server's preferred one."""
 
     group: str
     version: str | None
@@ -23,7 +23,7 @@ class Reference(msgspec.Struct, frozen=True):
 
 
 def reference_of(scalable: Scalable) -> Reference | None:
-    """Return the reference to the machine template; None where there is none that can be followed."""
+    """Return the reference to the machine template; None if there is no usable reference."""
     data = mapping(scalable.template.get("infrastructureRef"))
     kind, name = text(data.get("kind")), text(data.get("name"))
     group, version = text(data.get("apiGroup")), None
@@ -35,10 +35,10 @@ def reference_of(scalable: Scalable) -> Reference | None:
 
 
 class Infrastructure:
-    """Lists machine templates, each kind once a refresh. What it may not read, or is not served, it does without."""
+    """Lists machine templates, each kind once a refresh. Kinds that are forbidden or not served are left out."""
 
     def __init__(self, api: ObjectApi, *, everywhere: bool) -> None:
-        """`everywhere`: one list of a kind for all namespaces, rather than one for each that is referred to."""
+        """`everywhere`: list a kind once for all namespaces, rather than once for each referenced namespace."""
         self._api = api
         self._everywhere = everywhere
         self._kinds: dict[tuple[str, str | None], Mapping[str, ObjectKind]] = {}
@@ -47,7 +47,7 @@ class Infrastructure:
     def templates(
         self, scalables: Iterable[Scalable], now: float, problems: Problems
     ) -> Mapping[Reference, Mapping[str, Any]]:
-        """Return the machine templates that are there, by reference. Raises `Transient`, which may pass."""
+        """Return the existing machine templates by reference. Raises `Transient`."""
         wanted: dict[tuple[str, str | None, str], set[str]] = {}
         for scalable in scalables:
             reference = reference_of(scalable)

@@ -26,7 +26,7 @@ class Keys(msgspec.Struct, frozen=True):
 
     @property
     def options(self) -> str:
-        """On a group: how annotations begin that override flags."""
+        """On a group: the prefix of annotations that override flags."""
         return f"{self.group}/autoscaling-options-"
 
     @property
@@ -41,7 +41,7 @@ class Keys(msgspec.Struct, frozen=True):
 
     @property
     def delete(self) -> str:
-        """On a Machine: it is the one to go when its owner shrinks."""
+        """On a Machine: Cluster API deletes it first when its owner shrinks."""
         return f"{self.group}/delete-machine"
 
     @property

@@ -8,9 +8,9 @@ from cloudprovider.clusterapi.objects import Machine, MachineKey
 
 
 class Ledger:
-    """Replicas and marks of our own. Every method is safe from any thread.
+    """Replicas and marks that this process wrote. Every method is safe from any thread.
 
-    A list shows each write that was answered before it began, and perhaps later ones.
+    A list shows each write that was answered before the list began, and perhaps later writes.
     """
 
     def __init__(self) -> None:
@@ -22,14 +22,14 @@ class Ledger:
         self._stray: dict[MachineKey, Machine] = {}
 
     def begin(self) -> int:
-        """Return the moment at which lists begin, to be given to `end`."""
+        """Return the number of writes before the lists begin, for `end`."""
         with self._lock:
             return self._written
 
     def end(self, began: int, groups: Collection[GroupState]) -> None:
-        """Forget what these lists show, and Machines that are gone, on their way, or to stay after all.
+        """Forget the writes that these lists show, and Machines that are gone, are being deleted, or stay after all.
 
-        The last: somebody raised the replicas again before a controller had deleted them.
+        Machines stay if the replicas were raised again before a controller deleted them.
         """
         machines = [machine for group in groups for machine in group.machines]
         staying = {machine.key for group in groups if group.stays_whole for machine in group.machines}
@@ -46,7 +46,7 @@ class Ledger:
             self._stray = {key: machine for key, machine in self._stray.items() if key in marked and key in there}
 
     def target(self, group: str, listed: int) -> int:
-        """Return a group's replicas: those written last, else those listed."""
+        """Return a group's replicas: the last written number, else the listed one."""
         with self._lock:
             entry = self._replicas.get(group)
             return listed if entry is None else entry[1]
@@ -59,18 +59,18 @@ class Ledger:
             self._unknown.pop(group, None)
 
     def in_doubt(self, group: str) -> None:
-        """Note that a write may or may not have happened."""
+        """Note that the outcome of a write is unknown."""
         with self._lock:
             self._written += 1
             self._unknown[group] = self._written
 
     def is_in_doubt(self, group: str) -> bool:
-        """Whether the replicas have to be read before they are told."""
+        """Whether the replicas must be read before they are used."""
         with self._lock:
             return group in self._unknown
 
     def leaves(self, machines: Iterable[Machine]) -> None:
-        """Note that Machines are marked and the replicas lowered for them."""
+        """Note that Machines are marked and the replicas were lowered for them."""
         with self._lock:
             self._written += 1
             for machine in machines:
@@ -78,7 +78,7 @@ class Ledger:
                 self._stray.pop(machine.key, None)
 
     def strays(self, machines: Iterable[Machine]) -> None:
-        """Note marks that may have to be taken back: whether the replicas were lowered is not known."""
+        """Note marks that may have to be removed, because it is unknown whether the replicas were lowered."""
         with self._lock:
             self._stray.update({machine.key: machine for machine in machines})
 
@@ -88,6 +88,6 @@ class Ledger:
             return list(self._stray.values())
 
     def leaving(self) -> frozenset[MachineKey]:
-        """Return the Machines that this process lowered replicas for and that are not being deleted yet."""
+        """Return the Machines that this process lowered the replicas for and that are not being deleted yet."""
         with self._lock:
             return frozenset(self._leaving)

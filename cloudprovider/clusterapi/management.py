@@ -31,7 +31,7 @@ from cloudprovider.interface import (
 
 
 class Listed(msgspec.Struct, frozen=True):
-    """What there is, as of one refresh."""
+    """The objects that one refresh listed."""
 
     scalables: Sequence[Scalable]
     """MachineSets, then MachineDeployments, then MachinePools."""
@@ -49,7 +49,7 @@ class Management:
 
     @classmethod
     def open(cls, api: ObjectApi, keys: Keys, selection: Selection, version: str | None) -> "Management":
-        """Ask what the server serves; `Misconfigured` where Cluster API is not installed there, or may not be seen."""
+        """Read which kinds the server serves; `Misconfigured` if Cluster API is not installed or not permitted."""
         what = keys.group if version is None else f"{keys.group}/{version}"
         try:
             kinds = api.kinds(keys.group, version)
@@ -65,7 +65,7 @@ class Management:
         return cls(api, keys, selection, kinds)
 
     def list_all(self) -> Listed:
-        """List every kind once for each namespace to look in."""
+        """List every kind once for each selected namespace."""
         scalables = [
             decode_scalable(kind, obj, self.keys)
             for kind in (SET, DEPLOYMENT, POOL)
@@ -80,39 +80,39 @@ class Management:
         return [decode_machine(obj, self.keys) for obj in listed]
 
     def mark(self, machine: Machine, when: str) -> None:
-        """Make a Machine the first to go when its owner shrinks."""
+        """Mark a Machine, so that Cluster API deletes it first when its owner shrinks."""
         self._annotate(machine, {self.keys.delete: when})
 
     def unmark(self, machine: Machine) -> None:
-        """Take that back; a Machine that is gone needs none."""
+        """Remove the mark. Does nothing if the Machine no longer exists."""
         try:
             self._annotate(machine, {self.keys.delete: None})
         except NotFound:
             return
 
     def try_mark(self, machine: Machine) -> None:
-        """Write a Machine back as it is: raises what a mark would. One that is gone, or changes, refuses nothing."""
+        """Write a Machine back unchanged to raise what `mark` would raise. A missing or changing one is no error."""
         with contextlib.suppress(NotFound, Conflict):
             self._annotate(machine, {})
 
     def try_rescale(self, scalable: Scalable) -> None:
-        """Set the replicas to what they are: raises what another number would."""
+        """Set the replicas to their current number, to raise what a change would raise."""
         with contextlib.suppress(Conflict):
             read = self.scale_of(scalable)
             self.rescale(scalable, read, read.replicas)
 
     def scale_of(self, scalable: Scalable) -> Scale:
-        """Read how many replicas a group is to have."""
+        """Read a group's desired replicas."""
         return self.api.get_scale(self._kinds[scalable.kind], scalable.namespace, scalable.name)
 
     def rescale(self, scalable: Scalable, read: Scale, replicas: int) -> None:
-        """Set the replicas; `Conflict` where the object changed since the scale was read."""
+        """Set the replicas; `Conflict` if the object changed since the scale was read."""
         scale = Scale(replicas, read.resource_version)
         self.api.set_scale(self._kinds[scalable.kind], scalable.namespace, scalable.name, scale)
 
     @property
     def _of_clusters(self) -> str:
-        """Selects the Machines of the clusters in question: Cluster API puts this label on every one of them."""
+        """Label selector for the Machines of the selected clusters; Cluster API labels every Machine."""
         clusters = self.selection.clusters
         return f"{self.keys.cluster} in ({','.join(clusters)})" if clusters else ""
 

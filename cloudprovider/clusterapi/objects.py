@@ -1,4 +1,4 @@
-"""Machines and their owners, decoded from JSON as far as they are used, for all versions."""
+"""Machines and their owners, decoded from JSON of all versions. Unused fields are left out."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -63,12 +63,12 @@ class Scalable(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        """The id of the node group that it may be."""
+        """The id of the object's node group."""
         return f"{self.kind}/{self.namespace}/{self.name}"
 
     @property
     def key(self) -> OwnerKey:
-        """How those that it owns refer to it."""
+        """The key by which owned objects refer to this one."""
         return (self.kind, self.namespace, self.name)
 
 
@@ -114,12 +114,12 @@ def decode_scalable(kind: str, data: Mapping[str, Any], keys: Keys) -> Scalable:
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """Return a JSON object, empty where there is none."""
+    """Return a JSON object; empty if the value is not one."""
     return value if isinstance(value, Mapping) else {}
 
 
 def text(value: Any) -> str:
-    """Return a JSON string, empty where there is none."""
+    """Return a JSON string; empty if the value is not one."""
     return value if isinstance(value, str) else ""
 
 

@@ -82,11 +82,11 @@ class CapiProvider:
         return GPU_LABEL
 
     def gpu_types(self) -> Sequence[str]:
-        """Return nothing: the values are the user's choice."""
+        """Return nothing, because users choose the values."""
         return ()
 
     def close(self) -> None:
-        """Leave everything as it is."""
+        """Do nothing."""
 
     def _say(self, problems: Problems) -> None:
         for line in problems.lines:
@@ -102,8 +102,8 @@ class PricedCapiProvider(PriceListed, CapiProvider):
 def create(context: ProviderContext) -> CapiProvider | PricedCapiProvider:
     """Find the management cluster and what it serves. Raises `Misconfigured`.
 
-    `CAPI_GROUP` and `CAPI_VERSION` name another API group and a version, `CAPI_SCALE_ZERO_DEFAULT_ARCH` the
-    architecture of nodes of which nothing says theirs.
+    `CAPI_GROUP` and `CAPI_VERSION` name another API group and a version. `CAPI_SCALE_ZERO_DEFAULT_ARCH` names the
+    architecture of nodes whose architecture is not known otherwise.
     """
     problems = Problems()
     selection = read_selection(context.discovery_specs, problems)
@@ -119,7 +119,7 @@ def create(context: ProviderContext) -> CapiProvider | PricedCapiProvider:
 
 
 def _management_api(context: ProviderContext) -> ObjectApi:
-    """Return access to the cluster that has the Machines, which may be the one whose nodes they become."""
+    """Return access to the cluster that has the Machines. It may be the autoscaled cluster itself."""
     elsewhere = context.config_file is not None or context.flags.get(_AUTHORITATIVE, False)
     if elsewhere and context.connect is not None:
         return context.connect(context.config_file)

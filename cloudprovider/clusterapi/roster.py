@@ -23,23 +23,23 @@ class Roster:
         self._seen: dict[MachineKey, NodeRef] = {}
 
     def renew(self, fleet: Fleet) -> None:
-        """Take what a refresh found."""
+        """Take in the result of a refresh."""
         self._seen = {key: node for key, node in self._seen.items() if key in fleet.machines}
         self.fleet = fleet
 
     def saw(self, node: NodeRef) -> None:
-        """Remember a node of a Machine: its labels tell what the next one will have."""
+        """Remember a Machine's node, because its labels predict those of the next node."""
         key = self.machine_of(node)
         if key is not None and node.labels:
             self._seen[key] = node
 
     def group_of(self, node: NodeRef) -> str | None:
-        """Return the id of the group that a node, or an instance without one, is of."""
+        """Return the id of the group of a node, or of an instance without a node."""
         key = self.machine_of(node)
         return None if key is None else self.fleet.group_by_machine.get(key)
 
     def machine_of(self, node: NodeRef) -> MachineKey | None:
-        """Return the Machine of a node: the one that its annotations name, else that of its provider id."""
+        """Return the Machine of a node: the Machine that its annotations name, else that of its provider id."""
         fleet = self.fleet
         name, namespace = (node.annotations.get(key) for key in (self._keys.machine, self._keys.namespace))
         if name and namespace and (namespace, name) in fleet.machines:
@@ -54,7 +54,7 @@ class Roster:
         return fleet.machine_by_id.get(provider_id) or fleet.machine_by_tail.get(tail_of(provider_id))
 
     def is_leaving(self, group: GroupState, machine: Machine) -> bool:
-        """Whether a Machine is being deleted, or will be without anything further being done."""
+        """Whether a Machine is being deleted, or will be without a further call."""
         return machine.deleting or machine.key in group.leaving or machine.key in self.ledger.leaving()
 
     def instances(self, group: GroupState) -> Iterator[Instance]:
@@ -63,14 +63,14 @@ class Roster:
             yield self._instance(machine, leaving=self.is_leaving(group, machine))
 
     def id_of(self, machine: Machine) -> str:
-        """Return the provider id of a Machine's node; empty where it has none that is known."""
+        """Return the provider id of a Machine's node; empty if it is not known."""
         if machine.provider_id or not machine.has_node:
             return machine.provider_id
         node = self._seen.get(machine.key)
         return "" if node is None else node.provider_id
 
     def labels_of_nodes(self, machines: Iterable[Machine]) -> Mapping[str, str]:
-        """Return those of the telling labels on which all nodes of these Machines agree."""
+        """Return the predictive labels that all nodes of these Machines share."""
         nodes = [self._seen[machine.key] for machine in machines if machine.key in self._seen]
         if not nodes:
             return {}

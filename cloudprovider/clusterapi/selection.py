@@ -12,14 +12,14 @@ _FORM = f"{_DISCOVERER}:namespace=NAMESPACE,clusterName=NAME,LABEL=VALUE"
 
 
 class Selector(msgspec.Struct, frozen=True):
-    """One specification: what it leaves out matches anything."""
+    """One specification. Fields that it leaves out match anything."""
 
     namespace: str = ""
     cluster: str = ""
     labels: Mapping[str, str] = {}
 
     def matches(self, scalable: Scalable) -> bool:
-        """Whether all that it says is true of the object."""
+        """Whether the object meets the whole specification."""
         return (
             self.namespace in ("", scalable.namespace)
             and self.cluster in ("", scalable.cluster)
@@ -28,7 +28,7 @@ class Selector(msgspec.Struct, frozen=True):
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """All specifications: an object that one of them matches is selected; without any, everything is."""
+    """All specifications. An object is selected if any of them matches, or if there are none."""
 
     selectors: tuple[Selector, ...] = ()
 
@@ -38,19 +38,19 @@ class Selection(msgspec.Struct, frozen=True):
 
     @property
     def namespaces(self) -> tuple[str | None, ...]:
-        """Where to look: the namespaces named, or None alone, which is everywhere."""
+        """The namespaces to look in; None alone means all namespaces."""
         named = dict.fromkeys(selector.namespace for selector in self.selectors)
         return tuple(named) if named and "" not in named else (None,)
 
     @property
     def clusters(self) -> tuple[str, ...]:
-        """The clusters named; none where one specification is for any cluster."""
+        """The named clusters; empty if a specification is for any cluster."""
         named = dict.fromkeys(selector.cluster for selector in self.selectors)
         return () if "" in named else tuple(named)
 
 
 def read_selection(specs: Sequence[str], problems: Problems) -> Selection:
-    """Return what the specifications select; malformed ones go to `problems`."""
+    """Return the selection that the specifications make; malformed ones go to `problems`."""
     return Selection(tuple(_selector(spec, problems) for spec in specs))
 
 
