@@ -1,4 +1,4 @@
-"""Instance templates and machine types, read once an hour: the first never change, the second hardly."""
+"""Instance templates and machine types, read once an hour. Templates never change, and types rarely do."""
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
@@ -24,7 +24,7 @@ Key = tuple[str, Place]
 
 
 class Found(msgspec.Struct, frozen=True):
-    """What came of reading a template."""
+    """The result of reading a template."""
 
     blueprint: Blueprint | None = None
     problem: str = ""
@@ -49,9 +49,9 @@ class Blueprints:
         now: float,
         run: Callable[[Callable[[Key], Found], Sequence[Key]], Sequence[Found]],
     ) -> None:
-        """Read what is missing or old, several at a time with `run`; forget what nobody needs any more.
+        """Read missing and old blueprints, several at a time with `run`; forget unused ones.
 
-        One that cannot be read now is used on, where there is one, and tried again in a minute.
+        If a read fails, the old blueprint stays in use, and the read is tried again in a minute.
         """
         wanted = list(dict.fromkeys(key for manager in managers if (key := _key(manager)) is not None))
         due = [key for key in wanted if key not in self._kept or self._kept[key].until <= now]
@@ -66,7 +66,7 @@ class Blueprints:
         self._kept = {key: self._kept[key] for key in wanted}
 
     def of(self, manager: Manager) -> Blueprint | None:
-        """Return a group's blueprint; None where its template cannot be read or understood."""
+        """Return a group's blueprint; None if its template cannot be read or understood."""
         key = _key(manager)
         return None if key is None or key not in self._kept else self._kept[key].found.blueprint
 

@@ -32,7 +32,7 @@ Data = Mapping[str, Any]
 
 
 class Compute(Protocol):
-    """What the provider asks of the cloud. Everything raises `ProviderError` and its kinds."""
+    """The calls to Compute Engine. All raise `ProviderError` and its subclasses."""
 
     def managers(self, place: Place) -> Sequence[Data]:
         """List the instance group managers of a zone or region."""
@@ -73,7 +73,7 @@ class Compute(Protocol):
     def delete_instances(self, group: GroupRef, urls: Sequence[str]) -> None:
         """Delete these machines and lower the target by as many; returns when the group has taken the order.
 
-        Those that are no members or on their way out already are left alone, and the target with them.
+        Machines that are not members or are already being deleted are skipped, and do not lower the target.
         """
         ...
 
@@ -103,7 +103,7 @@ class RestCompute:
         return list(self._pages("POST", f"{group.path}/listManagedInstances", "managedInstances"))
 
     def instances(self, zone: Place) -> Sequence[Data]:
-        """List all instances of a zone; only the fields that matter are sent."""
+        """List all instances of a zone, with only the needed fields."""
         fields = "nextPageToken,items(selfLink,status,metadata/items)"
         return list(self._pages("GET", f"{zone.path}/instances", "items", fields=fields))
 
@@ -146,7 +146,7 @@ class RestCompute:
         raise Transient(f"{path}: the list has no end")
 
     def _read(self, method: str, path: str, **parameters: str) -> Data:
-        """Read, a few times where it is worth it."""
+        """Read, with a few retries after temporary errors."""
         for further in reversed(range(_READ_TRIES)):
             try:
                 return self._send(method, path, None, _CALL_S, **parameters)
@@ -177,7 +177,7 @@ class RestCompute:
             raise failed
 
     def _progress(self, what: str, path: str, patience_s: float) -> Data:
-        """Wait for an operation. The order was taken, so that no failure to look at it may pass for a refusal."""
+        """Wait for an operation. The order was accepted, so a failed look at it must not count as a refusal."""
         try:
             return self._send("POST", path, None, patience_s)
         except (Throttled, Transient):

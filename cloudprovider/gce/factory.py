@@ -1,4 +1,4 @@
-"""Makes the provider from what the engine hands over."""
+"""Makes the provider from the engine's context."""
 
 from cloudprovider.gce.client import Compute, RestCompute
 from cloudprovider.gce.faults import PERMISSIONS
@@ -12,7 +12,7 @@ from cloudprovider.prices import read_price_file
 
 
 def create(context: ProviderContext) -> ListPricedGceProvider | PricedGceProvider:
-    """Find credentials and groups. Raises `Misconfigured` with a line for every problem, and as the cloud does."""
+    """Find credentials and groups. Raises `Misconfigured` with a line for every problem, and the cloud's errors."""
     settings = read_settings(context)
     prices = None if context.price_file is None else read_price_file(context.price_file)
     credentials, project = default_credentials()
@@ -26,7 +26,7 @@ def create(context: ProviderContext) -> ListPricedGceProvider | PricedGceProvide
 
 
 def check(client: Compute, settings: Settings, discover_in: Place | None, now: float) -> None:
-    """Look whether the named groups are there and ours to scale; `Misconfigured` where not."""
+    """Check that the named groups exist and that we may scale them; raises `Misconfigured`."""
     try:
         meant = Reader(client, settings, discover_in).meant(now)
     except NotFound as error:
@@ -46,7 +46,7 @@ def check(client: Compute, settings: Settings, discover_in: Place | None, now: f
 
 
 def _discovery_place(settings: Settings, project: str | None, context: ProviderContext) -> Place | None:
-    """Return where to look for groups: by the cloud configuration, else where this process runs."""
+    """Return where to look for groups: the place in the cloud configuration, else where this process runs."""
     if not settings.discoveries:
         return None
     try:
@@ -61,7 +61,7 @@ def _discovery_place(settings: Settings, project: str | None, context: ProviderC
 
 
 def discovery_place(project: str, zone: str, *, regional: bool) -> Place:
-    """Return the zone, or with `regional` its region; a region's name will do for that."""
+    """Return the zone, or with `regional` its region. A region may also be named directly."""
     if not regional:
         return Place(project, zone)
     is_zone = zone.count("-") > 1

@@ -1,4 +1,4 @@
-"""What went wrong, in the contract's words: HTTP answers, failed operations, machines that could not be created."""
+"""Turns failures into errors of the contract: HTTP answers, failed operations, machines that could not be created."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -77,9 +77,9 @@ _LONGEST_MESSAGE = 1000
 
 
 def creation_error(errors: Iterable[Mapping[str, Any]], instance_status: str) -> InstanceError | None:
-    """Return why a machine that is being created does not come; None where nothing speaks against it.
+    """Return why the creation of a machine fails; None if it does not.
 
-    The last error that has a name of its own counts. One that has none counts while the machine does not run.
+    The last error with a known code counts. Other errors count only while the machine is not running.
     """
     cause: tuple[ErrorClass, str] | None = None
     messages: list[str] = []
@@ -109,7 +109,7 @@ def _named(code: str, message: str) -> tuple[ErrorClass, str] | None:
 
 
 def operation_error(what: str, operation: Mapping[str, Any]) -> ProviderError | None:
-    """Return why a finished operation failed; None where it did not."""
+    """Return why a finished operation failed; None if it did not."""
     errors = (operation.get("error") or {}).get("errors") or []
     if not errors:
         return None
@@ -121,7 +121,7 @@ def operation_error(what: str, operation: Mapping[str, Any]) -> ProviderError | 
 
 
 def http_error(what: str, status: int, body: Mapping[str, Any], retry_after: float | None) -> ProviderError:
-    """Return what an HTTP answer that is no success means."""
+    """Return the contract's error for an unsuccessful HTTP answer."""
     error = body.get("error")
     error = error if isinstance(error, Mapping) else {}
     message = str(error.get("message") or "")

@@ -1,4 +1,4 @@
-"""What is known of the groups: replaced as a whole by a refresh, adjusted at once by every write."""
+"""The known state of the groups. A refresh replaces it as a whole; every write adjusts it at once."""
 
 import threading
 from collections import Counter
@@ -16,7 +16,7 @@ _REMEMBERED_S = 3600.0
 
 
 class GroupState(msgspec.Struct, frozen=True, kw_only=True):
-    """A group as it was read last, with what was done to it since."""
+    """A group as it was last read, with later writes."""
 
     manager: Manager
     limits: Limits
@@ -51,7 +51,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
 
 class Fleet:
-    """The one snapshot that counts. Safe from any thread."""
+    """Holds the current snapshot. Safe from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -59,19 +59,19 @@ class Fleet:
         self.snapshot = Snapshot()
 
     def state(self, ref: GroupRef) -> GroupState:
-        """Return what is known of a group; `NotFound` where it is gone."""
+        """Return a group's known state; `NotFound` if it no longer exists."""
         group = self.snapshot.groups.get(ref)
         if group is None:
             raise NotFound(f"there is no managed instance group {ref.id}")
         return group
 
     def writes(self) -> Counter[GroupRef]:
-        """Return how often each group was written to: what `install` wants to know from before the reading."""
+        """Return the number of writes to each group. `install` needs it from before the reads."""
         with self._lock:
             return Counter(self._writes)
 
     def install(self, states: Iterable[GroupState], writes_before: Counter[GroupRef], now: float) -> None:
-        """Replace everything by what was read. A group that was written to meanwhile stays as it is known."""
+        """Replace all states. A group that was written to during the reads keeps its known state."""
         with self._lock:
             old = self.snapshot
             groups = {state.ref: state for state in states}
@@ -88,7 +88,7 @@ class Fleet:
             self.snapshot = Snapshot(groups, owners, departed)
 
     def change(self, ref: GroupRef, **changes: Any) -> GroupState:
-        """Note what a write, or a reading after one, changes in a group's state, and return it."""
+        """Change a group's state after a write or a later read, and return it."""
         with self._lock:
             old = self.snapshot
             if ref not in old.groups:

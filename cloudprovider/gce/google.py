@@ -46,7 +46,7 @@ class GoogleTransport:
         self._lock = threading.Lock()
 
     def send(self, method: str, url: str, body: bytes | None, timeout_s: float) -> Answer:
-        """Send, once more with fresh credentials where the first were not accepted."""
+        """Send. If the credentials are rejected, send once more with fresh ones."""
         answer = self._send(method, url, body, timeout_s)
         if answer.status != 401:
             return answer
@@ -75,7 +75,7 @@ class GoogleTransport:
 
 
 def default_credentials() -> tuple[google.auth.credentials.Credentials, str | None]:
-    """Return the credentials that google-auth finds, and the project that they belong to; `Misconfigured` if none."""
+    """Return the credentials that google-auth finds and their project; `Misconfigured` if there are none."""
     try:
         credentials = google.auth.default(scopes=_SCOPES)
     except (google.auth.exceptions.GoogleAuthError, OSError, ValueError) as error:
@@ -84,7 +84,7 @@ def default_credentials() -> tuple[google.auth.credentials.Credentials, str | No
 
 
 def read_metadata(environment: Mapping[str, str], path: str) -> str:
-    """Ask the metadata server of the machine that this runs on; `Transient` where there is none."""
+    """Read from this machine's metadata server; `Transient` if there is none."""
     url = f"http://{environment.get(_METADATA_HOST) or 'metadata.google.internal'}/computeMetadata/v1/{path}"
     with urllib3.PoolManager(retries=False) as pool:
         answer = _sent(pool, "GET", url, None, {"Metadata-Flavor": "Google"}, _METADATA_S)

@@ -1,8 +1,9 @@
 """One managed instance group.
 
-Before anything is bought or deleted the target is read again: the cache is as old as the pass. Machines are added by
-name (`createInstances`), which can only add. A `resize` sets an absolute size, and would delete machines if the target
-had grown meanwhile; so it is left to groups that take no names: regional ones, and those whose base name has a pattern.
+The target is read again before every increase and deletion, because the cache is as old as the pass. Machines are
+added by name (`createInstances`), which can only add. A `resize` sets an absolute size, and would delete machines if
+the target had grown in the meantime. It is used only for groups that take no names: regional groups, and groups whose
+base name has a pattern.
 """
 
 import contextlib
@@ -60,15 +61,15 @@ class MigGroup:
         return self._limits.max_size
 
     def target_size(self) -> int:
-        """Desired size; read from the cloud where a call may or may not have changed it."""
+        """Desired size. Read from the cloud after a call with an unknown outcome."""
         return self._known().target
 
     def instances(self) -> Sequence[Instance]:
-        """Every machine that the group manages, also those that come, go, or cannot be created."""
+        """Every machine that the group manages, including those being created or deleted and those that failed."""
         return tuple(self._known().machines.values())
 
     def template(self) -> NodeTemplate | None:
-        """Return what the instance template makes of a new node; None where it cannot be read or understood."""
+        """Return the template from the instance template; None if it cannot be read or understood."""
         return self._fleet.state(self._ref).template
 
     def settings(self) -> GroupSettings:
@@ -76,7 +77,7 @@ class MigGroup:
         return self._fleet.state(self._ref).settings
 
     def increase(self, delta: int) -> None:
-        """Order machines. Of more than a thousand, those ordered before a failure count in the target."""
+        """Order machines. With more than a thousand, those ordered before a failure count in the target."""
         if delta <= 0:
             raise ProviderError(f"{self.id}: an increase must be positive, not {delta}")
         with self._lock:
@@ -93,7 +94,7 @@ class MigGroup:
                 state = self._note(state, state.target + len(batch), {**state.machines, **coming})
 
     def decrease_target(self, delta: int) -> None:
-        """Cancel orders that no machine answers; refuses where that would take a machine."""
+        """Cancel orders that have no machine yet; refuses to remove an existing machine."""
         if delta <= 0:
             raise ProviderError(f"{self.id}: a decrease must be positive, not {delta}")
         with self._lock:
@@ -104,11 +105,11 @@ class MigGroup:
             self._resize(state, state.target - delta)
 
     def delete(self, nodes: Sequence[NodeRef]) -> None:
-        """Delete these machines; one on its way out is left alone. Of more than a thousand, part may be done."""
+        """Delete these machines, except those already being deleted. More than a thousand may be deleted in part."""
         self._delete(nodes, self.min_size)
 
     def force_delete(self, nodes: Sequence[NodeRef]) -> None:
-        """Delete these machines whatever the minimum size."""
+        """Delete these machines, even below the minimum size."""
         self._delete(nodes, 0)
 
     def _delete(self, nodes: Sequence[NodeRef], least: int) -> None:
@@ -138,13 +139,13 @@ class MigGroup:
         return provider_id
 
     def _resize(self, state: GroupState, size: int) -> None:
-        """Set the target. Which machines come or go the cloud decides, so it is asked before they are told again."""
+        """Set the target. The cloud decides which machines come or go, so they are read again before their next use."""
         # Suspended machines count in the target, and have a size of their own in the cloud.
         self._order(partial(self._client.resize, self._ref, size - state.manager.suspended))
         self._fleet.change(self._ref, certain=False)
 
     def _order(self, send: Callable[[], None]) -> None:
-        """Send an order. Where it fails, it may have taken effect all the same: nothing is believed unread."""
+        """Send an order. A failed order may have taken effect, so the state is read again before its next use."""
         try:
             send()
         except ProviderError:

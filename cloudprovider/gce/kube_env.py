@@ -1,6 +1,6 @@
 """What an instance template's metadata says about the nodes: the `kube-env` key and its `AUTOSCALER_ENV_VARS`.
 
-The tools that set up clusters on Compute Engine write there what a node's kubelet will be told. Sources of the rules:
+The tools that set up clusters on Compute Engine write the settings of a node's kubelet there. Source of the rules:
 Cluster Autoscaler's templates for GCE.
 """
 
@@ -31,7 +31,7 @@ _RESERVABLE = ("cpu", "memory", "ephemeral-storage")
 
 
 class KubeEnv(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a group's nodes before there is one."""
+    """What the metadata says about a group's future nodes."""
 
     labels: Mapping[str, str] = {}
     taints: Sequence[TaintSpec] = ()
@@ -52,7 +52,7 @@ class KubeEnv(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_kube_env(metadata: Mapping[str, Any]) -> KubeEnv:
-    """Read the metadata of an instance template; `ValueError` where labels, taints or the form make no sense."""
+    """Read the metadata of an instance template; `ValueError` for invalid labels, taints or form."""
     items = metadata.get("items") or []
     text = next((item.get("value") or "" for item in items if item.get("key") == _KEY), "")
     try:
@@ -91,7 +91,7 @@ def _read(env: Mapping[str, str]) -> KubeEnv:
 
 
 def _variables(text: str) -> dict[str, str]:
-    """Read `name=value;...`; the first of two equal names counts, and what has no value counts for nothing."""
+    """Read `name=value;...`. The first of two equal names counts. Names without a value are ignored."""
     variables: dict[str, str] = {}
     for part in text.split(";"):
         name, equals, value = part.strip(" ").partition("=")

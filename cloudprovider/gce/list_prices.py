@@ -1,4 +1,4 @@
-"""List prices of Compute Engine in us-central1, in US dollars, for those who give no price list of their own.
+"""List prices of Compute Engine in us-central1, in US dollars. They apply if the operator gives no price list.
 
 Google's price catalogue as of 2026-07-30: the unit prices of families were computed from the listed prices of all their
 types, which they give back to the cent; where a family sells one ratio of memory to CPU only, the split between the two
@@ -12,7 +12,7 @@ HOURS_PER_MONTH = 24.0 * 30
 
 
 class UnitPrices(msgspec.Struct, frozen=True):
-    """Of an hour of one vCPU and of one GiB of memory."""
+    """Prices of one vCPU and of one GiB of memory for an hour."""
 
     cpu: float
     memory: float

@@ -15,7 +15,7 @@ _NVIDIA = "nvidia-"
 
 
 class MachineType(msgspec.Struct, frozen=True, kw_only=True):
-    """What a machine of a type has."""
+    """The resources of a machine type."""
 
     name: str
     cpus: int
@@ -29,7 +29,7 @@ class MachineType(msgspec.Struct, frozen=True, kw_only=True):
 def custom_machine_type(name: str) -> MachineType | None:
     """Read a custom type's name, `[family-]custom-<cpus>-<MiB>[-ext]`; None for predefined types.
 
-    Raises `ValueError` where the name says custom and nothing else that makes sense.
+    Raises `ValueError` if the name says custom but is malformed.
     """
     parts = name.split("-")
     if "custom" not in parts[:2]:

@@ -1,8 +1,8 @@
 """The provider for Google Compute Engine: scales managed instance groups.
 
-As Cluster Autoscaler's provider of that name, with these differences. Groups of regions work as well as those of zones.
-The target is read again before every order. A machine that is gone is told from one that was never there. A group that
-vanished is left out, and stops nothing else.
+Behaves as Cluster Autoscaler's provider of that name, with these differences. It supports regional groups as well as
+zonal ones. It reads the target again before every order. It distinguishes deleted machines from unknown ones. A group
+that no longer exists is left out, and does not affect the others.
 """
 
 import random
@@ -54,11 +54,11 @@ class GceProvider:
         return GPU_LABEL
 
     def gpu_types(self) -> Sequence[str]:
-        """Return the types that Compute Engine has, or had."""
+        """Return Compute Engine's current and former types."""
         return _GPU_TYPES
 
     def refresh(self, now: float) -> None:
-        """Read sizes and machines of all groups: one list for each zone or region, and one for each group in use."""
+        """Read the sizes and machines of all groups, with a list call for each zone or region and each used group."""
         writes = self._fleet.writes()
         self._fleet.install(self._reader.read(self._fleet.snapshot.groups, now), writes, now)
         meant = [(state.ref, state.limits) for state in self._fleet.snapshot.groups.values()]
@@ -67,11 +67,11 @@ class GceProvider:
         }
 
     def groups(self) -> Sequence[MigGroup]:
-        """The named groups that are there, in the order of their flags, then those found, by place and name."""
+        """The existing named groups in the order of their flags, then the discovered groups by place and name."""
         return tuple(self._groups.values())
 
     def group_of(self, node: NodeRef) -> str | None:
-        """Return the group of a machine that is there, or was until an hour ago."""
+        """Return the group of a machine that exists or existed within the last hour."""
         snapshot, provider_id = self._fleet.snapshot, node.provider_id or node.name
         ref = snapshot.owners.get(provider_id) or snapshot.departed.get(provider_id, (None,))[0]
         return None if ref is None else ref.id

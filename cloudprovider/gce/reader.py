@@ -37,9 +37,9 @@ class Reader:
         self._left_out: dict[GroupRef, str] = {}
 
     def meant(self, now: float) -> Sequence[tuple[Manager, Limits]]:
-        """Return the managers of all groups that are meant: named ones first and in their order, then found ones.
+        """Return the managers of all selected groups: the named ones first and in order, then the discovered ones.
 
-        A found one that something else scales too is left out.
+        Discovered groups that something else scales too are left out.
         """
         named, searched = self._settings.groups, self._searched(now)
         places = list(dict.fromkeys([*(ref.place for ref in named), *searched]))
@@ -58,7 +58,7 @@ class Reader:
         return [(known[ref], given) for ref, given in limits.items()]
 
     def read(self, before: Mapping[GroupRef, GroupState], now: float) -> Sequence[GroupState]:
-        """Return the state of every group that is there, on the base of the states known before."""
+        """Return the state of every existing group. `before` has the previously known states."""
         meant = self.meant(now)
         managers = [manager for manager, _ in meant]
         self._blueprints.prepare(managers, now, self._run)
@@ -90,7 +90,7 @@ class Reader:
         return bool(manager.rival)
 
     def _is_fresh(self, known: GroupState, now: float) -> bool:
-        """Whether a list of machines is too young to be read again; a clock that went back keeps none for ever."""
+        """Whether a list of machines is too young to be read again. A clock that was set back makes it old."""
         return known.certain and 0 <= now - known.listed_at < self._settings.min_list_age_s
 
     def _searched(self, now: float) -> Sequence[Place]:
@@ -104,7 +104,7 @@ class Reader:
         return (*(Place(place.project, zone) for zone in self._zones[0]), place)
 
     def _machines(self, managers: Sequence[Manager]) -> dict[GroupRef, Machines]:
-        """Return the machines of each group; a group that turns out to be gone is left out."""
+        """Return the machines of each group. Groups that no longer exist are left out."""
         by_group: dict[GroupRef, Machines] = {
             manager.ref: {} for manager in managers if not (manager.target or manager.machines)
         }
@@ -117,7 +117,7 @@ class Reader:
         return by_group | {ref: machines for ref, machines in zip(left, listed, strict=True) if machines is not None}
 
     def _in_bulk(self, managers: Sequence[Manager]) -> dict[GroupRef, Machines]:
-        """Return the machines of the groups whose zones tell of as many as they say they have."""
+        """Return the machines of the groups for which the zones list the expected number of machines."""
         zones = list(
             dict.fromkeys(Place(manager.ref.place.project, zone) for manager in managers for zone in manager.zones)
         )
@@ -140,7 +140,7 @@ class Reader:
         return template, read_options(blueprint.env.options, "", Problems())
 
     def _run(self, work: Callable[[T], R], items: Sequence[T]) -> Sequence[R]:
-        """Work on several items at a time, as many as the operator allows; the first error is raised."""
+        """Work on several items concurrently, within the operator's limit; raises the first error."""
         threads = min(self._settings.threads, len(items))
         if threads < 2:
             return [work(item) for item in items]
@@ -163,7 +163,7 @@ def read_manager(client: Compute, ref: GroupRef) -> Manager:
 
 
 def read_machines(client: Compute, ref: GroupRef) -> Machines | None:
-    """List a group's machines; None where the group is gone."""
+    """List a group's machines; None if the group no longer exists."""
     try:
         listed = client.managed_instances(ref)
     except NotFound:
@@ -175,7 +175,7 @@ def read_machines(client: Compute, ref: GroupRef) -> Machines | None:
 
 @contextmanager
 def understood(what: str) -> Iterator[None]:
-    """Raise `ProviderError` where an answer does not have the form that the API promises."""
+    """Raise `ProviderError` if an answer does not have the form that the API promises."""
     try:
         yield
     except (KeyError, ValueError, TypeError, AttributeError) as error:

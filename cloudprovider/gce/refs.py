@@ -28,7 +28,7 @@ class Place(msgspec.Struct, frozen=True, order=True):
 
     @property
     def region(self) -> str:
-        """The region it is, or is in."""
+        """The region that the place is or lies in."""
         return self.name if self.regional else region_of(self.name)
 
 

@@ -77,13 +77,13 @@ def boot_disk_overhead(distribution: str, arch: str, disk: int) -> int:
 
 
 def local_ssd_overhead(distribution: str, disks: int) -> int:
-    """Bytes that a file system over local SSDs takes: of the next larger number that was measured."""
+    """Bytes that a file system over local SSDs takes, by the next larger measured number of SSDs."""
     measured = _SSD_OVERHEAD_KIB.get(distribution, {})
     return next((kept for count, kept in measured.items() if count >= disks), max(measured.values(), default=0)) * KIB
 
 
 def allocatable(capacity: Mapping[str, int], env: KubeEnv) -> dict[str, float]:
-    """Amounts that pods can have of a capacity; None of it is taken off where the kubelet's share is not known."""
+    """Return the allocatable amounts of a capacity. Nothing is deducted if the kubelet's share is not known."""
     if env.kube_reserved is None:
         return dict(capacity)
     left: dict[str, float] = {}

@@ -20,21 +20,21 @@ _URL = "https://www.googleapis.com/compute/v1/projects/<project>/zones/<zone>/in
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """Within what a group is scaled."""
+    """The sizes that a group is scaled between."""
 
     min_size: int
     max_size: int
 
 
 class Discovery(msgspec.Struct, frozen=True):
-    """Groups are found by their names."""
+    """Discovers groups by their names."""
 
     pattern: str
     """A regular expression that a whole name must match."""
     limits: Limits
 
     def finds(self, name: str) -> bool:
-        """Whether a group of this name is meant."""
+        """Whether a group of this name is selected."""
         return _expression(self.pattern).is_all_of(name)
 
 
@@ -52,7 +52,7 @@ class CloudConfig(msgspec.Struct, frozen=True):
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything the operator said."""
+    """All of the operator's settings."""
 
     groups: Mapping[GroupRef, Limits]
     discoveries: Sequence[Discovery]
@@ -65,7 +65,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_settings(context: ProviderContext) -> Settings:
-    """Read it all; `Misconfigured` has a line for every problem."""
+    """Read the flags and files; `Misconfigured` has a line for every problem."""
     problems = Problems()
     groups = dict(_groups(context.node_specs, problems))
     discoveries = tuple(_discoveries(context.discovery_specs, problems))

@@ -29,7 +29,7 @@ _GPU = "nvidia.com/gpu"
 
 
 class Blueprint(msgspec.Struct, frozen=True, kw_only=True):
-    """An instance template, read, with the machine type that it names."""
+    """A decoded instance template and the machine type that it names."""
 
     properties: Mapping[str, Any]
     env: KubeEnv
@@ -39,7 +39,7 @@ class Blueprint(msgspec.Struct, frozen=True, kw_only=True):
 def node_template(blueprint: Blueprint, place: Place, zones: tuple[str, ...], group_id: str) -> NodeTemplate:
     """Return the node of a group in `place`, which spreads over `zones`.
 
-    Where it spreads over several, no label says which one a new node is in.
+    If the group spreads over several zones, no label gives the zone of a new node.
     """
     env, machine, properties = blueprint.env, blueprint.machine, blueprint.properties
     arch = env.arch or machine.arch or "amd64"

@@ -19,10 +19,9 @@ class Transport(Protocol):
     """Sends requests, with credentials where they belong."""
 
     def send(self, method: str, url: str, body: bytes | None, timeout_s: float) -> Answer:
-        """Return the answer, whatever its status.
+        """Return the answer, also an unsuccessful one.
 
-        Raises `Transient` where none came in time, and `ProviderError` where there are no credentials. Safe from any
-        thread.
+        Raises `Transient` if no answer came in time, and `ProviderError` without credentials. Safe from any thread.
         """
         ...
 
@@ -32,12 +31,12 @@ class Transport(Protocol):
 
 
 class Waiting(Protocol):
-    """Time, for retries and for operations that take a moment."""
+    """The time, for retries and for waiting on operations."""
 
     def now(self) -> float:
         """Return seconds that only ever grow."""
         ...
 
     def sleep(self, seconds: float) -> None:
-        """Let so many seconds pass."""
+        """Wait for some seconds."""
         ...

@@ -45,7 +45,7 @@ class Manager(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def rival(self) -> str:
-        """What else changes the group's size or takes its machines, and the remedy; empty: nothing."""
+        """What else changes the group's size or deletes its machines, and the remedy; empty if nothing does."""
         if self.autoscaled:
             return "Compute Engine scales it too; remove that autoscaler"
         if self.redistributes:
@@ -75,14 +75,14 @@ def manager_from(data: Mapping[str, Any], place: Place) -> Manager:
 
 
 def _template(data: Mapping[str, Any]) -> str:
-    """Of several versions the one without a size of its own counts: the others are canaries."""
+    """Return the template of the version without its own size. The other versions are canaries."""
     versions: Sequence[Mapping[str, Any]] = data.get("versions") or []
     main = next((version for version in versions if not version.get("targetSize")), versions[0] if versions else {})
     return str(data.get("instanceTemplate") or main.get("instanceTemplate") or "")
 
 
 def managed_instance(data: Mapping[str, Any]) -> Instance | None:
-    """Decode an instance as its group lists it; None where it has no URL yet."""
+    """Decode an instance from its group's list; None if it has no URL yet."""
     provider_id = provider_id_of(str(data.get("instance") or ""))
     if provider_id is None:
         return None
@@ -94,10 +94,10 @@ def managed_instance(data: Mapping[str, Any]) -> Instance | None:
 
 
 def zone_instance(data: Mapping[str, Any]) -> tuple[GroupRef, Instance] | None:
-    """Decode an instance as its zone lists it, with the group that created it; None where no group did.
+    """Decode an instance from its zone's list, with the group that created it; None if no group did.
 
-    Projects are numbers there and names elsewhere, so the instance's own counts: a group is in the project of its
-    machines.
+    The reference to the group has the project's number, not its name. The instance's project is used instead, because
+    a group is in the project of its machines.
     """
     provider_id = provider_id_of(str(data.get("selfLink") or ""))
     items = (data.get("metadata") or {}).get("items") or []
