@@ -20,7 +20,7 @@ class _Started(Protocol):
 
 
 class Calls:
-    """A connection. It is made when it is first needed, and again when it broke."""
+    """A connection. It is made at the first call, and again after it broke."""
 
     def __init__(self, settings: Settings, user_agent: str = "") -> None:
         self._timeout_s = settings.timeout_s
@@ -36,11 +36,11 @@ class Calls:
         }
 
     def __call__(self, method: str, fields: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Make one call and return the answer; raises `ProviderError`, `Unimplemented` where there is no such call."""
+        """Make one call and return the answer; raises `ProviderError`, and `Unimplemented` if there is no such call."""
         return self.all(method, [fields or {}])[0]
 
     def all(self, method: str, requests: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """Make calls at the same time and return the answers in order; raises for the first that failed."""
+        """Make calls concurrently and return the answers in order; raises the first error."""
         if self.closed:
             raise ProviderError(f"{method}: the connection has been given up")
         call = self._calls[method]
@@ -52,7 +52,7 @@ class Calls:
                 pending.cancel()
 
     def close(self) -> None:
-        """Give the connection up; again is fine."""
+        """Close the connection. May be called again."""
         self.closed = True
         self._channel.close()
 

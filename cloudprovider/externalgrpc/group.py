@@ -1,4 +1,4 @@
-"""One node group of a gRPC server, as it last told of it."""
+"""One node group of a gRPC server, with its last known state."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,7 +10,7 @@ from cloudprovider.interface import GroupSettings, Instance, NodeRef, NodeTempla
 
 
 class GroupState(msgspec.Struct, frozen=True, kw_only=True):
-    """What the server said of a group."""
+    """A group's state as the server reported it."""
 
     min_size: int
     max_size: int
@@ -21,12 +21,12 @@ class GroupState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExternalGroup:
-    """A `NodeGroup` with `GroupOptions`. What it changes it reads again, so that nothing is asked for twice."""
+    """A `NodeGroup` with `GroupOptions`. The state is read again after a change, so that nothing is requested twice."""
 
     def __init__(
         self, group_id: str, state: GroupState, calls: Calls, changed: Callable[[str, Sequence[Instance]], None]
     ) -> None:
-        """`changed` hears of the instances that the group has after a change."""
+        """`changed` is called with the group's instances after a change."""
         self.id = group_id
         self.state: GroupState | None = state
         self._seen = state
@@ -44,23 +44,23 @@ class ExternalGroup:
         return self._seen.max_size
 
     def take(self, state: GroupState) -> None:
-        """Have this state from now on."""
+        """Replace the state."""
         self._seen = self.state = state
 
     def target_size(self) -> int:
-        """Return the target, which is asked for again after a change."""
+        """Return the target. Reads it again after a change."""
         return self._current().target_size
 
     def instances(self) -> Sequence[Instance]:
-        """Return the instances, which are asked for again after a change."""
+        """Return the instances. Reads them again after a change."""
         return self._current().instances
 
     def template(self) -> NodeTemplate | None:
-        """Return the server's template; None where it has no such call."""
+        """Return the server's template; None if it has no such call."""
         return self._seen.template
 
     def settings(self) -> GroupSettings:
-        """Return the server's options; nothing is overridden where it has no such call."""
+        """Return the server's options; no overrides if it has no such call."""
         return self._seen.settings
 
     def increase(self, delta: int) -> None:
@@ -70,13 +70,13 @@ class ExternalGroup:
         self._change("NodeGroupIncreaseSize", {"id": self.id, "delta": delta})
 
     def decrease_target(self, delta: int) -> None:
-        """Let the server cancel requests; on the wire the change is a negative number."""
+        """Let the server cancel requests. On the wire, the change is a negative number."""
         if delta <= 0:
             raise ProviderError(f"{self.id}: the target cannot be lowered by {delta}")
         self._change("NodeGroupDecreaseTargetSize", {"id": self.id, "delta": -delta})
 
     def delete(self, nodes: Sequence[NodeRef]) -> None:
-        """Let the server delete machines, once it is clear that it should: not every server looks for itself."""
+        """Let the server delete machines, after checking the rules of the contract, which not every server does."""
         self.state = None
         mine = {instance.provider_id for instance in self.instances()}
         if strangers := [node.name for node in nodes if node.provider_id not in mine]:

@@ -78,22 +78,22 @@ _OUT_OF_RESOURCES, _OTHER = 1, 99
 
 
 def request(method: str, fields: Mapping[str, Any]) -> bytes:
-    """Write what is asked."""
+    """Encode a request."""
     return codec.encode(METHODS[method][0], fields, _TABLE)
 
 
 def read_request(method: str, content: bytes) -> dict[str, Any]:
-    """Read what is asked; raises `ValueError`."""
+    """Decode a request; raises `ValueError`."""
     return codec.decode(METHODS[method][0], content, _TABLE)
 
 
 def response(method: str, fields: Mapping[str, Any]) -> bytes:
-    """Write an answer."""
+    """Encode an answer."""
     return codec.encode(METHODS[method][1], fields, _TABLE)
 
 
 def read_response(method: str, content: bytes) -> dict[str, Any]:
-    """Read an answer; raises `ValueError`."""
+    """Decode an answer; raises `ValueError`."""
     return codec.decode(METHODS[method][1], content, _TABLE)
 
 
@@ -108,7 +108,7 @@ def node_fields(node: NodeRef) -> dict[str, Any]:
 
 
 def node_of(fields: Mapping[str, Any]) -> NodeRef:
-    """Return the node that a message speaks of."""
+    """Return the node of a message."""
     return NodeRef(
         name=fields.get("name", ""),
         provider_id=fields.get("providerID", ""),
@@ -118,7 +118,7 @@ def node_of(fields: Mapping[str, Any]) -> NodeRef:
 
 
 def instance_fields(instance: Instance) -> dict[str, Any]:
-    """Return the message of an instance; one whose state is not known has no status."""
+    """Return the message of an instance. It has no status if the state is not known."""
     if instance.state is None:
         return {"id": instance.provider_id}
     status: dict[str, Any] = {"instanceState": _NUMBERS[instance.state]}
@@ -133,7 +133,7 @@ def instance_fields(instance: Instance) -> dict[str, Any]:
 
 
 def instance_of(fields: Mapping[str, Any]) -> Instance:
-    """Return the instance of a message; an error without a code is none."""
+    """Return the instance of a message. An error without a code is ignored."""
     status = fields.get("status", {})
     info = status.get("errorInfo", {})
     error = None
@@ -145,7 +145,7 @@ def instance_of(fields: Mapping[str, Any]) -> Instance:
 
 
 def options_fields(settings: GroupSettings) -> dict[str, Any]:
-    """Return the message of a group's options, durations in both formats."""
+    """Return the message of a group's options, with durations in both formats."""
     unneeded, unready = settings.scale_down_unneeded_time_s, settings.scale_down_unready_time_s
     provision = settings.max_node_provision_time_s
     return {
@@ -163,7 +163,7 @@ def options_fields(settings: GroupSettings) -> dict[str, Any]:
 
 
 def settings_of(fields: Mapping[str, Any]) -> GroupSettings:
-    """Return the options of a message. What it leaves out, or has as 0, is None: the flag holds.
+    """Return the options of a message. Absent options and zeros are None, so the flag applies.
 
     Cluster Autoscaler takes such options as 0; on the wire a threshold or a switch that was not set looks the same.
     """
@@ -184,7 +184,7 @@ def settings_of(fields: Mapping[str, Any]) -> GroupSettings:
 
 
 def template_bytes(name: str, template: NodeTemplate) -> bytes:
-    """Return a v1.Node as `k8s.io/api` writes it: a fresh node of a group. Pods of templates are not part of it."""
+    """Return a new node of a group as a v1.Node in the encoding of `k8s.io/api`. The template's pods are left out."""
     node = {
         "metadata": {"name": name, "labels": dict(template.labels), "annotations": dict(template.annotations)},
         "spec": {
@@ -200,7 +200,7 @@ def template_bytes(name: str, template: NodeTemplate) -> bytes:
 
 
 def template_of(content: bytes) -> NodeTemplate:
-    """Return the template that a v1.Node shows; raises `ValueError`."""
+    """Return the template that a v1.Node describes; raises `ValueError`."""
     node = codec.decode("Node", content, KUBERNETES)
     metadata, status = node.get("metadata", {}), node.get("status", {})
     taints = node.get("spec", {}).get("taints", [])
@@ -214,13 +214,13 @@ def template_of(content: bytes) -> NodeTemplate:
 
 
 def pod_bytes(requests: Mapping[str, str]) -> bytes:
-    """Return a v1.Pod with one container that asks for so much."""
+    """Return a v1.Pod with one container that has these requests."""
     container = {"name": "main", "resources": {"requests": dict(requests)}}
     return codec.encode("Pod", {"metadata": {"name": "pod"}, "spec": {"containers": [container]}}, KUBERNETES)
 
 
 def containers_of(content: bytes) -> list[Mapping[str, str]]:
-    """Return what each container of a v1.Pod asks for; raises `ValueError`."""
+    """Return the requests of each container of a v1.Pod; raises `ValueError`."""
     pod = codec.decode("Pod", content, KUBERNETES)
     return [
         container.get("resources", {}).get("requests", {}) for container in pod.get("spec", {}).get("containers", [])

@@ -1,4 +1,4 @@
-"""A cloud that a gRPC server knows."""
+"""A cloud behind a gRPC server."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -29,8 +29,8 @@ _Fields = Mapping[str, Any]
 class ExternalProvider:
     """A `CloudProvider` with `Accelerators`.
 
-    A refresh asks for everything at once, all groups at the same time. Which group a node belongs to is told from the
-    groups' instances; about nodes that are none of them the server is asked in the next refresh.
+    A refresh reads everything, with concurrent calls for the groups. The groups' instances tell which group a node
+    belongs to. The next refresh asks the server about nodes that are not among them.
     """
 
     name = "externalgrpc"
@@ -47,7 +47,7 @@ class ExternalProvider:
         self._gpu_types: tuple[str, ...] | None = None
 
     def refresh(self, now: float) -> None:
-        """Let the server refresh, and take in its groups."""
+        """Let the server refresh, then read its groups."""
         self._calls("Refresh")
         listed = [group for group in self._calls("NodeGroups").get("nodeGroups", []) if group.get("id")]
         named = [{"id": group["id"]} for group in listed]
@@ -77,7 +77,7 @@ class ExternalProvider:
         return tuple(self._groups.values())
 
     def group_of(self, node: NodeRef) -> str | None:
-        """Id of the group that has the node's machine; of others what the server said when it was asked."""
+        """Id of the group that has the node's machine. For other nodes, the server's last answer."""
         owner = self._owners.get(node.provider_id)
         if owner is not None:
             return owner
@@ -86,15 +86,15 @@ class ExternalProvider:
 
     @property
     def gpu_label(self) -> str:
-        """The server's; empty until it answered."""
+        """The server's label; empty until the server has answered."""
         return self._gpu_label or ""
 
     def gpu_types(self) -> Sequence[str]:
-        """Return the server's types; none until it answered."""
+        """Return the server's types; empty until the server has answered."""
         return self._gpu_types or ()
 
     def close(self) -> None:
-        """Tell the server that nobody needs it any more, and give the connection up."""
+        """Let the server clean up, and close the connection."""
         if self._calls.closed:
             return
         try:
@@ -113,7 +113,7 @@ class ExternalProvider:
         self._owners = {**self._owners, **{instance.provider_id: group_id for instance in instances}}
 
     def _optional(self, method: str, requests: Sequence[_Fields], read: Callable[[_Fields], Any]) -> Sequence[Any]:
-        """Make calls that a server need not have: None for each where it has not."""
+        """Make calls that are optional for a server. The answers are None if it does not have them."""
         if method not in self._lacks:
             try:
                 return [read(answer) for answer in self._calls.all(method, requests)]
@@ -153,7 +153,7 @@ class PricedExternalProvider(ExternalProvider):
         self._now = now
 
     def node_price(self, node: NodeTemplate, hours: float) -> float:
-        """Price of such a node for `hours`, told from its labels and annotations."""
+        """Price of such a node for `hours`, by its labels and annotations."""
         name = node.labels.get(_HOSTNAME, "")
         ref = NodeRef(name, "", node.labels, node.annotations)
         return _price(self._calls("PricingNodePrice", {"node": protocol.node_fields(ref), **self._span(hours)}))
@@ -174,8 +174,8 @@ def create(
 ) -> ExternalProvider | PriceListedExternalProvider | PricedExternalProvider:
     """Connect to the server that the file of `--cloud-config` names.
 
-    Whether the server knows prices is asked at once: `Transient` where it does not answer. Size and discovery flags
-    are the server's business. Raises `Misconfigured`.
+    Asks the server at once whether it knows prices; `Transient` if it does not answer. Size and discovery flags have
+    no effect here. Raises `Misconfigured`.
     """
     if context.config_file is None:
         raise Misconfigured("cloud-config: the externalgrpc provider needs a file with the server's address")

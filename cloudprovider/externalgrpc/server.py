@@ -32,7 +32,7 @@ _Fields = Mapping[str, Any]
 
 
 class Credentials(msgspec.Struct, frozen=True):
-    """PEM files' content; clients have to show a certificate that `cacert` vouches for."""
+    """Content of the PEM files. Clients must present a certificate signed by `cacert`."""
 
     key: bytes
     cert: bytes
@@ -40,11 +40,11 @@ class Credentials(msgspec.Struct, frozen=True):
 
 
 class _Absent(Exception):
-    """The adapter cannot do what the call is for."""
+    """The adapter does not have the ability that the call needs."""
 
 
 class Server:
-    """Answers calls from one provider. Refreshes, and changes of one group, come one at a time."""
+    """Answers calls from one provider. Refreshes are serialized, and so are changes of one group."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Server:
         credentials: Credentials | None = None,
         now: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """Listen at `address` (host:port), in the clear without `credentials`; `Misconfigured` where that fails."""
+        """Listen at `address` (host:port), unencrypted without `credentials`; `Misconfigured` if that fails."""
         self._service = _Service(provider, now)
         self._pool = ThreadPoolExecutor(_THREADS, "externalgrpc")
         options = [
@@ -79,11 +79,11 @@ class Server:
             raise Misconfigured(f"address: cannot listen at {address}") from error
 
     def start(self) -> None:
-        """Begin to answer."""
+        """Start to answer calls."""
         self._server.start()
 
     def stop(self) -> None:
-        """Finish the calls under way, for a few seconds at most, and answer no more."""
+        """Finish the running calls within a few seconds, and accept no more."""
         self._server.stop(_GRACE_S).wait()
         self._pool.shutdown()
 
@@ -132,7 +132,7 @@ class _Service:
         }
 
     def answer(self, method: str, asked: _Fields) -> _Fields:
-        """Do what a call asks for; raises `ProviderError` and `_Absent`."""
+        """Execute a call and return its answer; raises `ProviderError` and `_Absent`."""
         return self._answers[method](asked)
 
     def _named(self, asked: _Fields) -> NodeGroup:
@@ -208,14 +208,14 @@ class _Service:
         return {"price": pricing.node_price(self._as_template(node), _hours(asked))}
 
     def _as_template(self, node: NodeRef) -> NodeTemplate:
-        """Return a node as prices need it: the message does not say what it holds, but its group's template does."""
+        """Return a node for pricing. The message lacks its capacity, so the template of its group provides it."""
         owner = self._provider.group_of(node)
         like = self._named({"id": owner}).template() if owner is not None else self._like(node)
         bare = NodeTemplate() if like is None else like
         return msgspec.structs.replace(bare, labels=node.labels, annotations={**bare.annotations, **node.annotations})
 
     def _like(self, node: NodeRef) -> NodeTemplate | None:
-        """Return the template whose labels the node has: it may be one that is yet to come."""
+        """Return the template whose labels the node has. The node may not exist yet."""
         own = {key: value for key, value in node.labels.items() if key != _HOSTNAME}
         for group in self._provider.groups():
             template = group.template()

@@ -21,7 +21,7 @@ _TIMEOUT_S = 5.0
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """Where the server is, and how to speak with it."""
+    """The server's address and the connection settings."""
 
     address: str
     timeout_s: float = _TIMEOUT_S
@@ -32,7 +32,7 @@ class Settings(msgspec.Struct, frozen=True):
 
     @property
     def encrypted(self) -> bool:
-        """Whether both sides show certificates."""
+        """Whether both sides present certificates."""
         return self.cert is not None
 
 

@@ -1,7 +1,7 @@
 """Errors of the provider contract as gRPC statuses, and back.
 
-A status alone cannot tell a quota from a stock-out, so our server adds which error it was as trailing metadata; servers
-of others are judged by the status.
+A status alone cannot distinguish a quota from a stock-out, so our server adds the error's code as trailing metadata.
+For other servers, the status decides.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -49,7 +49,7 @@ class Unimplemented(ProviderError):
 
 
 def error_of(raised: grpc.RpcError, what: str) -> ProviderError:
-    """Return the error that a failed call stands for; `what` names the call in its message."""
+    """Return the contract's error for a failed call. `what` names the call in the message."""
     call = cast("grpc.Call", raised)  # as grpc promises of what a call raises
     status, details = call.code(), call.details()
     message = f"{what}: {details or status.name}"
@@ -66,7 +66,7 @@ def error_of(raised: grpc.RpcError, what: str) -> ProviderError:
 
 
 def status_of(error: ProviderError) -> tuple[grpc.StatusCode, Metadata]:
-    """Return the status and the trailing metadata that tell an error."""
+    """Return the status and the trailing metadata for an error."""
     kinds = (status for kind, status in _KINDS if isinstance(error, kind))
     status = next(kinds, grpc.StatusCode.INTERNAL)
     metadata = [(_CODE, error.code)]
