@@ -14,7 +14,7 @@ class Failed(Exception):
 
 
 class NotApplicable(Exception):
-    """The provider, or the group it was given, cannot be tried on this point."""
+    """The check is not applicable to this provider or group."""
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -26,11 +26,11 @@ class Check(msgspec.Struct, frozen=True):
 
 
 class Final(Check, frozen=True):
-    """A check after which the provider is of no more use."""
+    """A check that leaves the provider unusable."""
 
 
 class Result(msgspec.Struct, frozen=True):
-    """What came of one check."""
+    """The result of one check."""
 
     name: str
     passed: bool | None
@@ -39,7 +39,7 @@ class Result(msgspec.Struct, frozen=True):
 
 
 class Bench:
-    """A harness with the words that checks are written in."""
+    """A harness with the operations that checks use."""
 
     def __init__(self, harness: Harness) -> None:
         self.harness = harness
@@ -68,7 +68,7 @@ class Bench:
         return [self.harness.node_for(instance) for instance in self.live(group)]
 
     def grow(self, machines: int) -> NodeGroup:
-        """Bring machines up in the group and return it; not applicable where the group is too small or none appear."""
+        """Start machines in the group and return it; not applicable if the group is too small or none appear."""
         group = self.group
         if group.target_size() + machines > group.max_size:
             raise NotApplicable(f"{group.id} has no room for {machines} more machines")
@@ -80,7 +80,7 @@ class Bench:
         return group
 
     def expect(self, holds: bool, otherwise: str) -> None:
-        """Fail unless something holds."""
+        """Fail unless a condition holds."""
         if not holds:
             raise Failed(otherwise)
 
@@ -98,7 +98,7 @@ class Bench:
         self.fail(f"{what} was not refused")
 
     def unchanged(self, what: str, call: Callable[[], None]) -> None:
-        """Fail unless a call is refused and leaves target and machines as they were, now and later."""
+        """Fail unless a call is refused and target and machines stay unchanged, now and later."""
         before = (self.group.target_size(), self.ids(self.group))
         self.refused(what, call)
         for moment in ("at once", "later"):

@@ -1,4 +1,4 @@
-"""What the suite needs from a provider's author, and its defaults."""
+"""What a provider's author gives to the suite, with defaults."""
 
 import importlib
 import inspect
@@ -12,7 +12,7 @@ _STEP_S = 5.0
 
 @runtime_checkable
 class Harness(Protocol):
-    """A provider with groups that may be scaled up and down at will."""
+    """A provider with groups that the suite may scale freely."""
 
     @property
     def provider(self) -> CloudProvider:
@@ -46,10 +46,10 @@ class CountsCalls(Protocol):
 
 
 class PlainHarness:
-    """Drives a provider that needs no special treatment, a real cloud for one, by waiting.
+    """Drives a provider by waiting, which suits real clouds, for example.
 
-    `wait` sleeps for so many seconds; `now` tells the Unix time. `settle` gives up silently after `patience_s`
-    seconds: the check that needed the machines then says what is missing.
+    `wait` sleeps for a number of seconds; `now` returns the Unix time. `settle` gives up silently after `patience_s`
+    seconds, and the check that needs the machines reports what is missing.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class PlainHarness:
         return self._group_ids
 
     def settle(self) -> None:
-        """Refresh, and wait until each group has as many running machines as its target, and no others."""
+        """Refresh, and wait until each group has only running machines, and its target number of them."""
         waited_s = 0.0
         self._provider.refresh(self._now())
         while waited_s < self._patience_s and not self._is_settled():
@@ -103,8 +103,8 @@ def open_harness(
 ) -> Harness:
     """Make a harness from `MODULE:NAME`, which names a harness class, a provider class or a provider's factory.
 
-    What it names is called with the context if it takes an argument. For a provider, the disposable groups are
-    `group_ids`, by default its first two. Raises `Misconfigured` where the name leads nowhere.
+    The named object is called with the context if it takes an argument. For a provider, the disposable groups are
+    `group_ids`, by default its first two. Raises `Misconfigured` if the name cannot be resolved.
     """
     made = _call(_import(target), context)
     if isinstance(made, Harness):

@@ -9,7 +9,7 @@ from cloudprovider.interface import NotFound, ProviderError
 
 
 class MemoryNodeApi:
-    """A `NodeApi` without a cluster. `calls` counts requests, as `CountsCalls` wants to know them."""
+    """A `NodeApi` without a cluster. `calls` counts requests for `CountsCalls`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -32,7 +32,7 @@ class MemoryNodeApi:
         self._failures.append(error)
 
     def get_config_map(self, namespace: str, name: str) -> Mapping[str, Any]:
-        """Return a v1.ConfigMap; `NotFound` where there is none."""
+        """Return a v1.ConfigMap; `NotFound` if it does not exist."""
         with self._lock:
             self.calls += 1
             if (namespace, name) not in self._config_maps:
@@ -46,7 +46,7 @@ class MemoryNodeApi:
             return [copy.deepcopy(node) for node in self._nodes.values()]
 
     def create_node(self, node: Mapping[str, Any]) -> None:
-        """Create a v1.Node; `ProviderError` where the name is taken."""
+        """Create a v1.Node; `ProviderError` if the name is taken."""
         with self._lock:
             self.calls += 1
             self._fail_if_told()

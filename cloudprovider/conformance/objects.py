@@ -13,7 +13,7 @@ _Key = tuple[str, str, str]
 
 
 class _Failure:
-    """A request that is going to fail."""
+    """A planned failure of a request."""
 
     def __init__(self, call: str, error: ProviderError, skip: int, *, afterwards: bool) -> None:
         self.call = call
@@ -23,10 +23,10 @@ class _Failure:
 
 
 class MemoryObjectApi:
-    """An `ObjectApi` without a cluster. `calls` counts requests, as `CountsCalls` wants to know them."""
+    """An `ObjectApi` without a cluster. `calls` counts requests for `CountsCalls`."""
 
     def __init__(self, kinds: Mapping[str, ObjectKind], replicas: Sequence[str] = ()) -> None:
-        """`kinds` are those served, by name, the preferred version first; `replicas` the plurals with a scale."""
+        """`kinds` are the served kinds by name, the preferred version first; `replicas` the plurals with a scale."""
         self._kinds = dict(kinds)
         self._scaled = frozenset(replicas)
         self._lock = threading.RLock()
@@ -37,7 +37,7 @@ class MemoryObjectApi:
         """Verb and plural of each request."""
 
     def put(self, plural: str, obj: Mapping[str, Any]) -> dict[str, Any]:
-        """Store an object as whoever keeps it would, and return what is stored."""
+        """Store an object as an API server would, and return the stored object."""
         with self._lock:
             stored = copy.deepcopy(dict(obj))
             metadata = stored["metadata"]
@@ -51,19 +51,19 @@ class MemoryObjectApi:
             return copy.deepcopy(stored)
 
     def remove(self, plural: str, namespace: str, name: str) -> None:
-        """Take an object away."""
+        """Remove an object."""
         with self._lock:
             del self._objects[plural, namespace, name]
 
     def objects(self, plural: str) -> list[dict[str, Any]]:
-        """Return what is stored, without counting it as a request."""
+        """Return the stored objects, without counting a request."""
         with self._lock:
             return [copy.deepcopy(obj) for (kind, _, _), obj in self._objects.items() if kind == plural]
 
     def fail(self, call: str, error: ProviderError, *, skip: int = 0, afterwards: bool = False) -> None:
-        """Make a request of that verb and plural fail: the next after `skip` of them.
+        """Make the next request of that verb and plural fail, after `skip` successful ones.
 
-        `afterwards`: once it has taken effect, as where an answer gets lost.
+        `afterwards`: the request fails after it took effect, as with a lost answer.
         """
         self._failures.append(_Failure(call, error, skip, afterwards=afterwards))
 
@@ -77,7 +77,7 @@ class MemoryObjectApi:
     def list_objects(
         self, kind: ObjectKind, namespace: str | None = None, label_selector: str = ""
     ) -> Sequence[Mapping[str, Any]]:
-        """Return objects; of selectors only `key in (a,b)` is understood."""
+        """Return objects. The only supported selector is `key in (a,b)`."""
         label, _, values = label_selector.partition(" in ")
         allowed = values.strip("()").split(",")
 
@@ -94,7 +94,7 @@ class MemoryObjectApi:
     def annotate_object(
         self, kind: ObjectKind, namespace: str, name: str, uid: str, annotations: Mapping[str, str | None]
     ) -> None:
-        """Set annotations; `Conflict` where another object has the name."""
+        """Set annotations; `Conflict` if another object has the name."""
 
         def update() -> None:
             held = self._held(kind, namespace, name)
@@ -114,7 +114,7 @@ class MemoryObjectApi:
         return self._request("get scale", kind.plural, read)
 
     def set_scale(self, kind: ObjectKind, namespace: str, name: str, scale: Scale) -> None:
-        """Set the replicas; `Conflict` where the object is of another version."""
+        """Set the replicas; `Conflict` if the object has another version."""
 
         def write() -> None:
             held = self._scalable(kind, namespace, name)

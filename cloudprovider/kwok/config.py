@@ -211,7 +211,7 @@ def _template_nodes(api: NodeApi, namespace: str, config: KwokConfig) -> list[Ma
 
 
 def _check_shape(node: Mapping[str, Any], where: str, problems: Problems) -> None:
-    """Note where a hand-written node is not built as a v1.Node, as far as it is used here."""
+    """Report the used fields of a hand-written node that are not as in a v1.Node."""
     reader = StructReader(problems)
     for kind, part in ((_Metadata, "metadata"), (_Spec, "spec"), (_Status, "status")):
         reader.fields(kind, node.get(part) or {}, f"{where}: {part}")

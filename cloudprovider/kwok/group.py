@@ -40,11 +40,11 @@ class KwokGroup:
 
     @property
     def initial_size(self) -> int:
-        """Nodes to make where there are none at the first refresh."""
+        """How many nodes the first refresh makes if there are none."""
         return self._spec.initial_size
 
     def target_size(self) -> int:
-        """Count the fake nodes that are not being deleted."""
+        """Return the number of fake nodes that are not being deleted."""
         return len(self._roster.live(self.id))
 
     def instances(self) -> Sequence[Instance]:
@@ -80,7 +80,7 @@ class KwokGroup:
         self._delete(nodes, least=self.min_size)
 
     def force_delete(self, nodes: Sequence[NodeRef]) -> None:
-        """Delete the Node objects whatever the minimum size."""
+        """Delete the Node objects, even below the minimum size."""
         self._delete(nodes, least=0)
 
     def _delete(self, nodes: Sequence[NodeRef], least: int) -> None:

@@ -20,7 +20,7 @@ class Roster:
         self._changed: dict[str, str | None] = {}
 
     def refresh(self) -> None:
-        """List the cluster's nodes. What other threads create or delete meanwhile counts more than the list."""
+        """List the cluster's nodes. Nodes that other threads create or delete in the meantime override the list."""
         with self._lock:
             self._changed.clear()
         listed = [node for node in self.api.list_nodes() if is_fake(node)]
@@ -39,7 +39,7 @@ class Roster:
             self._live[name] = self._changed[name] = group
 
     def deleted(self, name: str) -> None:
-        """Note that a node is gone."""
+        """Note that a node was deleted."""
         with self._lock:
             self._live.pop(name, None)
             self._changed[name] = None
@@ -60,7 +60,7 @@ class Roster:
             return [name for name, owner in self._deleting.items() if owner == group]
 
     def owner(self, node: NodeRef) -> str | None:
-        """Return the group of a fake node, told by its provider id, which placeholders have for a name as well."""
+        """Return the group of a fake node, by its provider id. Placeholders have the id as their name, too."""
         name = name_of(node)
         with self._lock:
             return None if name is None else self._live.get(name) or self._deleting.get(name)
@@ -77,7 +77,7 @@ class Roster:
 
 
 def name_of(node: NodeRef) -> str | None:
-    """Return the name of the fake node meant, None where the provider id says that it is not one."""
+    """Return the name of the fake node; None if the provider id is of another kind of node."""
     if not node.provider_id.startswith(PROVIDER_ID_PREFIX):
         return None
     return node.provider_id.removeprefix(PROVIDER_ID_PREFIX)

@@ -22,10 +22,10 @@ from cloudprovider.static.template import ZONE
 
 
 class StaticCloud:
-    """Groups as specified, machines in memory: has `KnowsInstances` and `Accelerators`.
+    """A simulated cloud from a specification, with `KnowsInstances` and `Accelerators`.
 
-    `now` tells the time in Unix seconds; everything is as of that moment. `list_nodes`, where given, is asked on each
-    refresh for the cluster's nodes, which are then taken in as with `adopt`. Safe from any thread.
+    `now` returns the time in Unix seconds; all states are as of that time. Each refresh calls `list_nodes`, if given,
+    and takes in the cluster's nodes as `adopt` does. Safe from any thread.
 
     Build it with `open_cloud`, which adds `Pricing` where the specification has prices.
     """
@@ -52,7 +52,7 @@ class StaticCloud:
         self._selectors = [(group.match_labels.items(), group.id) for group in specs if group.match_labels]
 
     def refresh(self, now: float) -> None:
-        """Take in the cluster's nodes, where they can be listed. The time is read from the clock, not from `now`."""
+        """Take in the cluster's nodes if they can be listed. The time comes from the cloud's clock, not from `now`."""
         for group in self._groups.values():
             group.check_refresh()
         if self._list_nodes is not None:
@@ -78,10 +78,10 @@ class StaticCloud:
         return self._claimant(node)
 
     def close(self) -> None:
-        """Nothing is held: the machines go with the object."""
+        """Do nothing: the machines exist only in this object."""
 
     def has_instance(self, node: NodeRef) -> bool:
-        """Whether the machine exists. A node that this cloud knows nothing about is not called gone."""
+        """Whether the machine exists. The machine of an unknown node is assumed to exist."""
         with self._fleet.lock:
             self._fleet.settle()
             if self._fleet.find(node.provider_id, node.name) is not None:
@@ -101,9 +101,9 @@ class StaticCloud:
         return tuple(sorted({t.labels[self.gpu_label] for t in templates if self.gpu_label in t.labels}))
 
     def adopt(self, nodes: Iterable[NodeRef]) -> None:
-        """Take nodes that a group claims, and whose machine is not known yet, for running machines of that group.
+        """Add a running machine to a group for each node that the group claims and whose machine is not known yet.
 
-        Where the group's target size was not given, machines that exceed it raise it.
+        If the group's target size was not given, surplus machines raise it.
         """
         with self._fleet.lock:
             touched: set[str] = set()
@@ -135,17 +135,17 @@ class StaticCloud:
 
     @property
     def changes(self) -> int:
-        """A number that goes up whenever a machine comes, goes or is asked to go."""
+        """A number that increases whenever a machine appears, disappears or starts to be deleted."""
         return self._fleet.changes
 
     @property
     def next_change_s(self) -> float | None:
-        """When the state of a machine changes by itself next, Unix seconds; None: never, as things are."""
+        """When a machine's state will next change by itself, in Unix seconds; None if no change is due."""
         with self._fleet.lock:
             return self._fleet.next_change_s()
 
     def add_machine(self, machine: MachineSpec) -> None:
-        """Let a machine appear without changing the target: one that a request was waiting for, say."""
+        """Add a machine without changing the target, for example for a waiting request."""
         group = self.group(machine.group)
         with self._fleet.lock:
             if self._fleet.find(machine.provider_id, machine.name or machine.provider_id) is not None:
@@ -153,9 +153,9 @@ class StaticCloud:
             self._fleet.add_declared(machine)
 
     def remove_machine(self, provider_id: str, replace: bool = True) -> None:
-        """Take a machine away, as a cloud reclaims spot machines; `NotFound` where it does not exist.
+        """Remove a machine, as a cloud reclaims spot machines; `NotFound` if it does not exist.
 
-        Like real groups, this one asks for a replacement at once; with `replace` off its target falls instead.
+        Like a real group, the group requests a replacement at once. Without `replace`, its target decreases instead.
         """
         with self._fleet.lock:
             self._fleet.settle()
@@ -174,8 +174,8 @@ class StaticCloud:
     ) -> None:
         """Make the group's next such call raise `error`; an `InstanceError` hits its next machine instead.
 
-        With `takes_effect` the call does its work and then raises, as one whose answer was lost; an increase that is
-        given `at_most` so many machines does only that part of it.
+        With `takes_effect`, the call does its work and then raises, like a call whose answer was lost. `at_most` limits
+        the machines that such an increase adds.
         """
         group = self.group(group_id)
         if isinstance(error, InstanceError):
@@ -235,7 +235,7 @@ def open_cloud(
 
 
 def problems(spec: CloudSpec) -> Iterable[str]:
-    """Yield what contradicts itself in a specification."""
+    """Yield the contradictions in a specification."""
     seen: set[str] = set()
     for index, group in enumerate(spec.groups):
         where = f"groups[{index}]"
@@ -261,7 +261,7 @@ def _check(spec: CloudSpec) -> None:
 
 
 def _marked(group: GroupSpec) -> GroupSpec:
-    """Mark the template of a priced group, so that it can be told from others that look the same."""
+    """Mark the template of a priced group to distinguish it from templates that look the same."""
     if group.template is None or group.price_per_hour is None:
         return group
     annotations = {**group.template.annotations, GROUP_ANNOTATION: group.id}

@@ -38,7 +38,7 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 class Faults:
-    """The fault rules of one group and the faults injected by hand, which go first."""
+    """The fault rules of one group, and the manually injected faults, which apply first."""
 
     def __init__(self, spec: GroupSpec, started_s: float) -> None:
         self._call_rules = [(fault, _Tally(fault.when, started_s)) for fault in spec.call_faults]
@@ -55,7 +55,7 @@ class Faults:
         self._next_machines.append(CreationFault(error=error))
 
     def of_call(self, call: Call, now: float) -> Failure | None:
-        """Count one call and tell how it fails, if it does."""
+        """Count one call and return how it fails; None if it does not."""
         if self._next_calls[call]:
             return self._next_calls[call].popleft()
         for fault, tally in self._call_rules:
@@ -64,14 +64,14 @@ class Faults:
         return None
 
     def of_creation(self, now: float) -> CreationFault | None:
-        """Count one machine and tell how its creation fails, if it does."""
+        """Count one machine and return how its creation fails; None if it does not."""
         if self._next_machines:
             return self._next_machines.popleft()
         return next((fault for fault, tally in self._creation_rules if tally.hits(now)), None)
 
 
 class _Tally:
-    """Counts what falls into a rule's window."""
+    """Counts the calls or machines in a rule's window."""
 
     def __init__(self, when: When, started_s: float) -> None:
         self._when = when

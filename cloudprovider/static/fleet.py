@@ -46,7 +46,7 @@ class Record:
         return State.CREATING
 
     def error_at(self, now: float) -> InstanceError | None:
-        """Return the error, once it shows."""
+        """Return the error once it is visible."""
         return self.error if now >= self.error_s else None
 
     def instance(self, now: float) -> Instance:
@@ -69,7 +69,7 @@ class Record:
 
 
 class Fleet:
-    """All machines by provider id. Whoever calls holds `lock`, except where a method says that it takes it."""
+    """All machines by provider id. Callers must hold `lock`, unless a method takes it."""
 
     def __init__(self, group_ids: Iterable[str], now: Callable[[], float]) -> None:
         self.lock = threading.RLock()
@@ -83,7 +83,7 @@ class Fleet:
         self._leaving: set[str] = set()
 
     def settle(self) -> float:
-        """Drop the machines whose deletion is over, and return the time this was judged by."""
+        """Drop the machines whose deletion is complete; return the time that this was decided by."""
         now = self.now()
         for provider_id in sorted(self._leaving):
             gone_s = self._by_id[provider_id].gone_s
@@ -92,7 +92,7 @@ class Fleet:
         return now
 
     def next_change_s(self) -> float | None:
-        """Return when the state of a machine changes by itself next, Unix seconds; None: never, as things are."""
+        """Return when a machine's state will next change by itself, in Unix seconds; None if no change is due."""
         now = self.settle()
         leaving = (self._by_id[provider_id].gone_s for provider_id in self._leaving)
         booting = (record.ready_s for record in self._by_id.values() if record.state(now) is State.CREATING)
@@ -101,7 +101,7 @@ class Fleet:
         )
 
     def of_group(self, group: str) -> Mapping[str, Record]:
-        """Return a group's machines, in the order in which they came."""
+        """Return a group's machines in the order in which they were added."""
         return self._by_group[group]
 
     def all(self) -> Iterator[Record]:
@@ -148,7 +148,7 @@ class Fleet:
         self._leaving.add(record.provider_id)
 
     def drop(self, record: Record) -> None:
-        """Remove a machine and remember that it is gone."""
+        """Remove a machine and remember that it existed."""
         self.changes += 1
         del self._by_id[record.provider_id]
         del self._by_group[record.group][record.provider_id]

@@ -56,7 +56,7 @@ class StaticGroup:
             return self._target
 
     def instances(self) -> Sequence[Instance]:
-        """Every machine, also those that failed and those being deleted."""
+        """Every machine, including failed ones and those being deleted."""
         with self._fleet.lock:
             now = self._fleet.settle()
             return [record.instance(now) for record in self._fleet.of_group(self.id).values()]
@@ -92,7 +92,7 @@ class StaticGroup:
             _end(failure)
 
     def decrease_target(self, delta: int) -> None:
-        """Cancel requests that no machine answers yet; `ProviderError` where that would remove a machine."""
+        """Cancel requests that have no machine yet; `ProviderError` if that would remove a machine."""
         if delta <= 0:
             raise ProviderError(f"{self.id}: a decrease must be positive, not {delta}")
         with self._fleet.lock:
@@ -109,7 +109,7 @@ class StaticGroup:
         self._delete(nodes, least=self.min_size)
 
     def force_delete(self, nodes: Sequence[NodeRef]) -> None:
-        """Delete these machines whatever the minimum size."""
+        """Delete these machines, even below the minimum size."""
         self._delete(nodes, least=0)
 
     def fail_next(self, call: Call, failure: Failure) -> None:
@@ -123,17 +123,17 @@ class StaticGroup:
             self._faults.inject_creation(error)
 
     def check_refresh(self) -> None:
-        """Raise what a refresh is to fail with."""
+        """Raise the error of a refresh that is to fail."""
         with self._fleet.lock:
             _end(self._begin(Call.REFRESH))
 
     def count_in(self, machines: int) -> None:
-        """Raise the target by machines that turn out to exist."""
+        """Raise the target by newly discovered machines."""
         with self._fleet.lock:
             self._target += machines
 
     def lose(self, record: Record, replace: bool) -> None:
-        """Let a machine vanish from outside; a replacement is asked for, or the target falls."""
+        """Remove a machine from outside. Requests a replacement, or lowers the target."""
         with self._fleet.lock:
             counted = not record.deleting
             self._fleet.drop(record)
@@ -144,7 +144,7 @@ class StaticGroup:
                 self._grow(self._fates(1))
 
     def live_machines(self) -> int:
-        """Count the machines that are not being deleted; whoever calls holds the lock."""
+        """Count the machines that are not being deleted. Callers must hold the lock."""
         return sum(not record.deleting for record in self._fleet.of_group(self.id).values())
 
     def _check_growth(self, delta: int) -> None:
@@ -154,14 +154,14 @@ class StaticGroup:
             raise ProviderError(f"{self.id}: {self._target} + {delta} is above the maximum size {self.max_size}")
 
     def _begin(self, call: Call) -> Failure | None:
-        """Raise what the call is to fail with, or return the failure to raise after its work."""
+        """Raise the call's error, or return the error to raise after its work."""
         failure = self._faults.of_call(call, self._fleet.now())
         if failure is not None and not failure.takes_effect:
             raise failure.error
         return failure
 
     def _fates(self, machines: int) -> list[CreationFault | None]:
-        """How each of the next machines fails; None: it does not."""
+        """Return how each of the next machines fails; None for a machine that does not."""
         limit, now = self._spec.stock_out_after, self._fleet.now()
         records = self._fleet.of_group(self.id).values()
         healthy = sum(not record.deleting and record.error is None for record in records)
@@ -194,7 +194,7 @@ class StaticGroup:
         self._fleet.add(record)
 
     def _emptiest_zone(self) -> str:
-        """Return where the next machine comes: of zones with equally many machines the first by name."""
+        """Return the zone of the next machine: the one with the fewest machines, then the first by name."""
         zones = self._spec.template.zones if self._spec.template is not None else {}
         machines = Counter(machine.zone for machine in self._fleet.of_group(self.id).values() if not machine.deleting)
         return min(sorted(zones), key=machines.__getitem__, default="")

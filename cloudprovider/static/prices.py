@@ -13,7 +13,7 @@ _HOSTNAME = "kubernetes.io/hostname"
 class PriceList:
     """Prices by group, else by instance type, else by what the machine holds.
 
-    A group goes first because one type of machine may cost less in another group: as spot capacity, for example.
+    The group comes first because a type may cost less in another group, for example as spot capacity.
     """
 
     def __init__(self, prices: Prices, groups: Sequence[GroupSpec]) -> None:
@@ -28,12 +28,12 @@ class PriceList:
         return self._prices.of_node(node, hours)
 
     def resources(self, amounts: Mapping[str, str], hours: float) -> float:
-        """Price of so much cpu, memory and GPUs for `hours`."""
+        """Price of these amounts of cpu, memory and GPUs for `hours`."""
         return self._prices.of_resources(amounts, hours)
 
 
 def _looks_like(node: NodeTemplate, group: GroupSpec) -> bool:
-    """Whether a node, or a template made from one, is of a group; ids are not at hand here, only looks are."""
+    """Whether a node or a template belongs to a group. There are no ids, so annotation, labels and capacity decide."""
     marked = node.annotations.get(GROUP_ANNOTATION)
     if marked is not None:
         return marked == group.id

@@ -46,7 +46,7 @@ def with_sizes(spec: CloudSpec, node_specs: Sequence[str]) -> CloudSpec:
 
 
 def node_ref(node: Mapping[str, Any]) -> NodeRef:
-    """Return what providers are told about a v1.Node given as plain JSON data."""
+    """Return the `NodeRef` of a v1.Node in plain JSON data."""
     metadata, spec = node.get("metadata") or {}, node.get("spec") or {}
     return NodeRef(
         name=metadata.get("name", ""),

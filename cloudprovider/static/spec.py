@@ -12,7 +12,7 @@ GPU_LABEL = "cloud.google.com/gke-accelerator"
 
 
 class BootDelay(msgspec.Struct, frozen=True):
-    """Seconds from the request of a machine until it runs: drawn evenly between both, or fixed where they agree."""
+    """Seconds from a machine's request until it runs, drawn uniformly between both bounds."""
 
     min_s: float
     max_s: float
@@ -28,7 +28,7 @@ class Call(StrEnum):
 
 
 class FaultKind(StrEnum):
-    """Which error a failing call raises: the names of the contract's error classes."""
+    """The error that a failing call raises, by the names of the contract's error classes."""
 
     PROVIDER_ERROR = "ProviderError"
     OUT_OF_CAPACITY = "OutOfCapacity"
@@ -99,7 +99,7 @@ class GroupSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MachineSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """A machine that is there from the start, or that is added from outside."""
+    """A machine that exists from the start or is added from outside."""
 
     group: str
     provider_id: str
@@ -129,7 +129,7 @@ class CloudSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
-    """One machine at one moment, for whoever plays the kubelet."""
+    """One machine at one moment, for a simulated kubelet."""
 
     group: str
     provider_id: str

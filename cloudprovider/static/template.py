@@ -87,7 +87,7 @@ class GroupOptions(Strict, frozen=True, kw_only=True, rename=lambda field: field
 def decode_template(
     data: Any, path: str, problems: Problems, pods: Sequence[Mapping[str, Any]] = ()
 ) -> NodeTemplate | None:
-    """Decode a v1.Node, whose other fields do not matter here, or the strict short form; None where it is absent."""
+    """Decode a v1.Node, ignoring unused fields, or the strict short form; None if it is absent."""
     if data is None:
         return None
     reader = StructReader(problems)
