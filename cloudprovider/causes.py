@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an error, what caused it, and so on."""
+    """Yield an error, its cause, and so on."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

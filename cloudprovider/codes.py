@@ -71,5 +71,5 @@ _KNOWN = frozenset((*_OF_THE_CONTRACT, *_OF_GCE, *_OF_AWS, *_OF_AZURE, *_OF_CLUS
 
 
 def told_apart(code: str) -> str:
-    """Return the code if it is a known one, `other` if not; logs and status have what the cloud said."""
+    """Return the code if it is known, else `other`. Logs and status have the cloud's own code."""
     return code if code in _KNOWN else OTHER

@@ -56,7 +56,7 @@ def parse_documents(text: str, most: int = MOST_CHARACTERS, *, as_written: bool 
 
 
 def parse_yaml(text: str, most: int = MOST_CHARACTERS) -> Any:
-    """Return the one document of a text, None for an empty one; `ValueError` as `parse_documents`."""
+    """Return the one document of a text; None for an empty text; `ValueError` as `parse_documents`."""
     documents = parse_documents(text, most)
     if len(documents) > 1:
         raise ValueError(f"holds {len(documents)} documents; write one")
@@ -64,7 +64,7 @@ def parse_yaml(text: str, most: int = MOST_CHARACTERS) -> Any:
 
 
 def read_document(path: str, decode: Callable[[Any], T]) -> T:
-    """Return what `decode` makes of the one document in a file; a `Misconfigured` has the path before every line."""
+    """Decode the one document in a file with `decode`; a `Misconfigured` has the path before every line."""
     try:
         text = read_text(path)
     except ValueError as error:
@@ -87,7 +87,7 @@ def _complaint(problem: str, mark: Any) -> ValueError:
 
 
 class _Open:
-    """A list or mapping whose end has not come yet."""
+    """A list or mapping that is still open."""
 
     __slots__ = ("anchor", "key", "merged", "size", "value")
 
@@ -110,7 +110,7 @@ class _Open:
 
 
 class _Reader:
-    """Makes data of the parser's events."""
+    """Builds data from the parser's events."""
 
     def __init__(self, parser: Any, as_written: bool) -> None:
         self._parser = parser

@@ -49,7 +49,7 @@ def show_duration(seconds: float) -> str:
 
 
 def _nanoseconds(text: str) -> int | None:
-    """Return the sum of all spans; None where there is none, or something else between them."""
+    """Return the sum of all spans; None if there is none or if other text is between them."""
     total, position = 0, 0
     while (span := _SPAN.match(text, position)) is not None and (span[1] or span[2]):
         unit, fraction = _NANOSECONDS[span[3]], (span[2] or "0")[:_MOST_DIGITS]

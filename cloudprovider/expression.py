@@ -1,7 +1,7 @@
-"""Regular expressions that operators write: Go's, which never take longer than text times expression.
+"""Operators' regular expressions in Go's syntax. Their time is bounded by the text's length times the expression's.
 
-Python's engine tries one way after the other, and there may be no end of ways. It is used where an expression has so
-few choices that this does no harm; all others are followed along every way at once (Thompson 1968).
+Python's engine backtracks, which may take exponential time. It is used only for expressions with few choices. All
+others run as an automaton that follows every way at once (Thompson 1968).
 """
 
 import re
@@ -58,7 +58,7 @@ class Expression:
 
 
 def _spelled_for_python(expression: str) -> str:
-    """Translate what Go's regular expressions spell differently: POSIX classes and the end of the text."""
+    """Translate the syntax that differs in Go: POSIX classes and the end of the text."""
     expression = re.sub(r"\[:([a-z]{1,6}):\]", lambda match: _POSIX.get(match[1], match[0]), expression)
     return re.sub(r"(?<!\\)((?:\\\\)*+)\\z", r"\1\\Z", expression)
 
@@ -85,7 +85,7 @@ def _within(items: Any) -> Iterator[tuple[Any, Any]]:
 
 
 class _Step(NamedTuple):
-    """Either a character to take, or a place to stand at, or where to go on without either."""
+    """A step that takes a character, requires a place, or leads on to other steps."""
 
     takes: Callable[[str], object] | None = None
     place: Any = None
@@ -93,7 +93,7 @@ class _Step(NamedTuple):
 
 
 class _Program:
-    """An expression as steps, each of which knows where it leads to; the last is the end."""
+    """An expression as a list of steps. The last step is the end."""
 
     def __init__(self, items: Any, flags: int) -> None:
         self._steps: list[_Step] = []
@@ -197,7 +197,7 @@ def _stands(where: Any, text: str, position: int) -> bool:
 
 
 def _taker(kind: Any, of: Any, flags: int) -> Callable[[str], object]:
-    """Return what tells whether a character is taken, of an expression of one character."""
+    """Return the predicate that matches a character against an expression of one character."""
     if kind is op.ANY:
         spelled = "."
     elif kind is op.IN:

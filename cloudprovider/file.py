@@ -1,4 +1,4 @@
-"""Files that others wrote: a limit on what is read, and one line where they cannot be."""
+"""Reads files from others, with a size limit and one-line errors."""
 
 import os
 import stat
@@ -15,7 +15,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def read_file(path: str, most: int = MOST_TEXT_BYTES) -> bytes:
-    """Return what a file holds, without a mark of its byte order.
+    """Return a file's content without a byte order mark.
 
     Raises `ValueError` with why it cannot be read; the message follows the path.
     """
@@ -34,7 +34,7 @@ def read_file(path: str, most: int = MOST_TEXT_BYTES) -> bytes:
 
 
 def read_stream(stream: BinaryIO, most: int = MOST_TEXT_BYTES) -> bytes:
-    """Return what is left of a stream, otherwise as `read_file`."""
+    """Return the rest of a stream; otherwise as `read_file`."""
     body = stream.read(most + 1)
     if len(body) > most:
         raise ValueError(f"cannot be read: it has more than {most >> 20} MiB")
@@ -50,7 +50,7 @@ def read_pem(path: str) -> bytes:
 
 
 def read_text(path: str, most: int = MOST_TEXT_BYTES) -> str:
-    """Return the text that a file holds; raises `ValueError` as `read_file`."""
+    """Return a file's text; raises `ValueError` as `read_file`."""
     return text_of(read_file(path, most))
 
 

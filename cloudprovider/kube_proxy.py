@@ -5,7 +5,7 @@ from typing import Any
 
 
 def kube_proxy(group: str) -> Mapping[str, Any]:
-    """Return the static pod that Cluster Autoscaler reckons with on new nodes of a group."""
+    """Return the static pod that Cluster Autoscaler expects on new nodes of a group."""
     return {
         "apiVersion": "v1",
         "kind": "Pod",

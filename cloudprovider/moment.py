@@ -29,8 +29,8 @@ def parse_time(text: str) -> datetime:
 def retry_after_s(text: str | None, date: str | None = None) -> float | None:
     """Return how long the header `Retry-After` asks us to wait: seconds, or an HTTP date; an hour at most.
 
-    `date` is the header `Date` of the same answer, from which a date counts, so that no clock takes part. None where
-    nothing usable was said.
+    `date` is the header `Date` of the same answer. A date counts from it, so that the local clock does not matter. None
+    if the header is not usable.
     """
     text = (text or "").strip()
     if text.isascii() and text.isdecimal():
@@ -43,7 +43,7 @@ def retry_after_s(text: str | None, date: str | None = None) -> float | None:
 
 
 def http_date(text: str) -> datetime | None:
-    """Return the time of an HTTP header such as `Date`; None where it cannot be read, or has no zone."""
+    """Return the time of an HTTP header such as `Date`; None if it is invalid or has no time zone."""
     if not text.isascii() or len(text) > _LONGEST_DATE:
         return None
     from email.utils import parsedate_to_datetime  # a dozen modules, for one header

@@ -1,6 +1,6 @@
 """Numbers and booleans in text, as Go's flag package reads them, in ASCII digits only.
 
-There is no other script, no underscore between digits and no infinity, of which Go reads the last two."""
+Digits of other scripts, underscores between digits and infinity are invalid, although Go reads the last two."""
 
 import math
 import re
@@ -51,7 +51,7 @@ def parse_float(text: str) -> float:
 
 
 def parse_count(text: str, most: int = LARGEST) -> int | None:
-    """Return a number written in digits and nothing else; None for any other text, and above `most`."""
+    """Return a number that consists of digits only; None for other text and for numbers above `most`."""
     if not (len(text) <= _LONGEST_TEXT and text.isascii() and text.isdecimal()):
         return None
     value = int(text)

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def read_options(values: Mapping[str, str], path: str, problems: Problems) -> GroupSettings:
-    """Return what `values` say, by option name; what cannot be used goes to `problems` and keeps the flag."""
+    """Return the overrides in `values`, by option name. Invalid ones go to `problems`, and the flag applies."""
     options = {name.lower(): value.strip().lower() for name, value in values.items() if value.strip()}
 
     def read(name: str, parse: Callable[[str], T]) -> T | None:

@@ -1,4 +1,4 @@
-"""What machines and pods cost: the prices section of the groups file, and the file named by `--price-file`."""
+"""Prices of machines and pods, from the groups file and from the file of `--price-file`."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
@@ -36,7 +36,7 @@ class Prices(Strict, frozen=True, kw_only=True):
     """Of nodes that a label marks as spot capacity; where a type is missing here, it costs what it costs otherwise."""
 
     def of_node(self, node: NodeTemplate, hours: float) -> float:
-        """Price of a node for `hours`, by its instance type, else by what it holds."""
+        """Price of a node for `hours`, by its instance type, else by its capacity."""
         instance_type = node.labels.get(INSTANCE_TYPE, "")
         by_type = self.instance_types.get(instance_type)
         if is_spot(node.labels):
@@ -44,7 +44,7 @@ class Prices(Strict, frozen=True, kw_only=True):
         return self.of_resources(node.capacity, hours) if by_type is None else by_type * hours
 
     def of_resources(self, amounts: Mapping[str, str], hours: float) -> float:
-        """Price of so much cpu, memory and GPUs (quantity strings) for `hours`, at the unit prices."""
+        """Price of these amounts of cpu, memory and GPUs (quantity strings) for `hours`, at the unit prices."""
         per_hour = (
             _total(amounts, ("cpu",)) * self.cpu_per_hour
             + _total(amounts, ("memory",)) / _GIB * self.memory_gib_per_hour
@@ -73,12 +73,12 @@ class PriceListed:
 
 
 def is_spot(labels: Mapping[str, str]) -> bool:
-    """Whether a node's labels say that the cloud may take it back."""
+    """Whether a node's labels mark it as spot capacity."""
     return any(labels.get(label, "").lower() == value for label, value in _SPOT_LABELS.items())
 
 
 def decode_prices(data: Any, path: str, problems: Problems) -> Prices:
-    """Decode a prices section; a unit price that is left out has its default."""
+    """Decode a prices section. Absent unit prices have their defaults."""
     return StructReader(problems).read(Prices, data, path) or Prices()
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a document, all of it at once."""
+"""Collects all problems of a document."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -7,13 +7,13 @@ from cloudprovider.interface import Misconfigured
 
 
 class Problems:
-    """Collects what is wrong with a document, one line per problem."""
+    """The problems of a document, one line each."""
 
     def __init__(self) -> None:
         self._lines: dict[str, None] = {}
 
     def add(self, path: str, text: str) -> None:
-        """Note one problem with the field at `path`; said twice, it counts once."""
+        """Note one problem with the field at `path`. A repeated problem counts once."""
         self._lines.setdefault(f"{path}: {text}" if path else text)
 
     def extend(self, lines: Iterable[str]) -> None:
@@ -22,7 +22,7 @@ class Problems:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What was noted, in order."""
+        """The noted problems, in order."""
         return tuple(self._lines)
 
     def raise_if_any(self) -> None:

@@ -1,7 +1,8 @@
 """Kubernetes quantities, exactly, as `k8s.io/apimachinery/pkg/api/resource` reads them.
 
 An optionally signed decimal number, then a binary suffix (Ki .. Ei), a decimal suffix (n u m k M G T P E) or a decimal
-exponent (e3, E-2). What is finer than a billionth is rounded away from zero, and nothing goes beyond 64 bits, as there.
+exponent (e3, E-2). As in Kubernetes, fractions finer than a billionth are rounded away from zero, and values are
+limited to 64 bits.
 """
 
 import re

@@ -4,5 +4,5 @@ _LONGEST = 100
 
 
 def quoted(text: str) -> str:
-    """Return a text as Python writes it; of a long one the beginning, and how long it is."""
+    """Return a text as Python writes it. A long text is cut, and its length is given."""
     return repr(text) if len(text) <= _LONGEST else f"{text[:_LONGEST]!r}... ({len(text)} characters)"

@@ -13,7 +13,7 @@ MOST_NODES = (1 << 31) - 1
 
 
 class SizedName(msgspec.Struct, frozen=True):
-    """A node group named by the operator, and within what it may scale."""
+    """A node group named by the operator, and the sizes that it may scale between."""
 
     name: str
     """What the provider knows the group by; it may hold colons."""
@@ -22,7 +22,7 @@ class SizedName(msgspec.Struct, frozen=True):
 
 
 def read_sizes(specs: Sequence[str], problems: Problems) -> Iterator[SizedName]:
-    """Yield what `min:max:name` specifications say; malformed ones and names given twice go to `problems`."""
+    """Yield the sizes of `min:max:name` specifications; malformed ones and repeated names go to `problems`."""
     seen: set[str] = set()
     for text in specs:
         low, high, name = (*text.split(":", 2), "", "")[:3]

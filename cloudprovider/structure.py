@@ -1,4 +1,4 @@
-"""Strict reading of configuration: a struct says what a file may hold, and every problem is found, with its path.
+"""Strict reading of configuration: a struct defines the allowed content, and every problem is reported with its path.
 
 A field holds another struct, a list, a mapping, one of an enum, a text, number or boolean, or what a `Syntax` reads;
 anything else, an object of the API for example, is read as `msgspec` reads it. A field that is null counts as left out.
@@ -54,7 +54,7 @@ class Syntax(msgspec.Struct, frozen=True):
         return value
 
     def text_of(self, value: object) -> str:
-        """Return the text that a value of a file stands for; `ValueError` where it stands for none."""
+        """Return the text that a value of a file stands for; `ValueError` if it stands for none."""
         if isinstance(value, str):
             return value
         if isinstance(value, bool) and bool in self.types:
@@ -95,11 +95,11 @@ def key_of(field: str) -> str:
 
 
 class Lenient(msgspec.Struct, frozen=True, kw_only=True, rename=key_of):
-    """Base of what is read of a file, or an object, that others share: unknown keys are theirs."""
+    """Base of structs for files or objects that others share. Unknown keys are ignored."""
 
 
 class Strict(Lenient, frozen=True, kw_only=True, rename=key_of, forbid_unknown_fields=True):
-    """Base of what a file may hold: unknown keys are wrong."""
+    """Base of structs for our own files. Unknown keys are errors."""
 
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -111,7 +111,7 @@ Quantity = Annotated[str, Syntax("quantity", _quantity, str, types=(int, float))
 
 
 class StructReader:
-    """Reads structs from the plain data of one document; what is wrong goes to `problems`."""
+    """Reads structs from the plain data of one document; errors go to `problems`."""
 
     def __init__(self, problems: Problems) -> None:
         self.problems = problems
@@ -119,13 +119,13 @@ class StructReader:
         """Where the entries that could be read stand, by the path of their list, if some could not."""
 
     def read(self, kind: type[S], data: object, path: str = "") -> S | None:
-        """Return a struct; None where anything in it is wrong."""
+        """Return a struct; None if anything in it is wrong."""
         before = len(self.problems.lines)
         fields = self.fields(kind, data, path)
         return None if len(self.problems.lines) > before else kind(**fields)
 
     def fields(self, kind: type[Lenient], data: object, path: str = "") -> dict[str, Any]:
-        """Return those fields of a struct that can be read."""
+        """Return the readable fields of a struct."""
         if not isinstance(data, Mapping):
             self.problems.add(path, f"must be a mapping, not {kind_of(data)}")
             return {}
@@ -142,7 +142,7 @@ class StructReader:
         return {name: value for name, value in values.items() if value is not _UNREAD}
 
     def value(self, hint: Any, data: object, path: str, default: Any) -> Any:
-        """Return a value of a type; the default where it cannot be read."""
+        """Return a value of a type; the default if it cannot be read."""
         value = self._value(hint, data, path)
         return default if value is _UNREAD else value
 

@@ -20,8 +20,8 @@ _NANOS = 1_000_000_000
 def encode(message: str, value: msgspec.Struct | Mapping[str, Any], table: Messages = KUBERNETES) -> bytes:
     """Write an object: a map with JSON's keys, or a struct that renames its fields to them.
 
-    None, empty texts, lists and maps, and sub-messages of a struct that are as by default are left out, which Go reads
-    as the same. Raises `ValueError` for a key that the table does not list: nothing is dropped unseen.
+    None, empty texts, lists and maps, and default sub-messages of a struct are left out; Go reads them the same.
+    Raises `ValueError` for a key that the table does not list, so that nothing is lost silently.
     """
     items = _items(value)
     written = b"".join(_written(message, items, table))
@@ -102,9 +102,9 @@ def decode(
     table: Messages = KUBERNETES,
     unknown: Callable[[str, int, Any], None] = lambda message, number, raw: None,
 ) -> dict[str, Any]:
-    """Read a message into a map with JSON's keys; what is absent or unset is absent.
+    """Read a message into a map with JSON's keys. Absent and unset fields are left out.
 
-    `unknown` hears of fields that the table does not list. Raises `ValueError` for what is no such message.
+    `unknown` is called for fields that the table does not list. Raises `ValueError` for invalid messages.
     """
     known, result = table[message], dict[str, Any]()
     for number, raw in fields(data):

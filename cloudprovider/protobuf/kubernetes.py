@@ -1,6 +1,6 @@
 """Field numbers of Kubernetes' own messages: what typed Go clients send, and what remote expanders and clouds exchange.
 
-The numbers are those of `generated.proto` in `k8s.io/api` and `k8s.io/apimachinery`. Fields that nobody here reads are
+The numbers are those of `generated.proto` in `k8s.io/api` and `k8s.io/apimachinery`. Unused fields are
 left out.
 """
 
