@@ -36,7 +36,7 @@ class EventCount(msgspec.Struct, frozen=True):
 
 class _EventBucket(msgspec.Struct):
     tokens: float
-    at: float
+    refilled_at: float
 
 
 class Correlator:
@@ -71,8 +71,8 @@ class Correlator:
         self._buckets.move_to_end(key)
         while len(self._buckets) > self._size:
             self._buckets.popitem(last=False)
-        bucket.tokens = min(float(self._burst), bucket.tokens + max(0.0, mono - bucket.at) / _REFILL_S)
-        bucket.at = mono
+        bucket.tokens = min(float(self._burst), bucket.tokens + max(0.0, mono - bucket.refilled_at) / _REFILL_S)
+        bucket.refilled_at = mono
         if bucket.tokens < 1.0:
             return False
         bucket.tokens -= 1.0

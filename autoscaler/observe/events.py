@@ -46,7 +46,7 @@ class Drops(Protocol):
 
 class _Pending(msgspec.Struct, frozen=True):
     event: ReportedEvent
-    at: Instant
+    instant: Instant
 
 
 class EventRecorder:
@@ -135,7 +135,7 @@ class EventRecorder:
                 self._drops.events_dropped(1)
 
     def _record(self, pending: _Pending) -> None:
-        event, instant = pending.event, pending.at
+        event, instant = pending.event, pending.instant
         event_count = self._correlator.count(event, instant.wall)
         if not self._correlator.allow(event, instant.mono):
             return
