@@ -41,7 +41,7 @@ class Listing(msgspec.Struct, frozen=True):
     extra: str | None
     """The optional dependencies it needs, as in `pip install node-autoscaler[extra]`."""
     abilities: Sequence[str] | None
-    """Optional Protocols that it may have, as its factory's annotations tell; None where it cannot be imported."""
+    """Optional Protocols that it may have, by its factory's annotations; None if it cannot be imported."""
 
 
 def registered() -> Sequence[EntryPoint]:

@@ -20,7 +20,7 @@ _LONGEST_NUMBER = 64
 _LONGEST_COMPLAINT = 200
 _TAG = "tag:yaml.org,2002:"
 _MERGE = object()
-"""Stands for the key `<<`, whose mappings count where a key is not given otherwise."""
+"""Stands for the key `<<`, whose mappings provide the keys that are not given otherwise."""
 _NULLS = frozenset(("", "~", "null", "Null", "NULL"))
 _BOOLEANS = {
     **dict.fromkeys(("yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
@@ -95,7 +95,7 @@ class _Open:
         self.value = value
         self.anchor = anchor
         self.key: Any = self
-        """Of a mapping: the key that waits for its value; itself where none does."""
+        """In a mapping, the key that waits for its value; itself if none does."""
         self.merged: list[Any] = []
         self.size = 1
 

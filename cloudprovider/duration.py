@@ -15,7 +15,7 @@ _NANOSECONDS = {
 }
 _LONGEST_TEXT = 64
 _LIMIT = 1 << 63
-"""Of nanoseconds: Go's durations have 64 bits."""
+"""Maximum of nanoseconds, because Go's durations have 64 bits."""
 _MOST_DIGITS = 19
 """Of a fraction, and one less where that is beyond 64 bits; Go passes over the others too."""
 

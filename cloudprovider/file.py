@@ -10,7 +10,7 @@ MOST_TEXT_BYTES = 64 << 20
 """Of a file that people write."""
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _FROM_SHELL = "/dev/fd/"
-"""Where shells put pipes from commands, such as `<(kubectl get pods -o json)`: somebody writes to those."""
+"""Where shells put pipes from commands, such as `<(kubectl get pods -o json)`. These have a writer."""
 _BOM = b"\xef\xbb\xbf"
 
 

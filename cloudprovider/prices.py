@@ -33,7 +33,7 @@ class Prices(Strict, frozen=True, kw_only=True):
     gpu_per_hour: Amount = 0.7
     instance_types: Mapping[str, Amount] = {}
     spot_instance_types: Mapping[str, Amount] = {}
-    """Of nodes that a label marks as spot capacity; where a type is missing here, it costs what it costs otherwise."""
+    """Prices of nodes that a label marks as spot capacity. Absent types have their usual price."""
 
     def of_node(self, node: NodeTemplate, hours: float) -> float:
         """Price of a node for `hours`, by its instance type, else by its capacity."""

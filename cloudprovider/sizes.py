@@ -16,7 +16,7 @@ class SizedName(msgspec.Struct, frozen=True):
     """A node group named by the operator, and the sizes that it may scale between."""
 
     name: str
-    """What the provider knows the group by; it may hold colons."""
+    """The provider's name of the group; it may contain colons."""
     min_size: int
     max_size: int
 

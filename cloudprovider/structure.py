@@ -27,7 +27,7 @@ _PLAIN: Mapping[type, tuple[tuple[type, ...], str]] = {
     int: ((int,), "a whole number"),
     float: ((int, float), "a number"),
 }
-"""What each type is read from, and what it is called."""
+"""The input types and the name of each type."""
 
 
 class Syntax(msgspec.Struct, frozen=True):
@@ -116,7 +116,7 @@ class StructReader:
     def __init__(self, problems: Problems) -> None:
         self.problems = problems
         self.places: dict[str, Sequence[str]] = {}
-        """Where the entries that could be read stand, by the path of their list, if some could not."""
+        """The places of the readable entries, by the path of their list, if some entries were unreadable."""
 
     def read(self, kind: type[S], data: object, path: str = "") -> S | None:
         """Return a struct; None if anything in it is wrong."""

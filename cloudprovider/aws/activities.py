@@ -11,7 +11,7 @@ _LONGEST = 300
 
 
 def why_unmet(activities: Iterable[Mapping[str, Any]], since: float) -> str | None:
-    """Return why AWS does not start machines; None where it may still.
+    """Return why AWS does not start machines; None if it still may.
 
     The newest attempt since `since` decides, because a group that failed in one zone tries the next one.
     """

@@ -27,7 +27,7 @@ class AwsApi:
         return _all(self._clients.reading.describe_auto_scaling_groups, "AutoScalingGroups", batches)
 
     def groups_tagged(self, tags: Mapping[str, str]) -> list[Data]:
-        """Return the groups that have all these tags; an empty value stands for any."""
+        """Return the groups that have all these tags; an empty value matches any value."""
         if not tags:
             return []
         filters = [

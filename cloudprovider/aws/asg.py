@@ -24,7 +24,7 @@ class Stage(StrEnum):
     RUNNING = "running"
     DELETING = "deleting"
     ASIDE = "aside"
-    """On standby or in the warm pool: it counts in no size, and is the operator's until it is in service."""
+    """On standby or in the warm pool. It counts in no size, and belongs to the operator until it is in service."""
 
 
 class Machine(msgspec.Struct, frozen=True):
@@ -54,7 +54,7 @@ class Asg(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     ended: bool = False
     """The group itself is being deleted."""
     unmet: str | None = None
-    """Why AWS does not deliver what is missing; None where it may still."""
+    """Why AWS does not deliver the missing machines; None if it still may."""
 
     @cached_property
     def by_id(self) -> Mapping[str, Machine]:

@@ -10,7 +10,7 @@ from cloudprovider.interface import ProviderError, Throttled, Transient
 T = TypeVar("T")
 _REST_S = 60.0
 _SPREAD = 0.4
-"""Part of its time by which an answer may expire earlier, so that not all are asked for anew at once."""
+"""Share of its lifetime by which an answer may expire earlier, so that not all answers expire at once."""
 
 
 class Expiring(Generic[T]):

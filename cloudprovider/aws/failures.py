@@ -72,7 +72,7 @@ _CODES: Mapping[str, type[ProviderError]] = {
     "RequestExpired": AccessDenied,
     "NotAuthorized": AccessDenied,
 }
-"""Errors by the code that AWS answers. An expired token is renewed before the next call."""
+"""Errors by AWS's error code. An expired token is renewed before the next call."""
 _NO_CREDENTIALS = (
     sdk.NoCredentialsError,
     sdk.PartialCredentialsError,

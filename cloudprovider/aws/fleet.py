@@ -21,9 +21,9 @@ from cloudprovider.interface import Misconfigured, NodeTemplate, NotFound, Provi
 _QUIET_S = 60.0
 _MOVING_S = 10.0
 _BEFORE_SEEN_S = 300.0
-"""A group found short of machines, by a process that did not ask for them, is judged by its attempts since then."""
+"""If machines are missing that this process did not request, launch attempts since this long ago count."""
 _REMEMBERED_S = 600.0
-"""How long a machine that was ended counts as such, whatever a description says that is behind."""
+"""How long a terminated machine counts as deleting, even if an older description says otherwise."""
 
 
 class View(msgspec.Struct, frozen=True):

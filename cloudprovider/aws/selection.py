@@ -15,7 +15,7 @@ class Selection(msgspec.Struct, frozen=True):
 
     named: Mapping[str, SizedName]
     tags: Mapping[str, str]
-    """Every tag must be there; an empty value stands for any."""
+    """A group must have every tag; an empty value matches any value."""
 
     def takes(self, tags: Mapping[str, str]) -> bool:
         """Whether a group with these tags is selected."""

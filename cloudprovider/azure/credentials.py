@@ -30,7 +30,7 @@ _RETRIES = 1
 _RENEW_BEFORE_S = 300.0
 _UNAUTHENTICATED = "UNAUTHENTICATED"
 _UNREACHABLE = (ServiceRequestError, ServiceResponseError, ConnectionError, TimeoutError, socket.gaierror)
-"""What `azure-identity` wraps when no answer came; it says that authentication failed."""
+"""Errors that mean no answer came. `azure-identity` wraps them in an error that says that authentication failed."""
 
 
 class Credential(Protocol):

@@ -28,11 +28,11 @@ _log = logging.getLogger(__name__)
 _OLDEST_S = 900.0
 """How old answers may get while Azure refuses newer ones."""
 _MOST_FAILURES = 2
-"""After how many answers that did not come a refresh makes do with old ones: each is waited for."""
+"""After this many unanswered calls, each of which takes time, a refresh keeps the old answers."""
 _REMEMBERED = 10_000
-"""Of how many machines that are gone to remember where they belonged."""
+"""How many deleted machines to remember with their scale sets."""
 _QUIET_S = 30.0
-"""How long to ask nothing when Azure throttles and does not say how long."""
+"""How long to make no calls when Azure throttles without saying for how long."""
 
 Choice = Callable[[Sequence[ScaleSet]], Sequence[str]]
 

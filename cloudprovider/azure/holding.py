@@ -27,7 +27,7 @@ class AzureOperation(msgspec.Struct, frozen=True):
     """A change that Azure has accepted and is working on."""
 
     address: str
-    """Where its progress can be asked; empty where Azure did not say."""
+    """The address that reports its progress; empty if Azure gave none."""
     since: float
     deletes: frozenset[str] = frozenset()
     """Keys of the machines that it deletes."""
@@ -51,11 +51,11 @@ class Holding(msgspec.Struct, frozen=True, kw_only=True):
     operations: tuple[AzureOperation, ...] = ()
     shortfall: MissingMachines | None = None
     superseded: str | None = None
-    """Entity tag of the scale set before our last change: an answer that has it is older than that change."""
+    """Entity tag of the scale set before our last change. An answer with this tag is older than the change."""
     uncertain: bool = False
-    """Whether a change was asked for and the answer was lost."""
+    """Whether the answer to a change was lost."""
     writes: int = 0
-    """How many changes were made to it here: what was read before the last one is out of date."""
+    """Number of changes made here. Reads from before the last change are out of date."""
 
     @property
     def going(self) -> frozenset[str]:

@@ -47,7 +47,7 @@ _OLD_KEYS = {
     "vmssCacheTTLInSeconds": "vmssCacheTTL",
     "vmssVirtualMachinesCacheTTLInSeconds": "vmssVmsCacheTTL",
 }
-"""Earlier names; where one is given, it wins."""
+"""Older names, which override the newer one."""
 
 
 class AzureCloud(msgspec.Struct, frozen=True):
@@ -104,12 +104,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     resource_group: str
     identity: Identity
     scale_sets_ttl_s: float = 60.0
-    """How old the list of scale sets, and with it their sizes and tags, may get."""
+    """Maximum age of the list of scale sets with their sizes and tags."""
     machines_ttl_s: float = 300.0
-    """How old the list of a scale set's machines may get while nothing is going on there."""
+    """Maximum age of the list of a scale set's machines while nothing is changing."""
     force_delete: bool = False
     match_etags: bool = True
-    """Refuse to overwrite changes that somebody made to a scale set since it was read."""
+    """Refuse to overwrite changes that others made to a scale set since it was read."""
     fast_delete: bool = False
     """Whether every machine that failed and does not run counts as never created."""
     predict_labels: bool = True

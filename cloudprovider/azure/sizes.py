@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 _FRESH_S = 86_400.0
 _AGAIN_S = 3600.0
-"""How long a refusal, such as for want of a permission, is taken for final."""
+"""How long a refusal, for example for a missing permission, is not tried again."""
 _SOON_S = 60.0
 _KIND = "virtualmachines"
 _FPGA = re.compile(r"standard_np\d", re.ASCII)
@@ -30,7 +30,7 @@ class Size(msgspec.Struct, frozen=True):
     memory_mib: int
     accelerators: int = 0
     accelerator: str = ""
-    """Name of the resource that the accelerators are."""
+    """Resource name of the accelerators."""
     architecture: str = "amd64"
 
 

@@ -32,7 +32,7 @@ TOLD_BY_NODES = (
     "topology.kubernetes.io/zone",
     "failure-domain.beta.kubernetes.io/zone",
 )
-"""Labels that a new node shares with those that the group has, where all of these agree."""
+"""Labels that a new node has if all existing nodes of the group share them."""
 
 
 class Describer(msgspec.Struct, frozen=True):

@@ -19,7 +19,7 @@ _AZURE = "azure://"
 _SCALE_SET = "virtualMachineScaleSets"
 
 Describe = Callable[[Scalable, Sequence[Machine], Problems], NodeTemplate | None]
-"""Says what a new node of a group with these Machines looks like; None where that is not known."""
+"""Returns the template of a group with these Machines; None if it is not known."""
 
 
 class Bounds(msgspec.Struct, frozen=True):
@@ -40,11 +40,11 @@ class GroupState(msgspec.Struct, frozen=True, kw_only=True):
     machines: tuple[Machine, ...]
     """Oldest first."""
     owners: frozenset[OwnerKey]
-    """What its Machines call their owner."""
+    """The keys by which its Machines refer to their owner."""
     rolling: bool = False
     """Whether Machines are being replaced by newer ones."""
     leaving: frozenset[MachineKey] = frozenset()
-    """Machines that are to go, by their mark, although nothing deletes them yet."""
+    """Marked Machines that will be deleted, although their deletion has not begun."""
 
     @property
     def id(self) -> str:
@@ -66,7 +66,7 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     machine_by_id: Mapping[str, MachineKey] = {}
     """By whole provider id."""
     machine_by_tail: Mapping[str, MachineKey] = {}
-    """By what a provider id ends with, where that is one Machine's alone."""
+    """By the end of a provider id, if it is unique to one Machine."""
 
 
 def tail_of(provider_id: str) -> str:

@@ -5,7 +5,7 @@ import msgspec
 GROUP = "cluster.x-k8s.io"
 CAPACITY = "capacity.cluster-autoscaler.kubernetes.io"
 REVISION = "machinedeployment.clusters.x-k8s.io/revision"
-"""On a MachineSet: which revision of its MachineDeployment it is."""
+"""On a MachineSet: the revision of its MachineDeployment."""
 GPU_LABEL = "cluster-api/accelerator"
 
 

@@ -23,7 +23,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     key: MachineKey
     uid: str
     owner: OwnerKey | None
-    """The MachineSet or MachinePool that it is of."""
+    """The MachineSet or MachinePool that owns it."""
     provider_id: str = ""
     has_node: bool = False
     deleting: bool = False
@@ -31,11 +31,11 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     message: str = ""
     """Why it failed."""
     mark: str | None = None
-    """Value of the annotation by which it is the first to go."""
+    """Value of the annotation that marks it for deletion."""
     created: str = ""
     """RFC 3339, so that text order is order in time."""
     bare: bool = False
-    """No Machine at all, but a machine that a MachinePool lists; the key is the pool's id and the provider id."""
+    """Not a Machine, but a machine that a MachinePool lists. The key is the pool's id and the provider id."""
 
 
 class Scalable(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +46,7 @@ class Scalable(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     cluster: str
     replicas: int | None
-    """None where the specification leaves it open."""
+    """None if the specification leaves it open."""
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}
     owner: OwnerKey | None = None

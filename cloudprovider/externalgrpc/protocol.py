@@ -16,7 +16,7 @@ from cloudprovider.protobuf.schema import messages
 
 SERVICE = "clusterautoscaler.cloudprovider.v1.externalgrpc.CloudProvider"
 MOST_BYTES = 128 << 20
-"""Longest message that either side takes."""
+"""Longest message that either side accepts."""
 
 _OPTIONS = (
     "1 scaleDownUtilizationThreshold double; 2 scaleDownGpuUtilizationThreshold double; "
@@ -70,7 +70,7 @@ METHODS: Mapping[str, tuple[str, str]] = {
     "NodeGroupTemplateNodeInfo": ("GroupRequest", "NodeGroupTemplateNodeInfoResponse"),
     "NodeGroupGetOptions": ("NodeGroupAutoscalingOptionsRequest", "NodeGroupAutoscalingOptionsResponse"),
 }
-"""The messages of each call: what is asked, what is answered."""
+"""The messages of each call: request and answer."""
 
 _STATES = {1: State.RUNNING, 2: State.CREATING, 3: State.DELETING}
 _NUMBERS = {state: number for number, state in _STATES.items()}

@@ -22,7 +22,7 @@ from cloudprovider.prices import PriceListed, read_price_file
 
 _HOSTNAME = "kubernetes.io/hostname"
 _MOST_LOOKUPS = 200
-"""Nodes that no group's instances tell of, asked about in one refresh."""
+"""How many unknown nodes one refresh asks the server about."""
 _Fields = Mapping[str, Any]
 
 

@@ -21,7 +21,7 @@ _OPERATION_S = 20.0
 _POLL_S = 0.5
 _MOST_PAGES = 1000
 _LONGEST_PATIENCE_S = 5.0
-"""A read that is throttled is tried again only where the cloud wants no longer wait."""
+"""A throttled read is retried only if the cloud asks for no longer wait than this."""
 _MANAGER_FIELDS = (
     "nextPageToken,items(name,targetSize,targetSuspendedSize,baseInstanceName,instanceTemplate,"
     "versions(instanceTemplate,targetSize),currentActions,status/autoscaler,distributionPolicy/zones/zone,"

@@ -27,7 +27,7 @@ class GroupState(msgspec.Struct, frozen=True, kw_only=True):
     template: NodeTemplate | None = None
     settings: GroupSettings = GroupSettings()
     certain: bool = True
-    """False: a call may or may not have taken effect, so target and machines must be read before they are believed."""
+    """False: the outcome of a call is unknown, so target and machines must be read again before their next use."""
 
     @property
     def ref(self) -> GroupRef:
@@ -47,7 +47,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     owners: Mapping[str, GroupRef] = {}
     """Groups by provider id of their machines."""
     departed: Mapping[str, tuple[GroupRef, float]] = {}
-    """Groups of machines that were there lately, and when they were last."""
+    """Groups of recently deleted machines, and when the machines were last seen."""
 
 
 class Fleet:

@@ -38,9 +38,9 @@ class KubeEnv(msgspec.Struct, frozen=True, kw_only=True):
     os: str = "linux"
     distribution: str = "cos"
     arch: str | None = None
-    """None: not said; the machine type then tells."""
+    """None: the machine type decides."""
     kube_reserved: Mapping[str, str] | None = None
-    """Quantities by resource; None: not said, so nothing is known to be reserved."""
+    """Quantities by resource; None if they are not known."""
     eviction_hard: Mapping[str, str] = {}
     extended_resources: Mapping[str, str] = {}
     options: Mapping[str, str] = {}

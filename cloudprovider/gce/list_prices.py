@@ -43,7 +43,7 @@ FAMILIES = {
 }
 UNKNOWN_FAMILY = FAMILIES["n1"]
 CUSTOM_FACTOR = 1.05
-"""What types with a chosen number of CPUs cost more."""
+"""Price factor of types with a chosen number of CPUs."""
 
 TYPES: dict[str, tuple[float, float]] = {
     "a2-highgpu-1g": (3.673385, 1.92802),
@@ -76,14 +76,14 @@ TYPES: dict[str, tuple[float, float]] = {
     "g2-standard-96": (8.003330, 4.499264),
     "h3-standard-88": (4.9236, 2.68664),
 }
-"""Of an hour, on demand and as spot, of types that are not the sum of their CPUs and memory; GPUs are included."""
+"""Prices per hour, on demand and as spot, of types that do not cost the sum of their CPUs and memory; with GPUs."""
 
 GPUS = {"nvidia-tesla-p100": 1.46, "nvidia-tesla-p4": 0.60, "nvidia-tesla-t4": 0.35, "nvidia-tesla-v100": 2.48}
-"""Of an hour of one that is attached to a machine."""
+"""Price per hour of a GPU that is attached to a machine."""
 UNKNOWN_GPU = 0.70
 
 DISKS = {"pd-standard": 0.04, "pd-balanced": 0.10, "pd-ssd": 0.17}
-"""Of a month of one GiB."""
+"""Price of one GiB for a month."""
 USUAL_DISK = "pd-balanced"
 USUAL_DISK_GIB = 100.0
 LOCAL_SSD = 0.08

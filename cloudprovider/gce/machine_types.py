@@ -23,7 +23,7 @@ class MachineType(msgspec.Struct, frozen=True, kw_only=True):
     gpus: int = 0
     """Graphics processors that are part of the type; further ones may be attached by the instance template."""
     arch: str | None = None
-    """None: the cloud does not say."""
+    """None if the cloud does not say."""
 
 
 def custom_machine_type(name: str) -> MachineType | None:

@@ -41,7 +41,7 @@ _SSD_OVERHEAD_KIB = {
         24: 78601704,
     },
 }
-"""What a file system over so many local SSDs takes, by distribution."""
+"""Space that a file system over local SSDs takes, by distribution and number of SSDs."""
 
 
 def kernel_memory(os: str, distribution: str, arch: str, physical: int) -> int:

@@ -58,7 +58,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     discoveries: Sequence[Discovery]
     cloud: CloudConfig
     regional: bool
-    """Groups are looked for in all zones of the region, and in the region itself."""
+    """Discover groups in all zones of the region and in the region itself."""
     threads: int
     bulk: bool
     min_list_age_s: float

@@ -23,7 +23,7 @@ BOOT_DISK_SIZE = "cluster-autoscaler/gce/boot-disk-size"
 BOOT_DISK_TYPE = "cluster-autoscaler/gce/boot-disk-type"
 LOCAL_SSDS = "cluster-autoscaler/gce/local-ssd-count"
 SPOT = "cluster-autoscaler/gce/provisioning-model"
-"""Annotations that only templates have: prices are reckoned from them."""
+"""Annotations that only templates have. Prices are computed from them."""
 _PODS = 110
 _GPU = "nvidia.com/gpu"
 

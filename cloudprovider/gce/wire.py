@@ -26,18 +26,18 @@ class Manager(msgspec.Struct, frozen=True, kw_only=True):
 
     ref: GroupRef
     target: int
-    """Desired size, with the machines that are to be suspended."""
+    """Desired size, including machines to be suspended."""
     suspended: int
-    """How many of them are to be suspended."""
+    """Number of machines to be suspended."""
     base_name: str
     template: str
     """URL of the instance template of new machines."""
     zones: tuple[str, ...]
     """Names of the zones that its machines may be in."""
     machines: int
-    """How many it says it has, in whatever state."""
+    """Number of its machines in any state."""
     in_change: bool
-    """Whether machines come or go."""
+    """Whether machines are being created or deleted."""
     redistributes: bool
     """Whether it removes machines by itself to even out zones."""
     autoscaled: bool

@@ -46,7 +46,7 @@ class KwokConfig(msgspec.Struct, frozen=True, kw_only=True):
     source: Source
     label_key: str | None
     annotation_key: str | None
-    """Exactly one of the two keys is set; nodes that agree on its value form the group of that name."""
+    """Exactly one of the two keys is set. Nodes with the same value form the group of that name."""
     skip_taint: bool = False
     gpu_label: str | None = None
     gpu_types: Sequence[str] = ()

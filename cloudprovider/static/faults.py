@@ -34,7 +34,7 @@ class Failure(msgspec.Struct, frozen=True):
     takes_effect: bool = False
     """Whether the call does its work all the same."""
     at_most: int | None = None
-    """Of an increase that takes effect: how many machines it comes to; None: all."""
+    """How many machines an increase with `takes_effect` adds; None for all."""
 
 
 class Faults:

@@ -76,7 +76,7 @@ class Fleet:
         self.now = now
         self.gone: set[str] = set()
         self.changes = 0
-        """Goes up whenever a machine comes, goes or is asked to go."""
+        """Increases whenever a machine appears, disappears or starts to be deleted."""
         self._by_id: dict[str, Record] = {}
         self._by_name: dict[str, Record] = {}
         self._by_group: dict[str, dict[str, Record]] = {group: {} for group in group_ids}

@@ -141,4 +141,4 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
     ready_s: float | None
     """When it starts (or started) to run; None: never."""
     zone: str
-    """Where it is, of the several zones of its group; empty where the group has none."""
+    """Its zone, among those of its group; empty if the group has none."""
