@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from autoscaler.explain.answer import owner_of
-from autoscaler.explain.node import time_left_s, unneeded_since
+from autoscaler.explain.time_left import time_left_s, unneeded_since
 from autoscaler.loop.ended_pass import EndedPass
 from autoscaler.objects.meta import rfc3339
 from autoscaler.objects.pod import Pod, PodClass

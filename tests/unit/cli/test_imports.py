@@ -46,7 +46,7 @@ def imported_by(words: tuple[str, ...]) -> frozenset[str]:
         pytest.param(("--help",), NETWORK | DAEMON | CLOUDS | ENGINE | FLAGS, id="help"),
         pytest.param(("config", "rules"), NETWORK | DAEMON | CLOUDS | ENGINE, id="config rules"),
         pytest.param(("config", "flags"), NETWORK | DAEMON | CLOUDS | ENGINE, id="config flags"),
-        pytest.param(PLAN, NETWORK | DAEMON | CLOUDS | {"numpy.ma", "autoscaler.explain.explain"}, id="plan"),
+        pytest.param(PLAN, NETWORK | DAEMON | CLOUDS | {"numpy.ma", "autoscaler.explain.node"}, id="plan"),
     ],
 )
 def test_a_command_imports_nothing_that_it_does_not_use(words: tuple[str, ...], spared: frozenset[str]) -> None:
