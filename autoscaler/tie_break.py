@@ -40,5 +40,5 @@ class TieBreakSeed(msgspec.Struct, frozen=True):
         return dice(f"{self.seed}/{self.turn}")
 
     def next(self) -> "TieBreakSeed":
-        """Return the luck of the turn after this."""
+        """Return the seed of the turn after this."""
         return TieBreakSeed(self.seed, self.turn + 1)

@@ -1,6 +1,6 @@
 """The daemon's side of the watchdog: what it shows to the process that watches it, and what ends it from outside.
 
-`watchman` is the other side; both are explained in `docs/decisions/watchdog.md`.
+`watchdog_process` is the other side; both are explained in `docs/decisions/watchdog.md`.
 """
 
 import contextlib

@@ -77,7 +77,7 @@ class ReservationApi:
 
     def __init__(
         self,
-        desk: AnnouncementInbox,
+        inbox: AnnouncementInbox,
         targets: Targets,
         github: Iterable[bytes],
         api: Iterable[bytes],
@@ -86,9 +86,9 @@ class ReservationApi:
         answer_s: float = _ANSWER_S,
     ) -> None:
         """`github` and `api` are the secrets, to be gone through anew for each request; `answer_s` bounds answers."""
-        self._desk = desk
+        self._inbox = inbox
         self._targets = targets
-        self._authenticator = RequestAuthenticator(desk, github, api, metrics, clock)
+        self._authenticator = RequestAuthenticator(inbox, github, api, metrics, clock)
         self._metrics = metrics
         self._clock = clock
         self._answer_s = answer_s
@@ -127,7 +127,7 @@ class ReservationApi:
             job_event = github_jobs.read_event(data) if event == github_jobs.EVENT else None
         except BadField as error:
             raise HttpProblem(422, "invalid_field", f"{error.field} {error}", error.field) from error
-        if self._desk.remembers(key, self._clock.now().wall):
+        if self._inbox.remembers(key, self._clock.now().wall):
             return self._ignored("", NoReservation.DUPLICATE, delivery=delivery)
         if job_event is None:
             return self._ignored("", NoReservation.EVENT, delivery=delivery)
@@ -140,7 +140,7 @@ class ReservationApi:
         amount = github_jobs.change(job_event)
         if isinstance(amount, NoReservation):
             return self._ignored("", amount, **about)
-        target = github_jobs.choose(self._desk.section.targets, job_event)
+        target = github_jobs.choose(self._inbox.section.targets, job_event)
         if isinstance(target, NoReservation):
             return self._ignored("", target, **about)
         operation = Operation(
@@ -160,14 +160,14 @@ class ReservationApi:
     def _scale(self, request: Request) -> Response:
         prove(request, lambda head: self._authenticator.authenticate_api(head, JSON))
         data = _json(request.body)
-        target = self._desk.section.by_name.get(_segment(request, 3))
+        target = self._inbox.section.by_name.get(_segment(request, 3))
         amount, id_ = _amount(data), _request_id(data)
         longest_s = 24 * 3600.0 if target is None else target.max_duration_s
         length_s = _duration(data, longest_s, 0.0 if target is None else target.default_duration_s)
         for name in data.keys() - {"amount", "duration", "requestId"}:
             raise HttpProblem(422, "invalid_field", "there is no such field", str(name)[:100])
         key = ledger_key("api", id_)
-        if self._desk.remembers(key, self._clock.now().wall):
+        if self._inbox.remembers(key, self._clock.now().wall):
             return self._ignored("" if target is None else target.name, NoReservation.DUPLICATE, request=id_)
         if target is None:
             raise HttpProblem(404, "unknown_target", "there is no such target")
@@ -203,10 +203,10 @@ class ReservationApi:
     def _stored(self, operation: Operation, request: Request, about: Mapping[str, object]) -> OperationResult:
         """Hand an operation in and wait until it is stored; raises `HttpProblem` where it is not, or not in time."""
         name = operation.target
-        if self._desk.unreadable(name):
+        if self._inbox.unreadable(name):
             self._metrics.ignored(name, NoReservation.STATE_UNREADABLE)
             raise _later(NoReservation.STATE_UNREADABLE, "the stored state cannot be understood; an operator must look")
-        receipt = self._desk.put(operation)
+        receipt = self._inbox.put(operation)
         if receipt is None:
             self._metrics.ignored(name, NoReservation.QUEUE_FULL)
             raise _later(NoReservation.QUEUE_FULL, "too much waits to be stored; try again")
@@ -243,7 +243,7 @@ class ReservationApi:
 
     def _known_target(self, request: Request) -> str:
         name = _segment(request, 3)
-        if name not in self._desk.section.by_name:
+        if name not in self._inbox.section.by_name:
             raise HttpProblem(404, "unknown_target", "there is no such target")
         return name
 

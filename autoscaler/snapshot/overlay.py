@@ -96,7 +96,7 @@ class Trial:
         self._deltas: dict[PodClass, dict[int, int]] = {}
         self._log: list[_Move | _Added | _Removed] = []
         self._watchers: list[Watcher] = []
-        self._audience: dict[PodClass, list[Watcher]] = {}
+        self._interested: dict[PodClass, list[Watcher]] = {}
         self.version = 0
         """Changes whenever nodes come or go."""
         self._hostnames = len(self.vocabulary.values.get(HOSTNAME, ()))
@@ -235,7 +235,7 @@ class Trial:
     def watch(self, watcher: Watcher) -> None:
         """Tell `watcher` of moves from now on."""
         self._watchers.append(watcher)
-        self._audience.clear()
+        self._interested.clear()
 
     @contextmanager
     def fork(self) -> Iterator[Fork]:
@@ -345,10 +345,10 @@ class Trial:
         self._tell(cls, positions, counts)
 
     def _tell(self, cls: PodClass, positions: Positions, counts: Positions) -> None:
-        audience = self._audience.get(cls)
-        if audience is None:
-            audience = self._audience[cls] = [watcher for watcher in self._watchers if watcher.counts(cls)]
-        for watcher in audience:
+        interested = self._interested.get(cls)
+        if interested is None:
+            interested = self._interested[cls] = [watcher for watcher in self._watchers if watcher.counts(cls)]
+        for watcher in interested:
             watcher.moved(cls, positions, counts)
 
     def _undo(self, entry: _Move | _Added | _Removed) -> None:

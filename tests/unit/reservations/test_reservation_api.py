@@ -29,7 +29,7 @@ class Receipt:
         return self._effect
 
 
-class Desk:
+class FakeInbox:
     """Takes operations and answers as it is told; nothing is stored."""
 
     def __init__(self, section: Reservations) -> None:
@@ -65,12 +65,12 @@ class Door:
         }
         reading = read_reservations({"targets": [target], **fields}, -10)
         assert reading.reservations is not None, reading.problems
-        self.desk = Desk(reading.reservations)
+        self.inbox = FakeInbox(reading.reservations)
         self.clock = VirtualClock(wall=NOW)
         self.metrics = Metrics()
         self.metrics.start()
         counted = ReservationMetrics(self.metrics.companion(RESERVATIONS))
-        self._api = ReservationApi(self.desk, tuple, github, api, counted, self.clock)
+        self._api = ReservationApi(self.inbox, tuple, github, api, counted, self.clock)
 
     def ask(self, method: str, path: str, body: bytes = b"", source: str = "192.0.2.1", **headers: str) -> Response:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -114,7 +114,7 @@ def test_c17_a_delivery_is_taken_by_its_signature_under_any_secret_and_by_no_oth
     assert (taken.status, content(taken)) == (202, {"status": "accepted", "target": "gpu-runners", "amount": 1})
     flipped = door.webhook(BODY.replace(b"101", b"100"), x_hub_signature_256=given, x_github_delivery="d-2")
     assert problem(flipped) == (401, "invalid_signature")
-    (operation,) = door.desk.taken
+    (operation,) = door.inbox.taken
     assert (operation.amount, operation.length_s, operation.source.job) == (1, 600.0, 101)
 
 
@@ -122,15 +122,15 @@ def test_c18_the_same_delivery_again_is_a_duplicate() -> None:
     door = Door()
     assert door.webhook().status == 202
     assert (door.webhook().status, content(door.webhook())) == (200, {"status": "duplicate"})
-    assert len(door.desk.taken) == 1
+    assert len(door.inbox.taken) == 1
 
 
 def test_c23_what_is_not_stored_in_time_and_what_finds_no_room_comes_again() -> None:
     door = Door()
-    door.desk.effect = None
+    door.inbox.effect = None
     late = door.webhook()
     assert (problem(late), late.headers["Retry-After"]) == ((503, "not_stored"), "3")
-    door.desk.full = True
+    door.inbox.full = True
     full = door.webhook(x_github_delivery="d-2")
     assert (problem(full), full.headers["Retry-After"]) == ((503, "queue_full"), "3")
 
@@ -210,10 +210,10 @@ def test_bad_fields_of_the_api_are_named(fields: dict[str, Any], field: str) -> 
 
 def test_the_api_takes_amounts_and_knows_its_targets() -> None:
     door = Door()
-    door.desk.effect = OperationResult(verdict=OperationVerdict.ADDED, amount=3)
+    door.inbox.effect = OperationResult(verdict=OperationVerdict.ADDED, amount=3)
     taken = door.scale(duration="30m")
     assert (taken.status, content(taken)) == (202, {"status": "accepted", "target": "gpu-runners", "amount": 3})
-    assert (door.desk.taken[0].amount, door.desk.taken[0].length_s) == (3, 1800.0)
+    assert (door.inbox.taken[0].amount, door.inbox.taken[0].length_s) == (3, 1800.0)
     assert problem(door.scale("other", requestId="r-2")) == (404, "unknown_target")
     assert content(door.scale()) == {"status": "duplicate"}
 
@@ -227,10 +227,10 @@ def test_a_stamp_that_is_off_is_stale() -> None:
 
 def test_an_operator_removes_one() -> None:
     door = Door()
-    door.desk.effect = OperationResult(verdict=OperationVerdict.REMOVED, amount=-1)
+    door.inbox.effect = OperationResult(verdict=OperationVerdict.REMOVED, amount=-1)
     assert door.api("DELETE", "/v1/targets/gpu-runners/reservations/abc").status == 200
-    assert door.desk.taken[0].entry == "abc"
-    door.desk.effect = OperationResult(verdict=OperationVerdict.IGNORED, reason=NoReservation.NOTHING_RESERVED)
+    assert door.inbox.taken[0].entry == "abc"
+    door.inbox.effect = OperationResult(verdict=OperationVerdict.IGNORED, reason=NoReservation.NOTHING_RESERVED)
     assert problem(door.api("DELETE", "/v1/targets/gpu-runners/reservations/abc")) == (404, "unknown_reservation")
 
 
@@ -286,16 +286,16 @@ def test_whose_secrets_are_read_says_so_first() -> None:
 
 def test_nothing_is_taken_before_the_store_is_read_nor_at_the_end() -> None:
     door = Door()
-    door.desk.loaded = False
+    door.inbox.loaded = False
     assert problem(door.webhook()) == (503, "starting")
     assert problem(door.ask("GET", "/healthz")) == (503, "starting")
-    door.desk.accepting = False
+    door.inbox.accepting = False
     assert problem(door.webhook()) == (503, "stopping")
 
 
 def test_a_target_whose_state_is_unreadable_takes_nothing() -> None:
     door = Door()
-    door.desk.broken = "newer"
+    door.inbox.broken = "newer"
     assert problem(door.webhook()) == (503, "state_unreadable")
 
 

@@ -30,7 +30,7 @@ from autoscaler.reservations.state import AnnouncementSource, Reservation, Targe
 from autoscaler.reservations.status import InboxStatus, TargetStatus, target_status
 from tests.api_contract import NO_OBJECTS, Answer, Operation, Site, spoilt
 from tests.unit.reservations.test_github_jobs import BODY
-from tests.unit.reservations.test_reservation_api import API, GITHUB, NOW, Desk
+from tests.unit.reservations.test_reservation_api import API, GITHUB, NOW, FakeInbox
 
 HANDBOOK = Path(__file__).parents[3] / "docs" / "reservations.md"
 SECURITY = HANDBOOK.with_name("security.md")
@@ -61,10 +61,10 @@ class Listener:
     def __init__(self) -> None:
         reading = read_reservations({"targets": [TARGET]}, -10)
         assert reading.reservations is not None, reading.problems
-        self.desk = Desk(reading.reservations)
+        self.inbox = FakeInbox(reading.reservations)
         self.clock = VirtualClock(wall=NOW)
         counted = ReservationMetrics(Metrics().companion(RESERVATIONS))
-        self.api = ReservationApi(self.desk, targets, (GITHUB,), (API,), counted, self.clock)
+        self.api = ReservationApi(self.inbox, targets, (GITHUB,), (API,), counted, self.clock)
         self._server = WebServer(
             "127.0.0.1:0", self.api.routes, self.clock, RequestLimits(body_bytes=100_000, chunks=True)
         )
@@ -115,44 +115,44 @@ def valid(site: Site, one: Operation, dice: random.Random) -> bytes:
     return json.dumps(site.value(one.forms["application/json"], dice)).encode() if one.forms else b""
 
 
-def stored(desk: Desk) -> None:
-    desk.effect = OperationResult(verdict=OperationVerdict.ADDED, amount=1)
+def stored(inbox: FakeInbox) -> None:
+    inbox.effect = OperationResult(verdict=OperationVerdict.ADDED, amount=1)
 
 
-def not_loaded(desk: Desk) -> None:
-    desk.loaded = False
+def not_loaded(inbox: FakeInbox) -> None:
+    inbox.loaded = False
 
 
-def stopping(desk: Desk) -> None:
-    desk.accepting = False
+def stopping(inbox: FakeInbox) -> None:
+    inbox.accepting = False
 
 
-def unreadable(desk: Desk) -> None:
-    desk.broken = "newer"
+def unreadable(inbox: FakeInbox) -> None:
+    inbox.broken = "newer"
 
 
-def full(desk: Desk) -> None:
-    desk.full = True
+def full(inbox: FakeInbox) -> None:
+    inbox.full = True
 
 
-def not_stored(desk: Desk) -> None:
-    desk.effect = None
+def not_stored(inbox: FakeInbox) -> None:
+    inbox.effect = None
 
 
-def refused(desk: Desk) -> None:
-    desk.effect = OperationResult(verdict=OperationVerdict.REFUSED, reason=NoReservation.QUEUE_LIMIT)
+def refused(inbox: FakeInbox) -> None:
+    inbox.effect = OperationResult(verdict=OperationVerdict.REFUSED, reason=NoReservation.QUEUE_LIMIT)
 
 
-def duplicate(desk: Desk) -> None:
-    desk.effect = OperationResult(verdict=OperationVerdict.DUPLICATE)
+def duplicate(inbox: FakeInbox) -> None:
+    inbox.effect = OperationResult(verdict=OperationVerdict.DUPLICATE)
 
 
-def ignored(desk: Desk) -> None:
-    desk.effect = OperationResult(verdict=OperationVerdict.IGNORED, reason=NoReservation.JOB_COMPLETED)
+def ignored(inbox: FakeInbox) -> None:
+    inbox.effect = OperationResult(verdict=OperationVerdict.IGNORED, reason=NoReservation.JOB_COMPLETED)
 
 
-def removed(desk: Desk) -> None:
-    desk.effect = OperationResult(verdict=OperationVerdict.REMOVED, amount=-1)
+def removed(inbox: FakeInbox) -> None:
+    inbox.effect = OperationResult(verdict=OperationVerdict.REMOVED, amount=-1)
 
 
 @pytest.mark.parametrize(
@@ -171,9 +171,9 @@ def removed(desk: Desk) -> None:
     ],
 )
 def test_what_is_signed_and_well_formed_is_answered_as_described(
-    listener: Listener, state: Callable[[Desk], None], codes: set[int]
+    listener: Listener, state: Callable[[FakeInbox], None], codes: set[int]
 ) -> None:
-    state(listener.desk)
+    state(listener.inbox)
     dice = random.Random(SEED)
     found = set()
     for one in listener.site.operations:
@@ -287,7 +287,7 @@ def test_a_head_that_will_not_do_is_refused_before_its_body_is_read(
 def test_a_body_is_proven_piece_by_piece(listener: Listener) -> None:
     stamp = str(int(listener.clock.now().wall))
     body = json.dumps({"amount": 1, "requestId": "r", "x": "y" * 50_000}).encode()
-    stored(listener.desk)
+    stored(listener.inbox)
     for secret, status in ((API, 422), (b"wrong", 401)):
         headers = {"Content-Type": "application/json", API_SIGNATURE[1]: stamp}
         headers[API_SIGNATURE[0]] = sign(secret, f"{stamp}.".encode() + body)
