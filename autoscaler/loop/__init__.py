@@ -1,1 +1,1 @@
-"""The pass: look at the cluster and the cloud, decide, act, remember."""
+"""The pass: observes the cluster and the cloud, decides, acts, and keeps its memory for the next pass."""

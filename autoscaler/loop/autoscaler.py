@@ -70,18 +70,21 @@ class Autoscaler:
         self._shrinking = Shrinking(ports)
         self._minimum_sizes = MinimumSizes(ports.cloud, buying)
         self.memory: PassMemory | None = None
-        """What the next pass starts from; replaced as a whole when a pass ends. None: the first pass is the birth."""
+        """Memory that the next pass starts from; each pass replaces it as a whole when it ends.
+
+        None before the first pass.
+        """
 
     def close(self) -> None:
         """Let the provider clean up; called once, after the last pass."""
         self._cloud.close()
 
     def run_once(self, now: Instant) -> PassReport:
-        """Run one pass. What it raises is a bug: failures that are expected are in the report."""
+        """Run one pass. An exception from here is a bug: the report carries all expected failures."""
         return self.examine(now).report
 
     def examine(self, now: Instant) -> EndedPass:
-        """Run one pass as `run_once` does; return all of it, the simulated cluster that it decided on included."""
+        """Run one pass like `run_once`, and return everything about it, including the simulated cluster."""
         self._answer_log.begin()
         memory, time = self.memory or PassMemory(registry=born(now)), self._pass_time()
         started = Started(now=now, config=self._config, time=time, memory_before=memory, memory=memory)
@@ -94,7 +97,7 @@ class Autoscaler:
         return ended_pass
 
     def _ended(self, started: Started) -> Ended:
-        """Return how a pass ended, a failure that is expected included."""
+        """Return how a pass ended, also if it ended with an expected failure."""
         stage: Started = started
         try:
             for reached in self._stages(started):
@@ -114,7 +117,7 @@ class Autoscaler:
         return replace(ended, stage=with_current_registry(ended.stage, self._cloud))
 
     def _stages(self, started: Started) -> Iterator[Started | Ended]:
-        """Yield every stage that a pass reaches, and last how it ended if that was early."""
+        """Yield each stage that a pass reaches; yield `Ended` last if the pass ends early."""
         observed = _run(self._observing.run, started)
         yield observed
         if isinstance(observed, Ended):

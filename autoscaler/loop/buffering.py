@@ -1,4 +1,4 @@
-"""Serves CapacityBuffers in a pass: updates their statuses, and adds the fake pods that keep their room."""
+"""Serves CapacityBuffers in a pass: updates their statuses, and adds fake pods that reserve their capacity."""
 
 from msgspec.structs import replace
 
@@ -14,14 +14,14 @@ log = Log(__name__)
 
 
 class Buffering:
-    """Follows CapacityBuffers. Each of its two parts does nothing where it is not enabled."""
+    """Reconciles CapacityBuffers. Each of its two parts does nothing unless the configuration enables it."""
 
     def __init__(self, statuses: Statuses, interner: PodInterner) -> None:
         self._statuses = statuses
         self._interner = interner
 
     def resolve(self, stage: Observed) -> Observed:
-        """Return the stage with the status of every buffer that says something new written."""
+        """Write the buffer statuses that changed, and return the stage with them."""
         if not stage.config.features.capacity_buffer_controller_enabled:
             return stage
         for buffer, resolved in buffer_specs.resolve(stage.view.related, stage.now):
@@ -32,7 +32,7 @@ class Buffering:
         return stage
 
     def fill(self, stage: Simulated) -> Simulated:
-        """Return the stage with the pods that keep the room of buffers, as their statuses have them, as well."""
+        """Return the stage with the fake pods that the buffers' statuses call for added."""
         if not stage.config.features.capacity_buffer_pod_injection_enabled:
             return stage
         with stage.time.phase("filter_schedulable"):

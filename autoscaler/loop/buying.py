@@ -1,4 +1,4 @@
-"""Plans a scale-up on the simulated cluster, and carries out increases, with their events and memory."""
+"""Plans a scale-up on the simulated cluster and resizes the groups; writes events and updates the memory."""
 
 from collections.abc import Sequence
 
@@ -30,7 +30,9 @@ from autoscaler.snapshot.cluster import ClusterView
 
 
 def counted_nodes(view: ClusterView, registry: Registry, rules: Rules) -> tuple[Node, ...]:
-    """Return the nodes that limits of the cluster count: those not counted as upcoming, or, by rule, ready ones."""
+    """Return the nodes that count towards cluster limits: all but the upcoming ones, or only the ready ones if the
+    rules say so.
+    """
     if rules.limits_count_group_targets:
         return tuple(registry.readings.ready())
     upcoming = {name for names in registry.upcoming_registered.values() for name in names}
@@ -38,13 +40,13 @@ def counted_nodes(view: ClusterView, registry: Registry, rules: Rules) -> tuple[
 
 
 def tries_other_groups(config: Config) -> bool:
-    """Whether a failed increase leaves other groups to be tried in the same pass."""
+    """Whether the same pass tries other groups after an increase fails."""
     several = config.scale_up.groups_per_pass is not GroupsPerPass.ONE
     return config.rules.next_group_after_failed_increase and several
 
 
 class Buying:
-    """Makes groups grow: one after the other, or at the same time (`--parallel-scale-up`)."""
+    """Increases group sizes, one group after the other or all at the same time (`--parallel-scale-up`)."""
 
     def __init__(self, ports: PassPorts) -> None:
         self._cloud = ports.cloud
@@ -52,7 +54,7 @@ class Buying:
         self._remote = ports.remote
 
     def context(self, stage: Observed) -> ScaleUpContext:
-        """Return the groups as a scale-up finds them now."""
+        """Return the current state of the groups as input for a scale-up plan."""
         config, registry = stage.config, stage.registry
         groups = stage.view.groups.sized(registry.targets)
         nodes = counted_nodes(stage.view, registry, config.rules)
@@ -70,17 +72,18 @@ class Buying:
         )
 
     def plan_room(self, stage: Simulated, pods: Sequence[Pod], context: ScaleUpContext) -> ScaleUpPlan:
-        """Decide how to find room for pods that have to leave their nodes, in as many groups as that takes."""
+        """Plan room for pods that must leave their nodes, in as many groups as necessary."""
         options = replace(stage.config.scale_up, groups_per_pass=GroupsPerPass.ALL)
-        _, chain = self._chain(stage)  # nothing is chosen yet, so the seed stays
+        _, chain = self._chain(stage)  # no option has been chosen yet, so the seed does not change
         return plan_scale_up(stage.placer, pods, context, chain, options, stage.config.rules)
 
     def attempt(
         self, stage: SimulatedT, pods: Sequence[Pod], *, atomic: bool = False
     ) -> tuple[SimulatedT, ScaleUpPlan, tuple[Resized, ...]]:
-        """Plan nodes for the pods and buy them; `atomic`: for all the pods in one group and those like it, or none.
+        """Plan nodes for the pods and buy them. With `atomic`, one group and groups like it must take all the pods;
+        otherwise nothing is bought.
 
-        Returns the stage with the increases, the plan, and what became of the increases.
+        Returns the stage with the increases, the plan, and the result of each increase.
         """
         config = stage.config
         stage, chain = self._chain(stage)
@@ -103,10 +106,11 @@ class Buying:
     def buy(
         self, stage: ObservedT, increases: Sequence[Increase], *, atomic: bool = False
     ) -> tuple[ObservedT, tuple[Resized, ...]]:
-        """Return the stage with each increase that was tried, and what became of these; no cool-down begins.
+        """Try the increases; return the stage with each increase that was tried, and their results. No cool-down
+        begins.
 
-        What grew stays, whatever fails. Where a result says that all else waits the rest is not tried; nor is it after
-        any failure where rules say so.
+        Successful increases are kept even if others fail. The remaining increases are not tried after a result that
+        asks to wait, nor, if the rules say so, after any failure.
         """
         config = stage.config
         done: list[Resized] = []
@@ -124,7 +128,7 @@ class Buying:
         return replace(stage, increases=(*stage.increases, *done)), tuple(done)
 
     def _chain(self, stage: SimulatedT) -> tuple[SimulatedT, ExpanderChain]:
-        """Return the stage with the seed of the next plan, and the expanders for one plan."""
+        """Return the stage with the seed of the next plan, and the chain of expanders for one plan."""
         config, seed = stage.config, stage.memory.luck
         inputs = ExpanderInputs(
             dice=seed.dice(),
@@ -142,7 +146,10 @@ class Buying:
 
 
 def scale_up_report(plan: ScaleUpPlan, done: Sequence[Resized], result: ScaleUpResult) -> ScaleUpReport:
-    """Return what became of a plan and its increases; some may have failed although others made up for it."""
+    """Return the report of a plan and its increases.
+
+    Some increases may have failed even though others replaced them.
+    """
     errors = [resized.error for resized in done if resized.error is not None]
     return ScaleUpReport(
         result=result,
@@ -152,7 +159,10 @@ def scale_up_report(plan: ScaleUpPlan, done: Sequence[Resized], result: ScaleUpR
 
 
 def _noted(stage: Observed, increase: Increase, resized: Resized) -> Memory:
-    """Return the memory of groups with the result of a resize: the size read back counts, whatever the error says."""
+    """Return the memory of groups after a resize.
+
+    The size that was read back counts, even if the call returned an error.
+    """
     health, now, memory = stage.config.health, stage.now, stage.memory.registry
     group = stage.view.groups.get(increase.group)
     provision_s = health.max_node_provision_time_s if group is None else provision_time_s(group, health)

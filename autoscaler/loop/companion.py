@@ -1,9 +1,10 @@
-"""Companions: features beside the pass that share its clock, view of the cluster, lease and HTTP port.
+"""Companions: features that run beside the pass and share its clock, view of the cluster, lease and HTTP port.
 
-To add one: a package of its own with a pure planner, its reads and writes, and a `keeper` that joins the two and is a
-`Companion`. `app.companion_set` makes it where its section of the configuration is there, and adds its HTTP routes. It
-costs nothing until then: no watch, no thread, no call. Everything below is called only while this replica leads, and
-what a companion raises is logged and counted in `companion_errors_total`: the node loop goes on without it.
+A companion is a package with a pure planner, its reads and writes, and a `keeper` that connects them and implements
+`Companion`. `app.companion_set` creates the companion if its section of the configuration is present, and adds its HTTP
+routes. Without that section a companion costs nothing: no watch, no thread, no call. The methods below are called only
+while this replica leads. An exception from a companion is logged and counted in `companion_errors_total`, and does not
+affect the node loop.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,37 +21,37 @@ log = Log(__name__)
 
 
 class Companion(Protocol):
-    """One part beside the node autoscaler. Passes and ticks come on different threads."""
+    """A feature beside the node autoscaler. Passes and ticks are called from different threads."""
 
     @property
     def name(self) -> str:
-        """A word for logs and metrics."""
+        """The name used in logs and metrics."""
         ...
 
     @property
     def interval_s(self) -> float | None:
-        """Time between two ticks; None: it has no timer of its own."""
+        """Seconds between two ticks; None if it has no timer."""
         ...
 
     def before_pass(self, observed: Observed) -> Observed:
-        """Return the stage, whose cluster has just been observed, with what decisions should know besides."""
+        """Return the stage, whose cluster has just been observed, with additional input for decisions."""
         ...
 
     def after_pass(self, ended: EndedPass) -> None:
-        """Take in a pass that has ended, however it ended; `ended.report.view` may be None."""
+        """Process a pass that has ended, also if it failed; `ended.report.view` may be None."""
         ...
 
     def tick(self, now: Instant) -> None:
-        """Do what is due; never beside another tick of the same companion, often beside a pass."""
+        """Do the work that is due. Ticks of one companion never overlap; a tick often runs during a pass."""
         ...
 
     def leave(self) -> None:
-        """Put things in order: no pass or tick follows, and the lease is released next. Not called when it is lost."""
+        """Clean up before the lease is released. No pass or tick follows. Not called if the lease is lost."""
         ...
 
 
 class Companions:
-    """All companions of a process, each on its own: a fault in one reaches neither the pass nor another one."""
+    """All companions of a process. An exception in one affects neither the pass nor the other companions."""
 
     def __init__(self, members: Sequence[Companion] = (), failed: Callable[[str], None] = lambda name: None) -> None:
         """`failed` is called with the name of a companion that raised."""
@@ -58,7 +59,7 @@ class Companions:
         self._failed = failed
 
     def before_pass(self, observed: Observed) -> Observed:
-        """Show an observed cluster to each in turn; one that fails changes nothing."""
+        """Call `before_pass` of each companion in order; one that fails leaves the stage unchanged."""
         for companion in self.members:
             try:
                 observed = companion.before_pass(observed)
@@ -67,16 +68,16 @@ class Companions:
         return observed
 
     def after_pass(self, ended: EndedPass) -> None:
-        """Show an ended pass to each in turn."""
+        """Call `after_pass` of each companion in order."""
         for companion in self.members:
             self._guarded(companion, partial(companion.after_pass, ended))
 
     def tick(self, companion: Companion, now: Instant) -> None:
-        """Let one of them do what is due."""
+        """Call `tick` of one companion."""
         self._guarded(companion, partial(companion.tick, now))
 
     def leave(self) -> None:
-        """Let each put things in order."""
+        """Call `leave` of each companion in order."""
         for companion in self.members:
             self._guarded(companion, companion.leave)
 

@@ -1,4 +1,4 @@
-"""What a search for cheaper nodes depends on in a pass, and what its proposals mean."""
+"""The inputs of a search for cheaper nodes in a pass, and the replacements that its proposals describe."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -20,7 +20,7 @@ from autoscaler.snapshot.overlay import Trial
 
 
 def candidates(stage: Grown, moves: Relocations, busy: Collection[str]) -> tuple[Candidate, ...]:
-    """Return the nodes that may be replaced: priced, old enough, free to go, with pods, and not `busy` otherwise."""
+    """Return the nodes that may be replaced: old enough and removable, with pods and a known price, and not `busy`."""
     chosen: list[Candidate] = []
     taken = {name for forecast in stage.forecasts.values() for name in forecast.new}
     min_age_s = stage.config.replacement.consolidation_min_node_age_s
@@ -36,7 +36,9 @@ def candidates(stage: Grown, moves: Relocations, busy: Collection[str]) -> tuple
 
 
 def offers(stage: Grown, room_by_group: Mapping[str, int]) -> tuple[GroupOffer, ...]:
-    """Return the groups that may grow, `room_by_group` says by how much, and whose price is known."""
+    """Return the groups that have a known price and may grow; `room_by_group` holds the number of nodes each may
+    add.
+    """
     groups, templates = stage.view.groups.by_id, stage.templates
     return tuple(
         GroupOffer(group=group_id, template=templates[group_id], price=price, room=room)
@@ -46,7 +48,7 @@ def offers(stage: Grown, room_by_group: Mapping[str, int]) -> tuple[GroupOffer, 
 
 
 def planned(stage: Grown, proposal: Proposal) -> Replacement:
-    """Return a proposal as a replacement of which nothing is bought yet."""
+    """Return a proposal as a replacement for which nothing has been bought yet."""
     nodes = stage.view.nodes
     return Replacement(
         trigger=ReplacementTrigger.CHEAPER,
@@ -72,7 +74,7 @@ def search_hash(trial: Trial, candidates: Sequence[Candidate], offers: Sequence[
 
 
 def workload(view: ClusterView) -> WorkloadKey:
-    """Return what runs or waits, as far as it does not come and go with nodes."""
+    """Return the placed and pending workload, without the parts that nodes bring along."""
     counts = Counter({cls: int(count) for cls, count in zip(view.classes, _counts(view), strict=True) if count})
     counts.update(pod.cls for pod in view.pending)
     return frozenset((cls, count) for cls, count in counts.items() if not (cls.daemonset or cls.mirror))
@@ -83,5 +85,5 @@ def _counts(view: ClusterView) -> NDArray[np.int64]:
 
 
 def moving(view: ClusterView, replacement: Replacement) -> frozenset[PodClass]:
-    """Return the classes of the pods on a replacement's nodes."""
+    """Return the classes of the pods on the nodes of a replacement."""
     return frozenset(pod.cls for name in replacement.nodes for pod in view.pods_on(name))

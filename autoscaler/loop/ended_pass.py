@@ -33,51 +33,51 @@ from autoscaler.snapshot.cluster import ClusterView
 
 
 class EndedPass(msgspec.Struct, frozen=True):
-    """One pass, its simulated cluster included."""
+    """One pass, including its simulated cluster."""
 
     stage: Started
-    """As far as it came."""
+    """The last stage that the pass reached."""
     report: PassReport
     answers: tuple[LoggedAnswer, ...]
-    """What cloud and cluster answered in the course of the pass."""
+    """The answers of the cloud and the cluster during the pass."""
 
     @property
     def config(self) -> Config:
-        """What decided."""
+        """The configuration that the pass used."""
         return self.stage.config
 
     @property
     def memory(self) -> PassMemory:
-        """What it leaves to the next pass."""
+        """The memory that the pass leaves to the next one."""
         return self.stage.memory
 
     @property
     def memory_before(self) -> PassMemory:
-        """What earlier passes left to it."""
+        """The memory that earlier passes left."""
         return self.stage.memory_before
 
     @property
     def placer(self) -> Placer | None:
-        """The simulated cluster; None: the pass ended before there was one."""
+        """The simulated cluster; None if the pass ended before it was built."""
         return self.stage.placer if isinstance(self.stage, Simulated) else None
 
     @property
     def view(self) -> ClusterView:
-        """The cluster as observed; raises `LookupError` where it could not be."""
+        """The observed cluster; raises `LookupError` if the pass could not observe it."""
         if self.report.view is None:
             raise LookupError("the pass never saw the cluster")
         return self.report.view
 
     @property
     def registry(self) -> Registry:
-        """The state of nodes and groups; raises `LookupError` where the pass ended before it was known."""
+        """The state of nodes and groups; raises `LookupError` if the pass ended before it was computed."""
         if self.report.registry is None:
             raise LookupError("the pass ended before it knew the state of groups")
         return self.report.registry
 
 
 def report_of(ended: Ended, timings: Mapping[str, float]) -> PassReport:
-    """Return what a pass saw, decided and did."""
+    """Return the report of a pass: observations, decisions and actions. `timings` holds seconds by phase."""
     stage = ended.stage
     report = PassReport(now=stage.now, end=ended.end, error=ended.error, error_type=ended.error_type, timings=timings)
     match stage:

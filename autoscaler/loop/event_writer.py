@@ -19,13 +19,13 @@ from autoscaler.scaleup.plan import Increase, Resized, ScaleUpPlan
 from autoscaler.scaleup.shortfall import Shortfall
 
 _MOST_CONSUMERS = 50
-"""Events that one pass sends about pods that use the capacity of ProvisioningRequests."""
+"""Maximum number of events per pass about pods that use the capacity of ProvisioningRequests."""
 _EMPTY_GRACE_S = 600.0
-"""How long after the start a cluster without ready nodes is no news."""
+"""Seconds after the start during which a cluster without ready nodes causes no event."""
 
 
 def status_object(config: Config) -> Subject:
-    """Return the object that events about the whole cluster are about."""
+    """Return the object to which events about the whole cluster are attached."""
     return Subject(kind="ConfigMap", name=config.observe.status_config_map_name, namespace=config.kube.namespace)
 
 
@@ -40,18 +40,21 @@ class PassEventWriter:
         """The status object."""
 
     def empty_cluster(self, now: Instant, started: Instant, *, has_nodes: bool) -> None:
-        """There is no node, or none is ready: of the latter a process that has just started says nothing."""
+        """Report that the cluster has no nodes, or no ready ones.
+
+        A process that has just started does not report the latter.
+        """
         if not has_nodes:
             self._warn("ClusterUnhealthy", event_texts.NO_NODES)
         elif now.mono - started.mono > _EMPTY_GRACE_S:
             self._warn("ClusterUnhealthy", event_texts.NO_READY_NODES)
 
     def unhealthy(self) -> None:
-        """Too many nodes are not ready."""
+        """Report that too many nodes are not ready."""
         self._warn("ClusterUnhealthy", event_texts.UNHEALTHY)
 
     def occurrences(self, registry: Registry) -> None:
-        """Scale-ups went wrong."""
+        """Report scale-ups that failed."""
         for occurrence in registry.occurrences:
             if occurrence.incident is Incident.SCALE_UP_TIMED_OUT:
                 self._warn(occurrence.incident.value, event_texts.timed_out(occurrence))
@@ -59,16 +62,16 @@ class PassEventWriter:
                 self._warn(occurrence.incident.value, event_texts.not_created(occurrence))
 
     def shortfalls(self, shortfalls: Iterable[Shortfall]) -> None:
-        """Nodes came that offer less than they were bought for."""
+        """Report new nodes that offer less than their template promised."""
         for shortfall in shortfalls:
             self._warn("NodesShortOfTemplate", event_texts.short_of_template(shortfall))
 
     def not_reverted(self, failed: Resized) -> None:
-        """The target of a scale-up that timed out could not be lowered."""
+        """Report that the target size of a scale-up that timed out could not be lowered."""
         self._warn("FailedToRevertScaleUp", event_texts.not_reverted(failed))
 
     def removed(self, removals: Iterable[RemovedInstances]) -> None:
-        """Machines that never registered were deleted, or could not be."""
+        """Report unregistered machines that were deleted, or whose deletion failed."""
         for removed in removals:
             for machine in removed.removal.instances:
                 if removed.error is None:
@@ -78,27 +81,27 @@ class PassEventWriter:
                     self._warn("DeleteUnregisteredFailed", text)
 
     def expanders(self, plan: ScaleUpPlan) -> None:
-        """Expanders found something wrong with their input."""
+        """Report that expanders found errors in their input."""
         for warning in plan.occurrences:
             self._events.event(warning.about, EventType.WARNING, warning.reason.value, warning.message)
 
     def nodes_total_reached(self, limit: int) -> None:
-        """No more nodes are allowed."""
+        """Report that the limit on nodes has been reached."""
         self._warn("MaxNodesTotalReached", event_texts.nodes_total_reached(limit))
 
     def resizing(self, increase: Increase) -> None:
-        """A group is about to grow."""
+        """Report that a group is about to grow."""
         self._on_status(EventType.NORMAL, "ScaledUpGroup", event_texts.resizing(increase))
 
     def resized(self, done: Resized, max_size: int) -> None:
-        """A group has grown, or has not."""
+        """Report that a group has grown, or that the increase failed."""
         if done.error is None:
             self._on_status(EventType.NORMAL, "ScaledUpGroup", event_texts.resized(done, max_size))
         else:
             self._warn("FailedToScaleUpGroup", event_texts.resize_failed(done))
 
     def pods(self, plan: ScaleUpPlan, result: ScaleUpResult | None, refused: Collection[str]) -> None:
-        """Every pod gets an event: are nodes on their way for it? Groups that `refused` to grow do not count."""
+        """Write one event per pod: whether nodes are on their way for it. Groups in `refused` do not count."""
         if result is ScaleUpResult.ERROR and not self._reports_partial:
             return
         for chosen in plan.rounds:
@@ -114,12 +117,12 @@ class PassEventWriter:
             self._events.event(about, EventType.NORMAL, "NotTriggerScaleUp", message)
 
     def consume_requests(self, pods: Sequence[Pod]) -> None:
-        """These pods buy nothing, since they use the capacity of ProvisioningRequests; a few of them get an event."""
+        """Report for a few of these pods that they use the capacity of ProvisioningRequests and trigger no scale-up."""
         for pod in pods[:_MOST_CONSUMERS]:
             self._events.event(about_pod(pod), EventType.NORMAL, "", event_texts.consumes_request(pod))
 
     def replacement(self, replacement: Replacement, nodes: Iterable[Node]) -> None:
-        """A replacement has reached another stage; `nodes` are those of its nodes that still exist."""
+        """Report that a replacement has reached another stage; `nodes` are those of its nodes that still exist."""
         message = event_texts.replacement(replacement)
         kind, reason = EventType.NORMAL, "NodeReplacement"
         if replacement.stage is ReplacementStage.ABANDONED:
@@ -129,7 +132,7 @@ class PassEventWriter:
             self._events.event(about_node(node), kind, reason, message)
 
     def no_more_nodes(self, pods: Iterable[Pod], limit: int) -> None:
-        """The cluster has as many nodes as it may have, so nothing is tried for these pods."""
+        """Report for these pods that the cluster is at its maximum number of nodes, so no scale-up is tried."""
         self.nodes_total_reached(limit)
         for about, called, _ in _subjects(pods):
             message = event_texts.not_triggered(called, (event_texts.NODES_TOTAL_REACHED,))
@@ -144,10 +147,10 @@ class PassEventWriter:
 
 
 def _subjects(pods: Iterable[Pod]) -> Iterator[tuple[Subject, str, tuple[PodClass, ...]]]:
-    """Yield which object an event is about, what the pods in question are called, and their classes.
+    """Yield the object of each event, the name that its message uses for the pods, and their classes.
 
-    Each pod has its own, and in the end each buffer has one for all the pods that represent it. Reservations are no
-    objects that an event could be about.
+    Each pod is its own object. Each buffer is one object for all its fake pods, and comes last. Pods of reservations
+    have no object, so they get no event.
     """
     buffers: dict[Subject, list[PodClass]] = {}
     for pod in pods:
@@ -164,10 +167,10 @@ def _subjects(pods: Iterable[Pod]) -> Iterator[tuple[Subject, str, tuple[PodClas
 
 
 def about_node(node: Node) -> Subject:
-    """Return the object that events about a node are about."""
+    """Return the object of events about a node."""
     return Subject(kind="Node", name=node.name, uid=node.uid)
 
 
 def about_pod(pod: Pod) -> Subject:
-    """Return the object that events about a pod are about."""
+    """Return the object of events about a pod."""
     return Subject(kind="Pod", name=pod.name, namespace=pod.namespace, uid=pod.uid)

@@ -19,11 +19,11 @@ from autoscaler.scaleup.pending import planned
 from autoscaler.scaleup.plan import Resized, ScaleUpPlan, continued
 
 _LONGEST_S = 60.0
-"""Seconds after which a pass that is still trying one failing group after the other leaves the rest to the next."""
+"""Seconds after which a pass stops trying another group after a failed one and leaves the rest to the next pass."""
 
 
 class Growing:
-    """Buys nodes for pending pods."""
+    """Increases groups for pending pods."""
 
     def __init__(self, ports: PassPorts, buying: Buying) -> None:
         self._cloud = ports.cloud
@@ -31,16 +31,16 @@ class Growing:
         self._buying = buying
 
     def run(self, stage: PodsSorted) -> Grown | Ended:
-        """Return the stage with groups grown; a failed scale-up ends the pass where the rules say so."""
+        """Return the stage with groups grown; a failed scale-up ends the pass if the rules say so."""
         if stage.held_back is not None:
             return next_stage(stage, Grown, scale_up=ScaleUpReport(result=stage.held_back))
         with stage.time.phase("scale_up"):
             return self._grown(stage)
 
     def _grown(self, stage: PodsSorted) -> Grown | Ended:
-        """Plan and resize; where resizes fail, plan again for the pods that this leaves without nodes.
+        """Plan and resize; after failed resizes, plan again for the pods that still lack nodes.
 
-        A group that failed is backed off, so each fails once at most; what has grown is counted on.
+        A failed group is backed off, so each group fails at most once. Successful increases count in later plans.
         """
         simulated, out_of_time = stage.placer, stage.time.box(TimeBox.FAILED_SCALE_UPS, _LONGEST_S)
         pods = stage.candidates
@@ -56,7 +56,9 @@ class Growing:
         return self._concluded(replace(stage, placer=simulated), plan, lost=lost)
 
     def _left(self, stage: PodsSorted, plan: ScaleUpPlan, pods: Sequence[Pod]) -> tuple[PodsSorted, tuple[Pod, ...]]:
-        """Return the stage with groups as they are now, and the pods that neither their nodes nor others can take."""
+        """Return the stage with the groups as they are now, and the pods that fit neither on their planned nodes nor on
+        others.
+        """
         stage = with_current_registry(stage, self._cloud)
         stage = remember(stage, hints=planned(stage.memory.hints, plan))
         stage = replace(stage, placer=simulated_cluster(stage))
@@ -67,7 +69,7 @@ class Growing:
         return replace(stage, displaced_placed=filtered.displaced_placed), left
 
     def _concluded(self, stage: PodsSorted, plan: ScaleUpPlan, *, lost: bool) -> Grown | Ended:
-        """Return the outcome of the scale-up; it failed where pods `lost` the nodes meant for them."""
+        """Return the outcome of the scale-up; it counts as failed if pods `lost` the nodes planned for them."""
         config, result = stage.config, ScaleUpResult.ERROR if lost else plan.result
         report = scale_up_report(plan, stage.increases, result)
         grown = tries_other_groups(config) and any(resized.after > resized.before for resized in stage.increases)
@@ -87,7 +89,10 @@ class Growing:
 
 
 def _others_may_help(stage: PodsSorted, done: Sequence[Resized], out_of_time: Callable[[], bool]) -> bool:
-    """Whether to look for another group now: not while the cloud wants fewer calls, is slow, or may have agreed."""
+    """Whether to try another group now.
+
+    False if the cloud limits calls, is slow, or may have carried out a failed call.
+    """
     any_failed = any(resized.error is not None for resized in done)
     welcome = tries_other_groups(stage.config) and not any(resized.hold for resized in done)
     return any_failed and welcome and not out_of_time()

@@ -1,4 +1,4 @@
-"""The last step: raises groups to their minimum size."""
+"""The last step of a pass: raises groups to their minimum size."""
 
 from msgspec.structs import replace
 
@@ -14,14 +14,14 @@ from autoscaler.scaleup.minimum_size import plan_minimum_sizes
 
 
 class MinimumSizes:
-    """Raises groups that are below their minimum, where that is asked for."""
+    """Raises groups below their minimum size if the configuration enables it."""
 
     def __init__(self, cloud: Cloud, buying: Buying) -> None:
         self._cloud = cloud
         self._buying = buying
 
     def run(self, stage: Shrunk) -> Shrunk | Ended:
-        """Return the stage with groups raised; by rule the pass fails if one cannot be."""
+        """Return the stage with groups raised; if the rules say so, a failed increase fails the pass."""
         if not stage.config.scale_up.enforce_node_group_min_size:
             return stage
         rules, before = stage.config.rules, stage.scale_up

@@ -1,4 +1,4 @@
-"""Reads cloud and cluster, and updates templates and the registry."""
+"""Reads the cloud and the cluster, and updates the templates and the registry."""
 
 from collections.abc import Iterable, Mapping
 
@@ -27,7 +27,7 @@ from autoscaler.snapshot.groups import Groups
 log = Log(__name__)
 
 _DECISIVE = frozenset({"/api/v1/nodes", "/api/v1/pods"})
-"""Without these a pass would buy again what has come, and take for gone what is there."""
+"""If these lists were stale, a pass would buy nodes twice and treat existing ones as gone."""
 
 
 class Observing:
@@ -41,7 +41,9 @@ class Observing:
         self._interner = interner
 
     def run(self, stage: Started) -> Observed | Ended:
-        """Return the observed cluster, with templates and registry; the pass ends if it is empty or out of date."""
+        """Return the observed cluster with templates and registry; end the pass if the cluster is empty or out of
+        date.
+        """
         with stage.time.phase("refresh"):
             self._cloud.refresh(stage.now.wall)
         with stage.time.phase("update_state"):
@@ -75,7 +77,7 @@ class Observing:
         if config.rules.zones_in_balance:
             templates = balanced(templates, cache.described, view, registry, config.health, now)
         silent = not _DECISIVE.isdisjoint(silent_s)
-        if silent:  # machines that have come meanwhile must not pass for late
+        if silent:  # machines that arrived in the meantime must not count as late
             registry = replace(registry, occurrences=(), memory=stage.memory.registry)
         self._events.occurrences(registry)
         self._events.shortfalls(cache.shortfalls)
@@ -93,7 +95,9 @@ class Observing:
         return Ended(stage=without_removals(observed), end=PassEnd.SILENT) if silent else observed
 
     def _caught_up(self, stage: Started, view: ClusterView) -> PassMemory:
-        """Take in the results of removals since the last pass and, at first, what an earlier process left behind."""
+        """Process the results of removals since the last pass; on the first pass, also clean up after an earlier
+        process.
+        """
         config, memory = stage.config.scale_down, stage.memory
         scale_down = memory.scale_down
         if scale_down is None:
@@ -120,7 +124,7 @@ def _warn_of_unknown_groups(config: ScaleDown, groups: Groups) -> None:
 def _without_refused(
     memory: ScaleDownMemory, results: Iterable[Finished], groups: Groups, until: Instant
 ) -> ScaleDownMemory:
-    """Leave groups alone for a while whose deletions the provider refuses: what holds for one node does for all."""
+    """Exclude groups from removals for a while after the provider refused to delete one of their nodes."""
     for finished in results:
         if finished.why is AbortReason.REFUSED_AHEAD:
             nodes = [node for node, group in groups.of_node.items() if group == finished.removal.group]
@@ -138,12 +142,12 @@ def _with_results(memory: Memory, results: Iterable[Finished]) -> Memory:
 
 
 def late(silence_s: Mapping[str, float], limit_s: float) -> dict[str, float]:
-    """Return the kinds that have been silent for longer than the limit; 0: there is none."""
+    """Return the kinds that have been silent for longer than `limit_s` seconds; a limit of 0 means none."""
     return {path: silent_s for path, silent_s in silence_s.items() if 0 < limit_s < silent_s}
 
 
 def without_removals(stage: ObservedT) -> ObservedT:
-    """Return a stage whose knowledge is too old for removals: the unneeded times of all nodes start again."""
+    """Return a stage with all unneeded timers reset, because its data are too old for removals."""
     path, silent_s = max(stage.silent_s.items(), key=lambda silence: silence[1])
     detail = f"the API server has said nothing about {path} for {silent_s:.0f}s"
     unremovable = {node.name: UnremovableNode(node.name, UnremovableReason.SILENT, detail) for node in stage.view.nodes}

@@ -18,7 +18,7 @@ from autoscaler.tie_break import TieBreakSeed
 
 
 class PassMemory(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that one pass leaves to the next. Recordings have it by the names of its fields."""
+    """Everything that one pass leaves to the next. Recordings use these field names."""
 
     registry: Memory
     scale_down: ScaleDownMemory | None = None
@@ -27,18 +27,18 @@ class PassMemory(msgspec.Struct, frozen=True, kw_only=True):
     readings: Readings | None = None
     hints: Hints = Hints()
     unneeded: tuple[Removal, ...] = ()
-    """Nodes that could go, as of the last pass that looked."""
+    """Removable nodes, as found by the last pass that looked."""
     kept: Mapping[str, UnremovableNode] = {}
-    """Why other nodes stay, as of then."""
+    """Why other nodes stay, as found by the same pass."""
     requests: RequestMemory = RequestMemory()
     replacements: ReplacementMemory | None = None
     """None until a pass has read the annotations that an earlier process left."""
     luck: TieBreakSeed = TieBreakSeed()
-    """Moves on with every scale-up that is planned."""
+    """Changes with every scale-up plan."""
 
 
 def without_timers(memory: PassMemory) -> PassMemory:
-    """Forget since when nodes are unneeded: nothing is removed on the word of a cluster in trouble."""
+    """Reset all unneeded timers: no node is removed based on observations of an unhealthy cluster."""
     if memory.scale_down is None:
         return memory
     return replace(memory, scale_down=forgotten(memory.scale_down), unneeded=())

@@ -16,15 +16,15 @@ from autoscaler.snapshot.groups import Groups
 
 
 class ClusterSource(Protocol):
-    """Where a pass gets the cluster from."""
+    """The source of a pass's view of the cluster."""
 
     def observe(self, read_groups: Callable[[Sequence[Node]], Groups]) -> ClusterView:
-        """Return the cluster as it is now; raises `RetryLater` if it is not known."""
+        """Return the cluster as it is now; raises `RetryLater` if its state is unknown."""
         ...
 
 
 class PassPorts(msgspec.Struct, frozen=True, kw_only=True):
-    """The cluster, the cloud, and where effects and events go."""
+    """The cluster, the cloud, and the targets of effects and events."""
 
     source: ClusterSource
     cloud: Cloud
@@ -32,4 +32,4 @@ class PassPorts(msgspec.Struct, frozen=True, kw_only=True):
     statuses: Statuses
     events: PassEventWriter
     remote: RemoteExpander | None = None
-    """The client of the grpc expander; needed only if that is configured."""
+    """The client of the grpc expander; needed only if that expander is configured."""

@@ -1,7 +1,7 @@
-"""The time that a pass takes: how long its phases took, for reports, and which limits on time have run out.
+"""The time that a pass takes: the durations of its phases, for reports, and the time limits that have run out.
 
-Decisions never see a duration. They ask whether a limit has run out, and the answer log has that one has, so that a
-replay stops where the recorded pass stopped, however fast or slow the machine is that replays it.
+Decisions never see a duration. They only ask whether a limit has run out. The answer log records the answer, so a
+replay stops where the recorded pass stopped, regardless of the speed of the machine.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ from autoscaler.ports import Stopwatch
 
 
 class TimeBox(StrEnum):
-    """Work whose time is limited; by the flag that limits it, where there is one."""
+    """Work with a time limit, named after the flag that sets the limit if there is one."""
 
     FAILED_SCALE_UPS = "failed-scale-ups"
     CHECK_CAPACITY_BATCH = "check-capacity-provisioning-request-batch-timebox"
@@ -22,7 +22,7 @@ class TimeBox(StrEnum):
 
 
 class PassTime:
-    """Belongs to one pass."""
+    """The stopwatches of one pass."""
 
     def __init__(self, phases: Stopwatch, limits: Stopwatch, answer_log: AnswerLog) -> None:
         """`phases` measures for reports, `limits` measures work that may end early."""
@@ -34,18 +34,18 @@ class PassTime:
 
     @property
     def spent(self) -> Mapping[str, float]:
-        """Seconds by phase, of the phases that have ended."""
+        """Seconds by phase, for the phases that have ended."""
         return dict(self._spent)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Count what is done meanwhile towards a phase, unless it raises."""
+        """Count the time spent in the block towards a phase, unless the block raises."""
         began = self._phases()
         yield
         self._spent[name] = self._spent.get(name, 0.0) + self._phases() - began
 
     def box(self, name: TimeBox, limit_s: float) -> Callable[[], bool]:
-        """Return a function: whether more than `limit_s` seconds have passed since now."""
+        """Return a function that tells whether more than `limit_s` seconds have passed since this call."""
         began = self._limits()
 
         def over() -> bool:

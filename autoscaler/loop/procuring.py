@@ -1,4 +1,4 @@
-"""Buys machines for replacements, after it has annotated the old nodes with the purpose."""
+"""Buys machines for replacements, after annotating the old nodes with the purpose."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,11 +15,11 @@ from autoscaler.scaleup.context import ScaleUpContext, considered, over_limits
 from autoscaler.scaleup.plan import Increase
 
 Refusal = tuple[ReplacementHold, str]
-"""Why a replacement gets no machines, and the detail."""
+"""Why a replacement gets no machines, and details."""
 
 
 class Procuring:
-    """Buys what replacements lack."""
+    """Buys the missing machines of replacements."""
 
     def __init__(self, buying: Buying, removal: NodeRemoval) -> None:
         self._buying = buying
@@ -28,7 +28,7 @@ class Procuring:
     def buy_lacking(
         self, stage: Grown, replacement: Replacement, forecast: ReplacementForecast
     ) -> tuple[Grown, Replacement]:
-        """Buy what a simulation shows to be lacking, all of it or nothing; the scale-up planner decides what."""
+        """Buy everything that a simulation shows to be missing, or nothing; the scale-up planner chooses the groups."""
         context = self._buying.context(stage)
         increases = self._increases(stage, forecast, context)
         if isinstance(increases, tuple):
@@ -44,7 +44,10 @@ class Procuring:
     def buy_exactly(
         self, stage: Grown, replacement: Replacement, counts: Mapping[str, int]
     ) -> tuple[Grown, Replacement]:
-        """Buy so many machines of each group: a plan that is proven for these is not decided again."""
+        """Buy the given number of machines per group.
+
+        The search has already proven this plan, so it is not planned again.
+        """
         rules, context = stage.config.rules, self._buying.context(stage)
         needs = context.needs(rules)
         increases = []
@@ -60,7 +63,7 @@ class Procuring:
         return self._buy(stage, replacement, increases)
 
     def room_by_group(self, stage: Grown) -> Mapping[str, int]:
-        """Return by how much each of the groups that may grow may do so."""
+        """Return the number of nodes that each group may add, for groups that may grow."""
         context, rules = self._buying.context(stage), stage.config.rules
         _, usable = considered(context, context.needs(rules), rules)
         left = context.nodes_left
@@ -69,7 +72,9 @@ class Procuring:
     def _increases(
         self, stage: Grown, forecast: ReplacementForecast, context: ScaleUpContext
     ) -> dict[str, Increase] | Refusal:
-        """Return the increases that give every pod a place and every group its minimum, or why there are none."""
+        """Return the increases that give each pod a node and keep each group at its minimum, or why that is
+        impossible.
+        """
         rules = stage.config.rules
         needs = context.needs(rules)
         increases = _for_minimums(forecast, context, stage)
@@ -109,7 +114,7 @@ class Procuring:
 def _for_minimums(
     forecast: ReplacementForecast, context: ScaleUpContext, stage: Grown
 ) -> dict[str, Increase] | Refusal:
-    """Return the increases without which groups would fall below their minimum, or why one cannot be."""
+    """Return the increases that keep groups at their minimum size, or why a group cannot grow."""
     skipped, usable = considered(context, context.needs(stage.config.rules), stage.config.rules)
     increases: dict[str, Increase] = {}
     for group_id, count in forecast.short.items():
@@ -125,7 +130,7 @@ def _for_minimums(
 
 
 def _still_cheaper(stage: Grown, replacement: Replacement, more: Mapping[str, Increase]) -> bool:
-    """Whether a consolidation saves its margin with more machines, too."""
+    """Whether a consolidation still saves its margin after buying more machines."""
     after = states.bought(replacement, [Purchase(increase.group, increase.delta) for increase in more.values()])
     price = _price(stage, after)
     if price is None or replacement.price_before is None:
@@ -140,7 +145,7 @@ def _increase(context: ScaleUpContext, group_id: str, count: int) -> Increase:
 
 
 def _price(stage: Grown, replacement: Replacement) -> float | None:
-    """Return what the machines bought cost per hour; None where one price is not known."""
+    """Return the hourly price of the bought machines; None if any price is unknown."""
     total = 0.0
     for purchase in replacement.bought:
         group = stage.view.groups.get(purchase.group)

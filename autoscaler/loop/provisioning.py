@@ -1,8 +1,8 @@
 """ProvisioningRequests in a pass: retires old ones, provisions others, and holds their capacity until it is used.
 
-Every status is remembered until the API server shows it, and written again until it is written: a request that was
-provisioned stays so whatever becomes of the write. After a restart in between, its pods fit on the machines that are on
-their way, so nothing is bought twice.
+A status is remembered, and written again if necessary, until the API server shows it. A provisioned request therefore
+stays provisioned even if the write of its status fails. If the process restarts before the write succeeds, the pods fit
+on the upcoming machines, so nothing is bought twice.
 """
 
 import numpy as np
@@ -38,7 +38,7 @@ log = Log(__name__)
 
 
 class Provisioning:
-    """Serves ProvisioningRequests. Does nothing where they are not enabled."""
+    """Serves ProvisioningRequests. Does nothing unless the configuration enables them."""
 
     def __init__(self, ports: PassPorts, interner: PodInterner, buying: Buying) -> None:
         self._statuses = ports.statuses
@@ -46,7 +46,7 @@ class Provisioning:
         self._buying = buying
 
     def begin(self, stage: Observed) -> Observed:
-        """Return the stage with the requests as they are known, those of old retired."""
+        """Return the stage with the known requests; old ones have been retired."""
         features, now = stage.config.features, stage.now
         if not features.enable_provisioning_requests:
             return stage
@@ -76,7 +76,7 @@ class Provisioning:
         return self._accept(self._book(stage)) if stage.requests else stage
 
     def _book(self, stage: Simulated) -> Simulated:
-        """Hold capacity for requests that are provisioned, until their pods have used it."""
+        """Hold capacity for provisioned requests until their pods have used it."""
         booked = [request for request in stage.requests if provisioning.booked(request)]
         if not booked:
             return stage
@@ -94,7 +94,7 @@ class Provisioning:
         return replace(stage, bookings=tuple(bookings))
 
     def _accept(self, stage: Simulated) -> Simulated:
-        """Accept the requests that are due; where none of them has pods, the next ones."""
+        """Accept the requests that are due; if none of them has pods, accept the next ones."""
         features, waits = stage.config.features, stage.memory.requests.waits
         tried: set[str] = set()
         accepted: list[AcceptedRequest] = []
@@ -111,7 +111,7 @@ class Provisioning:
         return replace(stage, accepted=tuple(accepted))
 
     def serve(self, stage: PodsSorted) -> Grown:
-        """Return the stage with requests served, in turn until the time for a batch is over."""
+        """Return the stage with requests served in order, until the time for a batch has run out."""
         with stage.time.phase("scale_up"):
             features = stage.config.features
             limit_s = features.check_capacity_provisioning_request_batch_timebox_s
@@ -133,7 +133,7 @@ class Provisioning:
             return next_stage(stage, Grown, scale_up=replace(report, result=result), requests_served=len(results))
 
     def _checked(self, stage: PodsSorted, accepted: AcceptedRequest) -> tuple[PodsSorted, ScaleUpResult]:
-        """Look whether all pods fit; where they do, their room is taken and no node goes for a while."""
+        """Check whether all pods fit. If so, reserve their room and keep their nodes from removal for a while."""
         request = accepted.request
         if place_all(stage.placer, accepted.pods):
             stage, _ = self._written(stage, request, provisioning.found(request, stage.now))
@@ -145,7 +145,7 @@ class Provisioning:
     def _bought(
         self, stage: PodsSorted, accepted: AcceptedRequest
     ) -> tuple[PodsSorted, ScaleUpResult, ScaleUpReport | None]:
-        """Buy what is missing for all pods, or nothing; the report is None where nothing is missing."""
+        """Buy the capacity that is missing for all pods, or nothing; the report is None if no capacity is missing."""
         request, report, result = accepted.request, None, ScaleUpResult.NOT_NEEDED
         with stage.placer.trial.fork() as fork:
             left = place_where_fits(stage.placer, accepted.pods)
@@ -169,7 +169,9 @@ class Provisioning:
         return stage, result, report
 
     def _accepted(self, stage: Simulated, request: ProvisioningRequest) -> tuple[Simulated, tuple[Pod, ...]]:
-        """Return the pods of a request that is accepted; none where it is gone, or where that cannot be written."""
+        """Return the pods of an accepted request; none if the request no longer exists or its status cannot be
+        written.
+        """
         try:
             pods = self._pods_of(stage, request)
         except NoPods as error:
@@ -186,7 +188,7 @@ class Provisioning:
     def _written(
         self, stage: ObservedT, request: ProvisioningRequest, change: StatusChange
     ) -> tuple[ObservedT, WriteOutcome]:
-        """Write a status, and remember it until it is seen."""
+        """Write a status, and remember it until the API server shows it."""
         written = self._statuses.put(change)
         for condition in change.conditions:
             log.info(
@@ -209,13 +211,13 @@ class Provisioning:
 
 
 def _without(stage: ObservedT, uid: str) -> ObservedT:
-    """Return the stage without a request that is gone."""
+    """Return the stage without a request that no longer exists."""
     requests = tuple(request for request in stage.requests if request.uid != uid)
     return replace(remember(stage, requests=request_memory.forgotten(stage.memory.requests, uid)), requests=requests)
 
 
 def _scheduled_consumers(view: ClusterView) -> dict[str, int]:
-    """Return how many pods on nodes use each request, by its key."""
+    """Return the number of placed pods that use each request, by request key."""
     names = {
         number: f"{cls.namespace}/{name}"
         for number, cls in enumerate(view.classes)

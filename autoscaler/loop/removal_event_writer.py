@@ -1,4 +1,4 @@
-"""Events about removals; reasons as Cluster Autoscaler's, so that alerts on them keep working."""
+"""Events about removals. The reasons are Cluster Autoscaler's, so alerts on them keep working."""
 
 from autoscaler.actuation.removal_events import RemovalListener
 from autoscaler.actuation.removal_outcome import AbortReason, removed_as
@@ -11,7 +11,7 @@ from autoscaler.scaledown.plan import Removal
 
 
 class RemovalEventWriter:
-    """Sends events about nodes, their pods and, where `status` is given, about the status object."""
+    """Sends events about nodes and their pods and, if `status` is given, about the status object."""
 
     def __init__(self, events: EventSink, listener: RemovalListener, status: Subject | None) -> None:
         self._events = events
@@ -19,50 +19,50 @@ class RemovalEventWriter:
         self.listener = listener
 
     def tainted(self, node: Node) -> None:
-        """A node was tainted for deletion."""
+        """Report that a node was tainted for deletion."""
         self._on_node(node, "ScaleDown", event_texts.NODE_MARKED)
 
     def taint_failed(self, node: Node, error: str) -> None:
-        """A node could not be tainted."""
+        """Report that a node could not be tainted."""
         self._on_node(node, "ScaleDownFailed", event_texts.node_not_marked(error))
 
     def started(self, removal: Removal) -> None:
-        """The removal of a node begins."""
+        """Report that the removal of a node begins."""
         reason = "ScaleDown" if removal.drained else "ScaleDownEmpty"
         self._on_status(reason, event_texts.removing(removal))
 
     def removed(self, removal: Removal) -> None:
-        """The cloud deletes the node's machine."""
+        """Report that the cloud is deleting the node's machine."""
         self._on_node(removal.node, "ScaleDown", event_texts.NODE_REMOVED)
         reason = "ScaleDown" if removal.drained else "ScaleDownEmpty"
         self._on_status(reason, event_texts.removed(removal))
         self.listener.node_removed(removal.group, removal.node, removed_as(removal))
 
     def aborted(self, removal: Removal, why: AbortReason, message: str) -> None:
-        """A removal that had begun was given up."""
+        """Report that a removal in progress was aborted."""
         self.listener.removal_failed(why)
         self._on_node(removal.node, "ScaleDownFailed", event_texts.removal_aborted(removal, message))
 
     def evicting(self, pod: Pod) -> None:
-        """A pod is about to be evicted."""
+        """Report that a pod is about to be evicted."""
         self._events.event(about_pod(pod), EventType.NORMAL, "ScaleDown", event_texts.EVICTING)
 
     def evicted(self) -> None:
-        """A pod was evicted."""
+        """Report that a pod was evicted."""
         self.listener.pod_evicted(True)
 
     def eviction_failed(self, pod: Pod, error: str) -> None:
-        """A pod that has to go could not be evicted in time."""
+        """Report that a pod could not be evicted in time."""
         text = event_texts.not_evicted(error)
         self._events.event(about_pod(pod), EventType.WARNING, "ScaleDownFailed", text)
         self.listener.pod_evicted(False)
 
     def cleaned_up(self, node: Node, taint: str) -> None:
-        """A taint that an earlier process left was removed."""
+        """Report that a taint of an earlier process was removed."""
         self._on_node(node, "ClusterAutoscalerCleanup", event_texts.taint_removed(node, taint))
 
     def clean_up_failed(self, node: Node, taint: str, error: str) -> None:
-        """A taint that an earlier process left could not be removed."""
+        """Report that a taint of an earlier process could not be removed."""
         text = event_texts.taint_not_removed(node, taint, error)
         self._events.event(about_node(node), EventType.WARNING, "ClusterAutoscalerCleanup", text)
 

@@ -13,14 +13,14 @@ from autoscaler.registry.state import recalculated
 
 
 class Repairing:
-    """Deletes machines that failed and lowers targets for which no machines came."""
+    """Deletes failed machines, and lowers target sizes for which no machines arrived."""
 
     def __init__(self, ports: PassPorts) -> None:
         self._cloud = ports.cloud
         self._events = ports.events
 
     def run(self, stage: Observed) -> Observed | Ended:
-        """Return the stage with repairs done; the pass ends if the cluster is unhealthy or sizes were wrong."""
+        """Return the stage with repairs done; the pass ends if the cluster is unhealthy or target sizes were wrong."""
         registry = stage.registry
         reverts = tuple(
             self._cloud.decrease_target(late.group, late.revert) for late in registry.timed_out if late.revert
@@ -51,7 +51,7 @@ class Repairing:
 
 
 def with_current_registry(stage: ObservedT, cloud: Cloud) -> ObservedT:
-    """Return a stage with its registry as it is after the machines deleted and targets changed so far."""
+    """Return a stage with its registry updated by the deletions and target changes of this pass so far."""
     deleted = stage.repairs.removed
     changed = {resized.group for resized in (*stage.repairs.corrections, *stage.increases)}
     changed |= {removed.removal.group for removed in deleted}

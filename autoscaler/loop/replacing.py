@@ -1,8 +1,10 @@
-"""Replacing nodes that are needed: those too old, those a user asks for, and those that cheaper ones can replace.
+"""Replaces nodes that are needed: old ones, those that a user asks to replace, and those that cheaper nodes can
+replace.
 
-Two steps of a pass. `reserve`, before pods are sorted, moves the pods of replacements in progress on the simulated
-cluster, so that pending pods do not count on the room bought for them. `run`, after scale-up, takes every replacement
-one stage on, buys, and begins new ones; what is ready to go is removed by the next step, with everything else.
+A pass has two such steps. `reserve` runs before pods are sorted: it moves the pods of replacements in progress on the
+simulated cluster, so that pending pods do not count on the room bought for them. `run` runs after the scale-up: it
+advances each replacement by one stage, buys machines, and begins new replacements. The next step removes nodes that are
+ready to go, together with all other removable nodes.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -46,25 +48,25 @@ from autoscaler.snapshot.groups import Groups
 from autoscaler.snapshot.template import UPCOMING
 
 _SPARE_TRIES = 10
-"""How many nodes more than there is room for are looked at in one pass, should the first ones be kept by something."""
+"""Number of nodes examined per pass beyond the number of free slots, in case something keeps the first ones."""
 
 
 class ReplacementProgress(msgspec.Struct, frozen=True):
-    """How far replacements have come in the course of one step."""
+    """The state of all replacements during one step."""
 
     stage: Grown
     memory: ReplacementMemory
     forecasts: Mapping[str, ReplacementForecast]
-    """By the id of the replacement, those that this step began included."""
+    """Forecasts by replacement id, including replacements that this step began."""
     ended: tuple[Replacement, ...] = ()
 
     def remember(self, memory: ReplacementMemory) -> "ReplacementProgress":
-        """Return the progress with another memory."""
+        """Return the same progress with another memory."""
         return replace(self, memory=memory)
 
 
 class Replacing:
-    """Takes replacements from stage to stage."""
+    """Moves replacements from stage to stage."""
 
     def __init__(self, ports: PassPorts, buying: Buying) -> None:
         self._cloud = ports.cloud
@@ -86,7 +88,7 @@ class Replacing:
         )
 
     def run(self, stage: Grown) -> Replaced:
-        """Return the stage with replacements taken on, new ones begun, and the nodes that may go now."""
+        """Return the stage with replacements advanced, new ones begun, and the nodes that are now ready to go."""
         memory = stage.memory.replacements
         if memory is None:
             return next_stage(stage, Replaced, replacements=ReplacementReport(), due=(), reserved_nodes={})
@@ -120,10 +122,10 @@ class Replacing:
     def _moves_now(self, progress: ReplacementProgress) -> Relocations:
         return _moves(progress.stage, progress.memory, self._context(progress.stage))
 
-    # What is in progress.
+    # Replacements in progress.
 
     def _continued(self, progress: ReplacementProgress) -> ReplacementProgress:
-        """Take every replacement in progress on."""
+        """Advance every replacement in progress."""
         continuing = []
         for before in progress.memory.in_progress:
             forecast = progress.forecasts[before.id]
@@ -136,7 +138,7 @@ class Replacing:
                 ReplacementHold.NO_CAPACITY,
                 ReplacementHold.MAX_SIZE,
             ):
-                # Nothing was bought for it: others get their turn.
+                # Nothing was bought for this replacement: let others have its slot.
                 progress = _rest_shortly(progress, after)
             elif after.over:
                 progress = self._ended(progress, after)
@@ -147,7 +149,7 @@ class Replacing:
         return progress.remember(replace(progress.memory, in_progress=tuple(continuing)))
 
     def _ended(self, progress: ReplacementProgress, replacement: Replacement) -> ReplacementProgress:
-        """Let go of a replacement: nodes that stay rest, and say so themselves should this process end."""
+        """End a replacement. Nodes that stay rest for a while, and an annotation keeps that through a restart."""
         stage, memory, options = progress.stage, progress.memory, progress.stage.config.replacement
         self._events.replacement(replacement, _nodes(stage.view, replacement))
         progress = replace(progress, ended=(*progress.ended, replacement))
@@ -169,10 +171,10 @@ class Replacing:
             memory = consolidation_backoff.backed_off(memory, stage.now, options)
         return progress.remember(memory)
 
-    # What is begun.
+    # New replacements.
 
     def _begun(self, progress: ReplacementProgress) -> ReplacementProgress:
-        """Begin to replace nodes that are asked for or too old, as many as may be in progress."""
+        """Begin to replace requested and old nodes, up to the maximum number in progress."""
         tries = _slots(progress) + _SPARE_TRIES
         for trigger, node in self._replaceable(progress):
             if _slots(progress) <= 0 or tries <= 0:
@@ -188,7 +190,7 @@ class Replacing:
         return progress
 
     def _tried(self, progress: ReplacementProgress, replacement: Replacement) -> ReplacementProgress:
-        """Begin a replacement if its pods have places, or can be given some; else the nodes rest."""
+        """Begin a replacement if its pods fit or capacity for them can be bought; otherwise let the nodes rest."""
         stage = progress.stage
         with stage.placer.trial.fork() as fork:
             forecast = self._moves_now(progress).forecast(replacement)
@@ -217,7 +219,7 @@ class Replacing:
         )
 
     def _replaceable(self, progress: ReplacementProgress) -> Iterator[tuple[ReplacementTrigger, Node]]:
-        """Yield nodes that are asked for, then those too old; the oldest first, and none that is busy otherwise."""
+        """Yield requested nodes, then old ones, oldest first; skip busy nodes."""
         stage, busy = progress.stage, self._busy(progress)
         options, wall = stage.config.replacement, stage.now.wall
         nodes = [node for node in stage.view.nodes if node.name not in busy]
@@ -231,14 +233,14 @@ class Replacing:
                 yield ReplacementTrigger.EXPIRED, node
 
     def _busy(self, progress: ReplacementProgress) -> Collection[str]:
-        """Return the nodes not to begin with: in progress, resting, unneeded, or on their way out."""
+        """Return the nodes that must not be replaced now: in progress, resting, unneeded, or being removed."""
         busy = set(_in_progress(progress.memory))
         busy.update(_resting(progress))
         busy.update(removal.node.name for removal in progress.stage.memory.unneeded)
         return busy | self._removal.under_way().nodes
 
     def _held(self, progress: ReplacementProgress, hold: ReplacementHold) -> dict[str, ReplacementBackoff]:
-        """Return why nodes that should be replaced wait: they rest, or their turn has not come (`hold`)."""
+        """Return why nodes that should be replaced wait: they rest, or no slot is free (`hold`)."""
         turns = {
             node.name: ReplacementBackoff(until=progress.stage.now, hold=hold)
             for _, node in self._replaceable(progress)
@@ -248,7 +250,7 @@ class Replacing:
     # Cheaper nodes.
 
     def _consolidated(self, progress: ReplacementProgress) -> ReplacementProgress:
-        """Look for cheaper nodes, now and then, and begin the best replacement that is proven to work."""
+        """Search for cheaper nodes from time to time, and begin the best replacement that is proven to work."""
         memory, now, options = progress.memory, progress.stage.now, progress.stage.config.replacement
         if not options.consolidation or _slots(progress) <= 0:
             return progress
@@ -271,7 +273,7 @@ class Replacing:
         return progress
 
     def _proposals(self, progress: ReplacementProgress) -> tuple[ReplacementProgress, tuple[Proposal, ...]]:
-        """Return proposals, unless the last search that led to nothing had the same before it."""
+        """Return proposals, unless the inputs are the same as those of the last search that found nothing."""
         stage, memory = progress.stage, progress.memory
         context = self._context(stage)
         moves = _moves(stage, memory, context)
@@ -286,7 +288,7 @@ class Replacing:
         return progress.remember(replace(memory, fruitless=searched)), proposals
 
     def _proven(self, progress: ReplacementProgress, proposal: Proposal) -> ReplacementProgress:
-        """Begin a proposed replacement if the simulated cluster, with its new nodes, has a place for every pod."""
+        """Begin a proposed replacement if every pod fits on the simulated cluster with the new nodes."""
         stage = progress.stage
         trial, replacement = stage.placer.trial, consolidating.planned(stage, proposal)
         context = self._context(stage)
@@ -310,7 +312,7 @@ class Replacing:
 
 
 def _wanted(config: Config, groups: Groups) -> bool:
-    """Whether any node is to be replaced at all."""
+    """Whether scale-down is enabled, and the configuration or any group asks for replacements."""
     options = config.replacement
     aged = options.max_node_age_s > 0 or any(group.settings.max_node_age_s for group in groups.all)
     on = aged or options.replace_annotated_nodes or options.consolidation
@@ -341,7 +343,7 @@ def _nodes(view: ClusterView, replacement: Replacement) -> list[Node]:
 
 
 def _rest_shortly(progress: ReplacementProgress, replacement: Replacement) -> ReplacementProgress:
-    """Look at nodes again after a while: something keeps them, or nothing could be bought for them."""
+    """Let the nodes of a replacement rest for a while, because something keeps them or nothing could be bought."""
     memory, stage = progress.memory, progress.stage
     until = stage.now.later(stage.config.scale_down.unremovable_node_recheck_timeout_s)
     rests = dict(memory.rests)
@@ -357,7 +359,7 @@ def _rest_shortly(progress: ReplacementProgress, replacement: Replacement) -> Re
 
 
 def _due(memory: ReplacementMemory, forecasts: Mapping[str, ReplacementForecast]) -> tuple[Removal, ...]:
-    """Return the nodes whose pods have places on nodes that are ready."""
+    """Return the removals of nodes whose pods fit on ready nodes."""
     return tuple(
         removal
         for replacement in memory.in_progress
@@ -372,7 +374,7 @@ def _removals(forecast: ReplacementForecast) -> tuple[Removal, ...]:
 
 
 def _reserved(memory: ReplacementMemory, forecasts: Mapping[str, ReplacementForecast]) -> dict[str, UnremovableNode]:
-    """Return the nodes that scale-down leaves alone: old ones, and the new ones meant for their pods."""
+    """Return the nodes that scale-down leaves alone: old ones, and the new ones bought for their pods."""
     reserved: dict[str, UnremovableNode] = {}
     for replacement in memory.in_progress:
         hold = "" if replacement.hold is None else f", {replacement.hold}: {replacement.detail}"

@@ -1,4 +1,4 @@
-"""Find the unneeded nodes and begin to remove those that are due."""
+"""Finds unneeded nodes and begins to remove those that are due."""
 
 from collections.abc import Mapping
 
@@ -27,7 +27,7 @@ def scale_down_context(
     displaced_placed: frozenset[str] = frozenset(),
     reserved_nodes: Mapping[str, UnremovableNode] = {},
 ) -> ScaleDownContext:
-    """Return what scale-down decisions depend on in this pass, as far as it has come."""
+    """Return the inputs of scale-down decisions at this stage of the pass."""
     config = stage.config
     return ScaleDownContext(
         now=stage.now,
@@ -45,14 +45,14 @@ def scale_down_context(
 
 
 class Shrinking:
-    """Removes nodes."""
+    """Removes unneeded nodes."""
 
     def __init__(self, ports: PassPorts) -> None:
         self._cloud = ports.cloud
         self._removal = ports.removal
 
     def run(self, stage: Replaced) -> Shrunk | Ended:
-        """Return the stage with unneeded nodes found and, unless it is too early after other things, removals begun."""
+        """Return the stage with unneeded nodes found and, unless a cool-down or delay applies, removals begun."""
         config = stage.config
         grew = stage.scale_up.result in (ScaleUpResult.SUCCESSFUL, ScaleUpResult.ERROR)
         if not config.scale_down.scale_down_enabled or (grew and not config.rules.scale_down_after_scale_up):
@@ -77,7 +77,7 @@ class Shrinking:
         return shrunk
 
     def _removed(self, stage: Replaced, update: UnneededNodes, context: ScaleDownContext) -> Shrunk | Ended:
-        """Return the stage with the removals begun that are due."""
+        """Return the stage with all due removals begun."""
         config, now, memory = stage.config, stage.now, stage.memory.registry
         early = stage.scale_up.result is ScaleUpResult.IN_COOLDOWN
         waits = early or in_cooldown(memory.last, config.scale_down, now)
@@ -85,12 +85,12 @@ class Shrinking:
             return next_stage(stage, Shrunk, scale_down_result=ScaleDownResult.IN_COOLDOWN)
         if config.rules.scale_down_reports_no_candidates and update.candidates == 0 and not stage.due:
             return next_stage(stage, Shrunk, scale_down_result=ScaleDownResult.NO_CANDIDATES)
-        # New nodes have come for the replaced ones: a cool-down would only have both paid for.
+        # New nodes have come for the replaced ones: during a cool-down both would be paid for.
         plan = plan_deletions(replace(update, unneeded=()) if waits else update, stage.placer.trial, context, stage.due)
         with stage.time.phase("node_deletion"):
             started = self._removal.start(plan)
         groups = [removal.group for removal in (*started.empty, *started.drained)]
-        # Limits on the rate of removals count what has begun.
+        # Limits on the rate of removals count removals that have begun.
         stage = remember(stage, kept=plan.kept, scale_down=removals_begun(update.memory, groups, now))
         deletions = NodesToDelete(empty=started.empty, drained=started.drained, kept=plan.kept)
         if started.error:
@@ -107,7 +107,7 @@ class Shrinking:
         return next_stage(stage, Shrunk, scale_down_result=result, deletions=deletions)
 
     def _mark(self, stage: Replaced, update: UnneededNodes) -> None:
-        """Ask the scheduler to prefer other nodes to those that may go."""
+        """Add or remove soft taints, which ask the scheduler to avoid unneeded nodes."""
         most = stage.config.scale_down.max_bulk_soft_taint_count
         if most > 0:
             marked = {**update.memory.unneeded, **{removal.node.name: stage.now for removal in stage.due}}

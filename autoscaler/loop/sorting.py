@@ -1,4 +1,4 @@
-"""Classifies the pending pods on a simulated cluster: those that fit, that wait, that need nodes."""
+"""Classifies the pending pods on a simulated cluster: they fit, they wait, or they need nodes."""
 
 from collections.abc import Collection, Sequence
 
@@ -23,7 +23,7 @@ from autoscaler.snapshot.template import UPCOMING
 
 
 class FilteredPods(msgspec.Struct, frozen=True):
-    """Pods that fit nowhere on the simulated cluster, which has the others and all bookings."""
+    """Pods that fit nowhere; the simulated cluster holds all other pods and all bookings."""
 
     pods: UnschedulablePods
     displaced_placed: frozenset[str]
@@ -31,12 +31,12 @@ class FilteredPods(msgspec.Struct, frozen=True):
 
 
 def simulate(stage: Observed) -> Simulated:
-    """Return the stage with a simulated cluster: its upcoming nodes are there, and nothing has moved yet."""
+    """Return the stage with a simulated cluster that includes the upcoming nodes; no pod has moved yet."""
     return next_stage(stage, Simulated, placer=simulated_cluster(stage))
 
 
 def simulated_cluster(stage: Observed) -> Placer:
-    """Return the cluster with its upcoming nodes, those that registered but have not started counted only once."""
+    """Return the cluster with its upcoming nodes. A node that has registered but not started counts only once."""
     trial = Trial(stage.view)
     for group_id, count in stage.registry.upcoming.items():
         template = stage.templates.get(group_id)
@@ -76,7 +76,9 @@ def filter_pods(stage: Simulated) -> FilteredPods:
 
 
 def _displaced(stage: Simulated) -> tuple[Pod, ...]:
-    """Return pods of nodes being removed; those of replaced nodes have had room bought for them."""
+    """Return the pods of nodes being removed, except those of replaced nodes, which already have room bought for
+    them.
+    """
     memory = stage.memory.replacements
     replaced = () if memory is None else memory.in_progress
     names = stage.tracked_deletions.nodes - {name for replacement in replaced for name in replacement.nodes}
@@ -91,13 +93,13 @@ def _placed(moving: Sequence[Pod], filtered: UnschedulablePods, leaving: Collect
 
 
 class PodSorting:
-    """Sorts pods, and decides whose turn it is: that of pods or of ProvisioningRequests."""
+    """Sorts pods, and decides whether pods or ProvisioningRequests take this turn."""
 
     def __init__(self, events: PassEventWriter) -> None:
         self._events = events
 
     def run(self, stage: Simulated) -> PodsSorted:
-        """Return the stage with pods sorted, and what a scale-up is to be tried for."""
+        """Return the stage with pods sorted, and with the candidates of a scale-up."""
         config, now = stage.config, stage.now
         with stage.time.phase("filter_schedulable"):
             filtered = filter_pods(stage)
@@ -112,7 +114,7 @@ class PodSorting:
         if requests and not config.rules.requests_force_scale_up:
             held_back = self._held_back(stage, (*candidates, *represented))
             requests = requests if held_back is None else ()
-        # Requests and pods take turns where both wait.
+        # Requests and pods alternate if both wait.
         pods_first = held_back is None and bool(candidates) and stage.memory.requests.pods_next
         return next_stage(
             remember(stage, hints=needing.hints),
@@ -125,7 +127,7 @@ class PodSorting:
         )
 
     def _without_consumers(self, needing: UnschedulablePods) -> UnschedulablePods:
-        """Return which pods need nodes: not those that use a request's capacity."""
+        """Return the pods that need nodes, without those that use a request's capacity."""
         consumers = [pod for pod in needing.pods if consumed_request(pod.cls.annotations)]
         if not consumers:
             return needing
@@ -135,7 +137,7 @@ class PodSorting:
         return replace(needing, pods=pods, waiting={**needing.waiting, **waiting})
 
     def _held_back(self, stage: Simulated, pods: Sequence[Pod]) -> ScaleUpResult | None:
-        """Return why no scale-up is tried; None where one is."""
+        """Return why no scale-up is tried; None if one is."""
         config = stage.config
         if not pods:
             return ScaleUpResult.NOT_NEEDED

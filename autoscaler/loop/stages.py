@@ -1,8 +1,9 @@
-"""The stages of a pass: what is known from each on. Steps take one stage and return the next, or how the pass ended.
+"""The stages of a pass: each adds what the pass has learned or done. Steps take one stage and return the next one, or
+`Ended`.
 
-    Started → Observed → Simulated → PodsSorted → Grown → Replaced → Shrunk
+Started → Observed → Simulated → PodsSorted → Grown → Replaced → Shrunk
 
-Every stage has all that the stages before it have.
+Every stage has all fields of the stages before it.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,19 +34,19 @@ from autoscaler.snapshot.template import Template
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True):
-    """A pass that has seen nothing yet."""
+    """A pass that has not observed anything yet."""
 
     now: Instant
     config: Config
     time: PassTime
     memory_before: PassMemory
-    """What earlier passes left."""
+    """The memory that earlier passes left."""
     memory: PassMemory
-    """What this pass leaves to the next, as far as it has come."""
+    """The memory for the next pass, with the changes so far."""
 
 
 class EmptyCluster(Started, frozen=True, kw_only=True):
-    """A pass that ends since no node is ready."""
+    """A pass that ends because no node is ready."""
 
     view: ClusterView
     silent_s: Mapping[str, float]
@@ -56,39 +57,40 @@ class Observed(Started, frozen=True, kw_only=True):
 
     view: ClusterView
     silent_s: Mapping[str, float]
-    """Kinds that the API server has said nothing about for longer than the limit, by path, and since when."""
+    """Seconds of silence by path, for kinds that the API server has not mentioned for longer than the limit."""
     tracked_deletions: TrackedDeletions
     """Removals under way when the cluster was observed."""
     registry: Registry
-    """The state of nodes and groups, after what this pass has changed."""
+    """The state of nodes and groups, including the changes of this pass."""
     templates: Mapping[str, Template]
     device_pools: Mapping[str, Mapping[str, tuple[int, ...]]]
     shortfalls: tuple[Shortfall, ...]
     fake_pods: tuple[Pod, ...] = ()
-    """Pods of no cluster that take part like pending ones, after those: companions and CapacityBuffers keep room with
-    them."""
+    """Pods that exist in no cluster and are placed after pending pods; companions and CapacityBuffers reserve capacity
+    with them.
+    """
     requests: tuple[ProvisioningRequest, ...] = ()
-    """Those that are served here, with what was decided about them."""
+    """Requests that this autoscaler serves, with the decisions about them."""
     status_changes: tuple[StatusChange, ...] = ()
     """Statuses written so far."""
     repairs: Repairs = Repairs()
     increases: tuple[Resized, ...] = ()
-    """What became of the increases that were tried so far."""
+    """Results of the increases tried so far."""
 
 
 class AcceptedRequest(msgspec.Struct, frozen=True):
-    """A ProvisioningRequest that is accepted, and the pods that represent it."""
+    """An accepted ProvisioningRequest, and the fake pods that represent it."""
 
     request: ProvisioningRequest
     pods: tuple[Pod, ...]
 
 
 class Simulated(Observed, frozen=True, kw_only=True):
-    """There is a simulated cluster with its upcoming nodes, and what takes part beside its pending pods."""
+    """A simulated cluster with its upcoming nodes exists, and so do the pods that are placed besides pending ones."""
 
     placer: Placer
     forecasts: Mapping[str, ReplacementForecast] = {}
-    """What each replacement in progress would lead to, by its id, as simulated before pods were sorted."""
+    """Forecasts of replacements in progress, by replacement id, simulated before pods were sorted."""
     bookings: tuple[tuple[Pod, ...], ...] = ()
     """The pods of each ProvisioningRequest for which capacity is held."""
     accepted: tuple[AcceptedRequest, ...] = ()
@@ -100,42 +102,42 @@ class PodsSorted(Simulated, frozen=True, kw_only=True):
 
     pods: PendingPods
     candidates: tuple[Pod, ...]
-    """Pods that a scale-up would be for: those that fit nowhere and are old enough."""
+    """Pods for which a scale-up is considered: they fit nowhere and are old enough."""
     displaced_placed: frozenset[str]
-    """Keys of pods on nodes being removed that found room with pending pods."""
+    """Keys of pods on nodes being removed that fit on the simulated cluster together with pending pods."""
     served_now: tuple[AcceptedRequest, ...]
-    """Requests whose turn it is; empty: it is the turn of `candidates`."""
+    """Requests that this pass serves; if empty, it serves `candidates`."""
     held_back: ScaleUpResult | None
-    """Why no scale-up is tried for `candidates`; None where one is."""
+    """Why no scale-up is tried for `candidates`; None if one is."""
 
 
 class Grown(PodsSorted, frozen=True, kw_only=True):
-    """Groups have grown, as far as pods or requests need it."""
+    """Groups have grown for pods or requests."""
 
     scale_up: ScaleUpReport
     requests_served: int = 0
-    """ProvisioningRequests that this pass looked for capacity for."""
+    """Number of ProvisioningRequests for which this pass looked for capacity."""
 
 
 class Replaced(Grown, frozen=True, kw_only=True):
-    """Replacements are a stage further."""
+    """Replacements have advanced by one stage."""
 
     replacements: ReplacementReport
     due: tuple[Removal, ...]
-    """Nodes whose replacement has come so far that they may go."""
+    """Nodes that may go because their replacement is ready."""
     reserved_nodes: Mapping[str, UnremovableNode]
-    """Nodes that replacements are about, and that scale-down leaves alone."""
+    """Nodes that take part in replacements, and that scale-down therefore leaves alone."""
 
 
 class Shrunk(Replaced, frozen=True, kw_only=True):
-    """Removals have begun, as far as any are due."""
+    """The removals that were due have begun."""
 
     scale_down_result: ScaleDownResult
     deletions: NodesToDelete = NodesToDelete()
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
-    """How a pass ended, at which stage."""
+    """How a pass ended, and at which stage."""
 
     stage: Started
     end: PassEnd
@@ -149,15 +151,15 @@ SimulatedT = TypeVar("SimulatedT", bound=Simulated)
 
 
 def next_stage(stage: Started, kind: Callable[..., StageT], **known: Any) -> StageT:
-    """Return the next stage (`kind`), with what is `known` in addition."""
+    """Return the next stage, of type `kind`, with the fields in `known` added."""
     return kind(**asdict(stage), **known)
 
 
 def remember(stage: StageT, **changes: Any) -> StageT:
-    """Return a stage with changes of what is left to the next pass."""
+    """Return a stage with changes to the memory for the next pass."""
     return replace(stage, memory=replace(stage.memory, **changes))
 
 
 def failed(stage: Started, kind: ErrorType, message: str) -> Ended:
-    """Return the end of a pass by a failure."""
+    """Return the end of a pass that failed."""
     return Ended(stage=stage, end=PassEnd.FAILED, error=message, error_type=kind)
