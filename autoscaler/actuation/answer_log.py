@@ -1,8 +1,8 @@
-"""Records the answers of cloud and cluster during a pass: everything a pass depends on besides its observations.
+"""Records the answers of the cloud and the cluster during a pass: all inputs of a pass besides its observations.
 
-Whatever a pass asks of cloud and cluster after it has looked at them, and of a stopwatch, goes through an `AnswerLog`.
-That of the daemon asks and takes notes; that of a replay gives the answers that were noted, so that the pass goes the
-same way again.
+After a pass has observed the cloud and the cluster, it sends every further question to them, and to a stopwatch,
+through an `AnswerLog`. The daemon's log asks and records the answers. A replay's log returns the recorded answers, so
+the pass takes the same course again.
 """
 
 import contextlib
@@ -62,7 +62,7 @@ TYPES: dict[QuestionKind, Any] = {
     QuestionKind.STATUS: StatusWrite,
     QuestionKind.TIME_OVER: bool,
 }
-"""What answers are, by kind of question."""
+"""Type of the answer, by kind of question."""
 
 
 class LoggedError(msgspec.Struct, frozen=True):
@@ -76,17 +76,17 @@ _ERRORS: dict[str, type[AutoscalerError]] = {"RetryLater": RetryLater, "Leadersh
 
 
 class LoggedAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """One question and what came back."""
+    """One question and its answer."""
 
     asked: QuestionKind
     about: tuple[str, ...] = ()
-    """What tells it from others of its kind."""
+    """Distinguishes the question from others of the same kind."""
     answer: Any = None
     raised: LoggedError | None = None
 
     @property
     def failed(self) -> bool:
-        """Whether what was asked for was not done, or not in full: doing it again would not bring that back."""
+        """Whether the requested action failed or was incomplete; repeating the action would not reproduce that."""
         answer = self.answer
         match answer:
             case Resized() | StartedRemovals():
@@ -99,21 +99,24 @@ class LoggedAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AnswerLog:
-    """Asks the world, and notes what it says. One pass at a time; within a pass, any thread."""
+    """Asks the cloud and the cluster, and records their answers.
+
+    Serves one pass at a time; within a pass, any thread may use it.
+    """
 
     def __init__(self) -> None:
         self._noted: list[LoggedAnswer] = []
 
     def begin(self) -> None:
-        """Forget the pass before."""
+        """Forget the answers of the previous pass."""
         self._noted = []
 
     def noted(self) -> tuple[LoggedAnswer, ...]:
-        """Return the answers of this pass so far; the order among those that came at the same time means nothing."""
+        """Return the answers of this pass so far; the order of simultaneous answers has no meaning."""
         return tuple(self._noted)
 
     def ask(self, question: QuestionKind, subject: Sequence[str], do: Callable[[], T]) -> T:
-        """Return what `do` returns, or raise what it raises."""
+        """Call `do` and record its result; return what it returns, or raise what it raises."""
         try:
             answer = do()
         except AutoscalerError as error:
@@ -125,9 +128,10 @@ class AnswerLog:
 
 
 class ReplayedAnswers(AnswerLog):
-    """Gives the answers of an earlier pass, each once; what is not among them is asked anew.
+    """Returns each recorded answer of an earlier pass once; asks questions again that have no recorded answer.
 
-    What worked then is done again, on whatever stands for the world now; what failed then is not tried.
+    An action that succeeded in the recording is repeated on the current cloud or cluster. An action that failed is not
+    repeated.
     """
 
     def __init__(self, answers: Sequence[LoggedAnswer]) -> None:
@@ -146,7 +150,7 @@ class ReplayedAnswers(AnswerLog):
         if recorded.raised is not None:
             raise _ERRORS[recorded.raised.kind](recorded.raised.message)
         if not recorded.failed:
-            with contextlib.suppress(AutoscalerError):  # it worked then, whatever the world of today says
+            with contextlib.suppress(AutoscalerError):  # it succeeded when recorded, so a failure now does not count
                 do()
         answer: T = recorded.answer
         return answer

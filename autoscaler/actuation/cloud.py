@@ -1,7 +1,7 @@
 """Reads the provider once per pass into frozen values, and resizes its groups by id.
 
-Everything that talks to the cloud goes through here. A call that failed may have taken effect, or half of it, so the
-target size is read back before anything is concluded.
+All calls to the cloud provider go through this module. A failed call may still have taken effect, in full or in part,
+so the target size is read back before the result is decided.
 """
 
 import threading
@@ -46,30 +46,30 @@ BELOW_MINIMUM = "nodeGroupMinSizeReached"
 
 
 class DeleteResult(msgspec.Struct, frozen=True):
-    """What became of a call that deletes machines."""
+    """The result of a call that deletes machines."""
 
     gone: frozenset[str] = frozenset()
-    """Names of the nodes whose machine is gone or going."""
+    """Names of the nodes whose machine is gone or being deleted."""
     error: InstanceError | None = None
-    """Why the others are not; None where there are none."""
+    """Why the other machines stay; None if there are no others."""
     certain: bool = True
-    """False: the call may have taken effect on the others, and the cloud cannot be read now."""
+    """False if the call may have deleted the other machines and the cloud cannot be read now."""
 
 
 def ref_of(node: Node) -> NodeRef:
-    """Return a node as providers are told of it."""
+    """Return the form of a node that provider calls take."""
     return NodeRef(node.name, node.provider_id, node.labels, node.annotations)
 
 
 def placeholder(provider_id: str, reason: str) -> NodeRef:
-    """Return an instance without a node as providers are told of it."""
+    """Return the form of an instance without a node that provider calls take."""
     return NodeRef(provider_id, provider_id, {}, {"k8s.io/cluster-autoscaler/fake-node-reason": reason})
 
 
 class Cloud:
-    """A provider's groups, read and resized. Owned by the deciding thread.
+    """Reads and resizes a provider's groups. Owned by the deciding thread.
 
-    Without an `executor` calls for several groups are made one after the other.
+    Without an `executor`, calls for several groups run one after the other.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Cloud:
         executor: Executor | None = None,
         make_prices: Callable[[Pricing], Prices] = ProviderPrices,
     ) -> None:
-        """`make_prices` is called for each pass that asks for prices."""
+        """`make_prices` is called in each pass that needs prices."""
         self.provider = provider
         self._executor = executor
         self._make_prices = make_prices
@@ -94,7 +94,7 @@ class Cloud:
             raise CloudUnavailable(f"provider {self.provider.name} cannot be refreshed: {error}") from error
 
     def read(self, nodes: Iterable[Node]) -> Groups:
-        """Return all groups and which of the nodes belong to which; raises `CloudUnavailable`."""
+        """Return all groups, and the group of each node; raises `CloudUnavailable`."""
         try:
             groups = tuple(self._read_group(group) for group in self._groups.values())
             return self._read_nodes(nodes, groups)
@@ -116,7 +116,7 @@ class Cloud:
         )
 
     def group_price(self, group_id: str, template: NodeTemplate | None) -> float | None:
-        """Return what a new node of a group costs for an hour; None where the provider does not know."""
+        """Return the hourly price of a new node of a group; None if the provider does not know it."""
         if template is None or not isinstance(self.provider, Pricing):
             return None
         try:
@@ -152,13 +152,13 @@ class Cloud:
         return isinstance(self.provider, KnowsInstances)
 
     def prices(self) -> Prices | None:
-        """Return prices, to be asked in one pass; None where the provider knows none."""
+        """Return the prices for one pass; None if the provider has no prices."""
         return self._make_prices(self.provider) if isinstance(self.provider, Pricing) else None
 
     def increase_together(self, increases: Sequence[Increase], *, atomic: bool = False) -> tuple[Resized, ...]:
-        """Ask for several groups' machines at the same time; return what became of each, in the order given.
+        """Increase several groups at the same time; return one result per increase, in the order given.
 
-        Each group may be in it once; `atomic` is for each by itself. Never raises `ProviderError`.
+        Each group may occur once. `atomic` applies to each increase separately. Never raises `ProviderError`.
         """
         done: dict[str, Resized] = {}
 
@@ -178,10 +178,9 @@ class Cloud:
     def increase(self, group_id: str, delta: int, *, expected: int, atomic: bool = False) -> Resized:
         """Ask for `delta` more machines than the `expected` target; never raises `ProviderError`.
 
-        `atomic` wants all of them or none, from groups that can tell the cloud so.
-
-        Safe beside calls for other groups. A target that has grown since, by an earlier call that seemed lost for one,
-        makes up for as much of it.
+        With `atomic`, the group gets all of the machines or none, if it supports that. Calls for different groups may
+        run in parallel. If the target has grown since then, because an earlier call took effect after all, only the
+        remaining machines are requested.
         """
         in_hand("group", group_id)
         group = self._groups.get(group_id)
@@ -202,7 +201,7 @@ class Cloud:
         return Resized(group=group_id, before=before, wanted=before + delta, after=before + delta)
 
     def decrease_target(self, group_id: str, delta: int) -> Resized:
-        """Cancel `delta` machines that were asked for and never came; never raises `ProviderError`."""
+        """Lower the target by `delta` machines that were requested and never arrived; never raises `ProviderError`."""
         group = self._groups.get(group_id)
         if group is None:
             return _vanished(group_id)
@@ -217,7 +216,7 @@ class Cloud:
         return Resized(group=group_id, before=before, wanted=before - delta, after=before - delta)
 
     def _concluded(self, group: NodeGroup, before: int, wanted: int, error: ProviderError) -> Resized:
-        """Read the target back after a call that may have taken effect, or half: a lost answer may hide a success."""
+        """Read the target back after a failed call: the call may have taken effect, in full or in part."""
         hold = isinstance(error, Throttled)
         try:
             after = group.target_size()
@@ -229,7 +228,7 @@ class Cloud:
         return Resized(group=group.id, before=before, wanted=wanted, after=after, error=failed, hold=hold)
 
     def targets(self, group_ids: Collection[str]) -> dict[str, int]:
-        """Read target sizes back; groups that cannot be read are left out."""
+        """Return the current target size by group id; groups that cannot be read are absent."""
         sizes: dict[str, int] = {}
         for group_id in sorted(group_ids):
             try:
@@ -241,7 +240,7 @@ class Cloud:
     def delete_instances(
         self, group_id: str, provider_ids: Sequence[str], reason: str, *, force: bool = False
     ) -> InstanceError | None:
-        """Delete machines that have no node; return why not, None where it worked."""
+        """Delete machines that have no node; return the error, or None on success."""
         group = self._groups.get(group_id)
         if group is None:
             return InstanceError(ErrorClass.OTHER, GROUP_GONE, f"node group {group_id} does not exist any more")
@@ -256,9 +255,10 @@ class Cloud:
         return None
 
     def delete_nodes(self, group_id: str, nodes: Sequence[NodeRef], *, force: bool = False) -> DeleteResult:
-        """Delete machines with their nodes; never raises `ProviderError`. Safe beside the deciding thread.
+        """Delete machines with their nodes; never raises `ProviderError`. Other threads may call this beside the
+        deciding thread.
 
-        Below the minimum size nothing is deleted, unless with `force`. After a time-out the machines are read back.
+        Groups at their minimum size lose no machine unless `force` is set. After a time-out the machines are read back.
         """
         group = self._groups.get(group_id)
         if group is None:
@@ -280,7 +280,7 @@ class Cloud:
         return DeleteResult(frozenset(node.name for node in nodes))
 
     def prepare_delete(self, group_id: str, nodes: Sequence[NodeRef]) -> None:
-        """Raise the `ProviderError` of a deletion that would be refused, where the group can tell in advance."""
+        """Raise the `ProviderError` that a deletion would raise, if the group can tell in advance."""
         group = self._groups.get(group_id)
         if group is None:
             return
@@ -289,7 +289,7 @@ class Cloud:
                 group.prepare_delete(nodes)
 
     def gone_of(self, group_id: str, nodes: Sequence[NodeRef]) -> frozenset[str] | None:
-        """Return the names of those nodes whose machine is gone or going; None where the cloud cannot tell now."""
+        """Return the names of those nodes whose machine is gone or being deleted; None if the cloud cannot tell now."""
         group = self._groups.get(group_id)
         if group is None:
             return None
@@ -303,7 +303,7 @@ class Cloud:
     def _concluded_deletion(
         self, group: NodeGroup, nodes: Sequence[NodeRef], before: int, error: Transient
     ) -> DeleteResult:
-        """Read machines and target back after a call that may have taken effect: either may show it first."""
+        """Read machines and target back after a failed call; either of them may show a deletion first."""
         gone = self.gone_of(group.id, nodes)
         try:
             lowered = group.target_size() == before - len(nodes)
@@ -329,6 +329,6 @@ def _vanished(group_id: str) -> Resized:
 
 
 def failure_of(error: ProviderError) -> InstanceError:
-    """Return a provider's error as the registry remembers it."""
+    """Convert a provider's error to the form that the registry stores."""
     short = isinstance(error, OutOfCapacity | QuotaExceeded)
     return InstanceError(ErrorClass.OUT_OF_RESOURCES if short else ErrorClass.OTHER, error.code, str(error))

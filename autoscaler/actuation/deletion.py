@@ -1,9 +1,9 @@
 """Removes nodes: taints, waits, checks, drains and deletes them, and reverses each step on failure.
 
-`Deleter.start` runs on the deciding thread: it taints, and hands each node to a work of its own. What becomes of them
-comes back through the `NodeDeletionTracker`. Order and rules are Cluster Autoscaler's (core/scaledown/actuation);
-beyond it, a node is checked again right before its machine is deleted, a roll-back outlives an outage of the API
-server, and nothing at all is written once leadership is lost or the program stops.
+`Deleter.start` runs on the deciding thread: it taints the nodes and starts one job per node. The results come back
+through the `NodeDeletionTracker`. Order and rules are Cluster Autoscaler's (core/scaledown/actuation), with three
+additions: a node is checked again right before its machine is deleted, a roll-back survives an outage of the API
+server, and nothing is written after leadership is lost or the program stops.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ _LATENCY_POLL_S = 0.1
 _LONGEST_LATENCY_S = 60.0
 
 _NOT_OURS = (AbortReason.NODE_GONE, AbortReason.TAINT_LOST)
-"""Reasons after which there is no taint of ours to remove."""
+"""Reasons after which no taint of ours remains to be removed."""
 
 log = Log(__name__)
 
@@ -47,7 +47,7 @@ JobBatch = AtomicBatch[RemovalJob]
 
 
 class RemovalPorts(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything outside that removals touch."""
+    """The outside world as removals use it."""
 
     writes: ClusterWrites
     machines: MachineDeleter
@@ -57,20 +57,20 @@ class RemovalPorts(msgspec.Struct, frozen=True, kw_only=True):
     clock: Clock
     leadership: Leadership
     call_s: float = CALL_S
-    """How long the lease has to last yet when a deletion is sent to the cloud."""
+    """Seconds for which the lease must still be valid when a deletion is sent to the cloud."""
 
 
 class StartedRemovals(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a plan: these removals go on by themselves from here."""
+    """The result of starting a plan; the removals continue on their own threads."""
 
     empty: tuple[Removal, ...] = ()
     drained: tuple[Removal, ...] = ()
     error: str = ""
-    """Why the rest did not begin; empty where all did."""
+    """Why the remaining removals did not start; empty if all started."""
 
 
 class Deleter:
-    """Removes nodes. `start` belongs to the deciding thread; the tracker may be asked from any."""
+    """Removes nodes. `start` belongs to the deciding thread; any thread may read the tracker."""
 
     def __init__(
         self, ports: RemovalPorts, tracker: NodeDeletionTracker, config: Drain, rules: Rules, expendable_below: int
@@ -90,10 +90,10 @@ class Deleter:
         self._taints_at_once = _TAINTS_AT_ONCE if rules.parallel_tainting else 1
 
     def start(self, plan: NodesToDelete) -> StartedRemovals:
-        """Begin removals: all empty nodes, then all that are drained. Raises `LeadershipLost`.
+        """Begin removals: first all empty nodes, then all nodes to drain. Raises `LeadershipLost`.
 
-        A node that cannot be tainted stops its phase and the next one; those tainted in the same phase are given back.
-        Raises `ValueError` for a node that is being removed already.
+        If a node cannot be tainted, its phase and the next one stop, and the nodes tainted in the same phase are given
+        back. Raises `ValueError` for a node that is already being removed.
         """
         under_way = self.tracker.under_way().nodes
         twice = under_way & {removal.node.name for removal in (*plan.empty, *plan.drained)}
@@ -112,7 +112,7 @@ class Deleter:
         return StartedRemovals(empty=plan.empty, drained=plan.drained)
 
     def _begin(self, removals: Sequence[Removal], batches: Mapping[str, JobBatch]) -> str:
-        """Taint nodes, then hand each to its own work; returns why not, or nothing."""
+        """Taint nodes, then start a job for each; return the error, or an empty text."""
         marks: dict[str, DeletionTaint] = {}
 
         def tainting(node: Node) -> Callable[[], None]:
@@ -142,7 +142,7 @@ class Deleter:
     def _taint_failed(
         self, nodes: Sequence[Node], marks: Mapping[str, DeletionTaint], errors: Sequence[Exception | None]
     ) -> str:
-        """Give back every node that was, or may have been, tainted; returns the first error's text."""
+        """Give back every node that was or may have been tainted; return the first error's text."""
         messages: list[str] = []
         for node, error in zip(nodes, errors, strict=True):
             if error is None:
@@ -165,7 +165,7 @@ class Deleter:
         return lambda: self._guarded((job,), lambda: self._remove(job))
 
     def _remove(self, job: RemovalJob) -> None:
-        """Take one node all the way; raises `Aborted`, `LeadershipLost` and `Stopping`."""
+        """Remove one node from start to end; raises `Aborted`, `LeadershipLost` and `Stopping`."""
         self._settle(job)
         leaving = self._recheck.before_eviction(job)
         self._commit.prepare(job)
@@ -178,7 +178,7 @@ class Deleter:
         if interval_s <= 0:
             self._delete((job,))
         elif self._windows.join(job.removal.group, job):
-            # Windows of different groups close on their own, and nodes that join later need no thread.
+            # Windows of different groups close independently, and nodes that join later need no thread.
             open_still = self._executor.sleep(interval_s)
             jobs = self._windows.close(job.removal.group)
             if open_still:
@@ -187,7 +187,7 @@ class Deleter:
                 self._abandon(jobs)
 
     def _strand(self, groups: Iterable[str], batches: Mapping[str, JobBatch]) -> None:
-        """Stop the empty nodes of groups that go as a whole: they wait for drained ones that will not come."""
+        """Stop the empty nodes of groups that are deleted as a whole: the drained nodes they wait for will not come."""
         stays = Aborted(AbortReason.ATOMIC, "another node of the same group could not be tainted")
         waiting = [(job, stays) for group in sorted(groups) for job in batches[group].fail()]
         if waiting:
@@ -195,7 +195,7 @@ class Deleter:
             self._executor.submit(lambda: self._guarded(jobs, lambda: self._roll_back(waiting)))
 
     def _settle(self, job: RemovalJob) -> None:
-        """Wait until schedulers know of the taint, as far as that can be told."""
+        """Wait until the scheduler has probably seen the taint, estimated from measured watch latencies."""
         wait_s = self._config.node_delete_delay_after_taint_s
         if self._config.dynamic_node_delete_delay_after_taint_enabled:
             self._measure(job)
@@ -223,7 +223,7 @@ class Deleter:
         self._roll_back(committed.kept)
 
     def _guarded(self, jobs: Sequence[RemovalJob], work: Callable[[], None]) -> None:
-        """Do the work, with every way out of it taken care of: the top of its thread."""
+        """Do the work and handle every exception: this is the top of the thread."""
         try:
             work()
         except Aborted as aborted:
@@ -236,12 +236,12 @@ class Deleter:
             self._roll_back([(job, bug) for job in jobs if not job.ended])
 
     def _roll_back(self, kept: Sequence[tuple[RemovalJob, Aborted]]) -> None:
-        """Give nodes back, and with each all that cannot go without it."""
+        """Give nodes back, together with all nodes that cannot be deleted without them."""
         if not kept:
             return
         kept = [*kept, *self._left_alone(kept)]
         try:
-            self._gate.pause(0.0)  # neither stopping nor deposed: from here on it writes
+            self._gate.pause(0.0)  # raises if the program stops or has lost leadership; only after that may it write
             for job, aborted in kept:
                 log.warning("scale_down.aborted", node=job.name, reason=aborted.why, message=aborted.message)
                 self._events.aborted(job.removal, aborted.why, aborted.message)
@@ -254,7 +254,7 @@ class Deleter:
             self._end(job, aborted.outcome, aborted, rolled_back=job.name in free)
 
     def _left_alone(self, kept: Sequence[tuple[RemovalJob, Aborted]]) -> list[tuple[RemovalJob, Aborted]]:
-        """Break the batches of these nodes; returns those that waited there."""
+        """Break the batches of these nodes; return the jobs that waited there."""
         staying = {job.name for job, _ in kept}
         return [
             (other, Aborted(AbortReason.ATOMIC, f"node {job.name} of the same group has to stay: {aborted.message}"))
@@ -265,7 +265,7 @@ class Deleter:
         ]
 
     def _abandon(self, jobs: Sequence[RemovalJob]) -> None:
-        """Let go without a write: the next leader cleans up."""
+        """Stop without writing anything: the next leader cleans up."""
         waiting = [other for job in jobs if job.batch is not None for other in job.batch.fail()]
         for job in (*jobs, *waiting):
             if not job.ended:

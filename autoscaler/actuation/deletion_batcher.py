@@ -9,7 +9,7 @@ J = TypeVar("J")
 
 
 class AtomicBatch(Generic[J]):
-    """The nodes of a group that goes as a whole: complete when all have come, broken once one has failed."""
+    """The nodes of a group that is deleted as a whole: complete when all have joined, broken once one has failed."""
 
     def __init__(self, group: str, size: int) -> None:
         self._group = group
@@ -19,9 +19,9 @@ class AtomicBatch(Generic[J]):
         self._broken = False
 
     def join(self, job: J) -> tuple[J, ...]:
-        """Add a node that is ready to go; returns all of them once the last has come, nothing before.
+        """Add a node that is ready for deletion; return all nodes once the last one has joined, and none before.
 
-        Raises `Aborted` where one has failed already.
+        Raises `Aborted` if one node has already failed.
         """
         with self._lock:
             if self._broken:
@@ -35,7 +35,7 @@ class AtomicBatch(Generic[J]):
             return tuple(complete)
 
     def fail(self) -> tuple[J, ...]:
-        """Let no further node join; returns those that were waiting."""
+        """Let no further node join; return those that were waiting."""
         with self._lock:
             self._broken = True
             waiting, self._waiting = self._waiting, []
@@ -43,20 +43,20 @@ class AtomicBatch(Generic[J]):
 
 
 class NodeDeletionBatcher(Generic[J]):
-    """Nodes collected by group: who comes first opens a window and takes what has come when it closes."""
+    """Collects nodes by group: the first node opens a window, and takes all nodes that have joined when it closes."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._open: dict[str, list[J]] = {}
 
     def join(self, group: str, job: J) -> bool:
-        """Add a node that is ready to go; True for the one that opens the window."""
+        """Add a node that is ready for deletion; return True if it opened the window."""
         with self._lock:
             first = group not in self._open
             self._open.setdefault(group, []).append(job)
             return first
 
     def close(self, group: str) -> tuple[J, ...]:
-        """Close the window and return who joined."""
+        """Close the window and return the nodes that joined."""
         with self._lock:
             return tuple(self._open.pop(group))

@@ -11,37 +11,37 @@ from autoscaler.scaledown.plan import Removal
 
 
 class TrackedDeletions(msgspec.Struct, frozen=True, kw_only=True):
-    """Removals that have begun and not ended, as of one moment; node names by group, in order of their beginning."""
+    """Removals in progress at one moment: node names by group, in the order in which the removals began."""
 
     empty: Mapping[str, tuple[str, ...]] = {}
     drained: Mapping[str, tuple[str, ...]] = {}
     evicted: tuple[Pod, ...] = ()
-    """Pods evicted so far by these removals: their controllers may not have made new ones yet."""
+    """Pods evicted so far by these removals; their controllers may not have created replacements yet."""
 
     @property
     def nodes(self) -> frozenset[str]:
-        """Names of all nodes."""
+        """Names of all nodes being removed."""
         return frozenset(
             name for by_group in (self.empty, self.drained) for names in by_group.values() for name in names
         )
 
     @property
     def empty_count(self) -> int:
-        """How many of them were empty."""
+        """The number of nodes that were empty."""
         return sum(map(len, self.empty.values()))
 
     @property
     def drained_count(self) -> int:
-        """How many of them are being drained."""
+        """The number of nodes being drained."""
         return sum(map(len, self.drained.values()))
 
     def count_in(self, group: str) -> int:
-        """How many belong to a group."""
+        """The number of nodes that belong to a group."""
         return len(self.empty.get(group, ())) + len(self.drained.get(group, ()))
 
 
 class NodeDeletionTracker:
-    """Safe to share between threads; every answer is a value of its own."""
+    """Tracks removals. Threads may share it; every result is an independent value."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -50,17 +50,17 @@ class NodeDeletionTracker:
         self._finished: list[Finished] = []
 
     def started(self, removal: Removal) -> None:
-        """Note that a removal begins."""
+        """Record that a removal begins."""
         with self._lock:
             self._under_way[removal.node.name] = removal
 
     def evicted(self, removal: Removal, pod: Pod) -> None:
-        """Note that a pod of a removal was evicted."""
+        """Record that a pod of a removal was evicted."""
         with self._lock:
             self._evicted.setdefault(removal.node.name, []).append(pod)
 
     def ended(self, finished: Finished) -> None:
-        """Note that a removal is over."""
+        """Record that a removal has ended."""
         name = finished.removal.node.name
         with self._lock:
             self._under_way.pop(name, None)
@@ -68,7 +68,7 @@ class NodeDeletionTracker:
             self._finished.append(finished)
 
     def under_way(self) -> TrackedDeletions:
-        """Return what is under way now."""
+        """Return the removals in progress."""
         empty: dict[str, tuple[str, ...]] = {}
         drained: dict[str, tuple[str, ...]] = {}
         with self._lock:
@@ -79,7 +79,7 @@ class NodeDeletionTracker:
         return TrackedDeletions(empty=empty, drained=drained, evicted=evicted)
 
     def drain_results(self) -> tuple[Finished, ...]:
-        """Return what ended since the last call, in that order, and forget it."""
+        """Return and forget the removals that ended since the last call, in the order they ended."""
         with self._lock:
             finished, self._finished = self._finished, []
         return tuple(finished)

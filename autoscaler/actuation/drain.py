@@ -26,16 +26,16 @@ log = Log(__name__)
 
 
 class DrainGroup(msgspec.Struct, frozen=True):
-    """Pods that are evicted together; `limit_s` caps the time each gets to terminate, 0 means no cap."""
+    """Pods that are evicted together; `limit_s` caps their termination time in seconds, 0 means no cap."""
 
     pods: tuple[Pod, ...]
     limit_s: int
 
 
 def by_priority(pods: Iterable[Pod], priorities: Sequence[DrainPriority]) -> tuple[DrainGroup, ...]:
-    """Return pods in groups of ascending priority: each with the highest entry not above its own priority.
+    """Group pods by priority, ascending. Each pod uses the highest entry that is not above its own priority.
 
-    Pods below every entry go with the lowest. `priorities` ascend; behaviour as Cluster Autoscaler's
+    Pods below every entry use the lowest. `priorities` ascend. The behaviour is that of Cluster Autoscaler's
     --drain-priority-config.
     """
     groups: dict[DrainPriority, list[Pod]] = {entry: [] for entry in priorities}
@@ -53,7 +53,7 @@ def daemons_to_evict(daemons: Iterable[Pod], by_default: bool) -> tuple[Pod, ...
 
 
 class Drainer:
-    """Empties nodes. Safe to share between threads; raises `Aborted`, `LeadershipLost` and `Stopping`."""
+    """Drains nodes. Threads may share it; raises `Aborted`, `LeadershipLost` and `Stopping`."""
 
     def __init__(self, evictor: Evictor, recheck: Recheck, gate: WriteGate, config: Drain) -> None:
         self._evictor = evictor
@@ -62,7 +62,7 @@ class Drainer:
         self._config = config
 
     def empty(self, job: RemovalJob, leaving: NodeDrain) -> None:
-        """Make every pod that has to move leave the node, and those of DaemonSets as configured."""
+        """Evict every pod that must leave the node, and DaemonSet pods as configured, and wait until they are gone."""
         config, drained = self._config, job.removal.drained
         by_default = (
             config.daemonset_eviction_for_occupied_nodes if drained else config.daemonset_eviction_for_empty_nodes
@@ -113,7 +113,7 @@ class Drainer:
         self._await_departure(job, group)
 
     def _await_departure(self, job: RemovalJob, group: DrainGroup) -> None:
-        """Wait until the pods of a group are gone or elsewhere."""
+        """Wait until all pods of a group have ended or left the node."""
         longest_s = group.limit_s or max((pod.cls.grace_s for pod in group.pods), default=0)
         give_up = self._gate.now().mono + longest_s + _HEADROOM_S
         pods: Sequence[Pod] = group.pods

@@ -8,10 +8,10 @@ from cloudprovider.interface import InstanceError, NodeRef
 
 
 class DryRunCloud(Cloud):
-    """A `Cloud` whose changes stay on paper."""
+    """A `Cloud` that reads, and only counts changes."""
 
     withheld = 0
-    """Calls that a real run would have made."""
+    """Number of calls that a real run would have made."""
 
     def increase(self, group_id: str, delta: int, *, expected: int, atomic: bool = False) -> Resized:
         """Count the call; the target stays."""
@@ -34,10 +34,10 @@ class DryRunCloud(Cloud):
         return DeleteResult(frozenset(node.name for node in nodes))
 
     def prepare_delete(self, group_id: str, nodes: Sequence[NodeRef]) -> None:
-        """Ask nothing: what a provider writes back to find out is written all the same."""
+        """Do nothing: a provider may write to the cluster to find out."""
 
     def close(self) -> None:
-        """Leave the provider's state alone: cleaning up is a change too."""
+        """Do nothing: cleaning up would change the provider's state."""
 
     def _withhold(self, group_id: str, delta: int) -> Resized:
         self.withheld += 1

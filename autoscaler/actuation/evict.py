@@ -20,14 +20,14 @@ _NOT_TRIED = "not tried: another pod of the node could not be evicted"
 
 
 class EvictionRetry(msgspec.Struct, frozen=True):
-    """How long an eviction is tried, and how long after a failure it is tried again; seconds."""
+    """How long an eviction is retried, and the pause after a failure; both in seconds."""
 
     total_s: float
     pause_s: float
 
 
 class _Attempt:
-    """One pod, and when it is to be tried next."""
+    """One pod, and the time of its next attempt."""
 
     __slots__ = ("due", "error", "pod", "required")
 
@@ -39,10 +39,10 @@ class _Attempt:
 
 
 class Evictor:
-    """Evicts pods. Safe to share between threads.
+    """Evicts pods. Threads may share it.
 
-    The pods of one node are tried in turn by the node's own thread: the API server's rate limit would line them up
-    anyway, and no drain can starve another of threads.
+    The thread of a node tries the node's pods in turn. The API server's rate limit would serialize them anyway, and
+    this way no drain can take the threads of another.
     """
 
     def __init__(
@@ -63,11 +63,12 @@ class Evictor:
         patience: EvictionRetry,
         check: Callable[[], object],
     ) -> tuple[Eviction, ...]:
-        """Evict pods and return how it went for the required ones; all that is known is noted in the job as well.
+        """Evict pods and return the results of the required ones; the job records all results.
 
-        `limit_s` caps each pod's time to terminate (0: no cap). Every pod is tried once, and again until patience runs
-        out; then the first required pod that stays ends it for the others, which would be disrupted for nothing.
-        Optional pods are tried as long as the required ones take. `check` is called before each round and may raise.
+        `limit_s` caps each pod's termination time in seconds (0: no cap). Every pod is tried once, and again until the
+        retry time is over. Then the first required pod that stays ends the attempt for the others, because evicting
+        them would be useless. Optional pods are tried for as long as the required ones take. `check` is called before
+        each round and may raise.
         """
         start = self._gate.now().mono
         give_up = start + patience.total_s
@@ -88,7 +89,7 @@ class Evictor:
         return tuple(results)
 
     def last_call(self, pods: Sequence[Pod]) -> None:
-        """Evict pods of a node that is about to be deleted, without waiting for any."""
+        """Evict pods of a node that is about to be deleted, without waiting for them to end."""
         for pod in pods:
             self._events.evicting(pod)
             try:
@@ -102,7 +103,7 @@ class Evictor:
     def _round(
         self, job: RemovalJob, attempts: list[_Attempt], limit_s: int, give_up: float, pause_s: float
     ) -> tuple[list[_Attempt], list[Eviction]]:
-        """Try every pod that is due; returns those to try again, and the results of required ones that ended."""
+        """Try every pod that is due; return the pods to retry, and the results of required pods that are final."""
         waiting: list[_Attempt] = []
         ended: list[Eviction] = []
         doomed = False
@@ -131,7 +132,7 @@ class Evictor:
         return [Eviction(pod=attempt.pod, error=attempt.error or _NOT_TRIED)]
 
     def _try(self, job: RemovalJob, attempt: _Attempt, limit_s: int, pause_s: float) -> float | None:
-        """Evict one pod; None where that worked, else how long to wait before the next try."""
+        """Evict one pod; return None on success, otherwise the seconds until the next attempt."""
         pod = attempt.pod
         grace_s = min(pod.cls.grace_s, limit_s) if limit_s > 0 else pod.cls.grace_s
         try:

@@ -1,4 +1,4 @@
-"""Reads directly from the API server, past the watches, before a node is deleted."""
+"""Reads directly from the API server, without the watch caches, before a node is deleted."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -17,7 +17,7 @@ from autoscaler.objects.workload import DisruptionBudget, budget_decoder
 from autoscaler.snapshot.cluster import Related
 
 _READ = Call(timeout_s=10.0, urgent=True)
-"""Nothing of this queues behind evictions: what speaks against a deletion has to be known before it, not after."""
+"""These reads do not queue behind evictions: objections to a deletion must be known before the deletion."""
 _BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ class ClusterReader:
         last_seen: Callable[[str], Node | None],
         related: Callable[[], Related | None],
     ) -> None:
-        """`last_seen` and `related` answer from the stores that the watches fill."""
+        """`last_seen` and `related` return objects from the stores that the watches fill."""
         self._client = client
         self._nodes = node_decoder()
         self._pods = interner.decoder()
@@ -72,7 +72,7 @@ class ClusterReader:
 
 
 def _all(decoder: Decoder[T], body: bytes, about: Callable[[Undecoded], Undecoded] = lambda odd: odd) -> Sequence[T]:
-    """Return the objects of a list, and what stands for those that cannot be decoded."""
+    """Return the objects of a list, with an `Undecoded` for each one that cannot be decoded."""
     try:
         page = decoder.page(body)
     except msgspec.MsgspecError as error:

@@ -1,4 +1,6 @@
-"""Which calls of a pass to cloud and cluster go through the answer log, and what tells each from others of its kind."""
+"""Lists the calls to the cloud and the cluster that the answer log records, and what distinguishes calls of one
+kind.
+"""
 
 from collections.abc import Callable, Iterable
 from functools import wraps
@@ -15,12 +17,12 @@ T = TypeVar("T")
 
 
 class Question(NamedTuple):
-    """A method whose answers are noted."""
+    """A method whose answers are recorded."""
 
     method: str
     kind: QuestionKind
     subject: Callable[..., Iterable[str]]
-    """Takes the method's arguments; returns what the answer is about."""
+    """Maps the method's arguments to the subject of the question."""
 
 
 def _question(
@@ -92,7 +94,9 @@ STATUSES = (
 
 
 def log_answers(port: T, questions: Iterable[Question], answer_log: AnswerLog) -> T:
-    """Return the port itself, whose answers to these questions are noted from now on, its own calls included."""
+    """Return the same port; from now on its answers to these questions are recorded, including calls by the port
+    itself.
+    """
     for question in questions:
         setattr(port, question.method, _asking(question, getattr(port, question.method), answer_log))
     return port

@@ -17,7 +17,7 @@ from autoscaler.objects.pod import Pod
 from cloudprovider.interface import NodeRef, ProviderError, Transient
 
 CALL_S = 10.0
-"""The lease has to outlast this when a deletion is sent to the cloud; a short one, as much as it can."""
+"""Seconds for which the lease must still be valid when a deletion is sent to the cloud; less for a short lease."""
 _SHARE_OF_LEASE = 2 / 3
 _LOOKS = 3
 _SETTLE_PAUSE_S = 10.0
@@ -27,43 +27,44 @@ log = Log(__name__)
 
 
 def call_s(leader: Leader) -> float:
-    """Return how long the lease has to last yet when a deletion is sent to the cloud.
+    """Return the seconds for which the lease must still be valid when a deletion is sent to the cloud.
 
-    Two thirds of a short lease: what a renewal leaves for long enough to be met, where the full time never would be.
+    For a short lease this is two thirds of its duration. The lease could rarely satisfy the full time between two
+    renewals.
     """
     return min(CALL_S, leader.leader_elect_lease_duration_s * _SHARE_OF_LEASE) if leader.leader_elect else CALL_S
 
 
 class MachineDeleter(Protocol):
-    """Deletes machines; `actuation.cloud.Cloud` is one. Safe beside the deciding thread."""
+    """Deletes machines; `actuation.cloud.Cloud` is one. May be called beside the deciding thread."""
 
     def delete_nodes(self, group_id: str, nodes: Sequence[NodeRef], *, force: bool = False) -> DeleteResult:
         """Delete machines with their nodes; never raises `ProviderError`."""
         ...
 
     def prepare_delete(self, group_id: str, nodes: Sequence[NodeRef]) -> None:
-        """Raise the `ProviderError` of a deletion that would be refused, where the group can tell in advance."""
+        """Raise the `ProviderError` that a deletion would raise, if the group can tell in advance."""
         ...
 
     def gone_of(self, group_id: str, nodes: Sequence[NodeRef]) -> frozenset[str] | None:
-        """Return the names of those nodes whose machine is gone or going; None where the cloud cannot tell now."""
+        """Return the names of those nodes whose machine is gone or being deleted; None if the cloud cannot tell now."""
         ...
 
 
 class DeletionResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Which nodes go, and which stay and why."""
+    """The nodes that are being deleted, and the nodes that stay with the reason."""
 
     going: tuple[RemovalJob, ...] = ()
     kept: tuple[tuple[RemovalJob, Aborted], ...] = ()
 
 
 class MachineDeletion:
-    """Deletes the machines of nodes that are ready to go. Safe to share between threads."""
+    """Deletes the machines of nodes that are ready for deletion. Threads may share it."""
 
     def __init__(
         self, machines: MachineDeleter, recheck: Recheck, evictor: Evictor, gate: WriteGate, call_s: float
     ) -> None:
-        """`call_s`: how long the lease has to last yet when a deletion is sent to the cloud."""
+        """`call_s`: seconds for which the lease must still be valid when a deletion is sent to the cloud."""
         self._machines = machines
         self._recheck = recheck
         self._evictor = evictor
@@ -71,7 +72,7 @@ class MachineDeletion:
         self._call_s = call_s
 
     def prepare(self, job: RemovalJob) -> None:
-        """Have the cloud say in advance that it would refuse, as far as it can: no pod is to leave in vain.
+        """Ask the cloud in advance whether it would refuse the deletion, so that no pod is evicted in vain.
 
         Raises `Aborted`.
         """
@@ -95,7 +96,10 @@ class MachineDeletion:
         return DeletionResult(going=tuple(job for job in sent if job.name in deleted.gone), kept=tuple(kept))
 
     def _last_look(self, jobs: Sequence[RemovalJob]) -> tuple[dict[str, NodeRef], list[tuple[RemovalJob, Aborted]]]:
-        """Check every node again, and anew where the lease got short meanwhile; returns who may go now, and who not."""
+        """Check every node again, and once more if the lease became short in the meantime.
+
+        Returns the nodes that may be deleted now, and those that may not.
+        """
         for _ in range(_LOOKS):
             if not self._gate.wait_for_lease(self._call_s):
                 break
@@ -126,7 +130,7 @@ class MachineDeletion:
         return refs, kept
 
     def _settled(self, group: str, refs: Sequence[NodeRef], deleted: DeleteResult) -> DeleteResult:
-        """Ask until the cloud can tell which machines go, as long as patience lasts."""
+        """Ask the cloud which machines are being deleted, until it can tell or the waiting time is over."""
         give_up = self._gate.now().mono + _SETTLE_PATIENCE_S
         while self._gate.now().mono < give_up:
             self._gate.pause(_SETTLE_PAUSE_S)

@@ -16,7 +16,7 @@ from cloudprovider.interface import Conflict, NotFound, ProviderError, Transient
 
 @contextmanager
 def as_provider_errors() -> Iterator[None]:
-    """Turn errors of the API server into those of the provider contract."""
+    """Convert errors of the API server to errors of the provider contract."""
     try:
         yield
     except Gone as error:
@@ -30,7 +30,7 @@ def as_provider_errors() -> Iterator[None]:
 
 
 class ClusterNodeApi:
-    """A `cloudprovider.interface.NodeApi` on the API server; it asks for `writes` when it first needs them."""
+    """A `cloudprovider.interface.NodeApi` on the API server; it calls `writes` when it first needs to write."""
 
     def __init__(self, client: ApiReader, writes: Callable[[], ClusterWrites]) -> None:
         self._client = client
@@ -52,7 +52,7 @@ class ClusterNodeApi:
             self._writes().create({"apiVersion": "v1", "kind": "Node", **node})
 
     def delete_node(self, name: str) -> None:
-        """Delete a v1.Node; absent is fine."""
+        """Delete a v1.Node; succeeds if it does not exist."""
         with as_provider_errors():
             try:
                 self._writes().delete(ObjectRef("v1", "Node", name))

@@ -21,10 +21,10 @@ log = Log(__name__)
 
 
 class NodeRemoval(Protocol):
-    """Removes nodes beside the pass, and marks those that may be next."""
+    """Removes nodes beside the pass, and marks unneeded ones."""
 
     def under_way(self) -> TrackedDeletions:
-        """Return the removals that have begun and not ended."""
+        """Return the removals in progress."""
         ...
 
     def drain_results(self) -> Sequence[Finished]:
@@ -36,20 +36,20 @@ class NodeRemoval(Protocol):
         ...
 
     def mark(self, plan: SoftTaints) -> None:
-        """Change soft taints, as far as the time for it goes; raises `LeadershipLost`."""
+        """Change soft taints until the time for it runs out; raises `LeadershipLost`."""
         ...
 
     def annotate(self, node: str, annotations: Mapping[str, str | None]) -> bool:
-        """Set annotations of a node (None removes one); False where that failed. Raises `LeadershipLost`."""
+        """Set annotations of a node (None removes one); return False on failure. Raises `LeadershipLost`."""
         ...
 
     def clean_up(self, nodes: Iterable[Node], managed: Collection[str]) -> None:
-        """Remove the taints that an earlier process left; `managed` has the names of nodes in groups."""
+        """Remove the taints that an earlier process left; `managed` holds the names of nodes in groups."""
         ...
 
 
 class DryRunDeleter:
-    """The `Deleter` of a dry run: no removal begins, for what it would wait for never happens."""
+    """The `Deleter` of a dry run. It begins no removal, because the events that a removal waits for never happen."""
 
     def __init__(self) -> None:
         self.tracker = NodeDeletionTracker()
@@ -60,7 +60,7 @@ class DryRunDeleter:
 
 
 class NodeRemover:
-    """`NodeRemoval` by a deleter and by writes to nodes."""
+    """Implements `NodeRemoval` with a deleter and writes to nodes."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class NodeRemover:
         self._drain = drain
 
     def under_way(self) -> TrackedDeletions:
-        """Return the removals that have begun and not ended."""
+        """Return the removals in progress."""
         return self._deleter.tracker.under_way()
 
     def drain_results(self) -> Sequence[Finished]:
@@ -91,11 +91,11 @@ class NodeRemover:
         return self._deleter.start(plan)
 
     def mark(self, plan: SoftTaints) -> None:
-        """Change soft taints, as far as the time for it goes; raises `LeadershipLost`."""
+        """Change soft taints until the time for it runs out; raises `LeadershipLost`."""
         apply_soft_taints(self._writes, self._clock, plan, self._options.max_bulk_soft_taint_time_s)
 
     def annotate(self, node: str, annotations: Mapping[str, str | None]) -> bool:
-        """Set annotations of a node (None removes one); False where that failed. Raises `LeadershipLost`."""
+        """Set annotations of a node (None removes one); return False on failure. Raises `LeadershipLost`."""
         try:
             self._writes.annotate_node(node, annotations)
         except LeadershipLost:

@@ -1,4 +1,4 @@
-"""Access to objects of any kind on any API server, for providers that control other controllers through them."""
+"""Access to objects of any kind on any API server, for providers that scale groups by changing such objects."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -13,19 +13,19 @@ from cloudprovider.interface import NotFound, ObjectKind, Scale
 
 
 class ObjectWrites(Protocol):
-    """What providers can do to objects; see `autoscaler.kube.writes.Writes`."""
+    """The writes that providers may make to objects; see `autoscaler.kube.writes.Writes`."""
 
     def annotate(self, where: str, uid: str, annotations: Mapping[str, str | None]) -> None:
-        """Set annotations of the object of that uid at a path; it is written back even where nothing changes."""
+        """Set annotations of the object at a path if its uid matches; write the object back even if nothing changes."""
         ...
 
     def put_scale(self, where: str, name: str, namespace: str, replicas: int, resource_version: str) -> None:
-        """Set the replicas of the object at a path, if it is still of that version."""
+        """Set the replicas of the object at a path if it still has that resource version."""
         ...
 
 
 class ClusterObjectApi:
-    """A `cloudprovider.interface.ObjectApi` on an API server; it asks for `writes` when it first needs them."""
+    """A `cloudprovider.interface.ObjectApi` on an API server; it calls `writes` when it first needs to write."""
 
     def __init__(self, client: ApiReader, writes: Callable[[], ObjectWrites]) -> None:
         self._client = client
@@ -64,7 +64,7 @@ class ClusterObjectApi:
     def list_objects(
         self, kind: ObjectKind, namespace: str | None = None, label_selector: str = ""
     ) -> Sequence[Mapping[str, Any]]:
-        """Return all objects of a kind, or those of one namespace."""
+        """Return all objects of a kind, or only those of one namespace."""
         where = paths.custom(kind.group, kind.version, kind.plural, namespace or "")
         selection = {"labelSelector": label_selector} if label_selector else {}
         with as_provider_errors():
@@ -88,7 +88,7 @@ class ClusterObjectApi:
                 raise RetryLater(f"the scale of {kind.plural} {namespace}/{name} is not understood") from error
 
     def set_scale(self, kind: ObjectKind, namespace: str, name: str, scale: Scale) -> None:
-        """Set the replicas, unless the object changed since that scale was read."""
+        """Set the replicas, unless the object has changed since `scale` was read."""
         with as_provider_errors():
             where = _path(kind, namespace, name)
             self._writes().put_scale(where, name, namespace, scale.replicas, scale.resource_version)

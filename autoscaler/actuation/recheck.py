@@ -25,10 +25,10 @@ T = TypeVar("T")
 
 
 class Recheck:
-    """Raises `Aborted` where anything speaks against a removal. Safe to share between threads."""
+    """Raises `Aborted` if a fresh read contradicts a removal. Threads may share it."""
 
     def __init__(self, fresh: FreshReader, gate: WriteGate, drain: Drain, rules: Rules, expendable_below: int) -> None:
-        """Pods of a priority lower than `expendable_below` may be lost with their node."""
+        """Pods with a priority lower than `expendable_below` may be lost with their node."""
         self._fresh = fresh
         self._gate = gate
         self._drain = drain
@@ -36,7 +36,7 @@ class Recheck:
         self._expendable_below = expendable_below
 
     def before_eviction(self, job: RemovalJob) -> NodeDrain:
-        """Check a removal before its first eviction; returns which of the planned pods are still there to move."""
+        """Check a removal before its first eviction; return the planned pods that are still on the node."""
         self._still_ours(job, self._read(lambda: self._fresh.node(job.name)))
         pods = self._running(job)
         leaving = self._judged(job, pods)
@@ -47,8 +47,8 @@ class Recheck:
     def before_deletion(self, job: RemovalJob) -> tuple[Node, tuple[Pod, ...]]:
         """Check a removal right before its machine is deleted.
 
-        Returns the node as it is now, and pods that came back to it after their eviction because they tolerate the
-        taint. As long as the node is there they always will: they cannot hold it, but they deserve a last eviction.
+        Returns the node as it is now, and the evicted pods that came back because they tolerate the taint. Such pods
+        come back for as long as the node exists. They cannot block the deletion, but they are evicted one last time.
         """
         node = self._still_ours(job, self._read(lambda: self._fresh.node(job.name)))
         pods = self._running(job)
@@ -59,7 +59,7 @@ class Recheck:
         return node, tuple(returned)
 
     def while_draining(self, job: RemovalJob) -> Node | None:
-        """Check the node alone and return it; None where it cannot be read now, which the next time may tell."""
+        """Check only the node and return it; None if it cannot be read now. A later call may succeed."""
         try:
             node = self._fresh.node(job.name)
         except (RetryLater, Refused):
@@ -67,7 +67,7 @@ class Recheck:
         return self._still_ours(job, node)
 
     def remaining(self, job: RemovalJob, pods: Sequence[Pod]) -> tuple[Pod, ...] | None:
-        """Return which of these pods are still on the node; None where that cannot be told now."""
+        """Return the pods that are still on the node; None if it cannot be read now."""
         try:
             there = {pod.uid for pod in self._fresh.pods_on(job.name)}
         except (RetryLater, Refused):
@@ -75,12 +75,12 @@ class Recheck:
         return tuple(pod for pod in pods if pod.uid in there)
 
     def taint_seen(self, job: RemovalJob) -> bool:
-        """Whether the watch has brought our taint back."""
+        """Whether the watch has reported our taint."""
         node = self._fresh.last_seen(job.name)
         return node is not None and _is_ours(job, node)
 
     def _running(self, job: RemovalJob) -> list[Pod]:
-        """Return the pods that count: none that have run to their end, none that may be lost."""
+        """Return the pods that matter: neither finished nor expendable."""
         pods = self._read(lambda: self._fresh.pods_on(job.name))
         return [pod for pod in pods if not pod.finished and not expendable(pod, self._expendable_below)]
 
@@ -114,7 +114,7 @@ class Recheck:
         return leaving
 
     def _read(self, read: Callable[[], T]) -> T:
-        """Read, trying again for a while."""
+        """Read, and retry failed reads for a while."""
         give_up = self._gate.now().mono + _READ_PATIENCE_S
         while True:
             try:
@@ -138,7 +138,7 @@ def _no_newcomers(pods: Sequence[Pod]) -> None:
 
 
 def _came_back(pod: Pod, job: RemovalJob) -> bool:
-    """Whether it is a new pod of a controller whose pod we evicted, and the taint does not keep it off."""
+    """Whether this is a new pod of a controller whose pod we evicted, and it tolerates the taint."""
     planned = job.removal.pods
     if pod.uid in {other.uid for other in planned} or not pod.cls.tolerates(job.mark.taint):
         return False

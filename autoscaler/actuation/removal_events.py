@@ -1,4 +1,4 @@
-"""What removals report: to people as events, to metrics as counts."""
+"""What removals report: events for people, counts for metrics."""
 
 from typing import Protocol
 
@@ -10,85 +10,85 @@ from autoscaler.scaledown.plan import Removal
 
 
 class RemovalListener(Protocol):
-    """Counts; called from many threads, must be quick."""
+    """Counts removals; called from many threads, must return quickly."""
 
     def deletions_pending(self, nodes: int) -> None:
-        """Removals are about to begin; so many of earlier ones have not ended."""
+        """Count removals that are about to begin; `nodes` earlier removals are still in progress."""
         ...
 
     def pod_evicted(self, succeeded: bool) -> None:
-        """The eviction of a pod ended."""
+        """Count the eviction of a pod."""
         ...
 
     def node_removed(self, group: str, node: Node, removed_as: RemovedAs) -> None:
-        """The cloud deletes a node's machine."""
+        """Count a node whose machine the cloud is deleting."""
         ...
 
     def removal_failed(self, why: str) -> None:
-        """A removal that had begun was given up."""
+        """Count a removal that was aborted."""
         ...
 
 
 class SilentRemovalListener:
-    """A `RemovalListener` that does not listen."""
+    """A `RemovalListener` that counts nothing."""
 
     def deletions_pending(self, nodes: int) -> None:
-        """Ignore it."""
+        """Do nothing."""
 
     def pod_evicted(self, succeeded: bool) -> None:
-        """Ignore it."""
+        """Do nothing."""
 
     def node_removed(self, group: str, node: Node, removed_as: RemovedAs) -> None:
-        """Ignore it."""
+        """Do nothing."""
 
     def removal_failed(self, why: str) -> None:
-        """Ignore it."""
+        """Do nothing."""
 
 
 class RemovalEvents(Protocol):
-    """Hears what happens in the course of removals, and lets a listener count it. Called from many threads."""
+    """Receives the events of removals, and passes counts to a listener. Called from many threads."""
 
     @property
     def listener(self) -> RemovalListener:
-        """Who counts."""
+        """The listener that counts."""
         ...
 
     def tainted(self, node: Node) -> None:
-        """A node was tainted for deletion."""
+        """Report that a node was tainted for deletion."""
         ...
 
     def taint_failed(self, node: Node, error: str) -> None:
-        """A node could not be tainted."""
+        """Report that a node could not be tainted."""
         ...
 
     def started(self, removal: Removal) -> None:
-        """The removal of a node begins."""
+        """Report that the removal of a node begins."""
         ...
 
     def removed(self, removal: Removal) -> None:
-        """The cloud deletes the node's machine."""
+        """Report that the cloud is deleting the node's machine."""
         ...
 
     def aborted(self, removal: Removal, why: AbortReason, message: str) -> None:
-        """A removal that had begun was given up."""
+        """Report that a removal in progress was aborted."""
         ...
 
     def evicting(self, pod: Pod) -> None:
-        """A pod is about to be evicted."""
+        """Report that a pod is about to be evicted."""
         ...
 
     def evicted(self) -> None:
-        """A pod was evicted."""
+        """Report that a pod was evicted."""
         ...
 
     def eviction_failed(self, pod: Pod, error: str) -> None:
-        """A pod that has to go could not be evicted in time."""
+        """Report that a pod could not be evicted in time."""
         ...
 
     def cleaned_up(self, node: Node, taint: str) -> None:
-        """A taint that an earlier process left was removed."""
+        """Report that a taint of an earlier process was removed."""
         ...
 
     def clean_up_failed(self, node: Node, taint: str, error: str) -> None:
-        """A taint that an earlier process left could not be removed."""
+        """Report that a taint of an earlier process could not be removed."""
         ...

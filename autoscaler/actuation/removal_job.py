@@ -14,9 +14,9 @@ from autoscaler.snapshot.cluster import Related
 
 
 class FreshReader(Protocol):
-    """Reads the cluster as it is now, past every cache; raises `RetryLater` or `Refused` where it cannot be told.
+    """Reads the current cluster, past every cache; raises `RetryLater` or `Refused` if the API server does not answer.
 
-    Only `related` and `last_seen` answer from what the watches brought, and never raise.
+    Only `related` and `last_seen` answer from the watch caches; they never raise.
     """
 
     def node(self, name: str) -> Node | None:
@@ -32,7 +32,7 @@ class FreshReader(Protocol):
         ...
 
     def related(self) -> Related | None:
-        """Return controllers as the watches last showed them; None: do not ask for them."""
+        """Return controllers as the watches last showed them; None if they must not be checked."""
         ...
 
     def last_seen(self, name: str) -> Node | None:
@@ -41,13 +41,13 @@ class FreshReader(Protocol):
 
 
 class RemovalJob:
-    """A removal, the taint that announced it, and what has been done so far. One thread works on it at a time."""
+    """A removal, the taint that announced it, and the steps done so far. One thread at a time works on it."""
 
     def __init__(self, removal: Removal, mark: DeletionTaint, batch: AtomicBatch["RemovalJob"] | None) -> None:
         self.removal = removal
         self.mark = mark
         self.batch = batch
-        """Where its group goes as a whole."""
+        """The batch of the group, if the group is deleted as a whole."""
         self.evictions: list[Eviction] = []
         self.ended = False
 

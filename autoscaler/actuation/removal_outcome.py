@@ -18,18 +18,18 @@ def removed_as(removal: Removal) -> RemovedAs:
 
 
 class RemovalOutcome(StrEnum):
-    """How a removal ended, in Cluster Autoscaler's words; `ABANDONED` is ours."""
+    """How a removal ended, with Cluster Autoscaler's names; `ABANDONED` is ours."""
 
     DELETED = "NodeDeleteOk"
     NOT_EVICTED = "NodeDeleteErrorFailedToEvictPods"
     NOT_DELETED = "NodeDeleteErrorFailedToDelete"
     INTERNAL = "NodeDeleteErrorInternal"
     ABANDONED = "Abandoned"
-    """The program stops or leads no more: whoever leads next cleans up."""
+    """The program stops or has lost leadership; the next leader cleans up."""
 
 
 class AbortReason(StrEnum):
-    """What spoke against a removal that had begun."""
+    """Why a removal in progress was aborted."""
 
     DISABLED = "ScaleDownDisabledAnnotation"
     BLOCKED = "BlockedByPod"
@@ -49,19 +49,19 @@ class AbortReason(StrEnum):
 
 
 class Eviction(msgspec.Struct, frozen=True, kw_only=True):
-    """How the eviction of one pod ended; `error` is empty where it worked."""
+    """The result of evicting one pod; `error` is empty on success."""
 
     pod: Pod
     error: str = ""
 
     @property
     def succeeded(self) -> bool:
-        """Whether the pod is gone or going."""
+        """Whether the pod is gone or terminating."""
         return not self.error
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True):
-    """A removal that is over."""
+    """A removal that has ended."""
 
     removal: Removal
     outcome: RemovalOutcome
@@ -73,16 +73,16 @@ class Finished(msgspec.Struct, frozen=True, kw_only=True):
     rolled_back: bool = False
     """Whether the node was given back to the scheduler."""
     certain: bool = True
-    """False: the cloud could not be asked whether the machine is being deleted."""
+    """False if the cloud could not tell whether the machine is being deleted."""
 
     @property
     def deleted(self) -> bool:
-        """Whether the machine is gone or going."""
+        """Whether the machine is gone or being deleted."""
         return self.outcome is RemovalOutcome.DELETED
 
 
 class Aborted(Exception):
-    """Something speaks against going on with a removal: its node is given back."""
+    """A removal must not continue; its node is given back to the scheduler."""
 
     def __init__(self, why: AbortReason, message: str, *, certain: bool = True) -> None:
         super().__init__(message)
@@ -92,7 +92,7 @@ class Aborted(Exception):
 
     @property
     def outcome(self) -> RemovalOutcome:
-        """The same in Cluster Autoscaler's words."""
+        """The outcome, with Cluster Autoscaler's name."""
         if self.why in (AbortReason.NOT_EVICTED, AbortReason.PODS_REMAIN):
             return RemovalOutcome.NOT_EVICTED
         return RemovalOutcome.INTERNAL if self.why is AbortReason.BUG else RemovalOutcome.NOT_DELETED

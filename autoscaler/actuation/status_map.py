@@ -22,7 +22,7 @@ class ClusterStatusMap:
         name: str,
         identified: Callable[[Subject], None] = lambda about: None,
     ) -> None:
-        """`identified` hears which object it is, so that events about it are shown with it."""
+        """`identified` receives the reference of the ConfigMap, so that events about it are shown with it."""
         self._identified = identified
         self._writes = writes
         self._namespace = namespace
@@ -34,6 +34,6 @@ class ClusterStatusMap:
         self._identified(Subject("ConfigMap", self._name, self._namespace, uid))
 
     def remove(self) -> None:
-        """Delete the ConfigMap; absent is fine; raises other `AutoscalerError`s."""
+        """Delete the ConfigMap; succeeds if it does not exist; raises other `AutoscalerError`s."""
         with contextlib.suppress(Gone):
             self._writes.delete(ObjectRef("v1", "ConfigMap", self._name, self._namespace))

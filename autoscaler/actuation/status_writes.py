@@ -1,4 +1,4 @@
-"""Writes the status of custom objects: merges the decided fields into the present status."""
+"""Writes the status of custom objects: merges the decided fields into the current status."""
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
@@ -16,55 +16,55 @@ from autoscaler.scaleup.status_change import StatusChange, merged
 
 
 class WriteOutcome(StrEnum):
-    """What became of a write."""
+    """The kind of result of a write."""
 
     DONE = "done"
     GONE = "gone"
-    """There is no such object any more."""
+    """The object no longer exists."""
     FAILED = "failed"
-    """To be tried again; it may have taken effect all the same."""
+    """To be retried; the write may still have taken effect."""
 
 
 class StatusWrite(msgspec.Struct, frozen=True):
-    """What became of a write, and why where it is not done."""
+    """The result of a write, and why it failed."""
 
     outcome: WriteOutcome = WriteOutcome.DONE
     error: str = ""
 
 
 class Statuses(Protocol):
-    """Writes of the deciding thread to custom objects. None of them raises."""
+    """Writes of the deciding thread to custom objects. No method raises."""
 
     def put(self, change: StatusChange) -> StatusWrite:
-        """Make a status so."""
+        """Apply a change to a status."""
         ...
 
     def store(self, template: Mapping[str, Any]) -> StatusWrite:
-        """Make a PodTemplate so."""
+        """Create or update a PodTemplate."""
         ...
 
     def delete(self, request: ProvisioningRequest) -> StatusWrite:
-        """Delete a request that is over, unless it has changed since."""
+        """Delete a request that has ended, unless it has changed since it was read."""
         ...
 
 
 class ClusterStatuses:
-    """`Statuses` on a cluster."""
+    """Implements `Statuses` on a cluster."""
 
     def __init__(self, writes: ClusterWrites) -> None:
         self._writes = writes
 
     def put(self, change: StatusChange) -> StatusWrite:
-        """Make a status so; after a conflict the object is read again."""
+        """Apply a change to a status; after a conflict, read the object again and retry."""
         ref = ObjectRef(change.api_version, change.kind, change.name, change.namespace)
         return _written(lambda: self._writes.edit_status(ref, change.uid, lambda held: _apply(change, held)))
 
     def store(self, template: Mapping[str, Any]) -> StatusWrite:
-        """Make a PodTemplate so, by server-side apply."""
+        """Create or update a PodTemplate by server-side apply."""
         return _written(lambda: self._writes.apply(template))
 
     def delete(self, request: ProvisioningRequest) -> StatusWrite:
-        """Delete a request, unless it has changed since."""
+        """Delete a request, unless it has changed since it was read."""
         ref = ObjectRef(request.api_version, "ProvisioningRequest", request.name, request.namespace)
         return _written(lambda: self._writes.delete(ref, request.uid, request.metadata.resource_version))
 
@@ -80,7 +80,7 @@ def _written(write: Callable[[], object]) -> StatusWrite:
 
 
 def _apply(change: StatusChange, held: JsonObject) -> bool:
-    """Lay a change over a status; False where the status says it already."""
+    """Merge a change into the status `held`; return False if that changes nothing."""
     status = held.get("status") or {}
     try:
         present = msgspec.convert(without_nulls(status), ConditionedStatus).conditions
@@ -93,7 +93,7 @@ def _apply(change: StatusChange, held: JsonObject) -> bool:
 
 
 def _form(condition: StatusCondition) -> JsonObject:
-    """Return a condition with the fields that its schema requires, empty or not."""
+    """Return a condition with all fields that its schema requires, even empty ones."""
     required = {
         "reason": condition.reason,
         "message": condition.message,

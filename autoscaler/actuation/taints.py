@@ -22,16 +22,16 @@ log = Log(__name__)
 
 
 class DeletionTaint(msgspec.Struct, frozen=True):
-    """A hard taint as we write it."""
+    """A hard taint that we write."""
 
     taint: Taint
     at: Instant
     uncordon: bool
-    """Whether the node has to be uncordoned when it is given back: we cordoned it, nobody else had."""
+    """Whether giving the node back also uncordons it: true if we cordoned it and it was not cordoned before."""
 
 
 class HardTaint:
-    """Taints nodes for deletion and gives them back. Safe to share between threads."""
+    """Taints nodes for deletion and gives them back. Threads may share it."""
 
     def __init__(self, writes: ClusterWrites, gate: WriteGate, *, cordon: bool) -> None:
         self._writes = writes
@@ -39,24 +39,24 @@ class HardTaint:
         self._cordon = cordon
 
     def mark(self, node: Node) -> DeletionTaint:
-        """Return the taint that `put` is to write now."""
+        """Return the taint for `put` to write now."""
         now = self._gate.now()
         taint = Taint(TO_BE_DELETED, TaintEffect.NO_SCHEDULE, str(int(now.wall)))
         ours = node.taint(TO_BE_DELETED) is not None or not node.unschedulable
         return DeletionTaint(taint, now, uncordon=self._cordon and ours)
 
     def put(self, node: Node, mark: DeletionTaint) -> None:
-        """Taint a node, and cordon it where that is configured; raises `AutoscalerError`.
+        """Taint a node, and cordon it if configured; raises `AutoscalerError`.
 
-        A taint that is there already was left by a removal that came to nothing: it is replaced, so that its time
-        counts from now on.
+        An existing taint comes from a removal that was aborted. It is replaced, so that its age counts from now.
         """
         if node.taint(TO_BE_DELETED) is not None:
             self._writes.remove_taint(node.name, TO_BE_DELETED)
         self._writes.add_taint(node.name, mark.taint, cordon=self._cordon)
 
     def release(self, marked: Iterable[tuple[Node, DeletionTaint]]) -> frozenset[str]:
-        """Remove the taint from nodes, as patiently as an outage of the API server takes; returns which are free.
+        """Remove the taint from nodes, retrying through an outage of the API server; return the names of nodes without
+        it.
 
         Raises `LeadershipLost` and `Stopping`.
         """
@@ -85,19 +85,19 @@ class HardTaint:
 
 
 class SoftTainted(msgspec.Struct, frozen=True, kw_only=True):
-    """What one pass did about soft taints; names of nodes."""
+    """The soft taints that one pass changed; names of nodes."""
 
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
     left: int = 0
-    """Changes for which there was no time."""
+    """Number of changes for which no time was left."""
 
 
 def apply_soft_taints(writes: ClusterWrites, clock: Clock, plan: SoftTaints, time_s: float) -> SoftTainted:
-    """Mark nodes as unneeded, or no longer, as far as the time goes: those that are needed again come first.
+    """Add and remove soft taints for at most `time_s` seconds; nodes that are needed again come first.
 
-    Raises `LeadershipLost`; what else fails is for the next pass to try again.
+    Raises `LeadershipLost`; the next pass retries other failures.
     """
     give_up = clock.now().mono + time_s
     failed: list[str] = []
@@ -137,15 +137,16 @@ class CleanUp:
         self._events = events
 
     def hard_taints(self, nodes: Iterable[Node], managed: Collection[str], *, cordoned: bool) -> tuple[str, ...]:
-        """Give back every node of a group (`managed` has their names); returns those that failed.
+        """Give back every node of a group (`managed` holds their names); return the names of nodes that failed.
 
-        With `cordoned` they are uncordoned as well: who cordoned them is not known. Raises `LeadershipLost`.
+        With `cordoned`, also uncordon them, because it is unknown who cordoned them. Raises `LeadershipLost`.
         """
         mine = [node for node in nodes if node.name in managed]
         return self._clean(mine, TO_BE_DELETED, uncordon=cordoned)
 
     def soft_taints(self, nodes: Iterable[Node], config: ScaleDown) -> tuple[str, ...]:
-        """Where soft taints are switched off, remove those older than the time they survive; returns failures.
+        """If soft taints are switched off, remove those older than their configured lifetime; return the names of
+        failed nodes.
 
         Raises `LeadershipLost`.
         """
@@ -171,7 +172,7 @@ class CleanUp:
 
 
 def _older(node: Node, oldest_wall: float) -> bool:
-    """Whether the soft taint was written before then; one that does not say when counts as old."""
+    """Whether the soft taint is older than `oldest_wall`; a taint without a time counts as older."""
     if node.taint(DELETION_CANDIDATE) is None:
         return False
     written = taint_time(node, DELETION_CANDIDATE)

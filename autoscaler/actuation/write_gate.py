@@ -1,4 +1,4 @@
-"""Decides whether long work may continue: only while the program runs and leads."""
+"""Decides whether long work may continue: only while the program runs and is the leader."""
 
 import threading
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ class Stopping(Exception):
 
 
 class WriteGate:
-    """The clock, and leave to go on, for one program. Safe to share between threads."""
+    """The clock, and the permission to continue, of one program. Threads may share it."""
 
     def __init__(self, executor: Executor, clock: Clock, leadership: Leadership) -> None:
         self._executor = executor
@@ -30,24 +30,24 @@ class WriteGate:
         return self._clock.now()
 
     def pause(self, seconds: float) -> None:
-        """Wait; raises `Stopping`, and `LeadershipLost` where the lease ran out meanwhile."""
+        """Wait; raises `Stopping`, or `LeadershipLost` if the lease ran out in the meantime."""
         if not self._executor.sleep(max(0.0, seconds)):
             raise Stopping
         self.require_leadership()
 
     def require_leadership(self) -> None:
-        """Raise `LeadershipLost` where the lease has run out."""
+        """Raise `LeadershipLost` if the lease has run out."""
         if not self.lease_lasts(0.0):
             raise LeadershipLost("the lease has run out: removals are abandoned")
 
     def lease_lasts(self, takes_s: float) -> bool:
-        """Whether the lease outlasts a call of so many seconds that starts now."""
+        """Whether the lease stays valid for a call that starts now and takes `takes_s` seconds."""
         return self._leadership.may_write(self._clock.now(), takes_s)
 
     def wait_for_lease(self, takes_s: float) -> bool:
-        """Wait until the lease outlasts a call of so many seconds, as it does after each renewal.
+        """Wait until the lease stays valid for a call of `takes_s` seconds, as after each renewal.
 
-        False where it never does; raises as `pause` does.
+        Returns False if it never does; raises like `pause`.
         """
         self.require_leadership()
         give_up = self.now().mono + _LEASE_PATIENCE_S
@@ -58,10 +58,10 @@ class WriteGate:
         return True
 
     def beside(self, works: Sequence[Work], at_most: int) -> tuple[Exception | None, ...]:
-        """Run works beside each other, so many at once, and return what each raised when all have ended.
+        """Run works in parallel, at most `at_most` at once; when all have ended, return the exception of each, or None.
 
-        After the first that fails no further one begins: those left return None as well, and did nothing. The caller
-        takes part, so all gets done even where the executor is too busy to help. Raises `Stopping`.
+        After the first failure no further work begins; works that did not begin also return None. The caller takes
+        part, so all works finish even if the executor is busy. Raises `Stopping`.
         """
         lanes = _Lanes(works)
         for _ in range(min(at_most, len(works)) - 1):
@@ -76,7 +76,7 @@ class WriteGate:
 
 
 class _Lanes:
-    """Works that several threads take from, one after the other."""
+    """A queue of works that several threads process."""
 
     def __init__(self, works: Sequence[Work]) -> None:
         self.errors: list[Exception | None] = [None] * len(works)
@@ -93,7 +93,7 @@ class _Lanes:
             return self._ended < self._begun
 
     def run(self) -> None:
-        """Take works until none is left or one has failed."""
+        """Process works until none is left or one has failed."""
         while (index := self._take()) is not None:
             try:
                 self._works[index]()
